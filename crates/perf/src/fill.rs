@@ -4,7 +4,7 @@
 //! while the frame is not confirmed nothing else comes for its stream: then the chunk holds just that frame. As many streams as
 //! there are go on side by side, so that one flush serves all of them.
 
-use crate::native::{Native, Said};
+use crate::native::{Native, NativeEvent};
 use crate::options::Argument;
 use crate::stamp::{STAMP, Stamp};
 use crate::wire::stream::{message, stamp_at};
@@ -103,8 +103,8 @@ pub fn fill(
     // Publishers of which something was confirmed in the turn.
     let mut moved: Vec<u8> = Vec::new();
     while left > 0 {
-        native.turn(|said| {
-            if let Said::Confirmed(publisher) = said
+        native.turn(|event| {
+            if let NativeEvent::Confirmed(publisher) = event
                 && let Some(under) = all.get_mut(usize::from(publisher))
             {
                 under.confirmed += 1;

@@ -10,7 +10,7 @@ use crate::Target;
 use crate::control::Control;
 use crate::end::latencies;
 use crate::fill::{Filling, fill};
-use crate::native::{Native, Said};
+use crate::native::{Native, NativeEvent};
 use crate::options::{Bench, QueueType};
 use crate::probe::{Settled, settle};
 use crate::progress::Progress;
@@ -203,14 +203,14 @@ fn attach(native: &mut Native, offset: OffsetSpec) -> Result<(Duration, i64), St
     });
     let (mut chunk, mut answer) = (None, None);
     while chunk.is_none() || answer.is_none() {
-        native.turn(|said| match said {
-            Said::Chunk(deliver) => {
+        native.turn(|event| match event {
+            NativeEvent::Chunk(deliver) => {
                 let header = &deliver.chunk.header;
                 let offsets = header.first_offset..header.next_offset();
                 chunk.get_or_insert((start.elapsed(), header.timestamp_ms, offsets));
             }
-            Said::Answered(code, _) => answer = Some(code),
-            Said::Confirmed(_) => {}
+            NativeEvent::Answered(code, _) => answer = Some(code),
+            NativeEvent::Confirmed(_) => {}
         })?;
         if let Some(code) = answer.filter(|code| !code.is_ok()) {
             return Err(format!("no subscription: {code}"));
@@ -285,7 +285,7 @@ fn publish(
         number += 1;
         let mut is_confirmed = false;
         while !is_confirmed {
-            native.turn(|said| is_confirmed |= matches!(said, Said::Confirmed(_)))?;
+            native.turn(|event| is_confirmed |= matches!(event, NativeEvent::Confirmed(_)))?;
         }
         let which = usize::from(is_deleting.load(Ordering::Relaxed));
         all[which].saturating_record(start.elapsed().as_micros() as u64);

@@ -31,9 +31,9 @@ pub struct Native {
     filled: usize,
 }
 
-/// What the broker said.
+/// What came from the broker.
 #[derive(Debug)]
-pub enum Said<'a> {
+pub enum NativeEvent<'a> {
     /// A message of this publisher is confirmed.
     Confirmed(u8),
     /// A chunk came.
@@ -134,8 +134,8 @@ impl Native {
         self.send_request(request);
         let mut answer = None;
         while answer.is_none() {
-            self.turn(|said| {
-                if let Said::Answered(code, offset) = said {
+            self.turn(|event| {
+                if let NativeEvent::Answered(code, offset) = event {
                     answer = Some((code, offset));
                 }
             })?;
@@ -163,7 +163,7 @@ impl Native {
     /// # Errors
     /// The connection is gone, or the broker refused a message; in words for people.
     #[inline]
-    pub fn turn(&mut self, each: impl FnMut(Said<'_>)) -> Result<(), String> {
+    pub fn turn(&mut self, each: impl FnMut(NativeEvent<'_>)) -> Result<(), String> {
         self.turn_reading(&mut Giving::default(), each)
     }
 
@@ -176,16 +176,16 @@ impl Native {
     pub fn turn_reading(
         &mut self,
         giving: &mut Giving,
-        mut each: impl FnMut(Said<'_>),
+        mut each: impl FnMut(NativeEvent<'_>),
     ) -> Result<(), String> {
         self.turn_with(|connection, event| {
             match event {
                 Event::Deliver(deliver) => {
-                    each(Said::Chunk(deliver));
+                    each(NativeEvent::Chunk(deliver));
                     giving.came(connection, deliver.subscription_id);
                 }
                 Event::Command(Command::PublishConfirm { publisher_id, publishing_ids }) => {
-                    publishing_ids.iter().for_each(|_| each(Said::Confirmed(*publisher_id)));
+                    publishing_ids.iter().for_each(|_| each(NativeEvent::Confirmed(*publisher_id)));
                 }
                 Event::Command(Command::PublishError { errors, .. }) => {
                     let code = errors.iter().next().map(|error| error.code.to_string());
@@ -194,7 +194,9 @@ impl Native {
                 Event::Command(Command::CreditRefused { code, .. }) => {
                     return Err(format!("the broker refused credit: {code}"));
                 }
-                Event::Response { response, .. } => each(Said::Answered(response.code(), offset(response))),
+                Event::Response { response, .. } => {
+                    each(NativeEvent::Answered(response.code(), offset(response)))
+                }
                 _ => {}
             }
             Ok(())

@@ -10,7 +10,7 @@
 use crate::control::Control;
 use crate::fill::{Filling, fill, whole_frames};
 use crate::load::connect;
-use crate::native::{Giving, Native, Said};
+use crate::native::{Giving, Native, NativeEvent};
 use crate::options::{Bench, Protocol, QueueType};
 use crate::process::Process;
 use crate::progress::Progress;
@@ -336,8 +336,8 @@ pub fn read_native(uri: &Uri, filling: &Filling, credit: u16) -> Result<Got, Str
     let mut giving = Giving::new((credit / 2).max(1));
     while got.messages < filling.messages() {
         let mut wrong = Ok(());
-        native.turn_reading(&mut giving, |said| match said {
-            Said::Chunk(deliver) if wrong.is_ok() => {
+        native.turn_reading(&mut giving, |event| match event {
+            NativeEvent::Chunk(deliver) if wrong.is_ok() => {
                 got.chunks += 1;
                 got.bytes += deliver.chunk.header.stored_len();
                 wrong = deliver.chunk.check_crc().map_err(|error| error.to_string());
@@ -351,7 +351,9 @@ pub fn read_native(uri: &Uri, filling: &Filling, credit: u16) -> Result<Got, Str
                     }
                 }
             }
-            Said::Answered(code, _) if !code.is_ok() => wrong = Err(format!("no subscription: {code}")),
+            NativeEvent::Answered(code, _) if !code.is_ok() => {
+                wrong = Err(format!("no subscription: {code}"))
+            }
             _ => {}
         })?;
         wrong?;

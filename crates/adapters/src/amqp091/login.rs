@@ -35,12 +35,12 @@ const OPEN: MethodId = MethodId { class: 10, method: 40 };
 pub(super) struct Login {
     user: Option<Arc<str>>,
     /// What is to be announced of it, where somebody hears.
-    said: Said,
+    introduction: Introduction,
 }
 
 /// What a client says of itself.
 #[derive(Debug, Default)]
-struct Said {
+struct Introduction {
     mechanism: String,
     properties: Arguments,
 }
@@ -92,7 +92,7 @@ impl Adapter {
             && let Some(login) = &mut self.login
         {
             let properties = arguments(&start_ok.client_properties);
-            login.said = Said { mechanism: mechanism.clone(), properties };
+            login.introduction = Introduction { mechanism: mechanism.clone(), properties };
         }
         if let (Some(name), Some(login)) = (self.peer.own_name(), &mut self.login) {
             login.user = Some(name.clone());
@@ -162,15 +162,15 @@ impl Adapter {
         let (user, vhost) = (&actor.user, vhost.unwrap_or_default());
         let text = format!("user '{user}' authenticated and granted access to vhost '{vhost}'");
         self.note(context, Gravity::Info, text);
-        let said = self.login.take().map(|login| login.said).unwrap_or_default();
+        let introduction = self.login.take().map(|login| login.introduction).unwrap_or_default();
         let settled = Settled {
             timeout_s: self.machine.heartbeat_s(),
             frame_max: self.machine.frame_max(),
             channel_max: self.machine.channel_max(),
-            properties: &said.properties,
+            properties: &introduction.properties,
             container: None,
         };
-        let caller = caller(&self.peer, &said.mechanism);
+        let caller = caller(&self.peer, &introduction.mechanism);
         context.shard.connection_opened(context.now, &actor, &caller, &settled);
         self.actor = Some(actor);
         self.machine.open_ok();

@@ -32,7 +32,7 @@ use crate::frontend::ConnectionRow;
 use crate::handles::Handles;
 use crate::settings::Peer;
 use ::amqp091::method::{Method, MethodId};
-use ::amqp091::{Connection, Event as Said, Input, ReplyCode};
+use ::amqp091::{Connection, Event as WireEvent, Input, ReplyCode};
 use base::{Now, Output};
 use broker::catalog::{Actor, Catalog, Refusal, VhostId};
 use broker::{Event, Events};
@@ -162,22 +162,22 @@ impl Adapter {
     fn take_in(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> usize {
         let mut input = Input::new(bytes);
         while !self.is_waiting() {
-            let said = self.machine.poll_event(context.now, &mut input);
+            let event = self.machine.poll_event(context.now, &mut input);
             // By reference, for most of all: what was just written in small parts and is moved in larger ones stalls the processor.
-            match &said {
-                Some(Said::Publish { channel, publish, properties, body }) => {
+            match &event {
+                Some(WireEvent::Publish { channel, publish, properties, body }) => {
                     self.publish(context, *channel, publish, properties, body);
                     continue;
                 }
                 // As many, and never answered.
-                Some(Said::Method { channel, method: method @ Method::BasicAck(_) }) => {
+                Some(WireEvent::Method { channel, method: method @ Method::BasicAck(_) }) => {
                     self.method(context, *channel, method);
                     continue;
                 }
                 _ => {}
             }
-            let Some(said) = said else { break };
-            self.heard(context, said);
+            let Some(event) = event else { break };
+            self.heard(context, event);
             if self.is_unread(context) {
                 break;
             }
@@ -190,49 +190,49 @@ impl Adapter {
         input.consumed()
     }
 
-    fn heard(&mut self, context: &mut Context<'_>, said: Said<'_>) {
-        match said {
-            Said::Publish { channel, publish, properties, body } => {
+    fn heard(&mut self, context: &mut Context<'_>, event: WireEvent<'_>) {
+        match event {
+            WireEvent::Publish { channel, publish, properties, body } => {
                 self.publish(context, channel, &publish, &properties, body);
             }
-            Said::Method { channel, method } => self.method(context, channel, &method),
-            Said::Gathered(message) => self.heard(context, message.event()),
-            Said::ProtocolHeader => self.start(context),
-            Said::StartOk(start_ok) => self.log_in(context, &start_ok),
-            Said::Open(open) => self.open(context, &open),
-            Said::ChannelOpen { channel } => self.open_channel(context, channel),
-            Said::ChannelClose { channel, .. } => {
+            WireEvent::Method { channel, method } => self.method(context, channel, &method),
+            WireEvent::Gathered(message) => self.heard(context, message.event()),
+            WireEvent::ProtocolHeader => self.start(context),
+            WireEvent::StartOk(start_ok) => self.log_in(context, &start_ok),
+            WireEvent::Open(open) => self.open(context, &open),
+            WireEvent::ChannelOpen { channel } => self.open_channel(context, channel),
+            WireEvent::ChannelClose { channel, .. } => {
                 self.drop_channel(context, channel);
                 self.machine.channel_close_ok(channel);
             }
-            Said::ChannelFailed { channel, error } => {
+            WireEvent::ChannelFailed { channel, error } => {
                 self.note(context, Gravity::Error, format!("channel {channel} error: {error}"));
                 self.drop_channel(context, channel);
             }
-            Said::Close(_) => {
+            WireEvent::Close(_) => {
                 // What it had for itself is gone when it hears so.
                 self.drop_channels(context);
                 context.shard.close_port(context.now, context.port);
                 self.machine.close_ok();
             }
-            Said::Failed(error) => {
+            WireEvent::Failed(error) => {
                 self.pending = None;
                 self.note(context, Gravity::Error, format!("error: {error}"));
                 // Behind its close nothing more may be said: no confirm, no delivery.
                 self.drop_channels(context);
             }
-            Said::Closed => self.is_over = true,
+            WireEvent::Closed => self.is_over = true,
             // What is agreed on is the machine's matter; challenges are not among the mechanisms offered.
-            Said::TuneOk(_) | Said::SecureOk(_) | Said::ChannelClosed { .. } => {}
+            WireEvent::TuneOk(_) | WireEvent::SecureOk(_) | WireEvent::ChannelClosed { .. } => {}
             // A server never hears these.
-            Said::Start(_)
-            | Said::Secure(_)
-            | Said::Tune(_)
-            | Said::OpenOk
-            | Said::ChannelOpenOk { .. }
-            | Said::Deliver { .. }
-            | Said::Return { .. }
-            | Said::GetOk { .. } => {}
+            WireEvent::Start(_)
+            | WireEvent::Secure(_)
+            | WireEvent::Tune(_)
+            | WireEvent::OpenOk
+            | WireEvent::ChannelOpenOk { .. }
+            | WireEvent::Deliver { .. }
+            | WireEvent::Return { .. }
+            | WireEvent::GetOk { .. } => {}
         }
     }
 
@@ -339,8 +339,8 @@ impl Adapter {
     pub(crate) fn handle_deadline(&mut self, context: &mut Context<'_>) {
         self.machine.handle_deadline(context.now);
         let mut nothing = Input::new(&[]);
-        while let Some(said) = self.machine.poll_event(context.now, &mut nothing) {
-            self.heard(context, said);
+        while let Some(event) = self.machine.poll_event(context.now, &mut nothing) {
+            self.heard(context, event);
         }
     }
 

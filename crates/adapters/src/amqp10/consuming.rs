@@ -288,7 +288,7 @@ impl Adapter {
         let Some(ConsumerAt { at, .. }) = self.consumers.get(*consumer) else { return };
         let limit = flow.delivery_count.wrapping_add(flow.link_credit);
         // One that drains is answered anyhow, and one whose receiver has not heard yet whether it is active.
-        let echo = (flow.echo || matches!(activity, Activity::Unsaid(_))) && !flow.drain;
+        let echo = (flow.echo || matches!(activity, Activity::Due(_))) && !flow.drain;
         match *at {
             Some(ConsumerRef { log, queue, handle }) => {
                 let command = QueueCommand::Credit { handle, limit, drain: flow.drain, echo };
@@ -304,10 +304,10 @@ impl Adapter {
         let Some(ConsumerAt { session, link, .. }) = self.consumers.get(consumer).copied() else { return };
         let Some(found) = self.session(session).and_then(|session| session.link(link)) else { return };
         let End::Source { activity, .. } = &mut found.end else { return };
-        if matches!(activity, Activity::Never) || *activity == Activity::Said(active) {
+        if matches!(activity, Activity::Never) || *activity == Activity::Told(active) {
             return;
         }
-        *activity = Activity::Unsaid(active);
+        *activity = Activity::Due(active);
         let mut bytes = Vec::new();
         let properties = self.activity(session, link, &mut bytes);
         self.machine.report(session, link, Some(0), properties);
@@ -334,8 +334,8 @@ impl Adapter {
         let Some(End::Source { activity, .. }) = found.map(|link| &mut link.end) else {
             return Map::default();
         };
-        let Activity::Unsaid(active) = *activity else { return Map::default() };
-        *activity = Activity::Said(active);
+        let Activity::Due(active) = *activity else { return Map::default() };
+        *activity = Activity::Told(active);
         let mut encoder = Encoder::new(bytes);
         encoder.symbol("rabbitmq:active");
         encoder.boolean(active);

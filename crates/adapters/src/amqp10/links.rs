@@ -63,9 +63,9 @@ pub(super) enum Activity {
     /// It hears nothing.
     Never,
     /// It is to hear this with the next flow.
-    Unsaid(bool),
+    Due(bool),
     /// It has heard this.
-    Said(bool),
+    Told(bool),
 }
 
 /// A link that is attached.
@@ -432,7 +432,7 @@ impl Adapter {
             // Where one is active at a time it is told who; else all are.
             let is_single =
                 queue.arguments.get(b"x-single-active-consumer") == Some(&routing::Value::Bool(true));
-            receiving.activity = Activity::Unsaid(!is_single);
+            receiving.activity = Activity::Due(!is_single);
         }
         let consumer = NewConsumer {
             credit: broker::Credit::Link,

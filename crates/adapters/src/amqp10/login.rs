@@ -21,12 +21,12 @@ pub(super) struct Login {
     /// For whom it is asked whether one connection more may be open.
     asking: Option<Actor>,
     /// What is to be announced of it, where somebody hears.
-    said: Said,
+    introduction: Introduction,
 }
 
 /// What a peer says of itself.
 #[derive(Debug, Default)]
-struct Said {
+struct Introduction {
     mechanism: String,
     container: String,
     properties: Arguments,
@@ -58,7 +58,7 @@ impl Adapter {
                 self.mechanism = credentials::mechanism_number(mechanism);
                 if let Some(login) = &mut self.login {
                     login.user = Some(name);
-                    login.said.mechanism = mechanism.to_owned();
+                    login.introduction.mechanism = mechanism.to_owned();
                 }
                 self.machine.sasl_outcome(SaslCode::Ok);
             }
@@ -91,8 +91,8 @@ impl Adapter {
         if context.shard.is_heard()
             && let Some(login) = &mut self.login
         {
-            login.said.container = open.container_id.to_owned();
-            login.said.properties = properties(&open.properties);
+            login.introduction.container = open.container_id.to_owned();
+            login.introduction.properties = properties(&open.properties);
         }
         let named = open.hostname.and_then(|hostname| hostname.strip_prefix("vhost:"));
         let vhost = named.unwrap_or(&context.settings.default_vhost).to_owned();
@@ -143,15 +143,15 @@ impl Adapter {
         let (user, vhost) = (&actor.user, vhost.unwrap_or_default());
         let text = format!("user '{user}' authenticated and granted access to vhost '{vhost}'");
         self.note(context, Gravity::Info, text);
-        let said = self.login.take().map(|login| login.said).unwrap_or_default();
+        let introduction = self.login.take().map(|login| login.introduction).unwrap_or_default();
         let settled = Settled {
             timeout_s: u64::from(self.machine.idle_ms()) / 500,
             frame_max: self.machine.remote_frame_bytes(),
             channel_max: self.machine.channel_max(),
-            properties: &said.properties,
-            container: Some(&said.container),
+            properties: &introduction.properties,
+            container: Some(&introduction.container),
         };
-        let caller = caller(&self.peer, &said.mechanism);
+        let caller = caller(&self.peer, &introduction.mechanism);
         context.shard.connection_opened(context.now, &actor, &caller, &settled);
         self.actor = Some(actor);
         self.answer_open(context);

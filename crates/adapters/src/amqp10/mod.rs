@@ -38,7 +38,7 @@ use crate::following::Roaming;
 use crate::frontend::ConnectionRow;
 use crate::handles::{Handles, numbered};
 use crate::settings::Peer;
-use ::amqp10::{Config, Connection, Error, Event as Said, Input, Room, SessionId};
+use ::amqp10::{Config, Connection, Error, Event as WireEvent, Input, Room, SessionId};
 use base::{Now, Output};
 use broker::access::AccessCache;
 use broker::catalog::{Actor, Catalog, VhostId};
@@ -142,13 +142,13 @@ impl Adapter {
     pub(crate) fn input(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> usize {
         let mut input = Input::new(bytes);
         while self.pending.is_none()
-            && let Some(said) = self.machine.poll_event(context.now, &mut input)
+            && let Some(event) = self.machine.poll_event(context.now, &mut input)
         {
-            match said {
+            match event {
                 // Most of all.
-                Said::Transfer(transfer) => self.transfer(context, &transfer),
-                said => {
-                    self.heard(context, said);
+                WireEvent::Transfer(transfer) => self.transfer(context, &transfer),
+                event => {
+                    self.heard(context, event);
                     if self.output_len() > context.settings.unread_bytes_max {
                         break;
                     }
@@ -158,40 +158,40 @@ impl Adapter {
         bytes.len() - input.len()
     }
 
-    fn heard(&mut self, context: &mut Context<'_>, said: Said<'_>) {
-        match said {
-            Said::Transfer(transfer) => self.transfer(context, &transfer),
-            Said::Assembled(assembled) => match assembled.transaction() {
+    fn heard(&mut self, context: &mut Context<'_>, event: WireEvent<'_>) {
+        match event {
+            WireEvent::Transfer(transfer) => self.transfer(context, &transfer),
+            WireEvent::Assembled(assembled) => match assembled.transaction() {
                 None => self.transfer(context, &assembled.transfer()),
                 Some(transaction) => self.post(context, &assembled.transfer(), transaction),
             },
-            Said::Disposition(disposition) => self.disposition(context, &disposition),
-            Said::Flow(flow) => self.flow(context, &flow),
-            Said::Posted { transfer, transaction } => self.post(context, &transfer, transaction),
-            Said::Window { session } => self.look_at_room(context, session),
-            Said::SaslInit { mechanism, initial_response, .. } => {
+            WireEvent::Disposition(disposition) => self.disposition(context, &disposition),
+            WireEvent::Flow(flow) => self.flow(context, &flow),
+            WireEvent::Posted { transfer, transaction } => self.post(context, &transfer, transaction),
+            WireEvent::Window { session } => self.look_at_room(context, session),
+            WireEvent::SaslInit { mechanism, initial_response, .. } => {
                 self.log_in(context, mechanism, initial_response);
             }
-            Said::Open(open) => self.open(context, &open),
-            Said::OpenRefused(fault) => self.refuse_open(context, &fault),
-            Said::Begin { session, .. } => self.begin(context, session),
-            Said::Attach { session, link, attach, .. } => self.attach(context, session, link, &attach),
-            Said::Detach { session, link, .. } | Said::LinkFailed { session, link, .. } => {
+            WireEvent::Open(open) => self.open(context, &open),
+            WireEvent::OpenRefused(fault) => self.refuse_open(context, &fault),
+            WireEvent::Begin { session, .. } => self.begin(context, session),
+            WireEvent::Attach { session, link, attach, .. } => self.attach(context, session, link, &attach),
+            WireEvent::Detach { session, link, .. } | WireEvent::LinkFailed { session, link, .. } => {
                 self.drop_link(context, session, link);
             }
-            Said::End { session, .. } => self.drop_session(context, session),
-            Said::SessionFailed { session, fault } => {
+            WireEvent::End { session, .. } => self.drop_session(context, session),
+            WireEvent::SessionFailed { session, fault } => {
                 self.note(context, Gravity::Error, format!("session {} error: {fault}", session.0));
                 self.drop_session(context, session);
             }
-            Said::Aborted { .. } => self.is_due = true,
-            Said::Failed(fault) => self.note(context, Gravity::Error, format!("error: {fault}")),
-            Said::Close(_) => {}
+            WireEvent::Aborted { .. } => self.is_due = true,
+            WireEvent::Failed(fault) => self.note(context, Gravity::Error, format!("error: {fault}")),
+            WireEvent::Close(_) => {}
             // Challenges are not among the mechanisms offered, and a server never hears the rest.
-            Said::SaslResponse(_)
-            | Said::SaslMechanisms(_)
-            | Said::SaslChallenge(_)
-            | Said::SaslOutcome(_) => {}
+            WireEvent::SaslResponse(_)
+            | WireEvent::SaslMechanisms(_)
+            | WireEvent::SaslChallenge(_)
+            | WireEvent::SaslOutcome(_) => {}
         }
     }
 
@@ -300,8 +300,8 @@ impl Adapter {
 
     pub(crate) fn handle_deadline(&mut self, context: &mut Context<'_>) {
         self.end_late_transactions(context);
-        if let Some(said) = self.machine.handle_deadline(context.now) {
-            self.heard(context, said);
+        if let Some(event) = self.machine.handle_deadline(context.now) {
+            self.heard(context, event);
         }
     }
 

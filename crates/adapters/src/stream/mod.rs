@@ -29,7 +29,7 @@ use crate::connection::{Context, Gravity, Note};
 use crate::following::Roaming;
 use crate::frontend::ConnectionRow;
 use crate::settings::{Peer, Settings};
-use ::stream_protocol::{Command, Connection, Event as Said, Input};
+use ::stream_protocol::{Command, Connection, Event as WireEvent, Input};
 use arrivals::Arrival;
 use base::id::ShardId;
 use base::{Now, Output};
@@ -136,9 +136,9 @@ impl Adapter {
             match self.machine.poll_event(context.now, input) {
                 None => return true,
                 // No more goes back than came.
-                Some(Said::Publish(publish)) => self.publish(context, &publish),
-                Some(said) => {
-                    self.heard(context, said);
+                Some(WireEvent::Publish(publish)) => self.publish(context, &publish),
+                Some(event) => {
+                    self.heard(context, event);
                     if self.is_unread(context) {
                         return false;
                     }
@@ -169,37 +169,37 @@ impl Adapter {
         missing
     }
 
-    fn heard(&mut self, context: &mut Context<'_>, said: Said<'_>) {
-        match said {
-            Said::Publish(publish) => self.publish(context, &publish),
-            Said::Command(Command::Credit { subscription_id, credit }) => {
+    fn heard(&mut self, context: &mut Context<'_>, event: WireEvent<'_>) {
+        match event {
+            WireEvent::Publish(publish) => self.publish(context, &publish),
+            WireEvent::Command(Command::Credit { subscription_id, credit }) => {
                 self.give_credit(context, subscription_id, credit);
             }
-            Said::Command(Command::StoreOffset { reference, stream, offset }) => {
+            WireEvent::Command(Command::StoreOffset { reference, stream, offset }) => {
                 self.store_offset(context, reference, stream, offset);
             }
-            Said::Request { correlation_id, request } => {
+            WireEvent::Request { correlation_id, request } => {
                 // Who asks hears of what was said before.
                 self.hand_on_offsets(context);
                 self.request(context, correlation_id, &request);
             }
-            Said::Response { correlation_id, response } => {
+            WireEvent::Response { correlation_id, response } => {
                 self.updated(context, correlation_id, &response);
             }
-            Said::Tune(tune) => {
+            WireEvent::Tune(tune) => {
                 if let Some(login) = &mut self.login {
                     login.tuned = Some(tune);
                 }
             }
-            Said::Failed(error) => {
+            WireEvent::Failed(error) => {
                 self.pending = None;
                 self.note(context, Gravity::Error, format!("error: {error}"));
                 // Behind its close nothing more may be said: no confirm, no chunk.
                 self.drop_all(context);
             }
-            Said::Closed => self.is_over = true,
+            WireEvent::Closed => self.is_over = true,
             // Who answers what nobody asked does no harm; the others a server never hears.
-            Said::Unasked { .. } | Said::Command(_) | Said::Deliver(_) => {}
+            WireEvent::Unasked { .. } | WireEvent::Command(_) | WireEvent::Deliver(_) => {}
         }
     }
 
@@ -299,8 +299,8 @@ impl Adapter {
     pub(crate) fn handle_deadline(&mut self, context: &mut Context<'_>) {
         self.machine.handle_deadline(context.now);
         let mut nothing = Input::new(&[]);
-        while let Some(said) = self.machine.poll_event(context.now, &mut nothing) {
-            self.heard(context, said);
+        while let Some(event) = self.machine.poll_event(context.now, &mut nothing) {
+            self.heard(context, event);
         }
     }
 
