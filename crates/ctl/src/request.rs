@@ -102,7 +102,7 @@ pub enum Request {
     },
     /// A list of [`ConnectionRow`].
     ListConnections,
-    /// What there is to see of the node now: [`crate::top::Told`].
+    /// What there is to see of the node now: [`crate::top::Overview`].
     Top {
         /// Of what.
         asked: crate::top::Asked,

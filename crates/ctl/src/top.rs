@@ -7,11 +7,11 @@
 
 mod frame;
 mod once;
+mod overview;
 mod screen;
 pub mod state;
-mod told;
 
-pub use told::{Asked, ConnectionLine, Counted, Gauges, List, Order, QueueLine, ROWS_MAX, Told};
+pub use overview::{Asked, ConnectionLine, Counted, Gauges, List, Order, Overview, QueueLine, ROWS_MAX};
 
 use crate::client::ask;
 use crate::place::Place;
@@ -105,12 +105,12 @@ fn unfit(message: String) -> Refusal {
 
 fn hear(state: &mut State, socket: &Path) -> Result<(), Refusal> {
     let asked = state.asked();
-    let told = look(socket, &asked)?;
-    state.hear(&asked, told);
+    let overview = look(socket, &asked)?;
+    state.hear(&asked, overview);
     Ok(())
 }
 
-fn look(socket: &Path, asked: &Asked) -> Result<Told, Refusal> {
+fn look(socket: &Path, asked: &Asked) -> Result<Overview, Refusal> {
     let answer = ask(socket, &Limits::default(), None, &Request::Top { asked: asked.clone() })?;
     serde_json::from_value(answer).map_err(|error| Refusal {
         code: exit::SOFTWARE,

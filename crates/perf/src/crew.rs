@@ -34,13 +34,13 @@ pub enum Crew {
 pub struct Other {
     child: Child,
     input: Option<ChildStdin>,
-    told: Arc<Mutex<Told>>,
+    progress: Arc<Mutex<Progress>>,
     reader: Option<JoinHandle<()>>,
 }
 
-/// What another process told last.
+/// The progress of another process, as it told it last.
 #[derive(Debug, Default)]
-struct Told {
+struct Progress {
     count: Count,
     why: Option<String>,
     /// It will tell no more.
@@ -87,8 +87,8 @@ impl Crew {
             Crew::Alone(_) => Count::default(),
             Crew::Own(hold) => hold.count(),
             Crew::Others(others) => others.iter().fold(Count::default(), |sum, other| {
-                let told = other.told();
-                Count { open: sum.open + told.count.open, dropped: sum.dropped + told.count.dropped }
+                let progress = other.progress();
+                Count { open: sum.open + progress.count.open, dropped: sum.dropped + progress.count.dropped }
             }),
         }
     }
@@ -97,7 +97,7 @@ impl Crew {
     pub fn is_short(&self) -> bool {
         match self {
             Crew::Alone(_) | Crew::Own(_) => false,
-            Crew::Others(others) => others.iter().any(|other| other.told().is_over),
+            Crew::Others(others) => others.iter().any(|other| other.progress().is_over),
         }
     }
 
@@ -118,7 +118,7 @@ impl Crew {
                     if let Some(reader) = other.reader.take() {
                         reader.join().map_err(|_| "a client thread panicked".to_owned())?;
                     }
-                    why = why.or_else(|| other.told().why.clone());
+                    why = why.or_else(|| other.progress().why.clone());
                     if !status.success() && why.is_none() {
                         return Err(format!("a client process ended with {status}"));
                     }
@@ -138,12 +138,12 @@ impl Other {
             .stdout(Stdio::piped())
             .spawn()
             .map_err(|error| format!("a client process could not be started: {error}"))?;
-        let told = Arc::new(Mutex::new(Told::default()));
+        let progress = Arc::new(Mutex::new(Progress::default()));
         let (ready, is_ready) = mpsc::channel();
         let output = child.stdout.take();
         let input = child.stdin.take();
         let reader = thread::spawn({
-            let told = told.clone();
+            let progress = progress.clone();
             move || {
                 for line in output.into_iter().flat_map(|output| BufReader::new(output).lines()) {
                     let Ok(line) = line else { break };
@@ -151,20 +151,20 @@ impl Other {
                         // Nobody waits any more if it took too long.
                         let _ = ready.send(());
                     }
-                    lock(&told).hear(&line);
+                    lock(&progress).hear(&line);
                 }
-                lock(&told).is_over = true;
+                lock(&progress).is_over = true;
             }
         });
-        let other = Other { child, input, told, reader: Some(reader) };
+        let other = Other { child, input, progress, reader: Some(reader) };
         match is_ready.recv_timeout(READY) {
             Ok(()) => Ok(other),
             Err(_) => Err("a client process did not become ready".to_owned()),
         }
     }
 
-    fn told(&self) -> std::sync::MutexGuard<'_, Told> {
-        lock(&self.told)
+    fn progress(&self) -> std::sync::MutexGuard<'_, Progress> {
+        lock(&self.progress)
     }
 }
 
@@ -176,11 +176,11 @@ impl Drop for Other {
     }
 }
 
-fn lock(told: &Mutex<Told>) -> std::sync::MutexGuard<'_, Told> {
-    told.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(progress: &Mutex<Progress>) -> std::sync::MutexGuard<'_, Progress> {
+    progress.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Told {
+impl Progress {
     /// Takes in a line of the other process.
     fn hear(&mut self, line: &str) {
         if let Some(why) = line.strip_prefix("why ") {
@@ -258,9 +258,13 @@ mod tests {
     #[test]
     fn what_another_tells_is_heard() {
         let check = |lines: &[&str], open: u64, dropped: u64, why: Option<&str>| {
-            let mut told = Told::default();
-            lines.iter().for_each(|line| told.hear(line));
-            assert_eq!((told.count, told.why.as_deref()), (Count { open, dropped }, why), "{lines:?}");
+            let mut progress = Progress::default();
+            lines.iter().for_each(|line| progress.hear(line));
+            assert_eq!(
+                (progress.count, progress.why.as_deref()),
+                (Count { open, dropped }, why),
+                "{lines:?}"
+            );
         };
         check(&["ready"], 0, 0, None);
         check(&["ready", "5 0", "9 1"], 9, 1, None);

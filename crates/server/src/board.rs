@@ -7,7 +7,7 @@
 use crate::manager::Manager;
 use base::time::NS_PER_MS;
 use broker::{Count, Tally};
-use ctl::top::{Asked, ConnectionLine, Counted, Gauges, List, Order, QueueLine, Told};
+use ctl::top::{Asked, ConnectionLine, Counted, Gauges, List, Order, Overview, QueueLine};
 use management::{Busy, Condition, Node, Which};
 use std::sync::{Mutex, PoisonError};
 
@@ -69,7 +69,7 @@ impl Board {
     ///
     /// # Errors
     /// The node did not answer in time.
-    pub fn look(&self, manager: &Manager<'_>, asked: &Asked) -> Result<Told, Busy> {
+    pub fn look(&self, manager: &Manager<'_>, asked: &Asked) -> Result<Overview, Busy> {
         let rows = manager.queue_rows(Which::All, false)?;
         let mut now = Gauges { queues: rows.len() as u64, ..Gauges::default() };
         let at_ns = manager.clock.mono_ns();
@@ -80,7 +80,7 @@ impl Board {
             now.consumers += u64::from(row.consumers);
             queues.push((u128::from(row.definition.id.0), of(&row.tally), row));
         }
-        let mut told = Told { at_ns, ..Told::default() };
+        let mut overview = Overview { at_ns, ..Overview::default() };
         match asked.list {
             List::Queues => {
                 let mut marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -104,8 +104,8 @@ impl Board {
                     |(_, row)| (&*row.definition.name, &*row.definition.vhost_name),
                     measure,
                 );
-                told.matched = matched;
-                told.queues = page.into_iter().map(|(rates, row)| queue(rates, row)).collect();
+                overview.matched = matched;
+                overview.queues = page.into_iter().map(|(rates, row)| queue(rates, row)).collect();
             }
             List::Connections => {
                 let rows = manager.connections()?;
@@ -127,15 +127,15 @@ impl Board {
                     Order::Out => line.rates.map_or(0.0, |[_, went]| went),
                     _ => 0.0,
                 };
-                (told.matched, told.connections) =
+                (overview.matched, overview.connections) =
                     asked.page(lines.collect(), |line| (line.name.as_str(), line.vhost.as_str()), measure);
             }
         }
         let mut whole = Tally::default();
         manager.survey()?.vhosts.values().for_each(|tally| whole.merge(tally));
         now.connections = manager.connection_count()?;
-        describe(manager, &mut told, now, &whole);
-        Ok(told)
+        describe(manager, &mut overview, now, &whole);
+        Ok(overview)
     }
 
     /// Lets go of what nobody has looked at for long.
@@ -150,17 +150,17 @@ impl Board {
 }
 
 /// What is told of the node as a whole.
-fn describe(manager: &Manager<'_>, told: &mut Told, mut now: Gauges, whole: &Tally) {
+fn describe(manager: &Manager<'_>, overview: &mut Overview, mut now: Gauges, whole: &Tally) {
     let Condition { uptime_ms, memory_used, memory_limit, disk_free, disk_limit, .. } = manager.condition();
     let (about, writing) = (manager.about(), manager.writing());
     now.memory = [memory_used, memory_limit];
     now.disk = [disk_free, disk_limit];
     now.flush_ns = writing.sync_ns;
-    told.node = about.node.clone();
-    told.product = format!("{} {}", about.product, about.product_version);
-    told.uptime_s = uptime_ms / 1000;
-    told.alarms = (manager.raised)().names();
-    told.counted = Counted {
+    overview.node = about.node.clone();
+    overview.product = format!("{} {}", about.product, about.product_version);
+    overview.uptime_s = uptime_ms / 1000;
+    overview.alarms = (manager.raised)().names();
+    overview.counted = Counted {
         published: whole.get(Count::Publish),
         confirmed: whole.get(Count::Confirm),
         delivered: whole.deliver_get(),
@@ -169,7 +169,7 @@ fn describe(manager: &Manager<'_>, told: &mut Told, mut now: Gauges, whole: &Tal
         written_bytes: writing.written_bytes,
         flushes: writing.syncs,
     };
-    told.now = now;
+    overview.now = now;
 }
 
 /// Messages that came to a queue and went from it.

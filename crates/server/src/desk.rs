@@ -3,7 +3,7 @@
 use crate::alarm::{Meter, Raised, Watermarks};
 use crate::board::Board;
 use crate::clock::Clock;
-use crate::config::{Config, Level, Limit, Told};
+use crate::config::{Config, Level, Limit, ShownSetting};
 use crate::door::{CancelDelayed, Door, Letter, Part, Question, ResetOffset, Truncate};
 use crate::heap;
 use crate::log::Logger;
@@ -94,12 +94,12 @@ impl Desk<'_> {
                 json(&self.manager.look(look).map_err(|_| busy())?)
             }
             ctl::Request::Environment => {
-                let row = |told: &Told| ctl::SettingRow {
-                    key: told.key.clone(),
-                    value: told.value.clone(),
-                    from: told.from.clone(),
+                let row = |setting: &ShownSetting| ctl::SettingRow {
+                    key: setting.key.clone(),
+                    value: setting.value.clone(),
+                    from: setting.from.clone(),
                 };
-                json(&self.config.told.iter().map(row).collect::<Vec<_>>())
+                json(&self.config.shown.iter().map(row).collect::<Vec<_>>())
             }
             ctl::Request::Trim => {
                 heap::trim();
@@ -209,8 +209,8 @@ impl Desk<'_> {
         if columns.iter().any(|column| column.contains("policy")) {
             for part in rows.chunks(QUEUES_LOOK) {
                 let queues: Vec<_> = part.iter().map(|row| row.definition.clone()).collect();
-                let look = move |catalog: &Catalog| -> Vec<rows::Told> {
-                    queues.iter().map(|queue| rows::told(catalog, queue)).collect()
+                let look = move |catalog: &Catalog| -> Vec<rows::QueuePolicies> {
+                    queues.iter().map(|queue| rows::policies_of(catalog, queue)).collect()
                 };
                 told.append(&mut self.manager.look(look).map_err(|_| busy())?);
             }

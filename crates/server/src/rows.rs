@@ -25,7 +25,12 @@ pub fn totals(shard: &Shard, connections: usize) -> ctl::Totals {
 
 /// A queue as tools list it: the columns that are asked for. `told` says what policies say of it: the names of both, and
 /// what counts; nothing where nobody asks.
-pub fn queue(row: &broker::QueueRow, told: Option<&Told>, columns: &[String], node: &str) -> Json {
+pub fn queue(
+    row: &broker::QueueRow,
+    policies: Option<&QueuePolicies>,
+    columns: &[String],
+    node: &str,
+) -> Json {
     let definition = &row.definition;
     let cell = |column: &String| -> Option<Json> {
         Some(match column.as_str() {
@@ -38,12 +43,12 @@ pub fn queue(row: &broker::QueueRow, told: Option<&Told>, columns: &[String], no
             "exclusive" if definition.queue_type.name() != "classic" => Json::from(""),
             "exclusive" => Json::from(definition.exclusive.is_some()),
             "arguments" => Json::Object(arguments(definition)),
-            "policy" => Json::from(told.map(|told| told.policy.as_str()).unwrap_or_default()),
+            "policy" => Json::from(policies.map(|policies| policies.policy.as_str()).unwrap_or_default()),
             "operator_policy" => {
-                Json::from(told.map(|told| told.operator_policy.as_str()).unwrap_or_default())
+                Json::from(policies.map(|policies| policies.operator_policy.as_str()).unwrap_or_default())
             }
             "effective_policy_definition" => {
-                Json::Object(told.map(|told| told.definition.clone()).unwrap_or_default())
+                Json::Object(policies.map(|policies| policies.definition.clone()).unwrap_or_default())
             }
             "state" => Json::from("running"),
             "node" | "leader" => Json::from(node),
@@ -76,18 +81,18 @@ fn arguments(queue: &QueueDefinition) -> serde_json::Map<String, Json> {
     arguments
 }
 
-/// What policies say of a queue.
+/// What lists show of the policies of a queue.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct QueuePolicies {
     policy: String,
     operator_policy: String,
     definition: serde_json::Map<String, Json>,
 }
 
 /// What the policies of `catalog` say of a queue.
-pub fn told(catalog: &Catalog, queue: &QueueDefinition) -> Told {
+pub fn policies_of(catalog: &Catalog, queue: &QueueDefinition) -> QueuePolicies {
     let policies = catalog.queue_policies(queue);
-    Told {
+    QueuePolicies {
         policy: policy_name(policies.user),
         operator_policy: policy_name(policies.operator),
         definition: object(&policies.definition()).collect(),

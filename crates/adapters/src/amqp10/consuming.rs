@@ -6,8 +6,8 @@ use super::head::head;
 use super::links::{Activity, ConsumerAt, End};
 use crate::connection::Context;
 use ::amqp10::{
-    Body, Delivery, Disposition, LinkFlow, LinkId, NotSent, Outcome as Told, Role, Room, Run, SessionId,
-    condition,
+    Body, Delivery, Disposition, LinkFlow, LinkId, NotSent, Outcome as WireOutcome, Role, Room, Run,
+    SessionId, condition,
 };
 use base::Memory;
 use base::id::QueueSeq;
@@ -28,15 +28,15 @@ fn body<'a>(message: &Enqueue<'a>, memory: &'a Memory) -> Body<'a> {
 
 /// What a receiver's outcome means to the queue.
 #[inline]
-pub(super) fn outcome_of(told: &Told<'_>) -> Outcome {
-    match told {
-        Told::Accepted => Outcome::Accepted,
-        Told::Rejected(_) => Outcome::Rejected,
-        Told::Modified { undeliverable_here: true, delivery_failed, .. } => match delivery_failed {
+pub(super) fn outcome_of(outcome: &WireOutcome<'_>) -> Outcome {
+    match outcome {
+        WireOutcome::Accepted => Outcome::Accepted,
+        WireOutcome::Rejected(_) => Outcome::Rejected,
+        WireOutcome::Modified { undeliverable_here: true, delivery_failed, .. } => match delivery_failed {
             true => Outcome::Rejected,
             false => Outcome::Undeliverable,
         },
-        Told::Modified { delivery_failed: true, .. } => Outcome::Failed,
+        WireOutcome::Modified { delivery_failed: true, .. } => Outcome::Failed,
         _ => Outcome::Released,
     }
 }
@@ -61,9 +61,9 @@ impl Added {
     }
 
     /// What an outcome adds: nothing, mostly.
-    pub(super) fn of(told: &Told<'_>) -> Result<Option<Added>, &'static str> {
-        match told {
-            Told::Modified { annotations, .. } if !annotations.is_empty() => {
+    pub(super) fn of(outcome: &WireOutcome<'_>) -> Result<Option<Added>, &'static str> {
+        match outcome {
+            WireOutcome::Modified { annotations, .. } if !annotations.is_empty() => {
                 Added::new(annotations).map(Some).ok_or(NOT_TO_BE_ADDED)
             }
             _ => Ok(None),
@@ -183,23 +183,23 @@ impl Adapter {
         if role != Role::Sender {
             return;
         }
-        let told = match outcome {
-            Some(told) if told.is_terminal() => told,
-            Some(Told::Transactional { id, outcome }) => {
+        let wire = match outcome {
+            Some(wire) if wire.is_terminal() => wire,
+            Some(WireOutcome::Transactional { id, outcome }) => {
                 return self.retire(context, disposition, id, outcome);
             }
             // How much has arrived, or a state that is no outcome: nothing ends.
             Some(_) => return,
             // Settled without a word: the default outcome.
-            None if settled => Told::Released,
+            None if settled => WireOutcome::Released,
             None => return,
         };
-        if let Told::Modified { annotations, .. } = &told
+        if let WireOutcome::Modified { annotations, .. } = &wire
             && !annotations.is_empty()
         {
-            return self.modified(context, disposition, &told, annotations);
+            return self.modified(context, disposition, &wire, annotations);
         }
-        let outcome = outcome_of(&told);
+        let outcome = outcome_of(&wire);
         let Some(session) = self.sessions.iter().find(|session| session.id == id) else { return };
         let has_room = session.room == Room::Anything;
         let consumers = &self.consumers;
@@ -226,7 +226,7 @@ impl Adapter {
             pass_on(context, at, range);
         }
         if !settled {
-            self.machine.dispose(id, Role::Sender, first, last, true, Some(&told));
+            self.machine.dispose(id, Role::Sender, first, last, true, Some(&wire));
         }
         if !has_room {
             self.look_at_room(context, id);
@@ -241,14 +241,14 @@ impl Adapter {
         &mut self,
         context: &mut Context<'_>,
         disposition: &Disposition<'_>,
-        told: &Told<'_>,
+        wire: &WireOutcome<'_>,
         annotations: &Map<'_>,
     ) {
         let Disposition { session: id, first, last, settled, .. } = *disposition;
         let Some(added) = Added::new(annotations) else {
             return self.end_session(context, id, condition::INVALID_FIELD, NOT_TO_BE_ADDED);
         };
-        let outcome = outcome_of(told);
+        let outcome = outcome_of(wire);
         let Some(session) = self.sessions.iter().find(|session| session.id == id) else { return };
         let consumers = &self.consumers;
         self.machine.settle(id, first, last, |Run { link, token, count, .. }| {
@@ -261,7 +261,7 @@ impl Adapter {
             context.shard.command(context.now, context.port, log, queue, command);
         });
         if !settled {
-            self.machine.dispose(id, Role::Sender, first, last, true, Some(told));
+            self.machine.dispose(id, Role::Sender, first, last, true, Some(wire));
         }
         self.look_at_room(context, id);
     }
@@ -319,7 +319,7 @@ impl Adapter {
             if let Some(held) = self.session(session).and_then(|session| session.link(link)) {
                 held.particulars.has_timed_out = true;
             }
-            self.machine.tell_state(session, link, range.first.0, range.last.0, &Told::Released);
+            self.machine.tell_state(session, link, range.first.0, range.last.0, &WireOutcome::Released);
         }
     }
 

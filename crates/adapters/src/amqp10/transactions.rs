@@ -15,8 +15,8 @@ use crate::connection::{Context, Gravity};
 use crate::handles::numbered;
 use crate::transaction::{HeldPublish, Transaction};
 use ::amqp10::{
-    Attach, Control, Disposition, Error, LinkId, Outcome as Told, ReceiverSettleMode, Role, Run, SessionId,
-    Source, Symbols, Target, Transfer, condition,
+    Attach, Control, Disposition, Error, LinkId, Outcome as WireOutcome, ReceiverSettleMode, Role, Run,
+    SessionId, Source, Symbols, Target, Transfer, condition,
 };
 use base::id::QueueSeq;
 use broker::access::AccessCache;
@@ -258,7 +258,7 @@ impl Adapter {
             doomed: None,
             held: Transaction::default(),
         });
-        self.tell(transfer, &Told::Declared(&id));
+        self.tell(transfer, &WireOutcome::Declared(&id));
     }
 
     fn discharge(&mut self, context: &mut Context<'_>, transfer: &Transfer<'_>, id: &[u8], fail: bool) {
@@ -270,7 +270,7 @@ impl Adapter {
         let Open { held, doomed, .. } = transactions.open.swap_remove(at);
         let refusal = doomed.or_else(|| self.obstacle(context, &held));
         match refusal {
-            _ if fail => self.tell(transfer, &Told::Accepted),
+            _ if fail => self.tell(transfer, &WireOutcome::Accepted),
             Some(Doomed { condition, text }) => {
                 self.reject(context, transfer, &Refused::new(condition, text));
             }
@@ -323,11 +323,11 @@ impl Adapter {
         for retired in held.into_settles() {
             self.settle_retired(context, &retired, retired.outcome, retired.added.as_ref());
             if !retired.settled {
-                self.tell_retired(&retired, &told(retired.outcome));
+                self.tell_retired(&retired, &wire_outcome(retired.outcome));
             }
         }
         if left == 0 {
-            return self.tell(transfer, &Told::Accepted);
+            return self.tell(transfer, &WireOutcome::Accepted);
         }
         if let Some(transactions) = &mut self.transactions {
             let tell = Some((transfer.session, transfer.link));
@@ -398,8 +398,9 @@ impl Adapter {
                     self.drop_link(context, session, link);
                     continue;
                 }
-                let told = if was_refused { Told::Rejected(Some(full)) } else { Told::Accepted };
-                self.machine.settle_incoming(session, delivery_id, delivery_id, &told);
+                let outcome =
+                    if was_refused { WireOutcome::Rejected(Some(full)) } else { WireOutcome::Accepted };
+                self.machine.settle_incoming(session, delivery_id, delivery_id, &outcome);
                 self.allow_requests(session, link);
             }
         }
@@ -466,10 +467,10 @@ impl Adapter {
         let doomed = open.doomed;
         self.is_due = true;
         match doomed {
-            None => self.tell_posted(transfer, id, &Told::Accepted),
+            None => self.tell_posted(transfer, id, &WireOutcome::Accepted),
             Some(Doomed { condition, text }) => {
                 let error = Error::new(condition, text);
-                self.tell_posted(transfer, id, &Told::Rejected(Some(error)));
+                self.tell_posted(transfer, id, &WireOutcome::Rejected(Some(error)));
             }
         }
     }
@@ -487,7 +488,7 @@ impl Adapter {
         if !transfer.settled && self.takes_rejected(transfer.session, transfer.link) {
             let info = gone::named(transfer);
             let error = Error { info: Map::new(2, &info), ..Error::new(refused.condition, &refused.text) };
-            return self.tell_posted(transfer, id, &Told::Rejected(Some(error)));
+            return self.tell_posted(transfer, id, &WireOutcome::Rejected(Some(error)));
         }
         self.doom(id);
         if !transfer.settled {
@@ -518,11 +519,11 @@ impl Adapter {
     }
 
     /// Tells what is to become of a posted message.
-    fn tell_posted(&mut self, transfer: &Transfer<'_>, id: &[u8], outcome: &Told<'_>) {
+    fn tell_posted(&mut self, transfer: &Transfer<'_>, id: &[u8], outcome: &WireOutcome<'_>) {
         let mut bytes = Vec::new();
         outcome.write(&mut Encoder::new(&mut bytes));
         let outcome = Decoder::new(&bytes).value().unwrap_or(Value::Null);
-        self.tell(transfer, &Told::Transactional { id, outcome });
+        self.tell(transfer, &WireOutcome::Transactional { id, outcome });
     }
 
     /// The peer told what is to become of deliveries when a transaction is discharged (§4.4.2).
@@ -536,7 +537,7 @@ impl Adapter {
     ) {
         let Disposition { session, first, last, settled, .. } = *disposition;
         let at = self.transactions.as_mut().and_then(|transactions| transactions.find(id));
-        let (outcome, added) = match Told::read(outcome) {
+        let (outcome, added) = match WireOutcome::read(outcome) {
             Ok(Some(outcome)) if outcome.is_terminal() => (outcome_of(&outcome), Added::of(&outcome)),
             // No outcome yet: nothing to hold.
             _ if !settled => return,
@@ -596,7 +597,7 @@ impl Adapter {
     fn undo_retired(&mut self, context: &mut Context<'_>, retired: &Retired) {
         self.settle_retired(context, retired, Outcome::Failed, None);
         if !retired.settled {
-            self.tell_retired(retired, &told(Outcome::Failed));
+            self.tell_retired(retired, &wire_outcome(Outcome::Failed));
         }
     }
 
@@ -623,7 +624,7 @@ impl Adapter {
     }
 
     /// A receiver that waits for us to settle is told how it went.
-    fn tell_retired(&mut self, retired: &Retired, outcome: &Told<'_>) {
+    fn tell_retired(&mut self, retired: &Retired, outcome: &WireOutcome<'_>) {
         let count = (retired.range.last.0 - retired.range.first.0) as u32;
         let (first, last) = (retired.delivery_id, retired.delivery_id.wrapping_add(count));
         self.machine.dispose(retired.session, Role::Sender, first, last, true, Some(outcome));
@@ -647,16 +648,16 @@ impl Adapter {
 }
 
 /// The outcome as it is told to a receiver.
-fn told(outcome: Outcome) -> Told<'static> {
-    let modified = |delivery_failed| Told::Modified {
+fn wire_outcome(outcome: Outcome) -> WireOutcome<'static> {
+    let modified = |delivery_failed| WireOutcome::Modified {
         delivery_failed,
         undeliverable_here: !delivery_failed,
         annotations: message::amqp10::Map::default(),
     };
     match outcome {
-        Outcome::Accepted => Told::Accepted,
-        Outcome::Rejected => Told::Rejected(None),
-        Outcome::Released => Told::Released,
+        Outcome::Accepted => WireOutcome::Accepted,
+        Outcome::Rejected => WireOutcome::Rejected(None),
+        Outcome::Released => WireOutcome::Released,
         Outcome::Failed => modified(true),
         Outcome::Undeliverable => modified(false),
     }

@@ -1,7 +1,7 @@
 //! How the dashboard looks: a [`State`] drawn into a frame of any size.
 
+use super::overview::{ConnectionLine, List, Order, Overview, QueueLine};
 use super::state::State;
-use super::told::{ConnectionLine, List, Order, QueueLine, Told};
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -48,11 +48,11 @@ pub fn draw(frame: &mut Frame<'_>, state: &State) {
         Constraint::Length(FOOT_LINES),
     ])
     .areas(area);
-    match &state.told {
-        Some(told) => {
-            frame.render_widget(Paragraph::new(totals(state, told)), head);
+    match &state.overview {
+        Some(overview) => {
+            frame.render_widget(Paragraph::new(totals(state, overview)), head);
             draw_past(frame, state, past);
-            draw_list(frame, state, told, list);
+            draw_list(frame, state, overview, list);
         }
         None => frame.render_widget(Paragraph::new("The node is being asked ..."), head),
     }
@@ -63,21 +63,21 @@ pub fn draw(frame: &mut Frame<'_>, state: &State) {
 }
 
 /// What is true of the node as a whole.
-fn totals(state: &State, told: &Told) -> Vec<Line<'static>> {
+fn totals(state: &State, overview: &Overview) -> Vec<Line<'static>> {
     let strong = |text: String| Span::styled(text, STRONG);
     let mut first = vec![
-        strong(told.node.clone()),
-        Span::raw(format!("  {}  up {}  ", told.product, uptime(told.uptime_s))),
+        strong(overview.node.clone()),
+        Span::raw(format!("  {}  up {}  ", overview.product, uptime(overview.uptime_s))),
     ];
-    match told.alarms.is_empty() {
+    match overview.alarms.is_empty() {
         true => first.push(Span::styled("no alarms", WEAK)),
-        false => first.push(Span::styled(format!("ALARM: {}", told.alarms.join(", ")), BAD)),
+        false => first.push(Span::styled(format!("ALARM: {}", overview.alarms.join(", ")), BAD)),
     }
     if state.is_paused {
         first.push(Span::styled("  paused", BAD));
     }
     let rate = |pick: fn(&super::state::Rates) -> f64| state.rates.as_ref().map(pick);
-    let now = &told.now;
+    let now = &overview.now;
     let field = |name: &str, value: String| {
         vec![Span::styled(format!("{name} "), WEAK), strong(value), Span::raw("  ")]
     };
@@ -161,10 +161,10 @@ const CONNECTIONS: &[Column] = &[
     column("OUT B/s", Some(Order::Out), Constraint::Length(9)),
 ];
 
-fn draw_list(frame: &mut Frame<'_>, state: &State, told: &Told, area: Rect) {
+fn draw_list(frame: &mut Frame<'_>, state: &State, overview: &Overview, area: Rect) {
     let (columns, rows): (&[Column], Vec<Vec<String>>) = match state.list {
-        List::Queues => (QUEUES, told.queues.iter().map(queue).collect()),
-        List::Connections => (CONNECTIONS, told.connections.iter().map(connection).collect()),
+        List::Queues => (QUEUES, overview.queues.iter().map(queue).collect()),
+        List::Connections => (CONNECTIONS, overview.connections.iter().map(connection).collect()),
     };
     let (order, is_reversed) = state.order();
     let title = |column: &Column| {
@@ -259,7 +259,7 @@ fn foot_line(state: &State) -> Line<'static> {
         List::Queues => "queues",
         List::Connections => "connections",
     };
-    let matched = state.told.as_ref().map_or(0, |told| told.matched);
+    let matched = state.overview.as_ref().map_or(0, |overview| overview.matched);
     let from = if matched == 0 { 0 } else { state.skip + 1 };
     let to = (state.skip + u64::from(state.rows)).min(matched);
     let search =
@@ -343,11 +343,11 @@ fn uptime(seconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::once;
+    use super::super::overview::{Counted, Gauges};
     use super::super::state::Key;
-    use super::super::told::{Counted, Gauges};
     use super::*;
 
-    fn told(second: u64) -> Told {
+    fn overview(second: u64) -> Overview {
         let line = |number: u64| QueueLine {
             name: format!("orders-{number}"),
             vhost: "/".into(),
@@ -356,7 +356,7 @@ mod tests {
             rates: (second > 1).then_some([20.0 * number as f64, 0.25]),
             ..QueueLine::default()
         };
-        Told {
+        Overview {
             at_ns: second * 1_000_000_000,
             node: "rabbit@hare".into(),
             product: "Leveret 0.1.0".into(),
@@ -365,14 +365,14 @@ mod tests {
             now: Gauges { memory: [120_000_000, 8_000_000_000], queues: 50_000, ..Gauges::default() },
             matched: 50_000,
             queues: (0..20).map(line).collect(),
-            ..Told::default()
+            ..Overview::default()
         }
     }
 
     fn state() -> State {
         let mut state = State::new(List::Queues, None, "", 1000);
         state.resize(rows_on(30));
-        (1..3).for_each(|second| state.hear(&state.asked(), told(second)));
+        (1..3).for_each(|second| state.hear(&state.asked(), overview(second)));
         state
     }
 
@@ -427,7 +427,7 @@ mod tests {
     fn alarms_and_the_first_look_show() {
         let mut own = State::new(List::Queues, None, "", 1000);
         check(&own, [80, 24], &["The node is being asked"]);
-        own.hear(&own.asked(), Told { alarms: vec!["disk".into()], ..told(1) });
+        own.hear(&own.asked(), Overview { alarms: vec!["disk".into()], ..overview(1) });
         check(&own, [120, 24], &["ALARM: disk", "in/s - "]);
     }
 
@@ -435,7 +435,7 @@ mod tests {
     fn names_move_no_cursor() {
         let mut own = state();
         let line = QueueLine { name: "a\u{1b}[2Jb\nc".into(), ..QueueLine::default() };
-        own.hear(&own.asked(), Told { queues: vec![line], matched: 1, ..told(9) });
+        own.hear(&own.asked(), Overview { queues: vec![line], matched: 1, ..overview(9) });
         check(&own, [120, 30], &["a\\u{1b}[2Jb\\nc"]);
     }
 

@@ -8,8 +8,8 @@
 )]
 
 use super::frame::{draw, rows_on};
+use super::overview::{Asked, Overview};
 use super::state::{Key, State, Step};
-use super::told::{Asked, Told};
 use crate::request::Refusal;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::cursor;
@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 const LOOK_MS: u64 = 50;
 
 /// What the node said to what it was asked.
-type Answer = (Asked, Result<Told, Refusal>);
+type Answer = (Asked, Result<Overview, Refusal>);
 
 /// Shows it until somebody ends it.
 ///
@@ -34,14 +34,14 @@ type Answer = (Asked, Result<Told, Refusal>);
 /// What the terminal said.
 pub fn run(
     mut state: State,
-    ask: impl Fn(&Asked) -> Result<Told, Refusal> + Send + 'static,
+    ask: impl Fn(&Asked) -> Result<Overview, Refusal> + Send + 'static,
 ) -> io::Result<()> {
     let is_over = Arc::new(AtomicBool::new(false));
     for signal in [SIGHUP, SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, is_over.clone())?;
     }
     let (questions, asked) = channel::<Asked>();
-    let (answers, told) = channel();
+    let (answers, overview) = channel();
     // It ends with the process: an answer that does not come holds up no end.
     std::thread::Builder::new().name("asking".into()).spawn(move || {
         while let Ok(question) = asked.recv() {
@@ -59,7 +59,7 @@ pub fn run(
     }));
     // This too has a panic restore the terminal, before what is said of it.
     let mut terminal = ratatui::try_init().inspect_err(|_| ratatui::restore())?;
-    let outcome = show(&mut terminal, &mut state, &is_over, &questions, &told);
+    let outcome = show(&mut terminal, &mut state, &is_over, &questions, &overview);
     let restored = terminal.show_cursor().and(ratatui::try_restore());
     outcome.and(restored)
 }
@@ -69,25 +69,25 @@ fn show(
     state: &mut State,
     is_over: &AtomicBool,
     questions: &Sender<Asked>,
-    told: &Receiver<Answer>,
+    overview: &Receiver<Answer>,
 ) -> io::Result<()> {
     let mut next = Instant::now();
     let mut begun = None;
     state.resize(rows_on(terminal.size()?.height));
     let mut is_drawn = false;
     loop {
-        if begun.is_none() && Instant::now() >= next && (!state.is_paused || state.told.is_none()) {
+        if begun.is_none() && Instant::now() >= next && (!state.is_paused || state.overview.is_none()) {
             begun = Some(Instant::now());
             if questions.send(state.asked()).is_err() {
                 return Err(io::Error::other("the thread that asks the node has ended"));
             }
         }
-        match told.try_recv() {
+        match overview.try_recv() {
             Ok((asked, answer)) => {
                 let took = begun.take().map_or(Duration::ZERO, |begun: Instant| begun.elapsed());
                 let is_wanted = asked == state.asked();
                 match answer {
-                    Ok(told) => state.hear(&asked, told),
+                    Ok(overview) => state.hear(&asked, overview),
                     Err(refusal) => state.miss(refusal.message),
                 }
                 let pause = state.pause_ms(took.as_millis() as u64);

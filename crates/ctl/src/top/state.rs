@@ -2,7 +2,7 @@
 //!
 //! Invariant: the row that is chosen is on the page that is shown, or there is none.
 
-use super::told::{Asked, List, Order, ROWS_MAX, Told};
+use super::overview::{Asked, List, Order, Overview, ROWS_MAX};
 use std::collections::VecDeque;
 
 /// Totals that are kept for the lines of the last minutes.
@@ -103,7 +103,7 @@ pub struct State {
     /// Milliseconds between two looks.
     pub interval_ms: u64,
     /// What the node said last.
-    pub told: Option<Told>,
+    pub overview: Option<Overview>,
     /// What it did since the look before.
     pub rates: Option<Rates>,
     /// Messages that came and went a second, oldest first.
@@ -130,7 +130,7 @@ impl State {
             is_help: false,
             is_paused: false,
             interval_ms: interval_ms.clamp(INTERVAL_MS[0], INTERVAL_MS[1]),
-            told: None,
+            overview: None,
             rates: None,
             past: VecDeque::new(),
             trouble: None,
@@ -150,11 +150,11 @@ impl State {
     }
 
     /// The node answered `asked`.
-    pub fn hear(&mut self, asked: &Asked, told: Told) {
+    pub fn hear(&mut self, asked: &Asked, overview: Overview) {
         self.trouble = None;
-        if let Some(before) = self.told.as_ref().filter(|before| before.at_ns < told.at_ns) {
-            let seconds = (told.at_ns - before.at_ns) as f64 / 1e9;
-            let (then, now) = (&before.counted, &told.counted);
+        if let Some(before) = self.overview.as_ref().filter(|before| before.at_ns < overview.at_ns) {
+            let seconds = (overview.at_ns - before.at_ns) as f64 / 1e9;
+            let (then, now) = (&before.counted, &overview.counted);
             // A node that was started anew counts anew, and its clock begins again.
             let rate = |then: u64, now: u64| now.saturating_sub(then) as f64 / seconds;
             let rates = Rates {
@@ -174,7 +174,7 @@ impl State {
         } else {
             self.rates = None;
         }
-        self.told = Some(told);
+        self.overview = Some(overview);
         // Another page may be wanted by now; its rows come with the next answer.
         if *asked == self.asked() {
             self.stay_within();
@@ -323,7 +323,7 @@ impl State {
     }
 
     fn matched(&self) -> u64 {
-        self.told.as_ref().map_or(0, |told| told.matched)
+        self.overview.as_ref().map_or(0, |overview| overview.matched)
     }
 
     /// What was chosen may be gone.
@@ -337,23 +337,23 @@ impl State {
 
 #[cfg(test)]
 mod tests {
-    use super::super::told::{Counted, QueueLine};
+    use super::super::overview::{Counted, QueueLine};
     use super::*;
 
-    pub(crate) fn told(at_s: u64, matched: u64, published: u64) -> Told {
-        Told {
+    pub(crate) fn overview(at_s: u64, matched: u64, published: u64) -> Overview {
+        Overview {
             at_ns: at_s * 1_000_000_000,
             matched,
             counted: Counted { published, delivered: published / 2, ..Counted::default() },
             queues: (0..matched.min(10)).map(|_| QueueLine::default()).collect(),
-            ..Told::default()
+            ..Overview::default()
         }
     }
 
     fn state(matched: u64) -> State {
         let mut state = State::new(List::Queues, None, "", 1000);
         state.resize(10);
-        state.hear(&state.asked(), told(1, matched, 0));
+        state.hear(&state.asked(), overview(1, matched, 0));
         state
     }
 
@@ -405,15 +405,15 @@ mod tests {
     fn rates_are_between_two_looks() {
         let mut state = state(3);
         assert_eq!(state.rates, None);
-        state.hear(&state.asked(), told(3, 3, 500));
+        state.hear(&state.asked(), overview(3, 3, 500));
         let rates = state.rates.unwrap();
         assert_eq!((rates.published, rates.delivered, rates.confirmed), (250.0, 125.0, 0.0));
         assert_eq!(state.past, [[250, 125]]);
         // It was started anew.
-        state.hear(&state.asked(), told(1, 3, 7));
+        state.hear(&state.asked(), overview(1, 3, 7));
         assert_eq!(state.rates, None);
         for second in 2..1000 {
-            state.hear(&state.asked(), told(second, 3, 7));
+            state.hear(&state.asked(), overview(second, 3, 7));
         }
         assert_eq!(state.past.len(), SAMPLES_MAX);
     }
@@ -423,15 +423,15 @@ mod tests {
         let mut state = state(100);
         state.key(Key::End);
         let asked = state.asked();
-        state.hear(&asked, told(2, 5, 0));
+        state.hear(&asked, overview(2, 5, 0));
         assert_eq!((state.skip, state.chosen), (4, 0));
-        state.hear(&state.asked(), told(3, 0, 0));
+        state.hear(&state.asked(), overview(3, 0, 0));
         assert_eq!((state.skip, state.chosen), (0, 0));
         // What was asked before a key says nothing of the page that is wanted now.
         let mut state = self::state(100);
         let before = state.asked();
         state.key(Key::End);
-        state.hear(&before, told(2, 5, 0));
+        state.hear(&before, overview(2, 5, 0));
         assert_eq!(state.skip, 90);
         // Fewer rows.
         assert_eq!(state.resize(3), Step::Ask);
@@ -461,8 +461,8 @@ mod tests {
     fn trouble_is_over_with_the_next_answer() {
         let mut state = state(1);
         state.miss("gone".into());
-        assert!(state.trouble.is_some() && state.told.is_some());
-        state.hear(&state.asked(), told(2, 1, 0));
+        assert!(state.trouble.is_some() && state.overview.is_some());
+        state.hear(&state.asked(), overview(2, 1, 0));
         assert_eq!(state.trouble, None);
     }
 }

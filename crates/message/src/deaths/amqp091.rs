@@ -1,7 +1,7 @@
 //! Deaths in the headers of AMQP 0-9-1.
 
 use super::forgotten::{self, Forgotten, Sieve};
-use super::{Death, FIRST, HISTORY_MAX, History, LAST, Told};
+use super::{Death, Entry, FIRST, HISTORY_MAX, History, LAST};
 use crate::amqp091::{Array, NewProperties, Properties, Table, TableWriter, Value};
 use crate::record::{Enqueue, flag};
 
@@ -78,14 +78,14 @@ fn list<'k>(
     keys: &[&[u8]],
     death: &Death<'_>,
 ) -> (Vec<u8>, Forgotten<'k>) {
-    let told = Told::new(death, exchange, keys, properties.expiration_ms().ok().flatten());
-    let is_again = |table: &Table<'_>| key(table) == Some((told.queue, told.reason));
+    let entry = Entry::new(death, exchange, keys, properties.expiration_ms().ok().flatten());
+    let is_again = |table: &Table<'_>| key(table) == Some((entry.queue, entry.reason));
     let mut list = Vec::new();
     match tables(known).find(is_again) {
         Some(before) => once_more(before, &mut list),
-        None => write_told(&told, &mut list),
+        None => write_entry(&entry, &mut list),
     }
-    let mut sieve = Sieve::new(told.reason, forgotten(known));
+    let mut sieve = Sieve::new(entry.reason, forgotten(known));
     for table in tables(known).filter(|table| !is_again(table)) {
         let fits = list.len() + TABLE + table.bytes().len() <= HISTORY_MAX;
         if sieve.keeps(key(&table), fits) {
@@ -116,26 +116,26 @@ fn once_more(before: Table<'_>, into: &mut Vec<u8>) {
 }
 
 /// Appends a death, the value of an array.
-pub(super) fn write_told(told: &Told<'_>, into: &mut Vec<u8>) {
+pub(super) fn write_entry(entry: &Entry<'_>, into: &mut Vec<u8>) {
     write_table(into, |table| {
-        if let Some(ms) = told.ttl_ms {
+        if let Some(ms) = entry.ttl_ms {
             table.put(b"original-expiration", Value::Text(ms.to_string().as_bytes()));
         }
-        table.put(b"count", Value::I64(i64::try_from(told.count).unwrap_or(i64::MAX)));
-        table.put(b"reason", Value::Text(told.reason));
-        table.put(b"queue", Value::Text(told.queue));
-        table.put(b"time", Value::Timestamp(told.first_ms / 1000));
-        table.put(b"exchange", Value::Text(told.exchange));
-        table.array(b"routing-keys", told.keys.iter().copied().map(Value::Text));
+        table.put(b"count", Value::I64(i64::try_from(entry.count).unwrap_or(i64::MAX)));
+        table.put(b"reason", Value::Text(entry.reason));
+        table.put(b"queue", Value::Text(entry.queue));
+        table.put(b"time", Value::Timestamp(entry.first_ms / 1000));
+        table.put(b"exchange", Value::Text(entry.exchange));
+        table.array(b"routing-keys", entry.keys.iter().copied().map(Value::Text));
     });
 }
 
-/// Reads what [`write_told`] writes.
-pub(super) fn read<'a>(table: &Table<'a>) -> Option<Told<'a>> {
+/// Reads what [`write_entry`] writes.
+pub(super) fn read<'a>(table: &Table<'a>) -> Option<Entry<'a>> {
     let (queue, reason) = key(table)?;
     let Value::Timestamp(seconds) = table.get(b"time")? else { return None };
     let ttl = table.get(b"original-expiration").and_then(|ttl| ttl.as_bytes());
-    Some(Told {
+    Some(Entry {
         queue,
         reason,
         count: table.get(b"count")?.as_i64()?.try_into().ok()?,

@@ -1,7 +1,7 @@
 //! Deaths in the message-annotations of AMQP 1.0.
 
 use super::forgotten::{self, Forgotten, Sieve};
-use super::{Death, FIRST, HISTORY_MAX, History, LAST, Told};
+use super::{Death, Entry, FIRST, HISTORY_MAX, History, LAST};
 use crate::amqp10::section::{descriptor, write_map};
 use crate::amqp10::value::code;
 use crate::amqp10::{Encoder, Header, Map, Message, Value};
@@ -95,8 +95,8 @@ pub(super) fn write(message: &Enqueue<'_>, keys: &[&[u8]], death: &Death<'_>, in
         encoder.string(&String::from_utf8_lossy(value));
         count += 2;
     }
-    let told = Told::new(death, message.exchange, keys, header.ttl_ms.map(u64::from));
-    let (list, forgotten) = List::of(&told, known);
+    let entry = Entry::new(death, message.exchange, keys, header.ttl_ms.map(u64::from));
+    let (list, forgotten) = List::of(&entry, known);
     if !forgotten.bytes().is_empty() {
         encoder.symbol(FORGOTTEN);
         encoder.binary(forgotten.bytes());
@@ -125,7 +125,7 @@ struct List {
 
 impl List {
     /// `newest`, then those `known` before there is room for; and the queues of the others.
-    fn of<'k>(newest: &Told<'_>, known: Map<'k>) -> (List, Forgotten<'k>) {
+    fn of<'k>(newest: &Entry<'_>, known: Map<'k>) -> (List, Forgotten<'k>) {
         let is_again = |map: &Map<'_>| key(map) == Some((newest.queue, newest.reason));
         let mut list = List::default();
         match maps(known).find(is_again) {
@@ -155,32 +155,32 @@ impl List {
     }
 
     /// One more death.
-    fn tell(&mut self, told: &Told<'_>) {
+    fn tell(&mut self, entry: &Entry<'_>) {
         let mut pairs = Vec::new();
         let mut encoder = Encoder::new(&mut pairs);
         let text = String::from_utf8_lossy;
-        let (queue, reason, exchange) = (text(told.queue), text(told.reason), text(told.exchange));
+        let (queue, reason, exchange) = (text(entry.queue), text(entry.reason), text(entry.exchange));
         let fields = [
             ("queue", Value::String(&queue)),
             ("reason", Value::Symbol(&reason)),
-            ("count", Value::Ulong(told.count)),
-            ("first-time", timestamp(told.first_ms)),
-            ("last-time", timestamp(told.last_ms)),
+            ("count", Value::Ulong(entry.count)),
+            ("first-time", timestamp(entry.first_ms)),
+            ("last-time", timestamp(entry.last_ms)),
             ("exchange", Value::String(&exchange)),
         ];
-        let ttl = told.ttl_ms.map(|ms| ("ttl", Value::Uint(u32::try_from(ms).unwrap_or(u32::MAX))));
+        let ttl = entry.ttl_ms.map(|ms| ("ttl", Value::Uint(u32::try_from(ms).unwrap_or(u32::MAX))));
         for (name, value) in ttl.into_iter().chain(fields) {
             encoder.symbol(name);
             encoder.value(value);
         }
         encoder.symbol("routing-keys");
         let mut strings = Vec::new();
-        for key in &told.keys {
+        for key in &entry.keys {
             let key = text(key);
             strings.extend_from_slice(&(key.len() as u32).to_be_bytes());
             strings.extend_from_slice(key.as_bytes());
         }
-        array(code::STRING32, told.keys.len() as u32, &strings, &mut pairs);
+        array(code::STRING32, entry.keys.len() as u32, &strings, &mut pairs);
         self.put(2 * (ttl.is_some() as u32 + fields.len() as u32 + 1), &pairs);
     }
 
@@ -205,21 +205,21 @@ fn timestamp<'a>(ms: u64) -> Value<'a> {
 }
 
 /// Appends an array of deaths.
-pub(super) fn write_list<'a>(deaths: impl Iterator<Item = Told<'a>>, into: &mut Vec<u8>) {
+pub(super) fn write_list<'a>(deaths: impl Iterator<Item = Entry<'a>>, into: &mut Vec<u8>) {
     let mut list = List::default();
-    deaths.for_each(|told| list.tell(&told));
+    deaths.for_each(|entry| list.tell(&entry));
     list.write(into);
 }
 
 /// Reads what [`write_list`] writes, one of it.
-pub(super) fn read<'a>(map: &Map<'a>) -> Option<Told<'a>> {
+pub(super) fn read<'a>(map: &Map<'a>) -> Option<Entry<'a>> {
     let (queue, reason) = key(map)?;
     let time = |name| match map.get(name) {
         Some(Value::Timestamp(ms)) => ms.try_into().ok(),
         _ => None,
     };
     let Some(Value::Array(keys)) = map.get("routing-keys") else { return None };
-    Some(Told {
+    Some(Entry {
         queue,
         reason,
         count: map.get("count")?.as_u64()?,

@@ -63,9 +63,9 @@ pub struct Death<'a> {
     pub at_ms: u64,
 }
 
-/// A death as a head tells it.
+/// A death as a head has it: an entry of its list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Told<'a> {
+struct Entry<'a> {
     queue: &'a [u8],
     reason: &'a [u8],
     /// How often it happened.
@@ -82,10 +82,10 @@ struct Told<'a> {
     keys: Vec<&'a [u8]>,
 }
 
-impl<'a> Told<'a> {
+impl<'a> Entry<'a> {
     /// A death that happens for the first time.
-    fn new(death: &'a Death<'_>, exchange: &'a [u8], keys: &'a [&'a [u8]], ttl_ms: Option<u64>) -> Told<'a> {
-        Told {
+    fn new(death: &'a Death<'_>, exchange: &'a [u8], keys: &'a [&'a [u8]], ttl_ms: Option<u64>) -> Entry<'a> {
+        Entry {
             queue: death.queue.as_bytes(),
             reason: death.reason.name().as_bytes(),
             count: 1,
@@ -113,9 +113,9 @@ pub(crate) fn as_header(annotation: &Value10<'_>) -> Option<Vec<u8>> {
     let mut list = Vec::new();
     for death in array.iter() {
         if let Value10::Map(map) = death
-            && let Some(told) = amqp10::read(&map)
+            && let Some(entry) = amqp10::read(&map)
         {
-            amqp091::write_told(&told, &mut list);
+            amqp091::write_entry(&entry, &mut list);
         }
     }
     is_of_maps.then_some(list)

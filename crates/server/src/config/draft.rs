@@ -7,7 +7,7 @@ use super::syntax::{Error, Fault, Origin, Setting};
 use super::value::Address;
 use super::{
     Config, PORT_HTTP, PORT_HTTP_TLS, PORT_METRICS, PORT_METRICS_TLS, PORT_STREAM, PORT_WEB, PORT_WEB_TLS,
-    Told,
+    ShownSetting,
 };
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -48,7 +48,7 @@ impl Draft {
     pub fn apply(&mut self, setting: &Setting) {
         let Setting { key, value, origin, is_secret } = setting;
         self.layer = origin.layer();
-        self.config.told.push(Told::new(setting));
+        self.config.shown.push(ShownSetting::new(setting));
         let verdict = match lookup::find(key) {
             None => {
                 let hint = format!("the nearest known key is '{}'", lookup::nearest(key));
@@ -68,17 +68,17 @@ impl Draft {
         match verdict {
             Verdict::Works => {
                 // What was encrypted is not told to who may see settings.
-                let value = if *is_secret { Told::new(setting).value } else { value.clone() };
+                let value = if *is_secret { ShownSetting::new(setting).value } else { value.clone() };
                 self.config.settings.push((key.clone(), value));
             }
             Verdict::Nothing(why) => self.passed_over(&format!("configuration key '{key}'"), &why),
             Verdict::Absent(why) => {
-                let value = Told::new(setting).value;
+                let value = ShownSetting::new(setting).value;
                 let message = format!("'{key} = {value}' cannot be used: {why}");
                 self.fail(setting, Fault::Refused, &setting.value, message, "remove it to start".into());
             }
             Verdict::Wrong(hint) => {
-                let value = Told::new(setting).value;
+                let value = ShownSetting::new(setting).value;
                 let message = format!("'{value}' is no value for '{key}'");
                 self.fail(setting, Fault::Refused, &setting.value, message, hint);
             }

@@ -286,14 +286,14 @@ pub struct Config {
     /// What was accepted without effect, in words for the log.
     pub warnings: Vec<String>,
     /// Every setting that was read, in the order of reading; a later one of a key wins.
-    pub told: Vec<Told>,
+    pub shown: Vec<ShownSetting>,
     /// What is to be there before anybody is served.
     pub definitions: Definitions,
 }
 
 /// A setting that was read, as it may be shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct ShownSetting {
     /// As in `rabbitmq.conf`.
     pub key: String,
     /// What it was set to; stars for what is secret.
@@ -302,8 +302,8 @@ pub struct Told {
     pub from: String,
 }
 
-impl Told {
-    fn new(setting: &Setting) -> Told {
+impl ShownSetting {
+    fn new(setting: &Setting) -> ShownSetting {
         let is_secret = ["pass", "secret", "token"].iter().any(|word| setting.key.contains(word))
             && !setting.key.starts_with("password_hashing");
         let is_secret = is_secret || setting.is_secret;
@@ -314,7 +314,7 @@ impl Told {
             Origin::Environment(name) => format!("environment variable {name}"),
             Origin::CommandLine => "command line".to_owned(),
         };
-        Told { key: setting.key.clone(), value, from }
+        ShownSetting { key: setting.key.clone(), value, from }
     }
 }
 
@@ -397,7 +397,7 @@ impl Config {
             files: Vec::new(),
             pid_file: None,
             warnings: Vec::new(),
-            told: Vec::new(),
+            shown: Vec::new(),
             definitions: Definitions::default(),
         }
     }

@@ -103,11 +103,11 @@ fn what_was_told_is_kept_without_secrets() {
     let config =
         load_from("heartbeat = 10\ndefault_pass = s3cret", "", &["LEVERET_CHANNEL_MAX=7"], &["nodename=hop"])
             .expect("usable");
-    let told: Vec<[&str; 2]> = config.told.iter().map(|own| [&*own.key, &*own.value]).collect();
+    let told: Vec<[&str; 2]> = config.shown.iter().map(|own| [&*own.key, &*own.value]).collect();
     let expected =
         [["heartbeat", "10"], ["default_pass", "********"], ["channel_max", "7"], ["nodename", "hop"]];
     assert_eq!(told, expected);
-    assert!(config.told[0].from.ends_with(":1") && config.told[2].from.contains("LEVERET_CHANNEL_MAX"));
+    assert!(config.shown[0].from.ends_with(":1") && config.shown[2].from.contains("LEVERET_CHANNEL_MAX"));
     assert_eq!(config.node_name, "hop@hare");
 }
 
@@ -387,8 +387,13 @@ fn advanced_terms_cap_credit() {
 /// What a term says, and `rabbitmq.conf` says as well.
 #[test]
 fn terms_count_as_the_keys_that_say_the_same() {
-    let without =
-        |config: Config| Config { settings: vec![], told: vec![], files: vec![], warnings: vec![], ..config };
+    let without = |config: Config| Config {
+        settings: vec![],
+        shown: vec![],
+        files: vec![],
+        warnings: vec![],
+        ..config
+    };
     let check = |term: &str, lines: &str| {
         let advanced = load_from("", &format!("[{term}]."), &[], &[]).expect(term);
         let plain = load_from(lines, "", &[], &[]).expect(lines);
@@ -513,7 +518,7 @@ fn terms_win_over_lines_and_come_from_other_places_as_well() {
         let variable = format!("RABBITMQ_CONFIG_FILE={name}");
         let classic = load_from("", advanced, &[&variable], &[]).expect("usable");
         assert_eq!(
-            (classic.heartbeat_s, classic.told[0].from.as_str()),
+            (classic.heartbeat_s, classic.shown[0].from.as_str()),
             (5, "etc/old.config: rabbit.tcp_listeners")
         );
         assert_eq!(ports(classic), [1]);
@@ -621,7 +626,7 @@ fn encrypted_values_are_decrypted_wherever_they_and_their_passphrase_stand() {
     let check = |file: &str, advanced: &str, settings: &[&str]| {
         let config = load_from(file, advanced, &[], settings).expect(file);
         assert_eq!(config.default_user.name, "s3cret pass", "{file} {advanced}");
-        let told = config.told.iter().find(|told| told.key == "default_user").expect("told");
+        let told = config.shown.iter().find(|told| told.key == "default_user").expect("told");
         assert_eq!(told.value, "********");
         assert!(config.settings.iter().all(|(_, value)| !value.contains("s3cret")), "{:?}", config.settings);
     };

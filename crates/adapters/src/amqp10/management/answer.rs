@@ -83,7 +83,7 @@ pub(super) fn queue(
     let mut all = queue.arguments.clone();
     // The type is told among the arguments also where none was asked for.
     all.insert(b"x-queue-type", routing::Value::text(queue.queue_type.name()));
-    let told = Told {
+    let answer = QueueAnswer {
         name: &queue.name,
         vhost: &queue.vhost_name,
         ready,
@@ -95,12 +95,12 @@ pub(super) fn queue(
         arguments: &all,
         replica: Some(node),
     };
-    told.write(node, encoder);
+    answer.write(node, encoder);
 }
 
 /// A volatile queue, in RabbitMQ's words: it has no replicas, and its receiver alone consumes from it.
 pub(super) fn reply_queue(name: &str, vhost: &str, node: &str, encoder: &mut Encoder<'_>) {
-    let told = Told {
+    let answer = QueueAnswer {
         name,
         vhost,
         ready: 0,
@@ -112,11 +112,11 @@ pub(super) fn reply_queue(name: &str, vhost: &str, node: &str, encoder: &mut Enc
         arguments: &Arguments::default(),
         replica: None,
     };
-    told.write(node, encoder);
+    answer.write(node, encoder);
 }
 
-/// What is told of a queue.
-struct Told<'q> {
+/// The answer that describes a queue.
+struct QueueAnswer<'q> {
     name: &'q str,
     vhost: &'q str,
     ready: u64,
@@ -129,7 +129,7 @@ struct Told<'q> {
     replica: Option<&'q str>,
 }
 
-impl Told<'_> {
+impl QueueAnswer<'_> {
     fn write(&self, leader: &str, encoder: &mut Encoder<'_>) {
         // An array of at most one string (§1.6.24): size, count, constructor, element.
         let element = self.replica.map(|node| [&(node.len() as u32).to_be_bytes(), node.as_bytes()].concat());

@@ -75,9 +75,9 @@ pub struct Asked {
     pub count: u32,
 }
 
-/// What is told.
+/// The node as it is now, and one page of the list.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Told {
+pub struct Overview {
     /// When, by the node's own clock.
     pub at_ns: u64,
     /// As in `rabbit@host`.
