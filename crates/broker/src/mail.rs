@@ -38,7 +38,7 @@ pub(crate) fn wait(waiters: &mut Vec<Waiter>, port: PortId, publisher: u32, seq:
     waiters.push(Waiter { port, publisher, first: seq, last: seq });
 }
 
-/// Whom to answer when a wish is granted.
+/// The address of the answer to a request.
 #[derive(Clone, Debug)]
 pub struct Answering {
     /// The connection.
@@ -152,13 +152,13 @@ pub enum Mail {
         /// The command.
         command: QueueCommand,
     },
-    /// A connection's wish to change the catalog, for the shard that plans.
+    /// A connection's request to change the catalog, for the shard that plans.
     Plan {
         /// On whose behalf.
         actor: Actor,
         /// Whom to answer.
         answer: Option<Answering>,
-        /// The wish.
+        /// The request.
         op: Box<Op>,
     },
     /// What a log of the sender's said of publishes of the addressee's own.

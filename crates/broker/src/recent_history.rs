@@ -2,7 +2,7 @@
 //! it remembers.
 //!
 //! Nobody waits for a message to be remembered: a confirm is for the queues alone. What is bound on the same connection
-//! after a publish gets the message, since wishes and messages reach the planning shard in their order.
+//! after a publish gets the message, since requests and messages reach the planning shard in their order.
 
 use crate::catalog::{Binding, Destination};
 use crate::fields::Fields;

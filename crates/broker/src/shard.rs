@@ -511,7 +511,7 @@ impl Shard {
         }
     }
 
-    /// On the planning shard: works out what a wish changes, applies it here and logs it.
+    /// On the planning shard: works out what a request changes, applies it here and logs it.
     fn plan(&mut self, now: Now, actor: Actor, answer: Option<Answering>, op: Op) {
         let planner = self.planner.as_mut().expect("this shard plans");
         let Some(Asked { actor, answer, op }) = planner.put_off(Asked { actor, answer, op }) else { return };

@@ -1,4 +1,4 @@
-//! Messages that wait for their time: from the exchange, or the publisher's wish, to the consumer.
+//! Messages that wait for their time: from the exchange, or the publisher's request, to the consumer.
 
 #[allow(dead_code, reason = "shared; this test uses a part")]
 mod node;

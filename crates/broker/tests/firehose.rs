@@ -10,7 +10,7 @@ use message::record::{Enqueue, Format, NewEnqueue, flag};
 use node::Node;
 use routing::Arguments;
 
-fn wish(node: &mut Node, op: Op) -> Vec<String> {
+fn request(node: &mut Node, op: Op) -> Vec<String> {
     node.shards[0].request(node.now, node.ports[0], 1, op);
     node.settle();
     let mut seen = node.take_seen();
@@ -20,7 +20,7 @@ fn wish(node: &mut Node, op: Op) -> Vec<String> {
 }
 
 fn trace(node: &mut Node, on: bool) -> Vec<String> {
-    wish(node, Op::Trace { vhost: "/".into(), on })
+    request(node, Op::Trace { vhost: "/".into(), on })
 }
 
 /// What was seen of deliveries.
@@ -42,7 +42,7 @@ fn nodes() -> [(Node, usize); 2] {
             key: "#".into(),
             arguments: Arguments::default(),
         };
-        wish(&mut node, bind);
+        request(&mut node, bind);
         node.consume(far, "q", 7, 0);
         node.consume(0, "told", 9, 0);
         node.settle();

@@ -38,10 +38,10 @@ fn declare(node: &mut Node) {
         internal: false,
         arguments,
     };
-    wish(node, 0, op);
+    request(node, 0, op);
 }
 
-fn wish(node: &mut Node, port: usize, op: Op) {
+fn request(node: &mut Node, port: usize, op: Op) {
     node.shards[port].request(node.now, node.ports[port], 1, op);
     node.settle();
     assert_eq!(node.take_seen().pop(), Some(format!("{port}: Done")));
@@ -49,7 +49,7 @@ fn wish(node: &mut Node, port: usize, op: Op) {
 
 fn bind(node: &mut Node, port: usize, queue: &str) {
     let (exchange, key, arguments) = ("h".into(), "".into(), Arguments::new());
-    wish(node, port, Op::BindQueue { queue: queue.into(), exchange, key, arguments });
+    request(node, port, Op::BindQueue { queue: queue.into(), exchange, key, arguments });
 }
 
 fn ready(shard: &Shard, name: &str) -> Option<u64> {
@@ -73,7 +73,7 @@ fn who_is_bound_gets_what_came_before() {
         for body in ["a", "b", "c"] {
             assert_eq!(send(&mut node, port, &mut publisher, body), Published::Unroutable);
         }
-        // The wish comes after them on the same way: no turn is needed in between.
+        // The request comes after them on the same way: no turn is needed in between.
         bind(&mut node, port, "q");
         assert_eq!(take(&mut node, port, "q"), format!("{port}: 9 takes b@0, 1 left"));
         assert_eq!(take(&mut node, port, "q"), format!("{port}: 9 takes c@1, 0 left"));

@@ -4,7 +4,7 @@
 //! changed. What is there already is no error, so that the same file can be imported again.
 //!
 //! Things of one kind do not depend on each other: several are under way at once, and a kind begins when those before it are
-//! done. What is wished of the catalog comes to be in the file's order all the same.
+//! done. Changes of the catalog are made in the file's order all the same.
 
 use crate::import::{Import, Step, Taker, refuse};
 use crate::node::{Action, Node, Trouble};
@@ -168,7 +168,7 @@ impl<N: Node> Taker for Doing<'_, '_, N> {
         self.underway.make_room()?;
         let is_declaration = step.is_declaration();
         let begun = match step {
-            Step::Wish(op) => self.call.node.begin_wish(op),
+            Step::Request(op) => self.call.node.begin_request(op),
             Step::Act(vhost, action) => self.call.node.begin_act(&self.call.caller.login, &vhost, action),
         };
         let report = self.report;

@@ -1,4 +1,4 @@
-//! The entries of a file of definitions as steps: what each wishes of the catalog, or does as a client would.
+//! The entries of a file of definitions as steps: requests to the catalog, and deeds as of a client.
 //!
 //! First virtual hosts and users, then what says who may do what, then what is in virtual hosts. Things of one kind do not depend on
 //! each other. Who takes the steps is another's matter: a rehearsal, or the node. An entry that cannot be one is refused by name,
@@ -35,8 +35,8 @@ const NAME_SHOWN_MAX: usize = 255;
 /// What an entry comes to.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// A wish in the node's own name.
-    Wish(Op),
+    /// A request in the node's own name.
+    Request(Op),
     /// What a client would do, in a virtual host.
     Act(String, Action),
 }
@@ -123,7 +123,7 @@ impl<N: Node> Import<'_, '_, N> {
             })?;
             self.each(rows, "permissions", taker, |row, steps| {
                 let (vhost, user) = (self.vhost_of(row)?, row.need_text("user")?);
-                steps.push(Step::Wish(permissions::wanted(vhost, user, row)?));
+                steps.push(Step::Request(permissions::wanted(vhost, user, row)?));
                 Ok(())
             })?;
             self.each(rows, "global_parameters", taker, |row, steps| {
@@ -132,7 +132,7 @@ impl<N: Node> Import<'_, '_, N> {
                 if name != "internal_cluster_id" {
                     let value = row.0.get("value").ok_or_else(|| Response::missing_key("value"))?;
                     let value = Some(value.to_string().into());
-                    steps.push(Step::Wish(Op::SetParameter { name: name.into(), value }));
+                    steps.push(Step::Request(Op::SetParameter { name: name.into(), value }));
                 }
                 Ok(())
             })?;
@@ -145,7 +145,7 @@ impl<N: Node> Import<'_, '_, N> {
             // They name exchanges that must be there.
             self.each(rows, "topic_permissions", taker, |row, steps| {
                 let (vhost, user) = (self.vhost_of(row)?, row.need_text("user")?);
-                steps.push(Step::Wish(permissions::wanted_topics(vhost, user, row)?));
+                steps.push(Step::Request(permissions::wanted_topics(vhost, user, row)?));
                 Ok(())
             })?;
         }
@@ -231,11 +231,11 @@ impl<N: Node> Import<'_, '_, N> {
         let name = row.need_text("name")?;
         let mut said: Map<String, Value> = row.0.clone();
         said.extend(row.object("metadata")?);
-        steps.extend(vhosts::wanted(self.call, name, &Body(said), is_there)?.into_iter().map(Step::Wish));
+        steps.extend(vhosts::wanted(self.call, name, &Body(said), is_there)?.into_iter().map(Step::Request));
         let own = limits::listed(row, "limits")?;
         if !own.is_empty() {
             let limits = limits::vhost_limits(&own)?;
-            steps.push(Step::Wish(Op::SetVhostLimits { vhost: name.into(), limits }));
+            steps.push(Step::Request(Op::SetVhostLimits { vhost: name.into(), limits }));
         }
         Ok(())
     }
@@ -246,11 +246,11 @@ impl<N: Node> Import<'_, '_, N> {
         if let Some(remark) = users::remark(row) {
             self.remark("users", row, remark);
         }
-        steps.extend(wanted.into_iter().map(Step::Wish));
+        steps.extend(wanted.into_iter().map(Step::Request));
         let own = limits::listed(row, "limits")?;
         if !own.is_empty() {
             let limits = limits::user_limits(&own)?;
-            steps.push(Step::Wish(Op::SetUserLimits { user: name.into(), limits }));
+            steps.push(Step::Request(Op::SetUserLimits { user: name.into(), limits }));
         }
         Ok(())
     }
@@ -272,9 +272,9 @@ impl<N: Node> Import<'_, '_, N> {
         let value = value.ok_or_else(|| Response::missing_key("value"))?;
         let name = row.text("name")?.unwrap_or_default();
         if parameters::is_served(&component) {
-            steps.push(Step::Wish(parameters::wanted(&component, vhost, name, value)?));
+            steps.push(Step::Request(parameters::wanted(&component, vhost, name, value)?));
         } else {
-            steps.push(Step::Wish(parameters::keeping(&component, vhost, name, value)?));
+            steps.push(Step::Request(parameters::keeping(&component, vhost, name, value)?));
             self.remark("parameters", row, kept::remark(&component));
         }
         Ok(())
@@ -291,7 +291,7 @@ impl<N: Node> Import<'_, '_, N> {
             }
         }
         let (vhost, name) = (self.vhost_of(row)?, row.need_text("name")?);
-        steps.push(Step::Wish(policies::wanted(PolicyKind::User, vhost, name, row)?));
+        steps.push(Step::Request(policies::wanted(PolicyKind::User, vhost, name, row)?));
         if let Some(remark) = policies::remark(row) {
             self.remark("policies", row, remark);
         }

@@ -154,7 +154,7 @@ pub trait Node {
     ///
     /// # Errors
     /// The node did not answer in time, or what the catalog says no to.
-    fn wish(&self, op: Op) -> Result<(), Trouble>;
+    fn request(&self, op: Op) -> Result<(), Trouble>;
 
     /// Does what a client would, with that client's rights.
     ///
@@ -162,8 +162,8 @@ pub trait Node {
     /// What the broker says no to, or why it could not be asked.
     fn act(&self, login: &Login, vhost: &str, action: Action) -> Result<Outcome, Trouble>;
 
-    /// Begins what [`Node::wish`] does. Wishes that were begun are granted in their order.
-    fn begin_wish(&self, op: Op) -> Begun<'_>;
+    /// Begins what [`Node::request`] does. Requests that were begun are granted in their order.
+    fn begin_request(&self, op: Op) -> Begun<'_>;
 
     /// Begins what [`Node::act`] does. What was begun is done in its order, but for queues, which are declared in any.
     fn begin_act(&self, login: &Login, vhost: &str, action: Action) -> Begun<'_>;

@@ -103,14 +103,14 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, component: &str, vhost: &str, nam
             // One that came with definitions may be changed, whoever it is of.
             if !is_served(component) && (kept::is_known(component) || own.is_some()) {
                 call.caller.vhost(vhost).map_err(|_| Response::error(404, "not_found", "vhost_not_found"))?;
-                call.node.wish(keeping(component, vhost, name, value)?)?;
+                call.node.request(keeping(component, vhost, name, value)?)?;
                 let remark = kept::remark(component);
                 call.node.log(format!("parameter '{name}' in vhost '{vhost}': {remark}"));
                 return Ok(response.with(definitions::REMARKS, remark));
             }
             let wanted = wanted(component, vhost, name, value)?;
             policies::check_pattern(call, &wanted)?;
-            call.node.wish(wanted)?;
+            call.node.request(wanted)?;
             Ok(response)
         }
         (_, None) => Err(Response::not_found()),
@@ -119,7 +119,7 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, component: &str, vhost: &str, nam
         }
         (Method::Delete, Some(_)) => {
             let (vhost, limits) = (vhost.into(), VhostLimits::default());
-            call.node.wish(match component {
+            call.node.request(match component {
                 "vhost-limits" => Op::SetVhostLimits { vhost, limits },
                 component if !is_served(component) => {
                     let (component, name) = (component.into(), name.into());
@@ -236,11 +236,11 @@ pub(crate) fn global_one<N: Node>(call: &Call<'_, N>, name: &str) -> Answer {
         Method::Put => {
             let body = Body::read(&call.request.body)?;
             let value = Some(body.need("value")?.to_string().into());
-            call.node.wish(Op::SetParameter { name: name.into(), value })?;
+            call.node.request(Op::SetParameter { name: name.into(), value })?;
             Ok(Response::empty(if is_kept { 204 } else { 201 }))
         }
         Method::Delete if is_kept => {
-            call.node.wish(Op::SetParameter { name: name.into(), value: None })?;
+            call.node.request(Op::SetParameter { name: name.into(), value: None })?;
             Ok(Response::empty(204))
         }
         Method::Delete => Err(Response::not_found()),
@@ -275,6 +275,6 @@ pub(crate) fn cluster_name<N: Node>(call: &Call<'_, N>) -> Answer {
     }
     let body = Body::read(&call.request.body)?;
     let value = Some(Value::from(body.need_text("name")?).to_string().into());
-    call.node.wish(Op::SetParameter { name: CLUSTER_NAME.into(), value })?;
+    call.node.request(Op::SetParameter { name: CLUSTER_NAME.into(), value })?;
     Ok(Response::empty(204))
 }

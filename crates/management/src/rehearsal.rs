@@ -75,7 +75,7 @@ impl<'a, 'c, N: Node> Rehearsal<'a, 'c, N> {
             ));
         }
         let (by, op) = match step {
-            Step::Wish(op) => (Actor::internal(VhostId::default(), PortId::default()), op),
+            Step::Request(op) => (Actor::internal(VhostId::default(), PortId::default()), op),
             Step::Act(vhost, action) => (actor(&self.catalog, &self.call.caller.login, &vhost)?, op(action)?),
         };
         for change in self.catalog.plan(&by, &op)?.changes {

@@ -95,14 +95,14 @@ impl Bench {
         let tags = ["administrator", "monitoring", "policymaker", "management", "none"];
         for (name, tag) in ["guest", "monitor", "policymaker", "manager", "nobody"].into_iter().zip(tags) {
             let password = Some(PasswordHash::new(name, [0; SALT]));
-            bench.wish(Op::AddUser { name: name.into(), password, tags: vec![tag.into()] }).unwrap();
+            bench.request(Op::AddUser { name: name.into(), password, tags: vec![tag.into()] }).unwrap();
         }
         for vhost in ["/", "v"] {
-            bench.wish(Op::AddVhost { name: vhost.into(), defaults: VhostDefaults::default() }).unwrap();
-            bench.wish(crate::vhosts::giving(vhost, "guest")).unwrap();
+            bench.request(Op::AddVhost { name: vhost.into(), defaults: VhostDefaults::default() }).unwrap();
+            bench.request(crate::vhosts::giving(vhost, "guest")).unwrap();
         }
-        bench.wish(crate::vhosts::giving("v", "manager")).unwrap();
-        bench.wish(crate::vhosts::giving("v", "policymaker")).unwrap();
+        bench.request(crate::vhosts::giving("v", "manager")).unwrap();
+        bench.request(crate::vhosts::giving("v", "policymaker")).unwrap();
         bench
     }
 
@@ -327,7 +327,7 @@ impl Node for Bench {
         Ok(true)
     }
 
-    fn wish(&self, op: Op) -> Result<(), Trouble> {
+    fn request(&self, op: Op) -> Result<(), Trouble> {
         self.plan(&Actor::internal(VhostId::default(), PORT), &op)
     }
 
@@ -401,8 +401,8 @@ impl Node for Bench {
         self.plan(&actor, &op).map(|()| Outcome::Done)
     }
 
-    fn begin_wish(&self, op: Op) -> Begun<'_> {
-        self.begun(self.wish(op))
+    fn begin_request(&self, op: Op) -> Begun<'_> {
+        self.begun(self.request(op))
     }
 
     fn begin_act(&self, login: &Login, vhost: &str, action: Action) -> Begun<'_> {

@@ -98,13 +98,13 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, name: &str) -> Answer {
         Method::Put => {
             let body = Body::read(&call.request.body)?;
             for op in wanted(call, name, &body, is_there)? {
-                call.node.wish(op)?;
+                call.node.request(op)?;
             }
             Ok(Response::empty(if is_there { 204 } else { 201 }))
         }
         _ if !is_there => Err(Response::not_found()),
         Method::Delete => {
-            match call.node.wish(Op::DeleteVhost { name: name.into() }) {
+            match call.node.request(Op::DeleteVhost { name: name.into() }) {
                 Err(Trouble::Refused(refusal)) if refusal.code == ReplyCode::PreconditionFailed => {
                     let reason = format!(
                         "Refusing to delete virtual host '{name}' because it is protected from deletion"
@@ -175,7 +175,7 @@ pub(crate) fn protect<N: Node>(call: &Call<'_, N>, name: &str) -> Answer {
     if call.request.method == Method::Get {
         return one(call, name);
     }
-    call.node.wish(Op::UpdateVhost {
+    call.node.request(Op::UpdateVhost {
         name: name.into(),
         description: None,
         tags: None,

@@ -147,8 +147,8 @@ impl Machine {
     }
 }
 
-/// What a peer wants of the broker.
-enum Wish {
+/// A request of a peer.
+enum Request {
     Publish { exchange: String, key: String, body: Vec<u8>, answer: Answer },
     Consume(Consumer),
     Declare(String),
@@ -185,9 +185,9 @@ impl Broker {
             });
         }
         for index in 0..self.peers.len() {
-            let mut wishes = Vec::new();
-            self.peers[index].read(&mut wishes);
-            wishes.into_iter().for_each(|wish| self.grant(index, wish));
+            let mut requests = Vec::new();
+            self.peers[index].read(&mut requests);
+            requests.into_iter().for_each(|request| self.grant(index, request));
         }
         for peer in &mut self.peers {
             peer.deliver(&mut self.queues);
@@ -201,31 +201,31 @@ impl Broker {
         self.peers.retain(|peer| !peer.is_gone);
     }
 
-    fn grant(&mut self, index: usize, wish: Wish) {
-        match wish {
-            Wish::Publish { exchange, key, body, answer } => {
+    fn grant(&mut self, index: usize, request: Request) {
+        match request {
+            Request::Publish { exchange, key, body, answer } => {
                 self.publish(index, &exchange, &key, body, &answer)
             }
-            Wish::Consume(consumer) => self.peers[index].consumers.push(consumer),
-            Wish::Declare(queue) => {
+            Request::Consume(consumer) => self.peers[index].consumers.push(consumer),
+            Request::Declare(queue) => {
                 self.queues.entry(queue).or_default();
             }
-            Wish::Answer(answer) => {
+            Request::Answer(answer) => {
                 if let Machine::Amqp091(connection) = &mut self.peers[index].machine {
                     answer(connection);
                 }
             }
-            Wish::Delete(queue) => {
+            Request::Delete(queue) => {
                 self.queues.remove(&queue);
             }
-            Wish::Bind(exchange, queue) => self.bindings.entry(exchange).or_default().push(queue),
-            Wish::Count(channel, queue) => {
+            Request::Bind(exchange, queue) => self.bindings.entry(exchange).or_default().push(queue),
+            Request::Count(channel, queue) => {
                 let message_count = self.queues.get(&queue).map_or(0, VecDeque::len) as u32;
                 let Machine::Amqp091(connection) = &mut self.peers[index].machine else { return };
                 let queue = queue.as_bytes();
                 connection.send(channel, &QueueDeclareOk { queue, message_count, consumer_count: 0 });
             }
-            Wish::Gone => self.peers[index].is_gone = true,
+            Request::Gone => self.peers[index].is_gone = true,
         }
     }
 
@@ -269,14 +269,14 @@ impl Broker {
 }
 
 impl Peer {
-    fn read(&mut self, wishes: &mut Vec<Wish>) {
+    fn read(&mut self, requests: &mut Vec<Request>) {
         let mut buffer = [0; 64 << 10];
         loop {
             match self.socket.read(&mut buffer) {
-                Ok(0) => return wishes.push(Wish::Gone),
+                Ok(0) => return requests.push(Request::Gone),
                 Ok(count) => self.bytes.extend_from_slice(&buffer[..count]),
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => break,
-                Err(_) => return wishes.push(Wish::Gone),
+                Err(_) => return requests.push(Request::Gone),
             }
         }
         if let (Machine::Unknown, Some(header)) = (&self.machine, self.bytes.first_chunk()) {
@@ -295,9 +295,9 @@ impl Peer {
         let taken = match &mut self.machine {
             Machine::Unknown => 0,
             Machine::Amqp091(connection) => {
-                read_amqp091(connection, &self.bytes, &mut self.published, wishes)
+                read_amqp091(connection, &self.bytes, &mut self.published, requests)
             }
-            Machine::Amqp10(connection) => read_amqp10(connection, &self.bytes, &mut self.targets, wishes),
+            Machine::Amqp10(connection) => read_amqp10(connection, &self.bytes, &mut self.targets, requests),
         };
         self.bytes.drain(..taken);
     }
@@ -352,7 +352,7 @@ fn read_amqp091(
     connection: &mut Connection091,
     bytes: &[u8],
     published: &mut u64,
-    wishes: &mut Vec<Wish>,
+    requests: &mut Vec<Request>,
 ) -> usize {
     let mut input = amqp091::Input::new(bytes);
     while let Some(polled) = connection.poll_event(now(), &mut input) {
@@ -371,38 +371,38 @@ fn read_amqp091(
             Event091::Open(_) => connection.open_ok(),
             Event091::ChannelOpen { channel } => connection.channel_open_ok(channel),
             Event091::Close(_) => connection.close_ok(),
-            Event091::Failed(_) | Event091::Closed => wishes.push(Wish::Gone),
+            Event091::Failed(_) | Event091::Closed => requests.push(Request::Gone),
             Event091::Publish { publish, body, .. } => {
                 *published += 1;
-                wishes.push(Wish::Publish {
+                requests.push(Request::Publish {
                     exchange: text(publish.exchange),
                     key: text(publish.routing_key),
                     body: body.to_vec(),
                     answer: Answer::Tag(*published),
                 });
             }
-            Event091::Method { channel, method } => method_wishes(channel, &method, wishes),
+            Event091::Method { channel, method } => method_requests(channel, &method, requests),
             other => panic!("{other:?}"),
         }
     }
     input.consumed()
 }
 
-fn method_wishes(channel: u16, method: &Method<'_>, wishes: &mut Vec<Wish>) {
-    let mut answer = |answer: Box<dyn Fn(&mut Connection091)>| wishes.push(Wish::Answer(answer));
+fn method_requests(channel: u16, method: &Method<'_>, requests: &mut Vec<Request>) {
+    let mut answer = |answer: Box<dyn Fn(&mut Connection091)>| requests.push(Request::Answer(answer));
     match method {
         Method::QueueDeclare(declare) => {
             let name = text(declare.queue);
-            wishes.extend((!declare.passive).then(|| Wish::Declare(name.clone())));
-            wishes.push(Wish::Count(channel, name));
+            requests.extend((!declare.passive).then(|| Request::Declare(name.clone())));
+            requests.push(Request::Count(channel, name));
         }
         Method::QueueDelete(delete) => {
             answer(Box::new(move |connection| connection.send(channel, &QueueDeleteOk { message_count: 0 })));
-            wishes.push(Wish::Delete(text(delete.queue)));
+            requests.push(Request::Delete(text(delete.queue)));
         }
         Method::QueuePurge(purge) => {
             answer(Box::new(move |connection| connection.send(channel, &QueuePurgeOk { message_count: 0 })));
-            wishes.push(Wish::Delete(text(purge.queue)));
+            requests.push(Request::Delete(text(purge.queue)));
         }
         Method::ExchangeDeclare(_) => {
             answer(Box::new(move |connection| connection.send(channel, &ExchangeDeclareOk {})));
@@ -412,7 +412,7 @@ fn method_wishes(channel: u16, method: &Method<'_>, wishes: &mut Vec<Wish>) {
         }
         Method::QueueBind(bind) => {
             answer(Box::new(move |connection| connection.send(channel, &QueueBindOk {})));
-            wishes.push(Wish::Bind(text(bind.exchange), text(bind.queue)));
+            requests.push(Request::Bind(text(bind.exchange), text(bind.queue)));
         }
         Method::ConfirmSelect(_) => {
             answer(Box::new(move |connection| connection.send(channel, &ConfirmSelectOk {})));
@@ -426,7 +426,7 @@ fn method_wishes(channel: u16, method: &Method<'_>, wishes: &mut Vec<Wish>) {
             answer(Box::new(move |connection| {
                 connection.send(channel, &BasicConsumeOk { consumer_tag: &tag });
             }));
-            wishes.push(Wish::Consume(Consumer { queue: text(consume.queue), way }));
+            requests.push(Request::Consume(Consumer { queue: text(consume.queue), way }));
         }
         Method::BasicAck(_) => {}
         other => panic!("{other:?}"),
@@ -437,7 +437,7 @@ fn read_amqp10(
     connection: &mut amqp10::Connection,
     bytes: &[u8],
     targets: &mut Targets,
-    wishes: &mut Vec<Wish>,
+    requests: &mut Vec<Request>,
 ) -> usize {
     let mut input = amqp10::Input::new(bytes);
     while let Some(event) = connection.poll_event(now(), &mut input) {
@@ -458,14 +458,16 @@ fn read_amqp10(
                 }
                 let address = attach.source.and_then(|source| source.address).unwrap_or_default();
                 let queue = address.trim_start_matches("/queues/").to_owned();
-                wishes.push(Wish::Consume(Consumer { queue, way: Way::Amqp10(session, link, 0) }));
+                requests.push(Request::Consume(Consumer { queue, way: Way::Amqp10(session, link, 0) }));
             }
-            Event10::Transfer(transfer) => publish_wish(connection, &transfer, targets, wishes),
-            Event10::Assembled(assembled) => publish_wish(connection, &assembled.transfer(), targets, wishes),
+            Event10::Transfer(transfer) => publish_request(connection, &transfer, targets, requests),
+            Event10::Assembled(assembled) => {
+                publish_request(connection, &assembled.transfer(), targets, requests)
+            }
             Event10::Disposition(disposition) => {
                 connection.settle(disposition.session, disposition.first, disposition.last, |_| {});
             }
-            Event10::Close(_) | Event10::Failed(_) => wishes.push(Wish::Gone),
+            Event10::Close(_) | Event10::Failed(_) => requests.push(Request::Gone),
             Event10::Begin { .. } | Event10::Flow(_) | Event10::Window { .. } => {}
             other => panic!("{other:?}"),
         }
@@ -476,18 +478,18 @@ fn read_amqp10(
 /// Credit the double grants, renewed when half is used.
 const GRANT: u32 = 170;
 
-fn publish_wish(
+fn publish_request(
     connection: &mut amqp10::Connection,
     transfer: &amqp10::Transfer<'_>,
     targets: &Targets,
-    wishes: &mut Vec<Wish>,
+    requests: &mut Vec<Request>,
 ) {
     if transfer.credit <= GRANT / 2 {
         connection.grant(transfer.session, transfer.link, GRANT, false);
     }
     let message = message::amqp10::Message::read(transfer.payload).unwrap();
     let (exchange, key) = targets[&(transfer.session, transfer.link)].clone();
-    wishes.push(Wish::Publish {
+    requests.push(Request::Publish {
         exchange,
         key,
         body: message.body.single_data().unwrap().to_vec(),

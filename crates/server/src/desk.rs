@@ -413,15 +413,15 @@ impl Desk<'_> {
             _ => ctl::exit::UNAVAILABLE,
         };
         let (sender, receiver) = channel();
-        self.doors[0].letters.put(Letter::Wish(Box::new(self.wish(change, &part)?), sender));
+        self.doors[0].letters.put(Letter::Request(Box::new(self.request_of(change, &part)?), sender));
         match receiver.recv_timeout(PATIENCE).map_err(|_| busy())? {
             Ok(_) => Ok(serde_json::Value::Null),
             Err(refused) => Err(refusal(refused_code, format!("Error:\n{}", refused.text))),
         }
     }
 
-    /// The same wish in the catalog's words.
-    fn wish(&self, change: Change, part: &Part) -> Result<Op, ctl::Refusal> {
+    /// The same request in the catalog's words.
+    fn request_of(&self, change: Change, part: &Part) -> Result<Op, ctl::Refusal> {
         let hash = |password: &str| {
             let salt = seed::salt().map_err(|why| refusal(ctl::exit::SOFTWARE, why))?;
             Ok::<_, ctl::Refusal>(Some(PasswordHash::new(password, salt)))
@@ -589,7 +589,7 @@ fn object(limits: [(&str, Option<u32>); 2]) -> String {
     serde_json::Value::Object(given.collect()).to_string()
 }
 
-/// What is wrong with a wish that was never put to the catalog.
+/// A fault of a request that was never put to the catalog.
 fn unfit(why: String) -> ctl::Refusal {
     refusal(ctl::exit::UNAVAILABLE, format!("Error:\n{why}"))
 }

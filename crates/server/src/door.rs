@@ -34,7 +34,7 @@ pub enum Letter {
     /// The housekeeper wants something done.
     Errand(Errand),
     /// The node wants something of the catalog; what came of it.
-    Wish(Box<Op>, Sender<Result<Reply, Refusal>>),
+    Request(Box<Op>, Sender<Result<Reply, Refusal>>),
     /// Delayed messages of a queue are to be thrown away; how many there were, where the queue lives here.
     CancelDelayed(Box<CancelDelayed>, Sender<Option<u64>>),
     /// The beginning of a stream is to go; what came of it.

@@ -654,19 +654,19 @@ impl Node for Manager<'_> {
         Ok(answers.collect::<Result<Vec<bool>, _>>()?.contains(&true))
     }
 
-    fn wish(&self, op: Op) -> Result<(), Trouble> {
+    fn request(&self, op: Op) -> Result<(), Trouble> {
         self.go_on()?;
         let (sender, receiver) = channel();
-        self.doors[0].letters.put(Letter::Wish(Box::new(op), sender));
+        self.doors[0].letters.put(Letter::Request(Box::new(op), sender));
         granted(&receiver)
     }
 
-    fn begin_wish(&self, op: Op) -> Begun<'_> {
+    fn begin_request(&self, op: Op) -> Begun<'_> {
         if let Err(trouble) = self.go_on() {
             return Box::new(|| Err(trouble));
         }
         let (sender, receiver) = channel();
-        self.doors[0].letters.put(Letter::Wish(Box::new(op), sender));
+        self.doors[0].letters.put(Letter::Request(Box::new(op), sender));
         Box::new(move || granted(&receiver))
     }
 

@@ -32,7 +32,7 @@ pub struct Ports {
     pub tls: Vec<Arc<LiveConfig>>,
     /// All of them, as they were bound.
     pub addresses: Vec<(ListenerKind, SocketAddr)>,
-    /// For what there is none, and why, where that is nobody's wish.
+    /// For what there is none, and why, where nobody asked for that.
     pub without: Vec<(ListenerKind, String)>,
 }
 

@@ -7,7 +7,7 @@
 //! something to read is on the run list or waits for the broker.
 
 mod put_off;
-mod wishes;
+mod requests;
 
 use crate::alarm::Raised;
 use crate::clock::Clock;
@@ -31,11 +31,11 @@ use broker::{Mail, ReadRequest, Shard};
 use journal::{Place, Sealed};
 use mio::{Events, Interest, Poll, Token};
 use put_off::{PutOff, SnapshotAnswer};
+use requests::Requests;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 use stream_files::StreamJob;
-use wishes::Wishes;
 
 /// Bytes one connection may bring in one turn.
 pub const READ_BYTES_TURN: usize = 256 << 10;
@@ -99,7 +99,7 @@ pub struct ShardLoop {
     /// Shared by all connections over TLS or WebSocket.
     bench: Bench,
     /// What the node asked of the catalog and was not answered yet.
-    wishes: Wishes,
+    requests: Requests,
     put_off: PutOff,
     /// Batches at the writer.
     outstanding: usize,
@@ -157,7 +157,7 @@ impl ShardLoop {
             warm_at: 0,
             buffer: vec![0; READ_BYTES_TURN],
             bench: Bench::default(),
-            wishes: Wishes::default(),
+            requests: Requests::default(),
             put_off: PutOff::default(),
             outstanding: 0,
             was_congested: false,
@@ -233,8 +233,8 @@ impl ShardLoop {
         self.send_mail();
         self.let_go(now);
         self.resume();
-        if !self.wishes.is_empty() {
-            self.answer_wishes(now);
+        if !self.requests.is_empty() {
+            self.answer_requests(now);
         }
         self.write_notes();
         goes_on
@@ -342,7 +342,7 @@ impl ShardLoop {
                 Letter::Snapshot(log) => self.shard.snapshot_written(log),
                 Letter::Alarm(raised) => self.set_raised(now, raised),
                 Letter::Errand(errand) => self.run_errand(errand),
-                Letter::Wish(wish, answer) => self.wish(now, *wish, answer),
+                Letter::Request(request, answer) => self.request(now, *request, answer),
                 Letter::CancelDelayed(asked, answer) => {
                     let CancelDelayed { vhost, queue, ids } = *asked;
                     let cancelled = self.shard.cancel_delayed(now, &vhost, &queue, &ids);

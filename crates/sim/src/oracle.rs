@@ -12,7 +12,7 @@ mod late;
 mod whole;
 
 use crate::client::{Asked, Delivery, Held, Target, Transaction, Verdict, read_body};
-use crate::rules::{Rules, Wish, group_of};
+use crate::rules::{MessageOptions, Rules, group_of};
 use base::Random;
 use base::id::LogId;
 use broker::QueueRow;
@@ -334,7 +334,7 @@ impl Oracle {
         target: Target,
         len: usize,
         is_durable: bool,
-        wish: &Wish,
+        options: &MessageOptions,
     ) -> u64 {
         let queues = self.targets(target);
         let key = match target {
@@ -343,7 +343,7 @@ impl Oracle {
             Target::Stream(stream) => panic!("stream {stream} has a judge of its own"),
         };
         let id = self.messages.len() as u64;
-        let due = wish.delay.map(|delay| Due::new(delay, self.now_ms));
+        let due = options.delay.map(|delay| Due::new(delay, self.now_ms));
         let from_ms = due.map_or(self.now_ms, |due| due.not_before_ms.max(self.now_ms));
         let new_copy = || Copy {
             presence: Presence::May,
@@ -363,7 +363,7 @@ impl Oracle {
         };
         for queue in &queues {
             let rules = self.queues[*queue].rules;
-            let ttl_ms = rules.ttl_ms.into_iter().chain(wish.ttl_ms).min();
+            let ttl_ms = rules.ttl_ms.into_iter().chain(options.ttl_ms).min();
             let due_at_ms = ttl_ms.map(|ms| from_ms + ms);
             let copy = Copy { ttl_ms, due_at_ms, is_ended: rules.drops(), ..new_copy() };
             if !self.queues[*queue].stage.is_over() {
@@ -377,8 +377,8 @@ impl Oracle {
             }
         }
         let publisher = (client, by_link.then_some(key));
-        let priority = wish.priority;
-        let (is_confirmed, is_twice) = (false, wish.twice);
+        let priority = options.priority;
+        let (is_confirmed, is_twice) = (false, options.twice);
         self.messages.push(Message {
             publisher,
             priority,
@@ -388,7 +388,7 @@ impl Oracle {
             is_confirmed,
             is_twice,
             due,
-            group: group_of(id).filter(|_| wish.has_group),
+            group: group_of(id).filter(|_| options.has_group),
         });
         id
     }

@@ -86,9 +86,9 @@ pub enum Delay {
     Until(u64),
 }
 
-/// What a message asks for.
+/// The options of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wish {
+pub struct MessageOptions {
     /// Its priority.
     pub priority: Option<u8>,
     /// Milliseconds it lives in any queue.
@@ -103,12 +103,12 @@ pub struct Wish {
     pub delay: Option<Delay>,
 }
 
-impl Wish {
-    /// A wish, mostly for nothing.
-    pub fn roll(dice: &mut Random) -> Wish {
+impl MessageOptions {
+    /// Options, mostly none.
+    pub fn roll(dice: &mut Random) -> MessageOptions {
         let priority = dice.one_in(5).then(|| dice.below(10) as u8);
         let ttl_ms = dice.one_in(8).then(|| [10, 150, 1500][dice.below(3) as usize]);
-        Wish { priority, ttl_ms, ..Wish::default() }
+        MessageOptions { priority, ttl_ms, ..MessageOptions::default() }
     }
 
     /// What it says, for the trace.

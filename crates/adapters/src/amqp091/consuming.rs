@@ -1,7 +1,7 @@
 //! Messages out, acks in.
 
 use super::Adapter;
-use super::methods::{Pending, Wish};
+use super::methods::{BrokerRequest, Pending};
 use super::unacked::Delivery;
 use crate::connection::Context;
 use crate::handles::HANDLES_MAX;
@@ -425,7 +425,7 @@ impl Adapter {
         let (number, of) = (consumer.channel, consumer.at.queue);
         if let Some(prefix) = prefix.filter(|_| is_told) {
             match self.pending.as_deref_mut() {
-                Some(Pending { channel, wish: Wish::DeleteQueue { queue, cancels }, .. })
+                Some(Pending { channel, request: BrokerRequest::DeleteQueue { queue, cancels }, .. })
                     if (*channel, *queue) == (number, of) =>
                 {
                     cancels.push(prefix);

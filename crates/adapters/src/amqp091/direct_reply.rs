@@ -2,7 +2,7 @@
 
 use super::Adapter;
 use super::consuming::Consumer;
-use super::methods::Wish;
+use super::methods::BrokerRequest;
 use crate::connection::Context;
 use ::amqp091::DeliverPrefix;
 use ::amqp091::method::{BasicConsume, MethodId, QueueDeclareOk};
@@ -90,7 +90,7 @@ impl Adapter {
         let vhost = self.actor.as_ref().map(|actor| actor.vhost);
         match vhost.and_then(|vhost| ReplyAddress::read(name.as_bytes(), vhost)) {
             Some(address) => {
-                let token = self.wait(number, method, nowait, Wish::FindReply { name: name.into() });
+                let token = self.wait(number, method, nowait, BrokerRequest::FindReply { name: name.into() });
                 context.shard.ask_reply(context.port, token, address, missing);
                 Ok(true)
             }

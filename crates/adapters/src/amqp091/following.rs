@@ -4,7 +4,7 @@
 //! confirmed. A consumer it was asked for is opened when it has come.
 
 use super::Adapter;
-use super::methods::Wish;
+use super::methods::BrokerRequest;
 use crate::connection::Context;
 use crate::following::common_home;
 use ::amqp091::method::{BasicConsume, Method, MethodId};
@@ -69,7 +69,7 @@ impl Adapter {
     fn park(&mut self, to: ShardId, consume: Option<Parked>) {
         self.roaming.end();
         let channel = consume.as_ref().map_or(0, |parked| parked.channel);
-        self.wait(channel, MethodId::NONE, false, Wish::Go { to, consume: consume.map(Box::new) });
+        self.wait(channel, MethodId::NONE, false, BrokerRequest::Go { to, consume: consume.map(Box::new) });
     }
 
     /// A turn ends in which it may have published: after some of them it is seen, once, where to.
@@ -103,7 +103,7 @@ impl Adapter {
 
     /// Where it is to go, once nothing of it is under way.
     pub(crate) fn goal(&self) -> Option<ShardId> {
-        let Wish::Go { to, .. } = &self.pending.as_ref()?.wish else { return None };
+        let BrokerRequest::Go { to, .. } = &self.pending.as_ref()?.request else { return None };
         let is_still = self.channels.iter().all(|channel| channel.unconfirmed == 0 && !channel.is_due);
         (is_still && self.settling.is_none() && self.is_light()).then_some(*to)
     }
@@ -114,8 +114,9 @@ impl Adapter {
             actor.port = context.port;
         }
         self.channels.each(|channel| channel.publisher.move_to(context.port));
-        if let Some(pending) = self.pending.take_if(|pending| matches!(pending.wish, Wish::Go { .. }))
-            && let Wish::Go { consume: Some(parked), .. } = pending.wish
+        if let Some(pending) =
+            self.pending.take_if(|pending| matches!(pending.request, BrokerRequest::Go { .. }))
+            && let BrokerRequest::Go { consume: Some(parked), .. } = pending.request
         {
             self.method(context, parked.channel, &Method::BasicConsume(parked.consume()));
         }

@@ -1,6 +1,6 @@
 //! From the protocol header to an open connection: who, and in which virtual host.
 
-use super::methods::Wish;
+use super::methods::BrokerRequest;
 use super::tables::arguments;
 use super::{Adapter, code};
 use crate::connection::{Context, Gravity};
@@ -143,7 +143,7 @@ impl Adapter {
             Ok(id) => {
                 let actor = Actor { is_internal: is_own, ..Actor::new(user, id, context.port) };
                 if !is_own && context.shard.is_limited(&actor) {
-                    let token = self.wait(0, OPEN, false, Wish::Open { actor: actor.clone() });
+                    let token = self.wait(0, OPEN, false, BrokerRequest::Open { actor: actor.clone() });
                     return context.shard.ask_port(context.port, actor, token);
                 }
                 context.shard.open_port(context.port, actor.clone());

@@ -37,12 +37,12 @@ pub(super) struct Pending {
     /// The method, for a refusal.
     method: MethodId,
     nowait: bool,
-    pub(super) wish: Wish,
+    pub(super) request: BrokerRequest,
 }
 
-/// What is to be said when it is granted.
+/// A request of the broker, with what its answer to the client needs.
 #[derive(Debug)]
-pub(super) enum Wish {
+pub(super) enum BrokerRequest {
     DeclareExchange,
     DeleteExchange,
     BindExchange,
@@ -98,7 +98,7 @@ fn text(bytes: &[u8]) -> Result<Box<str>, Refusal> {
 
 impl Adapter {
     pub(super) fn open_channel(&mut self, context: &mut Context<'_>, number: u16) {
-        let token = self.wait(number, OPEN_CHANNEL, false, Wish::OpenChannel);
+        let token = self.wait(number, OPEN_CHANNEL, false, BrokerRequest::OpenChannel);
         if !context.shard.ask_channel(context.port, token) {
             self.pending = None;
             self.add_channel(context, number, false);
@@ -180,20 +180,28 @@ impl Adapter {
     }
 
     /// Leaves word that the broker's answer is awaited.
-    pub(super) fn wait(&mut self, channel: u16, method: MethodId, nowait: bool, wish: Wish) -> u32 {
+    pub(super) fn wait(
+        &mut self,
+        channel: u16,
+        method: MethodId,
+        nowait: bool,
+        request: BrokerRequest,
+    ) -> u32 {
         self.next_token = self.next_token.wrapping_add(1);
         let token = self.next_token;
-        self.pending = Some(Box::new(Pending { token, channel, method, nowait, wish }));
+        self.pending = Some(Box::new(Pending { token, channel, method, nowait, request }));
         token
     }
 
     pub(super) fn wait_for_commit(&mut self, channel: u16, method: MethodId) {
-        self.wait(channel, method, false, Wish::Commit);
+        self.wait(channel, method, false, BrokerRequest::Commit);
     }
 
     pub(super) fn is_waiting_for_commit(&self, channel: u16) -> bool {
         let pending = self.pending.as_ref();
-        pending.is_some_and(|pending| pending.channel == channel && matches!(pending.wish, Wish::Commit))
+        pending.is_some_and(|pending| {
+            pending.channel == channel && matches!(pending.request, BrokerRequest::Commit)
+        })
     }
 
     fn request(
@@ -201,10 +209,10 @@ impl Adapter {
         context: &mut Context<'_>,
         (channel, method): (u16, MethodId),
         nowait: bool,
-        wish: Wish,
+        request: BrokerRequest,
         op: Op,
     ) {
-        let token = self.wait(channel, method, nowait, wish);
+        let token = self.wait(channel, method, nowait, request);
         context.shard.request(context.now, context.port, token, op);
     }
 
@@ -247,11 +255,11 @@ impl Adapter {
                     internal: declare.internal,
                     arguments: tables::arguments(&declare.arguments),
                 };
-                self.request(context, id, declare.nowait, Wish::DeclareExchange, op);
+                self.request(context, id, declare.nowait, BrokerRequest::DeclareExchange, op);
             }
             Method::ExchangeDelete(delete) => {
                 let op = Op::DeleteExchange { name: text(delete.exchange)?, if_unused: delete.if_unused };
-                self.request(context, id, delete.nowait, Wish::DeleteExchange, op);
+                self.request(context, id, delete.nowait, BrokerRequest::DeleteExchange, op);
             }
             Method::ExchangeBind(bind) => {
                 let op = Op::BindExchange {
@@ -260,7 +268,7 @@ impl Adapter {
                     key: text(bind.routing_key)?,
                     arguments: tables::arguments(&bind.arguments),
                 };
-                self.request(context, id, bind.nowait, Wish::BindExchange, op);
+                self.request(context, id, bind.nowait, BrokerRequest::BindExchange, op);
             }
             Method::ExchangeUnbind(unbind) => {
                 let op = Op::UnbindExchange {
@@ -269,7 +277,7 @@ impl Adapter {
                     key: text(unbind.routing_key)?,
                     arguments: tables::arguments(&unbind.arguments),
                 };
-                self.request(context, id, unbind.nowait, Wish::UnbindExchange, op);
+                self.request(context, id, unbind.nowait, BrokerRequest::UnbindExchange, op);
             }
             Method::QueueDeclare(declare) => self.declare_queue(context, id, declare)?,
             Method::QueueBind(bind) => {
@@ -286,7 +294,7 @@ impl Adapter {
                     key,
                     arguments: tables::arguments(&bind.arguments),
                 };
-                self.request(context, id, bind.nowait, Wish::BindQueue, op);
+                self.request(context, id, bind.nowait, BrokerRequest::BindQueue, op);
             }
             Method::QueueUnbind(unbind) => {
                 self.check_no_reply(context, number, unbind.queue, Use::Bind)?;
@@ -302,17 +310,17 @@ impl Adapter {
                     key,
                     arguments: tables::arguments(&unbind.arguments),
                 };
-                self.request(context, id, false, Wish::UnbindQueue, op);
+                self.request(context, id, false, BrokerRequest::UnbindQueue, op);
             }
             Method::QueuePurge(purge) => {
                 let queue = self.queue(context, number, Access::Read, purge.queue)?;
-                let token = self.wait(number, id.1, purge.nowait, Wish::Purge);
+                let token = self.wait(number, id.1, purge.nowait, BrokerRequest::Purge);
                 self.command(context, &queue, QueueCommand::Purge { token });
             }
             Method::QueueDiscard(discard) => {
                 self.check_agent(id.1)?;
                 let queue = self.queue(context, number, Access::Read, discard.queue)?;
-                let token = self.wait(number, id.1, false, Wish::Purge);
+                let token = self.wait(number, id.1, false, BrokerRequest::Purge);
                 let position = QueueSeq(discard.position);
                 self.command(context, &queue, QueueCommand::Discard { token, position });
             }
@@ -326,8 +334,12 @@ impl Adapter {
                     Some(handle) => handle,
                     None => self.add_consumer(&queue, number, None, false)?,
                 };
-                let token =
-                    self.wait(number, id.1, false, Wish::Get { no_ack: get.no_ack, of: queue.queue_type });
+                let token = self.wait(
+                    number,
+                    id.1,
+                    false,
+                    BrokerRequest::Get { no_ack: get.no_ack, of: queue.queue_type },
+                );
                 let (settled, behind) = (get.no_ack, self.has_published);
                 self.command(context, &queue, QueueCommand::Get { token, handle, settled, behind });
             }
@@ -338,7 +350,12 @@ impl Adapter {
                     Some(handle) => handle,
                     None => self.add_consumer(&queue, number, None, false)?,
                 };
-                let token = self.wait(number, id.1, false, Wish::Get { no_ack: false, of: queue.queue_type });
+                let token = self.wait(
+                    number,
+                    id.1,
+                    false,
+                    BrokerRequest::Get { no_ack: false, of: queue.queue_type },
+                );
                 let position = QueueSeq(pick.position);
                 self.command(context, &queue, QueueCommand::Pick { token, handle, position });
             }
@@ -434,7 +451,7 @@ impl Adapter {
             log: context.shard.log_for_new_queue(declare.durable && !declare.exclusive),
             random: context.shard.secret_bytes(),
         };
-        self.request(context, id, declare.nowait, Wish::DeclareQueue, op);
+        self.request(context, id, declare.nowait, BrokerRequest::DeclareQueue, op);
         Ok(())
     }
 
@@ -457,8 +474,8 @@ impl Adapter {
             }
             Err(refusal) => return Err(refusal),
         };
-        let wish = Wish::DeleteQueue { queue: queue.id, cancels: Vec::new() };
-        let token = self.wait(number, method, delete.nowait, wish);
+        let request = BrokerRequest::DeleteQueue { queue: queue.id, cancels: Vec::new() };
+        let token = self.wait(number, method, delete.nowait, request);
         let (if_unused, if_empty) = (delete.if_unused, delete.if_empty);
         self.command(context, &queue, QueueCommand::Delete { token, if_unused, if_empty });
         Ok(())
@@ -540,7 +557,7 @@ impl Adapter {
             let arguments = tables::arguments(&consume.arguments);
             Box::new(News { exclusive: consume.exclusive, arguments })
         });
-        let token = self.wait(number, method, consume.nowait, Wish::Consume { handle, news });
+        let token = self.wait(number, method, consume.nowait, BrokerRequest::Consume { handle, news });
         self.command(context, &queue, QueueCommand::Consume { token, handle, consumer });
         if self.is_paused {
             self.command(context, &queue, QueueCommand::Pause { handle, paused: true });
@@ -572,7 +589,7 @@ impl Adapter {
             return;
         }
         let tag = cancel.consumer_tag.into();
-        let token = self.wait(number, method, cancel.nowait, Wish::Cancel { handle, tag });
+        let token = self.wait(number, method, cancel.nowait, BrokerRequest::Cancel { handle, tag });
         let Some(at) = self.consumers.get(handle).map(|consumer| consumer.at) else { return };
         let command = QueueCommand::Cancel { token: Some(token), handle, held: Held::Kept };
         context.shard.command(context.now, context.port, at.log, at.queue, command);
@@ -581,39 +598,46 @@ impl Adapter {
     /// The broker answered.
     pub(super) fn answered(&mut self, context: &mut Context<'_>, token: u32, reply: Result<Reply, Refusal>) {
         let Some(pending) = self.pending.take_if(|pending| pending.token == token) else { return };
-        let Pending { channel, method, nowait, wish, .. } = *pending;
+        let Pending { channel, method, nowait, request, .. } = *pending;
         let reply = match reply {
             Ok(reply) => reply,
             Err(refusal) => {
-                match wish {
-                    Wish::Consume { handle, .. } => {
+                match request {
+                    BrokerRequest::Consume { handle, .. } => {
                         self.consumers.remove(handle);
                         context.shard.forget_consumer(context.port, handle);
                     }
-                    Wish::Open { .. } => context.shard.close_port(context.now, context.port),
+                    BrokerRequest::Open { .. } => context.shard.close_port(context.now, context.port),
                     _ => {}
                 }
                 return self.refuse(context, channel, &refusal, method);
             }
         };
-        match wish {
-            Wish::Open { actor } => self.opened(context, actor),
-            Wish::OpenChannel => self.add_channel(context, channel, true),
-            wish => self.granted(context, channel, nowait, wish, reply),
+        match request {
+            BrokerRequest::Open { actor } => self.opened(context, actor),
+            BrokerRequest::OpenChannel => self.add_channel(context, channel, true),
+            request => self.granted(context, channel, nowait, request, reply),
         }
     }
 
-    fn granted(&mut self, context: &mut Context<'_>, channel: u16, nowait: bool, wish: Wish, reply: Reply) {
+    fn granted(
+        &mut self,
+        context: &mut Context<'_>,
+        channel: u16,
+        nowait: bool,
+        request: BrokerRequest,
+        reply: Reply,
+    ) {
         let count = |messages: u64| u32::try_from(messages).unwrap_or(u32::MAX);
-        if let (Wish::DeclareQueue, Reply::Declared { queue, .. }) = (&wish, &reply)
+        if let (BrokerRequest::DeclareQueue, Reply::Declared { queue, .. }) = (&request, &reply)
             && let Some(found) = self.channels.get(channel)
         {
             found.last_queue = queue.name.clone();
         }
-        if let Wish::Consume { handle, news: Some(news) } = &wish {
+        if let BrokerRequest::Consume { handle, news: Some(news) } = &request {
             self.announce_consumer(context, *handle, news);
         }
-        if let Wish::Cancel { handle, .. } = wish {
+        if let BrokerRequest::Cancel { handle, .. } = request {
             self.announce_end(context, handle, None);
             self.drop_waiting(context, handle, true);
             if let Some(consumer) = self.consumers.get_mut(handle) {
@@ -622,19 +646,19 @@ impl Adapter {
             self.remove_if_idle(context, handle);
         }
         if nowait {
-            if let Wish::DeleteQueue { cancels, .. } = wish {
+            if let BrokerRequest::DeleteQueue { cancels, .. } = request {
                 cancels.iter().for_each(|prefix| self.tell_cancelled(channel, prefix));
             }
             return;
         }
-        match (wish, reply) {
-            (Wish::DeclareExchange, _) => self.machine.send(channel, &ExchangeDeclareOk {}),
-            (Wish::DeleteExchange, _) => self.machine.send(channel, &ExchangeDeleteOk {}),
-            (Wish::BindExchange, _) => self.machine.send(channel, &ExchangeBindOk {}),
-            (Wish::UnbindExchange, _) => self.machine.send(channel, &ExchangeUnbindOk {}),
-            (Wish::BindQueue, _) => self.machine.send(channel, &QueueBindOk {}),
-            (Wish::UnbindQueue, _) => self.machine.send(channel, &QueueUnbindOk {}),
-            (Wish::DeclareQueue, Reply::Declared { queue, ready, consumers, .. }) => {
+        match (request, reply) {
+            (BrokerRequest::DeclareExchange, _) => self.machine.send(channel, &ExchangeDeclareOk {}),
+            (BrokerRequest::DeleteExchange, _) => self.machine.send(channel, &ExchangeDeleteOk {}),
+            (BrokerRequest::BindExchange, _) => self.machine.send(channel, &ExchangeBindOk {}),
+            (BrokerRequest::UnbindExchange, _) => self.machine.send(channel, &ExchangeUnbindOk {}),
+            (BrokerRequest::BindQueue, _) => self.machine.send(channel, &QueueBindOk {}),
+            (BrokerRequest::UnbindQueue, _) => self.machine.send(channel, &QueueUnbindOk {}),
+            (BrokerRequest::DeclareQueue, Reply::Declared { queue, ready, consumers, .. }) => {
                 let ok = QueueDeclareOk {
                     queue: queue.name.as_bytes(),
                     message_count: count(ready),
@@ -642,25 +666,25 @@ impl Adapter {
                 };
                 self.machine.send(channel, &ok);
             }
-            (Wish::Purge, Reply::Purged { messages }) => {
+            (BrokerRequest::Purge, Reply::Purged { messages }) => {
                 self.machine.send(channel, &QueuePurgeOk { message_count: count(messages) });
             }
-            (Wish::DeleteQueue { cancels, .. }, Reply::Deleted { messages }) => {
+            (BrokerRequest::DeleteQueue { cancels, .. }, Reply::Deleted { messages }) => {
                 self.machine.send(channel, &QueueDeleteOk { message_count: count(messages) });
                 cancels.iter().for_each(|prefix| self.tell_cancelled(channel, prefix));
             }
-            (Wish::Consume { handle, .. }, _) => self.consuming(channel, handle),
-            (Wish::FindReply { name }, _) => self.say_declared_reply(channel, &name),
-            (Wish::Cancel { tag, .. }, _) => {
+            (BrokerRequest::Consume { handle, .. }, _) => self.consuming(channel, handle),
+            (BrokerRequest::FindReply { name }, _) => self.say_declared_reply(channel, &name),
+            (BrokerRequest::Cancel { tag, .. }, _) => {
                 self.machine.send(channel, &BasicCancelOk { consumer_tag: &tag });
             }
-            (Wish::Get { of, .. }, _) => {
+            (BrokerRequest::Get { of, .. }, _) => {
                 if let Some(channel) = self.channels.get(channel) {
                     channel.note(context, Some(of), Count::GetEmpty, 1);
                 }
                 self.machine.send(channel, &BasicGetEmpty { cluster_id: b"" });
             }
-            (wish, reply) => panic!("{reply:?} does not answer {wish:?}"),
+            (request, reply) => panic!("{reply:?} does not answer {request:?}"),
         }
     }
 
@@ -675,7 +699,7 @@ impl Adapter {
         events: &Events,
     ) {
         let Some(pending) = self.pending.take_if(|pending| pending.token == token) else { return };
-        let no_ack = matches!(pending.wish, Wish::Get { no_ack: true, .. });
+        let no_ack = matches!(pending.request, BrokerRequest::Get { no_ack: true, .. });
         let item = &events.items[item as usize];
         let handle = self.got_traced(context, handle, (memory, item), events);
         self.send_got(context, pending.channel, handle, no_ack, (memory, item), ready, events);

@@ -15,13 +15,13 @@ mod listing;
 mod login;
 mod methods;
 mod news;
+mod publish_options;
 mod publishing;
 mod shared_prefetch;
 mod streams;
 mod tables;
 mod transaction;
 mod unacked;
-mod wishes;
 
 use crate::alarm::Alarm;
 use crate::clients::Client;

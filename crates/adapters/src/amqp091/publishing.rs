@@ -2,7 +2,7 @@
 
 use super::Adapter;
 use super::confirms::Ack;
-use super::wishes::Wishes;
+use super::publish_options::PublishOptions;
 use crate::connection::Context;
 use crate::transaction::HeldPublish;
 use ::amqp091::method::{BasicNack, BasicPublish, MethodId};
@@ -68,8 +68,8 @@ impl Adapter {
     ) {
         let Some(channel) = self.channels.get(number) else { return };
         let reply = channel.reply.as_ref().map(|reply| &*reply.name);
-        let wishes = match Wishes::read(properties, reply) {
-            Ok(wishes) => wishes,
+        let options = match PublishOptions::read(properties, reply) {
+            Ok(options) => options,
             Err(refusal) => {
                 // What is wrong with the exchange comes first.
                 let (access, catalog) = (channel.publisher.access(), context.shard.catalog());
@@ -78,16 +78,16 @@ impl Adapter {
                 return self.refuse(context, number, &refusal, PUBLISH);
             }
         };
-        let head = wishes.head.as_deref().unwrap_or(properties.raw());
+        let head = options.head.as_deref().unwrap_or(properties.raw());
         if channel.transaction.is_some() {
             let held = HeldPublish {
                 exchange: publish.exchange,
                 routing_key: publish.routing_key,
-                more: wishes.more,
+                more: options.more,
                 format: Format::Amqp091,
                 durable: properties.is_persistent(),
                 priority: properties.priority(),
-                ttl_ms: wishes.ttl_ms,
+                ttl_ms: options.ttl_ms,
                 head,
                 body,
                 mark: 0,
@@ -100,12 +100,12 @@ impl Adapter {
         let message = Publish {
             exchange: publish.exchange,
             routing_key: publish.routing_key,
-            more: wishes.more.some(),
+            more: options.more.some(),
             headers: &Fields091(properties),
             format: Format::Amqp091,
             durable: properties.is_persistent(),
             priority: properties.priority(),
-            ttl_ms: wishes.ttl_ms,
+            ttl_ms: options.ttl_ms,
             head: &[head],
             body: &[body],
             confirm: channel.confirms.is_some(),

@@ -2,7 +2,7 @@
 //!
 //! Rules and texts are RabbitMQ 4.3.6's, seen by consuming through pika.
 
-use super::methods::Wish;
+use super::methods::BrokerRequest;
 use super::news::News;
 use super::{Adapter, tables};
 use crate::connection::Context;
@@ -33,7 +33,7 @@ impl Adapter {
         tag: &[u8],
     ) -> Result<(), Refusal> {
         let prefetch = self.channels.get(number).map_or(0, |channel| channel.prefetch);
-        let (from, filter, rate, name) = wishes(consume, stream, prefetch, context.now.wall_ms)?;
+        let (from, filter, rate, name) = read_options(consume, stream, prefetch, context.now.wall_ms)?;
         // Consumers of streams share no prefetch.
         self.check_shared(number, stream)?;
         let prefix = Some(DeliverPrefix::new(number, tag));
@@ -54,7 +54,7 @@ impl Adapter {
             let arguments = tables::arguments(&consume.arguments);
             Box::new(News { exclusive: consume.exclusive, arguments })
         });
-        let token = self.wait(number, method, consume.nowait, Wish::Consume { handle, news });
+        let token = self.wait(number, method, consume.nowait, BrokerRequest::Consume { handle, news });
         let command = StreamCommand::Consume {
             token,
             handle,
@@ -74,18 +74,18 @@ impl Adapter {
 }
 
 /// Where a consumer begins, what it is to see, how many a second, and by what name it is known.
-type Wishes = (StreamFrom, StreamFilter, Option<u32>, Option<Box<[u8]>>);
+type ReadOptions = (StreamFrom, StreamFilter, Option<u32>, Option<Box<[u8]>>);
 
 /// Where a consumer of a stream begins and what it is to see.
 ///
 /// # Errors
 /// An argument means nothing to a stream or nothing at all, or the consumer has no prefetch, or does not settle.
-fn wishes(
+fn read_options(
     consume: &BasicConsume<'_>,
     stream: &QueueDefinition,
     prefetch: u16,
     now_ms: u64,
-) -> Result<Wishes, Refusal> {
+) -> Result<ReadOptions, Refusal> {
     let named = stream.named();
     let precondition = |text: String| Err(Refusal::new(ReplyCode::PreconditionFailed, text));
     if let Some(name) = OTHERS.iter().find(|name| consume.arguments.get(name.as_bytes()).is_some()) {

@@ -5,7 +5,7 @@ use super::following::Going;
 use super::management;
 use super::nodes::Making;
 use super::publishing::Credit;
-use super::streams::{CAPABILITIES, Wishes};
+use super::streams::{CAPABILITIES, ReadOptions};
 use super::{Adapter, Session, old_nodes, termini};
 use crate::connection::Context;
 use ::amqp10::{
@@ -182,7 +182,7 @@ pub(super) struct Receiving {
     /// As it was asked: it is told that this is respected.
     max_message_size: Option<u64>,
     /// What it wants of a stream; of a queue there is nothing to say.
-    wishes: Option<Wishes>,
+    options: Option<ReadOptions>,
     is_of_stream: bool,
 }
 
@@ -207,7 +207,7 @@ impl Receiving {
             timeout_ms,
             activity: Activity::Never,
             max_message_size: attach.max_message_size,
-            wishes: None,
+            options: None,
             is_of_stream: false,
         }
     }
@@ -222,10 +222,10 @@ impl Receiving {
         if !queue.is_stream() {
             return Ok(Receiving::new(attach, source));
         }
-        let wishes = Wishes::of(source, queue, now_ms)?;
-        let source = termini::answered_of_stream(source, &wishes);
+        let options = ReadOptions::of(source, queue, now_ms)?;
+        let source = termini::answered_of_stream(source, &options);
         let receiving = Receiving::new(attach, &Source::default());
-        Ok(Receiving { source, browses: false, wishes: Some(wishes), is_of_stream: true, ..receiving })
+        Ok(Receiving { source, browses: false, options: Some(options), is_of_stream: true, ..receiving })
     }
 }
 
@@ -427,7 +427,7 @@ impl Adapter {
         self.next_token = self.next_token.wrapping_add(1);
         let token = self.next_token;
         receiving.consumer = handle;
-        let wishes = receiving.wishes.take();
+        let options = receiving.options.take();
         if queue.is_quorum() && !receiving.browses {
             // Where one is active at a time it is told who; else all are.
             let is_single =
@@ -444,9 +444,9 @@ impl Adapter {
         };
         let waiting = Waiting::Consume(receiving);
         self.pending = Some(Box::new(Pending { token, session: id, link, waiting }));
-        let consume = match wishes {
+        let consume = match options {
             None => QueueCommand::Consume { token, handle, consumer },
-            Some(Wishes { from, filter, rate, name, .. }) => {
+            Some(ReadOptions { from, filter, rate, name, .. }) => {
                 let consume = StreamCommand::Consume {
                     token,
                     handle,

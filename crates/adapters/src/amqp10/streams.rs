@@ -29,9 +29,9 @@ const SQL: (&str, u64) = ("amqp:sql-filter", 0x120);
 const PROPERTIES: (&str, u64) = ("amqp:properties-filter", 0x173);
 const APPLICATION_PROPERTIES: (&str, u64) = ("amqp:application-properties-filter", 0x174);
 
-/// What a receiver wants of a stream.
+/// How a receiver reads a stream.
 #[derive(Debug)]
-pub(super) struct Wishes {
+pub(super) struct ReadOptions {
     pub(super) from: StreamFrom,
     pub(super) filter: StreamFilter,
     /// Messages a second, at most.
@@ -54,12 +54,16 @@ struct Found {
     name: Option<Box<[u8]>>,
 }
 
-impl Wishes {
+impl ReadOptions {
     /// What the source asks for.
     ///
     /// # Errors
     /// It is to begin nowhere.
-    pub(super) fn of(source: &Source<'_>, stream: &QueueDefinition, now_ms: u64) -> Result<Wishes, Refused> {
+    pub(super) fn of(
+        source: &Source<'_>,
+        stream: &QueueDefinition,
+        now_ms: u64,
+    ) -> Result<ReadOptions, Refused> {
         let filters: Vec<_> = source.filter.iter().flat_map(|filter| filter.iter()).collect();
         let mut in_place = vec![false; filters.len()];
         let mut found = Found::default();
@@ -84,7 +88,7 @@ impl Wishes {
             };
         }
         let (rate, name) = (found.rate, found.name.take());
-        Ok(Wishes { from, filter: found.finish()?, rate, name, in_place })
+        Ok(ReadOptions { from, filter: found.finish()?, rate, name, in_place })
     }
 
     /// Of the filters asked for those that are in place, written into `bytes`.

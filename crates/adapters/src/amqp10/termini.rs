@@ -5,7 +5,7 @@
 //! something of streams, which a queue passes over; those that select by content are not in place and so are left out.
 
 use super::links::Refused;
-use super::streams::Wishes;
+use super::streams::ReadOptions;
 use ::amqp10::{Attach, ReceiverSettleMode, SenderSettleMode, Source, Symbols, condition};
 use message::amqp10::{Decoder, Descriptor, Map, Value};
 
@@ -120,9 +120,9 @@ pub(super) fn answered(asked: &Source<'_>) -> Box<[u8]> {
 }
 
 /// As [`answered`], of a stream, whose messages always stay.
-pub(super) fn answered_of_stream(asked: &Source<'_>, wishes: &Wishes) -> Box<[u8]> {
+pub(super) fn answered_of_stream(asked: &Source<'_>, options: &ReadOptions) -> Box<[u8]> {
     let mut bytes = Vec::new();
-    let filter = asked.filter.map(|filter| wishes.echo(filter, &mut bytes));
+    let filter = asked.filter.map(|filter| options.echo(filter, &mut bytes));
     told(asked, filter, COPY)
 }
 

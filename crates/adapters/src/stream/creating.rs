@@ -93,7 +93,7 @@ impl Adapter {
         is_stream(found).then(|| found.clone())
     }
 
-    /// The wish for a stream.
+    /// The request for a stream.
     pub(super) fn declare(&self, context: &mut Context<'_>, name: Box<str>, arguments: Arguments) -> Op {
         Op::DeclareQueue {
             name,
@@ -107,7 +107,7 @@ impl Adapter {
         }
     }
 
-    /// The wish for a stream that a client asks for. RabbitMQ's rules, in its order.
+    /// The request for a stream, made of what a client asks for. RabbitMQ's rules, in its order.
     pub(super) fn create(
         &self,
         context: &mut Context<'_>,

@@ -23,14 +23,14 @@ pub(super) struct Pending {
     left: u32,
     /// What was refused, of several things what was asked first; and the how manieth of them it was.
     failed: Option<(u32, Refusal)>,
-    wish: Wish,
+    request: BrokerRequest,
     /// Streams that went by it, to be told of behind the answer.
     pub(super) gone: Vec<Arc<QueueDefinition>>,
 }
 
-/// What is to be said when it is granted.
+/// A request of the broker, with what its answer to the client needs.
 #[derive(Debug)]
-pub(super) enum Wish {
+pub(super) enum BrokerRequest {
     Open { actor: Actor },
     Create,
     Delete,
@@ -46,7 +46,7 @@ pub(super) enum Wish {
 impl Pending {
     /// Streams are to go by it.
     pub(super) fn deletes(&self) -> bool {
-        matches!(self.wish, Wish::Delete | Wish::DeleteSuperStream)
+        matches!(self.request, BrokerRequest::Delete | BrokerRequest::DeleteSuperStream)
     }
 }
 
@@ -57,18 +57,18 @@ impl Adapter {
     }
 
     /// Waits for answers to so many tokens from the next one on: that one.
-    pub(super) fn wait(&mut self, correlation_id: u32, tokens: u32, wish: Wish) -> u32 {
+    pub(super) fn wait(&mut self, correlation_id: u32, tokens: u32, request: BrokerRequest) -> u32 {
         let first_token = self.token();
         self.next_token = self.next_token.wrapping_add(tokens.saturating_sub(1));
         let gone = self.pending.take().map(|pending| pending.gone).unwrap_or_default();
         let left = tokens;
-        let pending = Pending { correlation_id, first_token, tokens, left, failed: None, wish, gone };
+        let pending = Pending { correlation_id, first_token, tokens, left, failed: None, request, gone };
         self.pending = Some(Box::new(pending));
         first_token
     }
 
     pub(super) fn wait_to_open(&mut self, correlation_id: u32, actor: Actor) -> u32 {
-        self.wait(correlation_id, 1, Wish::Open { actor })
+        self.wait(correlation_id, 1, BrokerRequest::Open { actor })
     }
 
     pub(super) fn plan(&mut self, context: &mut Context<'_>, token: u32, op: Op) {
@@ -150,7 +150,7 @@ impl Adapter {
         match *request {
             Request::Create { stream, arguments } => {
                 let op = self.create(context, stream, &arguments)?;
-                let token = self.wait(correlation_id, 1, Wish::Create);
+                let token = self.wait(correlation_id, 1, BrokerRequest::Create);
                 self.plan(context, token, op);
             }
             Request::Delete { stream } => {
@@ -158,32 +158,34 @@ impl Adapter {
                     return Err(ResponseCode::ACCESS_REFUSED);
                 }
                 let stream = self.stream(context, stream).ok_or(ResponseCode::STREAM_DOES_NOT_EXIST)?;
-                let token = self.wait(correlation_id, 1, Wish::Delete);
+                let token = self.wait(correlation_id, 1, BrokerRequest::Delete);
                 self.delete(context, token, &stream);
             }
             Request::Subscribe { .. } => {
-                let token = self.wait(correlation_id, 1, Wish::Subscribe { handle: u32::MAX });
+                let token = self.wait(correlation_id, 1, BrokerRequest::Subscribe { handle: u32::MAX });
                 let new = self.subscribe(context, token, request)?;
-                if let Some(Pending { wish: Wish::Subscribe { handle }, .. }) = self.pending.as_deref_mut() {
+                if let Some(Pending { request: BrokerRequest::Subscribe { handle }, .. }) =
+                    self.pending.as_deref_mut()
+                {
                     *handle = new;
                 }
             }
             Request::QueryPublisherSequence { reference, stream } => {
-                let token = self.wait(correlation_id, 1, Wish::Sequence);
+                let token = self.wait(correlation_id, 1, BrokerRequest::Sequence);
                 let reference = reference.into();
                 self.ask_stream(context, stream, || StreamCommand::Sequence { token, reference })?;
             }
             Request::QueryOffset { reference, stream } => {
-                let token = self.wait(correlation_id, 1, Wish::QueryOffset);
+                let token = self.wait(correlation_id, 1, BrokerRequest::QueryOffset);
                 let reference = reference.into();
                 self.ask_stream(context, stream, || StreamCommand::QueryOffset { token, reference })?;
             }
             Request::StreamStats { stream } => {
-                let token = self.wait(correlation_id, 1, Wish::Stats);
+                let token = self.wait(correlation_id, 1, BrokerRequest::Stats);
                 self.ask_stream(context, stream, || StreamCommand::Stats { token })?;
             }
             Request::ResolveOffsetSpec { stream, offset, .. } => {
-                let token = self.wait(correlation_id, 1, Wish::Resolve);
+                let token = self.wait(correlation_id, 1, BrokerRequest::Resolve);
                 let from = from(offset);
                 self.ask_stream(context, stream, || StreamCommand::Resolve { token, from })?;
             }
@@ -234,9 +236,9 @@ impl Adapter {
         }
         pending.left -= 1;
         let is_last = pending.left == 0;
-        let reply = match (reply, &pending.wish) {
-            // Partitions that others deleted meanwhile are gone as was wished.
-            (Err(refusal), Wish::DeleteSuperStream) if refusal.code == ReplyCode::NotFound => {
+        let reply = match (reply, &pending.request) {
+            // Partitions that others deleted meanwhile are gone as was asked.
+            (Err(refusal), BrokerRequest::DeleteSuperStream) if refusal.code == ReplyCode::NotFound => {
                 Ok(Reply::Unchanged)
             }
             (reply, _) => reply,
@@ -251,78 +253,90 @@ impl Adapter {
             return;
         }
         let Some(pending) = self.pending.take() else { return };
-        let Pending { correlation_id, failed, wish, gone, .. } = *pending;
+        let Pending { correlation_id, failed, request, gone, .. } = *pending;
         match (failed, reply) {
             (Some((_, refusal)), _) | (None, Err(refusal)) => {
-                self.denied(context, correlation_id, wish, &refusal);
+                self.denied(context, correlation_id, request, &refusal);
             }
-            (None, Ok(reply)) => self.granted(context, correlation_id, wish, reply),
+            (None, Ok(reply)) => self.granted(context, correlation_id, request, reply),
         }
         gone.iter().for_each(|stream| self.tell_gone(&stream.name));
     }
 
-    fn granted(&mut self, context: &mut Context<'_>, correlation_id: u32, wish: Wish, reply: Reply) {
+    fn granted(
+        &mut self,
+        context: &mut Context<'_>,
+        correlation_id: u32,
+        request: BrokerRequest,
+        reply: Reply,
+    ) {
         let ok = ResponseCode::OK;
-        let response = match (wish, reply) {
-            (Wish::Open { actor }, _) => return self.opened(context, correlation_id, actor),
-            (Wish::Create, Reply::Declared { is_new: false, .. }) => {
+        let response = match (request, reply) {
+            (BrokerRequest::Open { actor }, _) => return self.opened(context, correlation_id, actor),
+            (BrokerRequest::Create, Reply::Declared { is_new: false, .. }) => {
                 Response::Done { key: Key::Create, code: ResponseCode::STREAM_ALREADY_EXISTS }
             }
-            (Wish::Create, _) => Response::Done { key: Key::Create, code: ok },
+            (BrokerRequest::Create, _) => Response::Done { key: Key::Create, code: ok },
             // Somebody else made it, or a part of it, meanwhile.
-            (Wish::MakeSuperStream, Reply::Unchanged) => {
+            (BrokerRequest::MakeSuperStream, Reply::Unchanged) => {
                 Response::Done { key: Key::CreateSuperStream, code: ResponseCode::STREAM_ALREADY_EXISTS }
             }
-            (Wish::MakeSuperStream, _) => Response::Done { key: Key::CreateSuperStream, code: ok },
-            (Wish::Delete, _) => Response::Done { key: Key::Delete, code: ok },
-            (Wish::DeleteSuperStream, _) => Response::Done { key: Key::DeleteSuperStream, code: ok },
-            (Wish::Subscribe { handle }, _) => {
+            (BrokerRequest::MakeSuperStream, _) => Response::Done { key: Key::CreateSuperStream, code: ok },
+            (BrokerRequest::Delete, _) => Response::Done { key: Key::Delete, code: ok },
+            (BrokerRequest::DeleteSuperStream, _) => Response::Done { key: Key::DeleteSuperStream, code: ok },
+            (BrokerRequest::Subscribe { handle }, _) => {
                 self.subscribed(context, handle);
                 Response::Done { key: Key::Subscribe, code: ok }
             }
-            (Wish::Sequence, Reply::Stream(StreamReply::Sequence(last))) => {
+            (BrokerRequest::Sequence, Reply::Stream(StreamReply::Sequence(last))) => {
                 Response::QueryPublisherSequence { code: ok, publishing_id: last.unwrap_or(0) }
             }
-            (Wish::QueryOffset, Reply::Stream(StreamReply::Offset(offset))) => {
+            (BrokerRequest::QueryOffset, Reply::Stream(StreamReply::Offset(offset))) => {
                 let code = if offset.is_some() { ok } else { ResponseCode::NO_OFFSET };
                 Response::QueryOffset { code, offset: offset.unwrap_or(0) }
             }
-            (Wish::Resolve, Reply::Stream(StreamReply::Offset(offset))) => {
+            (BrokerRequest::Resolve, Reply::Stream(StreamReply::Offset(offset))) => {
                 // What is empty begins with the first there will be.
                 Response::ResolveOffsetSpec { code: ok, offset: offset.unwrap_or(0) }
             }
-            (Wish::Stats, Reply::Stream(StreamReply::Stats(stats))) => {
+            (BrokerRequest::Stats, Reply::Stream(StreamReply::Stats(stats))) => {
                 let statistics = statistics(stats);
                 let statistics = List::new(&statistics);
                 return self.machine.respond(correlation_id, &Response::StreamStats { code: ok, statistics });
             }
-            (wish, reply) => {
+            (request, reply) => {
                 // The broker answers what it is asked.
-                let text = format!("error: {wish:?} was answered with {reply:?}");
+                let text = format!("error: {request:?} was answered with {reply:?}");
                 return self.note(context, Gravity::Error, text);
             }
         };
         self.machine.respond(correlation_id, &response);
     }
 
-    fn denied(&mut self, context: &mut Context<'_>, correlation_id: u32, wish: Wish, refusal: &Refusal) {
-        let key = match wish {
-            Wish::Open { .. } => {
+    fn denied(
+        &mut self,
+        context: &mut Context<'_>,
+        correlation_id: u32,
+        request: BrokerRequest,
+        refusal: &Refusal,
+    ) {
+        let key = match request {
+            BrokerRequest::Open { .. } => {
                 context.shard.close_port(context.now, context.port);
                 return self.not_opened(context, correlation_id, refusal);
             }
-            Wish::Subscribe { handle } => {
+            BrokerRequest::Subscribe { handle } => {
                 self.not_subscribed(context, handle);
                 Key::Subscribe
             }
-            Wish::Create => Key::Create,
-            Wish::Delete => Key::Delete,
-            Wish::Sequence => Key::QueryPublisherSequence,
-            Wish::QueryOffset => Key::QueryOffset,
-            Wish::Stats => Key::StreamStats,
-            Wish::Resolve => Key::ResolveOffsetSpec,
-            Wish::MakeSuperStream => Key::CreateSuperStream,
-            Wish::DeleteSuperStream => Key::DeleteSuperStream,
+            BrokerRequest::Create => Key::Create,
+            BrokerRequest::Delete => Key::Delete,
+            BrokerRequest::Sequence => Key::QueryPublisherSequence,
+            BrokerRequest::QueryOffset => Key::QueryOffset,
+            BrokerRequest::Stats => Key::StreamStats,
+            BrokerRequest::Resolve => Key::ResolveOffsetSpec,
+            BrokerRequest::MakeSuperStream => Key::CreateSuperStream,
+            BrokerRequest::DeleteSuperStream => Key::DeleteSuperStream,
         };
         self.note(context, Gravity::Warning, format!("{key:?} was refused: {refusal}"));
         self.refused(context, correlation_id, key, code_of(refusal));

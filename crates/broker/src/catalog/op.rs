@@ -1,4 +1,4 @@
-//! What somebody wishes of the catalog, and what comes of it.
+//! Requests to the catalog, and their outcomes.
 
 use super::change::Change;
 use super::definition::{QueueDefinition, QueueType, VhostAbout, VhostId};
@@ -34,7 +34,7 @@ impl Actor {
     }
 }
 
-/// A wish. Names are at most 255 bytes; the default exchange's is empty.
+/// A request. Names are at most 255 bytes; the default exchange's is empty.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Op {
     /// Have an exchange like this.
@@ -355,10 +355,10 @@ pub struct DefaultUser {
     pub read: Box<str>,
 }
 
-/// What comes of a wish that may be had.
+/// The outcome of a request that is granted.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// To be applied in this order, and the durable ones of them logged; none when all is as wished already.
+    /// To be applied in this order, and the durable ones of them logged; none when all is as requested already.
     pub changes: Vec<Change>,
     /// The queue that was declared.
     pub queue: Option<Arc<QueueDefinition>>,

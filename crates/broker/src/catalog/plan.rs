@@ -1,6 +1,6 @@
-//! From a wish to changes: every rule is asked here, nothing is altered.
+//! From a request to changes: every rule is asked here, nothing is altered.
 //!
-//! The order in which rules are asked is RabbitMQ's, so that a wish that breaks two of them is refused for the same
+//! The order in which rules are asked is RabbitMQ's, so that a request that breaks two of them is refused for the same
 //! one. Texts and order were seen on RabbitMQ 4.3.6 through pika.
 
 use super::definition::Binding;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub const NAME_BYTES_MAX: usize = 255;
 
 impl Catalog {
-    /// Works out what must change so that the wish comes true. The changes must be applied before the next plan.
+    /// Works out what must change so that the request is granted. The changes must be applied before the next plan.
     pub fn plan(&self, by: &Actor, op: &Op) -> Result<Plan, Refusal> {
         match op {
             Op::DeclareExchange { passive: true, name, .. } => self.find_exchange(by, name),

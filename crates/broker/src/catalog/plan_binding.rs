@@ -6,8 +6,8 @@ use crate::access::{Access, Resource};
 use routing::{Arguments, Kind};
 use std::sync::Arc;
 
-/// What a binding is asked to be, its ends still names.
-struct Wish<'a> {
+/// A binding as it is asked for, its ends still names.
+struct BindingRequest<'a> {
     source: &'a str,
     destination: Resource<'a>,
     key: &'a str,
@@ -29,7 +29,10 @@ impl Catalog {
         key: &str,
         arguments: &Arguments,
     ) -> Result<Plan, Refusal> {
-        self.have(by, &Wish { source: exchange, destination: Resource::Queue(queue), key, arguments })
+        self.have(
+            by,
+            &BindingRequest { source: exchange, destination: Resource::Queue(queue), key, arguments },
+        )
     }
 
     pub(super) fn bind_exchange(
@@ -40,7 +43,10 @@ impl Catalog {
         key: &str,
         arguments: &Arguments,
     ) -> Result<Plan, Refusal> {
-        self.have(by, &Wish { source, destination: Resource::Exchange(destination), key, arguments })
+        self.have(
+            by,
+            &BindingRequest { source, destination: Resource::Exchange(destination), key, arguments },
+        )
     }
 
     pub(super) fn unbind_queue(
@@ -51,7 +57,10 @@ impl Catalog {
         key: &str,
         arguments: &Arguments,
     ) -> Result<Plan, Refusal> {
-        self.have_not(by, &Wish { source: exchange, destination: Resource::Queue(queue), key, arguments })
+        self.have_not(
+            by,
+            &BindingRequest { source: exchange, destination: Resource::Queue(queue), key, arguments },
+        )
     }
 
     pub(super) fn unbind_exchange(
@@ -62,27 +71,30 @@ impl Catalog {
         key: &str,
         arguments: &Arguments,
     ) -> Result<Plan, Refusal> {
-        self.have_not(by, &Wish { source, destination: Resource::Exchange(destination), key, arguments })
+        self.have_not(
+            by,
+            &BindingRequest { source, destination: Resource::Exchange(destination), key, arguments },
+        )
     }
 
-    fn have(&self, by: &Actor, wish: &Wish<'_>) -> Result<Plan, Refusal> {
-        self.check_binding(by, wish)?;
-        check_length("binding key", wish.key)?;
-        let Some(source) = self.exchange(by.vhost, wish.source.as_bytes()) else {
-            return Err(Refusal::missing("exchange", wish.source, self.vhost_name(by.vhost)));
+    fn have(&self, by: &Actor, request: &BindingRequest<'_>) -> Result<Plan, Refusal> {
+        self.check_binding(by, request)?;
+        check_length("binding key", request.key)?;
+        let Some(source) = self.exchange(by.vhost, request.source.as_bytes()) else {
+            return Err(Refusal::missing("exchange", request.source, self.vhost_name(by.vhost)));
         };
-        let Some(end) = self.end(by, wish.destination) else {
-            let name = wish.destination.pattern_name();
-            return Err(Refusal::missing(wish.destination.kind(), name, self.vhost_name(by.vhost)));
+        let Some(end) = self.end(by, request.destination) else {
+            let name = request.destination.pattern_name();
+            return Err(Refusal::missing(request.destination.kind(), name, self.vhost_name(by.vhost)));
         };
         self.check_open(by, &end)?;
         let kind = source.definition.kind.chooses_as(&source.definition.arguments);
-        kind.check(wish.key.as_bytes(), wish.arguments)
+        kind.check(request.key.as_bytes(), request.arguments)
             .map_err(|error| Refusal::precondition(error.to_string()))?;
         if kind == Kind::LocalRandom {
             self.check_local(&end)?;
         }
-        let binding = wish.binding(source, &end);
+        let binding = request.binding(source, &end);
         let ends = self.ends(end.destination);
         if ends.is_some_and(|ends| ends.find(&binding).is_some()) {
             return Ok(Plan::nothing());
@@ -91,13 +103,13 @@ impl Catalog {
     }
 
     /// What is not there need not be unbound, whichever part of it is missing.
-    fn have_not(&self, by: &Actor, wish: &Wish<'_>) -> Result<Plan, Refusal> {
-        self.check_binding(by, wish)?;
-        let Some(source) = self.exchange(by.vhost, wish.source.as_bytes()) else {
+    fn have_not(&self, by: &Actor, request: &BindingRequest<'_>) -> Result<Plan, Refusal> {
+        self.check_binding(by, request)?;
+        let Some(source) = self.exchange(by.vhost, request.source.as_bytes()) else {
             return Ok(Plan::nothing());
         };
-        let Some(end) = self.end(by, wish.destination) else { return Ok(Plan::nothing()) };
-        let wanted = wish.binding(source, &end);
+        let Some(end) = self.end(by, request.destination) else { return Ok(Plan::nothing()) };
+        let wanted = request.binding(source, &end);
         let Some(binding) = self.ends(end.destination).and_then(|ends| ends.find(&wanted)) else {
             return Ok(Plan::nothing());
         };
@@ -108,16 +120,16 @@ impl Catalog {
     }
 
     /// The permissions and rules that come before looking.
-    fn check_binding(&self, by: &Actor, wish: &Wish<'_>) -> Result<(), Refusal> {
-        self.check_access(by, Access::Write, wish.destination)?;
-        if let Resource::Exchange(destination) = wish.destination {
+    fn check_binding(&self, by: &Actor, request: &BindingRequest<'_>) -> Result<(), Refusal> {
+        self.check_access(by, Access::Write, request.destination)?;
+        if let Resource::Exchange(destination) = request.destination {
             check_not_default(destination)?;
         }
-        check_not_default(wish.source)?;
-        self.check_access(by, Access::Read, Resource::Exchange(wish.source))?;
-        match self.exchange(by.vhost, wish.source.as_bytes()) {
+        check_not_default(request.source)?;
+        self.check_access(by, Access::Read, Resource::Exchange(request.source))?;
+        match self.exchange(by.vhost, request.source.as_bytes()) {
             Some(source) => {
-                self.check_topic_access(by, Access::Read, &source.definition, wish.key.as_bytes())
+                self.check_topic_access(by, Access::Read, &source.definition, request.key.as_bytes())
             }
             None => Ok(()),
         }
@@ -163,7 +175,7 @@ impl Catalog {
     }
 }
 
-impl Wish<'_> {
+impl BindingRequest<'_> {
     fn binding(&self, source: &ExchangeEntry, end: &End) -> Arc<Binding> {
         Arc::new(Binding {
             source: source.definition.id,

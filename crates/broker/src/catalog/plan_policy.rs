@@ -29,7 +29,7 @@ impl Catalog {
         let vhost = self.known_vhost(vhost)?;
         check_length("policy name", name)?;
         self.check_policy_count(vhost, kind, name)?;
-        let policy = Wish { kind, name, pattern, apply_to, priority, definition };
+        let policy = PolicyRequest { kind, name, pattern, apply_to, priority, definition };
         let change = policy.change(vhost)?;
         if let Change::SetPolicy(policy) = &change
             && policy.pattern.backtracks()
@@ -66,8 +66,8 @@ impl Catalog {
     }
 }
 
-/// A policy as it is wished for.
-struct Wish<'a> {
+/// A policy as it is asked for.
+struct PolicyRequest<'a> {
     kind: PolicyKind,
     name: &'a str,
     pattern: &'a str,
@@ -76,10 +76,10 @@ struct Wish<'a> {
     definition: &'a Arguments,
 }
 
-impl Wish<'_> {
+impl PolicyRequest<'_> {
     /// Has the policy in a virtual host.
     fn change(&self, vhost: VhostId) -> Result<Change, Refusal> {
-        let Wish { kind, name, pattern, apply_to, priority, definition } = *self;
+        let PolicyRequest { kind, name, pattern, apply_to, priority, definition } = *self;
         // Everything that is wrong is said at once, in RabbitMQ's order.
         let wrong = check_definition(definition, kind).err();
         let apply_to = ApplyTo::from_name(apply_to).ok_or_else(|| {
@@ -108,7 +108,8 @@ impl Wish<'_> {
 pub(super) fn default_policy(vhost: VhostId, policy: &DefaultPolicy) -> Result<Change, Refusal> {
     let DefaultPolicy { name, pattern, apply_to, definition } = policy;
     check_length("policy name", name)?;
-    Wish { kind: PolicyKind::Operator, name, pattern, apply_to, priority: 0, definition }.change(vhost)
+    PolicyRequest { kind: PolicyKind::Operator, name, pattern, apply_to, priority: 0, definition }
+        .change(vhost)
 }
 
 /// Whether an operator's policy may set a key to this.

@@ -117,7 +117,7 @@ impl Catalog {
         }
     }
 
-    /// The changes that make all but queues and bindings, whose numbers count as given out: what a wish is rehearsed on. It takes
+    /// The changes that make all but queues and bindings, whose numbers count as given out: what a request is rehearsed on. It takes
     /// little time where there are many queues.
     pub fn outline(&self) -> Vec<Change> {
         let mut changes = vec![Change::ReserveQueueIds { below: self.next_queue, may_be_used: true }];

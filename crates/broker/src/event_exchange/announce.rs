@@ -476,7 +476,7 @@ impl Shard {
             return Vec::new();
         }
         let by = match &*by.user {
-            // A client's wish that came by way of a queue on another shard.
+            // A client's request that came by way of a queue on another shard.
             "" if is_asked_for => None,
             "" => Some(INTERNAL_USER),
             user => Some(user),

@@ -143,7 +143,7 @@ fn an_exchange_with_many_bindings_is_looked_at_in_turns() {
             key: key.into(),
             arguments: Default::default(),
         };
-        bench.wish(op).unwrap();
+        bench.request(op).unwrap();
     };
     for number in 0..2500 {
         let queue = format!("q{number}");

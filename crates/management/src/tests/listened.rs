@@ -101,7 +101,7 @@ fn who_may_not_listen_any_more_is_told_nothing_more() {
     let before = *bench.logins.lock().unwrap();
     let second = bench.listen("manager", "GET x/events", Some(&first));
     assert_eq!(*bench.logins.lock().unwrap(), before, "an event is no login");
-    bench.wish(Op::DeleteUser { name: "manager".into() }).unwrap();
+    bench.request(Op::DeleteUser { name: "manager".into() }).unwrap();
     let third = bench.listen("manager", "GET x/events", Some(&second));
     assert_eq!((third.status, third.login, third.next), (401, Attempt::Refused, None));
 }

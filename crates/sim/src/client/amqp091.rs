@@ -1,7 +1,7 @@
 //! A client over AMQP 0-9-1: one channel with confirms, or with transactions.
 
 use super::{Asked, Consumer, Delivery, NOTE, Seen, Target, Verdict, exchange_name, queue_name};
-use crate::rules::{Delay, GROUP_HEADER, RETRY_MS_MAX, Rules, Wish, group_of};
+use crate::rules::{Delay, GROUP_HEADER, MessageOptions, RETRY_MS_MAX, Rules, group_of};
 use crate::streams::{Begin, stream_name};
 use amqp091::method::{
     BasicCancel, BasicCancelOk, BasicConsume, BasicGet, BasicPick, BasicQos, ConfirmSelect, ExchangeDeclare,
@@ -226,35 +226,35 @@ impl Wire {
         body: &[u8],
         is_durable: bool,
         _is_settled: bool,
-        wish: &Wish,
+        options: &MessageOptions,
     ) -> bool {
         let (exchange, key) = match target {
             Target::Queue(queue) => (String::new(), queue_name(queue)),
             Target::Stream(stream) => (String::new(), stream_name(stream)),
             Target::Exchange(exchange) => (exchange_name(exchange), "any".to_owned()),
         };
-        if wish.may_be_refused {
+        if options.may_be_refused {
             self.refusable.insert(id);
         }
-        let expiration = wish.ttl_ms.map(|ms| ms.to_string());
+        let expiration = options.ttl_ms.map(|ms| ms.to_string());
         let headers = TableWriter::fields(|table| {
             table.put(b"x-deduplication-header", Value::I64(id as i64));
-            if let Some(group) = group_of(id).filter(|_| wish.has_group) {
+            if let Some(group) = group_of(id).filter(|_| options.has_group) {
                 table.put(GROUP_HEADER.as_bytes(), Value::I64(group as i64));
             }
-            if let Some(Delay::For(ms)) = wish.delay {
+            if let Some(Delay::For(ms)) = options.delay {
                 table.put(b"x-delay", Value::I64(ms as i64));
             }
         });
         let properties = NewProperties {
             headers: Table::new(&headers).ok(),
             delivery_mode: mode(is_durable),
-            priority: wish.priority,
+            priority: options.priority,
             expiration: expiration.as_deref().map(str::as_bytes),
             ..NewProperties::default()
         };
         self.publish_to(&exchange, &key, id, &properties, body);
-        if wish.twice {
+        if options.twice {
             // Nobody waits for the second alone: it is confirmed behind the first.
             self.send(&exchange, &key, &properties, body);
             self.published += u64::from(!self.is_transactional);

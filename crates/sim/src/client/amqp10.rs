@@ -5,7 +5,7 @@ use super::transactions10::{CONTROL, Control};
 use super::{
     Asked, Consumer, Delivery, NOTE, Seen, Target, Transaction, Verdict, exchange_name, queue_name, read_body,
 };
-use crate::rules::{Delay, GROUP_HEADER, Rules, Wish, group_of};
+use crate::rules::{Delay, GROUP_HEADER, MessageOptions, Rules, group_of};
 use crate::streams::stream_name;
 use amqp10::{
     Attach, Body, Config, Connection, Event, Input, Limits, LinkId, Open, Outcome, Role, SaslCode,
@@ -233,7 +233,7 @@ impl Wire {
         body: &[u8],
         is_durable: bool,
         is_settled: bool,
-        wish: &Wish,
+        options: &MessageOptions,
     ) -> bool {
         let Some((_, link, is_attached)) = self.senders.iter().find(|(to, ..)| *to == target).copied() else {
             self.attach_sender(target);
@@ -244,9 +244,10 @@ impl Wire {
             return false;
         }
         let mut head = Vec::new();
-        let ttl_ms = wish.ttl_ms.map(|ms| ms as u32);
-        Header { durable: is_durable, priority: wish.priority, ttl_ms, ..Header::default() }.write(&mut head);
-        if let Some(Delay::Until(at_ms)) = wish.delay {
+        let ttl_ms = options.ttl_ms.map(|ms| ms as u32);
+        Header { durable: is_durable, priority: options.priority, ttl_ms, ..Header::default() }
+            .write(&mut head);
+        if let Some(Delay::Until(at_ms)) = options.delay {
             let mut encoder = Encoder::new(&mut head);
             encoder.descriptor(MESSAGE_ANNOTATIONS.into());
             let mut map = encoder.map();
@@ -256,7 +257,7 @@ impl Wire {
             map.field(&encoder);
             encoder.close(map);
         }
-        if let Some(group) = group_of(id).filter(|_| wish.has_group) {
+        if let Some(group) = group_of(id).filter(|_| options.has_group) {
             let mut encoder = Encoder::new(&mut head);
             encoder.descriptor(APPLICATION_PROPERTIES.into());
             let mut map = encoder.map();
@@ -281,7 +282,7 @@ impl Wire {
         }
         let sent = self.connection.transfer(self.session, link, &delivery);
         if sent.is_ok() && !is_settled {
-            if wish.may_be_refused {
+            if options.may_be_refused {
                 self.refusable.insert(id);
             }
             self.unconfirmed.insert(id);

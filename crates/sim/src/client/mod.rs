@@ -9,7 +9,7 @@ mod management10;
 mod transactions10;
 
 use crate::net::Net;
-use crate::rules::{Rules, Wish};
+use crate::rules::{MessageOptions, Rules};
 use crate::streams::{Begin, FIRST_FED};
 use base::{Now, Output, Random};
 
@@ -310,10 +310,10 @@ impl Client {
         len: usize,
         is_durable: bool,
         is_settled: bool,
-        wish: &Wish,
+        options: &MessageOptions,
     ) -> bool {
         let body = body(id, len);
-        wire!(self, wire => wire.publish(target, id, &body, is_durable, is_settled, wish))
+        wire!(self, wire => wire.publish(target, id, &body, is_durable, is_settled, options))
     }
 
     /// Publishes a request to a queue; the reply is to come straight to this connection. Only in 0-9-1.

@@ -2,7 +2,7 @@
 
 use crate::client::{ID_BYTES, Target};
 use crate::oracle::Check;
-use crate::rules::{DELAYS_MS, Delay, Wish};
+use crate::rules::{DELAYS_MS, Delay, MessageOptions};
 use crate::world::World;
 
 pub fn run(world: &mut World) -> Check {
@@ -27,24 +27,24 @@ pub fn run(world: &mut World) -> Check {
     let may_be_delayed = plan.rich && (delays || !client.can_ask());
     for _ in 0..dice.between(1, 12) {
         let twice = may_be_twice && dice.one_in(2);
-        let wish = if plan.rich {
-            Wish { may_be_refused, twice, has_group: true, ..Wish::roll(dice) }
+        let options = if plan.rich {
+            MessageOptions { may_be_refused, twice, has_group: true, ..MessageOptions::roll(dice) }
         } else {
-            Wish::default()
+            MessageOptions::default()
         };
         let is_delayed = may_be_delayed && dice.one_in(if delays { 2 } else { 6 });
         let delay = is_delayed.then(|| {
             let ms = DELAYS_MS[dice.below(DELAYS_MS.len() as u64) as usize];
             if client.can_ask() { Delay::For(ms) } else { Delay::Until(now.wall_ms + ms) }
         });
-        let wish = Wish { delay, ..wish };
+        let options = MessageOptions { delay, ..options };
         let len = match dice.below(20) {
             0 => dice.between(8_000, shape.body_bytes_max),
             1..4 => dice.between(500, 4_000),
             _ => dice.between(ID_BYTES as u64, 200),
         } as usize;
-        let id = oracle.publishing(client.number, !client.can_ask(), target, len, is_durable, &wish);
-        if !client.publish(target, id, len, is_durable, is_settled, &wish) {
+        let id = oracle.publishing(client.number, !client.can_ask(), target, len, is_durable, &options);
+        if !client.publish(target, id, len, is_durable, is_settled, &options) {
             oracle.not_published(id);
             break;
         }
@@ -56,7 +56,7 @@ pub fn run(world: &mut World) -> Check {
         trace.note(format!(
             "c{} publishes m{id} to {target:?}, {len} bytes, durable {is_durable}{}",
             client.number,
-            wish.words()
+            options.words()
         ));
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use crate::client::{ID_BYTES, Target};
 use crate::oracle::Check;
-use crate::rules::Wish;
+use crate::rules::MessageOptions;
 use crate::world::World;
 
 pub fn run(world: &mut World) -> Check {
@@ -15,7 +15,7 @@ pub fn run(world: &mut World) -> Check {
     if oracle.may_refuse(target) {
         return Ok(());
     }
-    let id = oracle.publishing(client.number, false, target, len, is_durable, &Wish::default());
+    let id = oracle.publishing(client.number, false, target, len, is_durable, &MessageOptions::default());
     oracle.requested(client.number, id);
     client.request(queue, id, len, is_durable);
     tally.published += 1;

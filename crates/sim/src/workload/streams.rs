@@ -2,7 +2,7 @@
 
 use crate::client::{ID_BYTES, Target};
 use crate::oracle::{Check, Stage};
-use crate::rules::Wish;
+use crate::rules::MessageOptions;
 use crate::streams::{Asked, Begin, Publisher, Spec, VALUES, reference_name, stream_name, tracker_name};
 use crate::world::World;
 use base::Random;
@@ -134,7 +134,7 @@ pub fn publish_amqp(world: &mut World) -> Check {
     for _ in 0..dice.between(1, 6) {
         let id = streams.oracle.publishing(stream, Publisher::Amqp(client.number));
         let (len, is_durable) = (len(dice), !dice.one_in(4));
-        if !client.publish(Target::Stream(stream), id, len, is_durable, false, &Wish::default()) {
+        if !client.publish(Target::Stream(stream), id, len, is_durable, false, &MessageOptions::default()) {
             streams.oracle.not_published();
             break;
         }

@@ -5,9 +5,9 @@ use broker::catalog::{Refusal, ReplyCode};
 use broker::{More, REPLY_TO};
 use message::amqp091::{Properties, Table, Value};
 
-/// The wishes of one message.
+/// The options of one message.
 #[derive(Debug, Default)]
-pub(super) struct Wishes<'a> {
+pub(super) struct PublishOptions<'a> {
     pub(super) ttl_ms: Option<u64>,
     pub(super) more: More<'a>,
     /// The properties as they are kept, where they are others than the publisher's.
@@ -18,20 +18,23 @@ fn precondition(text: String) -> Refusal {
     Refusal::new(ReplyCode::PreconditionFailed, text)
 }
 
-impl<'a> Wishes<'a> {
+impl<'a> PublishOptions<'a> {
     /// `reply`: the name of the channel's reply consumer.
-    pub(super) fn read(properties: &Properties<'a>, reply: Option<&str>) -> Result<Wishes<'a>, Refusal> {
-        let mut wishes = Wishes::default();
+    pub(super) fn read(
+        properties: &Properties<'a>,
+        reply: Option<&str>,
+    ) -> Result<PublishOptions<'a>, Refusal> {
+        let mut options = PublishOptions::default();
         let wants_reply = properties.reply_to() == Some(REPLY_TO.as_bytes());
         if wants_reply && reply.is_none() {
             return Err(precondition("fast reply consumer does not exist".to_owned()));
         }
-        wishes.ttl_ms = properties.expiration_ms().map_err(|error| precondition(error.to_string()))?;
+        options.ttl_ms = properties.expiration_ms().map_err(|error| precondition(error.to_string()))?;
         let has_bcc = match properties.headers() {
-            Some(headers) => wishes.read_keys(&headers)?,
+            Some(headers) => options.read_keys(&headers)?,
             None => false,
         };
-        wishes.more.user_id = properties.user_id();
+        options.more.user_id = properties.user_id();
         if wants_reply || has_bcc {
             let mut kept = properties.to_new();
             let fields = has_bcc.then(|| without_bcc(kept.headers.unwrap_or_default()));
@@ -43,9 +46,9 @@ impl<'a> Wishes<'a> {
             }
             let mut head = Vec::with_capacity(properties.raw().len() + 128);
             kept.write(&mut head);
-            wishes.head = Some(head);
+            options.head = Some(head);
         }
-        Ok(wishes)
+        Ok(options)
     }
 
     /// The keys in the headers CC and BCC; true: there is a BCC, which nobody is to see.

@@ -1,7 +1,7 @@
 //! What the node wants, mostly in its own name: of the catalog, of queues, of streams.
 //!
-//! Each wish comes over a port of its own, which no socket has and which is closed with the answer. Nobody's permissions
-//! are asked where it is in the node's own name: who may wish is the caller's matter.
+//! Each request comes over a port of its own, which no socket has and which is closed with the answer. Nobody's permissions
+//! are asked where it is in the node's own name: who may ask is the caller's matter.
 
 use super::ShardLoop;
 use crate::door::{Act, ResetOffset, Truncate};
@@ -23,17 +23,17 @@ const TOOL_USER: &str = "rmq-cli";
 /// Bytes of a name, AMQP 0-9-1 §4.2.5.3.
 const NAME_BYTES_MAX: usize = 255;
 
-/// Where what came of a wish goes.
+/// The way back of a request's outcome.
 pub type Answer = Sender<Result<Reply, Refusal>>;
 
-/// Wishes that wait for their answers.
+/// Requests that wait for their answers.
 #[derive(Default)]
-pub struct Wishes {
+pub struct Requests {
     waiting: Vec<(PortId, Answer)>,
     last: u32,
 }
 
-impl Wishes {
+impl Requests {
     /// Nothing waits.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
@@ -50,9 +50,9 @@ enum Asked {
 
 impl ShardLoop {
     /// Asks the catalog in the node's own name.
-    pub(super) fn wish(&mut self, now: Now, wish: Op, answer: Answer) {
+    pub(super) fn request(&mut self, now: Now, request: Op, answer: Answer) {
         let (port, token) = self.await_answer(VhostId::default(), None, answer);
-        self.shard.request(now, port, token, wish);
+        self.shard.request(now, port, token, request);
     }
 
     /// Has the beginning of a stream let go of, in the node's own name.
@@ -107,7 +107,7 @@ impl ShardLoop {
     /// Has something done in a virtual host, in the node's own name or with a user's rights.
     pub(super) fn act(&mut self, now: Now, asked: Act, answer: Answer) {
         let user = asked.user.as_deref();
-        // The token is known once the wish can be one.
+        // The token is known once the request can be one.
         let found = self.enter(user, &asked.vhost).and_then(|vhost| Ok((vhost, self.asked(vhost, &asked)?)));
         match found {
             Ok((vhost, Asked::Op(op))) => {
@@ -207,24 +207,24 @@ impl ShardLoop {
 
     /// A port of the node itself, or with a user's rights, and the token that an answer comes back with.
     fn await_answer(&mut self, vhost: VhostId, user: Option<&str>, answer: Answer) -> (PortId, u32) {
-        let token = self.wishes.last.wrapping_add(1);
-        self.wishes.last = token;
+        let token = self.requests.last.wrapping_add(1);
+        self.requests.last = token;
         let port = PortId { shard: self.id, slot: NODE_SLOT, generation: token };
         let actor = match user {
             Some(user) => Actor::new(user.into(), vhost, port),
             None => Actor { user: TOOL_USER.into(), ..Actor::internal(vhost, port) },
         };
         self.shard.open_port(port, actor);
-        self.wishes.waiting.push((port, answer));
+        self.requests.waiting.push((port, answer));
         (port, token)
     }
 
-    /// Hands out what came of wishes.
-    pub(super) fn answer_wishes(&mut self, now: Now) {
+    /// Hands out the outcomes of requests.
+    pub(super) fn answer_requests(&mut self, now: Now) {
         let mut answers = Vec::new();
         self.front.take_node_answers(&mut answers);
         for (token, reply) in answers {
-            let waiting = &mut self.wishes.waiting;
+            let waiting = &mut self.requests.waiting;
             if let Some(at) = waiting.iter().position(|(port, _)| port.generation == token) {
                 let (port, answer) = waiting.swap_remove(at);
                 self.tell(answer, reply);
