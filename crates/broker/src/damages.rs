@@ -48,7 +48,7 @@ pub enum Damaged {
 #[derive(Debug, Default)]
 pub(crate) struct Damages {
     told: Vec<ReadWhat>,
-    untold: Vec<MessageDamage>,
+    unreported: Vec<MessageDamage>,
     /// By log: publishes that were dropped and are not told.
     dropped: BTreeMap<LogId, u64>,
 }
@@ -62,7 +62,7 @@ impl Damages {
         }
         self.told.push(what);
         let is_last = self.told.len() == PLACES_TOLD_MAX;
-        self.untold.push(MessageDamage { log, queue: queue.clone(), what, is_last });
+        self.unreported.push(MessageDamage { log, queue: queue.clone(), what, is_last });
     }
 
     /// Publishes came for a log that is stopped, from a shard that did not know: until it does, which is soon.
@@ -76,14 +76,14 @@ impl Damages {
     /// Moves what was not told yet into `into`.
     #[inline]
     pub(crate) fn take(&mut self, into: &mut Vec<Damaged>) {
-        if !self.untold.is_empty() || !self.dropped.is_empty() {
+        if !self.unreported.is_empty() || !self.dropped.is_empty() {
             self.take_all(into);
         }
     }
 
     #[cold]
     fn take_all(&mut self, into: &mut Vec<Damaged>) {
-        into.extend(self.untold.drain(..).map(Damaged::Messages));
+        into.extend(self.unreported.drain(..).map(Damaged::Messages));
         while let Some((log, publishes)) = self.dropped.pop_first() {
             into.push(Damaged::Dropped { log, publishes });
         }

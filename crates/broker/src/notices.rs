@@ -56,7 +56,7 @@ enum What {
 pub(crate) struct Notices {
     /// When it was told last, and how often it happened since.
     told: FxHashMap<(QueueId, Rule), (u64, u64)>,
-    untold: Vec<Notice>,
+    unreported: Vec<Notice>,
 }
 
 impl Notices {
@@ -95,14 +95,14 @@ impl Notices {
         // The first of all, or one after a while.
         if *at_ns == 0 || now.mono_ns.saturating_sub(*at_ns) >= QUIET_NS {
             *at_ns = now.mono_ns.max(1);
-            self.untold.push(Notice { what: what(), count: std::mem::take(count) });
+            self.unreported.push(Notice { what: what(), count: std::mem::take(count) });
         }
     }
 
     /// Moves what was not told yet into `into`.
     #[inline]
     pub(crate) fn take(&mut self, into: &mut Vec<Notice>) {
-        into.append(&mut self.untold);
+        into.append(&mut self.unreported);
     }
 }
 

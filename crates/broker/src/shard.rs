@@ -90,9 +90,9 @@ impl Port {
     }
 }
 
-/// What a shard sent here and was not told of yet.
+/// Parcels of another shard that came and are not acknowledged yet.
 #[derive(Debug, Default)]
-struct Untold {
+struct Unacknowledged {
     /// Bytes of records.
     bytes: usize,
     /// The memory the last of them came in, emptied.
@@ -119,8 +119,8 @@ pub struct Shard {
     pub(crate) watches: Watches,
     /// Bytes of records sent to other shards that they have not said to have taken in.
     pub(crate) under_way: usize,
-    /// Bytes of records each shard sent here and was not told of yet.
-    untold: Vec<Untold>,
+    /// Parcels of each shard that are not acknowledged yet.
+    unacknowledged: Vec<Unacknowledged>,
     /// Buffers for records that go to other shards.
     pub(crate) parcels: Spare,
     reads: Vec<ReadRequest>,
@@ -161,7 +161,7 @@ impl Shard {
             replies: ReplyConsumers::default(),
             watches: Watches::default(),
             under_way: 0,
-            untold: (0..shards).map(|_| Untold::default()).collect(),
+            unacknowledged: (0..shards).map(|_| Unacknowledged::default()).collect(),
             parcels: Spare::default(),
             reads: Vec::new(),
             spares_at: 0,
@@ -747,25 +747,25 @@ impl Shard {
                 } else if let Some(log) = self.log_mut(log) {
                     log.append_records(now, records.bytes(), &waiters, needs_flush);
                 }
-                let untold = &mut self.untold[from.0 as usize];
-                untold.bytes += records.len();
+                let unacknowledged = &mut self.unacknowledged[from.0 as usize];
+                unacknowledged.bytes += records.len();
                 records.truncate(0);
-                untold.buffer = Some(records);
+                unacknowledged.buffer = Some(records);
             }
             Mail::Ask { from, log, record, waiter, needs_flush } => {
-                self.untold[from.0 as usize].bytes += record.len();
+                self.unacknowledged[from.0 as usize].bytes += record.len();
                 match self.stopped.contains(&log) {
                     true => self.drop_stopped(log, record.bytes(), waiter.as_slice()),
                     false => self.admit(now, log, record, waiter, needs_flush),
                 }
             }
             Mail::Remember { from, exchanges, record } => {
-                self.untold[from.0 as usize].bytes += record.len();
+                self.unacknowledged[from.0 as usize].bytes += record.len();
                 self.remember(now, &exchanges, record.bytes());
             }
             Mail::Announce(announcement) => self.announce(now, vec![announcement]),
             Mail::Replies { from, replies } => {
-                self.untold[from.0 as usize].bytes += replies.records.len();
+                self.unacknowledged[from.0 as usize].bytes += replies.records.len();
                 self.replies.deliver(replies, &self.settings.limits, &mut self.post);
             }
             Mail::ReplyAsked { port, token, address, missing } => {
@@ -867,8 +867,10 @@ impl Shard {
         if self.bytes_in_flight() > self.settings.limits.log_bytes_in_flight_max {
             return;
         }
-        for (to, untold) in self.untold.iter_mut().enumerate().filter(|(_, untold)| untold.bytes > 0) {
-            let Untold { bytes, buffer } = std::mem::take(untold);
+        for (to, unacknowledged) in
+            self.unacknowledged.iter_mut().enumerate().filter(|(_, unacknowledged)| unacknowledged.bytes > 0)
+        {
+            let Unacknowledged { bytes, buffer } = std::mem::take(unacknowledged);
             self.post.send(ShardId(to as u16), Mail::Taken { bytes, buffer });
         }
     }

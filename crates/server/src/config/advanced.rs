@@ -192,13 +192,13 @@ pub fn meaning(origin: &dyn Fn(String) -> Origin, application: &str, key: &str, 
     let mut settings = Settings { origin: &place, steps: Vec::new() };
     match settings.say(prefix, key, value) {
         Ok(()) => settings.steps,
-        Err(Untold::Shape) => fail(Fault::Refused, format!("{value:?} is no value"), ""),
-        Err(Untold::Absent(why)) => fail(Fault::Refused, why.to_owned(), "remove it to start"),
+        Err(TermError::Shape) => fail(Fault::Refused, format!("{value:?} is no value"), ""),
+        Err(TermError::Absent(why)) => fail(Fault::Refused, why.to_owned(), "remove it to start"),
     }
 }
 
-/// Why a term cannot be said in keys of `rabbitmq.conf`.
-enum Untold {
+/// The reason why keys of `rabbitmq.conf` cannot say a term.
+enum TermError {
     /// It is not of the form that RabbitMQ takes.
     Shape,
     /// There is no such thing here.
@@ -216,7 +216,7 @@ impl Settings<'_> {
     }
 
     /// Says `{key, value}` of the application whose keys begin with `prefix`.
-    fn say(&mut self, prefix: &str, key: &str, value: &Term) -> Result<(), Untold> {
+    fn say(&mut self, prefix: &str, key: &str, value: &Term) -> Result<(), TermError> {
         match (prefix, key) {
             ("" | "stream." | "mqtt." | "stomp.", "tcp_listeners") => {
                 self.listeners(&format!("{prefix}listeners.tcp"), value)
@@ -241,7 +241,7 @@ impl Settings<'_> {
                 Ok(())
             }
             ("", "default_permissions") => {
-                let [configure, write, read] = list(value)? else { return Err(Untold::Shape) };
+                let [configure, write, read] = list(value)? else { return Err(TermError::Shape) };
                 for (what, pattern) in [("configure", configure), ("write", write), ("read", read)] {
                     self.set(format!("default_permissions.{what}"), text(pattern)?);
                 }
@@ -255,7 +255,7 @@ impl Settings<'_> {
             ("", "vm_memory_high_watermark" | "disk_free_limit") => self.share(key, value),
             ("", "cluster_nodes") => {
                 let nodes = match value {
-                    Term::Tuple(items) => items.first().ok_or(Untold::Shape)?,
+                    Term::Tuple(items) => items.first().ok_or(TermError::Shape)?,
                     nodes => nodes,
                 };
                 self.numbered("cluster_formation.classic_config.nodes", nodes)
@@ -273,7 +273,7 @@ impl Settings<'_> {
             ("", "permit_deprecated_features") => self.nested("deprecated_features.permit", value),
             ("", "default_consumer_prefetch") => match value {
                 Term::Tuple(items) if items.last() == Some(&Term::Integer(0)) => Ok(()),
-                _ => Err(Untold::Absent("consumers have no prefetch that they did not ask for")),
+                _ => Err(TermError::Absent("consumers have no prefetch that they did not ask for")),
             },
             ("management.", "listener") => self.web_listener("management", value),
             ("management." | "prometheus.", "tcp_config") => self.nested(&format!("{prefix}tcp"), value),
@@ -287,14 +287,14 @@ impl Settings<'_> {
             }
             ("shovel.", "shovels") => match list(value)? {
                 [] => Ok(()),
-                _ => Err(Untold::Absent("shovels are not served yet")),
+                _ => Err(TermError::Absent("shovels are not served yet")),
             },
             _ => self.nested(&format!("{prefix}{key}"), value),
         }
     }
 
     /// A value, or options within options: each leaf is a key.
-    fn nested(&mut self, key: &str, value: &Term) -> Result<(), Untold> {
+    fn nested(&mut self, key: &str, value: &Term) -> Result<(), TermError> {
         match value {
             Term::List(items) if !items.is_empty() && items.iter().all(|item| pair(item).is_some()) => items
                 .iter()
@@ -309,7 +309,7 @@ impl Settings<'_> {
         }
     }
 
-    fn numbered(&mut self, key: &str, value: &Term) -> Result<(), Untold> {
+    fn numbered(&mut self, key: &str, value: &Term) -> Result<(), TermError> {
         for (index, item) in list(value)?.iter().enumerate() {
             self.set(format!("{key}.{}", index + 1), text(item)?);
         }
@@ -317,7 +317,7 @@ impl Settings<'_> {
     }
 
     /// `[5672, {"127.0.0.1", 5672}]`; it replaces what was said before.
-    fn listeners(&mut self, key: &str, value: &Term) -> Result<(), Untold> {
+    fn listeners(&mut self, key: &str, value: &Term) -> Result<(), TermError> {
         self.steps.push(Step::Forget(key.to_owned()));
         let listeners = list(value)?;
         if listeners.is_empty() {
@@ -327,7 +327,7 @@ impl Settings<'_> {
             let address = match listener {
                 Term::Tuple(items) => match items.as_slice() {
                     [ip, port, ..] => format!("{}:{}", text(ip)?, text(port)?),
-                    _ => return Err(Untold::Shape),
+                    _ => return Err(TermError::Shape),
                 },
                 port => text(port)?,
             };
@@ -337,13 +337,13 @@ impl Settings<'_> {
     }
 
     /// Options of sockets and of TLS: atoms, pairs, lists of versions and ciphers.
-    fn options(&mut self, key: &str, value: &Term) -> Result<(), Untold> {
+    fn options(&mut self, key: &str, value: &Term) -> Result<(), TermError> {
         for option in list(value)? {
             let (name, value) = match (option, pair(option)) {
                 (_, Some(pair)) => pair,
                 // `binary`, `inet6`: how Erlang reads its sockets.
                 (Term::Atom(_), None) if key == "tcp_listen_options" => continue,
-                _ => return Err(Untold::Shape),
+                _ => return Err(TermError::Shape),
             };
             match (name, value) {
                 ("versions" | "ciphers", Term::List(_)) => {
@@ -351,7 +351,7 @@ impl Settings<'_> {
                     self.numbered(&format!("{key}.{name}"), value)?;
                 }
                 ("linger", Term::Tuple(items)) => {
-                    let [on, timeout] = items.as_slice() else { return Err(Untold::Shape) };
+                    let [on, timeout] = items.as_slice() else { return Err(TermError::Shape) };
                     self.set(format!("{key}.linger.on"), text(on)?);
                     self.set(format!("{key}.linger.timeout"), text(timeout)?);
                 }
@@ -362,7 +362,7 @@ impl Settings<'_> {
     }
 
     /// `[{port, 15672}, {ip, "127.0.0.1"}, {ssl, true}, {ssl_opts, [...]}]`.
-    fn web_listener(&mut self, key: &str, value: &Term) -> Result<(), Untold> {
+    fn web_listener(&mut self, key: &str, value: &Term) -> Result<(), TermError> {
         let options: Vec<_> = list(value)?.iter().filter_map(pair).collect();
         let is_secure = options.contains(&("ssl", &Term::Atom("true".into())));
         let kind = if is_secure { "ssl" } else { "tcp" };
@@ -378,7 +378,7 @@ impl Settings<'_> {
     }
 
     /// Options of TLS beside its port, or in `ssl_opts`.
-    fn secure(&mut self, prefix: &str, value: &Term) -> Result<(), Untold> {
+    fn secure(&mut self, prefix: &str, value: &Term) -> Result<(), TermError> {
         let key = format!("{prefix}ssl");
         for (name, value) in list(value)?.iter().filter_map(pair) {
             match name {
@@ -394,14 +394,14 @@ impl Settings<'_> {
     }
 
     /// `[internal, {rabbit_auth_backend_ldap, [internal]}]`.
-    fn backends(&mut self, value: &Term) -> Result<(), Untold> {
+    fn backends(&mut self, value: &Term) -> Result<(), TermError> {
         for (index, backend) in list(value)?.iter().enumerate() {
             let key = format!("auth_backends.{}", index + 1);
             let Term::Tuple(both) = backend else {
                 self.set(key, text(backend)?);
                 continue;
             };
-            let [authn, authz] = both.as_slice() else { return Err(Untold::Shape) };
+            let [authn, authz] = both.as_slice() else { return Err(TermError::Shape) };
             self.set(format!("{key}.authn"), text(authn)?);
             match authz {
                 Term::List(several) => {
@@ -416,7 +416,7 @@ impl Settings<'_> {
     }
 
     /// `0.4`, `{absolute, "2GB"}`, `{mem_relative, 1.0}`.
-    fn share(&mut self, key: &str, value: &Term) -> Result<(), Untold> {
+    fn share(&mut self, key: &str, value: &Term) -> Result<(), TermError> {
         let (kind, value) = match (value, pair(value)) {
             (_, Some(("absolute", value))) => ("absolute", value),
             (_, Some(("relative" | "mem_relative", value))) => ("relative", value),
@@ -424,21 +424,21 @@ impl Settings<'_> {
             // Of memory a whole number is a share as well.
             (Term::Integer(_), None) if key == "vm_memory_high_watermark" => ("relative", value),
             (Term::Integer(_) | Term::Text(_), None) => ("absolute", value),
-            _ => return Err(Untold::Shape),
+            _ => return Err(TermError::Shape),
         };
         self.set(format!("{key}.{kind}"), text(value)?);
         Ok(())
     }
 
     /// `[{passphrase, <<"x">>}, {cipher, aes_256_cbc}]`; the passphrase may be in a file.
-    fn decoder(&mut self, value: &Term) -> Result<(), Untold> {
+    fn decoder(&mut self, value: &Term) -> Result<(), TermError> {
         for (name, value) in list(value)?.iter().filter_map(pair) {
             match (name, pair(value)) {
                 ("passphrase", Some(("file", path))) => {
                     self.set("config_entry_decoder.passphrase_file".into(), text(path)?);
                 }
                 ("passphrase", _) if *value == Term::Atom("prompt".into()) => {
-                    return Err(Untold::Absent("nobody is there to be asked for the passphrase"));
+                    return Err(TermError::Absent("nobody is there to be asked for the passphrase"));
                 }
                 _ => self.set(format!("config_entry_decoder.{name}"), text(value)?),
             }
@@ -447,7 +447,7 @@ impl Settings<'_> {
     }
 
     /// `[{console, [{enabled, true}, {level, info}]}, {file, [{file, "x"}, {level, info}, {size, 1}]}]`.
-    fn log(&mut self, value: &Term) -> Result<(), Untold> {
+    fn log(&mut self, value: &Term) -> Result<(), TermError> {
         for (output, value) in list(value)?.iter().filter_map(pair) {
             for (name, value) in list(value)?.iter().filter_map(pair) {
                 let key = match (output, name) {
@@ -463,12 +463,12 @@ impl Settings<'_> {
     }
 }
 
-fn list(term: &Term) -> Result<&[Term], Untold> {
-    if let Term::List(items) = term { Ok(items) } else { Err(Untold::Shape) }
+fn list(term: &Term) -> Result<&[Term], TermError> {
+    if let Term::List(items) = term { Ok(items) } else { Err(TermError::Shape) }
 }
 
 /// A value as `rabbitmq.conf` writes it.
-fn text(term: &Term) -> Result<String, Untold> {
+fn text(term: &Term) -> Result<String, TermError> {
     match term {
         Term::Atom(text) | Term::Text(text) => Ok(text.clone()),
         Term::Integer(number) => Ok(number.to_string()),
@@ -477,8 +477,8 @@ fn text(term: &Term) -> Result<String, Untold> {
             [Term::Atom(word), Term::Text(value)] if word == "encrypted" => Ok(format!("encrypted:{value}")),
             // An address, as in `{127,0,0,1}`.
             [a, b, c, d] => Ok(format!("{}.{}.{}.{}", text(a)?, text(b)?, text(c)?, text(d)?)),
-            _ => Err(Untold::Shape),
+            _ => Err(TermError::Shape),
         },
-        Term::List(_) => Err(Untold::Shape),
+        Term::List(_) => Err(TermError::Shape),
     }
 }
