@@ -10,7 +10,7 @@ use crate::dispatch::{Ready, deliver};
 use crate::effect::{Effect, Effects};
 use crate::features::Features;
 use crate::fifo::Fifo;
-use crate::mixed::{BLOCK, Block, block_of};
+use crate::priority_blocks::{BLOCK, Block, block_of};
 use base::id::QueueSeq;
 use base::ranges::Range;
 use message::record::{Kind, Outcome};

@@ -6,7 +6,7 @@
 //! Invariants: levels are sorted; a position is a member once, of one level, in bits or in a range; what is ready is a
 //! member and ready in one way; when there is no member there is no level.
 
-use crate::mixed::{BLOCK, Mixed, blocks_cut};
+use crate::priority_blocks::{BLOCK, Mixed, blocks_cut};
 use base::RangeSet;
 use base::ranges::Range;
 

@@ -240,7 +240,9 @@ impl Places {
         let at = self.find_sealed(lowest);
         let is_within = |block: &&mut Block| block.first <= lowest && highest < block.end();
         let Some(block) = self.sealed.get_mut(at).filter(is_within) else {
-            return crate::mixed::Block::runs_of(first, bits, &mut |run| self.remove(run, left, runs_left));
+            return crate::priority_blocks::Block::runs_of(first, bits, &mut |run| {
+                self.remove(run, left, runs_left)
+            });
         };
         let mut rest = bits;
         while rest != 0 {

@@ -8,7 +8,7 @@ use crate::command::{Command, ConsumerId};
 use crate::effect::Effects;
 use crate::features::Features;
 use crate::fifo::Fifo;
-use crate::mixed::{BLOCK, Block, block_of};
+use crate::priority_blocks::{BLOCK, Block, block_of};
 use crate::{numbers, positions};
 use base::ranges::Range;
 use message::record::{Kind, Outcome, SeqRange};
