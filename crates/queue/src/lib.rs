@@ -26,6 +26,7 @@ mod levels;
 mod overflow;
 mod pick;
 mod places;
+mod prior_failures;
 mod priority_blocks;
 mod retry;
 mod rounds;
@@ -37,7 +38,6 @@ mod sizes;
 mod snapshot;
 mod spans;
 pub mod stream;
-mod tried;
 mod weigh;
 mod window;
 
