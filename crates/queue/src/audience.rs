@@ -9,7 +9,7 @@
 
 use crate::active::Active;
 use crate::command::{Consume, ConsumerId, Credit, Refused};
-use crate::late::Watch;
+use crate::consumer_timeout::Watch;
 use crate::rounds::Rounds;
 use base::RangeSet;
 

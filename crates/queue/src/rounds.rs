@@ -2,7 +2,7 @@
 //!
 //! They stand in classes by how often they need a look, each class half as often as the one before. Of a class only those are
 //! looked at that are marked: who is given something is, and stays so until a look finds that it holds nothing.
-//! Not here: what they hold, and since when ([`crate::late`]).
+//! Not here: what they hold, and since when ([`crate::consumer_timeout`]).
 //!
 //! Invariant: who is watched and holds something is marked in its class.
 
