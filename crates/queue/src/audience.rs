@@ -10,7 +10,7 @@
 use crate::active::Active;
 use crate::command::{Consume, ConsumerId, Credit, Refused};
 use crate::consumer_timeout::Watch;
-use crate::rounds::Rounds;
+use crate::timeout_rounds::Rounds;
 use base::RangeSet;
 
 /// A consumer, or what is left of it while it holds something.

@@ -3,7 +3,7 @@
 //! Nothing is noted when a message is handed out. The owner looks now and then ([`Fifo::look`]): what a consumer holds and
 //! did not hold at the look before is noted with the time of this one. So a message is taken back at the first look that
 //! comes its timeout after the first that saw it: never early, and late by two looks at most.
-//! Whose turn it is at a look, `crate::rounds` knows.
+//! Whose turn it is at a look, `crate::timeout_rounds` knows.
 //! Volatile, as who holds what: a new owner counts from the beginning.
 //!
 //! Invariant: what is noted as held is held, since then, by that consumer; what is late is not held by it.

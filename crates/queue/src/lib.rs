@@ -29,7 +29,6 @@ mod places;
 mod prior_failures;
 mod priority_blocks;
 mod retry;
-mod rounds;
 mod schedule;
 mod sections;
 mod settings;
@@ -38,6 +37,7 @@ mod sizes;
 mod snapshot;
 mod spans;
 pub mod stream;
+mod timeout_rounds;
 mod weigh;
 mod window;
 
