@@ -11,6 +11,7 @@
 use crate::annotations::Annotations;
 use crate::command::ConsumerId;
 use crate::deadlines::Deadlines;
+use crate::dedup_window::Window;
 use crate::delays::Delays;
 use crate::dispatch::Ready;
 use crate::effect::Effects;
@@ -20,7 +21,6 @@ use crate::levels::{Levels, Next};
 use crate::prior_failures::Tried;
 use crate::settings::{Arrival, Priorities, Rules, Settings};
 use crate::sizes::Sizes;
-use crate::window::Window;
 use base::RangeSet;
 use base::id::{LogIndex, QueueSeq};
 use base::ranges::Range;

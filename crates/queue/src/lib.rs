@@ -13,6 +13,7 @@ mod browse;
 mod command;
 mod consumer_timeout;
 mod deadlines;
+mod dedup_window;
 mod delays;
 mod dispatch;
 mod dispatch_groups;
@@ -39,10 +40,10 @@ mod spans;
 pub mod stream;
 mod timeout_rounds;
 mod weigh;
-mod window;
 
 pub use command::{Command, Consume, ConsumerId, Credit, Record, Refused};
 pub use consumer_timeout::Late;
+pub use dedup_window::{MessageKey, WindowSettings};
 pub use effect::{Effect, Effects, scattered};
 pub use fifo::{Counts, Fifo, Recovery};
 pub use groups::{GroupKey, PASSED_AT_ONCE_MAX, PASSED_MAX};
@@ -50,7 +51,6 @@ pub use places::{LogStretch, Place, Places, Run, Stretch};
 pub use retry::Retry;
 pub use settings::{Arrival, Priorities, Rules, Settings};
 pub use snapshot::{SnapshotError, VERSION as SNAPSHOT_VERSION};
-pub use window::{MessageKey, WindowSettings};
 
 use base::id::QueueSeq;
 use base::ranges::Range;

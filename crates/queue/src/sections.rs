@@ -3,12 +3,12 @@
 //! Which there are is said by a bit each of the flags.
 
 use crate::deadlines::{Deadlines, Due};
+use crate::dedup_window::Window;
 use crate::features::Features;
 use crate::fifo::Fifo;
 use crate::levels::Levels;
 use crate::settings::{Priorities, STRICT_MAX, Settings};
 use crate::snapshot::{SnapshotError, put, put_ranges, read_ranges, read_varint};
-use crate::window::Window;
 use base::cursor::Reader;
 use base::put_varint;
 use base::ranges::Range;
