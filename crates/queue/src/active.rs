@@ -6,8 +6,8 @@
 //!
 //! Invariant: once elected, nobody else receives.
 
-use crate::audience::{Audience, Consumer};
 use crate::command::ConsumerId;
+use crate::consumers::{Audience, Consumer};
 use crate::effect::{Effect, Effects};
 use std::cmp::Reverse;
 

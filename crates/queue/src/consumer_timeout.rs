@@ -8,8 +8,8 @@
 //!
 //! Invariant: what is noted as held is held, since then, by that consumer; what is late is not held by it.
 
-use crate::audience::{Audience, LATE};
 use crate::command::{ConsumerId, Credit};
+use crate::consumers::{Audience, LATE};
 use crate::effect::Effects;
 use crate::fifo::Fifo;
 use crate::{numbers, positions};

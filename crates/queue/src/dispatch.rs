@@ -1,7 +1,7 @@
 //! Handing out: the next ready positions to whose turn it is.
 
-use crate::audience::Audience;
 use crate::command::{ConsumerId, Credit};
+use crate::consumers::Audience;
 use crate::effect::{Effect, Effects};
 use crate::fifo::{Counts, Fifo};
 use base::id::QueueSeq;

@@ -4,8 +4,8 @@
 //! of what came back and is in no group, of what was passed and is of a group it may be given, and of what the cursor comes
 //! to; what it may not be given of that is passed.
 
-use crate::audience::Audience;
 use crate::command::{ConsumerId, Credit};
+use crate::consumers::Audience;
 use crate::dispatch::{Ready, deliver};
 use crate::effect::{Effect, Effects};
 use crate::features::Features;

@@ -4,8 +4,8 @@
 //! several go all that a block has of a priority, as bits. What is not that simple (came back, waits in line, is of a long
 //! stretch of one priority, or may have been out before) is handed out as in any queue with features.
 
-use crate::audience::Audience;
 use crate::command::{ConsumerId, Credit};
+use crate::consumers::Audience;
 use crate::dispatch::{Ready, deliver};
 use crate::effect::{Effect, Effects};
 use crate::features::Features;

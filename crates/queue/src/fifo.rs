@@ -11,8 +11,8 @@
 //! - positions below the head are gone; `settled` holds positions above the head alone, and neither the head nor
 //!   the next position.
 
-use crate::audience::{Audience, PAUSED};
 use crate::command::{Command, Consume, ConsumerId, Credit, Record, Refused};
+use crate::consumers::{Audience, PAUSED};
 use crate::effect::Effects;
 use crate::failures::Failures;
 use crate::features::Features;

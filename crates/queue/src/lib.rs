@@ -8,10 +8,10 @@
 
 mod active;
 mod annotations;
-mod audience;
 mod browse;
 mod command;
 mod consumer_timeout;
+mod consumers;
 mod deadlines;
 mod dedup_window;
 mod delays;
