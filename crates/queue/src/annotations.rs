@@ -6,7 +6,7 @@
 
 use crate::effect::{Effect, Effects};
 use crate::fifo::Fifo;
-use crate::numbers;
+use crate::ranges::numbers;
 use base::id::QueueSeq;
 use base::ranges::Range;
 use message::record::SeqRange;
@@ -79,14 +79,12 @@ impl Fifo {
     /// Positions have these annotations, in place of those they had. Nothing in queues that do not count.
     #[cold]
     pub fn annotated(&mut self, range: SeqRange, annotations: &Arc<[u8]>) {
-        let Some(range) = numbers(range).filter(|_| self.counting.is_some()) else { return };
+        let Some(range) = numbers(range).filter(|_| self.line.returns.counts()) else { return };
         self.count_tried(range);
-        let parts: Vec<Range> = self.live().parts(range).collect();
+        let parts: Vec<Range> = self.line.live.parts(range).collect();
         for seq in parts.iter().flat_map(|part| part.first..=part.last) {
             self.features_mut().annotations.put(seq, annotations.clone());
-            if let Some(counting) = &mut self.counting {
-                counting.counts.entry(seq).or_default();
-            }
+            self.line.returns.touch(seq);
         }
         if let Some(features) = &mut self.features {
             let came = (annotations.len() as u64).saturating_mul(range.len());

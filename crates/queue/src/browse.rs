@@ -3,7 +3,8 @@
 //! Nothing here changes the queue, and a queue costs no more for being looked at. What a consumer holds, what waits for
 //! its time, what is dying and what is gone is passed over.
 
-use crate::fifo::{Counts, Fifo};
+use crate::delivery::Counts;
+use crate::fifo::Fifo;
 use base::id::QueueSeq;
 use base::ranges::Range;
 
@@ -16,7 +17,8 @@ impl Fifo {
         let lined = features.and_then(|features| features.delays.lined.next_present(from));
         let groups = features.and_then(|features| features.groups.as_ref());
         let passed = groups.and_then(|groups| groups.passed().next_present(from));
-        let next = [self.returned.next_present(from), of_levels, lined, passed, self.next_ahead(from)];
+        let next =
+            [self.line.ready.returned().next_present(from), of_levels, lined, passed, self.next_ahead(from)];
         next.into_iter().flatten().min().map(QueueSeq)
     }
 
@@ -29,8 +31,9 @@ impl Fifo {
     pub fn coming(&self, from: QueueSeq) -> impl Iterator<Item = QueueSeq> + '_ {
         let levels =
             self.features.as_ref().map(|features| (&features.levels, features.settings.priorities.usual()));
-        let usual =
-            |from| [self.returned.next_present(from), self.next_ahead(from)].into_iter().flatten().min();
+        let usual = |from| {
+            [self.line.ready.returned().next_present(from), self.next_ahead(from)].into_iter().flatten().min()
+        };
         let next = levels.and_then(|(levels, usual_level)| {
             let first = |is_asked: fn(&u8, &u8) -> bool| {
                 let is_asked = |level: u8| is_asked(&level, &usual_level);
@@ -52,14 +55,14 @@ impl Fifo {
 
     /// The first position from `from` on that is ready through the cursor.
     fn next_ahead(&self, from: u64) -> Option<u64> {
-        let mut at = from.max(self.cursor);
+        let mut at = from.max(self.line.ready.cursor());
         loop {
-            let mut to = self.settled.next_absent(at);
+            let mut to = self.line.live.settled().next_absent(at);
             if let Some(features) = &self.features {
                 to = features.levels.next_usual(features.elsewhere.next_absent(to));
             }
             if to == at {
-                return (at < self.next_seq).then_some(at);
+                return (at < self.line.live.next_seq()).then_some(at);
             }
             at = to;
         }
@@ -69,11 +72,11 @@ impl Fifo {
     /// told, unless it was delayed from before this owner until after: then that knows that it was never out.
     pub fn past(&self, seq: QueueSeq) -> (bool, Counts) {
         let mut counts = self.counts(seq).shown();
-        if let Some(failures) = &self.failures {
-            counts.delivery_count = failures.count(Range { first: seq.0, last: seq.0 }).0;
+        if let Some((failures, _)) = self.line.returns.seen_failures(Range { first: seq.0, last: seq.0 }) {
+            counts.delivery_count = failures;
         }
-        let came_back = self.returned.contains(seq.0)
+        let came_back = self.line.ready.returned().contains(seq.0)
             || self.features.as_ref().is_some_and(|features| features.came_back(seq.0));
-        (came_back || seq.0 < self.redelivered_below || self.is_tried(seq), counts)
+        (came_back || seq.0 < self.line.ready.redelivered_below() || self.is_tried(seq), counts)
     }
 }

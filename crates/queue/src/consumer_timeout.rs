@@ -12,7 +12,7 @@ use crate::command::{ConsumerId, Credit};
 use crate::consumers::{Audience, LATE};
 use crate::effect::Effects;
 use crate::fifo::Fifo;
-use crate::{numbers, positions};
+use crate::ranges::{numbers, positions};
 use base::RangeSet;
 use base::ranges::Range;
 use message::record::{Outcome, SeqRange};

@@ -8,7 +8,7 @@
 //!
 //! A position's time is the last it was given: by [`Deadlines::change`], or else when it came.
 
-use crate::fifo::Live;
+use crate::live::Live;
 use crate::schedule::{Run, Schedule};
 use crate::spans::{Spans, pieces};
 use base::ranges::Range;
@@ -88,7 +88,7 @@ impl Deadlines {
     }
 
     /// Tells `each` of the parts of a run that are live and have its time.
-    fn parts(&self, run: Run, live: Live<'_>, mut each: impl FnMut(Due)) {
+    fn parts(&self, run: Run, live: &Live, mut each: impl FnMut(Due)) {
         let Run { at_ms, .. } = run;
         for part in live.parts(run.range()) {
             let mut first = part.first;
@@ -108,14 +108,14 @@ impl Deadlines {
         }
     }
 
-    fn has_part(&self, run: Run, live: Live<'_>) -> bool {
+    fn has_part(&self, run: Run, live: &Live) -> bool {
         let mut has_any = false;
         self.parts(run, live, |_| has_any = true);
         has_any
     }
 
     /// Tells `due` of live positions below `below` whose time has come. They are overdue from here on.
-    pub(crate) fn take_due(&mut self, now_ms: u64, below: u64, live: Live<'_>, mut due: impl FnMut(Due)) {
+    pub(crate) fn take_due(&mut self, now_ms: u64, below: u64, live: &Live, mut due: impl FnMut(Due)) {
         if self.next_ms().is_none_or(|next_ms| next_ms > now_ms) {
             return;
         }
@@ -163,7 +163,7 @@ impl Deadlines {
     }
 
     /// Throws away runs of what left, once there are twice as many as messages, of which there are `total`.
-    pub(crate) fn tidy(&mut self, total: u64, live: Live<'_>) {
+    pub(crate) fn tidy(&mut self, total: u64, live: &Live) {
         if self.pending.len() as u64 > total.saturating_mul(2) {
             let mut pending = std::mem::take(&mut self.pending);
             pending.retain(|run| self.has_part(run, live));
@@ -186,13 +186,13 @@ impl Deadlines {
     }
 
     /// A live message has a time.
-    pub(crate) fn has_any(&self, live: Live<'_>) -> bool {
+    pub(crate) fn has_any(&self, live: &Live) -> bool {
         self.pending.iter().chain(self.others()).any(|run| self.has_part(run, live))
     }
 
     /// Times of live messages: by time, then position, those alike that follow on as one. What has one time is gathered
     /// before it is told; beyond that it takes no memory to speak of.
-    pub(crate) fn in_order<'a>(&'a self, live: Live<'a>) -> impl Iterator<Item = Due> + 'a {
+    pub(crate) fn in_order<'a>(&'a self, live: &'a Live) -> impl Iterator<Item = Due> + 'a {
         let mut runs = self.pending.in_order(self.others()).peekable();
         let mut alike = Vec::new().into_iter();
         std::iter::from_fn(move || {

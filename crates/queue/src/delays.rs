@@ -11,12 +11,12 @@
 
 use crate::command::ConsumerId;
 use crate::deadlines::{Deadlines, Due};
-use crate::dispatch::Ready;
+use crate::delivery::Delivery;
 use crate::effect::{Effect, Effects};
 use crate::features::Features;
 use crate::fifo::Fifo;
+use crate::ranges::{numbers, positions};
 use crate::sizes::Sizes;
-use crate::{numbers, positions};
 use base::RangeSet;
 use base::id::QueueSeq;
 use base::ranges::Range;
@@ -172,27 +172,22 @@ impl Fifo {
         features.delays.waiting.insert(range);
         if features.levels.next_usual(seq) == seq {
             let is_new = features.elsewhere.insert(range);
-            self.gone_ahead += is_new;
+            self.line.ready.hide(is_new);
         }
     }
 
     /// Positions came back and are delayed until `due_at_ms`: they count, and those whose delay this owner asked for wait,
     /// or die where that was once too often. Others get their time, for the owner that comes after.
     pub fn postponed(&mut self, range: SeqRange, outcome: Outcome, due_at_ms: u64, effects: &mut Effects) {
-        let Some(clipped) = self.clip(range) else { return };
+        let Some(clipped) = self.line.live.clip(range) else { return };
         self.count_return(clipped, outcome);
-        let live: Vec<Range> = self.live().parts(clipped).collect();
+        let live: Vec<Range> = self.line.live.parts(clipped).collect();
         for part in live {
             self.features_mut().delays.dues.change(due_at_ms, part);
         }
         let mut asked = RangeSet::new();
         self.features_mut().delays.postponing.remove(clipped, |part| _ = asked.insert(part));
-        let mut failed = RangeSet::new();
-        if let Some(counting) = &self.counting {
-            for part in asked.iter() {
-                counting.over_limit(part, |seq| _ = failed.insert(Range { first: seq, last: seq }));
-            }
-        }
+        let failed = self.line.returns.over_limit(asked.iter());
         let features = self.features_mut();
         for part in asked.iter().flat_map(|part| failed.gaps(part)) {
             let bytes = features.sizes.sum(part);
@@ -247,13 +242,11 @@ impl Fifo {
         effects: &mut Effects,
     ) {
         // What was settled by a record while it was held is gone.
-        let live: Vec<Range> = self.live().parts(range).collect();
+        let live: Vec<Range> = self.line.live.parts(range).collect();
         for part in live {
             self.given_back(part);
             self.features_mut().delays.postponing.insert(part);
-            if self.counting.is_none() && outcome == Outcome::Failed {
-                self.failures.get_or_insert_default().add(part);
-            }
+            self.line.returns.note(part, outcome);
             effects.list.push(Effect::Postpone { range: positions(part), outcome, due_at_ms });
         }
     }
@@ -267,7 +260,7 @@ impl Fifo {
     /// position; in that order.
     pub fn delayed_list(&self, count_max: usize) -> Vec<(u64, QueueSeq)> {
         let Some(features) = &self.features else { return Vec::new() };
-        let dues = features.delays.dues.in_order(self.live());
+        let dues = features.delays.dues.in_order(&self.line.live);
         let waiting = dues.flat_map(|Due { at_ms, range, .. }| {
             let parts = features.delays.waiting.within(range);
             parts.flat_map(move |part| (part.first..=part.last).map(move |seq| (at_ms, QueueSeq(seq))))
@@ -305,7 +298,7 @@ impl Fifo {
         }
         let Some(mut features) = self.features.take() else { return Vec::new() };
         let mut due = Vec::new();
-        features.delays.dues.take_due(now_ms, u64::MAX, self.live(), |part| due.push(part));
+        features.delays.dues.take_due(now_ms, u64::MAX, &self.line.live, |part| due.push(part));
         let Features { delays, sizes, .. } = &mut *features;
         let (mut back, mut new) = (Vec::new(), Vec::new());
         for Due { at_ms, range, is_changed } in due {
@@ -325,7 +318,7 @@ impl Fifo {
         let new = self.line_up_groups(new);
         let Some(features) = self.features.as_deref_mut().filter(|_| !new.is_empty()) else { return };
         let Features { delays, sizes, ready_bytes, deadlines, levels, .. } = features;
-        let (behind, began_ms) = (self.next_seq, delays.began_ms.unwrap_or(0));
+        let (behind, began_ms) = (self.line.live.next_seq(), delays.began_ms.unwrap_or(0));
         for Due { at_ms, range, .. } in new {
             *ready_bytes += sizes.sum(range);
             deadlines.come_back(range);
@@ -337,10 +330,10 @@ impl Fifo {
     }
 
     /// Who is next in line is handed out.
-    pub(crate) fn next_in_line(&self, delays: &mut Delays, count_max: u64) -> Option<Ready> {
+    pub(crate) fn next_in_line(&self, delays: &mut Delays, count_max: u64) -> Option<Delivery> {
         let (turn, Range { first, last }) = delays.next()?;
         let range = Range { first, last: last.min(first.saturating_add(count_max - 1)) };
-        let ready = if turn.is_new { Ready::first_time(range) } else { self.fresh(range) };
+        let ready = if turn.is_new { Delivery::first_time(range) } else { self.line.fresh(range) };
         delays.lined.remove(ready.range, |_| {});
         Some(ready)
     }
@@ -352,7 +345,7 @@ impl Fifo {
         [&mut *waiting, &mut *back, postponing, lined].into_iter().for_each(RangeSet::clear);
         line.clear();
         delays.began_ms = None;
-        for due in delays.dues.in_order(self.live()) {
+        for due in delays.dues.in_order(&self.line.live) {
             delays.waiting.insert(due.range);
             if due.is_changed {
                 delays.back.insert(due.range);
@@ -363,7 +356,7 @@ impl Fifo {
 
     pub(crate) fn tidy_delays(&mut self) {
         let Some(mut features) = self.features.take() else { return };
-        features.delays.dues.tidy(self.total(), self.live());
+        features.delays.dues.tidy(self.total(), &self.line.live);
         features.delays.tidy();
         self.features = Some(features);
     }

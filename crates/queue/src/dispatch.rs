@@ -2,26 +2,11 @@
 
 use crate::command::{ConsumerId, Credit};
 use crate::consumers::Audience;
+use crate::delivery::Delivery;
 use crate::effect::{Effect, Effects};
-use crate::fifo::{Counts, Fifo};
-use base::id::QueueSeq;
+use crate::fifo::Fifo;
 use base::ranges::Range;
 use message::record::{Kind, Outcome};
-
-/// Ready positions that are alike.
-#[derive(Clone, Copy)]
-pub(crate) struct Ready {
-    pub(crate) range: Range,
-    redelivered: bool,
-    counts: Counts,
-}
-
-impl Ready {
-    /// What nobody ever was given.
-    pub(crate) fn first_time(range: Range) -> Ready {
-        Ready { range, redelivered: false, counts: Counts::default() }
-    }
-}
 
 impl Fifo {
     /// Hands out at most `budget` messages, one each in turn among the consumers of the highest priority that can take
@@ -34,7 +19,7 @@ impl Fifo {
                 return self.dispatch_groups(now_ms, budget, effects);
             }
             // Of the last priority what is left lies scattered as well.
-            if self.has_levels() || self.gone_ahead > 0 {
+            if self.has_levels() || self.line.ready.has_gone_ahead() {
                 return self.dispatch_levels(now_ms, budget, effects);
             }
         }
@@ -58,7 +43,7 @@ impl Fifo {
             let count_max = if alone { consumer.room().min(budget - given) } else { 1 };
             let Some(ready) = self.next_ready(u64::from(count_max)) else { break };
             let count = ready.range.len() as u32;
-            effects.list.push(deliver(id, ready));
+            effects.list.push(ready.to(id));
             if let Credit::Link(credit) = &mut consumer.credit {
                 *credit -= count;
             }
@@ -102,7 +87,7 @@ impl Fifo {
             effects.list.push(Effect::Empty { consumer: id });
             return false;
         };
-        effects.list.push(deliver(id, ready));
+        effects.list.push(ready.to(id));
         if self.features.is_some() {
             self.mark_tried(effects);
             self.mark_annotated(effects);
@@ -121,83 +106,8 @@ impl Fifo {
 
     /// Takes up to `count_max` positions that are ready and alike.
     #[inline(always)]
-    fn next_ready(&mut self, count_max: u64) -> Option<Ready> {
-        if self.features.is_some() {
-            return self.next_featured(count_max);
-        }
-        if let Some(first) = self.returned.first() {
-            return Some(self.next_returned(first, count_max));
-        }
-        let mut end = self.next_seq;
-        if self.gone_ahead > 0 {
-            let first = self.settled.next_absent(self.cursor);
-            self.gone_ahead -= first - self.cursor;
-            self.cursor = first;
-            end = self.settled.next_present(first).unwrap_or(end);
-        }
-        let first = self.cursor;
-        if first == self.next_seq {
-            return None;
-        }
-        end = end.min(first.saturating_add(count_max));
-        let ready = self.fresh(Range { first, last: end - 1 });
-        self.cursor = ready.range.last + 1;
-        Some(ready)
-    }
-
-    /// The first of `range`, which this owner never handed out, and those behind it that are alike.
-    #[inline(always)]
-    pub(crate) fn fresh(&self, range: Range) -> Ready {
-        let mut ready = Ready { range, redelivered: false, counts: Counts::default() };
-        if range.first < self.redelivered_below {
-            ready.redelivered = true;
-            ready.range.last = ready.range.last.min(self.redelivered_below - 1);
-            self.count(&mut ready);
-        }
-        ready
-    }
-
-    /// The first of `range`, which came back, and those behind it that are alike.
-    pub(crate) fn again(&self, range: Range) -> Ready {
-        let mut ready = Ready { range, redelivered: true, counts: Counts::default() };
-        self.count(&mut ready);
-        ready
-    }
-
-    #[cold]
-    pub(crate) fn next_returned(&mut self, of: Range, count_max: u64) -> Ready {
-        let last = of.last.min(of.first.saturating_add(count_max - 1));
-        let ready = self.again(Range { first: of.first, last });
-        self.returned.remove(ready.range, |_| {});
-        ready
-    }
-
-    /// Fills in how often the first position was out and failed, and ends the range where that changes.
-    #[inline(never)]
-    fn count(&self, ready: &mut Ready) {
-        if let Some(failures) = &self.failures {
-            (ready.counts.delivery_count, ready.range.last) = failures.count(ready.range);
-        }
-        let Some(counting) = &self.counting else { return };
-        let Range { first, last } = ready.range;
-        let of_first = counting.counts.get(&first).copied().unwrap_or_default();
-        ready.counts = of_first.shown();
-        // Those without an entry were never out.
-        let has_entry = of_first != Counts::default();
-        let mut next = first;
-        for (&seq, counts) in counting.counts.range(first..=last) {
-            if has_entry && seq > next {
-                break;
-            }
-            if *counts != of_first {
-                ready.range.last = seq - 1;
-                return;
-            }
-            next = seq + 1;
-        }
-        if has_entry {
-            ready.range.last = last.min(next - 1);
-        }
+    fn next_ready(&mut self, count_max: u64) -> Option<Delivery> {
+        if self.features.is_some() { self.next_featured(count_max) } else { self.line.next(count_max) }
     }
 
     /// Draining consumers whose credit is used up, or for whom nothing is ready, are done draining.
@@ -228,17 +138,5 @@ impl Audience {
             false
         });
         self.draining = draining;
-    }
-}
-
-#[inline]
-pub(crate) fn deliver(consumer: ConsumerId, ready: Ready) -> Effect {
-    Effect::Deliver {
-        consumer,
-        first: QueueSeq(ready.range.first),
-        count: ready.range.len() as u32,
-        redelivered: ready.redelivered,
-        delivery_count: ready.counts.delivery_count,
-        acquired_count: ready.counts.acquired_count,
     }
 }

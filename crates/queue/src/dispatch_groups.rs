@@ -6,7 +6,7 @@
 
 use crate::command::{ConsumerId, Credit};
 use crate::consumers::Audience;
-use crate::dispatch::{Ready, deliver};
+use crate::delivery::Delivery;
 use crate::effect::{Effect, Effects};
 use crate::features::Features;
 use crate::fifo::Fifo;
@@ -58,7 +58,7 @@ impl Fifo {
             }
             let Some((id, ready)) = next else { break };
             let Some(consumer) = audience.get_mut(id) else { break };
-            effects.list.push(deliver(id, ready));
+            effects.list.push(ready.to(id));
             if let Credit::Link(credit) = &mut consumer.credit {
                 *credit -= 1;
             }
@@ -97,7 +97,7 @@ impl Fifo {
             effects.list.push(Effect::Empty { consumer: id });
             return false;
         };
-        effects.list.push(deliver(id, ready));
+        effects.list.push(ready.to(id));
         self.mark_tried(effects);
         self.mark_annotated(effects);
         if settled {
@@ -121,7 +121,7 @@ impl Fifo {
     }
 
     /// Takes the first ready position this consumer may have.
-    fn next_for(&mut self, id: ConsumerId) -> Option<Ready> {
+    fn next_for(&mut self, id: ConsumerId) -> Option<Delivery> {
         let mut features = self.features.take()?;
         let ready = self.find_for(&mut features, id);
         if let Some(ready) = &ready
@@ -133,7 +133,7 @@ impl Fifo {
         ready
     }
 
-    fn find_for(&mut self, features: &mut Features, id: ConsumerId) -> Option<Ready> {
+    fn find_for(&mut self, features: &mut Features, id: ConsumerId) -> Option<Delivery> {
         if let Some(ready) = self.next_in_front(features, 1) {
             return Some(ready);
         }
@@ -144,33 +144,33 @@ impl Fifo {
                 return self.take_passed(features, seq);
             }
             self.pass_elsewhere(features);
-            let is_in_line = behind <= self.cursor;
+            let is_in_line = behind <= self.line.ready.cursor();
             let groups = features.groups.as_mut()?;
-            if is_in_line || groups.key(self.cursor).is_none() {
+            if is_in_line || groups.key(self.line.ready.cursor()).is_none() {
                 return self.next_behind(features, 1);
             }
             if groups.is_full() {
                 return None;
             }
-            if !groups.pass_another(self.cursor) {
+            if !groups.pass_another(self.line.ready.cursor()) {
                 return None;
             }
-            self.cursor += 1;
+            self.line.ready.hand_out(self.line.ready.cursor() + 1);
         }
     }
 
     /// Takes the first of all that was passed, whoever may have it.
-    pub(crate) fn next_passed(&mut self, features: &mut Features) -> Option<Ready> {
+    pub(crate) fn next_passed(&mut self, features: &mut Features) -> Option<Delivery> {
         let behind = features.delays.next_behind().unwrap_or(u64::MAX);
         let first = features.groups.as_ref()?.passed().first()?.first;
         if first < behind { self.take_passed(features, first) } else { None }
     }
 
-    fn take_passed(&mut self, features: &mut Features, seq: u64) -> Option<Ready> {
+    fn take_passed(&mut self, features: &mut Features, seq: u64) -> Option<Delivery> {
         let groups = features.groups.as_mut()?;
         let came_back = groups.came_back(seq);
         let range = Range { first: seq, last: seq };
         groups.withdraw(range);
-        Some(if came_back { self.again(range) } else { self.fresh(range) })
+        Some(if came_back { self.line.again(range) } else { self.line.fresh(range) })
     }
 }

@@ -6,7 +6,7 @@
 
 use crate::command::{ConsumerId, Credit};
 use crate::consumers::Audience;
-use crate::dispatch::{Ready, deliver};
+use crate::delivery::Delivery;
 use crate::effect::{Effect, Effects};
 use crate::features::Features;
 use crate::fifo::Fifo;
@@ -18,7 +18,7 @@ use message::record::{Kind, Outcome};
 /// What is handed out at once.
 enum Given {
     /// Follows on each other.
-    Range(Ready),
+    Range(Delivery),
     /// These of the block that begins there.
     Scattered(u64, u64),
 }
@@ -106,7 +106,9 @@ impl Fifo {
 
     /// Takes up to `count_max` positions of one block and priority that go next, if it is as simple as that.
     fn next_scattered(&mut self, features: &mut Features, count_max: u32) -> Option<Given> {
-        if features.levels.has_ready_ranges() || !self.returned.is_empty() || !features.back_ahead.is_empty()
+        if features.levels.has_ready_ranges()
+            || !self.line.ready.returned().is_empty()
+            || !features.back_ahead.is_empty()
         {
             return None;
         }
@@ -115,7 +117,7 @@ impl Fifo {
             return given;
         }
         self.pass_elsewhere(features);
-        if self.cursor < self.next_seq {
+        if self.line.ready.cursor() < self.line.live.next_seq() {
             return self.scattered_of_usual(features, count_max);
         }
         self.scattered_of_level(features, count_max, |level| level < usual)?
@@ -129,7 +131,7 @@ impl Fifo {
         is_asked: impl Fn(u8) -> bool,
     ) -> Option<Option<Given>> {
         let some = features.levels.first_scattered(is_asked)?;
-        if some.lowest() < self.redelivered_below {
+        if some.lowest() < self.line.ready.redelivered_below() {
             return Some(None);
         }
         let bits = lowest(some.bits, count_max);
@@ -140,23 +142,26 @@ impl Fifo {
 
     /// Of what is ready through the cursor, which is at one of those.
     fn scattered_of_usual(&mut self, features: &mut Features, count_max: u32) -> Option<Given> {
-        if self.cursor < self.redelivered_below {
+        if self.line.ready.cursor() < self.line.ready.redelivered_below() {
             return None;
         }
-        let block = block_of(self.cursor);
-        let mut others = features.levels.bits(block) | self.settled.bits(block);
+        let block = block_of(self.line.ready.cursor());
+        let mut others = features.levels.bits(block) | self.line.live.settled().bits(block);
         if !features.elsewhere.is_empty() {
             others |= features.elsewhere.bits(block);
         }
-        let last = (self.next_seq - 1).min(block + (BLOCK - 1));
-        let bits = lowest(!others & Block::bits_within(block, Range { first: self.cursor, last }), count_max);
+        let last = (self.line.live.next_seq() - 1).min(block + (BLOCK - 1));
+        let bits = lowest(
+            !others & Block::bits_within(block, Range { first: self.line.ready.cursor(), last }),
+            count_max,
+        );
         let end = block + BLOCK - u64::from(bits.leading_zeros());
-        let passed = end - self.cursor - u64::from(bits.count_ones());
+        let passed = end - self.line.ready.cursor() - u64::from(bits.count_ones());
         if passed > 0 {
-            features.elsewhere.remove(Range { first: self.cursor, last: end - 1 }, |_| {});
-            self.gone_ahead -= passed;
+            features.elsewhere.remove(Range { first: self.line.ready.cursor(), last: end - 1 }, |_| {});
+            self.line.ready.show(passed);
         }
-        self.cursor = end;
+        self.line.ready.hand_out(end);
         Some(Given::new(block, bits))
     }
 }
@@ -165,7 +170,7 @@ impl Given {
     fn new(block: u64, bits: u64) -> Given {
         let run = Block::run_of(block, bits);
         if run.len() == u64::from(bits.count_ones()) {
-            return Given::Range(Ready::first_time(run));
+            return Given::Range(Delivery::first_time(run));
         }
         Given::Scattered(block, bits)
     }
@@ -173,7 +178,7 @@ impl Given {
 
 fn tell(consumer: ConsumerId, given: &Given) -> Effect {
     match *given {
-        Given::Range(ready) => deliver(consumer, ready),
+        Given::Range(ready) => ready.to(consumer),
         Given::Scattered(block, bits) => Effect::DeliverScattered { consumer, block: QueueSeq(block), bits },
     }
 }

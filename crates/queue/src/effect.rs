@@ -156,7 +156,7 @@ impl Effects {
             last.last = QueueSeq(range.last);
             return;
         }
-        self.list.push(Effect::Append { kind, range: crate::positions(range), outcome });
+        self.list.push(Effect::Append { kind, range: crate::ranges::positions(range), outcome });
     }
 
     /// Tells of the dead; those that follow on the last of the same kind become part of it.
@@ -169,6 +169,6 @@ impl Effects {
             last.last = QueueSeq(range.last);
             return;
         }
-        self.list.push(Effect::DeadLetter { range: crate::positions(range), reason });
+        self.list.push(Effect::DeadLetter { range: crate::ranges::positions(range), reason });
     }
 }

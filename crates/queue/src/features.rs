@@ -13,7 +13,7 @@ use crate::command::ConsumerId;
 use crate::deadlines::Deadlines;
 use crate::dedup_window::Window;
 use crate::delays::Delays;
-use crate::dispatch::Ready;
+use crate::delivery::Delivery;
 use crate::effect::Effects;
 use crate::fifo::Fifo;
 use crate::groups::Groups;
@@ -155,7 +155,7 @@ impl Fifo {
         if level != priorities.usual() {
             let features = self.features_mut();
             features.levels.insert(level, range);
-            self.gone_ahead += 1;
+            self.line.ready.hide(1);
         }
         if let Some(group) = arrival.group {
             self.join_group(seq.0, group);
@@ -168,10 +168,7 @@ impl Fifo {
             && let Some(mut features) = self.features.take()
         {
             let end = features.sizes.end();
-            let between = match seq.0.checked_sub(1).filter(|last| end <= *last) {
-                Some(last) => self.live().parts(Range { first: end, last }).map(Range::len).sum(),
-                None => 0,
-            };
+            let between = self.line.live.count_between(end, seq.0);
             features.sizes.push(seq.0, arrival.bytes, between);
             let bytes =
                 if arrival.is_delayed() { &mut features.delays.bytes } else { &mut features.ready_bytes };
@@ -200,8 +197,8 @@ impl Fifo {
         }
         let level = priorities.level(priority);
         if level != priorities.usual() {
-            features.levels.insert_one(level, self.next_seq);
-            self.gone_ahead += 1;
+            features.levels.insert_one(level, self.line.live.next_seq());
+            self.line.ready.hide(1);
         }
         self.enqueue(place, transient);
         true
@@ -210,7 +207,7 @@ impl Fifo {
     /// From now on messages that come are kept so; `counts` stays as it is. Sizes that are no longer kept are forgotten;
     /// where all are to be kept, those of what is there are asked for ([`Fifo::to_weigh`]).
     pub fn configure(&mut self, settings: Settings) {
-        let counts = self.counting.is_some();
+        let counts = self.line.returns.counts();
         let priorities = if counts { Priorities::Strict } else { settings.priorities };
         let settings = Settings { counts, priorities, ..settings }.normal();
         if settings == self.settings() {
@@ -231,9 +228,7 @@ impl Fifo {
         {
             audience.end_election();
         }
-        if let Some(counting) = &mut self.counting {
-            counting.delivery_limit = rules.delivery_limit;
-        }
+        self.line.returns.set_delivery_limit(rules.delivery_limit);
         self.features_mut().rules = rules;
         self.drop_failed(effects);
         self.drop_over(effects);
@@ -243,8 +238,7 @@ impl Fifo {
     /// The rules it goes by.
     pub fn rules(&self) -> Rules {
         let rules = self.features.as_ref().map_or_else(Rules::default, |features| features.rules);
-        let delivery_limit = self.counting.as_ref().and_then(|counting| counting.delivery_limit);
-        Rules { delivery_limit, ..rules }
+        Rules { delivery_limit: self.line.returns.delivery_limit(), ..rules }
     }
 
     /// Bytes of ready messages, where sizes are kept; else 0.
@@ -280,7 +274,7 @@ impl Fifo {
         if features.rules.single_active
             && let Some(audience) = &mut self.audience
         {
-            audience.elect(self.counting.is_some(), effects);
+            audience.elect(self.line.returns.counts(), effects);
         }
         let offered_below = features.offered_below;
         // What came back had its chance already; what was delayed when it came has it after the others' are over.
@@ -296,8 +290,8 @@ impl Fifo {
         self.mark_tried(effects);
         self.mark_annotated(effects);
         if is_done {
-            self.features_mut().offered_below = self.next_seq;
-            self.expire(now_ms, self.next_seq, effects);
+            self.features_mut().offered_below = self.line.live.next_seq();
+            self.expire(now_ms, self.line.live.next_seq(), effects);
             self.drop_over(effects);
         }
         self.tidy_deadlines();
@@ -308,7 +302,7 @@ impl Fifo {
     fn expire(&mut self, now_ms: u64, below: u64, effects: &mut Effects) {
         let Some(mut features) = self.features.take() else { return };
         let mut due = RangeSet::new();
-        features.deadlines.take_due(now_ms, below, self.live(), |part| _ = due.insert(part.range));
+        features.deadlines.take_due(now_ms, below, &self.line.live, |part| _ = due.insert(part.range));
         self.features = Some(features);
         for part in due.iter() {
             self.kill(part, DeathReason::Expired, effects);
@@ -317,11 +311,8 @@ impl Fifo {
 
     /// Ready messages that failed too often die.
     pub(crate) fn drop_failed(&mut self, effects: &mut Effects) {
-        let Some(counting) = &self.counting else { return };
-        let mut failed = RangeSet::new();
-        counting.over_limit(Range { first: 0, last: u64::MAX - 1 }, |seq| {
-            failed.insert(Range { first: seq, last: seq });
-        });
+        let all = Range { first: 0, last: u64::MAX - 1 };
+        let failed = self.line.returns.over_limit(std::iter::once(all));
         for part in failed.iter() {
             self.kill(part, DeathReason::DeliveryLimit, effects);
         }
@@ -364,14 +355,14 @@ impl Fifo {
     /// What is ready of `range`.
     pub(crate) fn ready_within(&self, features: &Features, range: Range) -> RangeSet {
         let mut ready = RangeSet::new();
-        self.returned.within(range).for_each(|part| _ = ready.insert(part));
+        self.line.ready.returned().within(range).for_each(|part| _ = ready.insert(part));
         features.levels.ready_within(range, |part| _ = ready.insert(part));
         features.delays.lined.within(range).for_each(|part| _ = ready.insert(part));
         let passed = features.groups.iter().flat_map(|groups| groups.passed().within(range));
         passed.for_each(|part| _ = ready.insert(part));
-        let ahead = self.next_seq.checked_sub(1).filter(|last| self.cursor <= *last);
-        let ahead = ahead.and_then(|last| range.overlap(Range { first: self.cursor, last }));
-        for part in ahead.into_iter().flat_map(|ahead| self.settled.gaps(ahead)) {
+        let ahead = self.line.live.next_seq().checked_sub(1).filter(|last| self.line.ready.cursor() <= *last);
+        let ahead = ahead.and_then(|last| range.overlap(Range { first: self.line.ready.cursor(), last }));
+        for part in ahead.into_iter().flat_map(|ahead| self.line.live.settled().gaps(ahead)) {
             let usual = features.elsewhere.gaps(part).flat_map(|part| features.levels.usual_within(part));
             usual.for_each(|part| _ = ready.insert(part));
         }
@@ -384,16 +375,16 @@ impl Fifo {
         let Some(mut features) = self.features.take() else { return RangeSet::new() };
         let ready = self.ready_within(&features, range);
         for part in ready.iter() {
-            self.returned.remove(part, |_| {});
+            self.line.ready.take_returned(part);
             features.back_ahead.remove(part, |_| {});
             features.levels.withdraw(part);
             features.delays.withdraw(part);
             features.groups.iter_mut().for_each(|groups| groups.withdraw(part));
             features.ready_bytes -= features.sizes.sum(part);
-            if part.last >= self.cursor {
-                let ahead = Range { first: part.first.max(self.cursor), last: part.last };
+            if part.last >= self.line.ready.cursor() {
+                let ahead = Range { first: part.first.max(self.line.ready.cursor()), last: part.last };
                 let usual = features.levels.usual_within(ahead);
-                self.gone_ahead += usual.map(|part| features.elsewhere.insert(part)).sum::<u64>();
+                self.line.ready.hide(usual.map(|part| features.elsewhere.insert(part)).sum::<u64>());
             }
         }
         self.features = Some(features);
@@ -405,14 +396,14 @@ impl Fifo {
     /// Takes up to `count_max` positions that are ready and alike: as [`Fifo::next_ready`], for any queue.
     #[cold]
     #[inline(never)]
-    pub(crate) fn next_featured(&mut self, count_max: u64) -> Option<Ready> {
+    pub(crate) fn next_featured(&mut self, count_max: u64) -> Option<Delivery> {
         let mut features = self.features.take()?;
         let ready = self.next_sized(&mut features, count_max);
         self.features = Some(features);
         ready
     }
 
-    pub(crate) fn next_sized(&mut self, features: &mut Features, count_max: u64) -> Option<Ready> {
+    pub(crate) fn next_sized(&mut self, features: &mut Features, count_max: u64) -> Option<Delivery> {
         let ready = self.next_of(features, count_max)?;
         if !features.sizes.is_empty() {
             features.ready_bytes -= features.sizes.sum(ready.range);
@@ -420,21 +411,21 @@ impl Fifo {
         Some(ready)
     }
 
-    fn next_of(&mut self, features: &mut Features, count_max: u64) -> Option<Ready> {
+    fn next_of(&mut self, features: &mut Features, count_max: u64) -> Option<Delivery> {
         let ready = self.next_in_front(features, count_max);
         ready.or_else(|| self.next_passed(features)).or_else(|| self.next_behind(features, count_max))
     }
 
     /// What goes before all that never was out and is of the usual level.
-    pub(crate) fn next_in_front(&mut self, features: &mut Features, count_max: u64) -> Option<Ready> {
+    pub(crate) fn next_in_front(&mut self, features: &mut Features, count_max: u64) -> Option<Delivery> {
         let priorities = features.settings.priorities;
         let usual = priorities.usual();
         let is_strict = priorities == Priorities::Strict;
         if is_strict && let Some(next) = features.levels.first_returned(|level| level > usual) {
             return Some(self.next_of_level(features, next, count_max));
         }
-        if is_strict && let Some(first) = self.returned.first() {
-            return Some(self.next_returned(first, count_max));
+        if is_strict && let Some(first) = self.line.ready.returned().first() {
+            return Some(self.line.next_returned(first, count_max));
         }
         if is_strict && let Some(next) = features.levels.first_returned(|level| level < usual) {
             return Some(self.next_of_level(features, next, count_max));
@@ -442,42 +433,43 @@ impl Fifo {
         if let Some(next) = features.levels.first(|level| level > usual) {
             return Some(self.next_of_level(features, next, count_max));
         }
-        let first = self.returned.first()?;
-        Some(self.next_returned(first, count_max))
+        let first = self.line.ready.returned().first()?;
+        Some(self.line.next_returned(first, count_max))
     }
 
     /// What is ready through the cursor, and what goes behind that.
-    pub(crate) fn next_behind(&mut self, features: &mut Features, count_max: u64) -> Option<Ready> {
+    pub(crate) fn next_behind(&mut self, features: &mut Features, count_max: u64) -> Option<Delivery> {
         let usual = features.settings.priorities.usual();
         self.pass_elsewhere(features);
         let behind = features.delays.next_behind();
-        if behind.is_some_and(|behind| behind <= self.cursor) {
+        if behind.is_some_and(|behind| behind <= self.line.ready.cursor()) {
             return self.next_in_line(&mut features.delays, count_max);
         }
-        if self.cursor < self.next_seq {
-            let first = self.cursor;
+        if self.line.ready.cursor() < self.line.live.next_seq() {
+            let first = self.line.ready.cursor();
             let not_ready = [features.elsewhere.next_present(first), features.levels.next_member(first)];
             let back = features.back_ahead.next_present(first);
             let came_back = back == Some(first);
             let changes = if came_back { Some(features.back_ahead.next_absent(first)) } else { back };
-            let ends = [self.settled.next_present(first), behind, changes].into_iter().chain(not_ready);
-            let end = ends.flatten().fold(self.next_seq, u64::min);
+            let ends =
+                [self.line.live.settled().next_present(first), behind, changes].into_iter().chain(not_ready);
+            let end = ends.flatten().fold(self.line.live.next_seq(), u64::min);
             let range = Range { first, last: end.min(first.saturating_add(count_max)) - 1 };
-            let ready = if came_back { self.again(range) } else { self.fresh(range) };
+            let ready = if came_back { self.line.again(range) } else { self.line.fresh(range) };
             if came_back {
                 features.back_ahead.remove(ready.range, |_| {});
             }
-            self.cursor = ready.range.last + 1;
+            self.line.ready.hand_out(ready.range.last + 1);
             return Some(ready);
         }
         let next = features.levels.first(|level| level < usual)?;
         Some(self.next_of_level(features, next, count_max))
     }
 
-    fn next_of_level(&self, features: &mut Features, next: Next, count_max: u64) -> Ready {
+    fn next_of_level(&self, features: &mut Features, next: Next, count_max: u64) -> Delivery {
         let Range { first, last } = next.range;
         let range = Range { first, last: last.min(first.saturating_add(count_max - 1)) };
-        let ready = if next.is_returned() { self.again(range) } else { self.fresh(range) };
+        let ready = if next.is_returned() { self.line.again(range) } else { self.line.fresh(range) };
         features.levels.take(next, ready.range);
         features.handed_below = features.handed_below.max(ready.range.last + 1);
         ready
@@ -485,15 +477,14 @@ impl Fifo {
 
     /// Moves the cursor over what is settled or elsewhere.
     pub(crate) fn pass_elsewhere(&mut self, features: &mut Features) {
-        while self.gone_ahead > 0 {
-            let to = features.levels.next_usual(self.cursor);
-            let to = self.settled.next_absent(features.elsewhere.next_absent(to));
-            if to == self.cursor {
+        while self.line.ready.has_gone_ahead() {
+            let to = features.levels.next_usual(self.line.ready.cursor());
+            let to = self.line.live.settled().next_absent(features.elsewhere.next_absent(to));
+            if to == self.line.ready.cursor() {
                 return;
             }
-            features.elsewhere.remove(Range { first: self.cursor, last: to - 1 }, |_| {});
-            self.gone_ahead -= to - self.cursor;
-            self.cursor = to;
+            features.elsewhere.remove(Range { first: self.line.ready.cursor(), last: to - 1 }, |_| {});
+            self.line.ready.pass(to);
         }
     }
 
@@ -504,7 +495,7 @@ impl Fifo {
     #[inline(never)]
     pub(crate) fn put_back(&mut self, range: Range) {
         let Some(features) = &mut self.features else {
-            self.returned.insert(range);
+            self.line.ready.put_back(range);
             return;
         };
         features.deadlines.come_back(range);
@@ -518,18 +509,19 @@ impl Fifo {
     /// Positions in no group go before what never was out; those that were chosen, and behind others of their level that never
     /// were, where they were.
     fn come_back(&mut self, range: Range) {
-        let Fifo { returned, cursor, gone_ahead, features, .. } = self;
-        let Some(features) = features else { return };
+        let Fifo { line, features, .. } = self;
+        let (Some(features), ready) = (features, &mut line.ready) else { return };
+        let cursor = ready.cursor();
         let Features { levels, elsewhere, back_ahead, settings, .. } = &mut **features;
         levels.come_back(range, settings.priorities == Priorities::Strict, |part| {
-            if part.first < *cursor {
-                returned.insert(Range { first: part.first, last: part.last.min(*cursor - 1) });
+            if part.first < cursor {
+                ready.put_back(Range { first: part.first, last: part.last.min(cursor - 1) });
             }
-            if part.last >= *cursor {
-                let ahead = Range { first: part.first.max(*cursor), last: part.last };
+            if part.last >= cursor {
+                let ahead = Range { first: part.first.max(cursor), last: part.last };
                 let count = elsewhere.remove(ahead, |_| {});
                 assert!(count == ahead.len(), "what is out is not ready through the cursor");
-                *gone_ahead -= count;
+                ready.show(count);
                 back_ahead.insert(ahead);
             }
         });
@@ -547,9 +539,9 @@ impl Fifo {
         let sizes = &features.sizes;
         features.delays.leave(part, |part| sizes.sum(part));
         features.sizes.leave(part);
-        self.gone_ahead -= features.elsewhere.remove(part, |_| {});
+        self.line.ready.show(features.elsewhere.remove(part, |_| {}));
         features.back_ahead.remove(part, |_| {});
-        self.gone_ahead -= features.levels.leave(part, self.cursor);
+        self.line.ready.show(features.levels.leave(part, self.line.ready.cursor()));
         features.dying.remove(part, |_| {});
         features.deadlines.leave(part);
         features.annotations.leave(part);
@@ -575,7 +567,7 @@ impl Fifo {
         features.deadlines.forget();
         features.annotations.forget();
         features.levels.forget();
-        if self.counting.is_none() {
+        if !self.line.returns.counts() {
             features.tried = Tried::default();
         }
         let Features { levels, elsewhere, delays, .. } = &mut *features;
@@ -583,14 +575,14 @@ impl Fifo {
             levels.withdraw(part);
             levels.usual_within(part).for_each(|part| _ = elsewhere.insert(part));
         });
-        self.gone_ahead += elsewhere.count() + levels.count();
+        self.line.ready.hide(elsewhere.count() + levels.count());
         if let Some(groups) = &mut features.groups {
             groups.forget(&features.delays);
         }
-        features.offered_below = self.next_seq;
+        features.offered_below = self.line.live.next_seq();
         features.handed_below = 0;
         let live = Range { first: 0, last: u64::MAX - 1 };
-        let bytes: u64 = self.live().parts(live).map(|part| features.sizes.sum(part)).sum();
+        let bytes: u64 = self.line.live.parts(live).map(|part| features.sizes.sum(part)).sum();
         features.delays.weigh(&features.sizes);
         features.ready_bytes = bytes - features.delays.bytes;
         self.features = Some(features);
@@ -608,7 +600,7 @@ impl Fifo {
 
     fn tidy_deadlines(&mut self) {
         let Some(mut features) = self.features.take() else { return };
-        features.deadlines.tidy(self.total(), self.live());
+        features.deadlines.tidy(self.total(), &self.line.live);
         self.features = Some(features);
     }
 }

@@ -5,34 +5,24 @@
 //! bytes are. It is what a snapshot holds. *Volatile* state is the owner's: who consumes, who holds what, how far
 //! delivery has come. After a restart or a change of owner everything that is not settled is ready again.
 //!
-//! Invariants, for every position from the head on that is not settled (it is *live*):
-//! - it is ready (in `returned`, or from the cursor on), or held by one consumer, or on its way (a record about it was
-//!   asked for and has not come back), or waits for its time ([`crate::delays`]);
-//! - positions below the head are gone; `settled` holds positions above the head alone, and neither the head nor
-//!   the next position.
+//! Invariant: each live position ([`crate::live`]) is ready ([`crate::ready`], or in a way that [`crate::features`] knows), or
+//! held by one consumer, or on its way (a record about it was asked for and has not come back), or waits for its time
+//! ([`crate::delays`]).
 
 use crate::command::{Command, Consume, ConsumerId, Credit, Record, Refused};
 use crate::consumers::{Audience, PAUSED};
+use crate::delivery::Counts;
 use crate::effect::Effects;
-use crate::failures::Failures;
 use crate::features::Features;
+use crate::line::Line;
 use crate::places::{Place, Places, Run, Stretch};
+use crate::ranges::{numbers, positions};
+use crate::returns::Returns;
 use crate::settings::{Priorities, Settings};
-use crate::{numbers, positions};
 use base::RangeSet;
 use base::id::{LogIndex, QueueSeq};
 use base::ranges::Range;
 use message::record::{DeathReason, Kind, Outcome, SeqRange};
-use std::collections::BTreeMap;
-
-/// How often a message came back.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Deliveries that failed.
-    pub delivery_count: u32,
-    /// Deliveries.
-    pub acquired_count: u32,
-}
 
 /// How the owner before ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,66 +33,25 @@ pub enum Recovery {
     Clean(QueueSeq),
 }
 
-/// State of queues that count, absent in others.
-#[derive(Debug, Default)]
-pub(crate) struct Counting {
-    /// Recorded. Only messages that came back.
-    pub(crate) counts: BTreeMap<u64, Counts>,
-    /// Volatile: positions whose return was asked for and has not come back.
-    returning: RangeSet,
-    /// Volatile: failed deliveries of a message at most.
-    pub(crate) delivery_limit: Option<u32>,
-}
-
 /// The machine of one queue.
 #[derive(Debug, Default)]
 pub struct Fifo {
-    // Recorded.
-    pub(crate) next_seq: u64,
-    pub(crate) head: u64,
-    pub(crate) settled: RangeSet,
-    pub(crate) transient: RangeSet,
+    pub(crate) line: Line,
+    /// Recorded.
     pub(crate) places: Places,
-    pub(crate) counting: Option<Box<Counting>>,
-    // Volatile.
-    /// Positions below it were handed out, or are gone.
-    pub(crate) cursor: u64,
-    /// Settled positions at or above the cursor.
-    pub(crate) gone_ahead: u64,
-    /// Came back from consumers.
-    pub(crate) returned: RangeSet,
-    /// Positions below it may have been handed out by an owner before.
-    pub(crate) redelivered_below: u64,
-    /// How often messages failed that came back, where that is not recorded.
-    pub(crate) failures: Option<Box<Failures>>,
+    /// Volatile.
     pub(crate) unsettled: u64,
+    /// Volatile.
     pub(crate) audience: Option<Box<Audience>>,
-    // Recorded and volatile.
     /// What only some queues need.
     pub(crate) features: Option<Box<Features>>,
-}
-
-/// Which positions are live.
-#[derive(Clone, Copy)]
-pub(crate) struct Live<'a> {
-    head: u64,
-    next_seq: u64,
-    settled: &'a RangeSet,
-}
-
-impl<'a> Live<'a> {
-    /// The live parts of `range`, lowest first.
-    pub(crate) fn parts(self, range: Range) -> impl Iterator<Item = Range> + use<'a> {
-        let last = self.next_seq.checked_sub(1).filter(|last| self.head <= *last);
-        let within = last.and_then(|last| range.overlap(Range { first: self.head, last }));
-        within.into_iter().flat_map(move |within| self.settled.gaps(within))
-    }
 }
 
 impl Fifo {
     /// An empty queue that never had a message. Panics where one that does not count is to have strict priorities.
     pub fn new(settings: Settings) -> Fifo {
-        let mut fifo = Fifo { counting: settings.counts.then(Box::default), ..Fifo::default() };
+        let line = Line { returns: Returns::new(settings.counts), ..Line::default() };
+        let mut fifo = Fifo { line, ..Fifo::default() };
         fifo.configure(settings);
         fifo
     }
@@ -111,12 +60,8 @@ impl Fifo {
     pub fn settings(&self) -> Settings {
         match &self.features {
             Some(features) => features.settings,
-            None => Settings::plain(self.counting.is_some()),
+            None => Settings::plain(self.line.returns.counts()),
         }
-    }
-
-    pub(crate) fn live(&self) -> Live<'_> {
-        Live { head: self.head, next_seq: self.next_seq, settled: &self.settled }
     }
 
     // Records.
@@ -148,45 +93,28 @@ impl Fifo {
     /// A message arrived, its record is at `place`: its position.
     #[inline]
     pub fn enqueue(&mut self, place: LogIndex, transient: bool) -> QueueSeq {
-        let seq = self.next_seq;
-        self.next_seq = seq + 1;
+        let seq = self.line.live.push(transient);
         self.places.push(seq, place);
-        if transient {
-            self.transient.insert(Range { first: seq, last: seq });
-        }
         QueueSeq(seq)
     }
 
     /// Positions are done with. Those already gone, and those that never were, are passed over.
     #[inline]
     pub fn settled(&mut self, range: SeqRange, effects: &mut Effects) {
-        let Some(live) = self.clip(range) else { return };
-        if self.settled.is_empty() {
-            self.leave(live, effects);
+        let Some(range) = self.line.live.clip(range) else { return };
+        if self.line.live.settled().is_empty() {
+            self.leave(range, effects);
         } else {
-            let mut from = live.first;
-            while let Some(part) = self.live_part(Range { first: from, last: live.last }) {
+            let mut from = range.first;
+            while let Some(part) = self.line.live.first_part(Range { first: from, last: range.last }) {
                 self.leave(part, effects);
                 from = part.last + 1;
-                if from > live.last {
+                if from > range.last {
                     break;
                 }
             }
         }
-        if live.first > self.head {
-            self.settled.insert(live);
-            return;
-        }
-        self.head = live.last + 1;
-        while let Some(first) = self.settled.first().filter(|first| first.first <= self.head) {
-            self.settled.pop_first(u64::MAX);
-            self.head = self.head.max(first.last + 1);
-        }
-        if self.cursor < self.head {
-            // All of this was settled at or above the cursor.
-            self.gone_ahead -= self.head - self.cursor;
-            self.cursor = self.head;
-        }
+        self.line.settle(range);
     }
 
     /// Positions were thrown away while ready; the same as settled but for the reason. So are those that expired, were
@@ -198,21 +126,12 @@ impl Fifo {
     /// Positions came back: they count, and those whose return this owner asked for are ready, or die where that was
     /// once too often. Nothing in queues that do not count.
     pub fn returned(&mut self, range: SeqRange, outcome: Outcome, effects: &mut Effects) {
-        let Some(clipped) = self.clip(range) else { return };
+        let Some(clipped) = self.line.live.clip(range) else { return };
         self.count_return(clipped, outcome);
-        let Some(counting) = &mut self.counting else { return };
-        let mut back = RangeSet::new();
-        counting.returning.remove(clipped, |part| _ = back.insert(part));
-        let mut failed = RangeSet::new();
-        for part in back.iter() {
-            counting.over_limit(part, |seq| _ = failed.insert(Range { first: seq, last: seq }));
-        }
-        for part in back.iter().flat_map(|part| failed.gaps(part)) {
-            self.put_back(part);
-        }
-        for part in failed.iter() {
-            self.die(part, DeathReason::DeliveryLimit, effects);
-        }
+        let back = self.line.returns.take_asked(clipped);
+        let failed = self.line.returns.over_limit(back.iter());
+        back.iter().flat_map(|part| failed.gaps(part)).for_each(|part| self.put_back(part));
+        failed.iter().for_each(|part| self.die(part, DeathReason::DeliveryLimit, effects));
     }
 
     /// Positions came back: where the queue counts, they are counted.
@@ -220,34 +139,8 @@ impl Fifo {
         if self.features.is_some() {
             self.count_tried(clipped);
         }
-        let Some(counting) = &mut self.counting else { return };
-        for part in self.settled.gaps(clipped) {
-            for seq in part.first..=part.last {
-                let counts = counting.counts.entry(seq).or_default();
-                counts.acquired_count = counts.acquired_count.saturating_add(1);
-                if outcome == Outcome::Failed {
-                    counts.delivery_count = counts.delivery_count.saturating_add(1);
-                }
-            }
-        }
-    }
-
-    /// The part of `range` from the head on, and below the next position.
-    #[inline]
-    pub(crate) fn clip(&self, range: SeqRange) -> Option<Range> {
-        let range = numbers(range)?;
-        range.overlap(Range { first: self.head, last: self.next_seq.checked_sub(1)? })
-    }
-
-    /// The first stretch of `range` that is not settled.
-    #[inline]
-    fn live_part(&self, range: Range) -> Option<Range> {
-        let first = self.settled.next_absent(range.first);
-        if first > range.last {
-            return None;
-        }
-        let last = self.settled.next_present(first).map_or(range.last, |next| range.last.min(next - 1));
-        Some(Range { first, last })
+        let Line { live, returns, .. } = &mut self.line;
+        returns.count(live.parts(clipped), outcome);
     }
 
     /// Everything about live positions but their being settled.
@@ -256,23 +149,7 @@ impl Fifo {
         if self.features.is_some() {
             self.leave_features(part);
         }
-        if part.last >= self.cursor {
-            self.gone_ahead += part.last + 1 - part.first.max(self.cursor);
-        }
-        if !self.returned.is_empty() {
-            self.returned.remove(part, |_| {});
-        }
-        if !self.transient.is_empty() {
-            self.transient.remove(part, |_| {});
-        }
-        if let Some(counting) = &mut self.counting {
-            counting.leave(part);
-        }
-        if let Some(failures) = &mut self.failures
-            && failures.leave(part)
-        {
-            self.failures = None;
-        }
+        self.line.leave(part);
         self.places.remove(part, &mut effects.left, &mut effects.runs_left);
     }
 
@@ -281,27 +158,22 @@ impl Fifo {
     pub fn recover(&mut self, recovery: Recovery, effects: &mut Effects) {
         assert!(self.audience.is_none(), "a queue recovers before anybody consumes");
         self.unsettled = 0;
-        self.failures = None;
-        self.returned.clear();
-        if let Some(counting) = &mut self.counting {
-            counting.returning.clear();
-        }
+        self.line.returns.forget();
+        self.line.ready.forget(match recovery {
+            Recovery::Dirty => self.line.live.next_seq(),
+            Recovery::Clean(cursor) => cursor.0.min(self.line.live.next_seq()),
+        });
         self.begin();
-        for range in std::mem::take(&mut self.transient).iter() {
+        for range in self.line.live.take_transient().iter() {
             effects.append(Kind::Purge, Outcome::Released, range);
             self.settled(positions(range), effects);
         }
         self.drop_failed(effects);
-        self.redelivered_below = match recovery {
-            Recovery::Dirty => self.next_seq,
-            Recovery::Clean(cursor) => cursor.0.min(self.next_seq),
-        };
     }
 
     /// Everything live is ready.
     pub(crate) fn begin(&mut self) {
-        self.cursor = self.head;
-        self.gone_ahead = self.settled.count();
+        self.line.begin();
         self.forget_features();
     }
 
@@ -460,23 +332,14 @@ impl Fifo {
 
     /// Positions nobody holds any more are ready again, or will be when their record comes back.
     pub(crate) fn give_back(&mut self, range: Range, outcome: Outcome, effects: &mut Effects) {
-        let Some(live) = self.clip(positions(range)) else { return };
-        let parts: Vec<Range> = self.settled.gaps(live).collect();
+        let Some(live) = self.line.live.clip(positions(range)) else { return };
+        let parts: Vec<Range> = self.line.live.parts(live).collect();
         for part in parts {
             if self.features.is_some() && self.retry_later(part, outcome, effects) {
                 continue;
             }
-            match &mut self.counting {
-                Some(counting) => {
-                    effects.append(Kind::Return, outcome, part);
-                    counting.returning.insert(part);
-                }
-                None => {
-                    self.put_back(part);
-                    if outcome == Outcome::Failed {
-                        self.failures.get_or_insert_default().add(part);
-                    }
-                }
+            if self.line.returns.give_back(part, outcome, effects) {
+                self.put_back(part);
             }
         }
     }
@@ -486,7 +349,7 @@ impl Fifo {
     fn reject(&mut self, parts: &RangeSet, reason: DeathReason, effects: &mut Effects) {
         for part in parts.iter() {
             // What was settled by a record while it was held is gone.
-            let live: Vec<Range> = self.live().parts(part).collect();
+            let live: Vec<Range> = self.line.live.parts(part).collect();
             live.into_iter().for_each(|part| self.die(part, reason, effects));
         }
     }
@@ -496,15 +359,8 @@ impl Fifo {
             self.purge_features(effects);
             return;
         }
-        for range in std::mem::take(&mut self.returned).iter() {
-            effects.append(Kind::Purge, Outcome::Released, range);
-        }
-        if self.cursor < self.next_seq {
-            let ahead = Range { first: self.cursor, last: self.next_seq - 1 };
-            self.settled.gaps(ahead).for_each(|part| effects.append(Kind::Purge, Outcome::Released, part));
-        }
-        self.cursor = self.next_seq;
-        self.gone_ahead = 0;
+        let Line { live, ready, .. } = &mut self.line;
+        ready.purge(live, effects);
     }
 
     // Questions.
@@ -513,7 +369,7 @@ impl Fifo {
     #[inline]
     pub fn ready(&self) -> u64 {
         let elsewhere = self.features.as_ref().map_or(0, |features| features.ready_elsewhere());
-        self.returned.count() + (self.next_seq - self.cursor) - self.gone_ahead + elsewhere
+        self.line.ready_count() + elsewhere
     }
 
     /// Messages consumers hold.
@@ -525,12 +381,12 @@ impl Fifo {
     /// All live messages: ready, delayed, held, and on their way.
     #[inline]
     pub fn total(&self) -> u64 {
-        self.next_seq - self.head - self.settled.count()
+        self.line.live.count()
     }
 
     /// Messages that are gone after a restart.
     pub fn transient(&self) -> u64 {
-        self.transient.count()
+        self.line.live.transient().count()
     }
 
     /// Whether a message that is out would be in line with those of its priority that were never out if it came back now, and not
@@ -540,14 +396,14 @@ impl Fifo {
             Some(features) if features.levels.next_usual(seq.0) != seq.0 => {
                 features.settings.priorities != Priorities::Strict || features.levels.is_passed_over(seq.0)
             }
-            _ => seq.0 >= self.cursor,
+            _ => seq.0 >= self.line.ready.cursor(),
         }
     }
 
     /// Messages that are ready, and were out before.
     pub fn ready_returned(&self) -> u64 {
         let elsewhere = self.features.as_ref().map_or(0, |features| features.ready_returned());
-        self.returned.count() + elsewhere
+        self.line.ready.returned().count() + elsewhere
     }
 
     /// Messages that are ready and were not out before, by priority, lowest first: of priorities that any has.
@@ -570,7 +426,7 @@ impl Fifo {
 
     /// Messages came back and are ready, or delayed, when that is recorded.
     pub fn is_returning(&self) -> bool {
-        self.counting.as_ref().is_some_and(|counting| !counting.returning.is_empty())
+        self.line.returns.is_returning()
             || self.features.as_ref().is_some_and(|features| features.delays.is_postponing())
     }
 
@@ -587,27 +443,28 @@ impl Fifo {
     /// The position the next message gets.
     #[inline]
     pub fn next_seq(&self) -> QueueSeq {
-        QueueSeq(self.next_seq)
+        QueueSeq(self.line.live.next_seq())
     }
 
     /// Every position below it is gone.
     #[inline]
     pub fn head(&self) -> QueueSeq {
-        QueueSeq(self.head)
+        QueueSeq(self.line.live.head())
     }
 
     /// Nothing from here on was ever handed out, by this owner or one before: what a clean end saves for
     /// [`Recovery::Clean`].
     pub fn cursor(&self) -> QueueSeq {
         let handed_below = self.features.as_ref().map_or(0, |features| features.handed_below);
-        QueueSeq(self.cursor.max(self.redelivered_below).max(handed_below))
+        QueueSeq(self.line.ready.cursor().max(self.line.ready.redelivered_below()).max(handed_below))
     }
 
     /// How often the message came back; only where the queue counts.
     pub fn counts(&self, seq: QueueSeq) -> Counts {
-        let Some(counting) = &self.counting else { return Counts::default() };
-        let counted = counting.counts.get(&seq.0).copied();
-        counted.or_else(|| self.tried_counts(seq)).unwrap_or_default()
+        if !self.line.returns.counts() {
+            return Counts::default();
+        }
+        self.line.returns.recorded(seq.0).or_else(|| self.tried_counts(seq)).unwrap_or_default()
     }
 
     /// What a consumer holds, lowest first.
@@ -632,8 +489,7 @@ impl Fifo {
     /// Whether the message is still in the queue, in whatever state.
     #[inline]
     pub fn is_live(&self, seq: QueueSeq) -> bool {
-        let is_within = self.head <= seq.0 && seq.0 < self.next_seq;
-        is_within && (self.settled.is_empty() || !self.settled.contains(seq.0))
+        self.line.live.contains(seq.0)
     }
 
     /// Where a message is, if it is live.
@@ -651,14 +507,13 @@ impl Fifo {
 
     /// Where the live messages of `range` are, in order: cheaper than asking one by one.
     pub fn stretches(&self, range: SeqRange) -> impl Iterator<Item = Stretch<'_>> + '_ {
-        let clipped = self.clip(range);
-        let parts = clipped.into_iter().flat_map(|clipped| self.settled.gaps(clipped));
+        let parts = numbers(range).into_iter().flat_map(|range| self.line.live.parts(range));
         parts.flat_map(|part| self.places.stretches(part))
     }
 
     /// Where a live message is, and the positions behind it that lie there too, of which some may be gone.
     pub fn stretch_from(&self, seq: QueueSeq) -> Option<Stretch<'_>> {
-        let behind = Range { first: seq.0, last: self.next_seq.checked_sub(1)? };
+        let behind = Range { first: seq.0, last: self.line.live.next_seq().checked_sub(1)? };
         self.is_live(seq).then(|| self.places.stretches(behind).next()).flatten()
     }
 
@@ -666,7 +521,7 @@ impl Fifo {
 
     /// Live messages whose record is in the log below `bound`, in order of position.
     pub fn live_below(&self, bound: LogIndex) -> impl Iterator<Item = (QueueSeq, LogIndex)> + '_ {
-        self.places.live_below(bound, self.head, &self.settled)
+        self.places.live_below(bound, self.line.live.head(), self.line.live.settled())
     }
 
     /// Messages were copied to segments: `runs`, in order of position, hold every live message up to the last of them
@@ -674,23 +529,19 @@ impl Fifo {
     /// meanwhile are told at once. Panics where a live message is in no run.
     pub fn move_out(&mut self, runs: &[Run], effects: &mut Effects) {
         let Some(last) = runs.last().map(|run| run.last.0) else { return };
-        let live_in = |range: SeqRange| {
-            let clipped = self.clip(range);
-            clipped.map_or(0, |range| range.len() - self.settled.count_within(range))
-        };
+        let live = &self.line.live;
+        let live_in = |run: &Run| live.count_within(SeqRange { first: run.first, last: run.last });
         let logs_from = self.places.runs().last().map_or(0, |run| run.last.0 + 1);
-        let all = live_in(SeqRange { first: QueueSeq(logs_from), last: QueueSeq(last) });
-        let lives: u64 = runs.iter().map(|run| live_in(SeqRange { first: run.first, last: run.last })).sum();
+        let all = live.count_within(SeqRange { first: QueueSeq(logs_from), last: QueueSeq(last) });
+        let lives: u64 = runs.iter().map(live_in).sum();
         assert!(all == lives, "{} live messages are in no run", all.abs_diff(lives));
         for run in runs {
-            let range = SeqRange { first: run.first, last: run.last };
-            let clipped = self.clip(range);
-            match clipped.map_or(0, |range| range.len() - self.settled.count_within(range)) {
+            match live_in(run) {
                 0 => effects.runs_left.push(*run),
                 live => self.places.push_run(*run, live),
             }
         }
-        self.places.forget_logs(last, self.head, &self.settled);
+        self.places.forget_logs(last, live.head(), live.settled());
     }
 
     /// Blocks of segments it still has something in, lowest first.
@@ -700,46 +551,10 @@ impl Fifo {
 
     /// Bytes of memory, the machine's own included.
     pub fn memory_bytes(&self) -> usize {
-        let sets = [&self.settled, &self.transient, &self.returned];
-        let counting = self.counting.as_ref().map_or(0, |counting| {
-            size_of::<Counting>() + counting.returning.heap_bytes() + counting.counts.len() * 32
-        });
         size_of::<Fifo>()
-            + sets.iter().map(|set| set.heap_bytes()).sum::<usize>()
+            + self.line.heap_bytes()
             + self.places.heap_bytes()
-            + counting
             + self.features.as_ref().map_or(0, |features| size_of::<Features>() + features.heap_bytes())
-            + self.failures.as_ref().map_or(0, |failures| size_of::<Failures>() + failures.heap_bytes())
             + self.audience.as_ref().map_or(0, |audience| size_of::<Audience>() + audience.heap_bytes())
-    }
-}
-
-impl Counting {
-    /// Tells `over` of positions in `range` that came back and failed more often than is allowed. One that had failed too
-    /// often before it came is given one more chance.
-    pub(crate) fn over_limit(&self, range: Range, mut over: impl FnMut(u64)) {
-        let Some(delivery_limit) = self.delivery_limit else { return };
-        for (&seq, counts) in self.counts.range(range.first..=range.last) {
-            if counts.delivery_count > delivery_limit && counts.acquired_count > 0 {
-                over(seq);
-            }
-        }
-    }
-
-    /// Something is to be forgotten of what leaves.
-    pub(crate) fn has_counted(&self) -> bool {
-        !self.counts.is_empty() || !self.returning.is_empty()
-    }
-
-    #[inline]
-    fn leave(&mut self, part: Range) {
-        if !self.counts.is_empty() {
-            while let Some((&seq, _)) = self.counts.range(part.first..=part.last).next() {
-                self.counts.remove(&seq);
-            }
-        }
-        if !self.returning.is_empty() {
-            self.returning.remove(part, |_| {});
-        }
     }
 }

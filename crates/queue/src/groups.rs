@@ -278,10 +278,7 @@ impl Fifo {
     #[cold]
     pub(crate) fn join_group(&mut self, seq: u64, key: GroupKey) {
         let end = self.groups_mut().map_or(0, |groups| groups.end());
-        let between = match seq.checked_sub(1).filter(|last| end <= *last) {
-            Some(last) => self.live().parts(Range { first: end, last }).map(Range::len).sum(),
-            None => 0,
-        };
+        let between = self.line.live.count_between(end, seq);
         self.features_mut().groups.get_or_insert_default().push(seq, key, between);
     }
 
@@ -295,7 +292,7 @@ impl Fifo {
     /// Positions are ready that were out or waited for their time. Those in no group are told: they have yet to find their
     /// place.
     pub(crate) fn rejoin(&mut self, range: Range, was_out: bool) -> Vec<Range> {
-        let cursor = self.cursor;
+        let cursor = self.line.ready.cursor();
         let Some(features) = self.features.as_deref_mut() else { return vec![range] };
         let Some(groups) = &mut features.groups else { return vec![range] };
         let keyed = groups.let_go(range);
@@ -308,7 +305,7 @@ impl Fifo {
                 groups.pass(seq);
             } else {
                 // The cursor will come to it.
-                self.gone_ahead -= features.elsewhere.remove(one, |_| {});
+                self.line.ready.show(features.elsewhere.remove(one, |_| {}));
             }
         }
         keyed.gaps(range).collect()
@@ -341,7 +338,7 @@ impl Fifo {
         let mut numbers: BTreeMap<u32, u64> = BTreeMap::new();
         let mut keys = Vec::new();
         let mut positions: Vec<u8> = Vec::new();
-        for part in self.live_parts() {
+        for part in self.line.live.all() {
             let mut next = part.first;
             for (seq, key) in groups.keys.each(part) {
                 positions.resize(positions.len() + (seq - next) as usize, 0);
@@ -373,7 +370,7 @@ impl Fifo {
         }
         let mut groups = Groups::default();
         let (mut seen, mut between) = (0, 0);
-        for seq in self.live_parts().flat_map(|part| part.first..=part.last) {
+        for seq in self.line.live.all().flat_map(|part| part.first..=part.last) {
             let number = read_varint(reader, PART)?;
             // Each comes up behind those before it.
             let is_next = number <= seen + 1 && number <= keys.len() as u64;

@@ -15,6 +15,7 @@ mod consumers;
 mod deadlines;
 mod dedup_window;
 mod delays;
+mod delivery;
 mod dispatch;
 mod dispatch_groups;
 mod dispatch_levels;
@@ -24,12 +25,17 @@ mod features;
 mod fifo;
 mod groups;
 mod levels;
+mod line;
+mod live;
 mod overflow;
 mod pick;
 mod places;
 mod prior_failures;
 mod priority_blocks;
+mod ranges;
+mod ready;
 mod retry;
+mod returns;
 mod schedule;
 mod sections;
 mod settings;
@@ -44,27 +50,11 @@ mod weigh;
 pub use command::{Command, Consume, ConsumerId, Credit, Record, Refused};
 pub use consumer_timeout::Late;
 pub use dedup_window::{MessageKey, WindowSettings};
+pub use delivery::Counts;
 pub use effect::{Effect, Effects, scattered};
-pub use fifo::{Counts, Fifo, Recovery};
+pub use fifo::{Fifo, Recovery};
 pub use groups::{GroupKey, PASSED_AT_ONCE_MAX, PASSED_MAX};
 pub use places::{LogStretch, Place, Places, Run, Stretch};
 pub use retry::Retry;
 pub use settings::{Arrival, Priorities, Rules, Settings};
 pub use snapshot::{SnapshotError, VERSION as SNAPSHOT_VERSION};
-
-use base::id::QueueSeq;
-use base::ranges::Range;
-use message::record::SeqRange;
-
-/// The range of a set as the positions of a queue.
-#[inline]
-fn positions(range: Range) -> SeqRange {
-    SeqRange { first: QueueSeq(range.first), last: QueueSeq(range.last) }
-}
-
-/// The positions as numbers of a set; `None` where they run backwards or name the one number no position has.
-#[inline]
-fn numbers(range: SeqRange) -> Option<Range> {
-    let Range { first, last } = Range { first: range.first.0, last: range.last.0 };
-    (first <= last && last < u64::MAX).then_some(Range { first, last })
-}

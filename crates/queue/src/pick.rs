@@ -8,10 +8,9 @@
 //! held, its group is its holder's, so that it comes back in order.
 
 use crate::command::ConsumerId;
-use crate::dispatch::deliver;
 use crate::effect::Effects;
 use crate::fifo::Fifo;
-use crate::numbers;
+use crate::ranges::numbers;
 use base::ranges::Range;
 use message::record::{Kind, Outcome, SeqRange};
 
@@ -33,8 +32,8 @@ impl Fifo {
             let mut first = part.first;
             while first <= part.last {
                 let rest = Range { first, last: part.last };
-                let ready = if came_back { self.again(rest) } else { self.fresh(rest) };
-                effects.list.push(deliver(id, ready));
+                let ready = if came_back { self.line.again(rest) } else { self.line.fresh(rest) };
+                effects.list.push(ready.to(id));
                 first = ready.range.last + 1;
             }
             let features = self.features_mut();
@@ -68,7 +67,7 @@ impl Fifo {
             if groups.is_some_and(|groups| !groups.is_free_for(seq, id)) {
                 continue;
             }
-            let came_back = self.returned.contains(seq) || features.came_back(seq);
+            let came_back = self.line.ready.returned().contains(seq) || features.came_back(seq);
             match choices.last_mut() {
                 Some((last, how)) if last.last + 1 == seq && *how == came_back => last.last = seq,
                 _ => choices.push((Range { first: seq, last: seq }, came_back)),

@@ -8,8 +8,9 @@
 //!
 //! Invariants: every position here is live; in a queue that counts it is not among the counts.
 
+use crate::delivery::Counts;
 use crate::effect::{Effect, Effects};
-use crate::fifo::{Counts, Fifo};
+use crate::fifo::Fifo;
 use crate::spans::Spans;
 use base::id::QueueSeq;
 use base::ranges::Range;
@@ -45,21 +46,6 @@ impl Tried {
     }
 }
 
-impl Counts {
-    /// Of a message that failed so often and never was out.
-    fn tried(failures: u64) -> Counts {
-        Counts { delivery_count: failures as u32, acquired_count: 0 }
-    }
-
-    /// As consumers are told them: before it first comes back, a message was out as often as it failed elsewhere.
-    pub(crate) fn shown(self) -> Counts {
-        match self.acquired_count {
-            0 => Counts { acquired_count: self.delivery_count, ..self },
-            _ => self,
-        }
-    }
-}
-
 impl Fifo {
     /// The message failed before it came, and has not come back since.
     pub(crate) fn is_tried(&self, seq: QueueSeq) -> bool {
@@ -73,14 +59,14 @@ impl Fifo {
 
     /// The counts of a message that failed before it came to a queue that counts.
     pub(crate) fn tried_counts(&self, seq: QueueSeq) -> Option<Counts> {
-        self.tried(seq).map(Counts::tried)
+        self.tried(seq).map(Counts::failed_before)
     }
 
     /// How often deliveries of a message failed: where the queue counts with those before it came, else those that this
     /// owner saw.
     pub fn failed(&self, seq: QueueSeq) -> u32 {
-        match &self.failures {
-            Some(failures) => failures.count(Range { first: seq.0, last: seq.0 }).0,
+        match self.line.returns.seen_failures(Range { first: seq.0, last: seq.0 }) {
+            Some((failures, _)) => failures,
             None => self.counts(seq).delivery_count,
         }
     }
@@ -89,37 +75,36 @@ impl Fifo {
     #[cold]
     #[inline(never)]
     pub(crate) fn count_tried(&mut self, range: Range) {
-        let (Some(features), Some(counting)) = (&mut self.features, &mut self.counting) else { return };
-        features.tried.failures.cut(range, |failures, part| {
-            counting.counts.extend((part.first..=part.last).map(|seq| (seq, Counts::tried(failures))));
-        });
+        let Fifo { features: Some(features), line, .. } = self else { return };
+        if line.returns.counts() {
+            let returns = &mut line.returns;
+            features.tried.failures.cut(range, |failures, part| returns.add_failed_before(failures, part));
+        }
     }
 
     /// All counts of messages, in order of position: what is recorded of how often they came back and failed.
     pub(crate) fn all_counts(&self) -> impl Iterator<Item = (u64, Counts)> + '_ {
-        let counting = self.counting.as_ref();
-        let mut counted = counting.into_iter().flat_map(|counting| &counting.counts).peekable();
-        let features = self.features.as_ref().filter(|_| counting.is_some());
+        let mut counted = self.line.returns.all_recorded().peekable();
+        let features = self.features.as_ref().filter(|_| self.line.returns.counts());
         let tried = features.into_iter().flat_map(|features| features.tried.failures.iter());
         let mut tried = tried
             .flat_map(|(failures, part)| {
-                (part.first..=part.last).map(move |seq| (seq, Counts::tried(failures)))
+                (part.first..=part.last).map(move |seq| (seq, Counts::failed_before(failures)))
             })
             .peekable();
         std::iter::from_fn(move || match (counted.peek(), tried.peek()) {
-            (Some((seq, _)), Some((of, _))) if *seq > of => tried.next(),
+            (Some((seq, _)), Some((of, _))) if seq > of => tried.next(),
             (None, _) => tried.next(),
-            _ => counted.next().map(|(seq, counts)| (*seq, *counts)),
+            _ => counted.next(),
         })
     }
 
     /// Of the counts that were read those are taken out which say what is kept here.
     pub(crate) fn read_tried(&mut self) {
-        let Some(counting) = &mut self.counting else { return };
         let annotations = self.features.as_ref().map(|features| &features.annotations);
         let is_annotated = |seq: u64| annotations.is_some_and(|annotations| annotations.has(seq));
         let mut tried = Tried::default();
-        counting.counts.retain(|&seq, counts| match u16::try_from(counts.delivery_count) {
+        self.line.returns.retain(|seq, counts| match u16::try_from(counts.delivery_count) {
             Ok(failures @ 1..) if counts.acquired_count == 0 && !is_annotated(seq) => {
                 tried.push(seq, failures);
                 false
@@ -138,7 +123,7 @@ impl Fifo {
         let Some(features) = self.features.as_ref().filter(|features| !features.tried.is_empty()) else {
             return;
         };
-        let counts = self.counting.is_some();
+        let counts = self.line.returns.counts();
         let mut told = Vec::with_capacity(effects.list.len());
         for effect in effects.list.drain(..) {
             let Effect::Deliver { consumer, first, count, .. } = effect else {
@@ -154,7 +139,7 @@ impl Fifo {
                 let marked = match part_of(effect, part) {
                     Effect::Deliver { first, count, delivery_count, acquired_count, .. } => {
                         let seen = match counts {
-                            true => Counts::tried(failures).shown(),
+                            true => Counts::failed_before(failures).shown(),
                             false => Counts { delivery_count, acquired_count },
                         };
                         let Counts { delivery_count, acquired_count } = seen;

@@ -4,8 +4,8 @@
 //! that returns. So whatever changes later, what waits keeps the time it was given.
 
 use crate::effect::{Effect, Effects};
-use crate::fifo::{Counting, Fifo};
-use crate::positions;
+use crate::fifo::Fifo;
+use crate::ranges::positions;
 use base::ranges::Range;
 use message::record::Outcome;
 
@@ -34,23 +34,6 @@ impl Retry {
     }
 }
 
-impl Counting {
-    /// How often the first of `range` failed, and up to where the same holds.
-    fn failed(&self, range: Range) -> (u32, u64) {
-        let count = self.counts.get(&range.first).map_or(0, |counts| counts.delivery_count);
-        // Those without an entry never failed.
-        let mut end = range.first;
-        for (&seq, counts) in self.counts.range(range.first..=range.last) {
-            let is_alike = counts.delivery_count == count && (count == 0 || seq == end);
-            if !is_alike {
-                return (count, if count == 0 { seq - 1 } else { end - 1 });
-            }
-            end = seq + 1;
-        }
-        (count, if count == 0 { range.last } else { end - 1 })
-    }
-}
-
 impl Fifo {
     /// Positions nobody holds any more, live all of them, are to wait if this queue has them wait: whether it has.
     #[cold]
@@ -58,12 +41,15 @@ impl Fifo {
     pub(crate) fn retry_later(&mut self, range: Range, outcome: Outcome, effects: &mut Effects) -> bool {
         self.count_tried(range);
         self.given_back(range);
-        let (Some(features), Some(counting)) = (&mut self.features, &self.counting) else { return false };
+        let Fifo { features: Some(features), line, .. } = self else { return false };
+        if !line.returns.counts() {
+            return false;
+        }
         let Some(retry) = features.rules.retry.filter(|retry| retry.delays(outcome)) else { return false };
         features.delays.postponing.insert(range);
         let mut first = range.first;
         while first <= range.last {
-            let (failed, last) = counting.failed(Range { first, ..range });
+            let (failed, last) = line.returns.recorded_failures(Range { first, ..range });
             let failed = failed.saturating_add(u32::from(outcome == Outcome::Failed));
             let range = positions(Range { first, last });
             effects.list.push(Effect::Retry { range, outcome, after_ms: retry.after_ms(failed) });

@@ -43,9 +43,9 @@ impl Fifo {
         let settings = features.settings;
         flag(settings != Settings::plain(settings.counts), SETTINGS)
             | flag(!features.levels.is_empty(), LEVELS)
-            | flag(features.deadlines.has_any(self.live()), DEADLINES)
+            | flag(features.deadlines.has_any(&self.line.live), DEADLINES)
             | flag(settings.keeps_sizes() && self.total() > 0, SIZES)
-            | flag(features.delays.dues.has_any(self.live()), DUES)
+            | flag(features.delays.dues.has_any(&self.line.live), DUES)
             | flag(!features.annotations.has_none(), ANNOTATIONS)
             | flag(features.window.is_some(), WINDOW)
             | flag(features.groups.as_ref().is_some_and(|groups| !groups.is_empty()), GROUPS)
@@ -70,7 +70,7 @@ impl Fifo {
             self.write_times(&features.deadlines, |_| None, out);
         }
         if sections & SIZES != 0 {
-            for part in self.live_parts() {
+            for part in self.line.live.all() {
                 for seq in part.first..=part.last {
                     put_varint(out, features.sizes.sum(Range { first: seq, last: seq }));
                 }
@@ -83,7 +83,7 @@ impl Fifo {
             let runs = features.annotations.runs();
             put(out, runs.len() as u64);
             for (range, annotations) in runs {
-                put_varint(out, range.first - self.head);
+                put_varint(out, range.first - self.line.live.head());
                 put_varint(out, range.last - range.first);
                 put_varint(out, annotations.len() as u64);
                 out.put(&annotations[..]);
@@ -106,9 +106,9 @@ impl Fifo {
         let at = out.size();
         put(out, 0);
         let (mut runs, mut before_ms) = (0u64, 0);
-        for due in times.in_order(self.live()) {
+        for due in times.in_order(&self.line.live) {
             put_varint(out, due.at_ms - before_ms);
-            put_varint(out, due.range.first - self.head);
+            put_varint(out, due.range.first - self.line.live.head());
             put_varint(out, due.range.last - due.range.first);
             more(&due).inspect(|more| out.put(&[*more]));
             before_ms = due.at_ms;
@@ -126,7 +126,7 @@ impl Fifo {
         if sections == 0 {
             return Ok(());
         }
-        let counts = self.counting.is_some();
+        let counts = self.line.returns.counts();
         let mut features = Features { settings: Settings::plain(counts), ..Features::default() };
         if sections & SETTINGS != 0 {
             features.settings = read_settings(counts, reader)?;
@@ -164,15 +164,6 @@ impl Fifo {
         Ok(())
     }
 
-    pub(crate) fn live_parts(&self) -> impl Iterator<Item = Range> + '_ {
-        self.live().parts(Range { first: 0, last: u64::MAX - 1 })
-    }
-
-    /// Whether all of `range` is live.
-    fn is_all_live(&self, range: Range) -> bool {
-        self.head <= range.first && range.last < self.next_seq && !self.settled.intersects(range)
-    }
-
     fn read_levels(&self, features: &mut Features, reader: &mut Reader<'_>) -> Result<(), SnapshotError> {
         let broken = Err(SnapshotError::Broken("levels"));
         let priorities = features.settings.priorities;
@@ -183,14 +174,14 @@ impl Fifo {
         let levels = reader.u64_le()?;
         for _ in 0..levels {
             let level = reader.u8()?;
-            let members = read_ranges(reader, self.head, self.next_seq, "levels")?;
+            let members = read_ranges(reader, self.line.live.head(), self.line.live.next_seq(), "levels")?;
             let is_level = u16::from(level) >= least && level <= level_max && level != priorities.usual();
             if !is_level || members.is_empty() {
                 return broken;
             }
             least = u16::from(level) + 1;
             for range in members.iter() {
-                if !self.is_all_live(range) || seen.insert(range) != range.len() {
+                if !self.line.live.has_all(range) || seen.insert(range) != range.len() {
                     return broken;
                 }
                 all.push((level, range));
@@ -215,7 +206,7 @@ impl Fifo {
         let runs = reader.u64_le()?;
         for _ in 0..runs {
             let later_ms = read_varint(reader, part)?;
-            let first = self.head.checked_add(read_varint(reader, part)?);
+            let first = self.line.live.head().checked_add(read_varint(reader, part)?);
             let last =
                 first.zip(Some(read_varint(reader, part)?)).and_then(|(first, more)| first.checked_add(more));
             let more = if has_more { reader.u8()? } else { 0 };
@@ -230,7 +221,7 @@ impl Fifo {
                 let last = before.range.last;
                 before.at_ms < at_ms || last < first && (last + 1 < first || before.is_changed != is_changed)
             });
-            if !is_next || !self.is_all_live(range) || seen.insert(range) != range.len() {
+            if !is_next || !self.line.live.has_all(range) || seen.insert(range) != range.len() {
                 return broken;
             }
             let due = Due { at_ms, range, is_changed };
@@ -245,7 +236,7 @@ impl Fifo {
         if !features.settings.keeps_sizes() || self.total() == 0 {
             return broken;
         }
-        for part in self.live_parts() {
+        for part in self.line.live.all() {
             for seq in part.first..=part.last {
                 let Ok(bytes) = u32::try_from(read_varint(reader, "sizes")?) else { return broken };
                 features.sizes.push(seq, bytes, 0);
@@ -260,7 +251,9 @@ impl Fifo {
         let (first, end) = (reader.u64_le()?, reader.u64_le()?);
         features.unweighed = match (first, end) {
             (0, 0) => None,
-            (first, end) if first < end && end <= self.next_seq => Some(Range { first, last: end - 1 }),
+            (first, end) if first < end && end <= self.line.live.next_seq() => {
+                Some(Range { first, last: end - 1 })
+            }
             _ => return Err(SnapshotError::Broken("unweighed")),
         };
         if !features.settings.keeps_sizes() {
@@ -277,11 +270,13 @@ impl Fifo {
     ) -> Result<(), SnapshotError> {
         const PART: &str = "annotations";
         let broken = Err(SnapshotError::Broken(PART));
-        let Some(counting) = &self.counting else { return broken };
+        if !self.line.returns.counts() {
+            return broken;
+        }
         let mut before: Option<(u64, Arc<[u8]>)> = None;
         let runs = reader.u64_le()?;
         for _ in 0..runs {
-            let first = self.head.checked_add(read_varint(reader, PART)?);
+            let first = self.line.live.head().checked_add(read_varint(reader, PART)?);
             let more = read_varint(reader, PART)?;
             let last = first.and_then(|first| first.checked_add(more));
             let len = usize::try_from(read_varint(reader, PART)?);
@@ -291,13 +286,13 @@ impl Fifo {
             let is_next = before
                 .as_ref()
                 .is_none_or(|(before, of)| *before < first && (*before + 1 < first || *of != annotations));
-            if !is_next || last >= self.next_seq {
+            if !is_next || last >= self.line.live.next_seq() {
                 return broken;
             }
             // All of it is counted, which bounds what a run costs; and live, since that is.
-            let mut counted = counting.counts.range(first..=last);
+            let mut counted = self.line.returns.recorded_within(Range { first, last });
             for seq in first..=last {
-                if counted.next().is_none_or(|(of, _)| *of != seq) {
+                if counted.next().is_none_or(|(of, _)| of != seq) {
                     return broken;
                 }
                 features.annotations.put(seq, annotations.clone());

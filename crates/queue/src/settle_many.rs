@@ -8,8 +8,9 @@ use crate::command::{Command, ConsumerId};
 use crate::effect::Effects;
 use crate::features::Features;
 use crate::fifo::Fifo;
+use crate::line::Line;
 use crate::priority_blocks::{BLOCK, Block, block_of};
-use crate::{numbers, positions};
+use crate::ranges::{numbers, positions};
 use base::ranges::Range;
 use message::record::{Kind, Outcome, SeqRange};
 
@@ -95,43 +96,32 @@ impl Fifo {
 
     fn settled_bits(&mut self, block: u64, bits: u64, effects: &mut Effects) {
         let of_block = Range { first: block, last: block + (BLOCK - 1) };
-        let Some(range) = self.clip(positions(of_block)) else { return };
-        let live = bits & Block::bits_within(block, range) & !self.settled.bits(block);
+        let Some(range) = self.line.live.clip(positions(of_block)) else { return };
+        let live = bits & Block::bits_within(block, range) & !self.line.live.settled().bits(block);
         if live == 0 {
             return;
         }
         if !self.leave_together(block, live, effects) {
             return Block::runs_of(block, live, &mut |run| self.settled(positions(run), effects));
         }
-        self.settled.insert_bits(block, live);
-        // As where one range is settled.
-        if block + u64::from(live.trailing_zeros()) == self.head {
-            while let Some(first) = self.settled.first().filter(|first| first.first <= self.head) {
-                self.settled.pop_first(u64::MAX);
-                self.head = self.head.max(first.last + 1);
-            }
-            if self.cursor < self.head {
-                self.gone_ahead -= self.head - self.cursor;
-                self.cursor = self.head;
-            }
-        }
+        self.line.settle_bits(block, live);
     }
 
     /// Everything about live positions but their being settled; false, and nothing is done: more is known of messages than
     /// their priorities.
     fn leave_together(&mut self, block: u64, bits: u64, effects: &mut Effects) -> bool {
-        let counts = self.counting.as_ref().is_some_and(|counting| counting.has_counted());
-        let knows_more = counts || !self.returned.is_empty() || !self.transient.is_empty();
+        let Line { live, ready, returns } = &self.line;
+        let knows_more = returns.knows_any() || !ready.returned().is_empty() || !live.transient().is_empty();
         let Some(features) = &mut self.features else { return false };
-        if knows_more || self.failures.is_some() || !features.knows_levels_alone() {
+        if knows_more || !features.knows_levels_alone() {
             return false;
         }
-        self.gone_ahead -= features.levels.leave_bits(block, bits, self.cursor);
-        let ahead = match self.cursor.saturating_sub(block) {
+        self.line.ready.show(features.levels.leave_bits(block, bits, self.line.ready.cursor()));
+        let ahead = match self.line.ready.cursor().saturating_sub(block) {
             by if by < BLOCK => bits & u64::MAX << by,
             _ => 0,
         };
-        self.gone_ahead += u64::from(ahead.count_ones());
+        self.line.ready.hide(u64::from(ahead.count_ones()));
         self.places.remove_bits(block, bits, &mut effects.left, &mut effects.runs_left);
         true
     }

@@ -3,7 +3,9 @@
 //! The same state gives the same bytes, whatever way it came about. Reading takes any bytes; what it makes costs at most
 //! 32 times their number.
 
-use crate::fifo::{Counts, Fifo};
+use crate::delivery::Counts;
+use crate::fifo::Fifo;
+use crate::live::Live;
 use crate::places::Run;
 use crate::sections::{ANNOTATIONS, DUES, GROUPS, SECTIONS, UNWEIGHED, WINDOW};
 use crate::settings::Settings;
@@ -76,12 +78,12 @@ impl Fifo {
         out.put(&MAGIC);
         let sections = self.sections();
         out.put(&[version_of(sections)]);
-        let flags = sections | if self.counting.is_some() { FLAG_COUNTS } else { 0 };
+        let flags = sections | if self.line.returns.counts() { FLAG_COUNTS } else { 0 };
         out.put(&flags.to_le_bytes()[..3]);
-        put(out, self.head);
-        put(out, self.next_seq);
-        put_ranges(out, &self.settled);
-        put_ranges(out, &self.transient);
+        put(out, self.line.live.head());
+        put(out, self.line.live.next_seq());
+        put_ranges(out, self.line.live.settled());
+        put_ranges(out, self.line.live.transient());
         put(out, self.places.runs().len() as u64);
         for run in self.places.runs() {
             [run.first.0, run.last.0, run.segment, run.offset]
@@ -91,14 +93,16 @@ impl Fifo {
             out.put(&run.len.to_le_bytes());
         }
         let tried = self.features.as_ref().map_or(0, |features| features.tried.count());
-        put(out, self.counting.as_ref().map_or(0, |counting| counting.counts.len() as u64 + tried));
+        put(out, self.line.returns.recorded_len() + if self.line.returns.counts() { tried } else { 0 });
         for (seq, counts) in self.all_counts() {
             put(out, seq);
             out.put(&counts.delivery_count.to_le_bytes());
             out.put(&counts.acquired_count.to_le_bytes());
         }
         let mut before = 0;
-        for (_, place) in self.places.live_below(LogIndex(u64::MAX), self.head, &self.settled) {
+        for (_, place) in
+            self.places.live_below(LogIndex(u64::MAX), self.line.live.head(), self.line.live.settled())
+        {
             put_varint(out, place.0.wrapping_sub(before));
             before = place.0;
         }
@@ -122,16 +126,12 @@ impl Fifo {
             return Err(SnapshotError::Broken("flags"));
         }
         let mut fifo = Fifo::new(Settings::plain(flags & FLAG_COUNTS != 0));
-        fifo.head = reader.u64_le()?;
-        fifo.next_seq = reader.u64_le()?;
-        if fifo.head > fifo.next_seq || fifo.next_seq == u64::MAX {
-            return Err(SnapshotError::Broken("head"));
-        }
+        let (head, next_seq) = (reader.u64_le()?, reader.u64_le()?);
+        fifo.line.live = Live::of(head, next_seq).ok_or(SnapshotError::Broken("head"))?;
         // Neither the head nor the next position is among the settled: they would have been folded in.
-        let above_head = fifo.head + 1;
-        fifo.settled = read_ranges(&mut reader, above_head, fifo.next_seq, "settled")?;
-        fifo.transient = read_ranges(&mut reader, fifo.head, fifo.next_seq, "transient")?;
-        if fifo.transient.iter().any(|range| fifo.settled.intersects(range)) {
+        let settled = read_ranges(&mut reader, head + 1, next_seq, "settled")?;
+        let transient = read_ranges(&mut reader, head, next_seq, "transient")?;
+        if !fifo.line.live.fill(settled, transient) {
             return Err(SnapshotError::Broken("transient"));
         }
         fifo.read_runs(&mut reader)?;
@@ -156,12 +156,15 @@ impl Fifo {
                 count: reader.u32_le()?,
                 len: reader.u32_le()?,
             };
-            let is_in_order = above <= first && first <= last && self.head <= last && last < self.next_seq;
+            let is_in_order = above <= first
+                && first <= last
+                && self.line.live.head() <= last
+                && last < self.line.live.next_seq();
             if !is_in_order {
                 return Err(SnapshotError::Broken("runs"));
             }
-            let live = Range { first: first.max(self.head), last };
-            let live = live.len() - self.settled.count_within(live);
+            let live = Range { first: first.max(self.line.live.head()), last };
+            let live = live.len() - self.line.live.settled().count_within(live);
             if live == 0 || u64::from(run.count) < live {
                 return Err(SnapshotError::Broken("runs"));
             }
@@ -172,7 +175,7 @@ impl Fifo {
     }
 
     fn read_counts(&mut self, reader: &mut Reader<'_>) -> Result<(), SnapshotError> {
-        let mut above = self.head;
+        let mut above = self.line.live.head();
         let entries = reader.u64_le()?;
         let mut counts = std::collections::BTreeMap::new();
         for _ in 0..entries {
@@ -184,34 +187,31 @@ impl Fifo {
             counts.insert(seq, counted);
             above = seq + 1;
         }
-        match &mut self.counting {
-            Some(counting) => counting.counts = counts,
-            None if counts.is_empty() => {}
-            None => return Err(SnapshotError::Broken("counts")),
-        }
-        Ok(())
+        if self.line.returns.fill(counts) { Ok(()) } else { Err(SnapshotError::Broken("counts")) }
     }
 
     /// Places of the live positions behind the runs; those between runs cannot be.
     fn read_places(&mut self, reader: &mut Reader<'_>) -> Result<(), SnapshotError> {
         let mut in_runs = 0;
-        let mut logs_from = self.head;
+        let mut logs_from = self.line.live.head();
         for run in self.places.runs() {
-            let range = Range { first: run.first.0.max(self.head), last: run.last.0 };
-            in_runs += range.len() - self.settled.count_within(range);
+            let range = Range { first: run.first.0.max(self.line.live.head()), last: run.last.0 };
+            in_runs += range.len() - self.line.live.settled().count_within(range);
             logs_from = run.last.0 + 1;
         }
-        if logs_from > self.head {
-            let moved = Range { first: self.head, last: logs_from - 1 };
-            if moved.len() - self.settled.count_within(moved) != in_runs {
+        if logs_from > self.line.live.head() {
+            let moved = Range { first: self.line.live.head(), last: logs_from - 1 };
+            if moved.len() - self.line.live.settled().count_within(moved) != in_runs {
                 return Err(SnapshotError::Broken("runs"));
             }
         }
-        if logs_from == self.next_seq {
+        if logs_from == self.line.live.next_seq() {
             return Ok(());
         }
         let mut place = 0u64;
-        for part in self.settled.gaps(Range { first: logs_from, last: self.next_seq - 1 }) {
+        for part in
+            self.line.live.settled().gaps(Range { first: logs_from, last: self.line.live.next_seq() - 1 })
+        {
             for seq in part.first..=part.last {
                 let delta = read_varint(reader, "places")?;
                 // There is a record behind each: none is at the last index there could be.

@@ -6,7 +6,7 @@
 //! between is passed over.
 
 use crate::fifo::Fifo;
-use crate::{numbers, positions};
+use crate::ranges::{numbers, positions};
 use base::id::QueueSeq;
 use base::ranges::Range;
 use message::record::{SeqRange, SizesKept};
@@ -25,13 +25,12 @@ impl Fifo {
 
     /// The live positions of `range`, in order.
     pub fn live_within(&self, range: SeqRange) -> impl Iterator<Item = QueueSeq> + '_ {
-        let parts = numbers(range).into_iter().flat_map(|range| self.live().parts(range));
-        parts.flat_map(|part| (part.first..=part.last).map(QueueSeq))
+        self.line.live.each_within(range).map(QueueSeq)
     }
 
     /// Sizes are kept otherwise from now on.
     pub(crate) fn keep_sizes(&mut self, before: SizesKept, now: SizesKept) {
-        let there = Range { first: self.head, last: self.next_seq.saturating_sub(1) };
+        let there = self.line.live.extent();
         let is_empty = self.total() == 0;
         let features = self.features_mut();
         match (before, now) {
@@ -63,7 +62,7 @@ impl Fifo {
             let before = (ready_bytes(&features.sizes), features.delays.bytes_within(part, &features.sizes));
             let is_theirs = |seq: u64| (part.first..=part.last).contains(&seq);
             for (QueueSeq(seq), bytes) in sizes.filter(|(seq, _)| is_theirs(seq.0) && self.is_live(*seq)) {
-                let live = |gap| self.live().parts(gap).map(Range::len).sum();
+                let live = |gap| self.line.live.parts(gap).map(Range::len).sum();
                 features.sizes.put(seq, bytes, live);
             }
             features.ready_bytes += ready_bytes(&features.sizes) - before.0;
