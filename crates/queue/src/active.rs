@@ -7,7 +7,7 @@
 //! Invariant: once elected, nobody else receives.
 
 use crate::command::ConsumerId;
-use crate::consumers::{Audience, Consumer};
+use crate::consumers::{Consumer, Consumers};
 use crate::effect::{Effect, Effects};
 use std::cmp::Reverse;
 
@@ -31,7 +31,7 @@ impl Active {
     }
 }
 
-impl Audience {
+impl Consumers {
     /// Sees to it that one consumer is active; it makes room for a higher priority where that is so here.
     pub(crate) fn elect(&mut self, makes_room: bool, effects: &mut Effects) {
         if !std::mem::take(&mut self.active.is_open) {

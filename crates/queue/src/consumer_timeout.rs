@@ -1,6 +1,6 @@
 //! Deliveries held for too long: taken back from who holds them, who is given nothing more until it has settled them.
 //!
-//! Nothing is noted when a message is handed out. The owner looks now and then ([`Fifo::look`]): what a consumer holds and
+//! Nothing is noted when a message is handed out. The owner looks now and then ([`crate::Fifo::look`]): what a consumer holds and
 //! did not hold at the look before is noted with the time of this one. So a message is taken back at the first look that
 //! comes its timeout after the first that saw it: never early, and late by two looks at most.
 //! Whose turn it is at a look, `crate::timeout_rounds` knows.
@@ -9,13 +9,11 @@
 //! Invariant: what is noted as held is held, since then, by that consumer; what is late is not held by it.
 
 use crate::command::{ConsumerId, Credit};
-use crate::consumers::{Audience, LATE};
-use crate::effect::Effects;
-use crate::fifo::Fifo;
-use crate::ranges::{numbers, positions};
+use crate::consumers::{Consumers, LATE};
+use crate::ranges::numbers;
 use base::RangeSet;
 use base::ranges::Range;
-use message::record::{Outcome, SeqRange};
+use message::record::SeqRange;
 use std::collections::VecDeque;
 
 /// What a consumer held at former looks.
@@ -74,53 +72,33 @@ pub struct Late {
     pub ranges: Vec<SeqRange>,
 }
 
-impl Fifo {
-    /// What this consumer holds for longer than `timeout_ms` milliseconds is taken back from it ([`Fifo::look`]), until it
-    /// is closed. Passed over where there is no such consumer.
-    pub fn watch(&mut self, consumer: ConsumerId, timeout_ms: u64) {
-        if let Some(audience) = &mut self.audience {
-            audience.watch(consumer, timeout_ms);
-        }
+impl Consumers {
+    /// How many milliseconds lie between two looks, if anybody is watched.
+    pub(crate) fn look_every_ms(&self) -> Option<u64> {
+        self.rounds.as_ref()?.every_ms()
     }
 
-    /// How many milliseconds lie between two looks, if anybody is watched. Of a timeout they are a sixty-fourth part, and
-    /// never less than ten.
-    pub fn look_every_ms(&self) -> Option<u64> {
-        self.audience.as_ref()?.rounds.as_ref()?.every_ms()
-    }
-
-    /// Takes back what watched consumers hold for too long at `now_ms`, of a clock that never goes back: what that was.
-    /// They are given nothing until [`Fifo::settle_late`] has named all of it. It counts as acquired, and not as failed.
-    /// Looked at are those who hold something, and of these whose timeouts are longer than others' not at each look.
-    #[cold]
-    #[inline(never)]
-    pub fn look(&mut self, now_ms: u64, effects: &mut Effects) -> Vec<Late> {
-        let rounds = self.audience.as_mut().and_then(|audience| audience.rounds.as_mut());
-        let Some(rounds) = rounds else { return Vec::new() };
-        let mut all = Vec::new();
-        for consumer in rounds.begin(now_ms) {
-            let over = self.look_at(consumer, now_ms);
-            if !over.is_empty() {
-                over.iter().for_each(|part| self.give_back(part, Outcome::Released, effects));
-                all.push(Late { consumer, ranges: over.iter().map(positions).collect() });
-            }
-        }
-        all
+    /// Takes back what watched consumers hold for too long: what that was, by consumer.
+    pub(crate) fn look(&mut self, now_ms: u64) -> Vec<(ConsumerId, RangeSet)> {
+        let Some(rounds) = &mut self.rounds else { return Vec::new() };
+        let due = rounds.begin(now_ms);
+        let over = due.into_iter().map(|id| (id, self.look_at(id, now_ms)));
+        over.filter(|(_, over)| !over.is_empty()).collect()
     }
 
     /// Takes from this consumer what it holds for too long.
     fn look_at(&mut self, id: ConsumerId, now_ms: u64) -> RangeSet {
-        let Some(audience) = &mut self.audience else { return RangeSet::new() };
-        let Some(found) = audience.slots.get_mut(id.0 as usize).and_then(Option::as_mut) else {
+        let Some(found) = self.slots.get_mut(id.0 as usize).and_then(Option::as_mut) else {
             return RangeSet::new();
         };
-        let (Some(watch), Some(rounds)) = (&mut found.watch, &mut audience.rounds) else {
+        let (Some(watch), Some(rounds)) = (&mut found.watch, &mut self.rounds) else {
             return RangeSet::new();
         };
         let over = watch.look(now_ms, &found.unsettled);
+        let mut count = 0;
         for part in over.iter() {
             watch.late.insert(part);
-            self.unsettled -= found.unsettled.remove(part, |_| {});
+            count += found.unsettled.remove(part, |_| {});
         }
         if found.unsettled.is_empty() {
             rounds.unmark(id, watch.timeout_ms);
@@ -131,60 +109,50 @@ impl Fifo {
             found.held_up |= LATE;
             self.may_take(id);
         }
+        self.unsettled -= count;
         over
     }
 
-    /// A consumer settles, too late and however, what was taken back from it. Once that is all of it, it is given messages
-    /// again. What is not late is passed over.
-    #[cold]
-    #[inline(never)]
-    pub fn settle_late(&mut self, consumer: ConsumerId, range: SeqRange) {
-        let Some(audience) = &mut self.audience else { return };
-        let found = audience.slots.get_mut(consumer.0 as usize).and_then(Option::as_mut);
+    /// A consumer settles what was taken back from it. What is not late is passed over.
+    pub(crate) fn settle_late(&mut self, id: ConsumerId, range: SeqRange) {
+        let found = self.slots.get_mut(id.0 as usize).and_then(Option::as_mut);
         if let Some(found) = found
             && let Some(watch) = &mut found.watch
-            && let Some(rounds) = &mut audience.rounds
+            && let Some(rounds) = &mut self.rounds
             && let Some(range) = numbers(range)
             && watch.late.remove(range, |_| {}) > 0
             && watch.late.is_empty()
         {
             found.held_up &= !LATE;
             rounds.late -= 1;
-            self.may_take(consumer);
+            self.may_take(id);
         }
     }
 
-    /// What was taken back from a consumer had never been sent to it: its link's credit was not used for so many.
-    #[cold]
-    #[inline(never)]
-    pub fn restore_credit(&mut self, consumer: ConsumerId, count: u32) {
-        let found = self.audience.as_mut().and_then(|audience| audience.get_mut(consumer));
-        if let Some(found) = found
+    /// Its link's credit was not used for so many.
+    pub(crate) fn restore_credit(&mut self, id: ConsumerId, count: u32) {
+        if let Some(found) = self.get_mut(id)
             && let Credit::Link(credit) = &mut found.credit
         {
             *credit = credit.saturating_add(count);
-            self.may_take(consumer);
+            self.may_take(id);
         }
     }
 
     /// Somebody has not settled what was taken back from it.
-    pub fn has_late(&self) -> bool {
-        let rounds = self.audience.as_ref().and_then(|audience| audience.rounds.as_ref());
-        rounds.is_some_and(|rounds| rounds.late > 0)
+    pub(crate) fn has_late(&self) -> bool {
+        self.rounds.as_ref().is_some_and(|rounds| rounds.late > 0)
     }
 
     /// What a consumer may be given has changed.
     fn may_take(&mut self, id: ConsumerId) {
-        if let Some(audience) = &mut self.audience {
-            // Who is late makes room for another active one, and may come back as one.
-            audience.active.is_open = true;
-            audience.refresh(id);
-        }
+        // Who is late makes room for another active one, and may come back as one.
+        self.active.is_open = true;
+        self.refresh(id);
     }
-}
 
-impl Audience {
-    fn watch(&mut self, id: ConsumerId, timeout_ms: u64) {
+    /// From now on what it holds for longer is taken back from it.
+    pub(crate) fn watch(&mut self, id: ConsumerId, timeout_ms: u64) {
         self.end_watch(id);
         let Some(consumer) = self.get_mut(id) else { return };
         consumer.watch = Some(Box::new(Watch { timeout_ms, ..Watch::default() }));

@@ -5,13 +5,17 @@
 //! Knows nothing of positions but what each consumer holds. Where one consumer at a time is active, who that is stands in
 //! `crate::active`.
 //!
-//! Invariant: a consumer is in the ring of its priority exactly while [`Consumer::can_take`].
+//! Invariants: a consumer is in the ring of its priority exactly while [`Consumer::can_take`]; `unsettled` is how many
+//! positions all of them hold.
 
 use crate::active::Active;
 use crate::command::{Consume, ConsumerId, Credit, Refused};
 use crate::consumer_timeout::Watch;
+use crate::effect::{Accepted, Effect, Effects};
+use crate::priority_blocks::Block;
 use crate::timeout_rounds::Rounds;
 use base::RangeSet;
+use base::ranges::Range;
 
 /// A consumer, or what is left of it while it holds something.
 #[derive(Debug)]
@@ -39,7 +43,7 @@ pub(crate) struct Consumer {
 }
 
 /// Its connection cannot take more for now.
-pub(crate) const PAUSED: u8 = 1;
+const PAUSED: u8 = 1;
 
 /// It has not settled what was taken back from it.
 pub(crate) const LATE: u8 = 2;
@@ -95,12 +99,14 @@ struct Ring {
 
 /// All consumers of a queue.
 #[derive(Debug, Default)]
-pub(crate) struct Audience {
+pub(crate) struct Consumers {
     pub(crate) slots: Vec<Option<Consumer>>,
     /// Lowest priority first; none is empty.
     rings: Vec<Ring>,
     /// Those asked to drain.
-    pub(crate) draining: Vec<ConsumerId>,
+    draining: Vec<ConsumerId>,
+    /// Positions they hold, all of them together.
+    pub(crate) unsettled: u64,
     consumers: u32,
     joined: u32,
     has_exclusive: bool,
@@ -109,7 +115,7 @@ pub(crate) struct Audience {
     pub(crate) rounds: Option<Box<Rounds>>,
 }
 
-impl Audience {
+impl Consumers {
     /// Consumers; cancelled ones and those that stand for gets do not count.
     pub(crate) fn consumers(&self) -> u32 {
         self.consumers
@@ -161,7 +167,7 @@ impl Audience {
         self.slots.get(id.0 as usize)?.as_ref()
     }
 
-    /// To change what credit depends on, call [`Audience::refresh`] afterwards.
+    /// To change what credit depends on, call [`Consumers::refresh`] afterwards.
     #[inline]
     pub(crate) fn get_mut(&mut self, id: ConsumerId) -> Option<&mut Consumer> {
         self.slots.get_mut(id.0 as usize)?.as_mut()
@@ -243,7 +249,69 @@ impl Audience {
         while let Some(None) = self.slots.last() {
             self.slots.pop();
         }
-        removed.map(|consumer| consumer.unsettled).unwrap_or_default()
+        let held = removed.map(|consumer| consumer.unsettled).unwrap_or_default();
+        self.unsettled -= held.count();
+        held
+    }
+
+    /// Sets its link credit.
+    pub(crate) fn credit(&mut self, id: ConsumerId, credit: u32, drain: bool) {
+        let Some(consumer) = self.get_mut(id) else { return };
+        consumer.credit = Credit::Link(credit);
+        let was_draining = std::mem::replace(&mut consumer.drain, drain);
+        match (was_draining, drain) {
+            (false, true) => self.draining.push(id),
+            (true, false) => self.draining.retain(|draining| *draining != id),
+            _ => {}
+        }
+        self.refresh(id);
+    }
+
+    /// Sets its prefetch.
+    pub(crate) fn prefetch(&mut self, id: ConsumerId, prefetch: u32) {
+        let Some(consumer) = self.get_mut(id) else { return };
+        consumer.credit = Credit::Prefetch(prefetch);
+        if std::mem::take(&mut consumer.drain) {
+            self.draining.retain(|draining| *draining != id);
+        }
+        self.refresh(id);
+    }
+
+    /// Its connection cannot take more for now, or can again.
+    pub(crate) fn pause(&mut self, id: ConsumerId, paused: bool) {
+        if let Some(consumer) = self.get_mut(id) {
+            consumer.held_up = (consumer.held_up & !PAUSED) | if paused { PAUSED } else { 0 };
+            self.refresh(id);
+        }
+    }
+
+    /// Positions of `range` that it holds are settled or refused, of which `part` is told: how many.
+    #[inline]
+    pub(crate) fn let_go(&mut self, id: ConsumerId, range: Range, part: impl FnMut(Range)) -> u64 {
+        let Some(consumer) = self.get_mut(id) else { return 0 };
+        let count = consumer.unsettled.remove(range, part);
+        self.unsettled -= count;
+        self.refresh(id);
+        count
+    }
+
+    /// As [`Consumers::let_go`], of some positions of the block that begins at `block`: which they were.
+    pub(crate) fn let_go_bits(&mut self, id: ConsumerId, block: u64, bits: u64) -> u64 {
+        let Some(consumer) = self.get_mut(id) else { return 0 };
+        let taken = consumer.unsettled.remove_bits(block, bits);
+        self.unsettled -= u64::from(taken.count_ones());
+        self.refresh(id);
+        taken
+    }
+
+    /// Positions of `range` that it holds come back from it: which they are.
+    pub(crate) fn give_back(&mut self, id: ConsumerId, range: Range) -> RangeSet {
+        let mut parts = RangeSet::new();
+        self.let_go(id, range, |part| _ = parts.insert(part));
+        if let Some(watch) = self.get_mut(id).and_then(|consumer| consumer.watch.as_mut()) {
+            watch.forget(range);
+        }
+        parts
     }
 
     /// Puts it into the ring or takes it out, as it can or cannot take messages.
@@ -257,12 +325,64 @@ impl Audience {
         }
     }
 
-    /// Whose turn it is, and whether the ring is theirs alone.
-    #[inline]
-    pub(crate) fn turn(&mut self) -> Option<(ConsumerId, bool)> {
+    /// Whose turn it is, and how many it may be given now: one, unless the ring is its alone.
+    #[inline(always)]
+    pub(crate) fn turn(&self) -> Option<(ConsumerId, u32)> {
         let turn = self.rings.last()?.turn;
-        let alone = self.consumer(turn).next == turn;
-        Some((ConsumerId(turn), alone))
+        let consumer = self.consumer(turn);
+        let count_max = if consumer.next == turn { consumer.room() } else { 1 };
+        Some((ConsumerId(turn), count_max))
+    }
+
+    /// Gives it positions: true, it holds them; false, they are settled at once.
+    #[inline(always)]
+    pub(crate) fn give(
+        &mut self,
+        id: ConsumerId,
+        range: Range,
+        accepted: &mut Accepted,
+        effects: &mut Effects,
+    ) -> bool {
+        let consumer = self.consumer_mut(id.0);
+        let count = range.len() as u32;
+        if let Credit::Link(credit) = &mut consumer.credit {
+            *credit -= count;
+        }
+        if consumer.settled {
+            accepted.add(range, effects);
+            return false;
+        }
+        consumer.unsettled.insert(range);
+        self.unsettled += u64::from(count);
+        true
+    }
+
+    /// As [`Consumers::give`], of some positions of the block that begins at `block`.
+    pub(crate) fn give_bits(
+        &mut self,
+        id: ConsumerId,
+        block: u64,
+        bits: u64,
+        accepted: &mut Accepted,
+        effects: &mut Effects,
+    ) {
+        let consumer = self.consumer_mut(id.0);
+        if let Credit::Link(credit) = &mut consumer.credit {
+            *credit -= bits.count_ones();
+        }
+        if consumer.settled {
+            Block::runs_of(block, bits, &mut |range| accepted.add(range, effects));
+        } else {
+            consumer.unsettled.insert_bits(block, bits);
+            self.unsettled += u64::from(bits.count_ones());
+        }
+    }
+
+    /// Gives it positions to hold, out of turn and whatever its credit; its turns are settled by [`Consumers::got`].
+    pub(crate) fn hold(&mut self, id: ConsumerId, range: Range) {
+        if let Some(consumer) = self.get_mut(id) {
+            self.unsettled += consumer.unsettled.insert(range);
+        }
     }
 
     /// The one whose turn it was got something: the next is on, if there is one.
@@ -319,6 +439,34 @@ impl Audience {
     #[inline]
     fn consumer_mut(&mut self, slot: u32) -> &mut Consumer {
         self.slots[slot as usize].as_mut().expect("rings hold only consumers that are there")
+    }
+
+    /// Somebody is asked to drain.
+    #[inline]
+    pub(crate) fn is_draining(&self) -> bool {
+        !self.draining.is_empty()
+    }
+
+    /// Draining consumers whose credit is used up are done draining; where nothing is ready, all; where all were `asked`, those
+    /// who could have taken something.
+    #[cold]
+    pub(crate) fn drain(&mut self, is_empty: bool, asked: bool, effects: &mut Effects) {
+        let mut draining = std::mem::take(&mut self.draining);
+        draining.retain(|id| {
+            let Some(consumer) = self.get_mut(*id) else { return false };
+            let Credit::Link(unused) = consumer.credit else { return false };
+            // Who waits to become the active one, or is late, has nothing coming.
+            let is_over = is_empty || asked && consumer.receives && consumer.held_up == 0;
+            if !is_over && unused > 0 && !consumer.waits() && !consumer.is_late() {
+                return true;
+            }
+            consumer.credit = Credit::Link(0);
+            consumer.drain = false;
+            effects.list.push(Effect::Drained { consumer: *id, unused });
+            self.refresh(*id);
+            false
+        });
+        self.draining = draining;
     }
 
     /// Joins the ring of its priority behind everybody else.

@@ -215,19 +215,9 @@ impl Fifo {
         effects: &mut Effects,
     ) {
         let Some(range) = numbers(range) else { return };
-        let mut parts = RangeSet::new();
-        let mut count = 0;
-        if let Some(audience) = &mut self.audience
-            && let Some(holder) = audience.get_mut(consumer)
-        {
-            count = holder.unsettled.remove(range, |part| _ = parts.insert(part));
-            if let Some(watch) = &mut holder.watch {
-                watch.forget(range);
-            }
-            audience.refresh(consumer);
-        }
-        self.unsettled -= count;
-        effects.ignored += range.len() - count;
+        let consumers = self.consumers.as_mut();
+        let parts = consumers.map_or_else(RangeSet::new, |consumers| consumers.give_back(consumer, range));
+        effects.ignored += range.len() - parts.count();
         for part in parts.iter() {
             self.delay_back(part, outcome, due_at_ms, effects);
         }

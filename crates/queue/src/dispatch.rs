@@ -1,11 +1,9 @@
 //! Handing out: the next ready positions to whose turn it is.
 
-use crate::command::{ConsumerId, Credit};
-use crate::consumers::Audience;
+use crate::command::ConsumerId;
 use crate::delivery::Delivery;
-use crate::effect::{Effect, Effects};
+use crate::effect::{Accepted, Effect, Effects};
 use crate::fifo::Fifo;
-use base::ranges::Range;
 use message::record::{Kind, Outcome};
 
 impl Fifo {
@@ -33,41 +31,23 @@ impl Fifo {
     /// Hands out; how many messages, and whether nobody would have more.
     #[inline(always)]
     fn hand_out(&mut self, budget: u32, effects: &mut Effects) -> (u32, bool) {
-        let Some(mut audience) = self.audience.take() else { return (0, true) };
+        let Some(mut consumers) = self.consumers.take() else { return (0, true) };
         let mut given = 0;
-        // What is settled as it is delivered: one record, whoever got it.
-        let mut settled: Option<Range> = None;
+        let mut accepted = Accepted::default();
         while given < budget {
-            let Some((id, alone)) = audience.turn() else { break };
-            let Some(consumer) = audience.get_mut(id) else { break };
-            let count_max = if alone { consumer.room().min(budget - given) } else { 1 };
-            let Some(ready) = self.next_ready(u64::from(count_max)) else { break };
-            let count = ready.range.len() as u32;
-            effects.list.push(ready.to(id));
-            if let Credit::Link(credit) = &mut consumer.credit {
-                *credit -= count;
-            }
-            if consumer.settled {
-                match &mut settled {
-                    Some(range) if range.last + 1 == ready.range.first => range.last = ready.range.last,
-                    _ => settled.replace(ready.range).into_iter().for_each(|range| {
-                        effects.append(Kind::Settle, Outcome::Accepted, range);
-                    }),
-                }
-            } else {
-                consumer.unsettled.insert(ready.range);
-                self.unsettled += u64::from(count);
-            }
-            given += count;
-            audience.took(id);
+            let Some((id, count_max)) = consumers.turn() else { break };
+            let count_max = count_max.min(budget - given);
+            let Some(delivery) = self.next_ready(u64::from(count_max)) else { break };
+            effects.list.push(delivery.to(id));
+            consumers.give(id, delivery.range, &mut accepted, effects);
+            given += delivery.range.len() as u32;
+            consumers.took(id);
         }
-        if let Some(range) = settled {
-            effects.append(Kind::Settle, Outcome::Accepted, range);
+        accepted.finish(effects);
+        if consumers.is_draining() {
+            consumers.drain(self.ready() == 0, false, effects);
         }
-        if !audience.draining.is_empty() {
-            self.drain(&mut audience, effects);
-        }
-        self.audience = Some(audience);
+        self.consumers = Some(consumers);
         (given, given < budget || budget == 0)
     }
 
@@ -81,8 +61,8 @@ impl Fifo {
                 return self.take_of_groups(id, settled, effects);
             }
         }
-        let audience = self.audience.as_mut().and_then(|audience| audience.get(id));
-        assert!(audience.is_some(), "{id:?} was not added");
+        let consumers = self.consumers.as_mut().and_then(|consumers| consumers.get(id));
+        assert!(consumers.is_some(), "{id:?} was not added");
         let Some(ready) = self.next_ready(1) else {
             effects.list.push(Effect::Empty { consumer: id });
             return false;
@@ -94,12 +74,9 @@ impl Fifo {
         }
         if settled {
             effects.append(Kind::Settle, Outcome::Accepted, ready.range);
-        } else if let Some(audience) = &mut self.audience
-            && let Some(consumer) = audience.get_mut(id)
-        {
-            consumer.unsettled.insert(ready.range);
-            self.unsettled += 1;
-            audience.got(id);
+        } else if let Some(consumers) = &mut self.consumers {
+            consumers.hold(id, ready.range);
+            consumers.got(id);
         }
         true
     }
@@ -108,35 +85,5 @@ impl Fifo {
     #[inline(always)]
     fn next_ready(&mut self, count_max: u64) -> Option<Delivery> {
         if self.features.is_some() { self.next_featured(count_max) } else { self.line.next(count_max) }
-    }
-
-    /// Draining consumers whose credit is used up, or for whom nothing is ready, are done draining.
-    #[cold]
-    fn drain(&mut self, audience: &mut Audience, effects: &mut Effects) {
-        audience.drain(self.ready() == 0, false, effects);
-    }
-}
-
-impl Audience {
-    /// Draining consumers whose credit is used up are done draining; where nothing is ready, all; where all were `asked`, those
-    /// who could have taken something.
-    #[cold]
-    pub(crate) fn drain(&mut self, is_empty: bool, asked: bool, effects: &mut Effects) {
-        let mut draining = std::mem::take(&mut self.draining);
-        draining.retain(|id| {
-            let Some(consumer) = self.get_mut(*id) else { return false };
-            let Credit::Link(unused) = consumer.credit else { return false };
-            // Who waits to become the active one, or is late, has nothing coming.
-            let is_over = is_empty || asked && consumer.receives && consumer.held_up == 0;
-            if !is_over && unused > 0 && !consumer.waits() && !consumer.is_late() {
-                return true;
-            }
-            consumer.credit = Credit::Link(0);
-            consumer.drain = false;
-            effects.list.push(Effect::Drained { consumer: *id, unused });
-            self.refresh(*id);
-            false
-        });
-        self.draining = draining;
     }
 }

@@ -4,10 +4,10 @@
 //! of what came back and is in no group, of what was passed and is of a group it may be given, and of what the cursor comes
 //! to; what it may not be given of that is passed.
 
-use crate::command::{ConsumerId, Credit};
-use crate::consumers::Audience;
+use crate::command::ConsumerId;
+use crate::consumers::Consumers;
 use crate::delivery::Delivery;
-use crate::effect::{Effect, Effects};
+use crate::effect::{Accepted, Effect, Effects};
 use crate::features::Features;
 use crate::fifo::Fifo;
 use crate::groups::PASSED_AT_ONCE_MAX;
@@ -25,12 +25,12 @@ impl Fifo {
             groups.is_on_the_way = false;
         }
         let mut given = 0;
-        if let Some(mut audience) = self.audience.take() {
-            given = self.hand_out_groups(&mut audience, budget, effects);
-            if !audience.draining.is_empty() {
-                audience.drain(self.ready() == 0, given < budget && !self.is_on_the_way(), effects);
+        if let Some(mut consumers) = self.consumers.take() {
+            given = self.hand_out_groups(&mut consumers, budget, effects);
+            if consumers.is_draining() {
+                consumers.drain(self.ready() == 0, given < budget && !self.is_on_the_way(), effects);
             }
-            self.audience = Some(audience);
+            self.consumers = Some(consumers);
         }
         let is_done = (given < budget || budget == 0) && !self.is_on_the_way();
         self.after_dispatch(now_ms, is_done, effects);
@@ -43,43 +43,28 @@ impl Fifo {
         groups.is_some_and(|groups| groups.is_on_the_way)
     }
 
-    fn hand_out_groups(&mut self, audience: &mut Audience, budget: u32, effects: &mut Effects) -> u32 {
+    fn hand_out_groups(&mut self, consumers: &mut Consumers, budget: u32, effects: &mut Effects) -> u32 {
         let mut given = 0;
-        let mut settled: Option<Range> = None;
+        let mut accepted = Accepted::default();
         while given < budget {
-            let mut taker = audience.turn().map(|(id, _)| id);
+            let mut taker = consumers.turn().map(|(id, _)| id);
             let mut next = None;
             while let Some(id) = taker {
                 next = self.next_for(id).map(|ready| (id, ready));
                 if next.is_some() {
                     break;
                 }
-                taker = audience.after(id);
+                taker = consumers.after(id);
             }
             let Some((id, ready)) = next else { break };
-            let Some(consumer) = audience.get_mut(id) else { break };
             effects.list.push(ready.to(id));
-            if let Credit::Link(credit) = &mut consumer.credit {
-                *credit -= 1;
-            }
-            if consumer.settled {
-                match &mut settled {
-                    Some(range) if range.last + 1 == ready.range.first => range.last = ready.range.last,
-                    _ => settled.replace(ready.range).into_iter().for_each(|range| {
-                        effects.append(Kind::Settle, Outcome::Accepted, range);
-                    }),
-                }
-            } else {
-                consumer.unsettled.insert(ready.range);
-                self.unsettled += 1;
+            if consumers.give(id, ready.range, &mut accepted, effects) {
                 self.hold(ready.range, id);
             }
             given += 1;
-            audience.took_before(id);
+            consumers.took_before(id);
         }
-        if let Some(range) = settled {
-            effects.append(Kind::Settle, Outcome::Accepted, range);
-        }
+        accepted.finish(effects);
         given
     }
 
@@ -87,7 +72,7 @@ impl Fifo {
     #[cold]
     #[inline(never)]
     pub(crate) fn take_of_groups(&mut self, id: ConsumerId, settled: bool, effects: &mut Effects) -> bool {
-        let is_there = self.audience.as_ref().is_some_and(|audience| audience.get(id).is_some());
+        let is_there = self.consumers.as_ref().is_some_and(|consumers| consumers.get(id).is_some());
         assert!(is_there, "{id:?} was not added");
         if let Some(groups) = self.groups_mut() {
             // Whether there is something for it is to be said now.
@@ -102,12 +87,9 @@ impl Fifo {
         self.mark_annotated(effects);
         if settled {
             effects.append(Kind::Settle, Outcome::Accepted, ready.range);
-        } else if let Some(audience) = &mut self.audience
-            && let Some(consumer) = audience.get_mut(id)
-        {
-            consumer.unsettled.insert(ready.range);
-            self.unsettled += 1;
-            audience.got(id);
+        } else if let Some(consumers) = &mut self.consumers {
+            consumers.hold(id, ready.range);
+            consumers.got(id);
             self.hold(ready.range, id);
         }
         true

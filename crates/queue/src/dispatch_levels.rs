@@ -4,16 +4,15 @@
 //! several go all that a block has of a priority, as bits. What is not that simple (came back, waits in line, is of a long
 //! stretch of one priority, or may have been out before) is handed out as in any queue with features.
 
-use crate::command::{ConsumerId, Credit};
-use crate::consumers::Audience;
+use crate::command::ConsumerId;
+use crate::consumers::Consumers;
 use crate::delivery::Delivery;
-use crate::effect::{Effect, Effects};
+use crate::effect::{Accepted, Effect, Effects};
 use crate::features::Features;
 use crate::fifo::Fifo;
 use crate::priority_blocks::{BLOCK, Block, block_of};
 use base::id::QueueSeq;
 use base::ranges::Range;
-use message::record::{Kind, Outcome};
 
 /// What is handed out at once.
 enum Given {
@@ -29,15 +28,15 @@ impl Fifo {
     #[inline(never)]
     pub(crate) fn dispatch_levels(&mut self, now_ms: u64, budget: u32, effects: &mut Effects) -> u32 {
         let mut given = 0;
-        if let Some(mut audience) = self.audience.take()
+        if let Some(mut consumers) = self.consumers.take()
             && let Some(mut features) = self.features.take()
         {
-            given = self.hand_out_levels(&mut audience, &mut features, budget, effects);
+            given = self.hand_out_levels(&mut consumers, &mut features, budget, effects);
             self.features = Some(features);
-            if !audience.draining.is_empty() {
-                audience.drain(self.ready() == 0, false, effects);
+            if consumers.is_draining() {
+                consumers.drain(self.ready() == 0, false, effects);
             }
-            self.audience = Some(audience);
+            self.consumers = Some(consumers);
         }
         self.after_dispatch(now_ms, given < budget || budget == 0, effects);
         given
@@ -45,7 +44,7 @@ impl Fifo {
 
     fn hand_out_levels(
         &mut self,
-        audience: &mut Audience,
+        consumers: &mut Consumers,
         features: &mut Features,
         budget: u32,
         effects: &mut Effects,
@@ -56,51 +55,28 @@ impl Fifo {
             && features.annotations.has_none()
             && features.delays.lined.is_empty();
         let mut given = 0;
-        // What is settled as it is delivered.
-        let mut settled: Option<Range> = None;
+        let mut accepted = Accepted::default();
         while given < budget {
-            let Some((id, alone)) = audience.turn() else { break };
-            let Some(consumer) = audience.get_mut(id) else { break };
-            let count_max = if alone { consumer.room().min(budget - given) } else { 1 };
+            let Some((id, count_max)) = consumers.turn() else { break };
+            let count_max = count_max.min(budget - given);
             let some =
                 if is_simple && count_max > 1 { self.next_scattered(features, count_max) } else { None };
             let next = some.or_else(|| self.next_sized(features, u64::from(count_max)).map(Given::Range));
             let Some(next) = next else { break };
             effects.list.push(tell(id, &next));
-            let mut settle = |range: Range| match &mut settled {
-                Some(settled) if settled.last + 1 == range.first => settled.last = range.last,
-                _ => settled.replace(range).into_iter().for_each(|range| {
-                    effects.append(Kind::Settle, Outcome::Accepted, range);
-                }),
-            };
-            let count = match next {
-                Given::Range(ready) => {
-                    match consumer.settled {
-                        true => settle(ready.range),
-                        false => _ = consumer.unsettled.insert(ready.range),
-                    }
-                    ready.range.len() as u32
+            given += match next {
+                Given::Range(delivery) => {
+                    consumers.give(id, delivery.range, &mut accepted, effects);
+                    delivery.range.len() as u32
                 }
                 Given::Scattered(block, bits) => {
-                    match consumer.settled {
-                        true => Block::runs_of(block, bits, &mut settle),
-                        false => _ = consumer.unsettled.insert_bits(block, bits),
-                    }
+                    consumers.give_bits(id, block, bits, &mut accepted, effects);
                     bits.count_ones()
                 }
             };
-            if let Credit::Link(credit) = &mut consumer.credit {
-                *credit -= count;
-            }
-            if !consumer.settled {
-                self.unsettled += u64::from(count);
-            }
-            given += count;
-            audience.took(id);
+            consumers.took(id);
         }
-        if let Some(range) = settled {
-            effects.append(Kind::Settle, Outcome::Accepted, range);
-        }
+        accepted.finish(effects);
         given
     }
 

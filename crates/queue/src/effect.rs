@@ -105,6 +105,32 @@ pub enum Effect {
     },
 }
 
+/// Positions that are settled as they are handed out: one record for those that follow on, whoever got them.
+#[derive(Default)]
+pub(crate) struct Accepted {
+    range: Option<Range>,
+}
+
+impl Accepted {
+    #[inline]
+    pub(crate) fn add(&mut self, range: Range, effects: &mut Effects) {
+        match &mut self.range {
+            Some(last) if last.last + 1 == range.first => last.last = range.last,
+            _ => self.range.replace(range).into_iter().for_each(|range| {
+                effects.append(Kind::Settle, Outcome::Accepted, range);
+            }),
+        }
+    }
+
+    /// Nothing more is handed out.
+    #[inline]
+    pub(crate) fn finish(self, effects: &mut Effects) {
+        if let Some(range) = self.range {
+            effects.append(Kind::Settle, Outcome::Accepted, range);
+        }
+    }
+}
+
 /// The positions of [`Effect::DeliverScattered`], lowest first.
 #[inline]
 pub fn scattered(block: QueueSeq, bits: u64) -> impl Iterator<Item = QueueSeq> {

@@ -224,9 +224,9 @@ impl Fifo {
     pub fn set_rules(&mut self, rules: Rules, effects: &mut Effects) {
         if self.rules().single_active
             && !rules.single_active
-            && let Some(audience) = &mut self.audience
+            && let Some(consumers) = &mut self.consumers
         {
-            audience.end_election();
+            consumers.end_election();
         }
         self.line.returns.set_delivery_limit(rules.delivery_limit);
         self.features_mut().rules = rules;
@@ -254,7 +254,7 @@ impl Fifo {
     /// Who is active, where one consumer at a time is; told at the dispatch after a change ([`crate::Effect::Active`]).
     pub fn active(&self) -> Option<ConsumerId> {
         let is_single = self.features.as_ref().is_some_and(|features| features.rules.single_active);
-        self.audience.as_ref().filter(|_| is_single)?.active.consumer()
+        self.consumers.as_ref().filter(|_| is_single)?.active.consumer()
     }
 
     /// When [`Fifo::dispatch`] is due again though nothing happens, milliseconds since 1970. May be early, never late.
@@ -272,9 +272,9 @@ impl Fifo {
     pub(crate) fn before_dispatch(&mut self, now_ms: u64, effects: &mut Effects) {
         let Some(features) = &self.features else { return };
         if features.rules.single_active
-            && let Some(audience) = &mut self.audience
+            && let Some(consumers) = &mut self.consumers
         {
-            audience.elect(self.line.returns.counts(), effects);
+            consumers.elect(self.line.returns.counts(), effects);
         }
         let offered_below = features.offered_below;
         // What came back had its chance already; what was delayed when it came has it after the others' are over.

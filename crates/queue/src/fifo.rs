@@ -9,17 +9,18 @@
 //! held by one consumer, or on its way (a record about it was asked for and has not come back), or waits for its time
 //! ([`crate::delays`]).
 
-use crate::command::{Command, Consume, ConsumerId, Credit, Record, Refused};
-use crate::consumers::{Audience, PAUSED};
-use crate::delivery::Counts;
+mod owner;
+mod questions;
+
+use crate::command::Record;
+use crate::consumers::Consumers;
 use crate::effect::Effects;
 use crate::features::Features;
 use crate::line::Line;
-use crate::places::{Place, Places, Run, Stretch};
-use crate::ranges::{numbers, positions};
+use crate::places::{Places, Run};
+use crate::ranges::positions;
 use crate::returns::Returns;
-use crate::settings::{Priorities, Settings};
-use base::RangeSet;
+use crate::settings::Settings;
 use base::id::{LogIndex, QueueSeq};
 use base::ranges::Range;
 use message::record::{DeathReason, Kind, Outcome, SeqRange};
@@ -40,9 +41,7 @@ pub struct Fifo {
     /// Recorded.
     pub(crate) places: Places,
     /// Volatile.
-    pub(crate) unsettled: u64,
-    /// Volatile.
-    pub(crate) audience: Option<Box<Audience>>,
+    pub(crate) consumers: Option<Box<Consumers>>,
     /// What only some queues need.
     pub(crate) features: Option<Box<Features>>,
 }
@@ -156,8 +155,7 @@ impl Fifo {
     /// Records have been replayed: this owner begins. Everything live is ready; transient messages are gone, of which
     /// the log is told.
     pub fn recover(&mut self, recovery: Recovery, effects: &mut Effects) {
-        assert!(self.audience.is_none(), "a queue recovers before anybody consumes");
-        self.unsettled = 0;
+        assert!(self.consumers.is_none(), "a queue recovers before anybody consumes");
         self.line.returns.forget();
         self.line.ready.forget(match recovery {
             Recovery::Dirty => self.line.live.next_seq(),
@@ -175,346 +173,6 @@ impl Fifo {
     pub(crate) fn begin(&mut self) {
         self.line.begin();
         self.forget_features();
-    }
-
-    // Commands.
-
-    /// Does what the owner asks.
-    #[inline]
-    pub fn apply(&mut self, command: Command, effects: &mut Effects) {
-        match command {
-            Command::Cancel { consumer } => self.cancel(consumer),
-            Command::Close { consumer } => self.close(consumer, effects),
-            Command::Credit { consumer, credit, drain } => self.credit(consumer, credit, drain),
-            Command::Prefetch { consumer, prefetch } => self.prefetch(consumer, prefetch),
-            Command::Pause { consumer, paused } => self.pause(consumer, paused),
-            Command::Settle { consumer, range, outcome } => self.settle(consumer, range, outcome, effects),
-            Command::Purge => self.purge(effects),
-            Command::CancelDelayed { range } => {
-                if let Some(range) = numbers(range) {
-                    self.cancel_delayed(range, effects);
-                }
-            }
-            Command::Discard { range } => {
-                if let Some(range) = numbers(range) {
-                    self.discard(range, effects);
-                }
-            }
-            Command::Buried { range } => {
-                if let Some(range) = numbers(range) {
-                    self.buried(range, effects);
-                }
-            }
-        }
-    }
-
-    /// Opens a consumer, or says why not. Panics where its slot is taken.
-    pub fn consume(&mut self, new: Consume) -> Result<(), Refused> {
-        if let Some(audience) = &self.audience {
-            audience.admit(new.exclusive)?;
-        }
-        self.audience.get_or_insert_default().consume(new);
-        Ok(())
-    }
-
-    /// Adds one that holds what [`Fifo::take`] and [`Fifo::pick`] give it (AMQP 0-9-1 basic.get); it is no consumer. Panics where its slot
-    /// is taken.
-    pub fn add_getter(&mut self, id: ConsumerId) {
-        self.audience.get_or_insert_default().add_holder(id);
-    }
-
-    fn cancel(&mut self, id: ConsumerId) {
-        if let Some(audience) = &mut self.audience {
-            audience.cancel(id);
-        }
-    }
-
-    fn close(&mut self, id: ConsumerId, effects: &mut Effects) {
-        let Some(audience) = &mut self.audience else { return };
-        let unsettled = audience.remove(id);
-        if audience.is_empty() {
-            self.audience = None;
-        }
-        self.unsettled -= unsettled.count();
-        for range in unsettled.iter() {
-            self.give_back(range, Outcome::Failed, effects);
-        }
-    }
-
-    fn credit(&mut self, id: ConsumerId, credit: u32, drain: bool) {
-        let Some(audience) = &mut self.audience else { return };
-        let Some(consumer) = audience.get_mut(id) else { return };
-        consumer.credit = Credit::Link(credit);
-        let was_draining = std::mem::replace(&mut consumer.drain, drain);
-        match (was_draining, drain) {
-            (false, true) => audience.draining.push(id),
-            (true, false) => audience.draining.retain(|draining| *draining != id),
-            _ => {}
-        }
-        audience.refresh(id);
-    }
-
-    fn prefetch(&mut self, id: ConsumerId, prefetch: u32) {
-        let Some(audience) = &mut self.audience else { return };
-        let Some(consumer) = audience.get_mut(id) else { return };
-        consumer.credit = Credit::Prefetch(prefetch);
-        if std::mem::take(&mut consumer.drain) {
-            audience.draining.retain(|draining| *draining != id);
-        }
-        audience.refresh(id);
-    }
-
-    fn pause(&mut self, id: ConsumerId, paused: bool) {
-        let Some(audience) = &mut self.audience else { return };
-        if let Some(consumer) = audience.get_mut(id) {
-            consumer.held_up = (consumer.held_up & !PAUSED) | if paused { PAUSED } else { 0 };
-            audience.refresh(id);
-        }
-    }
-
-    #[inline]
-    fn settle(&mut self, id: ConsumerId, range: SeqRange, outcome: Outcome, effects: &mut Effects) {
-        let Some(range) = numbers(range) else { return };
-        let Some(audience) = &mut self.audience else {
-            effects.ignored += range.len();
-            return;
-        };
-        let Some(consumer) = audience.get_mut(id) else {
-            effects.ignored += range.len();
-            return;
-        };
-        let count = match outcome {
-            Outcome::Rejected | Outcome::Undeliverable if self.features.is_some() => {
-                let mut parts = RangeSet::new();
-                let count = consumer.unsettled.remove(range, |part| _ = parts.insert(part));
-                audience.refresh(id);
-                self.unsettled -= count;
-                let is_failure = outcome == Outcome::Rejected;
-                self.reject(
-                    &parts,
-                    if is_failure { DeathReason::Rejected } else { DeathReason::Undeliverable },
-                    effects,
-                );
-                count
-            }
-            Outcome::Accepted | Outcome::Rejected | Outcome::Undeliverable => {
-                let recorded = if outcome == Outcome::Accepted { outcome } else { Outcome::Rejected };
-                let count =
-                    consumer.unsettled.remove(range, |part| effects.append(Kind::Settle, recorded, part));
-                audience.refresh(id);
-                self.unsettled -= count;
-                count
-            }
-            Outcome::Released | Outcome::Failed => {
-                let mut parts = RangeSet::new();
-                let count = consumer.unsettled.remove(range, |part| {
-                    parts.insert(part);
-                });
-                if let Some(watch) = &mut consumer.watch {
-                    watch.forget(range);
-                }
-                audience.refresh(id);
-                self.unsettled -= count;
-                parts.iter().for_each(|part| self.give_back(part, outcome, effects));
-                count
-            }
-        };
-        effects.ignored += range.len() - count;
-    }
-
-    /// Positions that were handed to one that settles them at once, and that it was never sent, are ready again, or will be when
-    /// their record comes back. That they were settled must not be on record.
-    pub fn unsent(&mut self, range: SeqRange, effects: &mut Effects) {
-        if let Some(range) = numbers(range) {
-            self.give_back(range, Outcome::Released, effects);
-        }
-    }
-
-    /// Positions nobody holds any more are ready again, or will be when their record comes back.
-    pub(crate) fn give_back(&mut self, range: Range, outcome: Outcome, effects: &mut Effects) {
-        let Some(live) = self.line.live.clip(positions(range)) else { return };
-        let parts: Vec<Range> = self.line.live.parts(live).collect();
-        for part in parts {
-            if self.features.is_some() && self.retry_later(part, outcome, effects) {
-                continue;
-            }
-            if self.line.returns.give_back(part, outcome, effects) {
-                self.put_back(part);
-            }
-        }
-    }
-
-    /// Positions nobody holds any more were refused.
-    #[cold]
-    fn reject(&mut self, parts: &RangeSet, reason: DeathReason, effects: &mut Effects) {
-        for part in parts.iter() {
-            // What was settled by a record while it was held is gone.
-            let live: Vec<Range> = self.line.live.parts(part).collect();
-            live.into_iter().for_each(|part| self.die(part, reason, effects));
-        }
-    }
-
-    fn purge(&mut self, effects: &mut Effects) {
-        if self.features.is_some() {
-            self.purge_features(effects);
-            return;
-        }
-        let Line { live, ready, .. } = &mut self.line;
-        ready.purge(live, effects);
-    }
-
-    // Questions.
-
-    /// Messages that could be handed out now.
-    #[inline]
-    pub fn ready(&self) -> u64 {
-        let elsewhere = self.features.as_ref().map_or(0, |features| features.ready_elsewhere());
-        self.line.ready_count() + elsewhere
-    }
-
-    /// Messages consumers hold.
-    #[inline]
-    pub fn unsettled(&self) -> u64 {
-        self.unsettled
-    }
-
-    /// All live messages: ready, delayed, held, and on their way.
-    #[inline]
-    pub fn total(&self) -> u64 {
-        self.line.live.count()
-    }
-
-    /// Messages that are gone after a restart.
-    pub fn transient(&self) -> u64 {
-        self.line.live.transient().count()
-    }
-
-    /// Whether a message that is out would be in line with those of its priority that were never out if it came back now, and not
-    /// in front of them. Of one in a group nothing is said.
-    pub fn comes_back_in_line(&self, seq: QueueSeq) -> bool {
-        match &self.features {
-            Some(features) if features.levels.next_usual(seq.0) != seq.0 => {
-                features.settings.priorities != Priorities::Strict || features.levels.is_passed_over(seq.0)
-            }
-            _ => seq.0 >= self.line.ready.cursor(),
-        }
-    }
-
-    /// Messages that are ready, and were out before.
-    pub fn ready_returned(&self) -> u64 {
-        let elsewhere = self.features.as_ref().map_or(0, |features| features.ready_returned());
-        self.line.ready.returned().count() + elsewhere
-    }
-
-    /// Messages that are ready and were not out before, by priority, lowest first: of priorities that any has.
-    pub fn ready_by_priority(&self) -> Vec<(u8, u64)> {
-        let mut all = self.features.as_ref().map_or_else(Vec::new, |features| features.levels.fresh());
-        let others: u64 = all.iter().map(|(_, count)| count).sum();
-        let of_usual = self.ready() - self.ready_returned() - others;
-        if of_usual > 0 {
-            let usual = self.settings().priorities.usual();
-            let at = all.partition_point(|(level, _)| *level < usual);
-            all.insert(at, (usual, of_usual));
-        }
-        all
-    }
-
-    /// Consumers; cancelled ones and those that stand for gets do not count.
-    pub fn consumers(&self) -> u32 {
-        self.audience.as_ref().map_or(0, |audience| audience.consumers())
-    }
-
-    /// Messages came back and are ready, or delayed, when that is recorded.
-    pub fn is_returning(&self) -> bool {
-        self.line.returns.is_returning()
-            || self.features.as_ref().is_some_and(|features| features.delays.is_postponing())
-    }
-
-    /// Somebody could be given a message now.
-    pub fn has_taker(&self) -> bool {
-        self.audience.as_ref().is_some_and(|audience| audience.has_taker())
-    }
-
-    /// Messages that consumers could be given now, counted until there are `most`.
-    pub fn room(&self, most: u64) -> u64 {
-        self.audience.as_ref().map_or(0, |audience| audience.room(most))
-    }
-
-    /// The position the next message gets.
-    #[inline]
-    pub fn next_seq(&self) -> QueueSeq {
-        QueueSeq(self.line.live.next_seq())
-    }
-
-    /// Every position below it is gone.
-    #[inline]
-    pub fn head(&self) -> QueueSeq {
-        QueueSeq(self.line.live.head())
-    }
-
-    /// Nothing from here on was ever handed out, by this owner or one before: what a clean end saves for
-    /// [`Recovery::Clean`].
-    pub fn cursor(&self) -> QueueSeq {
-        let handed_below = self.features.as_ref().map_or(0, |features| features.handed_below);
-        QueueSeq(self.line.ready.cursor().max(self.line.ready.redelivered_below()).max(handed_below))
-    }
-
-    /// How often the message came back; only where the queue counts.
-    pub fn counts(&self, seq: QueueSeq) -> Counts {
-        if !self.line.returns.counts() {
-            return Counts::default();
-        }
-        self.line.returns.recorded(seq.0).or_else(|| self.tried_counts(seq)).unwrap_or_default()
-    }
-
-    /// What a consumer holds, lowest first.
-    pub fn held(&self, consumer: ConsumerId) -> impl Iterator<Item = SeqRange> + '_ {
-        let consumer = self.audience.as_ref().and_then(|audience| audience.get(consumer));
-        consumer.into_iter().flat_map(|consumer| consumer.unsettled.iter().map(positions))
-    }
-
-    /// What a consumer holds of `range`, lowest first.
-    pub fn held_within(&self, consumer: ConsumerId, range: SeqRange) -> impl Iterator<Item = SeqRange> + '_ {
-        let consumer = self.audience.as_ref().and_then(|audience| audience.get(consumer));
-        let within = numbers(range).zip(consumer);
-        within.into_iter().flat_map(|(range, consumer)| consumer.unsettled.within(range).map(positions))
-    }
-
-    /// How many a consumer holds.
-    pub fn held_count(&self, consumer: ConsumerId) -> u64 {
-        let consumer = self.audience.as_ref().and_then(|audience| audience.get(consumer));
-        consumer.map_or(0, |consumer| consumer.unsettled.count())
-    }
-
-    /// Whether the message is still in the queue, in whatever state.
-    #[inline]
-    pub fn is_live(&self, seq: QueueSeq) -> bool {
-        self.line.live.contains(seq.0)
-    }
-
-    /// Where a message is, if it is live.
-    #[inline]
-    pub fn place(&self, seq: QueueSeq) -> Option<Place<'_>> {
-        if self.is_live(seq) { self.places.get(seq.0) } else { None }
-    }
-
-    /// Where a message is that is known to be live, as one that is being handed out; of another nothing is said.
-    #[inline]
-    pub fn place_of_live(&self, seq: QueueSeq) -> Option<Place<'_>> {
-        debug_assert!(self.is_live(seq), "{seq:?} is gone");
-        self.places.get(seq.0)
-    }
-
-    /// Where the live messages of `range` are, in order: cheaper than asking one by one.
-    pub fn stretches(&self, range: SeqRange) -> impl Iterator<Item = Stretch<'_>> + '_ {
-        let parts = numbers(range).into_iter().flat_map(|range| self.line.live.parts(range));
-        parts.flat_map(|part| self.places.stretches(part))
-    }
-
-    /// Where a live message is, and the positions behind it that lie there too, of which some may be gone.
-    pub fn stretch_from(&self, seq: QueueSeq) -> Option<Stretch<'_>> {
-        let behind = Range { first: seq.0, last: self.line.live.next_seq().checked_sub(1)? };
-        self.is_live(seq).then(|| self.places.stretches(behind).next()).flatten()
     }
 
     // Moving.
@@ -555,6 +213,6 @@ impl Fifo {
             + self.line.heap_bytes()
             + self.places.heap_bytes()
             + self.features.as_ref().map_or(0, |features| size_of::<Features>() + features.heap_bytes())
-            + self.audience.as_ref().map_or(0, |audience| size_of::<Audience>() + audience.heap_bytes())
+            + self.consumers.as_ref().map_or(0, |consumers| size_of::<Consumers>() + consumers.heap_bytes())
     }
 }

@@ -20,7 +20,7 @@ impl Fifo {
     /// offered before ends first. Panics where `id` was never added.
     #[cold]
     pub fn pick(&mut self, id: ConsumerId, range: SeqRange, now_ms: u64, effects: &mut Effects) -> u64 {
-        let is_there = self.audience.as_ref().is_some_and(|audience| audience.get(id).is_some());
+        let is_there = self.consumers.as_ref().is_some_and(|consumers| consumers.get(id).is_some());
         assert!(is_there, "{id:?} was not added");
         if self.features.is_some() {
             self.before_dispatch(now_ms, effects);
@@ -38,20 +38,19 @@ impl Fifo {
             }
             let features = self.features_mut();
             features.handed_below = features.handed_below.max(part.last + 1);
-            if let Some(consumer) = self.audience.as_mut().and_then(|audience| audience.get_mut(id)) {
-                consumer.unsettled.insert(part);
+            if let Some(consumers) = &mut self.consumers {
+                consumers.hold(id, part);
             }
             self.hold(part, id);
             count += part.len();
         }
-        self.unsettled += count;
         if self.features.is_some() {
             self.mark_tried(effects);
             self.mark_annotated(effects);
             self.tidy_features();
         }
-        if let Some(audience) = &mut self.audience {
-            audience.got(id);
+        if let Some(consumers) = &mut self.consumers {
+            consumers.got(id);
         }
         count
     }

@@ -82,15 +82,9 @@ impl Fifo {
     }
 
     fn accept_bits(&mut self, id: ConsumerId, block: u64, bits: u64, effects: &mut Effects) {
-        let mut taken = 0;
-        if let Some(audience) = &mut self.audience
-            && let Some(consumer) = audience.get_mut(id)
-        {
-            taken = consumer.unsettled.remove_bits(block, bits);
-            audience.refresh(id);
-        }
+        let consumers = self.consumers.as_mut();
+        let taken = consumers.map_or(0, |consumers| consumers.let_go_bits(id, block, bits));
         Block::runs_of(block, taken, &mut |run| effects.append(Kind::Settle, Outcome::Accepted, run));
-        self.unsettled -= u64::from(taken.count_ones());
         effects.ignored += u64::from((bits & !taken).count_ones());
     }
 
