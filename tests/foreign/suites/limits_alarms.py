@@ -14,10 +14,9 @@ import pika
 
 from lab.cases import Skip, Uri, equal, eventually
 from lab.wire10 import ATTACH, BEGIN, DISPOSITION, FLOW, TRANSFER, Described, Peer10, Uint, encode, performative
+from suites.alarm_roads import ALL_OF_IT, NEXT_TO_NOTHING
 from suites.limits_bench import Ctl, connect, started, suite
 
-# Bytes: the tools do not take the same units.
-ALL_OF_IT, NEXT_TO_NOTHING = "900000000000000", "1000000"
 # RabbitMQ's tool takes seconds to start.
 SECONDS_MAX = 180
 ACCEPTED = 0x24

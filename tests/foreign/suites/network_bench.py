@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import ssl
+import subprocess
 import tempfile
 
 from lab import certificates
@@ -36,6 +37,14 @@ def options(parser):
     parser.add_argument("--broker", default="", help="a leveret binary; the suite starts one that listens for all")
     parser.add_argument("--tls", default="", help="HOST:PORT where a running broker speaks AMQP over TLS")
     parser.add_argument("--certificates", default="", help="the folder with that broker's certificates")
+
+
+def alarm(broker):
+    """What runs words of the command line at a broker of our own."""
+    def run(*words):
+        subprocess.run([broker.binary, "ctl", "-q", "--data-dir", os.path.join(broker.folder, "data"), *words], check=True,
+                       timeout=20, stdout=subprocess.DEVNULL)
+    return run
 
 
 class Ground:

@@ -1,5 +1,6 @@
 """AMQP over TLS: versions, certificates, logins by certificate, and handshakes that go wrong."""
 
+import contextlib
 import socket
 import ssl
 import threading
@@ -14,7 +15,8 @@ from proton.utils import BlockingConnection
 from lab.cases import Skip, Suite, Uri, equal
 from lab.wire_stream import AUTHENTICATE, CREATE, DELETE, HANDSHAKE, OK, Peer, pairs, text
 from suites import tls_http
-from suites.network_bench import Ground, options
+from suites.alarm_roads import ALARMS, INTERVAL, during, first_091, first_10, login_091, over_streams, reached
+from suites.network_bench import Ground, alarm, options
 
 suite = Suite("tls")
 suite.without_broker = "needs --broker"
@@ -103,6 +105,45 @@ def _():
 @suite.case("amqp10", "AMQP 1.0 over TLS with PLAIN", "opened")
 def _():
     open_10().close()
+
+
+def over_alarm(kind):
+    """The alarm over the disk or memory of a broker of its own."""
+    more = {**INTERVAL, "stream__listeners__ssl__1": "127.0.0.1:0"}
+    broker = ground.broker(**more)
+
+    def stream():
+        plain = socket.create_connection(("localhost", ground.port("tls", **more)), timeout=20)
+        return ground.context().wrap_socket(plain, server_hostname="localhost")
+
+    @contextlib.contextmanager
+    def held():
+        with during(broker, alarm(broker), kind) as (_early, count, clear):
+            yield reached(broker, stream), count, clear
+    return broker, held
+
+
+for kind in ALARMS:
+    @suite.case(f"alarm.091.{kind}", f"0-9-1 over TLS: connections opened while the {kind} alarm holds publish: as over TCP, and all "
+                "in one piece with the login", "connection.blocked; no body is read and nothing confirmed, but for a first message "
+                "without a body; then unblocked, and all is taken", seconds_max=60)
+    def _(kind=kind):
+        for check in first_091, login_091:
+            with over_alarm(kind)[1]() as held:
+                check(*held)
+
+    @suite.case(f"alarm.10.{kind}", f"1.0 over TLS: a connection opened while the {kind} alarm holds attaches a sender",
+                "its session has a window of 0; then one, and the first message is accepted", seconds_max=60)
+    def _(kind=kind):
+        with over_alarm(kind)[1]() as held:
+            first_10(*held)
+
+    @suite.case(f"alarm.stream.{kind}", f"streams over TLS while the {kind} alarm holds: declaring a publisher, publishing",
+                "refused with 17, and nothing more is read of who has a publisher" if kind == "disk"
+                else "taken and confirmed as always", seconds_max=60)
+    def _(kind=kind):
+        broker, _held = over_alarm(kind)
+        over_streams(broker, broker.secure_stream_port(), ground.context(), alarm(broker), kind)
 
 
 @suite.case("certificate.none", "no certificate where none is demanded", "served")

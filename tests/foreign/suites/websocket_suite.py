@@ -17,7 +17,8 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from lab.cases import Suite, equal
-from suites.network_bench import Ground, options
+from suites.alarm_roads import ALARMS, INTERVAL, WebStream, during, first_091, first_10, login_091, reached
+from suites.network_bench import Ground, alarm, options
 
 suite = Suite("websocket")
 suite.without_broker = "RabbitMQ serves it in its paid edition alone"
@@ -26,8 +27,9 @@ GREETING_10 = b"AMQP\x03\x01\x00\x00"
 GREETING_091 = b"AMQP\x00\x00\x09\x01"
 
 
-def open_web(protocols=("amqp",), secure=False, path="/ws", **more):
-    scheme, port = ("wss", ground.port("wss")) if secure else ("ws", ground.port("ws"))
+def open_web(protocols=("amqp",), secure=False, path="/ws", settings=(), **more):
+    scheme = "wss" if secure else "ws"
+    port = ground.port(scheme, **dict(settings))
     if secure:
         more["ssl"] = ground.context()
     more.setdefault("compression", None)
@@ -96,6 +98,25 @@ for name, more in (("plain", {}), ("tls", {"secure": True}), ("deflate", {"compr
               lambda more=more: speak_091(**more))
     suite.add(f"10.{name}", f"1.0 over WebSocket ({name}): send, receive, accept, bodies up to 300 kB", "served",
               lambda more=more: speak_10(**more))
+
+
+def over_alarm(kind, secure, protocol, *checks):
+    broker = ground.broker(**INTERVAL)
+    reach = reached(broker, lambda: WebStream(open_web((protocol,), secure, settings=INTERVAL)))
+    for check in checks:
+        with during(broker, alarm(broker), kind) as (_early, count, clear):
+            check(reach, count, clear)
+
+
+for kind in ALARMS:
+    for name, secure in (("plain", False), ("tls", True)) if kind == "disk" else (("plain", False),):
+        suite.add(f"alarm.091.{kind}.{name}", f"0-9-1 over WebSocket ({name}): connections opened while the {kind} alarm holds publish: as "
+                  "over TCP, and all in one piece with the login", "connection.blocked; no body is read and nothing confirmed, but for a "
+                  "first message without a body; then unblocked, and all is taken",
+                  lambda kind=kind, secure=secure: over_alarm(kind, secure, "amqp091", first_091, login_091), 60)
+        suite.add(f"alarm.10.{kind}.{name}", f"1.0 over WebSocket ({name}): a connection opened while the {kind} alarm holds attaches a "
+                  "sender", "its session has a window of 0; then one, and the first message is accepted",
+                  lambda kind=kind, secure=secure: over_alarm(kind, secure, "amqp", first_10), 60)
 
 
 def status(**more):
