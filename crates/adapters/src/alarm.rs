@@ -1,6 +1,6 @@
 //! Which alarm holds, and what publishers are told of it.
 
-/// What there is too little of: while that lasts publishers are blocked.
+/// A resource there is too little of: while that lasts publishers are blocked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alarm {
     /// Memory.
@@ -22,7 +22,7 @@ impl Alarm {
         }
     }
 
-    /// What blocked publishers are told, in RabbitMQ's words.
+    /// The reason that blocked publishers are told, in RabbitMQ's words.
     pub fn reason(self) -> &'static str {
         match self {
             Alarm::Memory => "low on memory",

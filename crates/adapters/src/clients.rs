@@ -1,4 +1,4 @@
-//! What clients say of themselves, one copy for all that say the same: an idle connection of many alike costs a pointer.
+//! Descriptions that clients give of themselves, one copy for all that are the same: an idle connection of many alike costs a pointer.
 //!
 //! Kept as a field table of AMQP 0-9-1 whatever the protocol, without the name that a client gives each connection: that
 //! is its peer's. What is unlike all else has bounds, beyond which it is not kept.
@@ -15,7 +15,7 @@ const NAME: &[u8] = b"connection_name";
 /// Bytes that keeping one takes besides its own.
 const OVERHEAD: usize = 128;
 
-/// What a client says of itself: a field table (AMQP 0-9-1 §4.2.5.5) without its length.
+/// A client's description of itself: a field table (AMQP 0-9-1 §4.2.5.5) without its length.
 pub type Client = Arc<Vec<u8>>;
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -155,7 +155,7 @@ mod tests {
         let count = kept.len();
         assert!(count > 1000);
         assert_eq!(keep(&mut clients, &table("late", None)), None);
-        // Who is there still shares what it says.
+        // Clients that are there still share their description.
         assert!(keep(&mut clients, &table(&format!("{:6}", 0), None)).is_some());
         // Room comes back as connections go.
         kept.truncate(1);

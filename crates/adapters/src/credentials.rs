@@ -1,4 +1,4 @@
-//! Who logs in: SASL mechanisms, which are offered to whom, and what their responses say; the same in every protocol.
+//! Credentials of a login: SASL mechanisms, which are offered to whom, and what their responses say; the same in every protocol.
 
 use crate::settings::Peer;
 use broker::access::{AccessRules, Denied, authenticate, authenticate_anonymous, authenticate_certificate};

@@ -6,8 +6,8 @@
 //! everything that was said on it. [`Following`] is the rule who may; moving is the [`crate::Frontend`]'s part and that of
 //! the loop around it.
 //!
-//! Who has more to do by himself than the queue has with him (TLS) stays where he is, so that a crowd does not meet on one
-//! core, and so does who reads a stream over its own protocol; nor does a shard take in more than [`Following::has_room`] says.
+//! A connection with more work of its own than the queue has with it (TLS) stays where it is, so that a crowd does not meet on one
+//! core, and so does a reader of a stream over its own protocol; nor does a shard take in more than [`Following::has_room`] says.
 
 use crate::settings::{Peer, Settings};
 use base::id::ShardId;

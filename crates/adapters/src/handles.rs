@@ -1,4 +1,4 @@
-//! What a connection calls its consumers: numbers that come to mean another only after a long while.
+//! Handles, a connection's numbers for its consumers: they come to mean another only after a long while.
 //!
 //! The broker names a consumer by the handle its connection chose, and what it sends may be under way from another
 //! shard while the connection closes that consumer and opens the next. So a handle is a slot and a count of tenants:

@@ -60,7 +60,7 @@ fn flow(handle: u32, window: u32, credit: u32, echo: bool) -> Vec<u8> {
         frame.push(0x70);
         frame.extend(u32::to_be_bytes(number));
     }
-    // What is available, no drain, the echo.
+    // The number available, no drain, the echo.
     frame.extend([0x40, 0x42, if echo { 0x41 } else { 0x42 }]);
     let size = frame.len() as u32;
     frame[..4].copy_from_slice(&size.to_be_bytes());
@@ -144,7 +144,7 @@ fn who_attaches_while_the_window_is_shut_waits_for_it() {
         other.exchange(world);
         world.send(other.wire, &flow(1, 1, 1000, false));
         world.run();
-        // What it has not taken is there for others.
+        // Deliveries that it has not taken are there for others.
         let mut third = Client::open(world, 0);
         let link = attach(world, &mut third, mode, false);
         third.machine.grant(third.session, link, 1000, false);
@@ -197,7 +197,7 @@ fn a_sessions_window_grows_with_the_credit_of_its_links_up_to_what_is_set() {
             }
         }
         assert_eq!(links.map(|link| credit(&client, link)), [680, 680], "{most:?}");
-        // What came since the window was said last is at most half of it.
+        // The frames that came since the window was said last are at most half of it.
         let said = window(&client);
         assert!(said <= expected && said > expected / 2, "{most:?}: {said}");
     }
@@ -222,7 +222,7 @@ fn what_comes_behind_a_window_that_an_alarm_has_shut_is_bounded() {
     }
     let left = world.kept(client.wire) / message.len();
     assert!((89..=93).contains(&left), "{left} are left of 100 with ten and one taken");
-    // Who is not read is not taken for dead.
+    // A peer that is not read is not taken for dead.
     for _ in 0..10 {
         world.wait(client.wire, 61_000);
         world.run();

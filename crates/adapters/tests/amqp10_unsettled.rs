@@ -134,7 +134,7 @@ fn what_is_settled_in_advance_comes_whatever_is_unsettled() {
         assert!(held.len() <= UNSETTLED_MAX as usize, "{what}: {held:?}");
         receiver.machine.grant(receiver.session, early, 1000, false);
         assert_eq!(ids(&messages(world, &mut receiver)), (0..20).collect::<Vec<_>>(), "{what}");
-        // What is published now goes out one by one.
+        // Messages published now go out one by one.
         publish(world, &mut publisher, "p", 20..40);
         assert_eq!(ids(&messages(world, &mut receiver)), (20..40).collect::<Vec<_>>(), "{what}");
         let rest = settle_all(world, &mut receiver, held.clone(), 3);

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Turns in which something comes of the client.
 const TURNS: u64 = 2000;
 
-/// What this thread had of the processor so far: a clock that stands while others have it.
+/// The processor time of this thread so far: a clock that stands while others have the processor.
 fn processor_time() -> Duration {
     let now = clock_gettime(ClockId::ThreadCPUTime);
     Duration::try_from(now).expect("it never runs backwards")

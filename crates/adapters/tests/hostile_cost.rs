@@ -1,4 +1,4 @@
-//! What hostile bytes cost: any N bytes of a peer that has logged in take at most 32 N bytes of memory, and linear time.
+//! The cost of hostile bytes: any N bytes of a peer that has logged in take at most 32 N bytes of memory, and linear time.
 //!
 //! Memory is what the whole process allocates, the broker's part of this harness included, so there is one test here: a
 //! second would be counted with it.
@@ -112,7 +112,7 @@ fn sections10(code: u8, key: &[u8], value: &[u8], len: usize) -> Vec<u8> {
 /// Four thousand million elements in ten bytes.
 const ENDLESS_ARRAY: &[u8] = &[0xf0, 0, 0, 0, 5, 0xff, 0xff, 0xff, 0xff, 0x41];
 
-/// What is sent first, and what then again and again; `true`: over 1.0.
+/// The frames that are sent first, and those sent again and again then; `true`: over 1.0.
 fn rows() -> Vec<(&'static str, bool, Vec<u8>, Vec<u8>)> {
     let nothing = Vec::new;
     let repeat = |bytes: &[u8], count: usize| bytes.repeat(count);
@@ -238,7 +238,7 @@ impl Judge {
     }
 }
 
-/// What this thread had of the processor so far: a clock that stands while others have it.
+/// The processor time of this thread so far: a clock that stands while others have the processor.
 fn processor_time() -> Duration {
     let now = clock_gettime(ClockId::ThreadCPUTime);
     Duration::try_from(now).expect("it never runs backwards")

@@ -1,7 +1,7 @@
 //! Peers that log in as they should and then send anything: legal frames in any order, illegal ones, mutated bytes, cut
 //! off anywhere. Both protocols, against the whole broker in one process.
 //!
-//! Whatever they do, the answer is a legal one (`judge`), and two bystanders, one of each protocol, get every message
+//! With any deeds of theirs, the answer is a legal one (`judge`), and two bystanders, one of each protocol, get every message
 //! of theirs, in order, while it happens. `SESSION_FUZZ_COUNT` says how many sequences, `SESSION_FUZZ_SEED` from which
 //! seed on; a failure names the seed of its world, which alone, with a count of [`WORLD_SEQUENCES`], shows it again.
 
@@ -119,7 +119,7 @@ impl Drop for Telling {
     }
 }
 
-/// What happened in some worlds.
+/// Counts of the events in some worlds.
 #[derive(Default)]
 struct Tally {
     connections: usize,

@@ -189,7 +189,7 @@ fn a_frame_may_be_too_large() {
     let mut client = Client::open(&mut world, 0);
     client.says(&0x0fff_ffff_u32.to_be_bytes());
     client.hears(&mut world, &["close 14: frame too large", "Closed"]);
-    // What answers the close is still part of that frame.
+    // The answer to the close is still part of that frame.
     assert!(!world.is_gone(client.wire));
     world.wait(client.wire, 11_000);
     world.run();

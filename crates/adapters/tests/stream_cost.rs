@@ -1,4 +1,4 @@
-//! What hostile bytes of a stream client cost: any N bytes of a peer that has logged in take at most 32 N bytes of memory, and
+//! The cost of hostile bytes of a stream client: any N bytes of a peer that has logged in take at most 32 N bytes of memory, and
 //! linear time.
 //!
 //! Memory is what the whole process allocates, the broker's part of this harness included, so there is one test here: a
@@ -55,7 +55,7 @@ fn messages(publisher_id: u8, count: u64) -> Vec<u8> {
     [&(body.len() as u32).to_be_bytes()[..], &body].concat()
 }
 
-/// What is sent again and again.
+/// The frames that are sent again and again.
 fn rows() -> Vec<(&'static str, Vec<u8>)> {
     let (stream, reference) = (&b"none"[..], &b"r"[..]);
     let (offset, properties) = (OffsetSpec::First, List::default());
@@ -97,7 +97,7 @@ fn rows() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// What this thread had of the processor so far: a clock that stands while others have it.
+/// The processor time of this thread so far: a clock that stands while others have the processor.
 fn processor_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).expect("it never runs backwards")
 }

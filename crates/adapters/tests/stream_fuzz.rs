@@ -1,7 +1,7 @@
 //! Stream clients that log in as they should and then send anything: legal frames in any order, illegal ones, mutated bytes,
 //! cut off anywhere; against the whole broker in one process.
 //!
-//! Whatever they do, what they hear is whole frames of the server's, and a bystander gets every message of its own, in order,
+//! With any deeds of theirs, they hear whole frames of the server's, and a bystander gets every message of its own, in order,
 //! while it happens. `SESSION_FUZZ_COUNT` says how many sequences, `SESSION_FUZZ_SEED` from which seed on; a failure names
 //! the seed of its world, which alone, with a count of [`WORLD_SEQUENCES`], shows it again.
 
@@ -130,7 +130,7 @@ fn publish(dice: &mut Random, publisher_id: u8, out: &mut Vec<u8>) {
     out.extend(body);
 }
 
-/// What a client heard and is not whole yet; what is whole is looked at.
+/// Judges the whole frames that a client heard; the bytes that are not whole yet stay.
 fn judge(heard: &mut Vec<u8>, came: &[u8]) {
     heard.extend_from_slice(came);
     let mut rest = &heard[..];

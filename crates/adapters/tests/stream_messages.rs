@@ -88,7 +88,7 @@ fn a_reference_is_known_again() {
     publish(&mut client, &[(1, "a"), (2, "b")]);
     client.hears(&mut world, &["confirmed 1: [1, 2]"]);
     publish(&mut client, &[(2, "b"), (3, "c")]);
-    // What came before is told by itself: clients may take two equal ids in a frame for an error.
+    // An id that came before is told by itself: clients may take two equal ids in a frame for an error.
     client.hears(&mut world, &["confirmed 1: [2]", "confirmed 1: [3]"]);
     publish(&mut client, &[(4, "d"), (4, "d"), (5, "e"), (5, "e")]);
     client.hears(&mut world, &["confirmed 1: [4, 5]", "confirmed 1: [4, 5]"]);
@@ -103,7 +103,7 @@ fn a_reference_is_known_again() {
     client.asks(&mut world, &taken, "DeclarePublisher 17");
 }
 
-/// Who goes on with the next number must not be told one that was used already: what it sends then would be taken for known.
+/// A publisher that goes on with the next number must not be told one that was used already: its next messages would be taken for known.
 #[test]
 fn the_last_number_is_told_with_what_is_under_way() {
     let mut world = World::new(2);
@@ -299,7 +299,7 @@ fn super_streams_are_made_whole_or_not_at_all() {
     }
 }
 
-/// What could not be deleted is told, whatever becomes of what is deleted after it.
+/// A partition that could not be deleted is told, whatever becomes of those deleted after it.
 #[test]
 fn a_super_stream_is_deleted_when_all_of_it_is() {
     for damaged in [0, 1] {
@@ -373,7 +373,7 @@ fn of_two_who_make_a_super_stream_one_does() {
     }
 }
 
-/// Who goes before the answer leaves all of it, and not a part.
+/// A client that goes before the answer leaves all of it, and not a part.
 #[test]
 fn a_super_stream_is_made_though_its_maker_goes() {
     for (shards, maker) in [(1, 0), (2, 0), (2, 1)] {
@@ -461,7 +461,7 @@ fn offsets_wait_for_the_disk() {
     for (reference, expected) in [(&b"app"[..], "QueryOffset 1: 999"), (b"other", "QueryOffset 1: 999")] {
         client.asks(&mut world, &Request::QueryOffset { reference, stream: NAME }, expected);
     }
-    // Who asks in the same breath hears what it has just stored.
+    // A client that asks in the same breath hears the offset it has just stored.
     client.machine.send(&Command::StoreOffset { reference: b"app", stream: NAME, offset: 5 });
     client.asks(&mut world, &Request::QueryOffset { reference: b"app", stream: NAME }, "QueryOffset 1: 5");
 }
@@ -503,7 +503,7 @@ fn filters_and_properties_are_bounded() {
     client.asks(&mut world, &subscribe(2, OffsetSpec::First, 1, &values(256)), "Subscribe 17");
     let long = "v".repeat(16 << 10);
     let with = |len: usize| [Pair::new("k", &long[..len])];
-    // What is kept of each counts with its name and its value, however short they are.
+    // Each stored offset counts with its name and its value, however short they are.
     let most = (16 << 10) - 32 - 1;
     client.asks(&mut world, &subscribe(2, OffsetSpec::First, 1, &with(most)), "Subscribe 1");
     client.asks(&mut world, &subscribe(3, OffsetSpec::First, 1, &with(most + 1)), "Subscribe 17");

@@ -14,10 +14,10 @@ use harness::World;
 /// The bound of these tests.
 const UNREAD_BYTES_MAX: usize = 100_000;
 
-/// What one answer is longer than in none of them, messages apart.
+/// The length that no answer exceeds, messages apart.
 const ANSWER_BYTES_MAX: usize = 200;
 
-/// What the node says in one go, to who has just begun to listen again.
+/// The bytes that the node says in one go, to a client that has just begun to listen again.
 const READ_BYTES: usize = 7_000;
 
 fn world(shards: u16, limits: Limits) -> World {
@@ -25,8 +25,8 @@ fn world(shards: u16, limits: Limits) -> World {
     World::with(shards, limits, settings)
 }
 
-/// What a client has to say is heard while it reads nothing. It stops at the bound and at most `more` bytes further, with
-/// `kept` something left to hear or not, and what it reads then makes it go on.
+/// A client's requests are heard while it reads nothing. It stops at the bound and at most `more` bytes further, with
+/// `kept` something left to hear or not, and reading then makes it go on.
 fn say_without_reading(world: &mut World, wire: usize, output: &mut base::Output, more: usize) {
     world.ignore(wire, true);
     let bytes = output.to_vec();

@@ -27,7 +27,7 @@ pub(crate) struct Entry {
     is_loaded: bool,
 }
 
-/// What `live` holds besides while the batch is being applied: messages may leave before all are counted.
+/// Added to `live` while the batch is being applied: messages may leave before all are counted.
 const APPLYING: u32 = 1 << 31;
 
 /// Dead entries that are there at least when they are swept out: of few it is not worth it.
@@ -52,7 +52,7 @@ pub(crate) struct Batches {
     pub(crate) spare: Spare,
 }
 
-/// What [`Batches::find`] found.
+/// The result of [`Batches::find`].
 pub(crate) enum Found<'a> {
     /// The record begins at this offset of this memory, of which so many bytes are records.
     Resident(&'a Memory, u32, u32),

@@ -1,4 +1,4 @@
-//! What is found damaged when it is handed out, and what was dropped because a log is, to be told to whoever looks after the node.
+//! Damage that is found when messages are handed out, and drops where a log is damaged, to be told to whoever looks after the node.
 //!
 //! A place is told once, however many messages lie there and however often they are handed out anew, and a shard tells
 //! [`PLACES_TOLD_MAX`] of them until it starts again: a disk that rots as a whole must not fill the log.
@@ -35,7 +35,7 @@ pub enum Damaged {
     Stream(StreamDamage),
     /// Messages of a queue: they stay in it, and those behind them are handed out.
     Messages(MessageDamage),
-    /// What was on its way to a log when it was stopped.
+    /// Records that were on their way to a log when it was stopped.
     Dropped {
         /// The log.
         log: LogId,
@@ -44,7 +44,7 @@ pub enum Damaged {
     },
 }
 
-/// What a shard has found.
+/// The damage that a shard has found.
 #[derive(Debug, Default)]
 pub(crate) struct Damages {
     told: Vec<ReadWhat>,

@@ -1,4 +1,4 @@
-//! What a shard tells a connection: answers, confirms, deliveries.
+//! Events of a connection, told to it by its shard: answers, confirms, deliveries.
 //!
 //! Events of one turn for the connections of one shard travel together in an [`Events`]: a list in the order in which
 //! things happened, with the deliveries' particulars in flat side vectors, so that a delivery costs sixteen bytes and no
@@ -12,14 +12,14 @@ use message::record::{Enqueue, SeqRange};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What happened, for one connection. Handles are those the connection chose.
+/// An event of one connection. Handles are those the connection chose.
 #[derive(Debug)]
 pub enum Event {
     /// The answer to the request with this token.
     Reply {
         /// The token given with the request.
         token: u32,
-        /// What was answered.
+        /// The answer.
         reply: Result<Reply, Refusal>,
     },
     /// Publishes `first..=last` of this publisher are on disk, for one more of the logs each was written to.
@@ -51,7 +51,7 @@ pub enum Event {
         /// It is.
         active: bool,
     },
-    /// What happens to the messages of the connection's virtual host is told: it is to [`crate::Shard::introduce`] itself.
+    /// Messages of the connection's virtual host are traced: it is to [`crate::Shard::introduce`] itself.
     Introduce,
     /// Messages for a consumer.
     Deliver {
@@ -95,7 +95,7 @@ pub enum Event {
         /// The credit that was not used.
         unused: u32,
     },
-    /// What was asked for with [`crate::QueueCommand::Credit`]; it comes behind the deliveries that the credit led to.
+    /// The answer to [`crate::QueueCommand::Credit`]; it comes behind the deliveries that the credit led to.
     Available {
         /// The consumer's handle.
         consumer: u32,
@@ -116,7 +116,7 @@ pub enum Event {
     Cancelled {
         /// The consumer's handle.
         consumer: u32,
-        /// What the queue was.
+        /// The queue as it was.
         queue: Arc<QueueDefinition>,
     },
     /// A queue is deleted that [`crate::Shard::watch_queue`] was called for; nothing more is told of it.
@@ -160,10 +160,10 @@ pub const REDELIVERED: u32 = 1 << 31;
 /// Bits of [`Item::marks`] that hold the failed deliveries.
 const FAILED_BITS: u32 = 16;
 
-/// What is more is told as this.
+/// More failures are told as this many.
 const FAILED_MAX: u32 = (1 << FAILED_BITS) - 1;
 
-/// What is more is told as this.
+/// More acquisitions are told as this many.
 const ACQUIRED_MAX: u32 = (1 << (31 - FAILED_BITS)) - 1;
 
 impl Item {
@@ -195,11 +195,11 @@ impl Item {
 /// A turn's events for the connections of one shard.
 #[derive(Debug, Default)]
 pub struct Events {
-    /// What happened, in order.
+    /// The events, in order.
     pub list: Vec<(PortId, Event)>,
     /// Particulars of deliveries.
     pub items: Vec<Item>,
-    /// What the deliveries are read from.
+    /// The memory that deliveries are read from.
     pub memories: Vec<Memory>,
 }
 

@@ -1,4 +1,4 @@
-//! What an owner keeps of a queue that asks for more than being first in, first out: its rules, its clock, its dying.
+//! Features that only some queues have, at their owner: rules beyond first in, first out, a clock, the dying.
 //!
 //! Boxed, and absent where a queue asks for nothing of this.
 
@@ -19,7 +19,7 @@ pub(crate) struct Features {
     pub(crate) dying: VecDeque<(SeqRange, DeathReason)>,
     /// Published anew and not yet known to be safe.
     pub(crate) dead_lettering: usize,
-    /// What consumers wrote on messages that they refused.
+    /// Annotations that consumers wrote on messages that they refused.
     pub(crate) last_words: Option<Box<LastWords>>,
     /// It is on the log's list of queues with dead letters.
     pub(crate) is_listed: bool,
@@ -30,13 +30,13 @@ pub(crate) struct Features {
     /// Messages appended and not in the queue yet, counted where the queue refuses what is too much.
     pub(crate) arriving: u64,
     pub(crate) arriving_bytes: u64,
-    /// Who browses, in the order in which they came.
+    /// Browsers, in the order in which they came.
     pub(crate) browsers: Vec<Browser>,
     /// When it was used last, milliseconds since 1970.
     pub(crate) used_at_ms: u64,
     /// The log's timer for it, monotonic nanoseconds.
     pub(crate) timer: Option<u64>,
-    /// What it weighs is recorded before this, as far as it was found out ([`crate::weighing`]).
+    /// Sizes of messages before this are recorded, as far as they were found out ([`crate::weighing`]).
     pub(crate) weighed_to: LogIndex,
     /// A consumer has not settled what was taken back from it.
     pub(crate) has_late: bool,
@@ -83,7 +83,7 @@ impl QueueRules {
         self.dead_letter.as_ref()
     }
 
-    /// What the machine records.
+    /// The settings that the machine records.
     pub(crate) fn settings(&self, queue: &QueueDefinition) -> Settings {
         let priorities = match (queue.queue_type, self.priority_max) {
             (QueueType::Quorum, _) => Priorities::Strict,
@@ -98,7 +98,7 @@ impl QueueRules {
         }
     }
 
-    /// What the machine goes by and does not record.
+    /// The rules of the machine that it does not record.
     pub(crate) fn machine_rules(&self) -> Rules {
         Rules {
             length_max: self.length_max,

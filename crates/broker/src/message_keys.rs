@@ -1,5 +1,4 @@
-//! What messages are told apart by, and what they are put together by: the value of a header, read where it lies in either
-//! encoding, as a key.
+//! Keys by which messages are told apart, or put together: the value of a header, read where it lies in either encoding.
 //!
 //! The same value is the same key over both protocols: text is bytes, whatever kind of text it is, and integers are numbers,
 //! whatever their width.

@@ -35,10 +35,10 @@ impl Member {
 #[derive(Clone, Copy, Debug)]
 struct Seat {
     member: Member,
-    /// What deliveries call it: its handle, with [`TRACED`] while they are told of.
+    /// The number that deliveries have for it: its handle, with [`TRACED`] while they are told of.
     shown: u32,
     delivered: u32,
-    /// What is counted when it is handed something; none: it gets, and gets are counted as such.
+    /// The count that its deliveries add to; none: it gets, and gets are counted as such.
     counts: Option<Count>,
 }
 
@@ -103,7 +103,7 @@ impl Members {
         seat.counts
     }
 
-    /// What it may still be handed when `limit` is all it may have had; none where it has had more.
+    /// The credit that is left when `limit` is all it may have had; none where it has had more.
     pub(crate) fn credit(&self, id: ConsumerId, limit: u32) -> u32 {
         let delivered = self.slots.get(id.0 as usize).map_or(limit, |seat| seat.delivered);
         let credit = limit.wrapping_sub(delivered);
@@ -139,7 +139,7 @@ pub(crate) struct Waiting {
     pub(crate) is_annotated: bool,
 }
 
-/// What a consumer is told behind the deliveries that were decided before.
+/// Notices to a consumer that come behind the deliveries that were decided before.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Notice {
     /// See [`crate::Event::Drained`].
@@ -158,7 +158,7 @@ impl Notice {
     }
 }
 
-/// What waits for bytes to be read, in order: deliveries, each with its number, and what is told once all of a lower number
+/// The line of deliveries that wait for bytes to be read, each with its number, and of notices that come once all of a lower number
 /// are out. It ends with the last of both.
 #[derive(Debug, Default)]
 struct Line {
@@ -188,7 +188,7 @@ pub(crate) fn size_in(queue: &QueueDefinition, message: &Enqueue<'_>) -> u64 {
     (head + message.body.len()) as u64
 }
 
-/// What consumers and gets of a queue did.
+/// Counts of the consumers and gets of a queue.
 #[derive(Debug, Default)]
 struct Counted {
     tally: Tally,
@@ -207,7 +207,7 @@ pub(crate) struct OwnedQueue {
     /// Deliveries that wait for bytes, in order; while there are any, all further ones wait behind them. Boxed: eight bytes in
     /// every idle queue.
     waiting: Option<Box<Line>>,
-    /// What only some queues ask for.
+    /// The features that only some queues have.
     pub(crate) features: Option<Box<Features>>,
     /// It is on the list of queues to dispatch.
     pub(crate) is_dirty: bool,
@@ -215,9 +215,9 @@ pub(crate) struct OwnedQueue {
     pub(crate) had_consumer: bool,
     /// Messages of it may lie in segments of a stream: they are made when they are needed.
     pub(crate) refers: bool,
-    /// What is delivered from it is told of.
+    /// Deliveries from it are traced.
     is_traced: bool,
-    /// What consumers and gets did; none yet.
+    /// Counts of consumers and gets; none yet.
     counted: Option<Box<Counted>>,
     /// The position of the first message that is counted.
     begun_at: u64,
@@ -354,7 +354,7 @@ impl OwnedQueue {
         self.members.as_ref()?.recipient(id)
     }
 
-    /// What is delivered from it is told of.
+    /// Whether deliveries from it are traced.
     pub(crate) fn is_traced(&self) -> bool {
         self.is_traced
     }
@@ -381,7 +381,7 @@ impl OwnedQueue {
         }
     }
 
-    /// What was just handed out, to who settles it, is watched unless something else is: see [`Watch::handed`].
+    /// Watches the delivery just handed to a consumer that settles, unless something else is watched: see [`Watch::handed`].
     #[inline]
     pub(crate) fn watch(&mut self, id: ConsumerId, first: QueueSeq, now: Now) -> Option<u64> {
         let seat = self.members.as_ref()?.slots.get(id.0 as usize)?;
@@ -401,7 +401,7 @@ impl OwnedQueue {
         self.counted.get_or_insert_default().tally.add(count, more);
     }
 
-    /// What was counted since the node started.
+    /// The counts since the node started.
     pub(crate) fn tally(&self) -> Tally {
         let mut tally = self.counted.as_ref().map(|counted| counted.tally).unwrap_or_default();
         tally.add(Count::Publish, self.fifo.next_seq().0.saturating_sub(self.begun_at));
@@ -416,7 +416,7 @@ impl OwnedQueue {
         self.member(self.fifo.active()?)
     }
 
-    /// What came before is not counted.
+    /// Counting begins here.
     pub(crate) fn begin_tally(&mut self) {
         self.begun_at = self.fifo.next_seq().0;
     }
@@ -490,7 +490,7 @@ impl OwnedQueue {
         members.chain(self.browsers().iter().map(|browser| browser.member)).collect()
     }
 
-    /// Who browses.
+    /// The browsers.
     pub(crate) fn browsers(&self) -> &[Browser] {
         self.features.as_ref().map_or(&[], |features| &features.browsers)
     }
@@ -517,7 +517,7 @@ impl OwnedQueue {
         u64::from(head) + u64::from(refer.body_len)
     }
 
-    /// What it keeps of its messages comes from their heads alone: they may lie elsewhere.
+    /// All it keeps of its messages comes from their heads alone: they may lie elsewhere.
     pub(crate) fn may_refer(&self) -> bool {
         self.fifo.window().is_none() && self.definition.group_header().is_none()
     }

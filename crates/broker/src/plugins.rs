@@ -1,11 +1,11 @@
-//! What RabbitMQ has plugins for and is part of this broker, always: the one list for whatever tells of plugins.
+//! Plugins of RabbitMQ whose features are part of this broker, always: the one list for whatever tells of plugins.
 
 /// A plugin of RabbitMQ's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plugin {
     /// As it is enabled there.
     pub name: &'static str,
-    /// What it is, in RabbitMQ's words where it has it.
+    /// Its description, in RabbitMQ's words where it has it.
     pub about: &'static str,
 }
 

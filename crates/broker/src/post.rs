@@ -18,11 +18,11 @@ pub(crate) struct Post {
     /// Events for the connections of each shard; this shard's own are handed out, the others' become mail.
     events: Vec<Events>,
     mail: Vec<Vec<Mail>>,
-    /// What logs said of publishes of the shard's own.
+    /// The words of logs about publishes of the shard's own.
     pub(crate) heard: Vec<Heard>,
-    /// What was found damaged.
+    /// Damage that was found.
     pub(crate) damages: Damages,
-    /// What was let go of by a rule.
+    /// Messages that a rule let go of.
     pub(crate) notices: Notices,
 }
 

@@ -23,7 +23,7 @@ use subtle::ConstantTimeEq;
 /// The pseudo-queue requesters consume from, and what they write into a request's reply-to.
 pub const REPLY_TO: &str = "amq.rabbitmq.reply-to";
 
-/// What the names of reply consumers begin with.
+/// The beginning of the names of reply consumers.
 const PREFIX: &[u8] = b"amq.rabbitmq.reply-to.";
 
 /// Where a reply goes: what the name of a reply consumer says in a virtual host.
@@ -38,7 +38,7 @@ pub struct ReplyAddress {
     key: ReplyKey,
 }
 
-/// What tells a reply consumer from others that had or will have its place, and is known to those alone who were told.
+/// The secret that tells a reply consumer from others that had or will have its place, known to those alone who were told.
 #[derive(Clone, Copy)]
 struct ReplyKey(u128);
 

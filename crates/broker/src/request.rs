@@ -1,4 +1,4 @@
-//! What a connection asks of queues, wherever they live, and the answers to everything it asks.
+//! Requests of a connection to queues, wherever they live, and the answers to all requests.
 
 use crate::catalog::QueueDefinition;
 use crate::modified::Modified;
@@ -37,7 +37,7 @@ impl Placement {
     }
 }
 
-/// What a connection keeps of a consumer it opened.
+/// A connection's reference to a consumer it opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConsumerRef {
     /// The log its queue is placed on.
@@ -58,7 +58,7 @@ pub enum Credit {
 }
 
 impl Credit {
-    /// What a machine begins with.
+    /// The credit that a machine begins with.
     pub(crate) fn at_first(self) -> queue::Credit {
         match self {
             Credit::Prefetch(prefetch) => queue::Credit::Prefetch(prefetch),
@@ -72,7 +72,7 @@ impl Credit {
 pub struct NewConsumer {
     /// How it gets credit.
     pub credit: Credit,
-    /// What is delivered is settled at once.
+    /// Deliveries are settled at once.
     pub settled: bool,
     /// Nobody else may consume from the queue.
     pub exclusive: bool,
@@ -84,7 +84,7 @@ pub struct NewConsumer {
     pub timeout_ms: Option<u64>,
 }
 
-/// What becomes of the messages a consumer holds when it ends.
+/// The fate of the messages a consumer holds when it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
     /// They stay with it, to be settled later (AMQP 0-9-1 basic.cancel).
@@ -95,7 +95,7 @@ pub enum Held {
     GoesBack,
 }
 
-/// What a connection asks of a queue's owner. Those with a token are answered by an [`crate::Event::Reply`].
+/// A command of a connection to a queue's owner. Those with a token are answered by an [`crate::Event::Reply`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QueueCommand {
     /// Open a consumer. Answer: [`Reply::Consuming`].
@@ -104,7 +104,7 @@ pub enum QueueCommand {
         token: u32,
         /// The consumer's handle.
         handle: u32,
-        /// What it is like.
+        /// The consumer.
         consumer: NewConsumer,
     },
     /// No more deliveries for this consumer. Answer: [`Reply::Cancelled`].
@@ -113,7 +113,7 @@ pub enum QueueCommand {
         token: Option<u32>,
         /// The consumer's handle.
         handle: u32,
-        /// What becomes of what it holds.
+        /// The fate of the messages it holds.
         held: Held,
     },
     /// One message now. Answer: [`crate::Event::Got`] or [`Reply::Empty`].
@@ -215,7 +215,7 @@ pub enum QueueCommand {
         /// For the answer.
         token: u32,
     },
-    /// What only streams are asked; a queue that is none refuses.
+    /// A command for streams alone; any other queue refuses it.
     Stream(Box<StreamCommand>),
     /// The connection is gone: all its consumers with it.
     Leave,
@@ -280,7 +280,7 @@ impl QueueCommand {
     }
 }
 
-/// What was answered.
+/// An answer.
 #[derive(Clone, Debug)]
 pub enum Reply {
     /// The exchange, binding, user, ... is as was asked.
@@ -289,7 +289,7 @@ pub enum Reply {
     Unchanged,
     /// The queue is there.
     Declared {
-        /// What it is.
+        /// The queue.
         queue: Arc<QueueDefinition>,
         /// It was made for this request.
         is_new: bool,
@@ -314,6 +314,6 @@ pub enum Reply {
     Cancelled,
     /// Nothing is ready.
     Empty,
-    /// What a stream says.
+    /// A stream's answer.
     Stream(StreamReply),
 }

@@ -43,7 +43,7 @@ impl Spare {
             let fits = bytes..=bytes.saturating_mul(times);
             self.buffers[first..].iter().rposition(|buffer| fits.contains(&buffer.capacity()))
         };
-        // What sizes batches have goes up and down: rather a somewhat larger one than a new one.
+        // The size that batches have goes up and down: rather a somewhat larger buffer than a new one.
         match find(2).or_else(|| find(if bytes >= LARGE { 4 } else { 0 })) {
             Some(at) => self.take_at(first + at),
             None if bytes >= LARGE => {

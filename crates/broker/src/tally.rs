@@ -1,4 +1,4 @@
-//! What has happened on a shard, counted: messages by exchange, virtual host and protocol, and what came and went.
+//! Counts of a shard: messages by exchange, virtual host and protocol, and comings and goings.
 //!
 //! Plain numbers that only grow, added to where a count is at hand anyway: once for a publish, once for a run of
 //! deliveries or settled positions. Nobody reads them until somebody asks; rates are the reader's matter. They begin at 0
@@ -12,7 +12,7 @@ use routing::ExchangeId;
 use rustc_hash::FxHashMap;
 use slab::Slab;
 
-/// What is counted of messages.
+/// A count of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(usize)]
 pub enum Count {
@@ -176,7 +176,7 @@ pub fn type_index(queue_type: QueueType) -> usize {
 pub const SIZE_BOUNDS: [u64; 8] =
     [100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 50_000_000, 100_000_000];
 
-/// What was counted of a protocol.
+/// The counts of a protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProtocolTally {
     /// Messages that came.
@@ -189,7 +189,7 @@ pub struct ProtocolTally {
     pub sizes: [u64; SIZE_BOUNDS.len() + 1],
     /// Bytes of all bodies.
     pub size_bytes: u64,
-    /// What no queue has a part in: confirmed, sent back, dropped.
+    /// Counts without a queue: confirmed, sent back, dropped.
     pub own: Tally,
     /// Delivered, got, settled: by the type of queue.
     pub by_type: [Tally; QUEUE_TYPES],
@@ -268,7 +268,7 @@ impl Run {
     }
 }
 
-/// What came and went.
+/// Comings and goings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Churn {
     /// Connections that were opened.
@@ -312,7 +312,7 @@ impl Churn {
     }
 }
 
-/// What was counted of an exchange.
+/// The counts of an exchange.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExchangeTally {
     /// Its virtual host.
@@ -363,7 +363,7 @@ pub enum End {
 /// How many there are of [`End`].
 pub const ENDS: usize = 4;
 
-/// What becomes of messages that end.
+/// The fate of messages that end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum DeadLetterStrategy {
@@ -411,7 +411,7 @@ pub const STREAM_ERRORS: [&str; 17] = [
 /// Stands for all virtual hosts that are gone.
 const GONE: VhostId = VhostId(u32::MAX);
 
-/// What has happened on a shard.
+/// All counts of a shard.
 #[derive(Debug, Default)]
 pub struct Tallies {
     /// By protocol, in the order of [`Protocol`].
@@ -425,7 +425,7 @@ pub struct Tallies {
     exchanges: Slab<(ExchangeId, ExchangeTally)>,
     by_exchange: FxHashMap<ExchangeId, u32>,
     sweep_at: usize,
-    /// What came and went.
+    /// Comings and goings.
     pub(crate) churn: Churn,
     /// Messages that ended.
     pub(crate) ends: Ends,
@@ -613,7 +613,7 @@ impl Tallies {
     }
 }
 
-/// What has happened on a shard, or on several.
+/// The counts of a shard, or of several.
 #[derive(Clone, Debug, Default)]
 pub struct Survey {
     /// By protocol, in the order of [`Protocol`].
@@ -622,7 +622,7 @@ pub struct Survey {
     pub vhosts: FxHashMap<VhostId, Tally>,
     /// By exchange, of those something was published to.
     pub exchanges: FxHashMap<ExchangeId, ExchangeTally>,
-    /// What came and went.
+    /// Comings and goings.
     pub churn: Churn,
     /// Messages that ended.
     pub ends: Ends,
@@ -639,7 +639,7 @@ pub struct Survey {
 }
 
 impl Survey {
-    /// What happened elsewhere as well.
+    /// Adds the counts of another shard.
     pub fn merge(&mut self, other: &Survey) {
         self.protocols.iter_mut().zip(&other.protocols).for_each(|(own, more)| own.merge(more));
         for (vhost, tally) in &other.vhosts {

@@ -1,4 +1,4 @@
-//! Who wants to know when a queue is deleted: senders that the protocol tells so, though they hold nothing of the queue.
+//! Watchers, which are to know when a queue is deleted: senders that the protocol tells so, though they hold nothing of the queue.
 //!
 //! A watch is a connection's own number for who is to be told, by queue. It ends when it was told, or is taken back; a
 //! connection takes its watches back before it closes. Costs nothing where nobody watches.
@@ -33,7 +33,7 @@ impl Watches {
         }
     }
 
-    /// Who would be told of the queue.
+    /// The watchers of the queue.
     fn of(&self, queue: QueueId) -> &[(PortId, u32)] {
         self.by_queue.get(&queue).map_or(&[], Vec::as_slice)
     }

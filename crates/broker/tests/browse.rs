@@ -1,4 +1,4 @@
-//! Who browses is shown what is in a queue; nobody else notices.
+//! A browser is shown all that is in a queue; nobody else notices.
 
 #[allow(dead_code, reason = "shared; this test uses a part")]
 mod node;
@@ -8,7 +8,7 @@ use broker::{Credit, Held, NewConsumer, QueueCommand};
 use message::record::{Outcome, SeqRange};
 use node::Node;
 
-/// What was seen of deliveries and answers, confirms apart, without the port.
+/// The deliveries and answers that were seen, confirms apart, without the port.
 fn seen(node: &mut Node) -> String {
     node.settle();
     let seen = node.take_seen().into_iter().filter(|line| !line.contains("confirmed"));

@@ -21,7 +21,7 @@ struct Story {
     first: u64,
     next: u64,
     confirmed: BTreeSet<u64>,
-    /// What a snapshot holds, and up to where.
+    /// The content of a snapshot, and the index it reaches to.
     kept: Option<(LogIndex, Vec<u8>)>,
 }
 
@@ -70,7 +70,7 @@ impl Story {
         self.first = self.next;
     }
 
-    /// What is in a queue when nothing moves any more; it stays there.
+    /// The content of a queue when nothing moves any more; it stays there.
     fn holds(&mut self, queue: &str, handle: u32) -> Vec<u64> {
         self.node.consume(0, queue, handle, 0);
         let (mut all, mut quiet) = (Vec::new(), 0);
@@ -160,7 +160,7 @@ fn what_died_is_in_the_queue_it_goes_to_however_the_node_ends() {
     assert!(many > 4, "{many}");
 }
 
-/// What is published anew waits for the disk like all else, and what waits is bounded by its bytes, however large each is.
+/// A dead letter waits for the disk like all else, and those that wait are bounded by their bytes, however large each is.
 #[test]
 fn large_ones_wait_until_the_disk_has_those_before() {
     const BYTES: usize = 512 << 10;

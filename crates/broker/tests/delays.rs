@@ -13,7 +13,7 @@ use message::record::{Format, Outcome, SeqRange};
 use node::Node;
 use routing::Value;
 
-/// What was seen, confirms apart.
+/// The events that were seen, confirms apart.
 fn seen(node: &mut Node) -> Vec<String> {
     node.take_seen().into_iter().filter(|line| !line.contains("confirmed")).collect()
 }
@@ -126,7 +126,7 @@ fn is_delivered_when_it_is_due() {
             node.pass(50);
             note(node.take_seen());
         }
-        // What is to wait for so long has waited for longer: nobody knows how old the millisecond was in which it came.
+        // A message that is to wait for so long has waited for longer: nobody knows how old the millisecond was in which it came.
         assert_eq!(came.iter().collect::<String>(), "cdeg|||b|f|||a|");
     }
 }
@@ -156,7 +156,7 @@ fn comes_back_when_a_consumer_says() {
     }
 }
 
-/// What refuses publishers counts what it has promised; the delay ends all the same.
+/// A queue that refuses publishers counts the room it has promised; the delay ends all the same.
 #[test]
 fn is_asked_for_room_when_it_comes() {
     let more = [("x-max-length", Value::long(1)), ("x-overflow", Value::text("reject-publish"))];

@@ -1,4 +1,4 @@
-//! What only some queues ask for: times to live, limits, dead letters, queues that end unused.
+//! Features that only some queues have: times to live, limits, dead letters, queues that end unused.
 
 mod node;
 
@@ -23,7 +23,7 @@ fn quorum(more: &[(&'static str, Value)]) -> Vec<(&'static str, Value)> {
     arguments
 }
 
-/// What was seen, confirms apart.
+/// The events that were seen, confirms apart.
 fn seen(node: &mut Node) -> Vec<String> {
     node.take_seen().into_iter().filter(|line| !line.contains("confirmed")).collect()
 }
@@ -341,7 +341,7 @@ fn the_dead_do_not_go_in_circles() {
     assert_eq!(counts(&mut node, 0, "q"), "0: declared q 0 0");
 }
 
-/// What had died and was not safe elsewhere is in its queue after a crash.
+/// A message that had died and was not safe elsewhere is in its queue after a crash.
 #[test]
 fn a_crash_loses_none_of_the_dying() {
     let mut node = Node::new(1);
@@ -370,7 +370,7 @@ fn a_crash_loses_none_of_the_dying() {
     assert_eq!((ready(shard, "q"), ready(shard, "dead")), (Some(0), Some(1)));
 }
 
-/// What has a time of its own in a queue that has none ends after a restart too.
+/// A message with a time of its own in a queue that has none ends after a restart too.
 #[test]
 fn a_time_survives_a_restart() {
     let mut node = Node::new(1);
@@ -408,7 +408,7 @@ fn a_quorum_queue_is_used_while_something_of_it_is_held() {
     assert!(!is_there(&node));
 }
 
-/// What came back to a quorum queue is there for a get that comes after it, although that is recorded first.
+/// A message that came back to a quorum queue is there for a get that comes after it, although that is recorded first.
 #[test]
 fn a_get_waits_for_what_came_back_before_it() {
     let mut node = Node::new(1);
@@ -510,7 +510,7 @@ fn a_policy_turns_the_delivery_limit_off_and_on_again() {
     }
 }
 
-/// What a consumer holds for too long is given to others: as the queue says, or the node. One waking looks at all.
+/// A message that a consumer holds for too long is given to others: as the queue says, or the node. One waking looks at all.
 #[test]
 fn what_is_held_for_too_long_is_taken_back() {
     let of_queue = [("x-queue-type", Value::text("quorum")), ("x-consumer-timeout", Value::long(6400))];

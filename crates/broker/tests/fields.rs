@@ -1,4 +1,4 @@
-//! What exchanges see of a message's headers, in either encoding.
+//! Headers of a message as exchanges see them, in either encoding.
 
 use base::id::QueueId;
 use broker::fields::{Fields10, Fields091, arguments};

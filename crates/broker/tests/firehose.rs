@@ -1,4 +1,4 @@
-//! What is told at the firehose of a virtual host, over one shard and over two.
+//! Messages at the firehose of a virtual host, over one shard and over two.
 
 #[allow(dead_code, reason = "shared; this test uses a part")]
 mod node;
@@ -23,7 +23,7 @@ fn trace(node: &mut Node, on: bool) -> Vec<String> {
     request(node, Op::Trace { vhost: "/".into(), on })
 }
 
-/// What was seen of deliveries.
+/// The deliveries that were seen.
 fn seen(node: &mut Node) -> Vec<String> {
     node.settle();
     let seen = node.take_seen().into_iter();

@@ -9,7 +9,7 @@ use message::record::Outcome;
 use node::Node;
 use routing::Value;
 
-/// What was seen of deliveries and answers, confirms apart, without the port.
+/// The deliveries and answers that were seen, confirms apart, without the port.
 fn seen(node: &mut Node) -> String {
     node.settle();
     let seen = node.take_seen().into_iter().filter(|line| !line.contains("confirmed"));
@@ -95,7 +95,7 @@ fn what_is_thrown_away_stays_away() {
         if far > 0 {
             continue;
         }
-        // What was held is back, and what went is gone.
+        // A message that was held is back, and one that went is gone.
         let now = node.now;
         let mut again = node.restarted();
         assert!(again.finish_recovery(now).is_empty());

@@ -40,7 +40,7 @@ fn append(node: &mut Node, publisher: &mut Publisher, key: &str, body: &str) {
     node.shards[0].publish(node.now, publisher, &publish).unwrap();
 }
 
-/// What was seen but confirms, without the port.
+/// The events that were seen but confirms, without the port.
 fn seen(node: &mut Node) -> String {
     node.settle();
     (0..3).for_each(|_| node.read());
@@ -96,7 +96,7 @@ fn a_restart_knows_the_groups() {
         node.consume(0, "q", 9, 5);
         let told = seen(&mut node);
         assert!(told.contains("@1") && told.contains("@3") && !told.contains("@2"), "{told}");
-        // What comes now is told apart as what was there.
+        // Messages that come now are told apart as those that were there.
         let mut publisher = node.publisher(0);
         publish(&mut node, &mut publisher, "a", "4");
         publish(&mut node, &mut publisher, "b", "5");

@@ -24,7 +24,7 @@ fn round(node: &mut Node, publisher: &mut Publisher, from: u64, count: u64, byte
         node.publish(0, publisher, "q", &body, true);
         node.settle();
     }
-    // Who wrote them has them no more.
+    // The shard that wrote them has them no more.
     node.written.clear();
     node.settled(0, "q", 9, (from, from + count - 1), Outcome::Accepted);
     node.settle();
@@ -42,7 +42,7 @@ fn what_a_burst_took_is_given_back() {
     let mut next = round(&mut node, &mut publisher, 0, 20, 60 << 10);
     let burst = spare_bytes(&node) - idle;
     assert!(burst >= 20 * (60 << 10), "{burst}");
-    // What goes round stays.
+    // A buffer that goes round stays.
     let period_ms = Limits::default().spare_ms_max;
     for _ in 0..10 {
         next = round(&mut node, &mut publisher, next, 2, 100);
@@ -102,7 +102,7 @@ fn one_message_that_stays_keeps_nothing_else() {
     }
     assert!(node.unwritten.is_empty(), "it is in memory alone");
     assert!(most <= begin + 4096, "{most} bytes after {begin}");
-    // What stays is found where it is now.
+    // A message that stays is found where it is now.
     node.consume(0, "stays", 1, 0);
     node.consume(0, "stays too", 2, 0);
     node.turn();

@@ -97,7 +97,7 @@ fn a_classic_queue_keeps_none() {
     assert_eq!(deliveries(&mut node), ["0: 9 gets m@0 again"]);
 }
 
-/// What nobody holds is nobody's to write on.
+/// A message that nobody holds is nobody's to write on.
 #[test]
 fn only_what_is_held_is_noted() {
     let mut node = node(1, 0, "quorum", 2);
@@ -174,7 +174,7 @@ fn only_so_much_is_kept() {
     node.settle();
     modify(&mut node, 0, "q", (all, all), Outcome::Released, &fits);
     assert_eq!(deliveries(&mut node), [format!("0: 9 gets m@{all} again noted {} bytes", fits.len())]);
-    // What dies takes no more along than that.
+    // A message that dies takes no more along than that.
     modify(&mut node, 0, "q", (all + 1, all + 1), Outcome::Rejected, &fits);
     node.take_seen();
     node.consume(0, DEAD, 4, 0);

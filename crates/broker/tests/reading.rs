@@ -33,7 +33,7 @@ fn restarted_with<'a>(queues: &[&'a str], messages: impl Iterator<Item = (usize,
     come_up_again(node)
 }
 
-/// What message `number` says.
+/// The body of message `number`.
 fn body(number: usize) -> String {
     format!("{number}:{}", "x".repeat(BODY))
 }
@@ -147,8 +147,8 @@ fn no_more_is_read_than_consumers_have_room_for() {
     assert_eq!(reads(&mut node), []);
 }
 
-/// What is said of a link's credit comes behind what the credit led to, though that waits for the disk, and in front of what
-/// later credit leads to.
+/// The answer to a link's credit comes behind the deliveries that the credit led to, though those wait for the disk, and in front of
+/// those that later credit leads to.
 #[test]
 fn what_is_told_of_credit_waits_for_the_deliveries_in_front_of_it() {
     for (drain, echo) in [(true, false), (false, true), (true, true)] {
@@ -265,7 +265,7 @@ fn many_queues_read_no_further_ahead_than_what_is_kept() {
     assert!(done > names.len() * 3, "{done} reads");
 }
 
-/// What becomes of queues that have read from disk.
+/// The fate of queues that have read from disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Then {
     /// Everything was handed out and settled, the last of it without another read.
@@ -378,7 +378,7 @@ fn one_damaged_batch_costs_its_neighbours_nothing() {
     let told = node.damages(0);
     assert!(told.len() == 1 && told[0].starts_with(&start), "{start} {told:?}");
     assert!(told[0].contains("restore the data folder from a copy"));
-    // Whoever is next to want it finds the same.
+    // The next consumer finds the same.
     give_back(&mut node);
     assert_eq!(all_given(&mut node), [0, 1, 2, 4, 5]);
     assert_eq!(node.damages(0), [""; 0]);
@@ -462,7 +462,7 @@ fn where_there_are_priorities_it_is_read_ahead_by_priority() {
                 got.extend(given(&mut node, 7));
             }
         }
-        // What was read for one priority is still there for the next.
+        // Bytes read for one priority are still there for the next.
         assert_eq!(parts, if first == 3 { 20 } else { 0 }, "{first}");
         got.extend(given(&mut node, 7));
         assert_eq!(got, (first..=last).step_by(4).collect::<Vec<_>>());

@@ -77,7 +77,7 @@ fn fill(node: &mut Node, numbers: std::ops::Range<usize>) {
     node.take_seen();
 }
 
-/// What a snapshot holds, and up to where.
+/// The content of a snapshot, and the index it reaches to.
 type Snapshot = (LogIndex, Vec<u8>);
 
 /// Everything is on disk for good.
@@ -225,7 +225,7 @@ fn fed() -> Node {
 fn bodies_are_not_in_the_log() {
     let mut node = fed();
     assert_eq!(holds(&mut node, "q"), (0..20).collect::<Vec<_>>());
-    // What is not on disk for good is copied; so is what is small.
+    // A message that is not on disk for good is copied; so is a small one.
     let from = node.written.len();
     fill(&mut node, 20..22);
     assert!(written(&node, from) > 4 * BODY);
@@ -241,7 +241,7 @@ fn bodies_are_not_in_the_log() {
     assert_eq!(holds(&mut node, "q"), (0..24).collect::<Vec<_>>());
 }
 
-/// What has just come is flushed for a queue that is behind by much, and not copied.
+/// A message that has just come is flushed for a queue that is behind by much, and not copied.
 #[test]
 fn a_queue_that_is_behind_has_the_stream_flushed() {
     for (behind, copies) in [(1, true), (4, false)] {
@@ -276,7 +276,7 @@ fn little_memory_is_enough() {
     assert_eq!(came, (0..40).map(|at| at / 2).collect::<Vec<_>>());
 }
 
-/// Whatever is in the stream, and whatever the queue is like.
+/// With any content of the stream, and any kind of queue.
 #[test]
 fn what_is_handed_out_does_not_differ_in_a_byte() {
     let run = |limits: Limits, more: &[(&str, Value)]| {
@@ -387,7 +387,7 @@ fn segments_stay_while_a_queue_needs_them() {
         if restarts {
             kill(&mut node, Some(&kept));
         }
-        // What is taken and settled lets go of the segments it was in.
+        // A message that is taken and settled lets go of the segments it was in.
         node.consume(0, "q", 4, 10);
         rest(&mut node);
         node.settled(0, "q", 4, (0, 9), Outcome::Accepted);
@@ -477,7 +477,7 @@ fn a_stream_that_is_deleted_takes_nothing_from_the_queue() {
             kill(&mut node, Some(&kept));
         }
         assert_eq!(holds(&mut node, "q"), (0..20).collect::<Vec<_>>());
-        // What comes takes no file of what was there.
+        // A new stream takes no file of the one before.
         node.declare_with(0, "s", true, &[("x-queue-type", Value::text("stream"))]);
         fill(&mut node, 50..52);
         assert_eq!(holds(&mut node, "q"), (0..20).collect::<Vec<_>>());
@@ -584,7 +584,7 @@ fn a_stream_is_deleted_and_the_node_killed_right_then() {
             delete(&mut node, "s");
         }
         assert_eq!(holds(&mut node, "q"), held, "{steps}");
-        // What was not fed before is fed as copies: after a start no segment is known to two snapshots.
+        // Messages that were not fed before are fed as copies: after a start no segment is known to two snapshots.
         assert_eq!(files(&node) > 0, referred > 0, "{steps}");
         delete(&mut node, "q");
         rest(&mut node);
@@ -677,7 +677,7 @@ fn what_is_damaged_is_passed_over() {
     assert_eq!(holds(&mut node, "dead"), but_one(0..20));
 }
 
-/// Whatever happens when: what is in the queue can be read, in order, once.
+/// In any order of events the content of the queue can be read, in order, once.
 #[test]
 fn nothing_is_lost_however_the_node_ends() {
     for seed in 0..40 {
@@ -699,7 +699,7 @@ fn nothing_is_lost_however_the_node_ends() {
                     node.write();
                 }
                 8 => kept = Some(snapshot(&mut node)),
-                // What is on disk is fed from there.
+                // Messages that are on disk are fed from there.
                 9 => {
                     node.shards[0].hold_feeds(true);
                     node.work();

@@ -107,7 +107,7 @@ fn publisher_queue_and_consumer_may_be_on_three_shards() {
     assert_eq!(node.take_seen(), ["1: Purged { messages: 1 }"]);
 }
 
-/// What is published and not yet in the queue counts for a get, a purge and a delete that come after it.
+/// A message that is published and not yet in the queue counts for a get, a purge and a delete that come after it.
 #[test]
 fn a_get_a_purge_and_a_delete_wait_for_what_was_published_before_them() {
     let get = |handle| QueueCommand::Get { token: 1, handle, settled: true, behind: false };
@@ -138,7 +138,7 @@ fn a_get_a_purge_and_a_delete_wait_for_what_was_published_before_them() {
     }
 }
 
-/// Who declares a queue again is told of what was published before, and of what somebody else was told is safe.
+/// A connection that declares a queue again is told of messages published before, and of those that another was told are safe.
 #[test]
 fn counts_wait_for_what_was_published_before_them() {
     for (shards, is_durable) in [(1, true), (1, false), (2, true), (2, false)] {
@@ -355,7 +355,7 @@ fn no_new_queue_is_placed_on_a_log_that_is_stopped() {
     assert_eq!(placed(&mut node, &["e"]), [0], "that of the catalog is left");
 }
 
-/// Whoever published to it before it was known, and whoever does afterwards, from whichever shard, hears no confirm.
+/// A publisher to it before it was known, and one afterwards, from any shard, hears no confirm.
 #[test]
 fn a_log_that_is_found_damaged_while_the_node_runs_is_stopped_for_all_shards() {
     let refusal = "INTERNAL_ERROR - the queue is on log 1, which is damaged on disk; see the node's log";
@@ -562,7 +562,7 @@ fn what_waits_for_bytes_goes_back_when_its_consumer_cancels() {
             (0..20).for_each(|_| node.read());
             let rest = to(&node.take_seen(), 2);
             assert!(first < 20, "some have to be read back");
-            // What was sent and is not settled comes back too, but where its consumer may still settle it.
+            // A message that was sent and is not settled comes back too, but where its consumer may still settle it.
             let comes_back = if settled || held == Held::Kept { 0 } else { first };
             assert_eq!(first + rest, 20 + comes_back, "{settled} {held:?}");
         }
@@ -784,7 +784,7 @@ fn without_room_nothing_that_is_kept_is_newly_made_and_all_else_goes_on() {
     assert_eq!(ask(&mut node, queue_like("there", true)), "1: declared there 0 0");
     assert_eq!(ask(&mut node, exchange("e", true)), "1: Unchanged");
     assert_eq!(ask(&mut node, bind("there", "e")), "1: Unchanged");
-    // What is not kept needs no room.
+    // An object that is not kept needs no room.
     assert_eq!(ask(&mut node, queue_like("own", false)), "1: declared own 0 0");
     assert_eq!(ask(&mut node, bind("own", "e")), "1: Done");
     assert_eq!(ask(&mut node, exchange("passing", false)), "1: Done");

@@ -1,4 +1,4 @@
-//! What a message takes along when it dies: how often its delivery failed, and keys nobody is to see.
+//! The luggage of a message that dies: how often its delivery failed, and keys nobody is to see.
 
 mod node;
 
@@ -7,7 +7,7 @@ use message::record::{Format, Outcome};
 use node::Node;
 use routing::{NoHeaders, Value};
 
-/// What was seen, confirms apart.
+/// The events that were seen, confirms apart.
 fn seen(node: &mut Node) -> Vec<String> {
     node.take_seen().into_iter().filter(|line| !line.contains("confirmed")).collect()
 }

@@ -107,7 +107,7 @@ fn what_is_on_disk_is_read_and_counts_then() {
     assert_eq!((read_all(&mut node), ready(&node.shards[0])), (9, 4));
 }
 
-/// What comes meanwhile counts at once, and what goes for it are the oldest, weighed or not.
+/// Messages that come meanwhile count at once, and those that go for them are the oldest, weighed or not.
 #[test]
 fn what_comes_meanwhile_drops_no_more_than_it_should() {
     let mut node = node_with(9);

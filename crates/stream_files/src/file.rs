@@ -11,7 +11,7 @@ use queue::stream::{FILE_HEADER_LEN, StorePiece, Sync, SyncFailure, Write};
 use std::collections::BTreeMap;
 use std::io::IoSlice;
 
-/// What a file of chunks begins with: the name of the format, and its version.
+/// The first bytes of a file of chunks: the name of the format, and its version.
 const HEADER: [u8; FILE_HEADER_LEN as usize] = *b"OSIL\0\0\0\x01";
 
 /// The file with a segment's chunks.

@@ -104,8 +104,8 @@ impl<'a> Index<'a> {
         self.in_window(window, header + at * ENTRY_LEN, ENTRY_LEN, read_entry).flatten()
     }
 
-    /// What `of` makes of `len` bytes from `at` on in a window, which is read unless it was last. `None`: they are not there, or the
-    /// device does not give them.
+    /// The result of `of` on `len` bytes from `at` on in a window, which is read unless it was last. `None`: they are not there, or
+    /// the device does not give them.
     fn in_window<T>(&self, number: u64, at: usize, len: usize, of: impl FnOnce(&[u8]) -> T) -> Option<T> {
         let mut window = self.window.borrow_mut();
         if window.as_ref().is_none_or(|(last, _)| *last != number) {

@@ -1,4 +1,4 @@
-//! What a stream's machine asks of the disk, carried out on whatever thread has one.
+//! The work that a stream's machine asks of the disk, carried out on whatever thread has one.
 //!
 //! Knows no machine: a job goes out with the names of its log and its stream and comes back with what it brought.
 
@@ -17,18 +17,18 @@ pub struct StreamJob {
     pub log: LogId,
     /// The stream.
     pub stream: QueueId,
-    /// What is to be done.
+    /// The work.
     pub work: Work,
 }
 
-/// What came of a [`StreamJob`].
+/// The outcome of a [`StreamJob`].
 #[derive(Clone, Debug)]
 pub struct StreamDone {
     /// The log of the stream.
     pub log: LogId,
     /// The stream.
     pub stream: QueueId,
-    /// What came of it.
+    /// The outcome.
     pub done: Done,
 }
 
@@ -74,7 +74,7 @@ impl StreamJob {
         StreamDone { log, stream, done }
     }
 
-    /// What is to be told of one that nobody carries out: it failed, and can be tried again.
+    /// The outcome of a job that nobody carries out: it failed, and can be tried again.
     pub fn give_up(self) -> StreamDone {
         let StreamJob { log, stream, work } = self;
         let error = WorkError::Io(CANCELED);

@@ -24,7 +24,7 @@ const AHEAD: usize = 4096;
 /// Chunks that are passed over in one read.
 const PASSED_MAX: u32 = 16 << 10;
 
-/// What is wanted, in `memory` if it goes in there.
+/// Reads chunks of a segment, into `memory` if they fit.
 pub(super) fn read(disk: &dyn Disk, log: LogId, read: &Read, memory: Buffer) -> Result<Block, DiskError> {
     let mut reading = Reading {
         disk,

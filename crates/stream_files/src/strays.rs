@@ -24,9 +24,9 @@ pub struct Strays {
 /// A file that was kept, as it may hold what the journal does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stray {
-    /// What it was.
+    /// Its name before.
     pub was: FileName,
-    /// What it is now.
+    /// Its name now.
     pub is: FileName,
 }
 

@@ -182,7 +182,7 @@ impl Bench {
         offsets
     }
 
-    /// What the files of the stream hold, as far as they belong to it.
+    /// The bytes of the stream's files, as far as they belong to it.
     fn bytes(&self) -> Vec<(u64, Vec<u8>)> {
         let segments = self.stream.segments().map(|segment| {
             let mut bytes = vec![0; segment.bytes as usize];
@@ -524,7 +524,7 @@ fn reads(reads_ahead: bool) -> Vec<u32> {
         bench.take();
         for work in &bench.waiting {
             let Work::Read(read) = work else { continue };
-            // Who knows the offset needs no index.
+            // A reader that knows the offset needs no index.
             assert_eq!(read.offsets.start, (read.place.position - FILE_HEADER_LEN) / chunk_len);
             reads.push(read.bytes);
         }
@@ -544,7 +544,7 @@ fn who_reads_on_is_read_for_in_larger_pieces() {
     assert!(not_ahead.iter().all(|bytes| *bytes == 64 << 10) && not_ahead.len() > 30, "{not_ahead:?}");
 }
 
-/// What happens to a stream.
+/// A step of a stream's life.
 #[derive(Clone, Debug)]
 enum Step {
     Batch(Vec<(usize, u8)>),
@@ -594,7 +594,7 @@ proptest! {
         prop_assert!(bench.damages.is_empty() && steady.damages.is_empty());
     }
 
-    /// Whatever the files hold, reading ends, and what is read is whole chunks in order.
+    /// With any bytes in the files, reading ends, and its result is whole chunks in order.
     #[test]
     fn any_bytes_in_files(
         harms in prop::collection::vec((1..3u64, any::<bool>(), 0..4200u64, 0..8u8), 0..60),

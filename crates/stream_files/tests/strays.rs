@@ -116,7 +116,7 @@ fn a_start_that_did_not_end_is_begun_anew() {
     drop(Strays::set_aside(&disk, &known_to_it).unwrap());
     disk.crash_as(Temper::LoseAll);
     assert_eq!(files(&disk), expected);
-    // What a snapshot knows is not replaced by what was aside, which goes.
+    // A segment that a snapshot knows is not replaced by the one that was aside, which goes.
     write(&disk, name(FileKind::Stream, LOG, 2), "3 2 and more");
     let strays = Strays::set_aside(&disk, &known(&[(LOG, &[1, 2])])).unwrap();
     assert_eq!(strays.end(&disk, true, |_| false), Ok(Vec::new()));

@@ -1,6 +1,6 @@
 //! Telling a publisher what is safe: publish numbers become delivery tags, as few acks as possible.
 
-/// What is to be acked: a tag, and whether with all before it.
+/// An ack that is due: a tag, and whether with all before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ack {
     pub(super) tag: u64,
@@ -69,7 +69,7 @@ impl Confirms {
         }
     }
 
-    /// What was told singly right behind `upto` belongs to what is told up to now.
+    /// Tags that were told singly right behind `upto` belong to the range up to now.
     fn skip_singly(&mut self, upto: u64) -> u64 {
         let mut upto = upto;
         while let Some(range) = self.singly.first().filter(|range| range.first == upto + 1) {

@@ -1,4 +1,4 @@
-//! What a channel was sent and has not settled: delivery tags in order, each with its consumer and queue position.
+//! Unacknowledged deliveries of a channel: delivery tags in order, each with its consumer and queue position.
 //!
 //! Settling the oldest, or all up to a tag, is O(1) a message; another is found by a guess that holds while tags follow
 //! on each other, else by halving. One settled out of order leaves a gap, which goes when the oldest reaches it or when
@@ -216,7 +216,7 @@ mod tests {
             steps in prop::collection::vec((0u8..8, 1u64..40, 1u32..4), 0..400),
         ) {
             let mut unacked = Unacked::default();
-            // What the tags are whose, and what was found last of whom gets no more.
+            // A model of which consumer's the tags are; the consumer that was found last is handed no more.
             let mut model = std::collections::BTreeMap::new();
             let (mut last, mut known) = (0u64, None::<(u32, u64)>);
             for (step, number, consumer) in steps {
@@ -237,7 +237,7 @@ mod tests {
                     _ => {
                         // Of some there is nothing to settle.
                         last += 1 + number / 38;
-                        // Who is cancelled is sent nothing.
+                        // A cancelled consumer is sent nothing.
                         let consumer = if known.is_some_and(|(of, _)| of == consumer) { 9 } else { consumer };
                         unacked.push(last, Delivery { consumer, seq: QueueSeq(last) });
                         model.insert(last, consumer);

@@ -20,7 +20,7 @@ pub(super) fn is_for_receiver(address: &str) -> bool {
     address.starts_with("/queues/")
 }
 
-/// What an address names, or why it names nothing.
+/// The destination that an address names, or the reason why it names none.
 pub(super) fn destination(address: &str) -> Result<Destination, String> {
     let bad = || format!("bad target address {address}");
     let destination = |exchange: &str, key: &str| {

@@ -3,7 +3,7 @@
 //!
 //! Nothing is escaped in them but a slash, as `%2F`. The texts of refusals are RabbitMQ's.
 
-/// What an address of the first version names.
+/// The thing that an address of the first version names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Named {
     /// An exchange and a key; none: a sender's messages go by their subjects.
@@ -16,7 +16,7 @@ pub(super) enum Named {
     Queues,
 }
 
-/// What an address names to a sender, or to a receiver; the error says why it names nothing.
+/// The thing that an address names to a sender, or to a receiver; the error says why it names nothing.
 pub(super) fn named(address: &str, is_sender: bool) -> Result<Named, String> {
     let unknown = || Err(format!("Attach refused: {{unknown_destination,\"{address}\"}}"));
     let parts: Vec<&str> = address.split('/').collect();

@@ -26,7 +26,7 @@ fn body<'a>(message: &Enqueue<'a>, memory: &'a Memory) -> Body<'a> {
     Body::Memory(memory, start..start + message.body.len())
 }
 
-/// What a receiver's outcome means to the queue.
+/// A receiver's outcome in the words of the queue.
 #[inline]
 pub(super) fn outcome_of(outcome: &WireOutcome<'_>) -> Outcome {
     match outcome {
@@ -41,7 +41,7 @@ pub(super) fn outcome_of(outcome: &WireOutcome<'_>) -> Outcome {
     }
 }
 
-/// What a receiver adds to the annotations of deliveries that it gives back.
+/// Annotations that a receiver adds to deliveries that it gives back.
 #[derive(Clone, Debug)]
 pub(super) struct Added {
     /// The encoding of one map.
@@ -60,7 +60,7 @@ impl Added {
         Some(Added { annotations: bytes.into(), due_at_ms: delivery_time(annotations) })
     }
 
-    /// What an outcome adds: nothing, mostly.
+    /// The annotations in an outcome: none, mostly.
     pub(super) fn of(outcome: &WireOutcome<'_>) -> Result<Option<Added>, &'static str> {
         match outcome {
             WireOutcome::Modified { annotations, .. } if !annotations.is_empty() => {
@@ -75,7 +75,7 @@ impl Added {
         self.annotations.len()
     }
 
-    /// What the queue is told of deliveries to which this is added.
+    /// The command to the queue for deliveries to which this is added.
     pub(super) fn command(&self, handle: u32, range: SeqRange, outcome: Outcome) -> QueueCommand {
         let Added { annotations, due_at_ms } = self.clone();
         QueueCommand::Modify(Box::new(Modified { handle, range, outcome, annotations, due_at_ms }))
@@ -203,7 +203,7 @@ impl Adapter {
         let Some(session) = self.sessions.iter().find(|session| session.id == id) else { return };
         let has_room = session.room == Room::Anything;
         let consumers = &self.consumers;
-        // What was kept back because more of the same may follow.
+        // Settles kept back because more of the same may follow.
         let mut kept: Option<(ConsumerRef, SeqRange)> = None;
         let may_scatter = first != last && outcome == Outcome::Accepted;
         let vhost = session.publisher.vhost();

@@ -1,4 +1,4 @@
-//! What goes out in front of a stored message's bare part: the header, and annotations of the publisher's and ours.
+//! The head that goes out in front of a stored message's bare part: the header, and annotations of the publisher's and ours.
 //!
 //! Ours take the place of the publisher's of the same name: where the message was published to, and, in a queue that
 //! counts, how often it was handed out before (`x-acquired-count`) and how often that failed (`x-delivery-count`, where
@@ -61,7 +61,7 @@ pub(super) fn head<'s>(message: &Enqueue<'s>, item: &Item, scratch: &'s mut Scra
     &scratch.bytes
 }
 
-/// What was left of its time to live when it came.
+/// The time to live that was left when it came.
 #[inline]
 fn ttl_ms(message: &Enqueue<'_>) -> Option<u32> {
     (message.expires_at_ms != 0).then(|| {

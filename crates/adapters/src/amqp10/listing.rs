@@ -7,7 +7,7 @@ use broker::catalog::Catalog;
 use broker::{ConsumerRow, Depth, LinkEnd, LinkRow, Opened, SessionRow};
 
 impl Adapter {
-    /// What is open, into `opened`.
+    /// Lists all that is open, into `opened`.
     pub(crate) fn list(&self, catalog: &Catalog, depth: Depth, opened: &mut Opened) {
         let links = self.sessions.iter().flat_map(|session| &session.links);
         opened.senders = links.filter(|link| link.is_publishing()).count() as u32;

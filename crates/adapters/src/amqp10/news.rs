@@ -1,4 +1,4 @@
-//! What is announced of the consumers of a connection's links, while somebody hears.
+//! Announcements of the consumers of a connection's links, while somebody hears.
 
 use super::Adapter;
 use super::links::ConsumerAt;

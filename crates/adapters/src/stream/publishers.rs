@@ -187,7 +187,7 @@ fn appended(message: PublishedMessage<'_>) -> Appended<'_> {
 }
 
 impl Adapter {
-    /// What came of declaring a publisher. RabbitMQ's rules, in its order.
+    /// Declares a publisher; the outcome. RabbitMQ's rules, in its order.
     pub(super) fn declare_publisher(
         &mut self,
         context: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! What a client asks, and what waits for the broker: nothing further is read until [`Adapter::answered`].
+//! Requests of a client, and those that wait for the broker: nothing further is read until [`Adapter::answered`].
 
 use super::Adapter;
 use super::creating::code_of;
@@ -11,17 +11,17 @@ use broker::catalog::{Actor, Op, QueueDefinition, Refusal, ReplyCode};
 use broker::{QueueCommand, Reply, StreamCommand, StreamReply, StreamStats};
 use std::sync::Arc;
 
-/// What the broker was asked.
+/// A request that waits for the broker.
 #[derive(Debug)]
 pub(super) struct Pending {
-    /// What the answer carries.
+    /// The number that the answer carries.
     correlation_id: u32,
     /// The tokens that are out: `tokens` of them, from this on.
     first_token: u32,
     tokens: u32,
     /// How many of them are not answered.
     left: u32,
-    /// What was refused, of several things what was asked first; and the how manieth of them it was.
+    /// The refusal, of several the one of the request that came first; and its place among them.
     failed: Option<(u32, Refusal)>,
     request: BrokerRequest,
     /// Streams that went by it, to be told of behind the answer.
@@ -140,7 +140,7 @@ impl Adapter {
         }
     }
 
-    /// What only the broker can answer, or why it is not asked.
+    /// Asks the broker for an answer that only it has; the error says why it is not asked.
     fn ask(
         &mut self,
         context: &mut Context<'_>,
@@ -296,7 +296,7 @@ impl Adapter {
                 Response::QueryOffset { code, offset: offset.unwrap_or(0) }
             }
             (BrokerRequest::Resolve, Reply::Stream(StreamReply::Offset(offset))) => {
-                // What is empty begins with the first there will be.
+                // An empty stream begins with the first message there will be.
                 Response::ResolveOffsetSpec { code: ok, offset: offset.unwrap_or(0) }
             }
             (BrokerRequest::Stats, Reply::Stream(StreamReply::Stats(stats))) => {

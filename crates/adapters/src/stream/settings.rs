@@ -1,4 +1,4 @@
-//! What all connections of the stream protocol have in common.
+//! Settings that all connections of the stream protocol have in common.
 
 use super::arrivals::Arrivals;
 use ::stream_protocol::Limits;

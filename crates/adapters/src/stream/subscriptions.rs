@@ -27,7 +27,7 @@ pub(super) struct Subscription {
     pub(super) stream: Arc<QueueDefinition>,
     /// Where the client wanted to begin.
     offset: OffsetSpec,
-    /// What the client is, or was last, asked of: one at a time.
+    /// The question that the client is, or was last, asked: one at a time.
     turn: Turn,
     /// Messages it was sent.
     consumed: u64,
@@ -35,7 +35,7 @@ pub(super) struct Subscription {
     offset_at: u64,
     /// Chunks it may be sent.
     credit: u32,
-    /// What it was made with.
+    /// The properties it was made with.
     properties: Box<[(Box<str>, Box<str>)]>,
 }
 
@@ -46,7 +46,7 @@ struct Turn {
     is_reading: bool,
     /// The client was told so and has not answered; under which correlation id.
     asked: Option<(u32, bool)>,
-    /// What it is to be told next.
+    /// The state it is to be told next.
     next: Option<bool>,
 }
 
@@ -267,7 +267,7 @@ impl Adapter {
         }
     }
 
-    /// What its client was asked and has not answered goes with it: only those that are there may have something asked.
+    /// A question its client has not answered goes with it: only subscriptions that are there may have one.
     fn remove_subscription(&mut self, context: &mut Context<'_>, handle: u32) -> Option<Subscription> {
         let removed = self.subscriptions.remove(handle)?;
         context.shard.forget_consumer(context.port, handle);

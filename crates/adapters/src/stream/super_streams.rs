@@ -36,7 +36,7 @@ impl Adapter {
         let name = correct_name(name).ok_or(unfit)?;
         let most = context.settings.stream.partitions_max;
         let is_too_long = most.is_some_and(|most| partitions.len() > most as usize);
-        // What has too many is looked at no further.
+        // A super stream with too many partitions is looked at no further.
         let named = |name: &[u8]| String::from_utf8(name.to_vec()).map(String::into_boxed_str);
         let given: Result<Vec<Box<str>>, _> = match is_too_long {
             true => Ok(Vec::new()),

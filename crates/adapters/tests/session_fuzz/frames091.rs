@@ -7,7 +7,7 @@ const METHOD: u8 = 1;
 const HEADER: u8 = 2;
 const BODY: u8 = 3;
 
-/// What a client says to log in, in pieces that each wait for an answer, and two open channels.
+/// The login of a client, in pieces that each wait for an answer, and two open channels.
 pub fn login() -> Vec<Vec<u8>> {
     let start_ok = [&b"\0\x0a\0\x0b\0\0\0\0\x05PLAIN\0\0\0\x0c\0guest\0guest"[..], b"\x05en_US"].concat();
     let (mut answer, mut open) = (Vec::new(), Vec::new());

@@ -4,7 +4,7 @@ use crate::judge::{Attached, Judge10};
 use base::random::Random;
 use message::amqp10::{Encoder, Map, Scope};
 
-/// What a client says to log in, in pieces that each wait for an answer, and one session.
+/// The login of a client, in pieces that each wait for an answer, and one session.
 pub fn login() -> Vec<Vec<u8>> {
     let mut init = Vec::new();
     frame(1, 0, &mut init, |bytes| {

@@ -1,4 +1,4 @@
-//! What a server may say. Reads what it sends by the specifications alone, with nothing of its own code but values.
+//! A judge of servers. Reads their bytes by the specifications alone, with nothing of its own code but values.
 
 use message::amqp10::{Decoder, Descriptor, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +10,7 @@ pub struct Judge091 {
     /// The server closed these and waits for the answer.
     pub closing: BTreeSet<u16>,
     is_closed: bool,
-    /// What ended the connection.
+    /// The frame that ended the connection.
     last: Vec<u8>,
     /// Class and number of all methods heard.
     pub heard: BTreeSet<(u16, u16)>,
@@ -105,7 +105,7 @@ impl Judge091 {
     }
 }
 
-/// What a client's handle stands for.
+/// The node that a client's handle stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attached {
     Receiver,
@@ -123,7 +123,7 @@ pub struct Judge10 {
     /// Channels whose session the server has begun, and not ended.
     pub open: BTreeSet<u16>,
     is_closed: bool,
-    /// What the client has attached on channel 0, as far as it knows.
+    /// The links that the client has attached on channel 0, as far as it knows.
     pub attached: BTreeMap<u32, Attached>,
     /// The delivery-id the client says next on channel 0.
     pub next_id: u32,
@@ -175,7 +175,7 @@ impl Judge10 {
             panic!("no performative: {body:?}")
         };
         self.heard.insert(code);
-        // What a coordinator says to a declare (part 4 §4.5.8), counted apart.
+        // A coordinator's answer to a declare (part 4 §4.5.8), counted apart.
         if body.windows(3).any(|bytes| bytes == [0, 0x53, 0x33]) {
             self.heard.insert(0x33);
         }

@@ -17,7 +17,7 @@ pub struct Client {
     pub machine: Connection,
     inbox: Vec<u8>,
     pub heard: Vec<String>,
-    /// What it was asked of its groups and is not to answer by itself: the ids of the questions. None: it answers all.
+    /// The questions about its groups that it is not to answer by itself: their ids. None: it answers all.
     pub unanswered: Option<Vec<u32>>,
 }
 
@@ -25,7 +25,7 @@ fn names<'a>(list: impl Iterator<Item = &'a [u8]>) -> String {
     list.map(|name| String::from_utf8_lossy(name).into_owned()).collect::<Vec<_>>().join(",")
 }
 
-/// What happened, in a line.
+/// An event, in a line.
 fn tell(event: &Event<'_>) -> String {
     match event {
         Event::Response { response, .. } => {
@@ -174,7 +174,7 @@ impl Client {
         }
     }
 
-    /// What it has heard since the last time must be this.
+    /// The events it has heard since the last time must be these.
     pub fn hears(&mut self, world: &mut World, expected: &[&str]) {
         self.listen(world, "/");
         assert_eq!(std::mem::take(&mut self.heard), expected);

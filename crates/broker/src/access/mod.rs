@@ -1,4 +1,4 @@
-//! Who may do what: logins, virtual hosts, permissions.
+//! Access: logins, virtual hosts, permissions.
 //!
 //! Everything is decided from the catalog and what the peer said; who they are in other systems (certificates, LDAP,
 //! tokens) is not known here.

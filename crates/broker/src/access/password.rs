@@ -22,7 +22,7 @@ const OLD_DIGEST: usize = 16;
 /// Bytes of base64 that are looked at.
 const TEXT_BYTES_MAX: usize = 4 * LONG_DIGEST;
 
-/// What stands for a password in a definitions file.
+/// The form of a password in a definitions file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stored {
     /// A hash of an algorithm that is known.

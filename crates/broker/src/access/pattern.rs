@@ -51,7 +51,7 @@ enum Matcher {
     /// No name but the empty one: `^$`, and the empty pattern, which RabbitMQ takes to mean the same.
     Empty,
     Compiled(Regex),
-    /// What the linear engine does not have.
+    /// A pattern that the linear engine does not have.
     Other(Arc<Other>),
 }
 
@@ -60,7 +60,7 @@ struct Other {
     regex: fancy_regex::Regex,
     /// It takes more than one pass.
     backtracks: bool,
-    /// What came of names: a turn that asks about one again pays once. Forgotten all at once when it is full.
+    /// Results by name: a turn that asks about one again pays once. Forgotten all at once when it is full.
     kept: Mutex<FxHashMap<Box<str>, bool>>,
 }
 
@@ -109,7 +109,7 @@ pub struct Pattern {
 pub struct BadPattern {
     /// The pattern, or its beginning.
     pub pattern: String,
-    /// What is wrong with it.
+    /// The fault.
     pub why: String,
 }
 
@@ -159,8 +159,8 @@ impl Pattern {
     }
 }
 
-/// What the linear engine takes and PCRE2 means otherwise: quantifiers that give nothing back are to it two quantifiers, a bracket
-/// behind a backslash the edge of a word, recursion a flag, and letters of a class the difference of two.
+/// Spellings that the linear engine takes and PCRE2 means otherwise: quantifiers that give nothing back are to it two quantifiers, a
+/// bracket behind a backslash the edge of a word, recursion a flag, and letters of a class the difference of two.
 const SPELLED_OTHERWISE: [&str; 13] =
     ["*+", "++", "?+", "}+", "\\<", "\\>", "\\b{", "\\B{", "(?R", "(?u", "&&", "--", "~~"];
 

@@ -39,7 +39,7 @@ struct Reader<'a> {
 /// Writes a pattern of PCRE2's for the engine.
 ///
 /// # Errors
-/// What in it is not served or not understood.
+/// The error names the part that is not served or not understood.
 pub(super) fn translated(source: &str) -> Result<Translated, String> {
     let mut reader = Reader {
         source,
@@ -167,7 +167,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What follows a backslash outside of a class.
+    /// The part behind a backslash outside of a class.
     fn escape(&mut self) -> Result<(), String> {
         let Some((_, letter)) = self.letters.next() else { return Err("it ends in a backslash".to_owned()) };
         match letter {
@@ -240,7 +240,7 @@ impl Reader<'_> {
         self.out.push_str(text);
     }
 
-    /// What a letter behind a backslash stands for, in a class or not: one letter, or those of a property.
+    /// The meaning of a letter behind a backslash, in a class or not: one letter, or those of a property.
     fn one(&mut self, letter: char) -> Result<(), String> {
         match letter {
             '0' => {
@@ -315,7 +315,7 @@ impl Reader<'_> {
         if self.eats("]") {
             self.literal(']');
         }
-        // What a range may begin with: the letter before.
+        // The letter before, which a range may begin with.
         let mut is_single = false;
         loop {
             let Some((_, letter)) = self.letters.next() else {
@@ -380,7 +380,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// What comes next in a class stands for more than one letter.
+    /// The next part of a class stands for more than one letter.
     fn begins_kind(&mut self) -> bool {
         let rest = self.rest();
         rest.starts_with("[:")

@@ -111,14 +111,14 @@ pub enum Change {
     SetVhostParameter {
         /// The virtual host.
         vhost: VhostId,
-        /// What it belongs to: `shovel`, `federation-upstream`.
+        /// The component it belongs to: `shovel`, `federation-upstream`.
         component: Box<str>,
         /// Its name, among those of its component.
         name: Box<str>,
         /// JSON; none: it is gone.
         value: Option<Box<str>>,
     },
-    /// What happens to the messages of a virtual host is told at its exchange for that, or no longer. Not logged: a restart
+    /// Messages of a virtual host are traced at its exchange for that, or no longer. Not logged: a restart
     /// ends it.
     Trace {
         /// The virtual host.
@@ -179,7 +179,7 @@ impl Change {
     }
 }
 
-/// What a shard must react to after a change.
+/// Something that a shard must react to after a change.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Applied {
     /// A queue is there now.
@@ -188,7 +188,7 @@ pub enum Applied {
     QueueDeleted(Arc<QueueDefinition>),
     /// A queue goes by other rules than before: see [`super::Catalog::rules`].
     RulesChanged(Arc<QueueDefinition>),
-    /// What happens to the messages of a virtual host is told, or no longer: see [`super::Catalog::is_traced`].
+    /// Messages of a virtual host are traced, or no longer: see [`super::Catalog::is_traced`].
     Traced(VhostId),
     /// A virtual host is gone; its queues were told of before.
     VhostDeleted(Arc<VhostDefinition>),

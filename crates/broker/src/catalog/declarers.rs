@@ -1,4 +1,4 @@
-//! Who declared the queues and exchanges there are: each name once, of however many it is said.
+//! Users that declared the queues and exchanges there are: each name once, of however many it is said.
 //!
 //! A user who is deleted stays here as long as there is anything of that user's, as in RabbitMQ.
 

@@ -1,4 +1,4 @@
-//! What the catalog's things are: unchanging once made, shared between the shards' copies.
+//! Definitions, the things of the catalog: unchanging once made, shared between the shards' copies.
 
 use crate::access::{PasswordHash, Permissions};
 use base::id::{LogId, PortId, QueueId};
@@ -23,16 +23,16 @@ pub struct VhostDefinition {
 }
 
 impl VhostDefinition {
-    /// What is said of it.
+    /// Its description and the like.
     pub fn about(&self) -> VhostAbout {
         self.about.as_deref().cloned().unwrap_or_default()
     }
 }
 
-/// What an administrator says of a virtual host.
+/// An administrator's description of a virtual host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VhostAbout {
-    /// What it is for, in words.
+    /// Its purpose, in words.
     pub description: Box<str>,
     /// Words to find it by.
     pub tags: Vec<Box<str>>,
@@ -112,7 +112,7 @@ pub struct QueueDefinition {
     pub exclusive: Option<PortId>,
     /// It goes with the last of its consumers.
     pub auto_delete: bool,
-    /// Who declared it, where that is known; queues of one user share the name.
+    /// The user that declared it, where that is known; queues of one user share the name.
     pub declared_by: Option<Arc<str>>,
     /// As they were declared.
     pub arguments: Arguments,
@@ -172,7 +172,7 @@ pub struct ExchangeDefinition {
     pub auto_delete: bool,
     /// Clients may not publish to it.
     pub internal: bool,
-    /// Who declared it, where that is known; exchanges and queues of one user share the name.
+    /// The user that declared it, where that is known; exchanges and queues of one user share the name.
     pub declared_by: Option<Arc<str>>,
     /// As they were declared.
     pub arguments: Arguments,
@@ -227,7 +227,7 @@ impl UserDefinition {
     }
 }
 
-/// What a user may do with the topics of an exchange.
+/// Permissions of a user on the topics of an exchange.
 #[derive(Debug, PartialEq)]
 pub struct TopicPermissionDefinition {
     /// The virtual host.
@@ -242,7 +242,7 @@ pub struct TopicPermissionDefinition {
     pub read: Box<str>,
 }
 
-/// What a user may do in a virtual host.
+/// Permissions of a user in a virtual host.
 #[derive(Debug, PartialEq)]
 pub struct PermissionDefinition {
     /// The virtual host.

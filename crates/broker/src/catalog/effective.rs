@@ -1,4 +1,4 @@
-//! What a queue goes by: worked out of what it was declared with and of the policies that apply to it.
+//! Rules in effect of a queue: worked out of its declaration and of the policies that apply to it.
 //!
 //! Of numbers given several times the lowest counts. Otherwise an argument counts more than a policy (in quorum queues
 //! an overflow less), and an operator's policy more than the users', as in RabbitMQ 4.3.6.
@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// How often a quorum queue lets a message fail when nobody said how often.
 pub const DELIVERY_LIMIT: u32 = 20;
 
-/// What becomes of messages when a queue has as many, or as many bytes, as it may.
+/// The fate of messages when a queue has as many, or as many bytes, as it may.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Overflow {
     /// The oldest goes.
@@ -42,7 +42,7 @@ pub struct DeadLetterRule {
     pub at_least_once: bool,
 }
 
-/// What a queue goes by.
+/// The rules of a queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueRules {
     /// How long a message lives, milliseconds.
@@ -53,7 +53,7 @@ pub struct QueueRules {
     pub length_max: Option<u64>,
     /// Bytes of ready messages at most.
     pub bytes_max: Option<u64>,
-    /// What happens at either limit.
+    /// The fate of messages at either limit.
     pub overflow: Overflow,
     /// How often a message may fail before it dies: quorum queues alone.
     pub delivery_limit: Option<u32>,
@@ -67,14 +67,14 @@ pub struct QueueRules {
     pub window: Option<WindowSettings>,
     /// How long a consumer may hold a message, milliseconds: quorum queues alone; without, the node's default counts.
     pub consumer_timeout_ms: Option<u64>,
-    /// What waits when it comes back, and how long: quorum queues alone.
+    /// The messages that wait when they come back, and how long: quorum queues alone.
     pub retry: Option<Retry>,
     /// How much a stream keeps; of streams nothing else is said.
     pub stream: Option<Box<StreamRules>>,
 }
 
 impl Catalog {
-    /// What a queue goes by now. Later changes are told of by [`super::Applied::RulesChanged`].
+    /// The rules of a queue as they are now. Later changes are told of by [`super::Applied::RulesChanged`].
     pub fn rules(&self, queue: &QueueDefinition) -> QueueRules {
         rules(queue, self.queue_policies(queue))
     }
@@ -96,13 +96,13 @@ impl Catalog {
 }
 
 impl QueueDefinition {
-    /// What the queue was declared to go by, whatever policies say.
+    /// The rules the queue was declared with, whatever policies say.
     pub(crate) fn declared_rules(&self) -> QueueRules {
         rules(self, Matched::default())
     }
 }
 
-/// What a queue goes by under these policies.
+/// The rules of a queue under these policies.
 pub(super) fn rules(queue: &QueueDefinition, policies: Matched<'_>) -> QueueRules {
     let given = Given::new(&queue.arguments, policies);
     if queue.is_stream() {
@@ -170,7 +170,7 @@ pub(super) fn alternate(exchange: &ExchangeDefinition, policies: Matched<'_>) ->
 }
 
 impl Matched<'_> {
-    /// What both policies say together, as RabbitMQ's `effective_policy_definition`.
+    /// The definition of both policies together, as RabbitMQ's `effective_policy_definition`.
     pub fn definition(&self) -> Arguments {
         let all = [self.user, self.operator].into_iter().flatten();
         let keys = all.flat_map(|policy| policy.definition.iter().map(|(key, _)| key));
@@ -407,7 +407,7 @@ mod tests {
 
     type Keys<'a> = &'a [(&'a str, Value)];
 
-    /// What a queue goes by with these arguments, this policy and this operator policy.
+    /// The rules of a queue with these arguments, this policy and this operator policy.
     fn under(queue_type: QueueType, [own, user, operator]: [Keys<'_>; 3]) -> QueueRules {
         let policy = |kind, keys: Keys<'_>| {
             let definition = keys.iter().map(|(key, value)| (key.as_bytes(), value.clone())).collect();

@@ -1,4 +1,4 @@
-//! What exchanges of the type `x-recent-history` remember: the last messages that went through them.
+//! The memory of exchanges of the type `x-recent-history`: the last messages that went through them.
 //!
 //! Whole messages as records for no queue, in memory, and with a durable exchange in the catalog's log and snapshot. Only
 //! the catalog of the shard that plans has them: that shard binds, and who is bound gets them.
@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Messages remembered where nobody said how many.
 const LENGTH: usize = 20;
 
-/// What a message costs beside its bytes, roughly.
+/// The cost of a message beside its bytes, roughly.
 const COST: usize = 64;
 
 #[derive(Clone, Debug)]
@@ -95,7 +95,7 @@ impl Catalog {
         }
     }
 
-    /// What an exchange remembers, the oldest first.
+    /// The messages that an exchange remembers, the oldest first.
     pub(crate) fn remembered(&self, exchange: ExchangeId) -> Vec<Arc<[u8]>> {
         let history = self.exchanges.get(&exchange).and_then(|entry| entry.history.as_ref());
         history.into_iter().flat_map(|history| &history.messages).map(|one| one.message.clone()).collect()

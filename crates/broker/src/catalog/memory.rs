@@ -1,4 +1,4 @@
-//! What a catalog weighs, for the memory breakdown.
+//! The weight of a catalog, for the memory breakdown.
 
 use super::ends::Ends;
 use super::{Binding, Catalog, ExchangeEntry, PolicyDefinition, PolicyKind, QueueDefinition, QueueEntry};
@@ -111,7 +111,7 @@ impl Catalog {
         }
     }
 
-    /// What is neither a queue's nor an exchange's.
+    /// The bytes of all but queues and exchanges.
     fn rest_bytes(&self) -> usize {
         let names = self.vhosts.values().map(|vhost| {
             let permissions: usize = vhost.permissions.values().map(|own| size_of_val(&**own)).sum();

@@ -51,7 +51,7 @@ pub enum Op {
         auto_delete: bool,
         /// Clients may not publish to it.
         internal: bool,
-        /// Whatever else.
+        /// All other arguments.
         arguments: Arguments,
     },
     /// Have no exchange of this name.
@@ -73,7 +73,7 @@ pub enum Op {
         exclusive: bool,
         /// It goes with the last of its consumers.
         auto_delete: bool,
-        /// Whatever else.
+        /// All other arguments.
         arguments: Arguments,
         /// Where to place it if it is new.
         log: LogId,
@@ -150,14 +150,14 @@ pub enum Op {
     AddVhost {
         /// Its name.
         name: Box<str>,
-        /// What it begins with, if it is new.
+        /// Its first content, if it is new.
         defaults: VhostDefaults,
     },
     /// Change what is said of a virtual host; none: as it was.
     UpdateVhost {
         /// Its name.
         name: Box<str>,
-        /// What it is for.
+        /// Its purpose.
         description: Option<Box<str>>,
         /// Words to find it by, all of them.
         tags: Option<Vec<Box<str>>>,
@@ -177,7 +177,7 @@ pub enum Op {
         name: Box<str>,
         /// How to log in; without, nobody can with a password.
         password: Option<PasswordHash>,
-        /// What the user is.
+        /// The user's tags.
         tags: Vec<Box<str>>,
     },
     /// Have no such user.
@@ -196,7 +196,7 @@ pub enum Op {
     SetUserTags {
         /// The name.
         name: Box<str>,
-        /// What the user is from now on.
+        /// The user's tags from now on.
         tags: Vec<Box<str>>,
     },
     /// Change what a user may do in a virtual host. The patterns are regular expressions over names.
@@ -205,11 +205,11 @@ pub enum Op {
         user: Box<str>,
         /// The virtual host.
         vhost: Box<str>,
-        /// What may be made and deleted.
+        /// Names that may be made and deleted.
         configure: Box<str>,
-        /// What may be written to.
+        /// Names that may be written to.
         write: Box<str>,
-        /// What may be read from.
+        /// Names that may be read from.
         read: Box<str>,
     },
     /// Take a user's access to a virtual host away.
@@ -229,7 +229,7 @@ pub enum Op {
         name: Box<str>,
         /// A regular expression over the names of what it applies to.
         pattern: Box<str>,
-        /// What it applies to: `all`, `queues`, `classic_queues`, `quorum_queues`, `streams`, `exchanges`.
+        /// The objects it applies to: `all`, `queues`, `classic_queues`, `quorum_queues`, `streams`, `exchanges`.
         apply_to: Box<str>,
         /// Of several that apply the highest counts.
         priority: i64,
@@ -285,7 +285,7 @@ pub enum Op {
     SetVhostParameter {
         /// The virtual host.
         vhost: Box<str>,
-        /// What it belongs to.
+        /// The component it belongs to.
         component: Box<str>,
         /// Its name, among those of its component.
         name: Box<str>,
@@ -308,18 +308,18 @@ pub enum Op {
     },
 }
 
-/// What a new virtual host begins with.
+/// The first content of a new virtual host.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct VhostDefaults {
     /// The type of queues that are declared without one.
     pub queue_type: QueueType,
-    /// What it may have at most.
+    /// Its limits.
     pub limits: VhostLimits,
     /// The operator's policies.
     pub operator_policies: Vec<DefaultPolicy>,
     /// Users who may use it; who is not there yet is made with it.
     pub users: Vec<DefaultUser>,
-    /// What is said of it.
+    /// Its description.
     pub about: VhostAbout,
     /// The event exchange is made in it, if it is nowhere yet.
     pub tells_events: bool,
@@ -332,7 +332,7 @@ pub struct DefaultPolicy {
     pub name: Box<str>,
     /// A regular expression over the names of what it applies to.
     pub pattern: Box<str>,
-    /// What it applies to, as in [`Op::SetPolicy`].
+    /// The objects it applies to, as in [`Op::SetPolicy`].
     pub apply_to: Box<str>,
     /// Keys and their values.
     pub definition: Arguments,

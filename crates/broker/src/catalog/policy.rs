@@ -21,7 +21,7 @@ pub enum PolicyKind {
     Operator,
 }
 
-/// What a policy applies to.
+/// The objects that a policy applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApplyTo {
     /// Queues and exchanges.
@@ -88,11 +88,11 @@ pub struct PolicyDefinition {
     pub name: Box<str>,
     /// The names of what it applies to; the empty one matches all.
     pub pattern: Pattern,
-    /// What it applies to.
+    /// The objects it applies to.
     pub apply_to: ApplyTo,
     /// Of several that apply the highest counts.
     pub priority: i64,
-    /// What it sets: keys without `x-`, and their values.
+    /// Its keys, without `x-`, and their values.
     pub definition: Arguments,
 }
 

@@ -1,4 +1,4 @@
-//! What a policy may say: which keys there are, what they may hold, which an operator may use.
+//! Keys of policies: which there are, which values they may hold, which an operator may use.
 //!
 //! Rules, their order and their texts are RabbitMQ 4.3.6's, seen by setting each key to values of every type over its
 //! HTTP API.
@@ -12,7 +12,7 @@ use routing::{Arguments, Value};
 /// Largest `stream-max-segment-size-bytes`.
 const SEGMENT_BYTES_MAX: i128 = 3_000_000_000;
 
-/// What a value must be.
+/// A rule for a value.
 #[derive(Clone, Copy)]
 enum Check {
     /// A string.
@@ -32,9 +32,9 @@ struct Row {
     check: Check,
     /// An operator policy may have it.
     operator: bool,
-    /// What a wrong value is told not to be.
+    /// The name of the right kind of value, for the text that refuses a wrong one.
     what: &'static str,
-    /// What is added to that.
+    /// Text that is added to that.
     more: &'static str,
 }
 
@@ -97,7 +97,7 @@ const ROWS: [Row; 29] = [
     row("queue-master-locator", Check::Never, true, ""),
 ];
 
-/// What is wrong with a definition, in the words of RabbitMQ's validation; `Ok` where nothing is.
+/// Checks a definition; the fault in the words of RabbitMQ's validation, `Ok` where there is none.
 pub(super) fn check_definition(definition: &Arguments, kind: PolicyKind) -> Result<(), String> {
     if definition.is_empty() {
         return Err("no policy provided".to_owned());

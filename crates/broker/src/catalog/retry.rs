@@ -1,9 +1,9 @@
-//! What a quorum queue does with what comes back, by the argument `x-delayed-retry-type` and those beside it.
+//! Retries of a quorum queue: how long messages that come back wait, by the argument `x-delayed-retry-type` and those beside it.
 
 use queue::Retry;
 use routing::Value;
 
-/// What is asked for by a type, a least and a most delay in milliseconds. `None` where the type is unknown, or the least
+/// The retry rule of a type, a least and a most delay in milliseconds. `None` where the type is unknown, or the least
 /// delay is not above 0: then nothing waits, as in RabbitMQ 4.3.6.
 pub(super) fn retry(of_type: &Value, min: Option<i128>, max: Option<i128>) -> Option<Retry> {
     let (failed, released) = match of_type.as_str()? {

@@ -7,7 +7,7 @@ use super::{Binding, Catalog, Change, Destination, ExchangeEntry, PolicyKind};
 use base::{Reader, Short};
 use std::sync::Arc;
 
-/// What a snapshot begins with: magic and version.
+/// The first bytes of a snapshot: magic and version.
 const MAGIC: &[u8; 8] = b"LVRTCAT\x01";
 
 /// These bytes are no snapshot of a catalog.
@@ -26,7 +26,7 @@ pub enum BadSnapshot {
     Change {
         /// Which, counted from 0.
         number: u64,
-        /// What is wrong with it.
+        /// Its fault.
         why: BadChange,
     },
 }

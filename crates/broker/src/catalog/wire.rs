@@ -50,7 +50,7 @@ pub enum BadChange {
     Long,
     /// A tag that means nothing here.
     Tag {
-        /// What the tag tells apart.
+        /// The kind of thing that the tag tells apart.
         of: &'static str,
         /// The tag.
         tag: u8,
@@ -67,7 +67,7 @@ pub enum BadChange {
     Password,
     /// A limit over what there can be.
     Limit,
-    /// What is to be remembered is no message.
+    /// A record to be remembered is no message.
     Message,
 }
 

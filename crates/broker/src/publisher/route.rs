@@ -89,7 +89,7 @@ impl Route {
     }
 }
 
-/// What routing looks at.
+/// The parts of a shard that routing reads.
 pub(crate) struct View<'a> {
     pub(super) catalog: &'a Catalog,
     pub(super) limits: &'a Limits,

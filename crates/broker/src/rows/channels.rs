@@ -1,4 +1,4 @@
-//! What connections have open, as it is listed: channels, consumers, and over the stream protocol publishers and
+//! Rows of all that connections have open, as it is listed: channels, consumers, and over the stream protocol publishers and
 //! subscriptions.
 
 use crate::catalog::QueueDefinition;
@@ -30,7 +30,7 @@ pub struct ChannelRow {
     pub uncommitted: u64,
     /// Settled deliveries that a transaction holds back.
     pub uncommitted_acks: u64,
-    /// What was counted.
+    /// Its counts.
     pub tally: Tally,
     /// Messages published by exchange.
     pub publishes: Vec<(Box<str>, u64)>,
@@ -38,14 +38,14 @@ pub struct ChannelRow {
     pub unroutable: Vec<(Box<str>, [u64; 2])>,
     /// Messages by exchange and queue they were routed to, as far as it remembers.
     pub routes: Vec<(Box<str>, QueueId, u64)>,
-    /// What was counted by queue, of consumers that are there and of gets.
+    /// Counts by queue, of consumers that are there and of gets.
     pub deliveries: Vec<(Arc<QueueDefinition>, Tally)>,
 }
 
 /// A consumer of a queue.
 #[derive(Clone, Debug)]
 pub struct ConsumerRow {
-    /// What its connection calls it.
+    /// Its connection's name for it.
     pub handle: u32,
     /// Its tag.
     pub tag: String,
@@ -59,7 +59,7 @@ pub struct ConsumerRow {
     pub exclusive: bool,
     /// Its prefetch; 0: none.
     pub prefetch: u16,
-    /// What it was declared with.
+    /// The arguments it was declared with.
     pub arguments: Option<Box<Arguments>>,
 }
 
@@ -89,7 +89,7 @@ pub struct SessionRow {
 /// A link of AMQP 1.0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkRow {
-    /// What its client calls it.
+    /// Its client's name for it.
     pub handle: u16,
     /// Its name.
     pub name: String,
@@ -121,7 +121,7 @@ pub enum LinkEnd {
     Outgoing {
         /// From this queue; empty: from none.
         queue: String,
-        /// What is sent is settled.
+        /// Messages are sent settled.
         settled: bool,
         /// The filters in place, as an encoded map of AMQP 1.0; empty: none.
         filter: Box<[u8]>,
@@ -133,7 +133,7 @@ pub enum LinkEnd {
 /// A publisher over the stream protocol.
 #[derive(Clone, Debug)]
 pub struct StreamPublisherRow {
-    /// What its client calls it.
+    /// Its client's name for it.
     pub id: u8,
     /// By what the stream knows it again; empty: not at all.
     pub reference: String,
@@ -150,7 +150,7 @@ pub struct StreamPublisherRow {
 /// A subscription over the stream protocol.
 #[derive(Clone, Debug)]
 pub struct StreamConsumerRow {
-    /// What its client calls it.
+    /// Its client's name for it.
     pub id: u8,
     /// Its stream.
     pub stream: Arc<QueueDefinition>,
@@ -162,7 +162,7 @@ pub struct StreamConsumerRow {
     pub offset: u64,
     /// It is not one of a group in which another one is active.
     pub active: bool,
-    /// What it was made with.
+    /// The properties it was made with.
     pub properties: Box<[(Box<str>, Box<str>)]>,
 }
 
@@ -175,14 +175,14 @@ pub enum Depth {
     Numbers,
 }
 
-/// What one connection has open.
+/// All that one connection has open.
 #[derive(Clone, Debug, Default)]
 pub struct Opened {
     /// `ADDRESS:PORT -> ADDRESS:PORT`.
     pub connection: String,
     /// Its slot and its number there: which one it is of the shard's.
     pub port: (u32, u32),
-    /// Who logged in.
+    /// The user that logged in.
     pub user: String,
     /// Where.
     pub vhost: String,
@@ -223,5 +223,5 @@ impl Opened {
     }
 }
 
-/// What was counted of a channel: its connection, its number.
+/// The counts of a channel: its connection, its number.
 pub type ChannelTally = ((u32, u32), u16, Tally);

@@ -1,4 +1,4 @@
-//! What connections are and have open, added up: for who wants no names.
+//! Sums of connections and of all they have open, for lists without names.
 //!
 //! Numbers alone, so that a shard makes no block of memory for any of ten thousand connections. What somebody else frees it has
 //! to sort when it allocates next (`docs/decisions/0002-system-allocator.md`).
@@ -7,7 +7,7 @@ use crate::rows::channels::{ChannelRow, Opened};
 use crate::tally::{Count, PROTOCOLS, Protocol, Tally};
 use base::id::QueueId;
 
-/// What is added up of connections.
+/// The sums of connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionSums {
     /// Connections that somebody logged in over.
@@ -33,7 +33,7 @@ impl ConnectionSums {
     }
 }
 
-/// What is added up of channels of AMQP 0-9-1: see [`ChannelRow`].
+/// The sums of channels of AMQP 0-9-1: see [`ChannelRow`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChannelSums {
     /// Channels.
@@ -54,12 +54,12 @@ pub struct ChannelSums {
     pub prefetch: u64,
     /// Prefetches that consumers share.
     pub shared_prefetch: u64,
-    /// What was counted.
+    /// Their counts.
     pub tally: Tally,
 }
 
 impl ChannelSums {
-    /// What one channel adds.
+    /// The sums of one channel.
     pub fn of(row: &ChannelRow) -> ChannelSums {
         ChannelSums {
             channels: 1,
@@ -93,7 +93,7 @@ impl ChannelSums {
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OpenSums {
-    /// What connections are.
+    /// The sums of connections.
     pub connections: ConnectionSums,
     /// Their channels.
     pub channels: ChannelSums,
@@ -108,7 +108,7 @@ pub struct OpenSums {
 }
 
 impl OpenSums {
-    /// What one connection has open as well.
+    /// Adds all that one connection has open.
     pub fn add(&mut self, opened: &Opened) {
         opened.channels.iter().for_each(|row| self.channels.merge(&ChannelSums::of(row)));
         let protocol = if opened.channels.is_empty() { Protocol::Amqp10 } else { Protocol::Amqp091 };

@@ -1,6 +1,6 @@
-//! What a message has in common with the one before it: mostly all but its body and its offset.
+//! The common part of a message and the one before it: mostly all but its body and its offset.
 //!
-//! What was made of the last message is kept with what it was made from, so that the next one is compared, not taken apart.
+//! The record made of the last message is kept with the message, so that the next one is compared, not taken apart.
 //! Invariant: what is made this way is what would be made without it, byte by byte.
 
 use super::messages::Entry;
@@ -16,7 +16,7 @@ const FRONT_MAX: usize = 1024;
 /// Bytes of a record in front of its body beyond which it is not kept.
 const RECORD_MAX: usize = 4096;
 
-/// What goes in front of a body that is stored.
+/// The bytes in front of a body that is stored.
 #[derive(Debug)]
 pub(super) struct Stored {
     is_set: bool,
@@ -50,7 +50,7 @@ impl Default for Stored {
 }
 
 impl Stored {
-    /// What was made goes for this message too.
+    /// The record that was made serves this message too.
     #[inline]
     pub(super) fn is_for(&self, message: &Enqueue<'_>) -> bool {
         self.is_set
@@ -61,7 +61,7 @@ impl Stored {
             && base::copy::equal(&self.exchange, message.exchange)
     }
 
-    /// What is made next is for others too that are like this message.
+    /// The record made next serves others too that are like this message.
     pub(super) fn set(&mut self, message: &Enqueue<'_>, is_sections: bool) {
         let Enqueue { format, flags, head, exchange, routing_key, .. } = *message;
         self.is_sections = is_sections;
@@ -87,7 +87,7 @@ pub(super) struct Shown {
     format: Format,
     stream: QueueId,
     is_set: bool,
-    /// What stands in front of the body section, as it is stored.
+    /// The bytes in front of the body section, as it is stored.
     front: Vec<u8>,
     /// The record in front of what is made of the body section.
     record: Vec<u8>,
@@ -97,7 +97,7 @@ pub(super) struct Shown {
     offset_at: usize,
 }
 
-/// What is to be kept of a record that was made.
+/// The parts to be kept of a record that was made.
 pub(super) struct NewShown<'a> {
     /// The message's header, annotations and properties, as they are stored; its body section, and nothing else, follows.
     pub(super) front: &'a [u8],
@@ -115,7 +115,7 @@ impl Shown {
         Shown { format, stream: QueueId(u64::MAX), is_set: false, front, record, body_len: 0, offset_at: 0 }
     }
 
-    /// What becomes of the only body section, if `section` is that.
+    /// The body in the only body section, if `section` is that.
     #[inline]
     fn body<'a>(&self, section: &'a [u8]) -> Option<&'a [u8]> {
         match (self.format, data_alone(section)) {

@@ -113,7 +113,7 @@ struct Place {
     outer: Option<Outer>,
 }
 
-/// What follows a sub-batch in its chunk.
+/// The rest of a chunk behind a sub-batch in it.
 #[derive(Debug)]
 struct Outer {
     /// The offset of the message behind it.
@@ -124,7 +124,7 @@ struct Outer {
     end: usize,
 }
 
-/// What unpacking led to.
+/// The result of unpacking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unpacked {
     /// The chunk is done with.
@@ -231,7 +231,7 @@ impl Consumer {
         self.unsettled = self.unsettled.saturating_sub(range.last.0.saturating_sub(range.first.0) + 1);
     }
 
-    /// What was handed out was not sent: it goes on there.
+    /// A message that was handed out was not sent: it goes on there.
     pub(crate) fn unsent(&mut self, range: SeqRange) {
         let count = range.last.0 - range.first.0 + 1;
         self.delivered = self.delivered.wrapping_sub(count as u32);
@@ -285,7 +285,7 @@ impl Consumer {
         let Place { chunk, at_ms, offset, at, end, outer } = &mut place;
         let (data, at_ms) = (chunk.bytes(), *at_ms);
         let unpacked = loop {
-            // What a sub-batch holds beyond what it says is nobody's: those offsets are of what follows.
+            // Entries of a sub-batch beyond its count are nobody's: those offsets are of the entries that follow.
             if let Some(behind) = outer.take_if(|behind| *at >= *end || *offset >= behind.offset) {
                 (*offset, *at, *end) = (behind.offset, behind.at, behind.end);
             }
@@ -299,7 +299,7 @@ impl Consumer {
             if into.len() + referred_bytes >= bytes_max || *messages_left == 0 {
                 break Unpacked::Enough;
             }
-            // What is not as it was written was not to be here: the checksum said that it was.
+            // Bytes that are not as they were written could not come here: the checksum said that they were.
             let Some(entry) = chunk::Entry::first(&data[*at..*end]) else {
                 *at = *end;
                 continue;

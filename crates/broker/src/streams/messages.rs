@@ -29,7 +29,7 @@ pub(crate) struct Converter {
     amqp091: convert::Amqp091,
     bytes: Vec<u8>,
     stored: alike::Stored,
-    /// What makes the body a section.
+    /// The prefix that makes the body a section.
     prefix: [u8; 8],
     for_amqp091: alike::Shown,
     for_amqp10: alike::Shown,
@@ -86,7 +86,7 @@ impl Converter {
         let mut is_sections = false;
         match message.format {
             Format::Amqp10 => {
-                // What came as a record was read before; a head that cannot be read again says nothing.
+                // The record was read before it came here; a head that cannot be read again says nothing.
                 let theirs = match message.head {
                     [] => Map::default(),
                     head => {

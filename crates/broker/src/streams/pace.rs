@@ -3,7 +3,7 @@
 //! Messages are due one after the other, each so long after the one before. Time in which the consumer had no room is not made
 //! up for, but for a moment: the rate holds at all times, not on average.
 
-/// What is made up for at most, nanoseconds: a turn may come late.
+/// The delay that is made up for at most, nanoseconds: a turn may come late.
 const SLACK_NS: u64 = 100_000_000;
 
 /// Turns of a consumer are this far apart at least, nanoseconds, so that a high rate wakes nobody for each message.
@@ -31,7 +31,7 @@ impl Pace {
         if now_ns < self.due_ns {
             return 0;
         }
-        // Who read nothing for long, or never, begins anew.
+        // A consumer that read nothing for long, or never, begins anew.
         let slack_ns = if self.due_ns == 0 { 0 } else { SLACK_NS };
         self.due_ns = self.due_ns.max(now_ns.saturating_sub(slack_ns));
         u32::try_from((now_ns - self.due_ns) / self.interval_ns + 1).unwrap_or(u32::MAX)

@@ -1,6 +1,6 @@
 //! How much readers of a log's streams are handed in a turn: while publishers are at full speed, not all they could take.
 //!
-//! Who reads can go on later; who publishes at full speed waits for every moment that readers take from him, on this thread and
+//! Readers can go on later; publishers at full speed wait for every moment that readers take from them, on this thread and
 //! on all others that move their bytes. So while much comes in, readers have so many times as much together, or a rate that is
 //! always theirs. A few readers at the end notice nothing; of many each falls behind, and catches up when less comes.
 //! A value: what was committed, what was handed out and the time go in; what may be handed out comes out.
@@ -65,7 +65,7 @@ impl Share {
         }
         self.is_busy &= now_ns < self.busy_until_ns;
         if !self.is_busy {
-            // Whatever the bound, somebody has his turn.
+            // Some reader has its turn, whatever the bound.
             (self.left, self.resume_at_ns) = (limits.stream_dispatch_bytes_max.max(1), None);
             return;
         }

@@ -16,7 +16,7 @@ impl Fields for Shown<'_, '_> {
                 Some(Value::Integer(priority.into()))
             }
             Field::Property(property) => match value(message.properties.get(position(property))) {
-                // What is not set and what is null are one in a list.
+                // A value that is not set and one that is null are one in a list.
                 Some(Value::Null) | None => None,
                 value => value,
             },

@@ -26,9 +26,9 @@ const JOURNAL_BYTES: u64 = 64 << 20;
 pub struct Node {
     pub shards: Vec<Shard>,
     pub unwritten: Vec<(usize, Sealed)>,
-    /// What was written, and where.
+    /// The batches that were written, and their places.
     pub written: Vec<(usize, Sealed, Place)>,
-    /// What happened, shown as text, in order.
+    /// The events, shown as text, in order.
     pub seen: Vec<String>,
     /// All that was in the messages that were handed out.
     pub handed: Vec<String>,
@@ -36,7 +36,7 @@ pub struct Node {
     /// Where what was written can be read again, one batch after another in one file.
     pub disk: FaultyDisk,
     pub disk_end: u64,
-    /// What time it is.
+    /// The time.
     pub now: Now,
 }
 
@@ -206,7 +206,7 @@ impl Node {
         self.settle();
     }
 
-    /// What a shard reports of damage.
+    /// The damage that a shard reports.
     #[allow(dead_code, reason = "shared; not every test damages something")]
     pub fn damages(&mut self, shard: usize) -> Vec<String> {
         let mut found = Vec::new();
@@ -214,7 +214,7 @@ impl Node {
         found.iter().map(|damage| damage.to_string()).collect()
     }
 
-    /// What `came` tells of all that is in a queue: a consumer takes it and gives it back.
+    /// The words of `came` about all that is in a queue: a consumer takes it and gives it back.
     #[allow(dead_code, reason = "shared; not every test looks into queues")]
     pub fn look_into<T>(&mut self, queue: &str, came: impl Fn(&mut Node) -> Vec<T>) -> Vec<T> {
         self.work();
@@ -370,7 +370,7 @@ impl Node {
     }
 }
 
-/// What the header `x-note` says, of a long one how long it is.
+/// The header `x-note`, or of a long one its length.
 fn note(head: &[u8]) -> String {
     let headers = Properties::read(head).ok().and_then(|properties| properties.headers());
     match headers.and_then(|headers| headers.get(b"x-note")).as_ref().and_then(|note| note.as_bytes()) {

@@ -191,7 +191,7 @@ pub(super) fn bindings(source: &str, end: &End, bindings: &[&Binding], encoder: 
     encoder.close(list);
 }
 
-/// What tells bindings apart that differ in their arguments only; nothing for none. For the same arguments the same,
+/// The name that tells bindings apart that differ in their arguments only; nothing for none. For the same arguments the same,
 /// on every node and after a restart.
 pub(super) fn hash(arguments: &Arguments) -> String {
     if arguments.is_empty() {

@@ -73,7 +73,7 @@ fn write_value(value: &Value, encoder: &mut Encoder<'_>) {
         Value::Int(kind, number) => encoder.value(integer(*kind, *number)),
         Value::Unsigned(number) => encoder.ulong(*number),
         Value::Float(Float(number)) => encoder.value(Wire::Double(*number)),
-        // What AMQP 1.0 has for it is encoded in another base: the nearest number stands for it.
+        // AMQP 1.0's decimals are encoded in another base: the nearest number stands for it.
         Value::Decimal { scale, value } => {
             encoder.value(Wire::Double(f64::from(*value) / 10f64.powi((*scale).into())));
         }

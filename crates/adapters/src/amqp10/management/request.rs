@@ -1,4 +1,4 @@
-//! What a request to the management node asks for, read out of its message.
+//! Requests to the management node, read out of their messages.
 //!
 //! A request is a message: `subject` is the method, `to` the path with its query, the body an AMQP value. Nothing is known
 //! here of what there is; names are checked for their form alone.
@@ -29,7 +29,7 @@ pub(super) enum End {
     Exchange(Box<str>),
 }
 
-/// What is asked for.
+/// A request.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Request {
     DeclareQueue {

@@ -18,7 +18,7 @@ fn snapshot(catalog: &Catalog) -> Vec<u8> {
     out
 }
 
-/// What holds between the parts of every catalog.
+/// The invariants between the parts of every catalog.
 fn check_whole(catalog: &Catalog) {
     let mut bindings = 0;
     let mut declared: BTreeMap<Arc<str>, usize> = BTreeMap::new();
@@ -232,7 +232,7 @@ proptest! {
         for op in &ops {
             let Ok(plan) = world.catalog.plan(&guest(1), op) else { continue };
             plan.changes.iter().for_each(|change| drop(world.catalog.apply(change)));
-            // What removes is left out: only a log that makes and removes again can differ in between.
+            // A removal is left out: only a log that makes and removes again can differ in between.
             let adds = |change: &&Change| {
                 change.is_durable()
                     && matches!(change, Change::AddQueue(_) | Change::AddExchange(_) | Change::Bind(_))

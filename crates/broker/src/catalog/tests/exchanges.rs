@@ -296,7 +296,7 @@ fn the_event_exchange_comes_with_its_virtual_host() {
     check(&world, &[]);
     world.must(&add("b", true));
     check(&world, &["b"]);
-    // What is made next has a number of its own.
+    // The exchange made next has a number of its own.
     world.must(&exchange("next", "direct", ""));
     assert!(world.catalog.exchange(VhostId(0), b"next").is_some());
     check(&world, &["b"]);

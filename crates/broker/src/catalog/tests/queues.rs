@@ -166,7 +166,7 @@ fn quorum_queues_are_durable_and_shared() {
     ]);
 }
 
-/// What a declaration of queue `q` with one argument is answered: the part of the text that is about it.
+/// The answer to a declaration of queue `q` with one argument: the part of the text that is about it.
 fn check_argument(of_type: &str, name: &str, value: Value, expected: &str) {
     let with = [("x-queue-type", Value::text(of_type)), (name, value.clone())];
     let answer = World::new().wish(&queue_with("q", "", &with));
@@ -473,7 +473,7 @@ fn a_virtual_host_has_a_type_for_queues_without_one() {
         (queue_with("q", "", &classic), differs("q", "classic", "quorum"), "quorum"),
         (queue_with("c", "", &classic), "ok".to_owned(), "classic"),
         (queue("c", ""), differs("c", "quorum", "classic"), "classic"),
-        // What a quorum queue cannot be, a classic one is.
+        // A classic queue can be some things that a quorum queue cannot.
         (queue("a", "auto-delete"), "ok".to_owned(), "classic"),
         (queue("a", "auto-delete"), "ok".to_owned(), "classic"),
         (queue("e", "exclusive"), "ok".to_owned(), "classic"),
@@ -562,7 +562,7 @@ fn who_declared_a_queue_is_known_and_named_once() {
     for (name, user) in [("a", "guest"), ("b", "guest"), ("c", "gone"), ("d", "gone"), ("e", "")] {
         assert_eq!(world.wish_of(&by(user), &queue(name, "")), "ok");
     }
-    // Who declares what is there already is not who declared it.
+    // A user that declares an existing queue again is not its declarer.
     assert_eq!(world.wish_of(&by("gone"), &queue("a", "")), "ok");
     let mut snapshot = Vec::new();
     world.catalog.write_snapshot(&mut snapshot);
@@ -576,7 +576,7 @@ fn who_declared_a_queue_is_known_and_named_once() {
         let (guest, _) = world.catalog.users.get_key_value("guest").unwrap();
         assert!(Arc::ptr_eq(&a, &b) && Arc::ptr_eq(&a, guest) && Arc::ptr_eq(&c, &d));
     }
-    // What a user declared stays that user's when the user is gone, until the last of it is.
+    // A declaration stays its user's when the user is gone, until the last of them is.
     world.must(&Op::DeleteUser { name: "guest".into() });
     assert_eq!(world.catalog.declarers.counts().len(), 2);
     for name in ["a", "b", "c"] {
@@ -594,7 +594,7 @@ fn who_declared_an_exchange_is_known_and_named_once() {
         assert_eq!(world.wish_of(&by(user), &exchange(name, "topic", "d")), "ok");
     }
     assert_eq!(world.wish_of(&by("gone"), &queue("q", "")), "ok");
-    // Who declares what is there already is not who declared it.
+    // A user that declares an existing exchange again is not its declarer.
     assert_eq!(world.wish_of(&by("gone"), &exchange("a", "topic", "d")), "ok");
     let mut snapshot = Vec::new();
     world.catalog.write_snapshot(&mut snapshot);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 const QUEUES: usize = 50_000;
 
-/// What this thread has had of a processor: what others do on the machine is not in it.
+/// The processor time of this thread: work of others on the machine is not in it.
 fn processor_time() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux tells");
     let first = text.split_ascii_whitespace().next().and_then(|number| number.parse().ok());

@@ -1,4 +1,4 @@
-//! What is made with what was kept of another message is what is made without.
+//! A message made with the help of another is the one made without.
 
 use super::super::messages::{Converter, Entry};
 use crate::catalog::{QueueDefinition, QueueType, VhostId};
@@ -58,7 +58,7 @@ fn section(descriptor: u64, value: Value<'_>) -> Vec<u8> {
     bytes
 }
 
-/// What a stream may hold.
+/// Bodies as a stream may hold them.
 fn stored() -> Vec<Vec<u8>> {
     let durable = header(Header { durable: true, ..Header::default() });
     let urgent = header(Header { durable: true, priority: Some(7), ..Header::default() });
@@ -108,7 +108,7 @@ fn stored() -> Vec<Vec<u8>> {
 
 fn shown(converter: &mut Converter, entry: Entry<'_>, format: Format) -> Vec<u8> {
     let mut into = Buffer::default();
-    // What lies there already is no matter.
+    // Bytes that lie there already are no matter.
     into.extend(&[0xee; 64]);
     assert!(converter.show(entry, format, None, &mut into));
     let record = &into.bytes()[64..];
@@ -146,7 +146,7 @@ fn messages_are_shown_the_same_whatever_came_before() {
     }
 }
 
-/// What may come for a stream.
+/// Messages that may come for a stream.
 fn published() -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     let mut add = |format, flags, exchange: &[u8], routing_key: &[u8], head: &[u8], body: &[u8]| {
