@@ -8,8 +8,8 @@ use crate::door::{CancelDelayed, Door, Letter, Part, Question, ResetOffset, Trun
 use crate::heap;
 use crate::log::Logger;
 use crate::manager::Manager;
-use crate::node::End;
 use crate::rows::{self, value};
+use crate::running::End;
 use crate::seed;
 use broker::Shard;
 use broker::access::{PasswordHash, authenticate};

@@ -6,7 +6,7 @@
 use crate::config::{Config, Level};
 use crate::disk::{DiskOptions, RealDisk};
 use crate::log::Logger;
-use crate::node::End;
+use crate::running::End;
 use ctl::client::SOCKET_NAME;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -35,7 +35,6 @@ mod linger;
 mod log;
 mod mailbox;
 mod manager;
-mod node;
 mod pages;
 mod pauses;
 mod ports;
@@ -44,6 +43,7 @@ mod private_key;
 mod queue_names;
 mod reader;
 mod rows;
+mod running;
 mod seed;
 mod shard;
 mod socket;
@@ -57,7 +57,7 @@ use crate::log::file::LogFile;
 use clap::{CommandFactory, Parser, Subcommand};
 use config::{Config, Level, Loaded, Sources};
 use ctl::shells::{self, Shell};
-use node::End;
+use running::End;
 use rustix::fs::Mode;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -204,7 +204,7 @@ fn serve(server: Server) -> ExitCode {
     let (end, ends) = channel();
     let outcome = listen_for_signals(end.clone())
         .and_then(|()| write_pid(&config))
-        .and_then(|()| node::run(&config, &logger, end, &ends));
+        .and_then(|()| running::run(&config, &logger, end, &ends));
     if let Err(why) = &outcome {
         logger.log(Level::Critical, why.as_str());
     }
