@@ -4,6 +4,7 @@
 //! one clearing does not let publishers go while the other holds.
 
 use crate::config::{Config, Level, Limit, value};
+use node::turn::Raised;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -14,23 +15,6 @@ pub struct Sample {
     pub memory_used: u64,
     /// Disk space it may still write.
     pub disk_free: u64,
-}
-
-/// Which alarms hold.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Raised {
-    /// More memory is used than allowed.
-    pub memory: bool,
-    /// Less disk is free than demanded.
-    pub disk: bool,
-}
-
-impl Raised {
-    /// As they are called outside.
-    pub fn names(self) -> Vec<String> {
-        let names = [(self.memory, "memory"), (self.disk, "disk")];
-        names.iter().filter(|(holds, _)| *holds).map(|(_, name)| (*name).to_owned()).collect()
-    }
 }
 
 /// The limits and which of them are passed.

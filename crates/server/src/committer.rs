@@ -1,40 +1,20 @@
 //! Where shards hand in batches to be committed, and when who flushes.
 //!
-//! While one shard alone commits and flushes are quick, it flushes inside its own turn: no hand-over, no wake-up.
-//! Otherwise a writer thread takes all that has gathered while the last flush ran, so a slow disk makes larger groups.
-//! Invariant: a shard's batches are written in the order it handed them in; one with batches at the writer hands later
-//! ones there too.
+//! What is decided is decided by values: [`node::commit`] says whether a shard writes inside its own turn, [`node::space`] who
+//! stops as the disk fills. Here they are shared: by all shards, the writer thread and the housekeeper.
 
 use crate::flushes::Flushes;
 use crate::pauses::Pauses;
-use base::id::{LogId, LogIndex, ShardId};
-use journal::{Counters, Disk, DiskError, Journal, Place, Sealed, Spare, SpareMaker, WriteError};
+use base::id::ShardId;
+use journal::{Counters, Disk, DiskError, FileName, Journal, Place, Sealed, Spare, SpareMaker, WriteError};
+use node::commit::{self, ALONE_NS, Line, Moment, Written};
+use node::space::{Signs, Space};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Nanoseconds without another shard's commit after which a shard counts as alone.
-const ALONE_NS: u64 = 2_000_000;
-
 /// Milliseconds between two attempts while there is no space.
 const RETRY_MS: u64 = 200;
-
-/// Nanoseconds after which publishers that had to stop have stopped: every shard has had a turn, and handed in what it had.
-const STILL_NS: u64 = 500_000_000;
-
-/// Full journal files from which on whoever moves what lives in them does so as fast as it can.
-const FULL_FILES_MANY: usize = 8;
-
-/// A batch that is on disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Written {
-    /// Its log.
-    pub log: LogId,
-    /// Its first record's index.
-    pub base: LogIndex,
-    /// Where it lies.
-    pub place: Place,
-}
 
 /// What became of batches handed in.
 #[derive(Debug, PartialEq, Eq)]
@@ -55,10 +35,27 @@ pub trait Report: Send + Sync {
     fn failed(&self, why: String);
 }
 
+/// The journal, and how much space there is for it.
+struct Books {
+    journal: Journal,
+    space: Space,
+}
+
+/// What [`Space`] says, for those who do not wait for the journal. Changed while that is locked.
+#[derive(Default)]
+struct Shown {
+    is_out: AtomicBool,
+    is_short: AtomicBool,
+    lacks_space: AtomicBool,
+    is_nearly_full: AtomicBool,
+    shortages: AtomicU64,
+}
+
 /// See the module. Shared by all shards and the writer thread.
 pub struct Committer {
     disk: Arc<dyn Disk>,
-    journal: Mutex<Journal>,
+    books: Mutex<Books>,
+    shown: Shown,
     queue: Mutex<Queue>,
     has_queued: Condvar,
     /// The writer thread has ended a round.
@@ -67,16 +64,6 @@ pub struct Committer {
     rolls: AtomicU64,
     has_rolled: Mutex<()>,
     roll_signal: Condvar,
-    is_out_of_space: AtomicBool,
-    /// There is no space for what lies ahead: the next file, or what must be moved before files can be used again.
-    /// Changed while the journal is locked, so that it always tells of the journal as it is.
-    is_short: AtomicBool,
-    /// Little of the last file is left. Changed as `is_short` is.
-    is_nearly_full: AtomicBool,
-    /// When it was last found to be short, nanoseconds since `started`.
-    short_at_ns: AtomicU64,
-    /// How often it came to lack space.
-    shortages: AtomicU64,
     /// Nanoseconds a flush takes, smoothed.
     flush_ns: AtomicU64,
     flushes: Flushes,
@@ -89,7 +76,7 @@ pub struct Committer {
 
 #[derive(Default)]
 struct Queue {
-    jobs: Vec<(ShardId, Vec<Sealed>)>,
+    line: Line,
     is_writing: bool,
     is_stopping: bool,
     /// Times the writer thread took all there was and wrote it, or tried to.
@@ -105,18 +92,14 @@ impl Committer {
     pub fn new(disk: Arc<dyn Disk>, journal: Journal, flush_inline_max_ns: u64) -> Committer {
         Committer {
             disk,
-            journal: Mutex::new(journal),
+            books: Mutex::new(Books { journal, space: Space::default() }),
+            shown: Shown::default(),
             queue: Mutex::default(),
             has_queued: Condvar::new(),
             has_written: Condvar::new(),
             rolls: AtomicU64::new(0),
             has_rolled: Mutex::new(()),
             roll_signal: Condvar::new(),
-            is_out_of_space: AtomicBool::new(false),
-            is_short: AtomicBool::new(false),
-            is_nearly_full: AtomicBool::new(false),
-            short_at_ns: AtomicU64::new(0),
-            shortages: AtomicU64::new(0),
             flush_ns: AtomicU64::new(0),
             flushes: Flushes::default(),
             flush_inline_max_ns,
@@ -128,7 +111,7 @@ impl Committer {
     }
 
     /// Commits `batches`, which are left empty, for `shard`, of whose earlier ones `outstanding` are not reported yet.
-    /// `written` is cleared and then given those that were written at once.
+    /// `written` is given those that were written at once.
     pub fn commit(
         &self,
         shard: ShardId,
@@ -137,27 +120,28 @@ impl Committer {
         places: &mut Vec<Place>,
         written: &mut Vec<Written>,
     ) -> Handed {
-        written.clear();
-        let is_alone = self.note_shard(shard);
-        let is_quick = self.flush_ns.load(Ordering::Relaxed) < self.flush_inline_max_ns;
-        if is_alone && is_quick && outstanding == 0 && !self.is_out_of_space() {
+        let moment = Moment {
+            outstanding,
+            is_alone: self.note_shard(shard),
+            is_quick: self.flush_ns.load(Ordering::Relaxed) < self.flush_inline_max_ns,
+            is_out_of_space: self.is_out_of_space(),
+        };
+        if moment.writes_at_once() {
             // Somebody in there means not alone after all.
-            if let Ok(mut journal) = self.journal.try_lock() {
-                let result = self.write(&mut journal, batches, places);
-                drop(journal);
-                written.extend(batches.iter().zip(places.iter()).map(report));
-                // The memory must be the shard's alone again before it hears of it, or it cannot be reused.
-                batches.drain(..places.len());
+            if let Ok(mut books) = self.books.try_lock() {
+                let result = commit::write_at_once(batches, places, written, |batches, places| {
+                    self.write(&mut books, batches, places)
+                });
                 match result {
                     Ok(()) => return Handed::Written,
-                    Err(WriteError::NoSpace) => self.set_out_of_space(true),
+                    Err(WriteError::NoSpace) => self.set_out_of_space(&mut books, true),
                     Err(error) => return Handed::Failed(error.to_string()),
                 }
             }
         }
         let count = batches.len();
         let mut queue = lock(&self.queue);
-        queue.jobs.push((shard, std::mem::take(batches)));
+        queue.line.push(shard, batches);
         let is_waiting = !queue.is_writing;
         drop(queue);
         if is_waiting {
@@ -173,29 +157,31 @@ impl Committer {
         if last != shard {
             self.last_shard.store(shard, Ordering::Relaxed);
             if last != u64::MAX {
-                let now = self.started.elapsed().as_nanos() as u64;
-                self.last_change_ns.store(now, Ordering::Relaxed);
+                self.last_change_ns.store(self.now_ns(), Ordering::Relaxed);
                 return false;
             }
         }
         let changed = self.last_change_ns.load(Ordering::Relaxed);
-        changed == 0 || self.started.elapsed().as_nanos() as u64 - changed > ALONE_NS
+        changed == 0 || self.now_ns() - changed > ALONE_NS
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.started.elapsed().as_nanos() as u64
     }
 
     fn write(
         &self,
-        journal: &mut Journal,
+        books: &mut Books,
         batches: &[Sealed],
         places: &mut Vec<Place>,
     ) -> Result<(), WriteError> {
+        let Books { journal, space } = books;
         let started = Instant::now();
         let before_it = journal.counters();
         let result = journal.write(&*self.disk, batches, places);
         let took = started.elapsed().as_nanos() as u64;
-        // Eight flushes back count for a third; one stall alone does not change the way.
         let before = self.flush_ns.load(Ordering::Relaxed);
-        let smoothed = if before == 0 { took } else { before - before / 8 + took.min(before * 4) / 8 };
-        self.flush_ns.store(smoothed.max(1), Ordering::Relaxed);
+        self.flush_ns.store(commit::smoothed_ns(before, took), Ordering::Relaxed);
         let counters = journal.counters();
         if counters.groups != before_it.groups {
             self.flushes.add(took, counters.record_bytes - before_it.record_bytes);
@@ -204,43 +190,44 @@ impl Committer {
             self.rolls.fetch_add(1, Ordering::Relaxed);
             self.roll_signal.notify_all();
         }
-        // What is on its way needs the room of the file just begun: publishers must hear now that it is the last.
-        self.note_last_file(journal);
-        self.note_room(journal);
+        let is_news = space.wrote(self.now_ns(), journal, &*self.disk);
+        self.show(space, is_news);
         result
     }
 
     /// The writer thread: returns when it was told to stop and nothing is left, or when the device failed.
     pub fn run_writer(&self, to: &dyn Report) {
-        let mut jobs: Vec<(ShardId, Vec<Sealed>)> = Vec::new();
-        let mut places = Vec::new();
-        let mut owners: Vec<(ShardId, usize)> = Vec::new();
-        let mut batches: Vec<Sealed> = Vec::new();
+        let mut line = Line::default();
+        let mut done = Vec::new();
         loop {
             let mut queue = lock(&self.queue);
             queue.is_writing = false;
             queue.rounds += 1;
             self.has_written.notify_all();
-            while queue.jobs.is_empty() && batches.is_empty() {
+            while queue.line.is_empty() && line.is_empty() {
                 if queue.is_stopping {
                     return;
                 }
                 queue = self.has_queued.wait(queue).unwrap_or_else(PoisonError::into_inner);
             }
             queue.is_writing = true;
-            std::mem::swap(&mut queue.jobs, &mut jobs);
+            line.append(&mut queue.line);
             let is_stopping = queue.is_stopping;
             drop(queue);
-            for (shard, mut more) in jobs.drain(..) {
-                owners.push((shard, more.len()));
-                batches.append(&mut more);
-            }
-            let result = self.write(&mut lock(&self.journal), &batches, &mut places);
-            self.hand_back(to, &mut owners, &mut batches, &places);
+            let result = line.write(&mut done, |batches, places| {
+                let mut books = lock(&self.books);
+                let result = self.write(&mut books, batches, places);
+                match result {
+                    Ok(()) => self.set_out_of_space(&mut books, false),
+                    Err(WriteError::NoSpace) => self.set_out_of_space(&mut books, true),
+                    Err(_) => {}
+                }
+                result
+            });
+            done.drain(..).for_each(|(shard, written)| to.written(shard, written));
             match result {
-                Ok(()) => self.set_out_of_space(false),
+                Ok(()) => {}
                 Err(WriteError::NoSpace) => {
-                    self.set_out_of_space(true);
                     if is_stopping {
                         // What is left was never confirmed.
                         return;
@@ -252,36 +239,6 @@ impl Committer {
         }
     }
 
-    /// Reports the batches that have places, in order; the others stay.
-    fn hand_back(
-        &self,
-        to: &dyn Report,
-        owners: &mut Vec<(ShardId, usize)>,
-        batches: &mut Vec<Sealed>,
-        places: &[Place],
-    ) {
-        let mut done: Vec<(ShardId, Vec<Written>)> = Vec::new();
-        let mut reports = batches.iter().zip(places).map(report);
-        let mut left = places.len();
-        for (shard, count) in owners.iter_mut() {
-            let of_shard = (*count).min(left);
-            *count -= of_shard;
-            left -= of_shard;
-            if of_shard > 0 {
-                let written = reports.by_ref().take(of_shard);
-                match done.iter_mut().find(|(other, _)| other == shard) {
-                    Some((_, all)) => all.extend(written),
-                    None => done.push((*shard, written.collect())),
-                }
-            }
-        }
-        drop(reports);
-        owners.retain(|(_, count)| *count > 0);
-        // The memory must be the shards' alone again before they hear of it, or it cannot be reused.
-        batches.drain(..places.len());
-        done.into_iter().for_each(|(shard, written)| to.written(shard, written));
-    }
-
     /// Waits until all is written that was handed in before. False: there is no space for it, or it takes too long.
     pub fn wait_written(&self, patience: Duration) -> bool {
         let mut queue = lock(&self.queue);
@@ -291,7 +248,7 @@ impl Committer {
             if self.is_out_of_space() {
                 return false;
             }
-            if (queue.jobs.is_empty() && !queue.is_writing) || queue.rounds >= last {
+            if (queue.line.is_empty() && !queue.is_writing) || queue.rounds >= last {
                 return true;
             }
             let left = until.saturating_duration_since(Instant::now());
@@ -322,66 +279,58 @@ impl Committer {
         lock(&self.queue).is_stopping
     }
 
-    fn set_out_of_space(&self, is_out: bool) {
-        if self.is_out_of_space.swap(is_out, Ordering::Relaxed) != is_out {
-            self.shortages.fetch_add(u64::from(is_out), Ordering::Relaxed);
+    /// No batch waits to be written.
+    fn is_quiet(&self) -> bool {
+        let queue = lock(&self.queue);
+        queue.line.is_empty() && !queue.is_writing
+    }
+
+    // ---- space
+
+    fn set_out_of_space(&self, books: &mut Books, is_out: bool) {
+        let is_news = books.space.set_out(is_out);
+        self.show(&books.space, is_news);
+    }
+
+    /// Shows what `space` says, and calls whoever looks where that is news.
+    fn show(&self, space: &Space, is_news: bool) {
+        let signs = space.signs();
+        self.shown.is_out.store(space.is_out(), Ordering::Relaxed);
+        self.shown.is_short.store(space.is_short(), Ordering::Relaxed);
+        self.shown.lacks_space.store(signs.lacks_space, Ordering::Relaxed);
+        self.shown.is_nearly_full.store(signs.is_nearly_full, Ordering::Relaxed);
+        self.shown.shortages.store(space.shortages(), Ordering::Relaxed);
+        if is_news {
             self.look();
         }
     }
 
-    /// Says so where the file that is written to is the last there may be.
-    fn note_last_file(&self, journal: &Journal) {
-        if !self.is_short.load(Ordering::Relaxed) && self.is_last_file(journal) {
-            self.set_short(true);
+    /// How much space there is.
+    pub fn signs(&self) -> Signs {
+        Signs {
+            lacks_space: self.lacks_space(),
+            is_nearly_full: self.shown.is_nearly_full.load(Ordering::Relaxed),
         }
-    }
-
-    /// Only while the journal is locked.
-    fn set_short(&self, is_short: bool) {
-        if is_short {
-            self.short_at_ns.store(self.started.elapsed().as_nanos() as u64, Ordering::Relaxed);
-        }
-        if self.is_short.swap(is_short, Ordering::Relaxed) != is_short {
-            self.shortages.fetch_add(u64::from(is_short), Ordering::Relaxed);
-            self.look();
-        }
-    }
-
-    /// Only while the journal is locked: says so where little is left of the file that is written to, and it is the last.
-    fn note_room(&self, journal: &Journal) {
-        let is_short = self.is_short.load(Ordering::Relaxed);
-        if is_short || self.is_nearly_full.load(Ordering::Relaxed) {
-            let is_nearly_full = is_short && journal.spares() == 0 && journal.room() < room_kept(journal);
-            self.is_nearly_full.store(is_nearly_full, Ordering::Relaxed);
-        }
-    }
-
-    /// The last write found no space, or what is left of the last file is for what makes room: nothing that is kept is to be
-    /// newly made.
-    pub fn is_nearly_full(&self) -> bool {
-        self.is_out_of_space() || self.is_nearly_full.load(Ordering::Relaxed)
     }
 
     /// The last write found no space: publishers must wait.
     pub fn is_out_of_space(&self) -> bool {
-        self.is_out_of_space.load(Ordering::Relaxed)
+        self.shown.is_out.load(Ordering::Relaxed)
     }
 
-    /// The last write found no space, or what lies ahead will not find any: publishers must wait, so that there is room to
-    /// settle messages, which is what makes room.
+    /// As in [`Signs`].
     pub fn lacks_space(&self) -> bool {
-        self.is_out_of_space() || self.is_short.load(Ordering::Relaxed)
+        self.shown.lacks_space.load(Ordering::Relaxed)
     }
 
-    /// How often it came to lack space. Shards see for themselves when space is lacking, long before they are told; who
-    /// tells them that it is over must not miss a shortage that came and went in between.
+    /// As [`Space::shortages`].
     pub fn shortages(&self) -> u64 {
-        self.shortages.load(Ordering::Relaxed)
+        self.shown.shortages.load(Ordering::Relaxed)
     }
 
     /// Calls `work` with the journal, which is locked meanwhile: for what is quick and does not flush.
     pub fn with_journal<T>(&self, work: impl FnOnce(&mut Journal) -> T) -> T {
-        work(&mut lock(&self.journal))
+        work(&mut lock(&self.books).journal)
     }
 
     /// The disk the journal is on.
@@ -410,9 +359,11 @@ impl Committer {
     /// What the device said.
     pub fn seal_end(&self) -> Result<(), String> {
         let mut places = Vec::new();
-        let result = lock(&self.journal).write(&*self.disk, &[], &mut places);
+        let result = self.with_journal(|journal| journal.write(&*self.disk, &[], &mut places));
         result.map_err(|error| error.to_string())
     }
+
+    // ---- housekeeping
 
     /// The housekeeping thread: removes files nobody needs and prepares files ahead, at once and after every roll, and
     /// calls `after` each time, which tells whether it found all the space it needed; while something does not, it tries
@@ -421,23 +372,15 @@ impl Committer {
         let mut seen = u64::MAX;
         while !self.is_stopping() {
             let rolls = self.rolls.load(Ordering::Relaxed);
-            let was_short = self.is_short.load(Ordering::Relaxed);
+            let was_short = self.shown.is_short.load(Ordering::Relaxed);
             let has_rolled = rolls != seen;
             if has_rolled || was_short {
                 seen = rolls;
                 self.prepare();
             }
-            let has_space = after();
+            let had_space = after();
             self.use_released();
-            self.with_journal(|journal| {
-                let is_short = !has_space || self.is_last_file(journal);
-                if is_short != self.is_short.load(Ordering::Relaxed) {
-                    self.set_short(is_short);
-                } else if has_rolled {
-                    self.look();
-                }
-                self.note_room(journal);
-            });
+            self.judge(had_space, has_rolled);
             let guard = lock(&self.has_rolled);
             if self.rolls.load(Ordering::Relaxed) == seen && !self.is_stopping() {
                 drop(self.roll_signal.wait_timeout(guard, interval));
@@ -445,14 +388,19 @@ impl Committer {
         }
     }
 
-    /// Released files are used again when a group says on disk that nobody needs them: where space is lacking, publishers
-    /// wait for that, and perhaps nobody else writes.
+    fn judge(&self, had_space: bool, has_rolled: bool) {
+        let mut books = lock(&self.books);
+        let Books { journal, space } = &mut *books;
+        let is_news = space.judge(self.now_ns(), journal, &*self.disk, had_space);
+        self.show(space, is_news || has_rolled);
+    }
+
     fn use_released(&self) {
         if self.lacks_space() {
-            let mut journal = lock(&self.journal);
-            if journal.has_released() {
+            let mut books = lock(&self.books);
+            if books.space.wants_group(&books.journal) {
                 // A device that failed fails whoever commits next; and one without space has none.
-                let _ = self.write(&mut journal, &[], &mut Vec::new());
+                let _ = self.write(&mut books, &[], &mut Vec::new());
             }
         }
     }
@@ -462,11 +410,7 @@ impl Committer {
             // What is not removed is found again by the next start.
             let _ = self.disk.remove(file);
         }
-        while let Some(maker) = self.with_journal(|journal| {
-            // The second one must leave room to move what is left in a file, without which none can be used again.
-            let files = if journal.spares() == 0 { 1 } else { 2 };
-            if self.has_room(journal, files) { journal.wanted_spare() } else { None }
-        }) {
+        while let Some(maker) = self.wanted_spare() {
             match self.make(maker) {
                 Ok(spare) => self.with_journal(|journal| journal.add_spare(spare)),
                 // Without a spare the next roll makes its file itself.
@@ -476,6 +420,12 @@ impl Committer {
                 return;
             }
         }
+    }
+
+    fn wanted_spare(&self) -> Option<SpareMaker> {
+        let mut books = lock(&self.books);
+        let Books { journal, space } = &mut *books;
+        space.wanted_spare(journal, &*self.disk)
     }
 
     /// Makes a file step by step, with pauses in between: each step is on the device when it is over.
@@ -493,71 +443,41 @@ impl Committer {
         }
     }
 
-    /// Whoever keeps house must not spare those who wait for a flush: they outrun it, or it is all that is left to be done.
+    /// As [`Space::is_in_hurry`], or all that is left to be done is housekeeping.
     pub fn is_in_hurry(&self) -> bool {
-        self.is_stopping() || self.lacks_space() || self.with_journal(|journal| is_pressed(journal))
+        self.is_stopping() || {
+            let books = lock(&self.books);
+            books.space.is_in_hurry(&books.journal)
+        }
     }
 
-    /// The device has room for so many more files, and for snapshots.
-    fn has_room(&self, journal: &Journal, files: u64) -> bool {
-        let wanted = files * journal.limits().file_bytes + journal.limits().reserve_bytes();
-        // A device that does not tell is taken at its word when it is written to.
-        self.disk.free_bytes().map_or(true, |free| free >= wanted)
-    }
-
-    /// There may be no file after this one.
-    fn is_last_file(&self, journal: &Journal) -> bool {
-        journal.spares() == 0 && !self.has_room(journal, 1)
-    }
-
-    /// Bytes of the device that may be taken to move live remains of journal files. The last of the space is for
-    /// snapshots; and while publishers run, what they have under way must find a file.
+    /// As [`Space::room_to_move`].
     ///
     /// # Errors
     /// What the device said.
     pub fn room_to_move(&self) -> Result<u64, DiskError> {
-        let kept = self.with_journal(|journal| {
-            let needs_file = journal.spares() == 0 && journal.room() < self.room_needed(journal);
-            journal.limits().reserve_bytes() + if needs_file { journal.limits().file_bytes } else { 0 }
-        });
-        Ok(self.disk.free_bytes()?.saturating_sub(kept))
+        let (books, is_quiet) = (lock(&self.books), self.is_quiet());
+        books.space.room_to_move(self.now_ns(), &books.journal, &*self.disk, is_quiet)
     }
 
-    /// Removes a file that was prepared, because its room is needed more for what must be moved or written before files
-    /// can be used again. False: none can be spared.
+    /// Removes a file that was prepared: see [`Space::give_up_spare`]. False: none can be spared.
     pub fn give_up_spare(&self) -> bool {
-        let spare = self.with_journal(|journal| {
-            let spare = journal.give_up_spare(self.room_needed(journal))?;
-            self.note_last_file(journal);
-            self.note_room(journal);
-            Some(spare)
-        });
         // One that cannot be removed is found and used again by the next start.
-        spare.is_some_and(|name| self.disk.remove(name).is_ok())
+        self.take_spare().is_some_and(|name| self.disk.remove(name).is_ok())
     }
 
-    /// Bytes the current file must have left where it may become the last: what publishers may have under way by the time
-    /// all have stopped, and a quarter of a file for messages to be settled.
-    fn room_needed(&self, journal: &Journal) -> u64 {
-        let quarter = room_kept(journal);
-        if self.is_still() { quarter } else { 3 * quarter }
-    }
-
-    /// Publishers had to stop, and nothing of theirs is under way any more.
-    fn is_still(&self) -> bool {
-        let since = self.short_at_ns.load(Ordering::Relaxed);
-        let now = self.started.elapsed().as_nanos() as u64;
-        let queue = lock(&self.queue);
-        self.is_short.load(Ordering::Relaxed)
-            && now.saturating_sub(since) >= STILL_NS
-            && queue.jobs.is_empty()
-            && !queue.is_writing
+    fn take_spare(&self) -> Option<FileName> {
+        let (mut books, is_quiet) = (lock(&self.books), self.is_quiet());
+        let Books { journal, space } = &mut *books;
+        let (spare, is_news) = space.give_up_spare(self.now_ns(), journal, &*self.disk, is_quiet)?;
+        self.show(space, is_news);
+        Some(spare)
     }
 
     /// Sets what is called when it is time to look how much space there is: after every roll, and when that changes which
     /// [`Committer::lacks_space`] tells. Before that, nobody is told.
     pub fn call_to_look(&self, look: impl Fn() + Send + Sync + 'static) {
-        // Who comes second is not needed: there is one node.
+        // A second one is not needed: there is one node.
         let _ = self.look.set(Box::new(look));
     }
 
@@ -568,26 +488,15 @@ impl Committer {
     }
 }
 
-/// There is no file in reserve and the current one is half full, so that what is being made is the next; or full ones gather.
-fn is_pressed(journal: &Journal) -> bool {
-    let is_next = journal.spares() == 0 && journal.room() < journal.limits().file_bytes / 2;
-    is_next || journal.files().len() > FULL_FILES_MANY
-}
-
-/// Bytes of the last file that are for messages to be settled, and for other things that make room.
-fn room_kept(journal: &Journal) -> u64 {
-    journal.limits().file_bytes / 4
-}
-
-fn report((batch, place): (&Sealed, &Place)) -> Written {
-    Written { log: batch.log, base: batch.base, place: *place }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::Buffer;
-    use journal::{Batch, FaultyDisk, FileId, Limits, RecoveredBatch, Start, faulty::Call};
+    use base::id::{LogId, LogIndex};
+    use base::{Buffer, Now, Secrets};
+    use broker::access::AccessRules;
+    use journal::{Batch, FaultyDisk, FileId, Limits, faulty::Call};
+    use node::space::STILL_NS;
+    use node::start::{self, Logs, Makeup};
     use std::sync::mpsc::{Receiver, Sender, channel};
 
     const LIMITS: Limits =
@@ -624,13 +533,29 @@ mod tests {
 
     type Reports = Receiver<Reported>;
 
-    fn open(disk: &FaultyDisk, visit: &mut dyn FnMut(RecoveredBatch)) -> Journal {
-        let start = Start { secret: 7, from: FileId(0), keep: FileId(0) };
-        Journal::open(disk, LIMITS, start, visit).expect("opens").0
+    /// The journal of a node that starts on an empty disk.
+    fn open(disk: &FaultyDisk) -> Journal {
+        let logs = Logs { new: 4, least: None };
+        let rules = Arc::new(AccessRules::default());
+        let makeup = Makeup {
+            name: "rabbit@test".into(),
+            shards: 1,
+            logs,
+            journal: LIMITS,
+            rules,
+            relaxes_types: false,
+        };
+        let mut secrets = Secrets::simulated(7);
+        let tell = &mut |found| panic!("{found}");
+        let identity = start::identity(disk, &mut secrets, logs, tell).expect("opens");
+        let shards = start::shards(&makeup, &identity, |_| broker::Limits::default(), &mut secrets, |_| 7);
+        let now = || Now { mono_ns: 1, wall_ms: 1 };
+        let node = start::recover(disk, &identity, LIMITS, shards, &now, tell).expect("starts");
+        node.journal
     }
 
     fn committer(disk: &FaultyDisk, flush_inline_max_ns: u64) -> (Committer, Channel, Reports) {
-        let journal = open(disk, &mut |_| {});
+        let journal = open(disk);
         let (sender, receiver) = channel();
         let committer = Committer::new(Arc::new(disk.clone()), journal, flush_inline_max_ns);
         (committer, Channel(Mutex::new(sender)), receiver)
@@ -676,17 +601,16 @@ mod tests {
             committer.stop();
         });
         drop(channel);
-        let mut seen = [Vec::new(), Vec::new()];
+        let (mut seen, mut places) = ([Vec::new(), Vec::new()], Vec::new());
         for report in reports {
             let (shard, written) = report.expect("no failure");
             seen[shard.0 as usize].extend(written.iter().map(|written| written.base.0));
+            places.extend(written.iter().map(|written| written.place));
         }
         let expected: Vec<u64> = (0..500).map(|base| base * 64).collect();
         assert_eq!(seen, [expected.clone(), expected]);
         disk.crash();
-        let mut recovered = 0;
-        open(&disk, &mut |_| recovered += 1);
-        assert_eq!(recovered, 1000);
+        assert!(places.iter().all(|place| place.read(&disk).expect("reads").is_some()));
     }
 
     #[test]
@@ -866,7 +790,7 @@ mod tests {
         assert_eq!(committer.shortages(), 1);
         // What was begun with space at hand says nothing of the space there is now.
         disk.set_capacity(u64::MAX);
-        committer.with_journal(|journal| committer.note_last_file(journal));
+        commit(&committer, 0, 0, batch(1, 1_600_000, 64));
         assert!(committer.lacks_space(), "the housekeeper says when it is over");
     }
 
@@ -877,7 +801,7 @@ mod tests {
         let mut check = |len: usize, expected: bool| {
             commit(&committer, 0, 0, batch(1, base, len));
             base += len as u64;
-            assert_eq!(committer.is_nearly_full(), expected, "{len} more");
+            assert_eq!(committer.signs().is_nearly_full, expected, "{len} more");
         };
         check(500_000, false);
         // There is another file yet.
@@ -890,7 +814,7 @@ mod tests {
             let committer = &committer;
             threads.spawn(move || committer.run_housekeeping(Duration::from_millis(1), || true));
             let started = Instant::now();
-            while committer.is_nearly_full() {
+            while committer.signs().is_nearly_full {
                 assert!(started.elapsed() < Duration::from_secs(20), "there is room again");
                 std::thread::yield_now();
             }

@@ -1,6 +1,6 @@
 //! Where the administration socket's questions are answered, from what the shards say.
 
-use crate::alarm::{Meter, Raised, Watermarks};
+use crate::alarm::{Meter, Watermarks};
 use crate::board::Board;
 use crate::clock::Clock;
 use crate::config::{Config, Level, Limit, ShownSetting};
@@ -17,6 +17,7 @@ use broker::catalog::{Catalog, Op, PolicyKind, QueueType, UserLimits, VhostLimit
 use broker::{Reply, StreamReply};
 use ctl::{Change, definition};
 use management::{Node, Which};
+use node::turn::Raised;
 use std::path::Path;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;

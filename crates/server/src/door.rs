@@ -1,19 +1,16 @@
 //! How the rest of the node speaks to a shard: mail from other shards, letters from everybody else.
 
-use crate::alarm::Raised;
-use crate::committer::Written;
-use crate::keeper::Errand;
 use crate::mailbox::{Mailbox, Sleeper};
 use crate::socket::{Arrival, Socket};
 use crate::turns::Turns;
 use adapters::{Frontend, Mover};
-use base::id::{LogId, ShardId};
+use base::id::ShardId;
 use broker::catalog::{Op, PolicyKind, Refusal, UserLimits, VhostLimits};
-use broker::{Mail, ReadBytes, ReadRequest, Reply, Shard};
+use broker::{Mail, Reply, Shard};
+use node::keeper::{Answer, Errand};
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
-use stream_files::StreamDone;
 
 /// What the node says to a shard, messages apart.
 pub enum Letter {
@@ -21,18 +18,10 @@ pub enum Letter {
     Accepted(Arrival),
     /// A connection left another shard for this one.
     Moved(Box<(Socket, Mover)>),
-    /// Batches are on disk.
-    Written(Vec<Written>),
-    /// A read that deliveries waited for.
-    Loaded(ReadRequest, Vec<Option<ReadBytes>>),
-    /// What came of something that was done for a stream.
-    Streamed(Box<StreamDone>),
-    /// The snapshot of a log that was asked for last is on disk.
-    Snapshot(LogId),
-    /// The alarms that hold now.
-    Alarm(Raised),
-    /// The housekeeper wants something done.
-    Errand(Errand),
+    /// What any node says to its shards.
+    Node(node::turn::Letter),
+    /// The keeper wants something done, and waits for the answer.
+    Errand(Errand, Sender<Answer>),
     /// The node wants something of the catalog; what came of it.
     Request(Box<Op>, Sender<Result<Reply, Refusal>>),
     /// Delayed messages of a queue are to be thrown away; how many there were, where the queue lives here.
@@ -53,8 +42,6 @@ pub enum Letter {
     CloseConnection(Box<(String, String)>, Sender<bool>),
     /// Somebody wants to know something.
     Ask(Question, Sender<Part>),
-    /// Finish what was begun, and end.
-    Stop,
 }
 
 /// Hands what was found to who asked, whom that wakes: done when the turn is over. Who was woken before may take the processor, and what

@@ -1,7 +1,7 @@
 //! The node as the management HTTP API asks it: letters to the shards, and what the system says.
 
 use crate::agent;
-use crate::alarm::{Meter, Raised, Watermarks};
+use crate::alarm::{Meter, Watermarks};
 use crate::breakdown::{self, Breakdown};
 use crate::clock::Clock;
 use crate::committer::Committer;
@@ -25,6 +25,7 @@ use management::{
     About, Action, Authority, Begun, Busy, Condition, ConnectionId, ConnectionRow, Counters, Gate, History,
     Login, Memory, Node, Outcome, SAMPLE_MS, Trouble, Which, Whose, Writing, counters, figures,
 };
+use node::turn::Raised;
 use rustix::process::Resource;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};

@@ -98,13 +98,13 @@ impl Reader {
                     let brought: Vec<_> = brought.into_iter().map(|part| part.ok().flatten()).collect();
                     let bytes: usize = brought.iter().flatten().map(ReadBytes::len).sum();
                     self.reads.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-                    Letter::Loaded(request, brought)
+                    node::turn::Letter::Loaded(request, brought)
                 }
-                Ask::Stream(job) => Letter::Streamed(Box::new(job.carry_out(&*self.disk))),
+                Ask::Stream(job) => node::turn::Letter::Streamed(Box::new(job.carry_out(&*self.disk))),
             };
             self.reads.count.fetch_add(1, Ordering::Relaxed);
             self.reads.took_ns.fetch_add(started.elapsed().as_nanos() as u64, Ordering::Relaxed);
-            self.doors[usize::from(shard.0)].letters.put(letter);
+            self.doors[usize::from(shard.0)].letters.put(Letter::Node(letter));
         }
     }
 }

@@ -4,10 +4,10 @@
 //! before the first connection is accepted.
 
 use crate::acceptor::Acceptor;
-use crate::alarm::{Alarms, Meter, Raised, Watermarks};
+use crate::alarm::{Alarms, Meter, Watermarks};
 use crate::board::Board;
 use crate::clock::Clock;
-use crate::committer::{Committer, Report, Written};
+use crate::committer::{Committer, Report};
 use crate::complaints::Complaints;
 use crate::config::network::ListenerKind;
 use crate::config::{Config, Level};
@@ -22,7 +22,7 @@ use crate::handshake::{self, Handshaker};
 use crate::heap::{self, Thrift};
 use crate::http;
 use crate::idle;
-use crate::keeper::{self, Keeper};
+use crate::keeper::Keeper;
 use crate::layer::Layer;
 use crate::log::Logger;
 use crate::manager::Manager;
@@ -34,19 +34,21 @@ use crate::shard::{ShardLoop, Surroundings, poll};
 use crate::socket::Arrival;
 use crate::sweeper::Sweeper;
 use adapters::{Following, Frontend, Peer, Settings};
-use base::id::{LogId, LogIndex, ShardId};
-use base::{Now, Secrets};
+use base::Secrets;
+use base::id::ShardId;
 use broker::access::{AccessRules, Anonymous, Mechanisms};
-use broker::{CATALOG_LOG, Limits, Placement, RecoveryError, SECTION, Shard, ShardSettings};
+use broker::{Limits, Shard};
 use ctl::client::SOCKET_NAME;
-use journal::{Disk, DiskError, FileKind, Identity, Journal, Snapshots};
-use std::collections::{BTreeMap, BTreeSet};
+use journal::Disk;
+use node::commit::Written;
+use node::start::{self, Found, Gravity, Logs, Makeup, Recovered};
+use node::turn::Raised;
+use node::{Stop, first};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
-use stream_files::{Strays, stream_files};
 
 /// Local logs of a new data folder: twice the cores, at least this many.
 const LOGS_MIN: u32 = 8;
@@ -79,7 +81,7 @@ struct Reporter {
 
 impl Report for Reporter {
     fn written(&self, shard: ShardId, written: Vec<Written>) {
-        self.doors[shard.0 as usize].letters.put(Letter::Written(written));
+        self.doors[shard.0 as usize].letters.put(Letter::Node(node::turn::Letter::Written(written)));
     }
 
     fn failed(&self, why: String) {
@@ -94,17 +96,10 @@ fn send_end(end: &Mutex<Sender<End>>, why: String) {
     }
 }
 
-/// What a node is made of before it runs.
-struct Recovered {
+/// A node before it runs, and its disk.
+struct Opened {
     disk: Arc<dyn Disk>,
-    journal: Journal,
-    snapshots: Snapshots,
-    shards: Vec<Shard>,
-    placement: Placement,
-    /// Nothing is damaged, now or since an earlier run.
-    is_sound: bool,
-    /// The number of the data folder.
-    identity: u128,
+    node: Recovered,
 }
 
 /// What a node does once it has stopped.
@@ -140,13 +135,11 @@ fn run_once(
     let shares = Shares::raised(logger);
     heap::share(config.shards.map_or_else(cores, u32::from));
     heap::merge_at_once();
-    let mut recovered = recover(config, shares, clock, logger)?;
-    seed::first_user(config, clock, &mut recovered.shards, &mut recovered.journal, &*recovered.disk)?;
-    let file_bytes = journal_limits(config).file_bytes;
-    seed::flush(clock, &mut recovered.shards, &mut recovered.journal, &*recovered.disk, file_bytes)?;
-    exposure::warnings(config, recovered.shards[0].catalog())
-        .iter()
-        .for_each(|it| logger.warning(it.as_str()));
+    let mut opened = recover(config, shares, clock, logger)?;
+    let Opened { disk, node } = &mut opened;
+    seed::first_user(config, clock, node, &**disk)?;
+    first::flush(node, &**disk, &|| clock.now()).map_err(|Stop(why)| why)?;
+    exposure::warnings(config, node.shards[0].catalog()).iter().for_each(|it| logger.warning(it.as_str()));
     let ports = Ports::open(config)?;
     for (kind, why) in &ports.without {
         let (_, what, _) = kind.names();
@@ -158,9 +151,9 @@ fn run_once(
         };
         logger.warning(format!("{what} is not served: {why}. {key} = none wants none"));
     }
-    let node = Node::start(config, logger, clock, recovered, end.clone())?;
-    let outcome = node.serve(config, ports, shares, end, ends);
-    node.stop(outcome)
+    let running = Running::start(config, logger, clock, opened, end.clone())?;
+    let outcome = running.serve(config, ports, shares, end, ends);
+    running.stop(outcome)
 }
 
 fn raised_of(bits: &AtomicU8) -> Raised {
@@ -173,7 +166,7 @@ fn cores() -> u32 {
 }
 
 /// Opens the data folder and brings the shards to where they were.
-fn recover(config: &Config, shares: Shares, clock: Clock, logger: &Logger) -> Result<Recovered, String> {
+fn recover(config: &Config, shares: Shares, clock: Clock, logger: &Logger) -> Result<Opened, String> {
     let options = DiskOptions {
         descriptors_max: shares.files,
         removed_max: shares.removed,
@@ -186,114 +179,36 @@ fn recover(config: &Config, shares: Shares, clock: Clock, logger: &Logger) -> Re
     let way = if disk.is_direct() { "bypass" } else { "go through" };
     logger.log(Level::Debug, format!("journal writes {way} the page cache"));
     let disk: Arc<dyn Disk> = Arc::new(disk);
-    let in_folder = |error: String| format!("data folder {}: {error}", config.data_dir.display());
     let mut secrets = seed::secrets()?;
-    let identity = identity(config, &*disk, &mut secrets, logger).map_err(in_folder)?;
-    let shards = config.shards.map_or_else(cores, u32::from).clamp(1, identity.logs) as u16;
-    let placement = Placement { shards, logs: identity.logs };
-    let rules = access_rules(config);
-    let mut shard = |id| {
-        let (limits, rules) = (broker_limits(config, shards), rules.clone());
-        let settings = ShardSettings {
-            id: ShardId(id),
-            placement,
-            limits,
-            rules,
-            node: config.node_name.as_str().into(),
-            relaxes_types: config.relaxes_types,
-            seed: u64::from_le_bytes(secrets.bytes()),
+    let makeup = makeup(config);
+    let tell = &mut |found: Found| {
+        let level = match found.gravity() {
+            Gravity::Info => Level::Info,
+            Gravity::Warning => Level::Warning,
+            Gravity::Error => Level::Error,
         };
-        Shard::new(settings, secrets.fork())
+        logger.log(level, found.to_string());
     };
-    let mut shards: Vec<Shard> = (0..shards).map(&mut shard).collect();
-    let (snapshots, loaded, bad) = Snapshots::load(&*disk).map_err(|error| in_folder(error.to_string()))?;
-    for bad in bad {
-        logger.error(format!("snapshot {} is damaged and was moved aside", bad.name));
+    let in_folder = |Stop(error)| format!("data folder {}: {error}", config.data_dir.display());
+    let identity = start::identity(&*disk, &mut secrets, makeup.logs, tell).map_err(in_folder)?;
+    let dice = |secrets: &mut Secrets| u64::from_le_bytes(secrets.bytes());
+    let limits = |shards| broker_limits(config, shards);
+    let shards = start::shards(&makeup, &identity, limits, &mut secrets, dice);
+    let now = || clock.now();
+    let node = start::recover(&*disk, &identity, makeup.journal, shards, &now, tell).map_err(in_folder)?;
+    Ok(Opened { disk, node })
+}
+
+/// What a node of this configuration is like.
+fn makeup(config: &Config) -> Makeup {
+    Makeup {
+        name: config.node_name.as_str().into(),
+        shards: config.shards.map_or_else(cores, u32::from),
+        logs: Logs { new: config.logs.unwrap_or_else(|| LOGS_MIN.max(2 * cores())), least: config.logs },
+        journal: journal_limits(config),
+        rules: access_rules(config),
+        relaxes_types: config.relaxes_types,
     }
-    let mut stopped: Vec<LogId> = snapshots.lost().collect();
-    for log in &stopped {
-        logger.error(format!(
-            "no snapshot of log {log} is sound: those in quarantine/ that begin with {:08x} are damaged. Put a sound copy of \
-             the last one back into snapshots/; without any of them in quarantine/ the node goes on with what the journal \
-             has of the log, be it nothing",
-            log.0
-        ));
-        shards.iter_mut().for_each(|shard| shard.stop_log(*log));
-    }
-    for snapshot in &loaded {
-        let bytes = snapshot.section(SECTION).unwrap_or_default();
-        for shard in &mut shards {
-            let restored = shard.restore(snapshot.cover.log, snapshot.cover.covered, bytes);
-            restored.map_err(|error| in_folder(format!("a snapshot cannot be read: {error:?}")))?;
-        }
-    }
-    let of_disk = |error: DiskError| in_folder(error.to_string());
-    let recovering = (0..placement.logs).map(LogId).filter(|log| !stopped.contains(log));
-    let mut strays = recover_streams(&mut shards, placement, recovering, &*disk).map_err(of_disk)?;
-    let mut trouble = None;
-    let start = snapshots.start(identity.secret, (0..placement.logs).map(LogId));
-    let (journal, found) = Journal::open(&*disk, journal_limits(config), start, &mut |batch| {
-        let records = &batch.memory[batch.records.clone()];
-        let mut gap = None;
-        for shard in &mut shards {
-            match shard.replay(batch.log, batch.base, records, batch.place) {
-                Ok(()) => {}
-                Err(RecoveryError::Gap(log)) => gap = Some(log),
-                Err(error) => trouble = Some(error),
-            }
-        }
-        carry_out_streams(&mut shards, &*disk, clock.now());
-        if let Some(log) = gap {
-            stopped.push(log);
-            shards.iter_mut().for_each(|shard| shard.stop_log(log));
-        }
-    })
-    .map_err(|error| in_folder(error.to_string()))?;
-    for damage in &found.damages {
-        logger.error(format!("the journal is damaged, and what is named is lost: {damage}"));
-        if let Some(log) = damage.log {
-            stopped.push(log);
-            shards.iter_mut().for_each(|shard| shard.stop_log(log));
-        }
-    }
-    if let Some(error) = trouble {
-        return Err(in_folder(format!("the journal holds what cannot be read: {error:?}")));
-    }
-    for log in (0..placement.logs).map(LogId) {
-        let made = shards[usize::from(placement.owner(log).0)].stream_segments(log);
-        strays.note_made(&*disk, log, &made).map_err(of_disk)?;
-    }
-    // Logs are stopped also by what only shows when all is read: messages whose records are nowhere.
-    let missing: Vec<LogId> =
-        shards.iter_mut().flat_map(|shard| shard.finish_recovery(clock.now())).collect();
-    for log in missing {
-        stopped.push(log);
-        shards.iter_mut().for_each(|shard| shard.stop_log(log));
-    }
-    stopped.sort_unstable();
-    stopped.dedup();
-    for log in &stopped {
-        logger.error(keeper::stopped(*log));
-    }
-    if stopped.contains(&CATALOG_LOG) {
-        let text = "the catalog's log is damaged: the node cannot know its queues. Restore the data folder from a copy";
-        return Err(in_folder(text.to_owned()));
-    }
-    if found.torn_bytes > 0 {
-        logger
-            .info(format!("the last write before the node stopped was torn; {} bytes cut", found.torn_bytes));
-    }
-    if found.batches > 0 {
-        logger.info(format!("recovered {} bytes in {} batches", found.record_bytes, found.batches));
-    }
-    // What was damaged in an earlier run still lies in quarantine.
-    let quarantined = disk.list(FileKind::Quarantined).map_err(of_disk)?;
-    let is_sound = found.damages.is_empty() && stopped.is_empty() && quarantined.is_empty();
-    for stray in strays.end(&*disk, is_sound, |log| stopped.contains(&log)).map_err(of_disk)? {
-        logger.warning(stray.to_string());
-    }
-    let identity = identity.node;
-    Ok(Recovered { disk, journal, snapshots, shards, placement, is_sound, identity })
 }
 
 /// The operator's rules beside users and permissions.
@@ -314,52 +229,6 @@ fn access_rules(config: &Config) -> Arc<AccessRules> {
             external: has("EXTERNAL"),
         },
     })
-}
-
-/// The streams of these logs go on with the files there are; files of others are set aside.
-fn recover_streams(
-    shards: &mut [Shard],
-    placement: Placement,
-    logs: impl Iterator<Item = LogId>,
-    disk: &dyn Disk,
-) -> Result<Strays, DiskError> {
-    let mut known = BTreeMap::new();
-    for log in logs {
-        let owner = &mut shards[usize::from(placement.owner(log).0)];
-        known.insert(log, owner.recover_streams(log, &stream_files(disk, log)?));
-    }
-    Strays::set_aside(disk, &known)
-}
-
-/// Does what streams want of the disk while the journal is replayed: what is made again is not kept in memory.
-fn carry_out_streams(shards: &mut [Shard], disk: &dyn Disk, now: Now) {
-    let mut jobs = Vec::new();
-    for shard in shards {
-        shard.take_stream_jobs(&mut jobs);
-        for job in jobs.drain(..) {
-            shard.stream_done(now, job.carry_out(disk));
-        }
-    }
-}
-
-fn identity(
-    config: &Config,
-    disk: &dyn Disk,
-    secrets: &mut Secrets,
-    logger: &Logger,
-) -> Result<Identity, String> {
-    let wanted = config.logs.unwrap_or_else(|| LOGS_MIN.max(2 * cores()));
-    let mut identity = Identity::open(disk, secrets, wanted).map_err(|error| error.to_string())?;
-    if let Some(logs) = config.logs {
-        if logs > identity.logs {
-            identity.logs = logs;
-            identity.store(disk).map_err(|error| error.to_string())?;
-        } else if logs < identity.logs {
-            let has = identity.logs;
-            logger.warning(format!("leveret.logs = {logs} has no effect: the data folder has {has} logs"));
-        }
-    }
-    Ok(identity)
 }
 
 fn broker_limits(config: &Config, shards: u16) -> Limits {
@@ -432,7 +301,7 @@ fn front_settings(config: &Config) -> Settings {
 }
 
 /// A node that runs.
-struct Node {
+struct Running {
     doors: Arc<[Door]>,
     committer: Arc<Committer>,
     keeper: Arc<Mutex<Keeper>>,
@@ -447,26 +316,23 @@ struct Node {
     identity: u128,
 }
 
-impl Node {
+impl Running {
     fn start(
         config: &Config,
         logger: &Logger,
         clock: Clock,
-        recovered: Recovered,
+        opened: Opened,
         end: Sender<End>,
-    ) -> Result<Node, String> {
+    ) -> Result<Running, String> {
         let failed = |error: std::io::Error| format!("the node cannot start: {error}");
-        let Recovered { disk, journal, snapshots, shards, placement, is_sound, identity } = recovered;
+        let Opened { disk, node } = opened;
+        let Recovered { journal, keeper, shards, placement, identity } = node;
         let committer = Arc::new(Committer::new(disk.clone(), journal, config.inline_flush_us * 1000));
         let polls: Result<Vec<_>, _> = shards.iter().map(|_| poll()).collect();
         let (polls, sleepers): (Vec<_>, Vec<_>) = polls.map_err(failed)?.into_iter().unzip();
         let doors: Arc<[Door]> = sleepers.into_iter().map(Door::new).collect();
-        let in_use: BTreeSet<u64> = shards.iter().flat_map(Shard::segments_in_use).collect();
-        let in_use = is_sound.then_some(&in_use);
-        let keeper =
-            Keeper::new(committer.clone(), doors.clone(), logger.clone(), placement, snapshots, in_use)
-                .map_err(|error| format!("the data folder cannot be read: {error}"))?;
-        let mut node = Node {
+        let keeper = Keeper::new(keeper, committer.clone(), doors.clone(), logger.clone());
+        let mut running = Running {
             doors: doors.clone(),
             committer: committer.clone(),
             keeper: Arc::new(Mutex::new(keeper)),
@@ -482,9 +348,9 @@ impl Node {
         };
         let delay = Duration::from_micros(config.test_read_delay_us);
         let (removals, line) = channel();
-        let sweeper = Sweeper::new(line, disk.clone(), doors.clone(), node.is_stopping.clone());
+        let sweeper = Sweeper::new(line, disk.clone(), doors.clone(), running.is_stopping.clone());
         let (reader, asks) = Reader::new(disk, doors.clone(), delay, removals);
-        node.reads = reader.reads();
+        running.reads = reader.reads();
         let mut settings = front_settings(config);
         let follows = config.follows_queues && placement.shards > 1;
         settings.following = follows.then(|| Arc::new(Following::new(placement.shards)));
@@ -503,32 +369,33 @@ impl Node {
             let front = Frontend::new(id, settings.clone());
             let shard_loop = ShardLoop::new(id, poll, shard, front, around);
             let thread = Builder::new().name(format!("shard-{number}"));
-            node.shards.push(thread.spawn(move || shard_loop.run()).map_err(failed)?);
+            running.shards.push(thread.spawn(move || shard_loop.run()).map_err(failed)?);
         }
         let reporter = Reporter { doors: doors.clone(), end: Mutex::new(end.clone()) };
         let writer = committer.clone();
-        node.spawn("writer", move || writer.run_writer(&reporter)).map_err(failed)?;
+        running.spawn("writer", move || writer.run_writer(&reporter)).map_err(failed)?;
         let looks = end.clone();
         committer.call_to_look(move || looks.send(End::Look).unwrap_or_default());
-        let (house, keeper, alarms) = (committer.clone(), node.keeper.clone(), node.raised.clone());
-        node.spawn("house", move || {
-            house.run_housekeeping(Duration::from_millis(HOUSE_MS), || {
-                let is_tight = raised_of(&alarms).disk;
-                let round = keeper.lock().map_or(Ok(true), |mut keeper| keeper.round(is_tight));
-                round.unwrap_or_else(|why| {
-                    // Nobody listens once the node is ending.
-                    let _ = end.send(End::Failed(why));
-                    true
-                })
-            });
-        })
-        .map_err(failed)?;
+        let (house, keeper, alarms) = (committer.clone(), running.keeper.clone(), running.raised.clone());
+        running
+            .spawn("house", move || {
+                house.run_housekeeping(Duration::from_millis(HOUSE_MS), || {
+                    let is_tight = raised_of(&alarms).disk;
+                    let round = keeper.lock().map_or(Ok(true), |mut keeper| keeper.round(is_tight));
+                    round.unwrap_or_else(|why| {
+                        // Nobody listens once the node is ending.
+                        let _ = end.send(End::Failed(why));
+                        true
+                    })
+                });
+            })
+            .map_err(failed)?;
         for _ in 0..READERS {
             let reader = reader.clone();
-            node.spawn("reader", move || reader.run()).map_err(failed)?;
+            running.spawn("reader", move || reader.run()).map_err(failed)?;
         }
-        node.spawn("sweeper", move || sweeper.run()).map_err(failed)?;
-        Ok(node)
+        running.spawn("sweeper", move || sweeper.run()).map_err(failed)?;
+        Ok(running)
     }
 
     fn spawn(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
@@ -757,7 +624,7 @@ impl Node {
 
     fn announce(&self, raised: Raised) {
         self.raised.store(u8::from(raised.memory) | u8::from(raised.disk) << 1, Ordering::Relaxed);
-        self.doors.iter().for_each(|door| door.letters.put(Letter::Alarm(raised)));
+        self.doors.iter().for_each(|door| door.letters.put(Letter::Node(node::turn::Letter::Alarm(raised))));
     }
 
     fn raised(&self) -> Raised {
@@ -770,7 +637,7 @@ impl Node {
         // written.
         let then = outcome?;
         self.logger.info("the node is stopping");
-        self.doors.iter().for_each(|door| door.letters.put(Letter::Stop));
+        self.doors.iter().for_each(|door| door.letters.put(Letter::Node(node::turn::Letter::Stop)));
         let shards: Result<Vec<Shard>, _> = self.shards.into_iter().map(JoinHandle::join).collect();
         self.committer.stop();
         for thread in self.others {
@@ -778,20 +645,9 @@ impl Node {
                 return Err("a thread failed while the node was stopping".into());
             }
         }
-        let shards = shards.map_err(|_| "a shard failed while the node was stopping".to_owned())?;
+        let mut shards = shards.map_err(|_| "a shard failed while the node was stopping".to_owned())?;
         let mut keeper = self.keeper.lock().map_err(|_| "the housekeeper failed".to_owned())?;
-        for mut shard in shards {
-            for log in shard.durable_logs() {
-                if let Some(snapshot) = shard.snapshot(log, true) {
-                    // Where nothing lives of what the snapshot covers, the next start need not read that.
-                    let left = shard.begin_move(log, snapshot.covered).filter(|job| job.is_empty());
-                    let lives_from = left.map_or_else(LogIndex::default, |job| job.bound);
-                    keeper
-                        .write_last(&snapshot, lives_from, shard.take_stream_syncs(log))
-                        .map_err(|error| format!("a snapshot was not written: {error}"))?;
-                }
-            }
-        }
+        keeper.write_snapshots(&mut shards).map_err(|Stop(why)| why)?;
         self.committer.seal_end()?;
         let counters = self.committer.counters();
         let (bytes, groups) = (counters.record_bytes, counters.groups);

@@ -1,20 +1,16 @@
 //! The loop of one shard: sockets in, turns of the broker, sockets out.
 //!
-//! One turn: take what other threads sent; read the sockets that have something, each at most [`READ_BYTES_TURN`]; fire
-//! timers; end the broker's turn and commit its batches; hand events to the connections; write every dirty connection
-//! once; send the mail. Nothing here decides anything about messages: that is [`broker`]'s and [`adapters`]' part.
+//! In which order things are done in a turn is [`node::turn`]'s part; here is how. A socket brings at most
+//! [`READ_BYTES_TURN`] in a turn, and every dirty connection is written once.
 //! Invariants: `sockets[slot]` is there exactly while the frontend has a connection of that number; a socket with
 //! something to read is on the run list or waits for the broker.
 
-mod put_off;
 mod requests;
 
-use crate::alarm::Raised;
 use crate::clock::Clock;
-use crate::committer::{Committer, Handed, Written};
+use crate::committer::{Committer, Handed};
 use crate::config::Level;
 use crate::door::{CancelDelayed, Door, Letter, Outcome, Part, Question, Room, outcome};
-use crate::keeper::Errand;
 use crate::layer::Bench;
 use crate::linger::{LINGER, Lingering};
 use crate::log::Logger;
@@ -24,18 +20,21 @@ use crate::rows;
 use crate::socket::{Arrival, Brought, Socket};
 use crate::timers::Timers;
 use crate::turns::Turns;
-use adapters::{Alarm, Frontend, Gravity, Note};
+use adapters::{Frontend, Gravity, Note};
 use base::Now;
-use base::id::{LogId, QueueSeq, ShardId};
-use broker::{Mail, ReadRequest, Shard};
+use base::id::{QueueSeq, ShardId};
+use broker::{Mail, Shard};
 use journal::{Place, Sealed};
 use mio::{Events, Interest, Poll, Token};
-use put_off::{PutOff, SnapshotAnswer};
+use node::Stop;
+use node::commit::Written;
+use node::keeper::Answer;
+use node::space::Signs;
+use node::turn::{Home, Outputs, Turn};
 use requests::Requests;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
-use stream_files::StreamJob;
 
 /// Bytes one connection may bring in one turn.
 pub const READ_BYTES_TURN: usize = 256 << 10;
@@ -46,9 +45,6 @@ const WRITE_BYTES_TURN: usize = 256 << 10;
 /// Bytes of output that are little.
 const LITTLE_BYTES: usize = 16 << 10;
 
-/// Rounds of commit and delivery before sockets are looked at again.
-const ROUNDS_MAX: usize = 4;
-
 /// Readiness events taken at once.
 const EVENTS_MAX: usize = 1024;
 
@@ -57,9 +53,6 @@ const WARM_NS: u64 = 250_000_000;
 
 /// Nanoseconds a connection that is over has to send what is left.
 const PART_NS: u64 = 5_000_000_000;
-
-/// Nanoseconds a stopping shard waits for the disk and for its peers.
-const STOP_NS: u64 = 2_000_000_000;
 
 const WAKE: Token = Token(usize::MAX - 1);
 
@@ -81,10 +74,8 @@ pub struct Surroundings {
 
 /// One shard's loop.
 pub struct ShardLoop {
-    id: ShardId,
+    home: Home,
     poll: Poll,
-    shard: Shard,
-    front: Frontend,
     around: Surroundings,
     sockets: Vec<Option<Socket>>,
     lingering: Lingering,
@@ -100,13 +91,8 @@ pub struct ShardLoop {
     bench: Bench,
     /// What the node asked of the catalog and was not answered yet.
     requests: Requests,
-    put_off: PutOff,
-    /// Batches at the writer.
-    outstanding: usize,
-    was_congested: bool,
-    /// The alarms it was told of last.
-    raised: Raised,
-    stop_at: Option<u64>,
+    /// Where the answer to the keeper's errand goes.
+    errand: Option<Sender<Answer>>,
     turns: Turns,
     scratch: Scratch,
 }
@@ -119,11 +105,7 @@ struct Scratch {
     mail: Vec<Mail>,
     letters: Vec<Letter>,
     outcomes: Vec<Outcome>,
-    sealed: Vec<Sealed>,
     places: Vec<Place>,
-    written: Vec<Written>,
-    reads: Vec<ReadRequest>,
-    stream_jobs: Vec<StreamJob>,
     notes: Vec<Note>,
 }
 
@@ -139,14 +121,71 @@ pub fn poll() -> std::io::Result<(Poll, Arc<Sleeper>)> {
     Ok((poll, sleeper))
 }
 
+impl Turn for ShardLoop {
+    fn home(&mut self) -> &mut Home {
+        &mut self.home
+    }
+
+    fn later(&self, _: Now) -> Now {
+        self.around.clock.now()
+    }
+
+    fn signs(&self) -> Signs {
+        self.around.committer.signs()
+    }
+
+    fn take_letters(&mut self, now: Now) -> Result<(), Stop> {
+        self.read_letters(now)
+    }
+
+    fn take_mail(&mut self, now: Now) {
+        self.read_mail(now);
+    }
+
+    fn read(&mut self, now: Now) {
+        self.read_sockets(now);
+    }
+
+    fn fire_timers(&mut self, now: Now) {
+        self.fire_due(now);
+    }
+
+    fn hand_in(
+        &mut self,
+        outstanding: usize,
+        sealed: &mut Vec<Sealed>,
+        written: &mut Vec<Written>,
+    ) -> Result<usize, Stop> {
+        self.commit_batches(outstanding, sealed, written)
+    }
+
+    fn give_out(&mut self) {
+        self.share_out();
+    }
+
+    fn send_mail(&mut self) {
+        self.post_mail();
+    }
+
+    fn write(&mut self, now: Now) {
+        self.write_sockets(now);
+    }
+
+    fn let_go(&mut self, now: Now) {
+        self.hand_over(now);
+    }
+
+    fn resume(&mut self, _: Now) {
+        self.go_on_reading();
+    }
+}
+
 impl ShardLoop {
     /// The loop of `shard` with the connections of `front`.
     pub fn new(id: ShardId, poll: Poll, shard: Shard, front: Frontend, around: Surroundings) -> ShardLoop {
         ShardLoop {
-            id,
+            home: Home::new(id, shard, front),
             poll,
-            shard,
-            front,
             around,
             sockets: Vec::new(),
             lingering: Lingering::default(),
@@ -158,11 +197,7 @@ impl ShardLoop {
             buffer: vec![0; READ_BYTES_TURN],
             bench: Bench::default(),
             requests: Requests::default(),
-            put_off: PutOff::default(),
-            outstanding: 0,
-            was_congested: false,
-            raised: Raised::default(),
-            stop_at: None,
+            errand: None,
             turns: Turns::default(),
             scratch: Scratch::default(),
         }
@@ -172,8 +207,8 @@ impl ShardLoop {
     /// answers.
     pub fn run(mut self) -> Shard {
         self.turns();
-        self.around.doors[self.id.0 as usize].letters.close();
-        self.shard
+        self.around.doors[self.home.id.0 as usize].letters.close();
+        self.home.shard
     }
 
     fn turns(&mut self) {
@@ -188,81 +223,53 @@ impl ShardLoop {
             for event in &events {
                 self.note_readiness(now, event);
             }
-            let goes_on = self.turn(now);
-            self.turns.add(now.mono_ns, self.around.clock.mono_ns());
-            self.scratch.outcomes.drain(..).for_each(|outcome| outcome());
-            if !goes_on {
-                return;
+            let mut outcome = self.turn(now);
+            self.end_turn(now);
+            let is_finished = outcome.is_ok() && self.home.is_finished(now);
+            if is_finished {
+                outcome = self.write_out(now);
             }
-            if self.is_finished(now) {
-                // What the last snapshots know is in the journal before they are written.
-                self.shard.durable_logs().into_iter().for_each(|log| self.shard.write_out(log));
-                self.commit(now);
+            if let Err(Stop(why)) = outcome {
+                return (self.around.fail)(why);
+            }
+            if is_finished {
                 return;
             }
             timeout = self.timeout();
         }
     }
 
-    /// False when the node must stop.
-    fn turn(&mut self, now: Now) -> bool {
-        self.take_letters(now);
-        if !self.raised.disk && self.around.committer.lacks_space() {
-            self.heed_shortage(now);
-        }
-        self.shard.set_short(self.around.committer.is_nearly_full());
-        self.take_mail(now);
-        self.read_sockets(now);
-        self.fire_timers(now);
-        let mut goes_on = true;
-        for _ in 0..ROUNDS_MAX {
-            goes_on = self.commit(now);
-            self.front.handle_events(now, &mut self.shard);
-            if !self.shard.has_pressing_work() {
-                break;
-            }
-        }
-        if self.snapshot_put_off(now) {
-            goes_on &= self.commit(now);
-        }
-        self.front.end_turn(now, &mut self.shard);
-        // First what other shards are to do, then the answers: who was told that a message is taken finds it in its queue
-        // from any connection. Writing may make mail again, as consumers go on when there is room.
-        self.send_mail();
-        self.write_sockets(now);
-        self.send_mail();
-        self.let_go(now);
-        self.resume();
+    /// What is done when a turn is over: those who asked something hear of it (see [`Outcome`]).
+    fn end_turn(&mut self, now: Now) {
         if !self.requests.is_empty() {
             self.answer_requests(now);
         }
         self.write_notes();
-        goes_on
+        self.turns.add(now.mono_ns, self.around.clock.mono_ns());
+        self.scratch.outcomes.drain(..).for_each(|outcome| outcome());
+        if let Some(answer) = self.home.take_answer()
+            && let Some(errand) = self.errand.take()
+        {
+            // The keeper may have given up.
+            errand.send(answer).unwrap_or_default();
+        }
     }
 
     // ---- waiting
 
     fn timeout(&self) -> Option<Duration> {
-        let has_work = self.shard.has_work() || self.front.has_work();
-        if !self.run_list.is_empty() || !self.unsent.is_empty() || has_work {
+        if !self.run_list.is_empty() || !self.unsent.is_empty() || self.home.has_work() {
             return Some(Duration::ZERO);
         }
         let warm = (!self.warm.is_empty()).then_some(self.warm_at);
-        let moments = [
-            self.timers.next(),
-            self.shard.deadline(),
-            warm,
-            self.lingering.next(),
-            self.stop_at,
-            self.put_off.until(),
-        ];
+        let moments = [self.timers.next(), self.home.deadline(), warm, self.lingering.next()];
         let next = moments.into_iter().flatten().min()?;
         let now = self.around.clock.now().mono_ns;
         Some(Duration::from_nanos(next.saturating_sub(now)))
     }
 
     fn wait(&mut self, events: &mut Events, timeout: Option<Duration>) -> std::io::Result<()> {
-        let door = &self.around.doors[self.id.0 as usize];
+        let door = &self.around.doors[self.home.id.0 as usize];
         let mut timeout = timeout;
         let sleeps = timeout != Some(Duration::ZERO);
         if sleeps {
@@ -298,7 +305,7 @@ impl ShardLoop {
         let Some(Some(socket)) = self.sockets.get_mut(slot as usize) else { return };
         if event.is_writable() {
             socket.can_write = true;
-            if !self.front.output(slot).is_empty() || socket.has_unsent() {
+            if !self.home.front.output(slot).is_empty() || socket.has_unsent() {
                 go_on(&mut self.unsent, socket, slot);
             }
         }
@@ -316,36 +323,30 @@ impl ShardLoop {
 
     // ---- what other threads sent
 
-    fn take_letters(&mut self, now: Now) {
+    fn read_letters(&mut self, now: Now) -> Result<(), Stop> {
+        let mut outcome = Ok(());
         let mut letters = std::mem::take(&mut self.scratch.letters);
-        self.around.doors[self.id.0 as usize].letters.take(&mut letters);
+        self.around.doors[self.home.id.0 as usize].letters.take(&mut letters);
         for letter in letters.drain(..) {
             match letter {
                 Letter::Accepted(arrival) => self.accept(now, arrival),
                 Letter::Moved(moved) => {
                     let (socket, mover) = *moved;
-                    let slot = self.front.adopt(now, &mut self.shard, mover);
+                    let slot = self.home.front.adopt(now, &mut self.home.shard, mover);
                     self.serve(now, slot, socket);
-                    if self.stop_at.is_some() {
-                        self.front.shut_down_one(now, &mut self.shard, slot);
+                    if self.home.is_stopping() {
+                        self.home.front.shut_down_one(now, &mut self.home.shard, slot);
                     }
                 }
-                Letter::Written(written) => {
-                    self.outstanding -= written.len();
-                    self.report(now, &written);
+                Letter::Node(letter) => outcome = outcome.and(self.home.hear(now, letter)),
+                Letter::Errand(errand, answer) => {
+                    self.errand = Some(answer);
+                    outcome = outcome.and(self.home.hear(now, node::turn::Letter::Errand(errand)));
                 }
-                Letter::Loaded(request, memory) => self.shard.read_done(now, request, memory),
-                Letter::Streamed(done) => match done.failure() {
-                    None => self.shard.stream_done(now, *done),
-                    Some(error) => (self.around.fail)(format!("making a stream durable failed: {error}")),
-                },
-                Letter::Snapshot(log) => self.shard.snapshot_written(log),
-                Letter::Alarm(raised) => self.set_raised(now, raised),
-                Letter::Errand(errand) => self.run_errand(errand),
                 Letter::Request(request, answer) => self.request(now, *request, answer),
                 Letter::CancelDelayed(asked, answer) => {
                     let CancelDelayed { vhost, queue, ids } = *asked;
-                    let cancelled = self.shard.cancel_delayed(now, &vhost, &queue, &ids);
+                    let cancelled = self.home.shard.cancel_delayed(now, &vhost, &queue, &ids);
                     self.tell(answer, cancelled);
                 }
                 Letter::Truncate(asked, answer) => self.truncate(now, &asked, answer),
@@ -354,15 +355,15 @@ impl ShardLoop {
                 Letter::Act(asked, answer) => self.act(now, *asked, answer),
                 Letter::Look(look) => {
                     let began = self.around.clock.moment();
-                    self.scratch.outcomes.push(look(&self.shard));
+                    self.scratch.outcomes.push(look(&self.home.shard));
                     self.turns.looked(began, self.around.clock.moment());
                 }
                 Letter::Visit(visit) => {
                     let began = self.around.clock.moment();
                     let found = visit(&Room {
-                        id: self.id,
-                        shard: &self.shard,
-                        front: &self.front,
+                        id: self.home.id,
+                        shard: &self.home.shard,
+                        front: &self.home.front,
                         sockets: &self.sockets,
                         turns: &self.turns,
                         loop_bytes: self.loop_bytes(),
@@ -372,7 +373,7 @@ impl ShardLoop {
                 }
                 Letter::CloseConnection(asked, answer) => {
                     let (name, reason) = *asked;
-                    let closed = self.front.close_named(now, &mut self.shard, &name, &reason);
+                    let closed = self.home.front.close_named(now, &mut self.home.shard, &name, &reason);
                     self.tell(answer, closed);
                 }
                 Letter::Ask(question, answer) => {
@@ -381,10 +382,10 @@ impl ShardLoop {
                     self.tell(answer, found);
                     self.turns.looked(began, self.around.clock.moment());
                 }
-                Letter::Stop => self.stop(now),
             }
         }
         self.scratch.letters = letters;
+        outcome
     }
 
     /// Who asked hears of it when the turn is over (see [`Outcome`]).
@@ -392,89 +393,20 @@ impl ShardLoop {
         self.scratch.outcomes.push(outcome(to, found));
     }
 
-    fn run_errand(&mut self, errand: Errand) {
-        match errand {
-            Errand::List(log, bound, answer) => {
-                let moving = self.shard.begin_move(log, bound);
-                self.tell(answer, moving);
-            }
-            Errand::Point(moved, answer) => {
-                self.shard.finish_move(&moved);
-                self.tell(answer, ());
-            }
-            Errand::Snapshot(log, answer) if self.shard.has_change_under_way() => {
-                self.shard.hold_changes();
-                self.put_off.add(self.around.clock.now(), log, answer);
-            }
-            Errand::Snapshot(log, answer) => self.snapshot(log, answer),
-            Errand::Dead(answer) => {
-                let dead = self.shard.take_dead_segments();
-                self.tell(answer, dead);
-            }
-        }
-    }
-
-    /// The answer is told when the turn is over: what the snapshot knows is written by then, or handed in to be.
-    fn snapshot(&mut self, log: LogId, answer: SnapshotAnswer) {
-        self.shard.write_out(log);
-        let snapshot = self.shard.snapshot(log, false);
-        let snapshot = snapshot.map(|snapshot| (snapshot, self.shard.take_stream_syncs(log)));
-        self.tell(answer, snapshot);
-    }
-
-    /// Makes the snapshots that waited for changes of the catalog, if those are on disk, or says that there are none. True: it
-    /// did either.
-    fn snapshot_put_off(&mut self, now: Now) -> bool {
-        if let Some(until) = self.put_off.until()
-            && (now.mono_ns >= until || !self.shard.has_change_under_way())
-        {
-            for (log, answer) in self.put_off.take() {
-                self.snapshot(log, answer);
-            }
-            self.shard.go_on_with_changes(now);
-            return true;
-        }
-        false
-    }
-
-    /// Alarms as they are now.
-    fn set_raised(&mut self, now: Now, raised: Raised) {
-        for (source, was, is) in
-            [("memory", self.raised.memory, raised.memory), ("disk", self.raised.disk, raised.disk)]
-        {
-            if was != is {
-                self.shard.alarm_changed(now, source, is);
-            }
-        }
-        self.raised = raised;
-        self.shard.hold_feeds(raised != Raised::default());
-        self.front.set_alarm(now, &mut self.shard, Alarm::of(raised.memory, raised.disk));
-    }
-
-    /// Publishers stop in the turn in which space is found to be lacking: until the node tells, what they send would take
-    /// the room that is left to settle messages. That it is over, the node tells.
-    #[cold]
-    #[inline(never)]
-    fn heed_shortage(&mut self, now: Now) {
-        self.set_raised(now, Raised { disk: true, ..self.raised });
-    }
-
-    fn take_mail(&mut self, now: Now) {
+    fn read_mail(&mut self, now: Now) {
         let mut mail = std::mem::take(&mut self.scratch.mail);
-        self.around.doors[self.id.0 as usize].mail.take(&mut mail);
+        self.around.doors[self.home.id.0 as usize].mail.take(&mut mail);
         for mail in mail.drain(..) {
-            if let Some(events) = self.shard.receive(now, mail) {
-                self.front.handle_mail(now, &mut self.shard, &events);
-            }
+            self.home.receive(now, mail);
         }
         self.scratch.mail = mail;
     }
 
-    fn send_mail(&mut self) {
+    fn post_mail(&mut self) {
         let doors = self.around.doors.clone();
         for (number, door) in doors.iter().enumerate() {
-            if number != self.id.0 as usize {
-                self.shard.take_mail(ShardId(number as u16), &mut self.scratch.mail);
+            if number != self.home.id.0 as usize {
+                self.home.shard.take_mail(ShardId(number as u16), &mut self.scratch.mail);
                 door.mail.put_all(&mut self.scratch.mail);
                 self.scratch.mail.clear();
             }
@@ -482,14 +414,14 @@ impl ShardLoop {
     }
 
     fn accept(&mut self, now: Now, Arrival { stream, peer, layer }: Arrival) {
-        if self.stop_at.is_some() {
+        if self.home.is_stopping() {
             return;
         }
         if self.around.logger.takes(Level::Info) {
             let protocol = peer.protocol.name();
             self.around.logger.info(format!("accepting {protocol} connection {}", peer.name));
         }
-        let slot = self.front.accept(now, peer);
+        let slot = self.home.front.accept(now, peer);
         self.serve(now, slot, Socket::new(stream, layer, now.wall_ms));
     }
 
@@ -499,7 +431,7 @@ impl ShardLoop {
         if let Err(error) = self.poll.registry().register(&mut socket.stream, Token(slot as usize), interest)
         {
             self.around.logger.error(format!("a connection could not be served: {error}"));
-            self.front.closed(now, &mut self.shard, slot);
+            self.home.front.closed(now, &mut self.home.shard, slot);
             return;
         }
         let index = slot as usize;
@@ -510,20 +442,20 @@ impl ShardLoop {
         if !socket.is_waiting {
             list(&mut self.run_list, socket, slot);
         }
-        self.timers.set(slot, self.front.deadline(slot));
+        self.timers.set(slot, self.home.front.deadline(slot));
     }
 
     /// Connections whose queue is another shard's go there, with everything that was said on them. What they said before is
     /// in the mail already.
-    fn let_go(&mut self, now: Now) {
+    fn hand_over(&mut self, now: Now) {
         let mut leaving = std::mem::take(&mut self.scratch.leaving);
-        self.front.take_leaving(&mut leaving);
+        self.home.front.take_leaving(&mut leaving);
         for (slot, to) in leaving.drain(..) {
             let Some(Some(socket)) = self.sockets.get(slot as usize) else { continue };
-            if self.stop_at.is_some() || socket.is_parting || to == self.id {
+            if self.home.is_stopping() || socket.is_parting || to == self.home.id {
                 continue;
             }
-            let Some(mover) = self.front.leave(now, &mut self.shard, slot) else { continue };
+            let Some(mover) = self.home.front.leave(now, &mut self.home.shard, slot) else { continue };
             let Some(mut socket) = self.sockets[slot as usize].take() else { continue };
             // Registered anew where it comes, it hears of everything it is ready for.
             let _ = self.poll.registry().deregister(&mut socket.stream);
@@ -570,15 +502,15 @@ impl ShardLoop {
                 brought @ (Brought::Bytes(count) | Brought::Dear(count)) => {
                     left -= count;
                     let end = have + count;
-                    let is_counting = self.shard.catalog().has_delaying_exchanges();
+                    let is_counting = self.home.shard.catalog().has_delaying_exchanges();
                     let now = if is_counting { later(&self.around.clock, now) } else { now };
-                    let taken = self.front.input(now, &mut self.shard, slot, &self.buffer[..end]);
+                    let taken = self.home.front.input(now, &mut self.home.shard, slot, &self.buffer[..end]);
                     have = end - taken.consumed;
                     if taken.consumed > 0 && have > 0 {
                         self.buffer.copy_within(taken.consumed..end, 0);
                     }
                     socket.is_waiting = taken.is_waiting;
-                    if taken.is_waiting || self.front.is_over(slot) || brought == Brought::Dear(count) {
+                    if taken.is_waiting || self.home.front.is_over(slot) || brought == Brought::Dear(count) {
                         break;
                     }
                 }
@@ -600,26 +532,21 @@ impl ShardLoop {
             socket.is_warm = true;
             self.warm.push(slot);
         }
-        if socket.can_read && !socket.is_waiting && !self.front.is_over(slot) {
+        if socket.can_read && !socket.is_waiting && !self.home.front.is_over(slot) {
             list(&mut self.run_list, socket, slot);
         }
     }
 
     /// Connections that no longer wait get their kept input again, and then what the socket has.
-    fn resume(&mut self) {
-        let is_congested = self.shard.is_congested();
-        if self.was_congested && !is_congested {
-            self.front.release_held();
-        }
-        self.was_congested = is_congested;
+    fn go_on_reading(&mut self) {
         let mut slots = std::mem::take(&mut self.scratch.slots);
-        self.front.take_resumed(&mut slots);
+        self.home.take_resumed(&mut slots);
         let now = self.around.clock.now();
         for slot in slots.drain(..) {
             let Some(Some(socket)) = self.sockets.get_mut(slot as usize) else { continue };
             socket.is_waiting = false;
             if !socket.tail.is_empty() {
-                let taken = self.front.input(now, &mut self.shard, slot, &socket.tail);
+                let taken = self.home.front.input(now, &mut self.home.shard, slot, &socket.tail);
                 socket.tail.drain(..taken.consumed);
                 socket.is_waiting = taken.is_waiting;
             }
@@ -632,66 +559,33 @@ impl ShardLoop {
 
     // ---- committing
 
-    /// Ends the broker's turn and hands in its batches. False when the device failed.
-    fn commit(&mut self, now: Now) -> bool {
-        let mut sealed = std::mem::take(&mut self.scratch.sealed);
-        let mut written = std::mem::take(&mut self.scratch.written);
-        self.shard.end_turn(now, &mut sealed);
-        let mut goes_on = true;
-        if !sealed.is_empty() {
-            let places = &mut self.scratch.places;
-            match self.around.committer.commit(self.id, self.outstanding, &mut sealed, places, &mut written) {
-                Handed::Written => {}
-                Handed::Queued(count) => self.outstanding += count,
-                Handed::Failed(why) => {
-                    (self.around.fail)(why);
-                    goes_on = false;
-                }
-            }
-            if !written.is_empty() {
-                self.report(self.around.clock.now(), &written);
-            }
+    fn commit_batches(
+        &mut self,
+        outstanding: usize,
+        sealed: &mut Vec<Sealed>,
+        written: &mut Vec<Written>,
+    ) -> Result<usize, Stop> {
+        let places = &mut self.scratch.places;
+        match self.around.committer.commit(self.home.id, outstanding, sealed, places, written) {
+            Handed::Written => Ok(0),
+            Handed::Queued(count) => Ok(count),
+            Handed::Failed(why) => Err(Stop(why)),
         }
-        self.scratch.sealed = sealed;
-        self.scratch.written = written;
-        let mut reads = std::mem::take(&mut self.scratch.reads);
-        self.shard.take_reads(&mut reads);
-        for request in reads.drain(..) {
-            self.around.reader.ask(self.id, Ask::Read(request));
-        }
-        self.scratch.reads = reads;
-        let mut jobs = std::mem::take(&mut self.scratch.stream_jobs);
-        self.shard.take_stream_jobs(&mut jobs);
-        for job in jobs.drain(..) {
-            self.around.reader.ask(self.id, Ask::Stream(Box::new(job)));
-        }
-        self.scratch.stream_jobs = jobs;
-        self.tell_damages();
-        self.tell_notices(now);
-        goes_on
     }
 
-    /// Says what was found damaged, in streams and of messages, and what was dropped because a log is.
-    fn tell_damages(&mut self) {
-        let mut damages = Vec::new();
-        self.shard.take_damages(&mut damages);
-        for damage in damages {
+    fn share_out(&mut self) {
+        let Outputs { reads, jobs, damages, notices } = &mut self.home.outputs;
+        for request in reads.drain(..) {
+            self.around.reader.ask(self.home.id, Ask::Read(request));
+        }
+        for job in jobs.drain(..) {
+            self.around.reader.ask(self.home.id, Ask::Stream(Box::new(job)));
+        }
+        for damage in damages.drain(..) {
             self.around.logger.log(Level::Error, damage.to_string());
         }
-    }
-
-    /// Says what was let go of by a rule.
-    fn tell_notices(&mut self, now: Now) {
-        let mut notices = Vec::new();
-        self.shard.take_notices(now, &mut notices);
-        for notice in notices {
+        for notice in notices.drain(..) {
             self.around.logger.log(Level::Warning, notice.to_string());
-        }
-    }
-
-    fn report(&mut self, now: Now, written: &[Written]) {
-        for Written { log, base, place } in written {
-            self.shard.written(now, *log, *base, *place);
         }
     }
 
@@ -700,7 +594,7 @@ impl ShardLoop {
     fn write_sockets(&mut self, now: Now) {
         let mut slots = std::mem::take(&mut self.scratch.slots);
         slots.append(&mut self.unsent);
-        self.front.take_dirty(&mut slots);
+        self.home.front.take_dirty(&mut slots);
         for slot in &slots {
             if let Some(Some(socket)) = self.sockets.get_mut(*slot as usize) {
                 socket.goes_on = false;
@@ -709,7 +603,7 @@ impl ShardLoop {
         let mut left = WRITE_BYTES_TURN;
         for slot in slots.drain(..) {
             let Some(Some(socket)) = self.sockets.get_mut(slot as usize) else { continue };
-            if left == 0 && socket.can_write && self.front.output(slot).len() > LITTLE_BYTES {
+            if left == 0 && socket.can_write && self.home.front.output(slot).len() > LITTLE_BYTES {
                 go_on(&mut self.unsent, socket, slot);
             } else {
                 left = left.saturating_sub(self.write_socket(now, slot));
@@ -723,7 +617,7 @@ impl ShardLoop {
     /// How many bytes it could be written.
     fn write_socket(&mut self, now: Now, slot: u32) -> usize {
         let Some(Some(socket)) = self.sockets.get_mut(slot as usize) else { return 0 };
-        let output = self.front.output(slot);
+        let output = self.home.front.output(slot);
         let before = output.len();
         let sent = match output.is_empty() && !socket.has_unsent() {
             true => Ok(false),
@@ -736,7 +630,7 @@ impl ShardLoop {
                 self.close(now, slot);
                 return written;
             }
-            Ok(true) => self.front.sent(now, &mut self.shard, slot),
+            Ok(true) => self.home.front.sent(now, &mut self.home.shard, slot),
             Ok(false) => {}
         }
         if !is_sent && socket.can_write {
@@ -748,8 +642,8 @@ impl ShardLoop {
             socket.is_warm = true;
             self.warm.push(slot);
         }
-        if !self.front.is_over(slot) {
-            self.timers.set(slot, self.front.deadline(slot));
+        if !self.home.front.is_over(slot) {
+            self.timers.set(slot, self.home.front.deadline(slot));
         } else if is_sent {
             self.part(now, slot);
         } else if let Some(Some(socket)) = self.sockets.get_mut(slot as usize)
@@ -768,7 +662,7 @@ impl ShardLoop {
             return;
         }
         self.warm_at = now.mono_ns + WARM_NS;
-        let Self { warm, sockets, front, .. } = self;
+        let Self { warm, sockets, home: Home { front, .. }, .. } = self;
         warm.retain(|slot| {
             let Some(Some(socket)) = sockets.get_mut(*slot as usize) else { return false };
             let output = front.output(*slot);
@@ -786,16 +680,16 @@ impl ShardLoop {
 
     // ---- time
 
-    fn fire_timers(&mut self, now: Now) {
+    fn fire_due(&mut self, now: Now) {
         while let Some(slot) = self.timers.due(now.mono_ns) {
             if !matches!(self.sockets.get(slot as usize), Some(Some(_))) {
                 continue;
             }
-            if self.front.is_over(slot) {
+            if self.home.front.is_over(slot) {
                 // It had its time to read what was said last.
                 self.close(now, slot);
             } else {
-                self.front.handle_deadline(now, &mut self.shard, slot);
+                self.home.front.handle_deadline(now, &mut self.home.shard, slot);
             }
         }
     }
@@ -808,7 +702,7 @@ impl ShardLoop {
         // A socket that is dropped is deregistered anyhow.
         let _ = self.poll.registry().deregister(&mut socket.stream);
         self.timers.set(slot, None);
-        self.front.closed(now, &mut self.shard, slot);
+        self.home.front.closed(now, &mut self.home.shard, slot);
     }
 
     /// All was said. The peer gets time to read it: closing a socket with unread input would tear it from its hands.
@@ -816,31 +710,16 @@ impl ShardLoop {
         let Some(mut socket) = self.sockets.get_mut(slot as usize).and_then(Option::take) else { return };
         socket.say_farewell(&mut self.bench);
         self.timers.set(slot, None);
-        self.front.closed(now, &mut self.shard, slot);
+        self.home.front.closed(now, &mut self.home.shard, slot);
         if !socket.is_ending {
             self.lingering.add(now, socket.stream, self.poll.registry());
         }
     }
 
-    // ---- the end of the node
-
-    fn stop(&mut self, now: Now) {
-        if self.stop_at.is_none() {
-            self.stop_at = Some(now.mono_ns + STOP_NS);
-            self.front.shut_down(now, &mut self.shard);
-        }
-    }
-
-    fn is_finished(&self, now: Now) -> bool {
-        let Some(stop_at) = self.stop_at else { return false };
-        let is_done = self.front.is_empty() && self.outstanding == 0 && !self.shard.has_work();
-        is_done || now.mono_ns >= stop_at
-    }
-
     // ---- what people see
 
     fn write_notes(&mut self) {
-        self.front.take_notes(&mut self.scratch.notes);
+        self.home.front.take_notes(&mut self.scratch.notes);
         for Note { gravity, text } in self.scratch.notes.drain(..) {
             let level = match gravity {
                 Gravity::Info => Level::Info,
@@ -860,20 +739,20 @@ impl ShardLoop {
     fn answer(&self, question: &Question) -> Part {
         let mut part = Part::default();
         match question {
-            Question::Totals => part.totals = Some(rows::totals(&self.shard, self.front.len())),
+            Question::Totals => part.totals = Some(rows::totals(&self.home.shard, self.home.front.len())),
             Question::Access => {
-                let catalog = self.shard.catalog();
+                let catalog = self.home.shard.catalog();
                 (part.users, part.vhosts, part.permissions) = rows::access(catalog);
                 part.topic_permissions = rows::topic_permissions(catalog);
                 (part.user_limits, part.vhost_limits) = rows::limits(catalog);
             }
-            Question::Exchanges(vhost) => part.exchanges = rows::exchanges(self.shard.catalog(), vhost),
+            Question::Exchanges(vhost) => part.exchanges = rows::exchanges(self.home.shard.catalog(), vhost),
             Question::Policies(vhost, kind) => {
-                part.policies = rows::policies(self.shard.catalog(), vhost, *kind);
+                part.policies = rows::policies(self.home.shard.catalog(), vhost, *kind);
             }
             Question::Delayed(vhost, queue, count_max) => {
                 let row = |(due_at, id): (u64, QueueSeq)| ctl::DelayedRow { id: id.0, due_at };
-                let listed = self.shard.delayed(vhost, queue, *count_max);
+                let listed = self.home.shard.delayed(vhost, queue, *count_max);
                 part.delayed = listed.map(|list| list.into_iter().map(row).collect());
             }
         }

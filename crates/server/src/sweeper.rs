@@ -41,7 +41,9 @@ impl Sweeper {
                 !self.is_stopping.load(Ordering::Relaxed)
             };
             let done = job.carry_out_slowly(&*self.disk, &mut pause);
-            self.doors[usize::from(shard.0)].letters.put(Letter::Streamed(Box::new(done)));
+            self.doors[usize::from(shard.0)]
+                .letters
+                .put(Letter::Node(node::turn::Letter::Streamed(Box::new(done))));
         }
     }
 }

@@ -6,13 +6,12 @@
 //! What is simulated is the broker as the server drives it, over [`journal::FaultyDisk`]; not sockets, threads and
 //! signals, which are tested with the real server.
 
+mod berth;
+mod books;
 mod client;
-mod committer;
-mod home;
-mod keeper;
+mod machine;
 mod makeup;
 mod net;
-mod node;
 mod oracle;
 mod plan;
 mod rules;

@@ -1,6 +1,6 @@
 //! Bounds rolled small, so that files roll, memory runs out and windows close all the time.
 
-use crate::node::Makeup;
+use crate::machine::Makeup;
 use adapters::Settings;
 use base::Random;
 use base::memory::BLOCK;

@@ -1,9 +1,9 @@
 //! Everything of one run: the node, its disk, the clients, the clock, and the dice that decide what happens next.
 
 use crate::client::{Asked, Client, Delivery, Held, Kind, Seen, State, Verdict, read_body};
+use crate::machine::{Machine, Makeup};
 use crate::makeup;
 use crate::net::Net;
-use crate::node::{CATALOG_LOST, Makeup, Node, Stop};
 use crate::oracle::{Check, Oracle, Stage};
 use crate::plan::{Plan, Tally};
 use crate::rules::DELAYS_MS;
@@ -16,6 +16,9 @@ use base::time::NS_PER_MS;
 use base::{Now, Random};
 use journal::faulty::{Call, Temper};
 use journal::{DiskError, FaultyDisk};
+use node::Stop;
+use node::start::CATALOG_LOST;
+use node::turn::STOP_NS;
 
 /// Connections there may be at once.
 pub const CLIENTS_MAX: usize = 4;
@@ -25,9 +28,6 @@ const ROUNDS_MAX: usize = 4000;
 
 /// Milliseconds of a round of a world that rests.
 const ROUND_MS: u64 = 30;
-
-/// Milliseconds a stopping node waits for its peers.
-const STOP_MS: u64 = 2000;
 
 /// Starts in a row that faults may spoil.
 const STARTS_MAX: usize = 8;
@@ -47,7 +47,7 @@ pub struct World {
     /// The node's disk.
     pub disk: FaultyDisk,
     /// The node.
-    pub node: Node,
+    pub node: Machine,
     /// Between node and clients.
     pub net: Net,
     /// The clients.
@@ -90,10 +90,10 @@ impl World {
         if plan.wide && dice.one_in(3) {
             // The very first start fails somewhere, or the power goes behind it.
             disk.power_off(dice.between(1, 20));
-            let _may_fail = Node::start(&disk, &makeup, shards, now, &mut dice, &mut Vec::new());
+            let _may_fail = Machine::start(&disk, &makeup, shards, now, &mut dice, &mut Vec::new());
             disk.crash();
         }
-        let node = Node::start(&disk, &makeup, shards, now, &mut dice, &mut Vec::new());
+        let node = Machine::start(&disk, &makeup, shards, now, &mut dice, &mut Vec::new());
         let node = node.map_err(|stop| stop.0)?;
         let rots = plan.rot && dice.one_in(6);
         let shape = if plan.wide { Shape::roll(&mut dice) } else { Shape::PLAIN };
@@ -138,8 +138,8 @@ impl World {
             }
         }
         self.drain()?;
-        self.tally.rolls += self.node.committer.journal.counters().rolls;
-        self.tally.bulk += self.node.committer.journal.counters().bulk_files;
+        self.tally.rolls += self.node.books.journal.counters().rolls;
+        self.tally.bulk += self.node.books.journal.counters().bulk_files;
         (self.tally.buried, self.tally.expired) = (self.oracle.buried, self.oracle.expired);
         self.tally.noted = self.oracle.noted;
         (self.tally.delayed, self.tally.taken_back) = (self.oracle.delayed, self.oracle.taken_back);
@@ -150,13 +150,13 @@ impl World {
     fn step(&mut self) -> Result<bool, String> {
         match self.dice.below(100) {
             0..30 => {
-                let at = self.dice.below(self.node.homes.len() as u64) as usize;
+                let at = self.dice.below(self.node.berths.len() as u64) as usize;
                 let World { node, now, dice, net, .. } = self;
                 let result = node.turn(at, *now, dice, net);
                 self.unless_stopped(result)?;
             }
             30..42 => {
-                let result = self.node.write();
+                let result = self.node.write(self.now);
                 self.unless_stopped(result)?;
             }
             42..50 => {
@@ -164,10 +164,10 @@ impl World {
                 self.unless_stopped(result)?;
             }
             50..58 => {
-                let result = self.node.keep(&mut self.tally);
+                let result = self.node.keep(self.now, &mut self.dice, &mut self.tally);
                 self.unless_stopped(result)?;
             }
-            58..61 => _ = self.node.prepare(),
+            58..61 => self.node.prepare(),
             61..80 if self.plan.streams && self.dice.one_in(2) => {
                 let at = self.dice.below(STREAM_CLIENTS_MAX as u64) as usize;
                 self.exchange_stream(at, false)?;
@@ -408,7 +408,7 @@ impl World {
     pub fn connect(&mut self, kind: Kind) -> Option<usize> {
         let at = self.clients.iter().position(Option::is_none)?;
         let line = self.net.open();
-        let shard = self.dice.below(self.node.homes.len() as u64) as usize;
+        let shard = self.dice.below(self.node.berths.len() as u64) as usize;
         let number = self.next_connection();
         let client = Client::new(number, line, self.now, kind, &mut self.dice);
         self.note(format!("c{} connects to shard {shard} over {}", client.number, client.protocol()));
@@ -494,8 +494,8 @@ impl World {
     }
 
     fn go_down(&mut self) -> Check {
-        self.tally.rolls += self.node.committer.journal.counters().rolls;
-        self.tally.bulk += self.node.committer.journal.counters().bulk_files;
+        self.tally.rolls += self.node.books.journal.counters().rolls;
+        self.tally.bulk += self.node.books.journal.counters().bulk_files;
         self.net.cut_all();
         for at in 0..CLIENTS_MAX {
             self.forget_client(at, false);
@@ -535,14 +535,14 @@ impl World {
             let shards = self.dice.between(1, 4) as u16;
             let World { disk, makeup, now, dice, .. } = self;
             let mut damages = Vec::new();
-            let started = Node::start(disk, makeup, shards, *now, dice, &mut damages).and_then(|node| {
+            let started = Machine::start(disk, makeup, shards, *now, dice, &mut damages).and_then(|node| {
                 self.node = node;
                 self.settle_in()
             });
             self.learn_of(damages);
             match started {
                 Ok(()) => {
-                    self.note(format!("the node is up with {} shards", self.node.homes.len()));
+                    self.note(format!("the node is up with {} shards", self.node.berths.len()));
                     self.learn_of_damage()?;
                     let rows = self.node.queues();
                     for row in &rows {
@@ -578,13 +578,13 @@ impl World {
     /// The first content is on disk and every shard knows it.
     fn settle_in(&mut self) -> Result<(), Stop> {
         for _ in 0..100 {
-            for at in 0..self.node.homes.len() {
+            for at in 0..self.node.berths.len() {
                 let World { node, now, dice, net, .. } = self;
                 node.turn(at, *now, dice, net)?;
             }
-            self.node.write()?;
-            let has_user = |home: &crate::home::Home| home.shard.catalog().user("guest").is_some();
-            if self.node.homes.iter().all(has_user) && self.node.committer.is_idle() {
+            self.node.write(self.now)?;
+            let has_user = |berth: &crate::berth::Berth| berth.home.shard.catalog().user("guest").is_some();
+            if self.node.berths.iter().all(has_user) && self.node.books.line.is_empty() {
                 return Ok(());
             }
         }
@@ -599,9 +599,9 @@ impl World {
         self.note("the node is to stop");
         self.heal();
         self.is_stopping = true;
-        self.node.shut_down(self.now);
+        self.node.shut_down();
         // Whoever is in the midst of its login does not hear of it, and is left behind.
-        let stop_at = self.now.mono_ns + STOP_MS * NS_PER_MS;
+        let stop_at = self.now.mono_ns + STOP_NS;
         let stopped = self.rest_while(|world| world.node.connections() > 0 && world.now.mono_ns < stop_at);
         let stopped = stopped.and_then(|is_at_rest| {
             // A catalog that was damaged on the way keeps the node from starting: there is none to end.
@@ -615,12 +615,12 @@ impl World {
         self.tally.stops += 1;
         self.go_down()?;
         let shards = 1;
-        let World { node, disk, makeup, now, dice, .. } = self;
+        let World { node, disk, makeup, now, dice, net, .. } = self;
         // The node is consumed by its end; what stands in its place until the next start is a node on no disk.
         let empty = FaultyDisk::new(0);
-        let nothing = Node::start(&empty, makeup, shards, *now, &mut dice.fork(), &mut Vec::new());
+        let nothing = Machine::start(&empty, makeup, shards, *now, &mut dice.fork(), &mut Vec::new());
         let nothing = nothing.map_err(|stop| stop.0)?;
-        let ended = std::mem::replace(node, nothing).end();
+        let ended = std::mem::replace(node, nothing).end(*now, dice, net);
         disk.crash_as(Temper::Kill);
         if let Err(Stop(why)) = ended {
             return Err(format!("the node does not end in order: {why}"));
@@ -663,7 +663,7 @@ impl World {
         disk.crash_as(Temper::LoseAll);
         let World { makeup, now, .. } = self;
         let mut dice = Random::new(self.tally.steps);
-        let node = Node::start(&disk, makeup, 2, *now, &mut dice, &mut Vec::new());
+        let node = Machine::start(&disk, makeup, 2, *now, &mut dice, &mut Vec::new());
         let node = node.map_err(|stop| format!("a node that lost its power at rest: {}", stop.0))?;
         let checked = self.oracle.check_on_disk(&node.queues());
         let checked = checked
@@ -687,7 +687,7 @@ impl World {
             for at in 0..STREAM_CLIENTS_MAX {
                 self.exchange_stream(at, true)?;
             }
-            for at in 0..self.node.homes.len() {
+            for at in 0..self.node.berths.len() {
                 let World { node, now, dice, net, .. } = self;
                 let result = node.turn(at, *now, dice, net);
                 self.unless_stopped(result)?;
@@ -695,12 +695,12 @@ impl World {
                     return Ok(false);
                 }
             }
-            let result = self.node.write();
+            let result = self.node.write(self.now);
             self.unless_stopped(result)?;
             if self.tally.crashes != crashes {
                 return Ok(false);
             }
-            let result = self.node.keep(&mut self.tally);
+            let result = self.node.keep(self.now, &mut self.dice, &mut self.tally);
             self.unless_stopped(result)?;
             if self.tally.crashes != crashes {
                 return Ok(false);

@@ -52,7 +52,7 @@ impl ShardLoop {
     /// Asks the catalog in the node's own name.
     pub(super) fn request(&mut self, now: Now, request: Op, answer: Answer) {
         let (port, token) = self.await_answer(VhostId::default(), None, answer);
-        self.shard.request(now, port, token, request);
+        self.home.shard.request(now, port, token, request);
     }
 
     /// Has the beginning of a stream let go of, in the node's own name.
@@ -75,11 +75,11 @@ impl ShardLoop {
     /// Has connections of this shard that publish to a stream or read it told that it is restarted. Nothing else happens: its one
     /// member is here, and there is nobody to elect another.
     pub(super) fn restart_stream(&mut self, (vhost, stream): &(String, String), answer: Sender<bool>) {
-        let catalog = self.shard.catalog();
+        let catalog = self.home.shard.catalog();
         let found = catalog.vhost(vhost).and_then(|vhost| catalog.queue_by_name(vhost, stream.as_bytes()));
         let found = found.filter(|found| found.is_stream()).map(|found| found.id);
         if let Some(id) = found {
-            self.shard.stream_restarted(id);
+            self.home.shard.stream_restarted(id);
         }
         self.tell(answer, found.is_some());
     }
@@ -91,7 +91,7 @@ impl ShardLoop {
         stream: &str,
         answer: Answer,
     ) -> Option<(Arc<QueueDefinition>, Answer)> {
-        let catalog = self.shard.catalog();
+        let catalog = self.home.shard.catalog();
         let found = catalog.vhost(vhost).and_then(|vhost| catalog.queue_by_name(vhost, stream.as_bytes()));
         let Some(found) = found.cloned() else {
             self.tell(answer, Err(Refusal::missing("queue", stream, vhost)));
@@ -101,7 +101,7 @@ impl ShardLoop {
     }
 
     fn ask_stream(&mut self, now: Now, port: PortId, stream: &QueueDefinition, command: StreamCommand) {
-        self.shard.command(now, port, stream.log, stream.id, QueueCommand::Stream(Box::new(command)));
+        self.home.shard.command(now, port, stream.log, stream.id, QueueCommand::Stream(Box::new(command)));
     }
 
     /// Has something done in a virtual host, in the node's own name or with a user's rights.
@@ -112,7 +112,7 @@ impl ShardLoop {
         match found {
             Ok((vhost, Asked::Op(op))) => {
                 let (port, token) = self.await_answer(vhost, user, answer);
-                self.shard.request(now, port, token, op);
+                self.home.shard.request(now, port, token, op);
             }
             Ok((vhost, Asked::Command(queue, command))) => {
                 let (port, token) = self.await_answer(vhost, user, answer);
@@ -122,7 +122,7 @@ impl ShardLoop {
                     }
                     _ => QueueCommand::Purge { token },
                 };
-                self.shard.command(now, port, queue.log, queue.id, command);
+                self.home.shard.command(now, port, queue.log, queue.id, command);
             }
             Ok((_, Asked::Nothing)) => self.tell(answer, Ok(Reply::Unchanged)),
             Err(refusal) => self.tell(answer, Err(refusal)),
@@ -131,7 +131,7 @@ impl ShardLoop {
 
     /// The virtual host of this name; a user must be let in.
     fn enter(&self, user: Option<&str>, vhost: &str) -> Result<VhostId, Refusal> {
-        let catalog = self.shard.catalog();
+        let catalog = self.home.shard.catalog();
         match user {
             Some(user) => open_vhost(catalog, user, vhost),
             None => catalog
@@ -149,8 +149,8 @@ impl ShardLoop {
                 exclusive: false,
                 auto_delete: *auto_delete,
                 arguments: table(arguments)?,
-                log: self.shard.log_for_new_queue(*durable),
-                random: self.shard.secret_bytes(),
+                log: self.home.shard.log_for_new_queue(*durable),
+                random: self.home.shard.secret_bytes(),
             },
             Action::DeleteQueue { name, if_unused, if_empty } => {
                 let (if_unused, if_empty) = (*if_unused, *if_empty);
@@ -202,19 +202,19 @@ impl ShardLoop {
     }
 
     fn queue(&self, vhost: VhostId, name: &str) -> Option<Arc<QueueDefinition>> {
-        self.shard.catalog().queue_by_name(vhost, name.as_bytes()).cloned()
+        self.home.shard.catalog().queue_by_name(vhost, name.as_bytes()).cloned()
     }
 
     /// A port of the node itself, or with a user's rights, and the token that an answer comes back with.
     fn await_answer(&mut self, vhost: VhostId, user: Option<&str>, answer: Answer) -> (PortId, u32) {
         let token = self.requests.last.wrapping_add(1);
         self.requests.last = token;
-        let port = PortId { shard: self.id, slot: NODE_SLOT, generation: token };
+        let port = PortId { shard: self.home.id, slot: NODE_SLOT, generation: token };
         let actor = match user {
             Some(user) => Actor::new(user.into(), vhost, port),
             None => Actor { user: TOOL_USER.into(), ..Actor::internal(vhost, port) },
         };
-        self.shard.open_port(port, actor);
+        self.home.shard.open_port(port, actor);
         self.requests.waiting.push((port, answer));
         (port, token)
     }
@@ -222,13 +222,13 @@ impl ShardLoop {
     /// Hands out the outcomes of requests.
     pub(super) fn answer_requests(&mut self, now: Now) {
         let mut answers = Vec::new();
-        self.front.take_node_answers(&mut answers);
+        self.home.front.take_node_answers(&mut answers);
         for (token, reply) in answers {
             let waiting = &mut self.requests.waiting;
             if let Some(at) = waiting.iter().position(|(port, _)| port.generation == token) {
                 let (port, answer) = waiting.swap_remove(at);
                 self.tell(answer, reply);
-                self.shard.close_port(now, port);
+                self.home.shard.close_port(now, port);
             }
         }
     }

@@ -292,7 +292,7 @@ impl World {
     pub fn connect_stream(&mut self) -> Option<usize> {
         let at = self.streams.clients.iter().position(Option::is_none)?;
         let line = self.net.open();
-        let shard = self.dice.below(self.node.homes.len() as u64) as usize;
+        let shard = self.dice.below(self.node.berths.len() as u64) as usize;
         let number = self.next_connection();
         self.note(format!("c{number} connects to shard {shard} over the stream protocol"));
         self.streams.clients[at] = Some(StreamClient::new(number, line, self.now));

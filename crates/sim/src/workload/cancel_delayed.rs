@@ -9,7 +9,8 @@ pub fn run(world: &mut World) -> Check {
     let Some(queue) = world.any_of(&queues) else { return Ok(()) };
     let World { node, now, oracle, trace, tally, .. } = world;
     let name = queue_name(queue);
-    for home in &mut node.homes {
+    for berth in &mut node.berths {
+        let home = &mut berth.home;
         let Some(listed) = home.shard.delayed("/", &name, usize::MAX) else { continue };
         let ids: Vec<u64> = listed.iter().map(|(_, seq)| seq.0).collect();
         let cancelled = home.shard.cancel_delayed(*now, "/", &name, &ids).unwrap_or_default();

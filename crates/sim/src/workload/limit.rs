@@ -34,8 +34,8 @@ pub fn run(world: &mut World) -> Check {
             definition: [(&b"max-length-bytes"[..], Value::long(bytes))].into_iter().collect(),
         },
     };
-    let at = dice.below(node.homes.len() as u64) as usize;
-    let home = &mut node.homes[at];
+    let at = dice.below(node.berths.len() as u64) as usize;
+    let home = &mut node.berths[at].home;
     let port = PortId { shard: ShardId(at as u16), slot: NODE_SLOT, generation: 1 };
     home.shard.open_port(port, Actor::internal(VhostId::default(), port));
     home.shard.request(*now, port, 1, op);

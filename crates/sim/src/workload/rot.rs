@@ -10,7 +10,7 @@ pub fn run(world: &mut World) -> Check {
         return Ok(());
     }
     world.heal();
-    match world.node.committer.seal_end() {
+    match world.node.books.seal_end() {
         Ok(true) => {}
         Ok(false) => return Ok(()),
         Err(stop) => return world.unless_stopped(Err(stop)),

@@ -1,0 +1,225 @@
+//! What is done before anything listens: an empty node is given its first content, and what recovery has to tell is put on
+//! disk.
+//!
+//! The first content is made by the same requests as anybody's.
+
+use crate::Stop;
+use crate::start::Recovered;
+use base::Now;
+use base::id::{PortId, ShardId};
+use broker::catalog::{Actor, Op, VhostId};
+use broker::{Event, Events, Mail};
+use journal::Disk;
+
+/// The connection that the first requests come from: a slot no socket has.
+const PORT: PortId = PortId { shard: ShardId(0), slot: u32::MAX, generation: 0 };
+
+/// Turns after which a request that was not answered never will be.
+const TURNS_MAX: usize = 100;
+
+/// Makes the first content of a node. All of it goes to disk in one batch: a node that is killed meanwhile has all of it when it
+/// starts again, or nothing.
+///
+/// # Errors
+/// What was refused, or what the device said.
+pub fn make_content(
+    node: &mut Recovered,
+    disk: &dyn Disk,
+    now: &dyn Fn() -> Now,
+    content: Vec<Op>,
+) -> Result<(), Stop> {
+    let mut waits: Vec<u32> = (0..content.len() as u32).collect();
+    node.shards[0].open_port(PORT, Actor::internal(VhostId::default(), PORT));
+    for (token, op) in content.into_iter().enumerate() {
+        node.shards[0].request(now(), PORT, token as u32, op);
+    }
+    let mut events = Events::default();
+    for _ in 0..TURNS_MAX {
+        turn(node, disk, now)?;
+        node.shards[0].take_events(&mut events);
+        for (_, event) in &events.list {
+            if let Event::Reply { token, reply } = event {
+                reply.as_ref().map_err(|refusal| Stop(refusal.text.clone()))?;
+                waits.retain(|waiting| waiting != token);
+            }
+        }
+        if waits.is_empty() {
+            node.shards[0].close_port(now(), PORT);
+            return Ok(());
+        }
+    }
+    Err(Stop("the catalog does not answer".into()))
+}
+
+/// Puts on disk what recovery has told: that the snapshot of a clean end is not the last word any more. Without it a node
+/// that is killed right after its first deliveries would hand them out again unmarked. A device with less than a new journal
+/// file left might refuse; there it is written with the first batch that finds space.
+///
+/// # Errors
+/// What the device said.
+pub fn flush(node: &mut Recovered, disk: &dyn Disk, now: &dyn Fn() -> Now) -> Result<(), Stop> {
+    match disk.free_bytes()? < node.journal.limits().file_bytes {
+        true => Ok(()),
+        false => turn(node, disk, now),
+    }
+}
+
+/// A turn of every shard, all that is committed written at once.
+fn turn(node: &mut Recovered, disk: &dyn Disk, now: &dyn Fn() -> Now) -> Result<(), Stop> {
+    let Recovered { journal, shards, .. } = node;
+    let now = now();
+    let mut sealed = Vec::new();
+    let mut places = Vec::new();
+    for shard in shards.iter_mut() {
+        shard.end_turn(now, &mut sealed);
+        if !sealed.is_empty() {
+            journal.write(disk, &sealed, &mut places).map_err(|error| Stop(error.to_string()))?;
+            for (batch, place) in sealed.drain(..).zip(&places) {
+                shard.written(now, batch.log, batch.base, *place);
+            }
+        }
+    }
+    for from in 0..shards.len() {
+        for to in (0..shards.len()).filter(|to| *to != from) {
+            let mut mail: Vec<Mail> = Vec::new();
+            shards[from].take_mail(ShardId(to as u16), &mut mail);
+            for mail in mail {
+                // No connection is there yet that events could be for.
+                let _ = shards[to].receive(now, mail);
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::start::{self, Found, Logs, Makeup};
+    use crate::stop::write_snapshots;
+    use base::Secrets;
+    use base::id::LogId;
+    use broker::access::{AccessCache, AccessRules, PasswordHash, SALT};
+    use broker::{Limits, Publish, Publisher};
+    use journal::faulty::Call;
+    use journal::{DiskError, FaultyDisk};
+    use message::record::Format;
+    use routing::NoHeaders;
+    use std::sync::Arc;
+
+    const NOW: Now = Now { mono_ns: 1, wall_ms: 1 };
+
+    fn start(disk: &FaultyDisk) -> Result<Recovered, Stop> {
+        let file_bytes = 256 << 10;
+        let journal = journal::Limits { file_bytes, first_file_bytes: file_bytes, ..Default::default() };
+        let logs = Logs { new: 1, least: None };
+        let (name, rules) = ("rabbit@test".into(), Arc::new(AccessRules::default()));
+        let makeup = Makeup { name, shards: 1, logs, journal, rules, relaxes_types: false };
+        let mut secrets = Secrets::simulated(1);
+        let tell = &mut |found: Found| panic!("{found}");
+        let identity = start::identity(disk, &mut secrets, logs, tell)?;
+        let shards = start::shards(&makeup, &identity, |_| Limits::default(), &mut secrets, |_| 1);
+        start::recover(disk, &identity, journal, shards, &|| NOW, &mut |_| {})
+    }
+
+    fn content() -> Vec<Op> {
+        let all: Box<str> = ".*".into();
+        vec![
+            Op::AddVhost { name: "/".into(), defaults: Default::default() },
+            Op::AddUser {
+                name: "guest".into(),
+                password: Some(PasswordHash::new("guest", [1; SALT])),
+                tags: vec!["administrator".into()],
+            },
+            Op::SetPermissions {
+                user: "guest".into(),
+                vhost: "/".into(),
+                configure: all.clone(),
+                write: all.clone(),
+                read: all,
+            },
+        ]
+    }
+
+    /// A node on one shard that has a queue with one message, and has ended in order.
+    fn ended(disk: &FaultyDisk) {
+        let mut node = start(disk).unwrap();
+        make_content(&mut node, disk, &|| NOW, content()).unwrap();
+        let op = Op::DeclareQueue {
+            name: "q".into(),
+            passive: false,
+            durable: true,
+            exclusive: false,
+            auto_delete: false,
+            arguments: Default::default(),
+            log: LogId(0),
+            random: [0; 16],
+        };
+        make_content(&mut node, disk, &|| NOW, vec![op]).unwrap();
+        let actor = Actor::internal(VhostId(0), PORT);
+        let mut publisher = Publisher::new(PORT, 1, AccessCache::new(actor));
+        let publish = Publish {
+            exchange: b"",
+            routing_key: b"q",
+            more: None,
+            headers: &NoHeaders,
+            format: Format::Amqp091,
+            durable: true,
+            priority: None,
+            ttl_ms: None,
+            head: &[b"\0\0"],
+            body: &[b"one"],
+            confirm: false,
+        };
+        node.shards[0].publish(NOW, &mut publisher, &publish).unwrap();
+        turn(&mut node, disk, &|| NOW).unwrap();
+        let Recovered { journal, mut keeper, mut shards, .. } = node;
+        let mut house = crate::keeper::tests::Bench::over(disk.clone(), journal);
+        write_snapshots(&mut shards, &mut keeper, &mut house).unwrap();
+    }
+
+    #[test]
+    fn what_recovery_tells_is_on_disk_before_anything_listens() {
+        for (free_bytes, expected) in [(1 << 30, 1), (128 << 10, 0)] {
+            let disk = FaultyDisk::new(1);
+            ended(&disk);
+            disk.set_capacity(disk.used_bytes() + free_bytes);
+            let mut node = start(&disk).unwrap();
+            for _ in 0..2 {
+                flush(&mut node, &disk, &|| NOW).unwrap();
+                assert_eq!(node.journal.counters().batches, expected, "with {free_bytes} bytes free");
+            }
+        }
+    }
+
+    /// Wherever the first start is cut off, the next one finds all of the first content or none of it.
+    #[test]
+    fn a_first_start_that_is_cut_off_leaves_no_half_of_its_content() {
+        let (mut whole, mut none) = (0, 0);
+        for calls in 1..60 {
+            let disk = FaultyDisk::new(calls);
+            disk.power_off(calls);
+            let made = start(&disk).and_then(|mut node| make_content(&mut node, &disk, &|| NOW, content()));
+            let is_made = made.is_ok();
+            disk.crash();
+            let node = start(&disk).unwrap();
+            let catalog = node.shards[0].catalog();
+            let has_vhost = catalog.vhost("/").is_some();
+            assert_eq!(has_vhost, catalog.user("guest").is_some(), "cut off in call {calls}");
+            assert!(has_vhost || !is_made, "cut off in call {calls}");
+            if has_vhost { whole += 1 } else { none += 1 }
+        }
+        assert!(whole > 0 && none > 0, "{whole} {none}");
+    }
+
+    #[test]
+    fn a_device_that_fails_is_told_and_a_refusal_is_too() {
+        let disk = FaultyDisk::new(3);
+        let mut node = start(&disk).unwrap();
+        let twice = [content(), content()].concat();
+        let refused = make_content(&mut node, &disk, &|| NOW, vec![Op::DeleteUser { name: "nobody".into() }]);
+        assert!(refused.is_err_and(|Stop(why)| why.contains("nobody")));
+        disk.fail(Call::Sync, 1, DiskError::Io(5));
+        assert!(make_content(&mut node, &disk, &|| NOW, twice).is_err());
+    }
+}

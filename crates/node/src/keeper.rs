@@ -1,0 +1,249 @@
+//! Keeps house beside the shards: when a journal file is full, what still lives in it is moved to segments, snapshots
+//! are written, and the file is released.
+//!
+//! A keeper is a value that does one step at a time: everything else can happen between any two of them. What it asks of a
+//! shard it gives out as an [`Errand`], and goes on with the [`Answer`]; copying and writing happen in its own steps, over
+//! the disk it is given. One round after the other; nothing is released before every log has snapshots beyond it.
+
+mod round;
+mod steps;
+
+use base::id::{LogId, LogIndex, ShardId};
+use broker::{LogSnapshot, MoveJob, Moved, Placement, SECTION};
+use journal::{Cover, Disk, DiskError, FileId, FileKind, FileName, Journal, Snapshots};
+use std::collections::{BTreeMap, BTreeSet};
+use steps::Step;
+use stream_files::{StreamDone, StreamJob};
+
+/// Journal files that were left last and rest for one roll more, while there is space: most of what lives in them is about
+/// to be settled, and need not be moved then.
+const RESTING_FILES: usize = 1;
+
+/// Times the keeper is asked for a round before it looks whether there is space now though nobody has written anything.
+const WAITS_MAX: u32 = 10;
+
+/// What the keeper asks of a shard.
+#[derive(Debug)]
+pub enum Errand {
+    /// List what lives of a log before an index.
+    List(LogId, LogIndex),
+    /// Point to where it is now.
+    Point(Moved),
+    /// Say what a log's recorded state is, and what of its streams must be on disk before that is.
+    Snapshot(LogId),
+    /// Say which segments hold nothing any more.
+    Dead,
+}
+
+/// What a shard answers to an [`Errand`] of the same name.
+#[derive(Debug)]
+pub enum Answer {
+    /// What is to be moved; `None`: the log is not this shard's, or has not applied so far.
+    Listed(Option<MoveJob>),
+    /// Done.
+    Pointed,
+    /// `None`: there is no snapshot now.
+    Snapshot(Option<(LogSnapshot, Vec<StreamJob>)>),
+    /// The segments.
+    Dead(Vec<u64>),
+}
+
+/// What the keeper tells a shard, and waits for no answer to.
+#[derive(Debug)]
+pub enum Word {
+    /// What came of something that was done for a stream.
+    Streamed(Box<StreamDone>),
+    /// The snapshot of a log that was asked for last is on disk.
+    Snapshot(LogId),
+}
+
+/// What people should hear of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Finding {
+    /// The batch at this index reads wrong: its messages are lost. The log is stopped.
+    Damaged(LogId, LogIndex),
+    /// There is no space for what is left in journal files elsewhere.
+    NoSpace,
+}
+
+/// What a keeper has around it.
+pub trait House {
+    /// The disk as whoever keeps house uses it.
+    fn disk(&self) -> &dyn Disk;
+    /// Calls `work` with the journal, which nobody else uses meanwhile: for what is quick and does not flush.
+    fn with_journal(&mut self, work: &mut dyn FnMut(&mut Journal));
+    /// Tells a shard something.
+    fn tell(&mut self, shard: ShardId, word: Word);
+    /// Tells people something.
+    fn note(&mut self, finding: Finding);
+    /// Bytes that may be taken to move what lives: see [`crate::space::Space::room_to_move`].
+    ///
+    /// # Errors
+    /// What the device said.
+    fn room_to_move(&mut self) -> Result<u64, DiskError>;
+    /// Removes a file that was prepared. False: none can be spared.
+    fn give_up_spare(&mut self) -> bool;
+    /// Whether the wait is over for what was handed in to be written when it began: all of it is, or there is no use in
+    /// waiting. False: ask again later. It may take its time to answer.
+    fn has_waited_for_writes(&mut self) -> bool;
+}
+
+/// What comes next.
+#[derive(Debug)]
+pub enum Next {
+    /// This shard is asked: [`Keeper::answer`] takes what it answers.
+    Ask(ShardId, Errand),
+    /// A step was done; the round goes on with the next.
+    Step,
+    /// The round is over.
+    Over,
+}
+
+/// What was asked last, and is not answered yet.
+#[derive(Clone, Copy, Debug)]
+enum Asked {
+    List(LogId, LogIndex),
+    Point(LogId, LogIndex),
+    Snapshot(LogId),
+    Dead,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Keeper {
+    placement: Placement,
+    snapshots: Snapshots,
+    next_segment: u64,
+    /// Everything of a log before this was moved.
+    moved: BTreeMap<LogId, LogIndex>,
+    /// Segments without life, by how many rounds of snapshots they have seen.
+    dead: [Vec<u64>; 2],
+    /// The last round found no space for all it had to do.
+    is_behind: bool,
+    /// One more round lets go of files, though nothing more is written: the older of two snapshots keeps them.
+    owes_round: bool,
+    /// Groups in the journal when the last round began.
+    groups: u64,
+    /// Times it was asked for a round since the last one.
+    waited: u32,
+    /// What is still to be done in this round, the last first.
+    steps: Vec<Step>,
+    asked: Option<Asked>,
+    /// It was given up on the last question: nobody is asked anything before the answer has come, as what is in that is
+    /// nowhere else.
+    is_late: bool,
+    /// The last round was given up for want of an answer, and is to be done again.
+    is_unfinished: bool,
+    /// Some log's streams or snapshot found no space in this round.
+    lacks_space: bool,
+    /// A prepared file was given up in this round.
+    gave_up_spare: bool,
+}
+
+impl Keeper {
+    /// One that goes on from these snapshots. Segments not `in_use` are what a node that was killed could not remove any more;
+    /// without that list (something is damaged, and it is not known what that used) all are kept.
+    ///
+    /// # Errors
+    /// What the device said.
+    pub fn new(
+        disk: &dyn Disk,
+        journal: &Journal,
+        placement: Placement,
+        snapshots: Snapshots,
+        in_use: Option<&BTreeSet<u64>>,
+    ) -> Result<Keeper, DiskError> {
+        let segments = disk.list(FileKind::Segment)?;
+        let next_segment = segments.iter().map(|name| name.number + 1).max().unwrap_or(1);
+        let is_needless = |name: &&FileName| in_use.is_some_and(|in_use| !in_use.contains(&name.number));
+        for name in segments.iter().filter(is_needless) {
+            disk.remove(*name)?;
+        }
+        let moved = (0..placement.logs).map(LogId).map(|log| (log, snapshots.moved(journal, log))).collect();
+        Ok(Keeper {
+            placement,
+            snapshots,
+            next_segment,
+            moved,
+            dead: [Vec::new(), Vec::new()],
+            is_behind: false,
+            owes_round: false,
+            groups: 0,
+            waited: 0,
+            steps: Vec::new(),
+            asked: None,
+            is_late: false,
+            is_unfinished: false,
+            lacks_space: false,
+            gave_up_spare: false,
+        })
+    }
+
+    /// The last round found no space for all it had to do.
+    pub fn is_behind(&self) -> bool {
+        self.is_behind
+    }
+
+    /// No round is under way.
+    pub fn is_idle(&self) -> bool {
+        self.steps.is_empty() && self.asked.is_none()
+    }
+
+    /// Writes the snapshot of a log of a node that ends, and before it what it counts on. Nothing in the journal from before
+    /// `lives_from` lives: the next start need not read it.
+    ///
+    /// # Errors
+    /// What the device said.
+    pub fn write_last(
+        &mut self,
+        house: &mut dyn House,
+        snapshot: &LogSnapshot,
+        lives_from: LogIndex,
+        jobs: Vec<StreamJob>,
+    ) -> Result<(), DiskError> {
+        for job in jobs {
+            let done = job.carry_out(house.disk());
+            if let Some(error) = done.failure() {
+                return Err(error);
+            }
+            if !done.is_durable() {
+                // The journal has it all: the next start goes on from the snapshot before.
+                return Ok(());
+            }
+        }
+        let moved = self.moved.entry(snapshot.log).or_insert(lives_from);
+        *moved = lives_from.max(*moved);
+        self.write(house, snapshot)
+    }
+
+    /// Writes a snapshot. Replay starts at the first file that holds what was not moved: live messages are still read from
+    /// there, covered or not.
+    fn write(&mut self, house: &mut dyn House, snapshot: &LogSnapshot) -> Result<(), DiskError> {
+        let LogSnapshot { log, covered, bytes } = snapshot;
+        let moved = self.moved.get(log).copied().unwrap_or(LogIndex(0));
+        let mut from_file = FileId(0);
+        house.with_journal(&mut |journal| from_file = first_file(journal, *log, moved));
+        let cover = Cover { log: *log, covered: *covered, from_file, from_offset: 0 };
+        let pieces: Vec<&[u8]> = bytes.iter().collect();
+        self.snapshots.write(house.disk(), cover, &[(SECTION, &pieces)])
+    }
+}
+
+/// How far the files that were left go, of each log, but for the last `kept` of them.
+fn bounds(journal: &Journal, kept: usize) -> BTreeMap<LogId, LogIndex> {
+    let mut bounds = BTreeMap::new();
+    let left = journal.files().len().saturating_sub(1 + kept);
+    for span in journal.files().take(left).flat_map(|file| &file.logs) {
+        let bound = bounds.entry(span.log).or_insert(span.end);
+        *bound = (*bound).max(span.end);
+    }
+    bounds
+}
+
+fn first_file(journal: &Journal, log: LogId, moved: LogIndex) -> FileId {
+    let needs = |file: &&journal::LiveFile| file.logs.iter().any(|span| span.log == log && span.end > moved);
+    journal.files().find(needs).map_or_else(|| journal.end().0, |file| file.id)
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

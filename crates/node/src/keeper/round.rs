@@ -1,0 +1,169 @@
+//! When a round begins, and how it ends.
+
+use super::steps::Step;
+use super::{Answer, Asked, Errand, Finding, House, Keeper, Next, RESTING_FILES, WAITS_MAX, Word, bounds};
+use base::id::{LogId, LogIndex, ShardId};
+use journal::DiskError;
+
+impl Keeper {
+    /// Begins a round if there is one to be done: what is to be done since the last roll, if there was one, or what there was no
+    /// space for the last time, and where space `is_tight`, whatever can be done at all: publishers wait for it, and so there
+    /// may be no roll. A round that was given up because a shard did not answer is done again as soon as that has.
+    pub fn begin(&mut self, house: &mut dyn House, is_tight: bool) -> bool {
+        if self.is_late || !self.is_idle() {
+            return false;
+        }
+        let (mut has_rolled, mut groups) = (false, 0);
+        house.with_journal(&mut |journal| {
+            (has_rolled, groups) = (!journal.take_rolled().is_empty(), journal.counters().groups);
+        });
+        let has_changed = groups != self.groups || !self.dead.iter().all(Vec::is_empty);
+        self.waited += 1;
+        let has_waited = self.waited >= WAITS_MAX;
+        let is_due = match self.is_behind {
+            true => has_changed || has_waited,
+            false => has_rolled || (is_tight && (has_changed || (self.owes_round && has_waited))),
+        };
+        if !is_due && !self.is_unfinished {
+            return false;
+        }
+        self.groups = groups;
+        self.waited = 0;
+        self.gave_up_spare = false;
+        let kept = if is_tight || self.is_behind { 0 } else { RESTING_FILES };
+        self.plan(house, kept);
+        true
+    }
+
+    /// The steps of a round. Of the files that were left, the last `kept` rest.
+    fn plan(&mut self, house: &mut dyn House, kept: usize) {
+        let logs = self.placement.logs;
+        self.lacks_space = false;
+        self.steps.clear();
+        self.steps.push(Step::Release);
+        self.steps.extend((0..self.placement.shards).rev().map(|shard| Step::AskDead(ShardId(shard))));
+        self.steps.push(Step::RemoveDead);
+        self.steps.extend((0..logs).rev().map(|log| Step::AskSnapshot(LogId(log))));
+        let mut ends = Vec::new();
+        house.with_journal(&mut |journal| ends.extend(bounds(journal, kept)));
+        // A log that is not of this node's any more has nobody to ask.
+        let ends = ends.into_iter().rev().filter(|(log, _)| log.0 < logs);
+        self.steps.extend(ends.map(|(log, bound)| Step::List(log, bound)));
+    }
+
+    /// Does the next step of the round that is under way. Where there is no space for it, a file that was prepared is given up
+    /// for it first, and the round begins anew.
+    ///
+    /// # Errors
+    /// What the device said: the node must stop.
+    pub fn step(&mut self, house: &mut dyn House) -> Result<Next, DiskError> {
+        assert!(self.asked.is_none(), "the shard's answer comes first");
+        let Some(step) = self.steps.pop() else { return Ok(Next::Over) };
+        let done = self.carry_out(house, step);
+        self.unless_full(
+            house,
+            done.map(|asks| asks.map_or(Next::Step, |(to, errand)| Next::Ask(to, errand))),
+        )
+    }
+
+    fn unless_full(
+        &mut self,
+        house: &mut dyn House,
+        outcome: Result<Next, DiskError>,
+    ) -> Result<Next, DiskError> {
+        match outcome {
+            Err(DiskError::NoSpace) => {}
+            Ok(Next::Step) if self.is_idle() && !self.lacks_space => {
+                self.end(house, true);
+                return Ok(Next::Over);
+            }
+            Ok(Next::Step) if self.is_idle() => {}
+            other => return other,
+        }
+        self.steps.clear();
+        if !self.gave_up_spare && house.give_up_spare() {
+            self.gave_up_spare = true;
+            self.plan(house, 0);
+            return Ok(Next::Step);
+        }
+        self.end(house, false);
+        Ok(Next::Over)
+    }
+
+    fn end(&mut self, house: &mut dyn House, had_space: bool) {
+        self.is_unfinished = false;
+        if !had_space && !self.is_behind {
+            house.note(Finding::NoSpace);
+        }
+        self.is_behind = !had_space;
+    }
+
+    /// Takes in what a shard answered, also one that was given up on.
+    pub fn answer(&mut self, house: &mut dyn House, answer: Answer) {
+        let Some(asked) = self.asked.take() else { return };
+        let is_late = std::mem::take(&mut self.is_late);
+        match (asked, answer) {
+            (Asked::List(log, bound), Answer::Listed(Some(job))) if !is_late => {
+                // What is listed may be the first part only: then the rest is asked for again.
+                if self.moved.get(&log).is_none_or(|moved| *moved < job.bound) {
+                    self.steps.extend([Step::List(log, bound), Step::Copy(job)]);
+                }
+            }
+            (Asked::Point(log, bound), Answer::Pointed) => _ = self.moved.insert(log, bound),
+            (Asked::Snapshot(_), Answer::Snapshot(Some((snapshot, jobs)))) if !is_late => {
+                self.steps.push(Step::Streams(snapshot, jobs));
+            }
+            (Asked::Snapshot(log), Answer::Snapshot(Some((_, jobs)))) => {
+                // It is an old one by now. What it counts on is asked for again with the next.
+                for job in jobs {
+                    self.tell(house, log, Word::Streamed(Box::new(job.give_up())));
+                }
+            }
+            (Asked::Dead, Answer::Dead(mut dead)) => self.dead[0].append(&mut dead),
+            // There is nothing to be done.
+            (Asked::List(..), Answer::Listed(_)) | (Asked::Snapshot(_), Answer::Snapshot(None)) => {}
+            (asked, answer) => panic!("{answer:?} is no answer to {asked:?}"),
+        }
+    }
+
+    /// The shard asked last does not answer: the node stops, or something holds that shard up. The round is given up; there is
+    /// no other before [`Keeper::answer`] or [`Keeper::forget`].
+    pub fn give_up(&mut self) {
+        self.steps.clear();
+        self.is_late = self.asked.is_some();
+        // Whether there is space now it did not find out.
+        self.is_unfinished = true;
+    }
+
+    /// It has given up on the shard asked last.
+    pub fn is_late(&self) -> bool {
+        self.is_late
+    }
+
+    /// The shard asked last is gone and will never answer.
+    pub fn forget(&mut self) {
+        self.asked = None;
+        self.is_late = false;
+    }
+
+    /// Notes what is asked of the shard that has this log, and gives it out.
+    pub(super) fn ask(&mut self, log: LogId, errand: Errand) -> (ShardId, Errand) {
+        let to = self.placement.owner(log);
+        self.asked = Some(match &errand {
+            Errand::List(log, bound) => Asked::List(*log, *bound),
+            Errand::Point(moved) => Asked::Point(moved.log, moved.bound),
+            Errand::Snapshot(log) => Asked::Snapshot(*log),
+            Errand::Dead => Asked::Dead,
+        });
+        (to, errand)
+    }
+
+    pub(super) fn tell(&self, house: &mut dyn House, log: LogId, word: Word) {
+        house.tell(self.placement.owner(log), word);
+    }
+
+    /// Everything of `log` before `bound` was moved.
+    pub(super) fn has_moved(&self, log: LogId, bound: LogIndex) -> bool {
+        self.moved.get(&log).is_some_and(|moved| *moved >= bound)
+    }
+}

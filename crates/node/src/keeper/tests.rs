@@ -1,0 +1,194 @@
+use super::*;
+use base::id::QueueId;
+use base::{Buffer, Pieces};
+use journal::{Batch, FaultyDisk, Limits, Start};
+use queue::stream::{Common, Settings, Stream};
+
+/// One with so many files, a batch in each.
+fn journal_of(disk: &FaultyDisk, files: u64) -> Journal {
+    let limits = Limits { file_bytes: 1 << 20, first_file_bytes: 1 << 20, ..Limits::default() };
+    let start = Start { secret: 7, from: FileId(0), keep: FileId(0) };
+    let mut journal = Journal::open(disk, limits, start, &mut |_| {}).expect("opens").0;
+    for number in 0..files {
+        let mut batch = Batch::new(LogId(1), LogIndex(number * 64), Buffer::default());
+        batch.records().extend(&[1; 64]);
+        journal.write(disk, &[batch.seal(0)], &mut Vec::new()).expect("written");
+        journal.roll();
+    }
+    journal
+}
+
+#[test]
+fn what_lives_in_the_file_left_last_is_not_moved_yet() {
+    let disk = FaultyDisk::new(5);
+    let journal = journal_of(&disk, 3);
+    let check = |kept: usize, expected: Option<u64>| {
+        assert_eq!(bounds(&journal, kept).get(&LogId(1)).copied(), expected.map(LogIndex), "{kept} rest");
+    };
+    check(0, Some(128));
+    check(RESTING_FILES, Some(64));
+    check(2, None);
+    check(9, None);
+}
+
+const STREAM: QueueId = QueueId(3);
+
+/// A house in which nobody but the test answers.
+pub(crate) struct Bench {
+    disk: FaultyDisk,
+    journal: Journal,
+    told: Vec<Word>,
+    findings: Vec<Finding>,
+    spares: u32,
+    room: u64,
+}
+
+impl Bench {
+    /// One over a disk and the journal on it.
+    pub(crate) fn over(disk: FaultyDisk, journal: Journal) -> Bench {
+        Bench { disk, journal, told: Vec::new(), findings: Vec::new(), spares: 0, room: u64::MAX }
+    }
+}
+
+impl House for Bench {
+    fn disk(&self) -> &dyn Disk {
+        &self.disk
+    }
+
+    fn with_journal(&mut self, work: &mut dyn FnMut(&mut Journal)) {
+        work(&mut self.journal);
+    }
+
+    fn tell(&mut self, _: ShardId, word: Word) {
+        self.told.push(word);
+    }
+
+    fn note(&mut self, finding: Finding) {
+        self.findings.push(finding);
+    }
+
+    fn room_to_move(&mut self) -> Result<u64, DiskError> {
+        Ok(self.room)
+    }
+
+    fn give_up_spare(&mut self) -> bool {
+        let has_spare = self.spares > 0;
+        self.spares -= u32::from(has_spare);
+        has_spare
+    }
+
+    fn has_waited_for_writes(&mut self) -> bool {
+        true
+    }
+}
+
+/// A keeper of so many logs on one shard, where two files were left.
+fn bench(logs: u32) -> (Keeper, Bench) {
+    let disk = FaultyDisk::new(6);
+    let journal = journal_of(&disk, 2);
+    let placement = Placement { shards: 1, logs };
+    let keeper = Keeper::new(&disk, &journal, placement, Snapshots::default(), None).expect("reads");
+    (keeper, Bench::over(disk, journal))
+}
+
+/// Goes on to the next question of a round; `None`: the round is over.
+fn next_question(keeper: &mut Keeper, house: &mut Bench) -> Option<Errand> {
+    loop {
+        match keeper.step(house).expect("no failure") {
+            Next::Step => {}
+            Next::Ask(_, errand) => return Some(errand),
+            Next::Over => return None,
+        }
+    }
+}
+
+#[test]
+fn what_a_shard_gave_too_late_is_given_back_and_asked_for_again() {
+    let (mut keeper, mut house) = bench(1);
+    let (mut stream, mut common) =
+        (Stream::new(Settings::default()), Common::new(queue::stream::Limits::default()));
+    let mut effects = Vec::new();
+    stream.push_message(1, &[b"a"], b"", &mut common, &mut effects);
+    stream.close(1, &mut common, &mut effects);
+    assert!(keeper.begin(&mut house, false));
+    let Some(Errand::Snapshot(log)) = next_question(&mut keeper, &mut house) else { panic!("one errand") };
+    keeper.give_up();
+    assert!(!keeper.begin(&mut house, false), "a shard that owes an answer is asked nothing");
+    let work = stream.take_sync().expect("it is in memory alone");
+    let snapshot = LogSnapshot { log, covered: LogIndex(0), bytes: Pieces::default() };
+    let jobs = vec![StreamJob { log, stream: STREAM, work }];
+    keeper.answer(&mut house, Answer::Snapshot(Some((snapshot, jobs))));
+    stream.end(&mut common, &mut effects);
+    assert!(!stream.is_idle(), "its files are kept for the sync");
+    let Some(Word::Streamed(done)) = house.told.pop() else { panic!("the shard hears of its job") };
+    assert_eq!((done.log, done.stream), (log, STREAM));
+    assert!(!done.is_durable() && !done.lacks_space());
+    assert_eq!(done.failure(), None);
+    stream.done(done.done, &mut common, &mut effects);
+    assert!(stream.is_idle(), "its files may go");
+    assert!(keeper.begin(&mut house, false), "the round is done again");
+    assert!(matches!(next_question(&mut keeper, &mut house), Some(Errand::Snapshot(_))));
+}
+
+#[test]
+fn segments_that_a_shard_tells_too_late_are_removed_all_the_same() {
+    let (mut keeper, mut house) = bench(0);
+    let segment = FileName::new(FileKind::Segment, 7);
+    house.disk.create(segment, 4096).expect("made");
+    for dead in [vec![7], Vec::new()] {
+        assert!(keeper.begin(&mut house, false));
+        assert!(matches!(next_question(&mut keeper, &mut house), Some(Errand::Dead)));
+        keeper.give_up();
+        keeper.answer(&mut house, Answer::Dead(dead));
+    }
+    assert_eq!(house.disk.list(FileKind::Segment), Ok(vec![segment]), "a snapshot may still know it");
+    keeper.begin(&mut house, false);
+    next_question(&mut keeper, &mut house);
+    assert_eq!(house.disk.list(FileKind::Segment), Ok(vec![]));
+}
+
+#[test]
+fn a_shard_that_is_gone_is_asked_again_by_the_next_round() {
+    let (mut keeper, mut house) = bench(0);
+    keeper.begin(&mut house, false);
+    next_question(&mut keeper, &mut house);
+    keeper.give_up();
+    assert!(keeper.is_late() && !keeper.begin(&mut house, false));
+    keeper.forget();
+    assert!(keeper.begin(&mut house, false));
+}
+
+/// A round in which a snapshot cannot be written for want of space; what was asked.
+fn full_round(keeper: &mut Keeper, house: &mut Bench, is_tight: bool) -> Option<u32> {
+    let mut asked = keeper.begin(house, is_tight).then_some(0)?;
+    while let Some(errand) = next_question(keeper, house) {
+        asked += 1;
+        let snapshot = |log| LogSnapshot { log, covered: LogIndex(0), bytes: Pieces::default() };
+        let answer = match errand {
+            Errand::Snapshot(log) => Answer::Snapshot(Some((snapshot(log), Vec::new()))),
+            Errand::Dead => Answer::Dead(Vec::new()),
+            Errand::List(..) => Answer::Listed(None),
+            Errand::Point(_) => Answer::Pointed,
+        };
+        keeper.answer(house, answer);
+    }
+    Some(asked)
+}
+
+#[test]
+fn a_round_without_space_gives_up_a_spare_file_then_waits_and_tells_once() {
+    let (mut keeper, mut house) = bench(1);
+    house.spares = 1;
+    house.disk.set_capacity(house.disk.used_bytes());
+    assert_eq!(full_round(&mut keeper, &mut house, false), Some(2), "asked again once a file was given up");
+    assert!(keeper.is_behind() && house.spares == 0);
+    assert_eq!(house.findings, [Finding::NoSpace]);
+    // Nothing was written since: the next tries are spared.
+    let tries = (0..WAITS_MAX).filter(|_| full_round(&mut keeper, &mut house, false).is_some()).count();
+    assert_eq!((tries, house.findings.len()), (1, 1));
+    keeper.give_up();
+    assert!(keeper.is_behind(), "what was found before a shard was silent stays found");
+    house.disk.set_capacity(u64::MAX);
+    assert!(full_round(&mut keeper, &mut house, false).is_some());
+    assert!(!keeper.is_behind());
+}

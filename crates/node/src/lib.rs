@@ -1,0 +1,32 @@
+//! A whole node as a value: how it starts, what a turn of a shard is, who writes, who keeps house, what happens as the disk
+//! fills, and how it ends.
+//!
+//! Here is the order of things, and no thread, socket, file or clock: a program gives the node those, or what stands for them
+//! in a simulation, and moves it on. What is a step here may be any time away from the next.
+
+pub mod commit;
+pub mod first;
+pub mod keeper;
+pub mod space;
+pub mod start;
+pub mod stop;
+pub mod turn;
+
+use journal::DiskError;
+use std::fmt;
+
+/// The node must stop, or cannot start, and why in plain words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stop(pub String);
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<DiskError> for Stop {
+    fn from(error: DiskError) -> Stop {
+        Stop(error.to_string())
+    }
+}

@@ -1,0 +1,334 @@
+//! From a data folder to shards that are where they were: identity, snapshots, journal, streams.
+//!
+//! Everything is recovered before the first connection is accepted. What is found damaged is told also where the node does not
+//! start for it; a damaged log is stopped, and the others go on, but for the catalog's.
+
+use crate::Stop;
+use crate::keeper::Keeper;
+use base::id::{LogId, ShardId};
+use base::{Now, Secrets};
+use broker::access::AccessRules;
+use broker::{CATALOG_LOG, Limits, Placement, RecoveryError, SECTION, Shard, ShardSettings};
+use journal::{Damage, Disk, DiskError, FileKind, Identity, Journal, Snapshot, Snapshots};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+use stream_files::{Stray, Strays, stream_files};
+
+/// How many logs a data folder has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Logs {
+    /// A new one.
+    pub new: u32,
+    /// One that has fewer is given as many; `None`: it keeps what it has.
+    pub least: Option<u32>,
+}
+
+/// What a node is started with.
+#[derive(Clone, Debug)]
+pub struct Makeup {
+    /// The name of the node.
+    pub name: Arc<str>,
+    /// Shards wanted; there are no more than logs.
+    pub shards: u32,
+    /// Logs wanted.
+    pub logs: Logs,
+    /// The journal's bounds.
+    pub journal: journal::Limits,
+    /// The operator's rules beside users and permissions.
+    pub rules: Arc<AccessRules>,
+    /// Arguments of queues of a wrong type are taken where they can be.
+    pub relaxes_types: bool,
+}
+
+/// What people should hear of a start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// The data folder has more logs than wanted: so many, and so many are wanted.
+    MoreLogs(u32, u32),
+    /// A snapshot is damaged and was moved aside.
+    BadSnapshot(String),
+    /// No snapshot of a log is sound.
+    NoSnapshot(LogId),
+    /// The journal is damaged.
+    Damage(Damage),
+    /// A log is stopped: records are missing in it.
+    Stopped(LogId),
+    /// The last write before the node stopped was torn, and so many bytes were cut.
+    Torn(u64),
+    /// So many bytes in so many batches were replayed.
+    Replayed(u64, u64),
+    /// A file of streams is not known.
+    Stray(Stray),
+}
+
+/// How grave a [`Found`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gravity {
+    /// Good to know.
+    Info,
+    /// Somebody should look.
+    Warning,
+    /// Something is lost, or may be.
+    Error,
+}
+
+impl Found {
+    /// How grave it is.
+    pub fn gravity(&self) -> Gravity {
+        match self {
+            Found::Torn(_) | Found::Replayed(..) => Gravity::Info,
+            Found::MoreLogs(..) | Found::Stray(_) => Gravity::Warning,
+            Found::BadSnapshot(_) | Found::NoSnapshot(_) | Found::Damage(_) | Found::Stopped(_) => {
+                Gravity::Error
+            }
+        }
+    }
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Found::MoreLogs(has, wanted) => {
+                write!(f, "leveret.logs = {wanted} has no effect: the data folder has {has} logs")
+            }
+            Found::BadSnapshot(name) => write!(f, "snapshot {name} is damaged and was moved aside"),
+            Found::NoSnapshot(log) => write!(
+                f,
+                "no snapshot of log {log} is sound: those in quarantine/ that begin with {:08x} are damaged. Put a sound copy \
+                 of the last one back into snapshots/; without any of them in quarantine/ the node goes on with what the \
+                 journal has of the log, be it nothing",
+                log.0
+            ),
+            Found::Damage(damage) => {
+                write!(f, "the journal is damaged, and what is named is lost: {damage}")
+            }
+            Found::Stopped(log) => f.write_str(&stopped(*log)),
+            Found::Torn(bytes) => {
+                write!(f, "the last write before the node stopped was torn; {bytes} bytes cut")
+            }
+            Found::Replayed(bytes, batches) => write!(f, "recovered {bytes} bytes in {batches} batches"),
+            Found::Stray(stray) => stray.fmt(f),
+        }
+    }
+}
+
+/// What people are told of a log that is stopped.
+pub fn stopped(log: LogId) -> String {
+    format!(
+        "log {log} is stopped: records are missing in it. Its queues refuse everything, to be deleted too, and its files stay \
+         as they are: restore the data folder from a copy"
+    )
+}
+
+/// A node before it runs.
+#[derive(Debug)]
+pub struct Recovered {
+    /// The commit path.
+    pub journal: Journal,
+    /// Housekeeping.
+    pub keeper: Keeper,
+    /// The shards, by number.
+    pub shards: Vec<Shard>,
+    /// Logs and shards.
+    pub placement: Placement,
+    /// The number of the data folder.
+    pub identity: u128,
+}
+
+/// Opens the data folder, or makes one of an empty one: who it is.
+///
+/// # Errors
+/// Why not.
+pub fn identity(
+    disk: &dyn Disk,
+    secrets: &mut Secrets,
+    logs: Logs,
+    tell: &mut dyn FnMut(Found),
+) -> Result<Identity, Stop> {
+    let mut identity = Identity::open(disk, secrets, logs.new).map_err(|error| Stop(error.to_string()))?;
+    if let Some(least) = logs.least {
+        if least > identity.logs {
+            identity.logs = least;
+            identity.store(disk)?;
+        } else if least < identity.logs {
+            tell(Found::MoreLogs(identity.logs, least));
+        }
+    }
+    Ok(identity)
+}
+
+/// Shards of a folder of this identity with nothing in them yet. `limits` are given the number of shards; `dice` seed a shard.
+pub fn shards(
+    makeup: &Makeup,
+    identity: &Identity,
+    limits: impl Fn(u16) -> Limits,
+    secrets: &mut Secrets,
+    mut dice: impl FnMut(&mut Secrets) -> u64,
+) -> Vec<Shard> {
+    let shards = makeup.shards.clamp(1, identity.logs) as u16;
+    let placement = Placement { shards, logs: identity.logs };
+    let limits = limits(shards);
+    let shard = |id| {
+        let settings = ShardSettings {
+            id: ShardId(id),
+            placement,
+            limits,
+            rules: makeup.rules.clone(),
+            node: makeup.name.clone(),
+            relaxes_types: makeup.relaxes_types,
+            seed: dice(secrets),
+        };
+        Shard::new(settings, secrets.fork())
+    };
+    (0..shards).map(shard).collect()
+}
+
+/// Brings new `shards` to where those of this folder were. `now` tells what time it is.
+///
+/// # Errors
+/// Why the node cannot start.
+pub fn recover(
+    disk: &dyn Disk,
+    identity: &Identity,
+    journal: journal::Limits,
+    shards: Vec<Shard>,
+    now: &dyn Fn() -> Now,
+    tell: &mut dyn FnMut(Found),
+) -> Result<Recovered, Stop> {
+    let placement = Placement { shards: shards.len() as u16, logs: identity.logs };
+    let mut coming = Coming { disk, placement, shards, stopped: BTreeSet::new(), now, tell };
+    let (snapshots, loaded, bad) = Snapshots::load(disk).map_err(|error| Stop(error.to_string()))?;
+    bad.into_iter().for_each(|bad| (coming.tell)(Found::BadSnapshot(bad.name.to_string())));
+    for log in snapshots.lost() {
+        (coming.tell)(Found::NoSnapshot(log));
+        coming.stop(log);
+    }
+    coming.restore(&loaded)?;
+    drop(loaded);
+    let mut strays = coming.recover_streams()?;
+    let start = snapshots.start(identity.secret, coming.logs());
+    let mut trouble = None;
+    let opened = Journal::open(disk, journal, start, &mut |batch| {
+        let records = &batch.memory[batch.records.clone()];
+        let mut gap = None;
+        for shard in &mut coming.shards {
+            match shard.replay(batch.log, batch.base, records, batch.place) {
+                Ok(()) => {}
+                Err(RecoveryError::Gap(log)) => gap = Some(log),
+                Err(error) => trouble = Some(error),
+            }
+        }
+        coming.carry_out_streams();
+        gap.into_iter().for_each(|log| coming.stop(log));
+    });
+    let (journal, found) = opened.map_err(|error| Stop(error.to_string()))?;
+    let is_whole = found.damages.is_empty();
+    for damage in found.damages {
+        let log = damage.log;
+        (coming.tell)(Found::Damage(damage));
+        log.into_iter().for_each(|log| coming.stop(log));
+    }
+    if let Some(error) = trouble {
+        return Err(Stop(format!("the journal holds what cannot be read: {error:?}")));
+    }
+    coming.finish(&mut strays)?;
+    if found.torn_bytes > 0 {
+        (coming.tell)(Found::Torn(found.torn_bytes));
+    }
+    if found.batches > 0 {
+        (coming.tell)(Found::Replayed(found.record_bytes, found.batches));
+    }
+    // What was damaged in an earlier run still lies in quarantine.
+    let is_sound = is_whole && coming.stopped.is_empty() && disk.list(FileKind::Quarantined)?.is_empty();
+    for stray in strays.end(disk, is_sound, |log| coming.stopped.contains(&log))? {
+        (coming.tell)(Found::Stray(stray));
+    }
+    let shards = coming.shards;
+    let in_use: BTreeSet<u64> = shards.iter().flat_map(Shard::segments_in_use).collect();
+    let keeper = Keeper::new(disk, &journal, placement, snapshots, is_sound.then_some(&in_use))?;
+    Ok(Recovered { journal, keeper, shards, placement, identity: identity.node })
+}
+
+/// Shards that are coming up.
+struct Coming<'a> {
+    disk: &'a dyn Disk,
+    placement: Placement,
+    shards: Vec<Shard>,
+    stopped: BTreeSet<LogId>,
+    now: &'a dyn Fn() -> Now,
+    tell: &'a mut dyn FnMut(Found),
+}
+
+impl Coming<'_> {
+    fn logs(&self) -> impl Iterator<Item = LogId> + use<> {
+        (0..self.placement.logs).map(LogId)
+    }
+
+    fn stop(&mut self, log: LogId) {
+        self.stopped.insert(log);
+        self.shards.iter_mut().for_each(|shard| shard.stop_log(log));
+    }
+
+    fn owner(&mut self, log: LogId) -> &mut Shard {
+        &mut self.shards[usize::from(self.placement.owner(log).0)]
+    }
+
+    fn restore(&mut self, loaded: &[Snapshot]) -> Result<(), Stop> {
+        for snapshot in loaded {
+            let bytes = snapshot.section(SECTION).unwrap_or_default();
+            for shard in &mut self.shards {
+                let restored = shard.restore(snapshot.cover.log, snapshot.cover.covered, bytes);
+                restored.map_err(|error| Stop(format!("a snapshot cannot be read: {error:?}")))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The streams of logs that are not stopped go on with the files there are; files of others are set aside.
+    fn recover_streams(&mut self) -> Result<Strays, DiskError> {
+        let mut known = BTreeMap::new();
+        for log in self.logs() {
+            if !self.stopped.contains(&log) {
+                let lengths = stream_files(self.disk, log)?;
+                known.insert(log, self.owner(log).recover_streams(log, &lengths));
+            }
+        }
+        Strays::set_aside(self.disk, &known)
+    }
+
+    /// Does what streams want of the disk while the journal is replayed: what is made again is not kept in memory.
+    fn carry_out_streams(&mut self) {
+        let mut jobs = Vec::new();
+        for shard in &mut self.shards {
+            shard.take_stream_jobs(&mut jobs);
+            for job in jobs.drain(..) {
+                shard.stream_done((self.now)(), job.carry_out(self.disk));
+            }
+        }
+    }
+
+    /// The journal is read to its end.
+    fn finish(&mut self, strays: &mut Strays) -> Result<(), Stop> {
+        for log in self.logs() {
+            let made = self.owner(log).stream_segments(log);
+            strays.note_made(self.disk, log, &made)?;
+        }
+        // Logs are stopped also by what only shows when all is read: messages whose records are nowhere.
+        let now = (self.now)();
+        let missing: Vec<LogId> =
+            self.shards.iter_mut().flat_map(|shard| shard.finish_recovery(now)).collect();
+        missing.into_iter().for_each(|log| self.stop(log));
+        for log in &self.stopped {
+            (self.tell)(Found::Stopped(*log));
+        }
+        match self.stopped.contains(&CATALOG_LOG) {
+            true => Err(Stop(CATALOG_LOST.to_owned())),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Why a node does not start that cannot know its queues.
+pub const CATALOG_LOST: &str =
+    "the catalog's log is damaged: the node cannot know its queues. Restore the data folder from a copy";

@@ -1,0 +1,26 @@
+//! The end of a node that stops in order: nothing is in flight, and every log gets a snapshot, so that the next start replays
+//! nothing.
+
+use crate::Stop;
+use crate::keeper::{House, Keeper};
+use base::id::LogIndex;
+use broker::Shard;
+
+/// Writes the last snapshot of every log of these shards, whose turns are over.
+///
+/// # Errors
+/// What the device said.
+pub fn write_snapshots(shards: &mut [Shard], keeper: &mut Keeper, house: &mut dyn House) -> Result<(), Stop> {
+    for shard in shards {
+        for log in shard.durable_logs() {
+            let Some(snapshot) = shard.snapshot(log, true) else { continue };
+            // Where nothing lives of what the snapshot covers, the next start need not read that.
+            let left = shard.begin_move(log, snapshot.covered).filter(|job| job.is_empty());
+            let lives_from = left.map_or_else(LogIndex::default, |job| job.bound);
+            let jobs = shard.take_stream_syncs(log);
+            let written = keeper.write_last(house, &snapshot, lives_from, jobs);
+            written.map_err(|error| Stop(format!("a snapshot was not written: {error}")))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,423 @@
+//! A turn of a shard: in which order its doors are used.
+//!
+//! One turn: take what others sent; read the connections that have something; fire timers; end the broker's turn and hand in its
+//! batches; hand events to the connections; send the mail; write the connections. Nothing here decides anything about
+//! messages: that is [`broker`]'s and [`adapters`]' part. How each thing is done is [`Turn`]'s, whose implementor has the
+//! sockets, or what stands for them; what needs neither is [`Home`]'s.
+
+use crate::Stop;
+use crate::commit::Written;
+use crate::keeper::{Answer, Errand, Word};
+use crate::space::Signs;
+use adapters::{Alarm, Frontend};
+use base::Now;
+use base::id::{LogId, ShardId};
+use base::time::NS_PER_MS;
+use broker::{Damaged, Mail, Notice, ReadBytes, ReadRequest, Shard};
+use journal::Sealed;
+use stream_files::{StreamDone, StreamJob};
+
+/// Rounds of commit and delivery before connections are looked at again.
+const ROUNDS_MAX: usize = 4;
+
+/// How long changes of the catalog wait for those before them to get to disk, milliseconds. Where there is no space they may never:
+/// then there is no snapshot now.
+const HOLD_MS: u64 = 1000;
+
+/// Nanoseconds a stopping shard waits for the disk and for its peers.
+pub const STOP_NS: u64 = 2000 * NS_PER_MS;
+
+/// Which alarms hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Raised {
+    /// More memory is used than allowed.
+    pub memory: bool,
+    /// Less disk is free than demanded.
+    pub disk: bool,
+}
+
+impl Raised {
+    /// As they are called outside.
+    pub fn names(self) -> Vec<String> {
+        let names = [(self.memory, "memory"), (self.disk, "disk")];
+        names.iter().filter(|(holds, _)| *holds).map(|(_, name)| (*name).to_owned()).collect()
+    }
+}
+
+/// What the node says to a shard, mail of other shards apart.
+#[derive(Debug)]
+pub enum Letter {
+    /// Batches are on disk.
+    Written(Vec<Written>),
+    /// A read that deliveries waited for.
+    Loaded(ReadRequest, Vec<Option<ReadBytes>>),
+    /// What came of something that was done for a stream.
+    Streamed(Box<StreamDone>),
+    /// The snapshot of a log that was asked for last is on disk.
+    Snapshot(LogId),
+    /// The alarms that hold now.
+    Alarm(Raised),
+    /// The keeper wants something done: [`Home::take_answer`] has the answer when the turn is over.
+    Errand(Errand),
+    /// Finish what was begun, and end.
+    Stop,
+}
+
+impl From<Word> for Letter {
+    fn from(word: Word) -> Letter {
+        match word {
+            Word::Streamed(done) => Letter::Streamed(done),
+            Word::Snapshot(log) => Letter::Snapshot(log),
+        }
+    }
+}
+
+/// What a turn gives out beside mail and what connections send.
+#[derive(Debug, Default)]
+pub struct Outputs {
+    /// What deliveries wait for.
+    pub reads: Vec<ReadRequest>,
+    /// What streams want of the disk.
+    pub jobs: Vec<StreamJob>,
+    /// What was found damaged, and what was dropped because a log is.
+    pub damages: Vec<Damaged>,
+    /// What was let go of by a rule.
+    pub notices: Vec<Notice>,
+}
+
+/// A shard with its connections, but for what carries their bytes.
+#[derive(Debug)]
+pub struct Home {
+    /// Which shard it is.
+    pub id: ShardId,
+    /// The broker's part.
+    pub shard: Shard,
+    /// The connections.
+    pub front: Frontend,
+    /// What the turn so far gave out.
+    pub outputs: Outputs,
+    /// Batches that wait for the writer, or are reported and not heard of yet.
+    outstanding: usize,
+    was_congested: bool,
+    /// The alarms it was told of last.
+    raised: Raised,
+    /// A snapshot of this log waits for changes of the catalog to be on disk, until then; monotonic nanoseconds.
+    put_off: Option<(u64, LogId)>,
+    answer: Option<Answer>,
+    stop_at: Option<u64>,
+    sealed: Vec<Sealed>,
+    written: Vec<Written>,
+}
+
+impl Home {
+    /// A shard with the connections of `front`.
+    pub fn new(id: ShardId, shard: Shard, front: Frontend) -> Home {
+        Home {
+            id,
+            shard,
+            front,
+            outputs: Outputs::default(),
+            outstanding: 0,
+            was_congested: false,
+            raised: Raised::default(),
+            put_off: None,
+            answer: None,
+            stop_at: None,
+            sealed: Vec::new(),
+            written: Vec::new(),
+        }
+    }
+
+    /// Takes in what the node says.
+    ///
+    /// # Errors
+    /// What is told is that the device failed.
+    pub fn hear(&mut self, now: Now, letter: Letter) -> Result<(), Stop> {
+        match letter {
+            Letter::Written(written) => {
+                self.outstanding -= written.len();
+                self.report(now, &written);
+            }
+            Letter::Loaded(request, brought) => self.shard.read_done(now, request, brought),
+            Letter::Streamed(done) => match done.failure() {
+                None => self.shard.stream_done(now, *done),
+                Some(error) => return Err(Stop(format!("making a stream durable failed: {error}"))),
+            },
+            Letter::Snapshot(log) => self.shard.snapshot_written(log),
+            Letter::Alarm(raised) => self.set_raised(now, raised),
+            Letter::Errand(errand) => self.run(now, errand),
+            Letter::Stop => self.stop(now),
+        }
+        Ok(())
+    }
+
+    /// Takes in mail of another shard.
+    pub fn receive(&mut self, now: Now, mail: Mail) {
+        if let Some(events) = self.shard.receive(now, mail) {
+            self.front.handle_mail(now, &mut self.shard, &events);
+        }
+    }
+
+    fn report(&mut self, now: Now, written: &[Written]) {
+        for Written { log, base, place } in written {
+            self.shard.written(now, *log, *base, *place);
+        }
+    }
+
+    // ---- alarms
+
+    /// Alarms as they are now.
+    fn set_raised(&mut self, now: Now, raised: Raised) {
+        for (source, was, is) in
+            [("memory", self.raised.memory, raised.memory), ("disk", self.raised.disk, raised.disk)]
+        {
+            if was != is {
+                self.shard.alarm_changed(now, source, is);
+            }
+        }
+        self.raised = raised;
+        self.shard.hold_feeds(raised != Raised::default());
+        self.front.set_alarm(now, &mut self.shard, Alarm::of(raised.memory, raised.disk));
+    }
+
+    /// Goes by how much space there is.
+    fn heed(&mut self, now: Now, signs: Signs) {
+        if signs.lacks_space && !self.raised.disk {
+            self.heed_shortage(now);
+        }
+        self.shard.set_short(signs.is_nearly_full);
+    }
+
+    /// Publishers stop in the turn in which space is found to be lacking: until the node tells, what they send would take
+    /// the room that is left to settle messages. That it is over, the node tells.
+    #[cold]
+    #[inline(never)]
+    fn heed_shortage(&mut self, now: Now) {
+        self.set_raised(now, Raised { disk: true, ..self.raised });
+    }
+
+    // ---- errands of the keeper
+
+    fn run(&mut self, now: Now, errand: Errand) {
+        assert!(self.answer.is_none() && self.put_off.is_none(), "one errand after the other");
+        self.answer = Some(match errand {
+            Errand::List(log, bound) => Answer::Listed(self.shard.begin_move(log, bound)),
+            Errand::Point(moved) => {
+                self.shard.finish_move(&moved);
+                Answer::Pointed
+            }
+            Errand::Snapshot(log) if self.shard.has_change_under_way() => {
+                // What is changed is applied where it is planned, before it is on disk, and a snapshot must not know more than
+                // that. Where clients change something all the time there would never be one, and so no journal file could be
+                // let go: changes wait meanwhile.
+                self.shard.hold_changes();
+                self.put_off = Some((now.after_ms(HOLD_MS), log));
+                return;
+            }
+            Errand::Snapshot(log) => self.snapshot(log),
+            Errand::Dead => Answer::Dead(self.shard.take_dead_segments()),
+        });
+    }
+
+    /// What the snapshot knows is written when the turn is over, or handed in to be: the answer must not be told before.
+    fn snapshot(&mut self, log: LogId) -> Answer {
+        self.shard.write_out(log);
+        let snapshot = self.shard.snapshot(log, false);
+        Answer::Snapshot(snapshot.map(|snapshot| (snapshot, self.shard.take_stream_syncs(log))))
+    }
+
+    /// Makes the snapshot that waited for changes of the catalog, if those are on disk, or says that there is none. True: it did
+    /// either.
+    fn snapshot_put_off(&mut self, now: Now) -> bool {
+        let Some((until, log)) = self.put_off else { return false };
+        if now.mono_ns < until && self.shard.has_change_under_way() {
+            return false;
+        }
+        self.put_off = None;
+        self.answer = Some(self.snapshot(log));
+        self.shard.go_on_with_changes(now);
+        true
+    }
+
+    /// The answer to the errand it was last sent on, once a turn is over.
+    pub fn take_answer(&mut self) -> Option<Answer> {
+        self.answer.take()
+    }
+
+    // ---- waiting
+
+    /// When something is to be done here though nothing comes, the connections' own timers apart; monotonic nanoseconds.
+    pub fn deadline(&self) -> Option<u64> {
+        let put_off = self.put_off.map(|(until, _)| until);
+        [self.shard.deadline(), put_off, self.stop_at].into_iter().flatten().min()
+    }
+
+    /// Something is to be done at once.
+    pub fn has_work(&self) -> bool {
+        self.shard.has_work() || self.front.has_work()
+    }
+
+    /// Nothing is under way between it and the disk or the keeper.
+    pub fn is_quiet(&self) -> bool {
+        self.outstanding == 0 && self.put_off.is_none() && self.answer.is_none()
+    }
+
+    /// Connections that no longer wait: what of their input was kept is to be read again.
+    pub fn take_resumed(&mut self, slots: &mut Vec<u32>) {
+        let is_congested = self.shard.is_congested();
+        if self.was_congested && !is_congested {
+            self.front.release_held();
+        }
+        self.was_congested = is_congested;
+        self.front.take_resumed(slots);
+    }
+
+    // ---- the end
+
+    fn stop(&mut self, now: Now) {
+        if self.stop_at.is_none() {
+            self.stop_at = Some(now.mono_ns + STOP_NS);
+            self.front.shut_down(now, &mut self.shard);
+        }
+    }
+
+    /// It was told to stop.
+    pub fn is_stopping(&self) -> bool {
+        self.stop_at.is_some()
+    }
+
+    /// It was told to stop, and has done what it could.
+    pub fn is_finished(&self, now: Now) -> bool {
+        let Some(stop_at) = self.stop_at else { return false };
+        let is_done = self.front.is_empty() && self.outstanding == 0 && !self.shard.has_work();
+        is_done || now.mono_ns >= stop_at
+    }
+}
+
+/// What a turn needs of its surroundings, and the turn itself.
+pub trait Turn {
+    /// The shard whose turn it is.
+    fn home(&mut self) -> &mut Home;
+
+    /// What time it is by now, in a turn that began at `now` and has waited for the disk.
+    fn later(&self, now: Now) -> Now;
+
+    /// How much space there is.
+    fn signs(&self) -> Signs;
+
+    /// Takes what the node sent: what is a [`Letter`] goes to [`Home::hear`].
+    ///
+    /// # Errors
+    /// What [`Home::hear`] said.
+    fn take_letters(&mut self, now: Now) -> Result<(), Stop>;
+
+    /// Takes what other shards sent: [`Home::receive`].
+    fn take_mail(&mut self, now: Now);
+
+    /// Reads the connections that have something.
+    fn read(&mut self, now: Now);
+
+    /// Fires the connections' timers.
+    fn fire_timers(&mut self, now: Now);
+
+    /// Takes batches to be committed, and leaves none. Those written at once go to `written`; how many are to be reported later.
+    ///
+    /// # Errors
+    /// The device failed.
+    fn hand_in(
+        &mut self,
+        outstanding: usize,
+        sealed: &mut Vec<Sealed>,
+        written: &mut Vec<Written>,
+    ) -> Result<usize, Stop>;
+
+    /// Takes what is in [`Home::outputs`].
+    fn give_out(&mut self);
+
+    /// Sends mail to other shards.
+    fn send_mail(&mut self);
+
+    /// Writes the connections that have something to send.
+    fn write(&mut self, now: Now);
+
+    /// Has connections go whose queue is another shard's.
+    fn let_go(&mut self, now: Now);
+
+    /// Goes on with the input of connections that no longer wait: [`Home::take_resumed`].
+    fn resume(&mut self, now: Now);
+
+    /// One turn.
+    ///
+    /// # Errors
+    /// The node must stop.
+    fn turn(&mut self, now: Now) -> Result<(), Stop> {
+        self.take_letters(now)?;
+        let signs = self.signs();
+        self.home().heed(now, signs);
+        self.take_mail(now);
+        self.read(now);
+        self.fire_timers(now);
+        for _ in 0..ROUNDS_MAX {
+            self.commit(now)?;
+            let Home { front, shard, .. } = self.home();
+            front.handle_events(now, shard);
+            if !shard.has_pressing_work() {
+                break;
+            }
+        }
+        if self.home().snapshot_put_off(now) {
+            self.commit(now)?;
+        }
+        let Home { front, shard, .. } = self.home();
+        front.end_turn(now, shard);
+        // First what other shards are to do, then the answers: a client that was told that a message is taken finds it in its
+        // queue from any connection. Writing may make mail again, as consumers go on when there is room.
+        self.send_mail();
+        self.write(now);
+        self.send_mail();
+        self.let_go(now);
+        self.resume(now);
+        Ok(())
+    }
+
+    /// Ends the broker's turn and hands in its batches.
+    ///
+    /// # Errors
+    /// The device failed.
+    fn commit(&mut self, now: Now) -> Result<(), Stop> {
+        let home = self.home();
+        let mut sealed = std::mem::take(&mut home.sealed);
+        home.shard.end_turn(now, &mut sealed);
+        if !sealed.is_empty() {
+            let outstanding = home.outstanding;
+            let mut written = std::mem::take(&mut home.written);
+            let handed_in = self.hand_in(outstanding, &mut sealed, &mut written);
+            let later = self.later(now);
+            let home = self.home();
+            home.outstanding += *handed_in.as_ref().unwrap_or(&0);
+            home.report(later, &written);
+            written.clear();
+            home.written = written;
+            handed_in?;
+        }
+        let home = self.home();
+        home.sealed = sealed;
+        let Home { shard, outputs, .. } = home;
+        shard.take_reads(&mut outputs.reads);
+        shard.take_stream_jobs(&mut outputs.jobs);
+        shard.take_damages(&mut outputs.damages);
+        shard.take_notices(now, &mut outputs.notices);
+        self.give_out();
+        Ok(())
+    }
+
+    /// The last of a shard that is finished: what the last snapshots know is in the journal before they are written.
+    ///
+    /// # Errors
+    /// The device failed.
+    fn write_out(&mut self, now: Now) -> Result<(), Stop> {
+        let shard = &mut self.home().shard;
+        shard.durable_logs().into_iter().for_each(|log| shard.write_out(log));
+        self.commit(now)
+    }
+}

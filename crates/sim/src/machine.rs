@@ -1,0 +1,424 @@
+//! What a node runs on, in one thread: its shards, its writer, its readers and its housekeeper over one disk, each moved on only
+//! when told to.
+
+use crate::berth::{Berth, Busy, Letter, Moving};
+use crate::books::Books;
+use crate::net::Net;
+use crate::plan::Tally;
+use adapters::{Following, Frontend, Protocol, Settings};
+use base::id::{LogId, ShardId};
+use base::{Now, Random, Secrets};
+use broker::access::{AccessRules, PasswordHash, SALT};
+use broker::catalog::{Op, Overflow};
+use broker::{Limits, QueueRow, ReadRequest, Shard, StreamDamage};
+use journal::{Disk, DiskError, FaultyDisk, FileName, Identity, Journal, SpareMaker};
+use node::keeper::{Finding, House, Keeper, Next, Word};
+use node::start::{self, Found, Logs};
+use node::turn::{Home, Raised, Turn};
+use node::{Stop, first, stop};
+use std::sync::Arc;
+use stream_files::StreamJob;
+
+/// Times a step of the housekeeper waits for the writer before it goes on without.
+const WAITS_MAX: u32 = 20;
+
+/// One in so many times the housekeeper gives up on a shard that has not answered.
+const GIVES_UP: u64 = 30;
+
+/// What does not change while a data folder lives.
+#[derive(Clone, Debug)]
+pub struct Makeup {
+    /// The broker's bounds.
+    pub limits: Limits,
+    /// The journal's bounds.
+    pub journal: journal::Limits,
+    /// The connections' settings.
+    pub settings: Settings,
+    /// Connections go to the shard of the queue they use.
+    pub follows: bool,
+    /// What a shard sends in a turn arrives together, as it does in a server, and not piece by piece.
+    pub whole_turns: bool,
+    /// Logs of a new folder, and how many an older one is given where it has fewer.
+    pub logs: u32,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Machine {
+    /// Its shards.
+    pub berths: Vec<Berth>,
+    /// The journal and what waits for it.
+    pub books: Books,
+    keeper: Keeper,
+    /// Whom the housekeeper waits for.
+    asked: Option<usize>,
+    /// Times it has waited for the writer.
+    waits: u32,
+    disk: FaultyDisk,
+    /// Files nobody needs, and one that is being prepared.
+    unneeded: Vec<FileName>,
+    making: Option<SpareMaker>,
+    /// Reads under way, and for which shard.
+    reads: Vec<(usize, ReadRequest)>,
+    /// Connections between two shards: from which, to which.
+    moving: Vec<(usize, usize, Box<Moving>)>,
+    /// What streams want of the disk, by shard, in the order they asked.
+    jobs: Vec<(usize, StreamJob)>,
+    alarm: bool,
+    shortages: u64,
+    whole_turns: bool,
+    /// Logs of which the node said that something on disk is not what was written; none: it may be any.
+    pub damages: Vec<Option<LogId>>,
+    /// What it said of streams.
+    pub torn: Vec<StreamDamage>,
+}
+
+impl Machine {
+    /// Opens the data folder and recovers what is in it. What is found damaged is told also where it does not start.
+    ///
+    /// # Errors
+    /// Why it cannot start.
+    pub fn start(
+        disk: &FaultyDisk,
+        makeup: &Makeup,
+        shards: u16,
+        now: Now,
+        dice: &mut Random,
+        damages: &mut Vec<Option<LogId>>,
+    ) -> Result<Machine, Stop> {
+        let tell = &mut |found| match found {
+            Found::Damage(damage) => damages.push(damage.log),
+            Found::NoSnapshot(log) | Found::Stopped(log) => damages.push(Some(log)),
+            Found::MoreLogs(..)
+            | Found::BadSnapshot(_)
+            | Found::Torn(_)
+            | Found::Replayed(..)
+            | Found::Stray(_) => {}
+        };
+        let logs = Logs { new: makeup.logs, least: Some(makeup.logs) };
+        let wanted = start::Makeup {
+            name: "rabbit@test".into(),
+            shards: u32::from(shards),
+            logs,
+            journal: makeup.journal,
+            rules: Arc::new(AccessRules::default()),
+            relaxes_types: false,
+        };
+        let (identity, mut secrets) = identity(disk, logs, dice, tell)?;
+        let shards = start::shards(&wanted, &identity, |_| makeup.limits, &mut secrets, |_| dice.bits());
+        let clock = || now;
+        let mut node = start::recover(disk, &identity, makeup.journal, shards, &clock, tell)?;
+        if node.shards[0].catalog().vhosts().next().is_none() {
+            first::make_content(&mut node, disk, &clock, first_content())?;
+        }
+        first::flush(&mut node, disk, &clock)?;
+        let count = node.shards.len();
+        let following = makeup.follows.then(|| Arc::new(Following::new(node.placement.shards)));
+        let settings = Arc::new(Settings { following, ..makeup.settings.clone() });
+        let berth = |(number, shard): (usize, Shard)| {
+            let id = ShardId(number as u16);
+            Berth::new(Home::new(id, shard, Frontend::new(id, settings.clone())), count)
+        };
+        Ok(Machine {
+            berths: node.shards.into_iter().enumerate().map(berth).collect(),
+            books: Books::new(node.journal, disk.clone()),
+            keeper: node.keeper,
+            asked: None,
+            waits: 0,
+            disk: disk.clone(),
+            unneeded: Vec::new(),
+            making: None,
+            reads: Vec::new(),
+            moving: Vec::new(),
+            jobs: Vec::new(),
+            alarm: false,
+            shortages: 0,
+            whole_turns: makeup.whole_turns,
+            damages: Vec::new(),
+            torn: Vec::new(),
+        })
+    }
+
+    /// A turn of one shard.
+    pub fn turn(&mut self, at: usize, now: Now, dice: &mut Random, net: &mut Net) -> Result<(), Stop> {
+        self.bring_movers(at);
+        let mut busy = Busy::new(&mut self.berths[at], now, dice, net, &mut self.books);
+        let outcome = busy.turn(now);
+        let given = busy.into_given();
+        outcome?;
+        self.reads.extend(given.reads.into_iter().map(|request| (at, request)));
+        self.torn.extend(given.torn);
+        self.jobs.extend(given.jobs.into_iter().map(|job| (at, job)));
+        for (to, mail) in given.mail.into_iter().enumerate() {
+            let to = &mut self.berths[to].mail[at];
+            match self.whole_turns {
+                true if mail.is_empty() => {}
+                true => to.push_back(mail),
+                false => to.extend(mail.into_iter().map(|mail| vec![mail])),
+            }
+        }
+        self.moving.extend(given.moving.into_iter().map(|(to, moving)| (at, to, moving)));
+        self.tell_alarm();
+        Ok(())
+    }
+
+    /// Connections that come to a shard, where all mail that was sent before they left has been read.
+    fn bring_movers(&mut self, at: usize) {
+        let Machine { berths, moving, .. } = self;
+        let due: Vec<_> = moving
+            .extract_if(.., |(from, to, _)| {
+                *to == at && berths.iter().all(|berth| berth.mail[*from].is_empty())
+            })
+            .collect();
+        for (_, _, moving) in due {
+            berths[at].letters.push_back(Letter::Moved(moving));
+        }
+    }
+
+    /// Publishers are told when there is no space, and when there is again. Shards have seen the first for themselves.
+    fn tell_alarm(&mut self) {
+        let (lacks_space, shortages) = (self.books.space.signs().lacks_space, self.books.space.shortages());
+        if self.alarm != lacks_space || self.shortages != shortages {
+            (self.alarm, self.shortages) = (lacks_space, shortages);
+            let raised = Raised { memory: false, disk: lacks_space };
+            self.berths.iter_mut().for_each(|berth| berth.tell(node::turn::Letter::Alarm(raised)));
+        }
+    }
+
+    /// The writer writes what has gathered.
+    pub fn write(&mut self, now: Now) -> Result<(), Stop> {
+        for (shard, written) in self.books.write(now)? {
+            self.berths[usize::from(shard.0)].tell(node::turn::Letter::Written(written));
+        }
+        self.tell_alarm();
+        Ok(())
+    }
+
+    /// One of the reads under way ends.
+    pub fn read(&mut self, dice: &mut Random, tally: &mut Tally) -> Result<(), Stop> {
+        if !self.jobs.is_empty() && (self.reads.is_empty() || dice.one_in(2)) {
+            // The threads that do it are several: one may overtake another.
+            let at = dice.below(self.jobs.len() as u64) as usize;
+            let (shard, job) = self.jobs.remove(at);
+            let done = job.carry_out(&self.disk);
+            self.berths[shard].tell(node::turn::Letter::Streamed(Box::new(done)));
+            return Ok(());
+        }
+        if self.reads.is_empty() {
+            return Ok(());
+        }
+        let at = dice.below(self.reads.len() as u64) as usize;
+        let (shard, mut request) = self.reads.remove(at);
+        let brought = request.carry_out(&self.disk);
+        tally.reads += 1;
+        if brought.iter().any(|part| matches!(part, Ok(None))) {
+            self.damages.push(Some(request.log));
+        }
+        let brought = brought.into_iter().map(|part| part.ok().flatten()).collect();
+        self.berths[shard].tell(node::turn::Letter::Loaded(request, brought));
+        Ok(())
+    }
+
+    /// The housekeeper does a step.
+    pub fn keep(&mut self, now: Now, dice: &mut Random, tally: &mut Tally) -> Result<(), Stop> {
+        let Machine { keeper, asked, waits, books, berths, disk, damages, alarm, .. } = self;
+        let failed = |error: DiskError| Stop(format!("housekeeping failed: {error}"));
+        let answer = asked.and_then(|at| berths[at].home.take_answer());
+        let is_answered = answer.is_some();
+        let mut rooms = Rooms { now, books, berths, disk, damages, waits };
+        if let Some(answer) = answer {
+            *asked = None;
+            keeper.answer(&mut rooms, answer);
+        }
+        match (&asked, keeper.is_idle()) {
+            (Some(_), _) => {
+                if !is_answered && !keeper.is_late() && dice.one_in(GIVES_UP) {
+                    keeper.give_up();
+                }
+            }
+            (None, false) => match keeper.step(&mut rooms).map_err(failed)? {
+                Next::Step => {}
+                Next::Ask(shard, errand) => {
+                    tally.moves += u64::from(matches!(&errand, node::keeper::Errand::Point(_)));
+                    let at = usize::from(shard.0);
+                    *asked = Some(at);
+                    rooms.berths[at].tell(node::turn::Letter::Errand(errand));
+                }
+                Next::Over => {}
+            },
+            (None, true) => {
+                books.use_released(now);
+                let had_space = !keeper.is_behind();
+                books.space.judge(now.mono_ns, &books.journal, disk, had_space);
+                let mut rooms = Rooms { now, books, berths, disk, damages, waits };
+                keeper.begin(&mut rooms, *alarm);
+            }
+        }
+        self.tell_alarm();
+        Ok(())
+    }
+
+    /// Files are prepared ahead, or removed, one step. A failure harms nobody.
+    pub fn prepare(&mut self) {
+        let Machine { books: Books { journal, space, .. }, disk, unneeded, making, .. } = self;
+        unneeded.append(&mut journal.take_unneeded());
+        if let Some(name) = unneeded.pop() {
+            // What is not removed is found again by the next start.
+            let _ = disk.remove(name);
+            return;
+        }
+        let Some(mut maker) = making.take().or_else(|| space.wanted_spare(journal, disk)) else { return };
+        match maker.step(disk) {
+            Ok(Some(spare)) => journal.add_spare(spare),
+            Ok(None) => *making = Some(maker),
+            Err(_) => journal.spare_failed(),
+        }
+    }
+
+    /// A client connects to a shard.
+    pub fn accept(&mut self, at: usize, line: usize, protocol: Protocol) {
+        self.berths[at].letters.push_back(Letter::Accepted(line, protocol));
+    }
+
+    /// Nothing is under way inside the node.
+    pub fn is_idle(&mut self, now: Now) -> bool {
+        self.reads.is_empty()
+            && self.moving.is_empty()
+            && self.jobs.is_empty()
+            && self.books.line.is_empty()
+            && self.asked.is_none()
+            && self.keeper.is_idle()
+            && self.berths.iter_mut().all(|berth| berth.is_idle(now) && !berth.has_traffic())
+    }
+
+    /// Every connection is told that the node stops, and none is accepted any more.
+    pub fn shut_down(&mut self) {
+        self.berths.iter_mut().for_each(|berth| berth.tell(node::turn::Letter::Stop));
+    }
+
+    /// Connections there are.
+    pub fn connections(&self) -> usize {
+        self.berths.iter().map(Berth::connections).sum::<usize>() + self.moving.len()
+    }
+
+    /// The end of a node that stops in order, every shard of which is finished.
+    pub fn end(mut self, now: Now, dice: &mut Random, net: &mut Net) -> Result<(), Stop> {
+        for berth in &mut self.berths {
+            Busy::new(berth, now, dice, net, &mut self.books).write_out(now)?;
+        }
+        self.books.write(now)?;
+        let Machine { mut keeper, mut books, berths, disk, .. } = self;
+        let mut shards: Vec<Shard> = berths.into_iter().map(|berth| berth.home.shard).collect();
+        let (mut nobody, mut damages, mut waits) = (Vec::new(), Vec::new(), 0);
+        let mut rooms = Rooms {
+            now,
+            books: &mut books,
+            berths: &mut nobody,
+            disk: &disk,
+            damages: &mut damages,
+            waits: &mut waits,
+        };
+        stop::write_snapshots(&mut shards, &mut keeper, &mut rooms)?;
+        books.seal_end().map(|_| ())
+    }
+
+    /// The queues that are limited in bytes, and drop what is too much: to how many.
+    pub fn limited(&self) -> Vec<(QueueRow, u64)> {
+        let rows = self.berths.iter().flat_map(|berth| {
+            let shard = &berth.home.shard;
+            shard.queue_rows().map(|row| (shard.catalog().rules(&row.definition), row))
+        });
+        let drops = rows.filter(|(rules, _)| rules.overflow == Overflow::DropHead);
+        drops.filter_map(|(rules, row)| Some((row, rules.bytes_max?))).collect()
+    }
+
+    /// All queues, by name.
+    pub fn queues(&self) -> Vec<QueueRow> {
+        let mut rows: Vec<QueueRow> =
+            self.berths.iter().flat_map(|berth| berth.home.shard.queue_rows()).collect();
+        rows.sort_by(|a, b| a.definition.name.cmp(&b.definition.name));
+        rows
+    }
+}
+
+/// Who the data folder is, and a source of secrets. No die is thrown for secrets but three for those of a new folder: named seeds
+/// mean what they meant when secrets were dice.
+fn identity(
+    disk: &FaultyDisk,
+    logs: Logs,
+    dice: &mut Random,
+    tell: &mut dyn FnMut(Found),
+) -> Result<(Identity, Secrets), Stop> {
+    let seed = dice.clone().bits();
+    let mut secrets = Secrets::simulated(seed);
+    let opened = start::identity(disk, &mut secrets, logs, tell);
+    if secrets.bytes::<16>() != Secrets::simulated(seed).bytes() {
+        (0..3).for_each(|_| _ = dice.bits());
+    }
+    Ok((opened?, secrets))
+}
+
+/// Virtual host `/`, and the administrator guest with the password guest.
+fn first_content() -> Vec<Op> {
+    let (all, guest, vhost): (Box<str>, Box<str>, Box<str>) = (".*".into(), "guest".into(), "/".into());
+    vec![
+        Op::AddVhost { name: vhost.clone(), defaults: Default::default() },
+        Op::AddUser {
+            name: guest.clone(),
+            password: Some(PasswordHash::new("guest", [7; SALT])),
+            tags: vec!["administrator".into()],
+        },
+        Op::SetPermissions { user: guest, vhost, configure: all.clone(), write: all.clone(), read: all },
+    ]
+}
+
+/// What the housekeeper has around it.
+struct Rooms<'a> {
+    now: Now,
+    books: &'a mut Books,
+    berths: &'a mut Vec<Berth>,
+    disk: &'a FaultyDisk,
+    damages: &'a mut Vec<Option<LogId>>,
+    waits: &'a mut u32,
+}
+
+impl House for Rooms<'_> {
+    fn disk(&self) -> &dyn Disk {
+        self.disk
+    }
+
+    fn with_journal(&mut self, work: &mut dyn FnMut(&mut Journal)) {
+        work(&mut self.books.journal);
+    }
+
+    fn tell(&mut self, shard: ShardId, word: Word) {
+        self.berths[usize::from(shard.0)].tell(word.into());
+    }
+
+    fn note(&mut self, finding: Finding) {
+        match finding {
+            Finding::Damaged(log, _) => self.damages.push(Some(log)),
+            Finding::NoSpace => {}
+        }
+    }
+
+    fn room_to_move(&mut self) -> Result<u64, DiskError> {
+        let Books { journal, space, line, .. } = &*self.books;
+        space.room_to_move(self.now.mono_ns, journal, self.disk, line.is_empty())
+    }
+
+    fn give_up_spare(&mut self) -> bool {
+        let Books { journal, space, line, .. } = &mut *self.books;
+        let spare = space.give_up_spare(self.now.mono_ns, journal, self.disk, line.is_empty());
+        spare.is_some_and(|(name, _)| self.disk.remove(name).is_ok())
+    }
+
+    fn has_waited_for_writes(&mut self) -> bool {
+        *self.waits += 1;
+        let is_over = self.books.line.is_empty() || self.books.space.is_out() || *self.waits > WAITS_MAX;
+        if is_over {
+            *self.waits = 0;
+        }
+        is_over
+    }
+}
