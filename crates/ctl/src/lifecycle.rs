@@ -364,52 +364,12 @@ fn cluster_status(session: &Session<'_>) -> Result<String, Refusal> {
     Ok(text)
 }
 
-/// Flags of RabbitMQ 4.3: what they stand for is done here, or done without, so each is on.
-const REQUIRED: [&str; 36] = [
-    "classic_mirrored_queue_version",
-    "classic_queue_type_delivery_support",
-    "delete_ra_cluster_mqtt_node",
-    "detailed_queues_endpoint",
-    "direct_exchange_routing_v2",
-    "drop_unroutable_metric",
-    "empty_basic_get_metric",
-    "feature_flags_v2",
-    "implicit_default_bindings",
-    "khepri_db",
-    "listener_records_in_ets",
-    "maintenance_mode_status",
-    "message_containers",
-    "message_containers_deaths_v2",
-    "mqtt_v5",
-    "quorum_queue",
-    "quorum_queue_non_voters",
-    "rabbit_exchange_type_local_random",
-    "rabbit_mqtt_qos0_queue",
-    "rabbitmq_4.0.0",
-    "rabbitmq_4.1.0",
-    "rabbitmq_4.2.0",
-    "rabbitmq_4.3.0",
-    "restart_streams",
-    "stream_filtering",
-    "stream_queue",
-    "stream_sac_coordinator_unblock_group",
-    "stream_single_active_consumer",
-    "stream_update_config_command",
-    "tie_binding_to_dest_with_keep_while_cond",
-    "topic_binding_projection_v4",
-    "topic_binding_projection_v5",
-    "track_qq_members_uids",
-    "tracking_records_in_ets",
-    "user_limits",
-    "virtual_host_metadata",
-];
-
 /// Turns a feature flag on: those there are, are on.
 pub(crate) fn enable_flag(session: &Session<'_>, name: &str) -> Result<String, Refusal> {
     let is_all = name == "all";
     let what = if is_all { "all feature flags".to_owned() } else { format!("feature flag \"{name}\"") };
     let show = session.announce(format!("Enabling {what} ..."));
-    if !is_all && !REQUIRED.contains(&name) {
+    if !is_all {
         let response = session.api("PUT", &["feature-flags", name, "enable"], "", Some(&Value::Null))?;
         if !(200..300).contains(&response.status) {
             let node = session.node()?;

@@ -1,70 +1,25 @@
 //! Feature flags and deprecated features, as RabbitMQ 4.3 names them.
 
+use crate::flags::{self, FLAGS, Flag};
 use crate::list;
 use crate::node::{Node, Which};
 use crate::response::{Answer, Response};
 use crate::routes::Call;
 use serde_json::{Value, json};
 
-/// Flags by their names in RabbitMQ, those of plugins that are not here left out. Whatever one stands for is always so here.
-const FLAGS: [&str; 33] = [
-    "classic_mirrored_queue_version",
-    "classic_queue_type_delivery_support",
-    "detailed_queues_endpoint",
-    "direct_exchange_routing_v2",
-    "drop_unroutable_metric",
-    "empty_basic_get_metric",
-    "feature_flags_v2",
-    "implicit_default_bindings",
-    "khepri_db",
-    "listener_records_in_ets",
-    "maintenance_mode_status",
-    "message_containers",
-    "message_containers_deaths_v2",
-    "quorum_queue",
-    "quorum_queue_non_voters",
-    "rabbit_exchange_type_local_random",
-    "rabbitmq_4.0.0",
-    "rabbitmq_4.1.0",
-    "rabbitmq_4.2.0",
-    "rabbitmq_4.3.0",
-    "restart_streams",
-    "stream_filtering",
-    "stream_queue",
-    "stream_sac_coordinator_unblock_group",
-    "stream_single_active_consumer",
-    "stream_update_config_command",
-    "tie_binding_to_dest_with_keep_while_cond",
-    "topic_binding_projection_v4",
-    "topic_binding_projection_v5",
-    "track_qq_members_uids",
-    "tracking_records_in_ets",
-    "user_limits",
-    "virtual_host_metadata",
-];
-
-/// Those that RabbitMQ does not require yet.
-const STABLE: [&str; 5] = [
-    "rabbitmq_4.3.0",
-    "tie_binding_to_dest_with_keep_while_cond",
-    "topic_binding_projection_v4",
-    "topic_binding_projection_v5",
-    "track_qq_members_uids",
-];
-
 /// `GET /api/feature-flags`.
 pub(crate) fn flags<N: Node>(call: &Call<'_, N>) -> Answer {
-    let flag = |name: &&str| {
+    let flag = |flag: &Flag| {
         json!({
-            "name": name,
-            "desc": "",
-            "doc_url": "",
+            "name": flag.name,
+            "desc": flag.about,
+            "doc_url": flag.page,
             "state": "enabled",
-            "stability": if STABLE.contains(name) { "stable" } else { "required" },
-            "require_level": if STABLE.contains(name) { "none" } else { "hard" },
+            "stability": flag.required.stability(),
+            "require_level": flag.required.level(),
             "experiment_level": "supported",
             "callbacks": [],
-            "provided_by": "rabbit",
+            "provided_by": flag.provided_by,
         })
     };
     list::answer(FLAGS.iter().map(flag).collect(), call.request, &call.node.about().limits, &["name"])
@@ -84,7 +39,7 @@ fn feature(name: &str, is_permitted: bool, phase: &str) -> Value {
 /// `PUT /api/feature-flags/NAME/enable`: each there is, is enabled.
 pub(crate) fn enable<N: Node>(call: &Call<'_, N>, name: &str) -> Answer {
     crate::body::Body::read(&call.request.body)?;
-    match FLAGS.contains(&name) {
+    match flags::is_flag(name) {
         true => Ok(Response::empty(204)),
         false => Err(Response::bad_request("unsupported")),
     }

@@ -20,6 +20,7 @@ mod export;
 mod features;
 mod fields;
 mod figures;
+mod flags;
 pub mod form;
 mod gate;
 mod health;

@@ -41,7 +41,7 @@ DIFFERENT = [
     ("list_queues -p tools-v name durable auto_delete *", "memory, reads and writes of queues, and what is in memory alone"),
     ("list_channels pid *", "a process id has the form of RabbitMQ's, and stands for shard and slot"),
     ("list_node_auth_attempt_stats*", "nobody came over HTTP"),
-    ("list_feature_flags*", "flags of MQTT are not there, others have no descriptions"),
+    ("list_feature_flags*", "flags of MQTT are not there"),
     ("list_policies_with_classic_queue_mirroring*", "an empty list; RabbitMQ's tool breaks"),
     ("list_operator_policies_with_classic_queue_mirroring*", "as above"),
     ("*check_if_cluster_has_classic_queue_mirroring_policy", "there is none; RabbitMQ's tool breaks"),
