@@ -17,6 +17,12 @@ pub(crate) fn term(value: &Value) -> String {
     match value {
         Value::String(text) if text.is_empty() => "<<>>".to_owned(),
         Value::String(text) => format!("<<\"{text}\">>"),
+        Value::Array(items) => format!("[{}]", items.iter().map(term).collect::<Vec<_>>().join(",")),
+        Value::Object(fields) => {
+            let fields: Vec<String> =
+                fields.iter().map(|(key, value)| format!("<<\"{key}\">> => {}", term(value))).collect();
+            format!("#{{{}}}", fields.join(","))
+        }
         other => other.to_string(),
     }
 }

@@ -271,6 +271,35 @@ def kept_parameters():
     equal(api().status("PUT", "/parameters/federation-upstream/moved/large", large), 400)
 
 
+# Parameters that RabbitMQ 4.3.6 refuses, with its reason; more of them are a test of the broker's own.
+REFUSED_PARAMETERS = (
+    ("federation-upstream", {"uri": 5}, "uri should be list, actually was 5\n"),
+    ("federation-upstream", {"uri": "http://x", "expires": "x"},
+     'expires should be a number, actually was <<"x">>\n"http://x" not a valid URI: {{unexpected_uri_scheme,"http"},"http://x"}\n'),
+    ("federation-upstream", {"uri": "amqp://a", "nonsense": [1, {"a": "b"}]},
+     'Unrecognised terms [{<<"nonsense">>,[1,#{<<"a">> => <<"b">>}]}] in p\n'),
+    ("federation-upstream-set", [{"upstream": "u"}, {"queue": True}],
+     'queue should be binary, actually was true\nKey "upstream" not found in p\n'),
+    ("shovel", {"src-uri": [], "dest-uri": [], "src-queue": "a", "ack-mode": "z", "src-delete-after": -1},
+     'src-delete-after should be a number greater than or equal to 0, "never" or "queue-length", actually was -1\n'
+     'ack-mode should be one of [<<"no-ack">>,<<"on-publish">>,<<"on-confirm">>], actually was <<"z">>\n'),
+)
+
+
+@suite.case("parameters", "parameters of shovels and federation with wrong keys and values: one by one and among definitions",
+            "400 with each line of what is wrong, in RabbitMQ's words; nothing is kept", 60)
+def wrong_parameters():
+    remove(base())
+    equal(api().status("POST", "/definitions", {"vhosts": [{"name": "moved"}]}), 204)
+    for component, value, lines in REFUSED_PARAMETERS:
+        status, _, answer = api().ask("PUT", f"/parameters/{component}/moved/p", {"value": value})
+        equal((status, answer["reason"]), (400, f"Validation failed\n\n{lines}"), value)
+        row = {"component": component, "name": "p", "vhost": "moved", "value": value}
+        status, _, answer = api().ask("POST", "/definitions", {"parameters": [row]})
+        equal((status, lines.splitlines()[0] in answer["reason"]), (400, True), answer)
+    equal(api().get("/definitions/moved")["parameters"], [])
+
+
 def upload(path, body, content_type):
     connection = http.client.HTTPConnection(api().host, api().port, timeout=20)
     head = {"Authorization": "Basic Z3Vlc3Q6Z3Vlc3Q=", **({"Content-Type": content_type} if content_type else {})}
