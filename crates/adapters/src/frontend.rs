@@ -46,6 +46,8 @@ pub struct ConnectionRow {
     pub name: String,
     /// What its client calls it.
     pub given_name: Option<Box<str>>,
+    /// What it calls the container that it is, over AMQP 1.0.
+    pub container: Option<Box<str>>,
     /// Its slot and its number there: which one it is of the shard's.
     pub port: (u32, u32),
     /// Bytes of the largest frame; 0: not settled yet.
@@ -78,6 +80,7 @@ impl ConnectionRow {
             channels,
             name: String::new(),
             given_name: None,
+            container: None,
             port: (0, 0),
             frame_max: 0,
             channel_max: 0,

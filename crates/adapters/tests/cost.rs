@@ -83,7 +83,8 @@ fn an_idle_connection_with_two_channels_is_small() {
 fn an_idle_connection_with_two_sessions_is_small() {
     let bytes = mean(amqp10);
     println!("1.0: {bytes} bytes");
-    assert!(bytes <= 1330, "{bytes} bytes");
+    // What its client calls its container is kept: this one's name has six bytes, others' some forty.
+    assert!(bytes <= 1350, "{bytes} bytes");
 }
 
 #[test]

@@ -71,6 +71,9 @@ fn shown<N: Node>(call: &Call<'_, N>, row: &ConnectionRow) -> Value {
     if let Some(name) = row.given_name.as_ref().filter(|_| !speaks_amqp10(row)) {
         item["user_provided_name"] = name.as_str().into();
     }
+    if let Some(container) = &row.container {
+        item["container_id"] = container.as_str().into();
+    }
     item
 }
 

@@ -412,6 +412,8 @@ pub struct ConnectionRow {
     pub name: String,
     /// What its client calls it.
     pub given_name: Option<String>,
+    /// What its client calls the container that it is, over AMQP 1.0.
+    pub container: Option<String>,
     /// What its client says of itself besides: a field table of AMQP 0-9-1 (§4.2.5.5) without its length.
     pub client: Option<Arc<Vec<u8>>>,
     /// `AMQP 0-9-1`, ...

@@ -439,6 +439,7 @@ fn connection(name: &str, user: &str, vhost: &str) -> ConnectionRow {
         mechanism: "PLAIN".into(),
         name: name.into(),
         given_name: Some("mine".into()),
+        container: None,
         client: None,
         protocol: "AMQP 0-9-1".into(),
         user: user.into(),

@@ -152,6 +152,8 @@ pub struct ConnectionMore {
     pub mechanism: &'static str,
     /// What its client says of itself.
     pub client: Option<adapters::Client>,
+    /// What it calls the container that it is, over AMQP 1.0.
+    pub container: Option<Box<str>>,
     /// Reads and writes of its socket that moved something.
     pub calls: [u64; 2],
 }

@@ -328,6 +328,7 @@ impl Manager<'_> {
                     timeout_s: row.timeout_s,
                     mechanism: row.mechanism,
                     client: row.client.clone(),
+                    container: row.container.clone(),
                     calls: socket.traffic.calls,
                 };
                 let pid = rows::pid(room.id.0, row.port.0);
@@ -759,6 +760,7 @@ fn connection(row: ctl::ConnectionRow, more: ConnectionMore) -> ConnectionRow {
         timeout_s: more.timeout_s,
         mechanism: more.mechanism.to_owned(),
         client: more.client,
+        container: more.container.map(String::from),
         protocol: protocol.to_owned(),
         name: row.name,
         given_name: row.given_name,

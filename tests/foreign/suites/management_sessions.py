@@ -43,6 +43,8 @@ def sessions(vhost):
         told(vhost, ten)
         row = eventually(lambda: listed(api, vhost, "AMQP 1-0"), "the connection over 1.0", WAIT_S, 0.5)
         equal((row["client_properties"], row["auth_mechanism"], row.get("user_provided_name")), (says, "PLAIN", None))
+        equal(row["container_id"], ten.container.container_id)
+        equal("container_id" in eventually(lambda: listed(api, vhost, "AMQP 0-9-1"), "the other's row", WAIT_S, 0.5), False)
         name = eventually(lambda: named(api, vhost, "AMQP 0-9-1"), "the connection over 0-9-1", WAIT_S, 0.5)
         status, _, value = api.ask("GET", f"/connections/{name}/sessions")
         equal((status, value), (400, {"error": "bad_request", "reason": "connection does not use AMQP 1.0"}))

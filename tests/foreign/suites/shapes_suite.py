@@ -57,7 +57,6 @@ ABSENT = [
      "options of Erlang's sockets; address, port and protocol of a listener are beside them"),
     (r"queues/%2F/P-empty .*idle_since", "nobody knows since when of a queue to which nothing ever came"),
     (r"(users/guest/)?queues\S* .*publishers", "a queue does not know who publishes to it"),
-    (r"(connections|vhosts/%2F/connections)\S* .*container_id", "of each connection another: an idle one is to cost little memory"),
     (r"extensions .*", "of RabbitMQ's own pages"),
     (r"feature-flags .*callbacks\[\]", "of Erlang's modules"),
 ]

@@ -3,7 +3,7 @@
 use super::Adapter;
 use crate::connection::{Context, Gravity};
 use crate::credentials::{self, Unproved};
-use crate::settings::{INFORMATION, PLATFORM, PRODUCT, Peer, VERSION};
+use crate::settings::{GIVEN_NAME_BYTES_MAX, INFORMATION, PLATFORM, PRODUCT, Peer, VERSION};
 use ::amqp10::{Fault, Open, SaslCode, Symbols};
 use broker::access::open_vhost;
 use broker::catalog::{Actor, Refusal};
@@ -86,6 +86,8 @@ impl Adapter {
         if let Some(name) = open.properties.get("connection_name").and_then(|name| name.as_str()) {
             self.peer.call(name.as_bytes());
         }
+        let end = open.container_id.floor_char_boundary(GIVEN_NAME_BYTES_MAX);
+        self.container = Some(open.container_id[..end].into());
         let fields = message::convert::table_fields(&open.properties);
         self.client = Table::new(&fields).ok().and_then(|table| context.scratch.clients.keep(&table));
         if context.shard.is_heard()

@@ -82,6 +82,8 @@ pub struct Adapter {
     actor: Option<Actor>,
     /// What its client says of itself.
     client: Option<Client>,
+    /// What its client calls the container that it is (§2.7.1).
+    container: Option<Box<str>>,
     #[allow(clippy::vec_box, reason = "a list that grew would hold room for sessions that never come")]
     sessions: Vec<Box<Session>>,
     /// Which session and link a consumer's handle stands for.
@@ -121,6 +123,7 @@ impl Adapter {
             sessions: Vec::new(),
             consumers: Handles::default(),
             client: None,
+            container: None,
             pending: None,
             management: None,
             nodes: None,
@@ -341,6 +344,7 @@ impl Adapter {
         let row = ConnectionRow::new(catalog, self.actor.as_ref(), "{1,0}", over, self.channels());
         ConnectionRow {
             given_name: self.peer.given_name(),
+            container: self.container.clone(),
             frame_max: self.machine.remote_frame_bytes(),
             channel_max: self.machine.channel_max(),
             timeout_s: u64::from(self.machine.idle_ms()) / 500,
@@ -361,6 +365,7 @@ impl Adapter {
         };
         size_of::<Adapter>()
             + (self.machine.memory_bytes() - size_of::<Connection>() - self.output_bytes())
+            + self.container.as_ref().map_or(0, |container| container.len())
             + self.consumers.heap_bytes()
             + self.transactions.as_ref().map_or(0, |transactions| transactions.heap_bytes())
             + self.nodes.as_ref().map_or(0, |nodes| nodes.heap_bytes())
