@@ -52,6 +52,7 @@ mod timers;
 mod tls;
 mod turns;
 
+use crate::disk::{DiskOptions, RealDisk};
 use crate::log::Output;
 use crate::log::file::LogFile;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -184,6 +185,13 @@ fn serve(server: Server) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    let told = match claim(&config) {
+        Ok(told) => told,
+        Err(why) => {
+            eprintln!("leveret: {why}");
+            return ExitCode::FAILURE;
+        }
+    };
     let started =
         outputs(&config).and_then(|outputs| log::start_all(outputs).map_err(|error| error.to_string()));
     let (logger, writer) = match started {
@@ -200,7 +208,7 @@ fn serve(server: Server) -> ExitCode {
     }
     let version = env!("CARGO_PKG_VERSION");
     logger.info(format!("Starting Leveret {version} (as RabbitMQ {})", adapters::settings::VERSION));
-    config.warnings.iter().for_each(|warning| logger.warning(warning.as_str()));
+    config.warnings.iter().chain(&told).for_each(|warning| logger.warning(warning.as_str()));
     let (end, ends) = channel();
     let outcome = listen_for_signals(end.clone())
         .and_then(|()| write_pid(&config))
@@ -217,6 +225,16 @@ fn serve(server: Server) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Sees to it that the data folder is this node's before lines of the log go into it: another node's that runs there, or another
+/// user's, is left as it is. What was mended of it.
+fn claim(config: &Config) -> Result<Option<String>, String> {
+    if !config.log_file().is_some_and(|file| file.starts_with(&config.data_dir)) {
+        return Ok(None);
+    }
+    let disk = RealDisk::open(&config.data_dir, DiskOptions::default()).map_err(|error| error.to_string())?;
+    Ok(disk.told().map(str::to_owned))
 }
 
 /// Where lines of the log go.
