@@ -8,12 +8,14 @@
 )]
 
 pub mod cargo;
+pub mod circles;
 pub mod floors;
 pub mod guards;
 pub mod licences;
 pub mod report;
 pub mod rows;
 pub mod secrets;
+pub mod shape;
 pub mod suites;
 pub mod supply;
 pub mod text;

@@ -1,7 +1,7 @@
 //! `cargo xtask tidy`: what a reviewer should not have to say.
 
 use crate::report::Report;
-use crate::{cargo, floors, licences, rows, secrets, supply, text};
+use crate::{cargo, circles, floors, licences, rows, secrets, shape, supply, text};
 
 /// Runs every check and prints one line for each.
 pub fn tidy() -> Report {
@@ -46,6 +46,8 @@ fn check_text(report: &mut Report, metadata: &cargo::Metadata) {
             report.check("text", &text::complaints(&files));
             report.check("rows", &rows::complaints(&files));
             report.check("secrets", &secrets::complaints(&files));
+            report.check("shape", &shape::complaints(&files));
+            report.check("circles", &circles::complaints(&files));
             for long in text::long(&files) {
                 println!("note: {long}: which two nouns does it hold?");
             }
@@ -54,6 +56,8 @@ fn check_text(report: &mut Report, metadata: &cargo::Metadata) {
             report.skip("text", &why);
             report.skip("rows", &why);
             report.skip("secrets", &why);
+            report.skip("shape", &why);
+            report.skip("circles", &why);
         }
     }
 }
