@@ -201,11 +201,7 @@ impl Shard {
             head: &[&head],
             body: &[body],
         };
-        for target in &self.view((0, 0)).targets_now(&matches) {
-            if !self.stopped.contains(&target.log) && message.record_len(target.queues.len()).is_some() {
-                self.append_to(now, &message, target, None);
-            }
-        }
+        self.publish_own(now, &message, &matches);
     }
 
     /// Head and body of what is told; none of a message that cannot be read.

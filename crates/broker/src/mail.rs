@@ -3,7 +3,7 @@
 use crate::catalog::{Actor, Change, Op, Refusal};
 use crate::connection_limits::Unit;
 use crate::event::Events;
-use crate::event_exchange::announce::Announcement;
+use crate::event_exchange::Announcement;
 use crate::reply::{Replies, ReplyAddress};
 use crate::request::{QueueCommand, Reply};
 use base::Buffer;

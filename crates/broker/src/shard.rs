@@ -16,6 +16,7 @@ use crate::commit::CommitRule;
 use crate::connection_limits::Unit;
 use crate::dead_letters::{DeadLetter, DeadLetterings, Heard, own_port};
 use crate::event::{Event, Events};
+use crate::event_exchange::Occurrence;
 use crate::limits::Limits;
 use crate::log::Log;
 use crate::mail::Answering;
@@ -343,7 +344,8 @@ impl Shard {
             return;
         };
         if let (Some(name), Some(properties)) = (name, announced) {
-            self.connection_closed(now, port, &name, &properties);
+            let (name, properties) = (&*name, &*properties);
+            self.announce(now, &Occurrence::ConnectionClosed { port, name, properties });
         }
         if is_client(port) {
             self.tell_census(Mail::Left { actor: actor.clone(), unit: Unit::Connection { channels } });
@@ -536,7 +538,7 @@ impl Shard {
                 for change in changes {
                     let told = self.announcements(&actor, answer.is_some(), &change);
                     self.make_change(now, change);
-                    self.announce(now, told);
+                    told.iter().for_each(|announcement| self.publish_announcement(now, announcement));
                 }
                 if let Some(queue) = queue {
                     self.tallies.churn.queue_declared += 1;
@@ -763,7 +765,7 @@ impl Shard {
                 self.unacknowledged[from.0 as usize].bytes += record.len();
                 self.remember(now, &exchanges, record.bytes());
             }
-            Mail::Announce(announcement) => self.announce(now, vec![announcement]),
+            Mail::Announce(announcement) => self.publish_announcement(now, &announcement),
             Mail::Replies { from, replies } => {
                 self.unacknowledged[from.0 as usize].bytes += replies.records.len();
                 self.replies.deliver(replies, &self.settings.limits, &mut self.post);

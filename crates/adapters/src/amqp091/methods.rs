@@ -15,7 +15,9 @@ use ::amqp091::method::*;
 use base::id::{QueueId, QueueSeq, ShardId};
 use broker::access::{Access, AccessCache};
 use broker::catalog::{Actor, Op, QueueDefinition, QueueType, Refusal, ReplyCode};
-use broker::{Count, Credit, Events, Held, NewConsumer, Publisher, QueueCommand, REPLY_TO, Reply};
+use broker::{
+    Count, Credit, Events, Held, NewConsumer, Occurrence, Publisher, QueueCommand, REPLY_TO, Reply,
+};
 use message::record::Outcome;
 use std::sync::Arc;
 
@@ -114,7 +116,8 @@ impl Adapter {
         self.channels.add(Channel { is_counted, ..channel });
         context.shard.tallies().channel_came();
         self.machine.channel_open_ok(number);
-        context.shard.channel_opened(context.now, context.port, &self.peer.name, number);
+        let (port, name) = (context.port, &*self.peer.name);
+        context.shard.announce(context.now, &Occurrence::ChannelOpened { port, name, channel: number });
     }
 
     /// A channel may have one consumer more.

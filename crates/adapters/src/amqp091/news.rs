@@ -2,8 +2,8 @@
 
 use super::Adapter;
 use crate::connection::Context;
-use broker::Arrived;
 use broker::catalog::QueueDefinition;
+use broker::{Arrived, Occurrence};
 use routing::Arguments;
 
 /// What is announced of a consumer, beside what is kept of it.
@@ -29,7 +29,8 @@ impl Adapter {
             prefetch: consumer.prefetch,
             arguments: &news.arguments,
         };
-        context.shard.consumer_came(context.now, context.port, &arrived);
+        let occurrence = Occurrence::ConsumerCame { port: context.port, consumer: &arrived };
+        context.shard.announce(context.now, &occurrence);
     }
 
     /// A consumer goes, cancelled by the client or with its channel; `queue`: its queue, if that is gone already.
@@ -45,10 +46,11 @@ impl Adapter {
         }
         // Without a tag it stands for a channel's gets.
         let Some(tag) = self.tag_of(handle) else { return };
-        let by = (context.port, consumer.channel);
+        let (port, channel) = (context.port, consumer.channel);
         let found = context.shard.catalog().queue(consumer.at.queue).cloned();
         if let Some(queue) = queue.or(found.as_deref()) {
-            context.shard.consumer_went(context.now, by, &tag, queue);
+            let occurrence = Occurrence::ConsumerWent { port, channel, tag: &tag, queue };
+            context.shard.announce(context.now, &occurrence);
         }
     }
 
@@ -60,7 +62,8 @@ impl Adapter {
         let consumers = self.consumers.iter().filter(|(_, consumer)| consumer.channel == number);
         let handles: Vec<u32> = consumers.map(|(handle, _)| handle).collect();
         handles.into_iter().for_each(|handle| self.announce_end(context, handle, None));
-        context.shard.channel_closed(context.now, context.port, number);
+        let occurrence = Occurrence::ChannelClosed { port: context.port, channel: number };
+        context.shard.announce(context.now, &occurrence);
     }
 
     /// All channels go with the socket.

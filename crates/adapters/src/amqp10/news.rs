@@ -3,8 +3,8 @@
 use super::Adapter;
 use super::links::ConsumerAt;
 use crate::connection::Context;
-use broker::Arrived;
 use broker::catalog::QueueDefinition;
+use broker::{Arrived, Occurrence};
 use routing::Arguments;
 
 impl Adapter {
@@ -22,7 +22,8 @@ impl Adapter {
             prefetch: 0,
             arguments: &Arguments::default(),
         };
-        context.shard.consumer_came(context.now, context.port, &arrived);
+        let occurrence = Occurrence::ConsumerCame { port: context.port, consumer: &arrived };
+        context.shard.announce(context.now, &occurrence);
     }
 
     /// A consumer goes with its link; `queue`: its queue, if that is gone already.
@@ -41,8 +42,8 @@ impl Adapter {
         }
         let found = context.shard.catalog().queue(at.queue).cloned();
         if let Some(queue) = queue.or(found.as_deref()) {
-            let by = (context.port, session.0);
-            context.shard.consumer_went(context.now, by, &link.0.to_string(), queue);
+            let (port, channel, tag) = (context.port, session.0, &*link.0.to_string());
+            context.shard.announce(context.now, &Occurrence::ConsumerWent { port, channel, tag, queue });
         }
     }
 

@@ -1,62 +1,92 @@
-//! The event exchange: what becomes of the catalog is told to whoever binds to `amq.rabbitmq.event`.
-//!
-//! An announcement is a message without a body: the routing key says what happened (`queue.created`), the headers to what
-//! and by whom, as those of RabbitMQ 4.3.6 do. The shard that plans the catalog's changes announces them, as it makes
-//! them; what nobody is bound to hear is not put into words. Nobody waits for an announcement.
-//!
-//! Connections that log in, open and close are announced too, by the shard they are on ([`crate::event_exchange::connections`]); what is on
-//! them, in [`crate::event_exchange::alarms`].
+//! Announcements, and those of the catalog's changes.
 
 use crate::catalog::{
-    Actor, Binding, Catalog, Change, Destination, EVENT_EXCHANGE, PolicyDefinition, PolicyKind,
-    QueueDefinition, VhostId,
+    Actor, Binding, Catalog, Change, Destination, PolicyDefinition, PolicyKind, QueueDefinition, VhostId,
 };
-use crate::event_exchange::connections::process;
-use crate::mail::Mail;
-use crate::shard::{CATALOG_LOG, Shard};
 use base::Now;
+use base::id::PortId;
 use message::amqp091::{NewProperties, Table, TableWriter, Value as Wire};
-use message::record::{Format, NewEnqueue, flag};
-use routing::{Arguments, Envelope, ExchangeId, Matches, Value};
+use routing::{Arguments, ExchangeId, Value};
 
-/// Who does what no user asked for.
-pub(crate) const INTERNAL_USER: &str = "rmq-internal";
+/// The name under which the node itself acts.
+pub(super) const INTERNAL_USER: &str = "rmq-internal";
 
 /// Delivery mode of a durable message.
 const PERSISTENT: u8 = 2;
 
-/// What happened, and the fields that tell of it.
+/// An announcement: its routing key, and the fields of its headers.
 #[derive(Debug, PartialEq)]
 pub struct Announcement {
-    key: &'static str,
+    pub(super) key: &'static str,
     fields: Vec<u8>,
 }
 
 impl Announcement {
-    pub(crate) fn new(key: &'static str, fill: impl FnOnce(&mut TableWriter<'_>)) -> Announcement {
+    pub(super) fn new(key: &'static str, fill: impl FnOnce(&mut TableWriter<'_>)) -> Announcement {
         Announcement { key, fields: TableWriter::fields(fill) }
+    }
+
+    /// The head of the message that is published: the fields and the time in its properties.
+    pub(super) fn head(&self, now: Now) -> Vec<u8> {
+        let fields = TableWriter::fields(|all| {
+            let own = Table::new(&self.fields).expect("fields that were written as a table's");
+            own.encodings().for_each(|(name, encoding)| all.encoding(name, encoding));
+            number(all, "timestamp_in_ms", i64::try_from(now.wall_ms).unwrap_or(i64::MAX));
+        });
+        let properties = NewProperties {
+            headers: Some(Table::new(&fields).expect("fields that were written as a table's")),
+            delivery_mode: Some(PERSISTENT),
+            timestamp: Some(now.wall_ms / 1000),
+            ..Default::default()
+        };
+        let mut head = Vec::new();
+        properties.write(&mut head);
+        head
     }
 }
 
-/// Puts changes into words.
+/// The announcements of a change of `catalog` that is about to be made, on behalf of `by`, who waits for an answer or does not.
+pub(super) fn of_change(
+    catalog: &Catalog,
+    node: &str,
+    (by, is_asked_for): (&Actor, bool),
+    change: &Change,
+) -> Vec<Announcement> {
+    let by = match &*by.user {
+        // A client's request that came by way of a queue on another shard.
+        "" if is_asked_for => None,
+        "" => Some(INTERNAL_USER),
+        user => Some(user),
+    };
+    let mut announcer = Announcer { catalog, by, node, told: Vec::new() };
+    announcer.change(change);
+    announcer.told
+}
+
+/// A connection's number in the shape of a process's.
+pub(super) fn process(port: PortId) -> String {
+    format!("<{}.{}.{}>", port.shard.0, port.slot, port.generation)
+}
+
+/// Words changes.
 struct Announcer<'a> {
     catalog: &'a Catalog,
-    /// Who made the change; none: it is not known.
+    /// The user that makes the change; none: it is not known.
     by: Option<&'a str>,
     /// The node's name.
     node: &'a str,
     told: Vec<Announcement>,
 }
 
-pub(crate) fn text(fields: &mut TableWriter<'_>, name: &str, text: &str) {
+pub(super) fn text(fields: &mut TableWriter<'_>, name: &str, text: &str) {
     fields.put(name.as_bytes(), Wire::Text(text.as_bytes()));
 }
 
-pub(crate) fn truth(fields: &mut TableWriter<'_>, name: &str, value: bool) {
+pub(super) fn truth(fields: &mut TableWriter<'_>, name: &str, value: bool) {
     fields.put(name.as_bytes(), Wire::Bool(value));
 }
 
-pub(crate) fn number(fields: &mut TableWriter<'_>, name: &str, number: i64) {
+pub(super) fn number(fields: &mut TableWriter<'_>, name: &str, number: i64) {
     fields.put(name.as_bytes(), Wire::I64(number));
 }
 
@@ -65,12 +95,12 @@ fn texts(fields: &mut TableWriter<'_>, name: &str, all: &[impl AsRef<[u8]>]) {
 }
 
 /// Arguments, each as a text.
-pub(crate) fn arguments(fields: &mut TableWriter<'_>, all: &Arguments) {
+pub(super) fn arguments(fields: &mut TableWriter<'_>, all: &Arguments) {
     arguments_as(fields, "arguments", all);
 }
 
 /// The same under another name.
-pub(crate) fn arguments_as(fields: &mut TableWriter<'_>, field: &str, all: &Arguments) {
+pub(super) fn arguments_as(fields: &mut TableWriter<'_>, field: &str, all: &Arguments) {
     let shown: Vec<String> = all.iter().map(|(name, value)| argument(name, value)).collect();
     texts(fields, field, &shown);
 }
@@ -440,96 +470,5 @@ impl Announcer<'_> {
         }
         let name = self.vhost_name(id);
         self.tell("vhost.deleted", |fields| text(fields, "name", &name));
-    }
-}
-
-impl Shard {
-    /// Somebody hears what is announced.
-    pub fn is_heard(&self) -> bool {
-        let exchange = self.catalog.event_exchange().and_then(|id| self.catalog.exchange_by_id(id));
-        exchange.is_some_and(|entry| !entry.exchange.is_unused())
-    }
-
-    pub(crate) fn announce_from_here(&mut self, now: Now, announcement: Announcement) {
-        if self.planner.is_some() {
-            return self.announce_one(now, &announcement);
-        }
-        let planner = self.settings.placement.owner(CATALOG_LOG);
-        self.post.send(planner, Mail::Announce(announcement));
-    }
-
-    /// On the planning shard: has the event exchange made in a virtual host, if it is nowhere yet.
-    pub fn have_event_exchange(&mut self, now: Now, vhost: &str) {
-        if self.planner.is_some()
-            && let Some(change) = self.catalog.missing_event_exchange(vhost)
-        {
-            self.make_change(now, change);
-        }
-    }
-
-    /// On the planning shard: what there is to tell of a change that is about to be made, on behalf of `by`, who waits for
-    /// an answer or not; nothing while nobody is bound.
-    pub(crate) fn announcements(&self, by: &Actor, is_asked_for: bool, change: &Change) -> Vec<Announcement> {
-        let is_first_binding =
-            matches!(change, Change::Bind(binding) if Some(binding.source) == self.catalog.event_exchange());
-        if !self.is_heard() && !is_first_binding {
-            return Vec::new();
-        }
-        let by = match &*by.user {
-            // A client's request that came by way of a queue on another shard.
-            "" if is_asked_for => None,
-            "" => Some(INTERNAL_USER),
-            user => Some(user),
-        };
-        let node = &self.settings.node;
-        let mut announcer = Announcer { catalog: &self.catalog, by, node, told: Vec::new() };
-        announcer.change(change);
-        announcer.told
-    }
-
-    /// On the planning shard: publishes what was to be told.
-    pub(crate) fn announce(&mut self, now: Now, all: Vec<Announcement>) {
-        all.iter().for_each(|announcement| self.announce_one(now, announcement));
-    }
-
-    #[cold]
-    fn announce_one(&mut self, now: Now, Announcement { key, fields }: &Announcement) {
-        let Some(exchange) = self.catalog.event_exchange() else { return };
-        let fields = TableWriter::fields(|all| {
-            let told = Table::new(fields).expect("fields that were written as a table's");
-            told.encodings().for_each(|(name, encoding)| all.encoding(name, encoding));
-            number(all, "timestamp_in_ms", i64::try_from(now.wall_ms).unwrap_or(i64::MAX));
-        });
-        let headers = Table::new(&fields).expect("fields that were written as a table's");
-        let mut head = Vec::new();
-        let timestamp = Some(now.wall_ms / 1000);
-        let properties = NewProperties {
-            headers: Some(headers),
-            delivery_mode: Some(PERSISTENT),
-            timestamp,
-            ..Default::default()
-        };
-        properties.write(&mut head);
-        let mut matches = Matches::default();
-        self.catalog.route_from(exchange, &Envelope::keyed(&[key.as_bytes()]), &mut matches);
-        let message = NewEnqueue {
-            flags: flag::DURABLE,
-            format: Format::Amqp091,
-            priority: 0,
-            received_at_ms: now.wall_ms,
-            expires_at_ms: 0,
-            due_at_ms: 0,
-            ordering_key: 0,
-            exchange: EVENT_EXCHANGE.as_bytes(),
-            routing_key: key.as_bytes(),
-            head: &[&head],
-            body: &[],
-        };
-        let targets = self.view((0, 0)).targets_now(&matches);
-        for target in &targets {
-            if !self.stopped.contains(&target.log) && message.record_len(target.queues.len()).is_some() {
-                self.append_to(now, &message, target, None);
-            }
-        }
     }
 }

@@ -1,13 +1,14 @@
-//! What is announced at the event exchange of connections: who logs in, opens and closes, and what was settled with them.
+//! Announcements of connections: logins, connections that open and close, and the channels and consumers on them.
 //!
-//! The shard a connection is on announces it, while somebody hears. Fields and their names are those of RabbitMQ 4.3.6.
+//! Channels are AMQP 0-9-1's; of AMQP 1.0's sessions nothing is announced, as in RabbitMQ, but of the consumers of its links.
+//! A channel, or session, is named in the shape of a process: its connection's, and its number behind that. Nothing is kept of
+//! an announcement: whatever part knows of an end announces it.
 
-use crate::catalog::Actor;
-use crate::event_exchange::announce::{Announcement, arguments_as, number, text, truth};
-use crate::shard::Shard;
-use crate::tally::Protocol;
+use super::Wording;
+use super::announce::{Announcement, INTERNAL_USER, arguments, arguments_as, number, process, text, truth};
+use crate::catalog::{Actor, QueueDefinition};
 use base::Now;
-use base::id::PortId;
+use base::id::{PortId, QueueId};
 use message::amqp091::{TableWriter, Value as Wire};
 use routing::{Arguments, Value};
 
@@ -52,6 +53,25 @@ pub struct Settled<'a> {
     pub properties: &'a Arguments,
     /// What an AMQP 1.0 peer calls itself.
     pub container: Option<&'a str>,
+}
+
+/// A consumer that came.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrived<'a> {
+    /// The channel or session it is on.
+    pub channel: u16,
+    /// What its client calls it.
+    pub tag: &'a str,
+    /// The queue it consumes from.
+    pub queue: QueueId,
+    /// It has the queue for itself.
+    pub exclusive: bool,
+    /// What it is handed is unsettled.
+    pub settles: bool,
+    /// Messages it may hold; 0: any number.
+    pub prefetch: u16,
+    /// What it was made with.
+    pub arguments: &'a Arguments,
 }
 
 impl Caller<'_> {
@@ -105,22 +125,21 @@ fn erlang_address(address: &str) -> String {
     }
 }
 
-/// A connection's number in the shape of a process's.
-pub(crate) fn process(port: PortId) -> String {
-    format!("<{}.{}.{}>", port.shard.0, port.slot, port.generation)
+/// A channel, or session, in the shape of a process.
+fn of_channel(port: PortId, channel: u16) -> String {
+    let connection = process(port);
+    format!("{}.{channel}>", connection.trim_end_matches('>'))
 }
 
-impl Shard {
-    /// A login was granted to a user, or refused for a reason.
-    pub fn login_tried(&mut self, now: Now, caller: &Caller<'_>, result: Result<&str, &str>) {
-        let logins = &mut self.tallies.protocols[Protocol::of(caller.protocol) as usize].logins;
-        logins[0] += 1;
-        logins[1] += u64::from(result.is_err());
-        if !self.is_heard() {
-            return;
-        }
+fn put_queue(fields: &mut TableWriter<'_>, queue: &QueueDefinition) {
+    text(fields, "queue", &queue.name);
+    text(fields, "vhost", &queue.vhost_name);
+}
+
+impl Wording<'_> {
+    pub(super) fn login(&self, caller: &Caller<'_>, result: Result<&str, &str>) -> Announcement {
         let key = if result.is_ok() { "user.authentication.success" } else { "user.authentication.failure" };
-        let told = Announcement::new(key, |fields| {
+        Announcement::new(key, |fields| {
             text(fields, "connection_name", caller.name);
             text(fields, "connection_type", "network");
             caller.put(fields);
@@ -129,20 +148,18 @@ impl Shard {
                 Ok(user) => text(fields, "name", user),
                 Err(reason) => text(fields, "error", reason),
             }
-        });
-        self.announce_from_here(now, told);
+        })
     }
 
-    /// A connection is open, on behalf of `actor`.
-    pub fn connection_opened(&mut self, now: Now, actor: &Actor, caller: &Caller<'_>, settled: &Settled<'_>) {
-        if self.catalog.is_traced(actor.vhost) {
-            self.introduce(actor.port, caller.name);
-        }
-        if !self.is_heard() {
-            return;
-        }
+    pub(super) fn connection_opened(
+        &self,
+        now: Now,
+        actor: &Actor,
+        caller: &Caller<'_>,
+        settled: &Settled<'_>,
+    ) -> Announcement {
         let vhost = self.catalog.vhost_definition(actor.vhost).map_or("", |vhost| &vhost.name);
-        let told = Announcement::new("connection.created", |fields| {
+        Announcement::new("connection.created", |fields| {
             text(fields, "name", caller.name);
             text(fields, "user", &actor.user);
             text(fields, "vhost", vhost);
@@ -158,21 +175,78 @@ impl Shard {
             if let Some(container) = settled.container {
                 text(fields, "container_id", container);
             }
-            text(fields, "node", &self.settings.node);
+            text(fields, "node", self.node);
             text(fields, "user_who_performed_action", &actor.user);
-        });
-        self.announce_from_here(now, told);
-        self.announce_end(actor.port, caller.name, settled.properties);
+        })
     }
 
-    #[cold]
-    pub(crate) fn connection_closed(&mut self, now: Now, port: PortId, name: &str, properties: &Arguments) {
-        let told = Announcement::new("connection.closed", |fields| {
+    pub(super) fn connection_closed(&self, port: PortId, name: &str, properties: &Arguments) -> Announcement {
+        Announcement::new("connection.closed", |fields| {
             text(fields, "name", name);
             text(fields, "pid", &process(port));
             put_properties(fields, properties);
-            text(fields, "node", &self.settings.node);
-        });
-        self.announce_from_here(now, told);
+            text(fields, "node", self.node);
+        })
+    }
+
+    pub(super) fn channel_opened(&self, port: PortId, name: &str, channel: u16) -> Option<Announcement> {
+        let (user, vhost) = self.actor(port)?;
+        Some(Announcement::new("channel.created", |fields| {
+            text(fields, "pid", &of_channel(port, channel));
+            text(fields, "name", &format!("{name} ({channel})"));
+            text(fields, "connection", &process(port));
+            number(fields, "number", channel.into());
+            text(fields, "user", user);
+            text(fields, "vhost", vhost);
+            text(fields, "user_who_performed_action", user);
+        }))
+    }
+
+    pub(super) fn channel_closed(&self, port: PortId, channel: u16) -> Option<Announcement> {
+        let (user, _) = self.actor(port)?;
+        Some(Announcement::new("channel.closed", |fields| {
+            text(fields, "pid", &of_channel(port, channel));
+            text(fields, "user_who_performed_action", user);
+            number(fields, "consumer_count", 0);
+        }))
+    }
+
+    pub(super) fn consumer_came(&self, port: PortId, consumer: &Arrived<'_>) -> Option<Announcement> {
+        let (user, _) = self.actor(port)?;
+        let queue = self.catalog.queue(consumer.queue)?;
+        Some(Announcement::new("consumer.created", |fields| {
+            text(fields, "consumer_tag", consumer.tag);
+            truth(fields, "exclusive", consumer.exclusive);
+            truth(fields, "ack_required", consumer.settles);
+            text(fields, "channel", &of_channel(port, consumer.channel));
+            put_queue(fields, queue);
+            number(fields, "prefetch_count", consumer.prefetch.into());
+            arguments(fields, consumer.arguments);
+            text(fields, "user_who_performed_action", user);
+        }))
+    }
+
+    pub(super) fn consumer_went(
+        &self,
+        (port, channel): (PortId, u16),
+        tag: &str,
+        queue: &QueueDefinition,
+    ) -> Option<Announcement> {
+        let (user, _) = self.actor(port)?;
+        // A quorum queue does not know who asked for it.
+        let by = if queue.is_quorum() { INTERNAL_USER } else { user };
+        Some(Announcement::new("consumer.deleted", |fields| {
+            text(fields, "consumer_tag", tag);
+            text(fields, "channel", &of_channel(port, channel));
+            put_queue(fields, queue);
+            text(fields, "user_who_performed_action", by);
+        }))
+    }
+
+    /// User and virtual host of a connection.
+    fn actor(&self, port: PortId) -> Option<(&str, &str)> {
+        let actor = &self.ports.get(&port)?.actor;
+        let vhost = self.catalog.vhost_definition(actor.vhost)?;
+        Some((&actor.user, &vhost.name))
     }
 }

@@ -205,6 +205,16 @@ impl Shard {
         }
     }
 
+    /// Publishes a message of the node itself to where `matches` leads; nobody waits for it.
+    #[cold]
+    pub(crate) fn publish_own(&mut self, now: Now, message: &NewEnqueue<'_>, matches: &Matches) {
+        for target in &self.view((0, 0)).targets_now(matches) {
+            if !self.stopped.contains(&target.log) && message.record_len(target.queues.len()).is_some() {
+                self.append_to(now, message, target, None);
+            }
+        }
+    }
+
     /// Appends a message of the broker's own to a log. Whether `waiter` will hear of it.
     pub(crate) fn append_to(
         &mut self,
