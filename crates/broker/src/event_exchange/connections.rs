@@ -12,16 +12,16 @@ use base::id::{PortId, QueueId};
 use message::amqp091::{TableWriter, Value as Wire};
 use routing::{Arguments, Value};
 
-/// What keeps a connection secret, in the words of RabbitMQ's tools.
+/// The encryption of a connection, in the words of RabbitMQ's tools.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Encryption {
     /// `tlsv1.2`, `tlsv1.3`.
     pub protocol: &'static str,
     /// How keys were agreed on.
     pub key_exchange: &'static str,
-    /// What encrypts.
+    /// The cipher.
     pub cipher: &'static str,
-    /// What vouches for each record.
+    /// The hash that vouches for each record.
     pub hash: &'static str,
     /// The client's certificate: subject, issuer, validity, serial number.
     pub certificate: Option<[String; 4]>,
@@ -36,11 +36,11 @@ pub struct Caller<'a> {
     pub protocol: &'a str,
     /// The mechanism by which it logs in.
     pub mechanism: &'a str,
-    /// What it came over, if that was TLS.
+    /// The encryption, over TLS.
     pub encryption: Option<&'a Encryption>,
 }
 
-/// What was settled with a connection that opens.
+/// The terms of a connection that opens.
 #[derive(Clone, Copy, Debug)]
 pub struct Settled<'a> {
     /// Seconds after which a silent peer is asked about; 0: never.
@@ -49,9 +49,9 @@ pub struct Settled<'a> {
     pub frame_max: u32,
     /// Channels, or the highest number of a session.
     pub channel_max: u16,
-    /// What the client says of itself.
+    /// The client's description of itself.
     pub properties: &'a Arguments,
-    /// What an AMQP 1.0 peer calls itself.
+    /// An AMQP 1.0 peer's name for itself.
     pub container: Option<&'a str>,
 }
 
@@ -60,17 +60,17 @@ pub struct Settled<'a> {
 pub struct Arrived<'a> {
     /// The channel or session it is on.
     pub channel: u16,
-    /// What its client calls it.
+    /// Its client's name for it.
     pub tag: &'a str,
     /// The queue it consumes from.
     pub queue: QueueId,
     /// It has the queue for itself.
     pub exclusive: bool,
-    /// What it is handed is unsettled.
+    /// Deliveries to it are unsettled.
     pub settles: bool,
     /// Messages it may hold; 0: any number.
     pub prefetch: u16,
-    /// What it was made with.
+    /// The arguments it was made with.
     pub arguments: &'a Arguments,
 }
 
@@ -87,7 +87,7 @@ impl Caller<'_> {
         truth(fields, "ssl", self.encryption.is_some());
     }
 
-    /// What it came over; of what there is not, nothing, or an empty text where `with_empty`.
+    /// The encryption; missing parts are left out, or empty texts where `with_empty`.
     fn put_encryption(&self, fields: &mut TableWriter<'_>, with_empty: bool) {
         let told = |part: fn(&Encryption) -> &'static str| self.encryption.map(part).unwrap_or_default();
         let certificate = self.encryption.and_then(|encryption| encryption.certificate.as_ref());
@@ -109,7 +109,7 @@ impl Caller<'_> {
     }
 }
 
-/// What a client says of itself, and by itself the name it gave the connection.
+/// A client's description of itself, and by itself the name it gave the connection.
 fn put_properties(fields: &mut TableWriter<'_>, properties: &Arguments) {
     arguments_as(fields, "client_properties", properties);
     if let Some(Value::Text(name)) = properties.get(b"connection_name") {
