@@ -7,7 +7,7 @@ use crate::{amqp10, amqp091, stream};
 use base::id::{PortId, QueueId, ShardId};
 use base::{Now, Output};
 use broker::catalog::{Catalog, VhostId};
-use broker::{Depth, Event, Events, Item, Opened, SessionRow, Shard};
+use broker::{ConnectionRow, Depth, Event, Events, Item, Opened, SessionRow, Shard};
 use std::ops::Range;
 
 /// What an adapter works with while it is called.
@@ -288,8 +288,8 @@ impl Adapter {
         }
     }
 
-    pub(crate) fn row(&self, catalog: &Catalog) -> crate::frontend::ConnectionRow {
-        with_adapter!(self, adapter => adapter.row(catalog), _greeting => crate::frontend::ConnectionRow::default())
+    pub(crate) fn row(&self, catalog: &Catalog) -> ConnectionRow {
+        with_adapter!(self, adapter => adapter.row(catalog), _greeting => ConnectionRow::default())
     }
 
     /// The virtual host it is in, once it is open.

@@ -4,16 +4,15 @@
 //! on one of the lists, so that nothing walks over idle connections.
 
 use crate::alarm::Alarm;
-use crate::clients::Client;
 use crate::connection::{Adapter, Context, Note, Scratch};
 use crate::settings::{Peer, Settings};
 use ::amqp091::frame::PROTOCOL_HEADER;
 use base::id::{PortId, ShardId};
 use base::{Now, Output, Quantum};
-use broker::catalog::{Actor, Catalog, VhostId};
+use broker::catalog::{Catalog, VhostId};
 use broker::catalog::{Refusal, ReplyCode};
 use broker::{ChannelTally, ConnectionSums, Depth, OpenSums, Opened};
-use broker::{Event, Events, Leaver, Reply, SessionRow, Shard};
+use broker::{ConnectionRow, Event, Events, Leaver, Reply, SessionRow, Shard};
 use slab::Slab;
 use std::sync::Arc;
 
@@ -27,68 +26,6 @@ pub struct Taken {
     pub consumed: usize,
     /// No more input is wanted until the connection is on the list of [`Frontend::take_resumed`].
     pub is_waiting: bool,
-}
-
-/// A connection as it is listed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ConnectionRow {
-    /// Whether it is open, and how far.
-    pub state: &'static str,
-    /// Who logged in.
-    pub user: String,
-    /// Where.
-    pub vhost: String,
-    /// The protocol's name and version.
-    pub protocol: &'static str,
-    /// Channels or sessions.
-    pub channels: usize,
-    /// `ADDRESS:PORT -> ADDRESS:PORT`.
-    pub name: String,
-    /// What its client calls it.
-    pub given_name: Option<Box<str>>,
-    /// What it calls the container that it is, over AMQP 1.0.
-    pub container: Option<Box<str>>,
-    /// Its slot and its number there: which one it is of the shard's.
-    pub port: (u32, u32),
-    /// Bytes of the largest frame; 0: not settled yet.
-    pub frame_max: u32,
-    /// The highest number of a channel.
-    pub channel_max: u16,
-    /// Seconds after which a silent peer is asked about; 0: never.
-    pub timeout_s: u64,
-    /// How it logged in.
-    pub mechanism: &'static str,
-    /// What its client says of itself, without the name it gives.
-    pub client: Option<Client>,
-}
-
-impl ConnectionRow {
-    /// The row of a connection that speaks for `actor`, once it is open. Its name is filled in by whoever has it.
-    pub(crate) fn new(
-        catalog: &Catalog,
-        actor: Option<&Actor>,
-        protocol: &'static str,
-        over: Option<&'static str>,
-        channels: usize,
-    ) -> ConnectionRow {
-        let vhost = actor.and_then(|actor| catalog.vhost_definition(actor.vhost));
-        ConnectionRow {
-            state: over.unwrap_or(if actor.is_some() { "running" } else { "starting" }),
-            user: actor.map(|actor| actor.user.to_string()).unwrap_or_default(),
-            vhost: vhost.map(|vhost| vhost.name.to_string()).unwrap_or_default(),
-            protocol,
-            channels,
-            name: String::new(),
-            given_name: None,
-            container: None,
-            port: (0, 0),
-            frame_max: 0,
-            channel_max: 0,
-            timeout_s: 0,
-            mechanism: "",
-            client: None,
-        }
-    }
 }
 
 /// Whether a connection was told to wait, and is to be handed its input again when it no longer does. One byte, as there are many.
@@ -581,22 +518,36 @@ impl Frontend {
     }
 
     /// Connections as they are listed, as many of them as `quantum` allows from number `from` on. Where to go on, until all were
-    /// looked at.
+    /// looked at. `complete` adds what the socket in a slot knows; false: it has none, and its connection is not listed.
     pub fn rows_from(
         &self,
         catalog: &Catalog,
         from: u32,
         quantum: &mut Quantum<'_>,
+        complete: impl Fn(u32, &mut ConnectionRow) -> bool,
         rows: &mut Vec<ConnectionRow>,
     ) -> Option<u32> {
         for (slot, connection) in self.connections_from(from) {
             if quantum.is_over() {
                 return Some(slot as u32);
             }
-            rows.push(connection_row(catalog, slot, connection));
+            let mut row = self.row(catalog, slot, connection);
+            if complete(slot as u32, &mut row) {
+                rows.push(row);
+            }
             quantum.spend(1);
         }
         None
+    }
+
+    fn row(&self, catalog: &Catalog, slot: usize, connection: &Connection) -> ConnectionRow {
+        let row = connection.adapter.row(catalog).named(&connection.peer.name);
+        ConnectionRow {
+            id: (self.shard.0, slot as u32, connection.generation),
+            channels: connection.adapter.channels() as u64,
+            encryption: connection.peer.encryption.clone(),
+            ..row
+        }
     }
 
     /// What connections have open, of those that have anything: as many connections as `quantum` allows are looked at, from
@@ -708,13 +659,5 @@ impl Frontend {
         let own = self.connections.capacity() * size_of::<Connection>();
         let each = self.connections.iter().map(|(_, connection)| connection.heap_bytes());
         own + self.scratch.clients.memory_bytes() + each.sum::<usize>()
-    }
-}
-
-fn connection_row(catalog: &Catalog, slot: usize, connection: &Connection) -> ConnectionRow {
-    ConnectionRow {
-        name: connection.peer.name.to_string(),
-        port: (slot as u32, connection.generation),
-        ..connection.adapter.row(catalog)
     }
 }

@@ -22,5 +22,5 @@ pub use alarm::Alarm;
 pub use clients::Client;
 pub use connection::{Context, Gravity, Note};
 pub use following::Following;
-pub use frontend::{ConnectionBytes, ConnectionRow, Frontend, Mover, NODE_SLOT, Taken};
+pub use frontend::{ConnectionBytes, Frontend, Mover, NODE_SLOT, Taken};
 pub use settings::{Peer, Protocol, Settings};

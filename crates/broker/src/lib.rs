@@ -77,6 +77,7 @@ pub use rows::channels::{
     ChannelRow, ChannelTally, ConsumerRow, Depth, LinkEnd, LinkRow, Opened, SessionRow, StreamConsumerRow,
     StreamPublisherRow,
 };
+pub use rows::connections::{ConnectionId, ConnectionRow, process_id};
 pub use rows::sums::{ChannelSums, ConnectionSums, OpenSums};
 pub use shard::{CATALOG_LOG, Shard, ShardSettings};
 pub use sizing::Sample;

@@ -8,6 +8,7 @@ use crate::session::Session;
 use crate::show::Formatter;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 /// Seconds that queues are waited for, where nothing else is said.
 const TIMEOUT_S: u32 = 60;
@@ -34,8 +35,8 @@ const QUEUE_MORE: [&str; 15] = [
 /// Columns of queues that are told of their consumers.
 const QUEUE_CONSUMER: [&str; 2] = ["exclusive_consumer_pid", "exclusive_consumer_tag"];
 
-/// Columns of connections that the node tells at once.
-const CONNECTION: [&str; 23] = [
+/// Columns of connections.
+const CONNECTION: [&str; 34] = [
     "pid",
     "name",
     "host",
@@ -59,10 +60,6 @@ const CONNECTION: [&str; 23] = [
     "state",
     "connected_at",
     "node",
-];
-
-/// Columns of connections that the HTTP API tells.
-const CONNECTION_MORE: [&str; 11] = [
     "auth_mechanism",
     "channel_max",
     "client_properties",
@@ -74,6 +71,17 @@ const CONNECTION_MORE: [&str; 11] = [
     "send_pend",
     "timeout",
     "user_provided_name",
+];
+
+/// Those of them that a connection without TLS, or without a certificate, has nothing in.
+const WITHOUT_TLS: [&str; 7] = [
+    "ssl_protocol",
+    "ssl_key_exchange",
+    "ssl_cipher",
+    "ssl_hash",
+    "peer_cert_subject",
+    "peer_cert_issuer",
+    "peer_cert_validity",
 ];
 
 /// Queues by where they are: on one node all are online, and all are here.
@@ -149,25 +157,44 @@ fn exclusive_consumers(session: &Session<'_>, vhost: &str) -> Result<Vec<Value>,
 
 /// `list_connections`.
 pub(crate) fn connections(session: &Session<'_>, asked: &[String]) -> Result<String, Refusal> {
-    let known: Vec<&str> = CONNECTION.iter().chain(&CONNECTION_MORE).copied().collect();
-    let columns = choose(&known, &["user", "peer_host", "peer_port", "state"], asked)?;
+    let columns = choose(&CONNECTION, &["user", "peer_host", "peer_port", "state"], asked)?;
     let show = session.show(Formatter::Table, "Listing connections ...");
-    let mut rows = session.ask(&Request::ListConnections)?;
-    for row in rows.as_array_mut().into_iter().flatten() {
-        // As numbers, where RabbitMQ's tool has those.
-        match row["protocol"].as_str() {
-            Some("{0,9,1}") => row["protocol"] = json!([0, 9, 1]),
-            Some("{1,0}") => row["protocol"] = json!([1, 0]),
-            _ => {}
+    let mut rows = items(session, &["connections"], &format!("columns={}", columns.join(",")))?;
+    rows.iter_mut().for_each(as_listed);
+    Ok(show.rows(&columns, &rows.into()))
+}
+
+/// Has a connection be as RabbitMQ's tools have it, where that is otherwise than over HTTP.
+fn as_listed(row: &mut Value) {
+    for column in ["host", "peer_host"] {
+        let address = row[column].as_str().and_then(|text| text.parse::<IpAddr>().ok());
+        if let Some(address) = address {
+            row[column] = numbers(address);
         }
     }
-    let wanted = columns.iter().map(String::as_str).filter(|column| CONNECTION_MORE.contains(column));
-    let wanted: Vec<&str> = wanted.collect();
-    if !wanted.is_empty() {
-        let query = format!("columns=name,{}", wanted.join(","));
-        join(&mut rows, items(session, &["connections"], &query)?);
+    let protocol = match row["protocol"].as_str() {
+        Some("AMQP 0-9-1") => json!([0, 9, 1]),
+        Some("AMQP 1-0") => json!([1, 0]),
+        Some("Web AMQP 0-9-1") => "{'Web AMQP',{0,9,1}}".into(),
+        Some("Web AMQP 1-0") => "{'Web AMQP',{1,0}}".into(),
+        Some("stream") => "{<<\"stream\">>,[]}".into(),
+        _ => row["protocol"].take(),
+    };
+    row["protocol"] = protocol;
+    // Nothing is known of what there is not.
+    for column in WITHOUT_TLS {
+        if row[column].is_null() {
+            row[column] = "".into();
+        }
     }
-    Ok(show.rows(&columns, &rows))
+}
+
+/// An address as it is in RabbitMQ's JSON: a list of numbers.
+fn numbers(address: IpAddr) -> Value {
+    match address {
+        IpAddr::V4(address) => address.octets().to_vec().into(),
+        IpAddr::V6(address) => address.segments().to_vec().into(),
+    }
 }
 
 /// Gives each row what else is told under its name.
@@ -191,10 +218,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_that_come_at_once_are_fields_of_their_row() {
-        let row = serde_json::to_value(crate::show::tests::connection()).expect("is JSON");
-        let missing: Vec<_> = CONNECTION.iter().filter(|column| row.get(column).is_none()).collect();
-        assert_eq!(missing, Vec::<&&str>::new());
+    fn connections_are_as_rabbitmqs_tools_have_them() {
+        let check = |told: Value, expected: Value| {
+            let mut row = told;
+            as_listed(&mut row);
+            for (column, value) in expected.as_object().expect("an object") {
+                assert_eq!(row[column], *value, "{column}");
+            }
+        };
+        check(
+            json!({"host": "127.0.0.1", "peer_host": "fe80::1", "protocol": "AMQP 0-9-1", "ssl_cipher": "x"}),
+            json!({"host": [127, 0, 0, 1], "peer_host": [0xfe80, 0, 0, 0, 0, 0, 0, 1], "protocol": [0, 9, 1],
+                   "ssl_cipher": "x", "ssl_hash": "", "peer_cert_subject": ""}),
+        );
+        check(json!({"protocol": "AMQP 1-0"}), json!({"protocol": [1, 0]}));
+        check(json!({"protocol": "Web AMQP 1-0"}), json!({"protocol": "{'Web AMQP',{1,0}}"}));
+        check(json!({"protocol": "stream"}), json!({"protocol": "{<<\"stream\">>,[]}"}));
+        check(json!({"protocol": ""}), json!({"protocol": ""}));
     }
 
     #[test]

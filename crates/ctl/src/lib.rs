@@ -34,9 +34,9 @@ mod terms;
 pub mod top;
 
 pub use request::{
-    Answer, Change, ConnectionRow, DelayedRow, ExchangeRow, LimitsRow, Listener, Memory, PermissionRow,
-    PolicyRow, QUEUE_COLUMNS, Refusal, Request, Response, SettingRow, Status, TopicPermissionRow, Totals,
-    UserRow, VhostRow,
+    Answer, Change, DelayedRow, ExchangeRow, LimitsRow, Listener, Memory, PermissionRow, PolicyRow,
+    QUEUE_COLUMNS, Refusal, Request, Response, SettingRow, Status, TopicPermissionRow, Totals, UserRow,
+    VhostRow,
 };
 
 /// Bounds of the conversation.

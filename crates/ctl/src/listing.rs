@@ -282,9 +282,9 @@ fn list(
 
 /// The process ids of connections, by name.
 pub(crate) fn pids(session: &Session<'_>) -> Result<BTreeMap<String, String>, Refusal> {
-    let rows = session.ask(&Request::ListConnections)?;
+    let rows = items(session, &["connections"], "columns=name,pid")?;
     let text = |row: &Value, name: &str| row[name].as_str().unwrap_or_default().to_owned();
-    Ok(rows.as_array().into_iter().flatten().map(|row| (text(row, "name"), text(row, "pid"))).collect())
+    Ok(rows.iter().map(|row| (text(row, "name"), text(row, "pid"))).collect())
 }
 
 /// The process id of a channel: its connection's, with its number.

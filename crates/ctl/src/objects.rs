@@ -6,6 +6,7 @@
 )]
 
 use crate::exit;
+use crate::listing::items;
 use crate::progress::Progress;
 use crate::request::{Change, Refusal, Request};
 use crate::session::{Session, bad_word, done, failed, missing, reason};
@@ -334,9 +335,9 @@ fn close_many(
     limit: usize,
     pause: Duration,
 ) -> Result<usize, Refusal> {
-    let rows = session.ask(&Request::ListConnections)?;
+    let rows = items(session, &["connections"], "columns=name,pid,user,vhost")?;
     let mut closed = 0;
-    for row in rows.as_array().into_iter().flatten().filter(|row| is_meant(row)).take(limit) {
+    for row in rows.iter().filter(|row| is_meant(row)).take(limit) {
         if closed > 0 {
             std::thread::sleep(pause);
         }

@@ -4,7 +4,6 @@
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 
 /// What is asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,8 +99,6 @@ pub enum Request {
         /// The stream.
         stream: String,
     },
-    /// A list of [`ConnectionRow`].
-    ListConnections,
     /// What there is to see of the node now: [`crate::top::Overview`].
     Top {
         /// Of what.
@@ -616,70 +613,6 @@ pub struct TopicPermissionRow {
     pub read: String,
 }
 
-/// One connection.
-#[derive(Clone, Debug, Serialize)]
-pub struct ConnectionRow {
-    /// What its client calls it; told over HTTP.
-    #[serde(skip)]
-    pub given_name: Option<String>,
-    /// Where it is served: `<node.shard.slot>`.
-    pub pid: String,
-    /// `peer -> here`.
-    pub name: String,
-    /// Its end here.
-    #[serde(serialize_with = "as_numbers")]
-    pub host: IpAddr,
-    /// The port of its end here.
-    pub port: u16,
-    /// The other end.
-    #[serde(serialize_with = "as_numbers")]
-    pub peer_host: IpAddr,
-    /// The port of the other end.
-    pub peer_port: u16,
-    /// Encrypted.
-    pub ssl: bool,
-    /// The version of TLS: `tlsv1.3`; this and what follows is empty without TLS.
-    pub ssl_protocol: String,
-    /// How keys were agreed on.
-    pub ssl_key_exchange: String,
-    /// What encrypts.
-    pub ssl_cipher: String,
-    /// What vouches for what was encrypted.
-    pub ssl_hash: String,
-    /// Whom the client's certificate is for; this and what follows is empty without one.
-    pub peer_cert_subject: String,
-    /// Who issued it.
-    pub peer_cert_issuer: String,
-    /// From when to when it is good.
-    pub peer_cert_validity: String,
-    /// As in `AMQP 0-9-1`.
-    pub protocol: String,
-    /// Who.
-    pub user: String,
-    /// Where.
-    pub vhost: String,
-    /// Channels or sessions.
-    pub channels: u64,
-    /// Bytes received.
-    pub recv_oct: u64,
-    /// Bytes sent.
-    pub send_oct: u64,
-    /// `running`, `blocked`, `flow`, ...
-    pub state: String,
-    /// Milliseconds since 1970.
-    pub connected_at: u64,
-    /// The node that serves it.
-    pub node: String,
-}
-
-/// Addresses are lists of numbers in RabbitMQ's JSON.
-fn as_numbers<S: serde::Serializer>(address: &IpAddr, to: S) -> Result<S::Ok, S::Error> {
-    match address {
-        IpAddr::V4(address) => address.octets().serialize(to),
-        IpAddr::V6(address) => address.segments().serialize(to),
-    }
-}
-
 /// Reads a request's line.
 ///
 /// # Errors
@@ -707,7 +640,6 @@ mod tests {
         );
         let change = Change::DeleteVhost { vhost: "v".into() };
         check(Request::Change { change }, r#"{"request":"change","change":{"delete_vhost":{"vhost":"v"}}}"#);
-        check(Request::ListConnections, r#"{"request":"list_connections"}"#);
     }
 
     proptest! {

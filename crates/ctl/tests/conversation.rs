@@ -49,8 +49,8 @@ fn answers_and_refusals_arrive() {
     with_server("answers", Limits::default(), of_queues, |path| {
         let ask = |request: Request| client::ask(path, &Limits::default(), None, &request);
         assert_eq!(ask(list_queues()), Ok(json!([{ "name": "q" }])));
-        let refusal = ask(Request::ListConnections).expect_err("refused");
-        assert_eq!((refusal.code, refusal.message.as_str()), (exit::DATA, "ListConnections"));
+        let refusal = ask(Request::Trim).expect_err("refused");
+        assert_eq!((refusal.code, refusal.message.as_str()), (exit::DATA, "Trim"));
     });
 }
 

@@ -2,11 +2,12 @@
 
 use crate::history::Whose;
 use crate::list::Listed;
-use crate::node::{ConnectionRow, Node};
+use crate::node::Node;
 use crate::request::Method;
 use crate::response::{Answer, Response};
 use crate::routes::Call;
 use crate::{json, list, stats};
+use broker::{ConnectionRow, Encryption};
 use message::amqp091::Table;
 use serde_json::{Value, json};
 use std::borrow::Cow;
@@ -16,19 +17,18 @@ const REASON: &str = "Closed via management plugin";
 
 pub(crate) fn seen<N: Node>(call: &Call<'_, N>) -> Result<Vec<ConnectionRow>, Response> {
     let mut rows = call.node.connections()?;
-    // Who has not logged in yet is nobody.
-    rows.retain(|row| !row.user.is_empty() && call.caller.sees_connection(&row.user, &row.vhost));
+    // Who has not logged in yet is nobody; the command line is told of it all the same.
+    let is_own = call.caller.login.is_own;
+    rows.retain(|row| is_own || !row.user.is_empty() && call.caller.sees_connection(&row.user, &row.vhost));
     Ok(rows)
 }
 
 fn shown<N: Node>(call: &Call<'_, N>, row: &ConnectionRow) -> Value {
     let node = &call.node.about().node;
-    let (id, span) = (Whose::Connection(row.id), stats::data_span(call.request));
-    let [received, sent] = call.node.history(|history| [0, 1].map(|at| history.of(id).details(at, span)));
-    let encryption = row.encryption.as_ref();
-    let [protocol, key_exchange, cipher, hash] = [0, 1, 2, 3].map(|at| encryption.map(|own| own[at].clone()));
-    let certificate = row.certificate.as_ref();
-    let [subject, issuer, validity, number] = [0, 1, 2, 3].map(|at| certificate.map(|own| own[at].clone()));
+    let encryption = row.encryption.as_deref();
+    let told = |part: fn(&Encryption) -> &'static str| encryption.map(part);
+    let certificate = encryption.and_then(|own| own.certificate.as_ref());
+    let [subject, issuer, validity, number] = [0, 1, 2, 3].map(|at| certificate.map(|own| own[at].as_str()));
     let mut item = json!({
         "name": row.name,
         "node": node,
@@ -45,9 +45,7 @@ fn shown<N: Node>(call: &Call<'_, N>, row: &ConnectionRow) -> Value {
         "peer_host": row.peer_host.to_string(),
         "peer_port": row.peer_port,
         "recv_oct": row.received,
-        "recv_oct_details": received,
         "send_oct": row.sent,
-        "send_oct_details": sent,
         "recv_cnt": row.calls[0],
         "send_cnt": row.calls[1],
         "send_pend": 0,
@@ -56,20 +54,29 @@ fn shown<N: Node>(call: &Call<'_, N>, row: &ConnectionRow) -> Value {
         "timeout": row.timeout_s,
         "auth_mechanism": row.mechanism,
         "ssl": encryption.is_some(),
-        "ssl_protocol": protocol,
-        "ssl_key_exchange": key_exchange,
-        "ssl_cipher": cipher,
-        "ssl_hash": hash,
+        "ssl_protocol": told(|own| own.protocol),
+        "ssl_key_exchange": told(|own| own.key_exchange),
+        "ssl_cipher": told(|own| own.cipher),
+        "ssl_hash": told(|own| own.hash),
         "peer_cert_subject": subject,
         "peer_cert_issuer": issuer,
         "peer_cert_validity": validity,
         "peer_cert_serial_number": number,
         "client_properties": properties(row),
     });
+    if call.caller.login.is_own {
+        // The command line names connections so; over HTTP RabbitMQ tells of no process.
+        item["pid"] = row.process_id().into();
+    }
+    if list::wants(call.request, &["recv_oct_details", "send_oct_details"]) {
+        let (id, span) = (Whose::Connection(row.id), stats::data_span(call.request));
+        let [received, sent] = call.node.history(|history| [0, 1].map(|at| history.of(id).details(at, span)));
+        (item["recv_oct_details"], item["send_oct_details"]) = (received, sent);
+    }
     stats::put_collected(&mut item);
     // Over AMQP 1.0 RabbitMQ has it among the properties alone.
     if let Some(name) = row.given_name.as_ref().filter(|_| !speaks_amqp10(row)) {
-        item["user_provided_name"] = name.as_str().into();
+        item["user_provided_name"] = (**name).into();
     }
     if let Some(container) = &row.container {
         item["container_id"] = container.as_str().into();
@@ -79,7 +86,7 @@ fn shown<N: Node>(call: &Call<'_, N>, row: &ConnectionRow) -> Value {
 
 /// Whether it speaks AMQP 1.0, over whatever transport.
 pub(crate) fn speaks_amqp10(row: &ConnectionRow) -> bool {
-    matches!(&*row.protocol, "AMQP 1-0" | "Web AMQP 1-0")
+    matches!(row.protocol, "AMQP 1-0" | "Web AMQP 1-0")
 }
 
 /// What a client says of itself, the name it gives its connection among it.
@@ -87,7 +94,7 @@ fn properties(row: &ConnectionRow) -> Value {
     let said = row.client.as_ref().and_then(|client| Table::new(client).ok());
     let mut said = said.map_or_else(|| json!({}), json::headers);
     if let Some(name) = &row.given_name {
-        said["connection_name"] = name.as_str().into();
+        said["connection_name"] = (**name).into();
     }
     said
 }

@@ -7,6 +7,7 @@
 use crate::Limits;
 use crate::counters::Counters;
 use base::id::QueueId;
+use broker::ConnectionId;
 use broker::catalog::VhostId;
 use routing::ExchangeId;
 use serde_json::{Map, Value, json};
@@ -23,9 +24,6 @@ const SAMPLES_EACH: usize = 14;
 
 /// Points that one answer shows of one counter.
 const POINTS_MAX: u64 = 500;
-
-/// A connection of the node: its shard, its slot there, its number in it.
-pub type ConnectionId = (u16, u32, u32);
 
 /// What counters are of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -69,14 +69,13 @@ pub use authority::Authority;
 pub use counters::Counters;
 pub use figures::figures;
 pub use gate::{Gate, GateRules, Head, Passed, path};
-pub use history::{ConnectionId, History, SAMPLE_MS, Whose};
+pub use history::{History, SAMPLE_MS, Whose};
 pub use lane::Lane;
 pub use live::Seen;
 pub use metrics::metrics;
 pub use node::{
-    About, Action, Begun, Busy, COMMIT_BOUNDS, Condition, ConnectionRow, FLUSH_BOUNDS_US, GetMode, Goal, Got,
-    Listener, Login, Memory, Node, Outcome, Pace, Publication, TURN_BOUNDS_US, Trouble, Turns, Which,
-    Writing,
+    About, Action, Begun, Busy, COMMIT_BOUNDS, Condition, FLUSH_BOUNDS_US, GetMode, Goal, Got, Listener,
+    Login, Memory, Node, Outcome, Pace, Publication, TURN_BOUNDS_US, Trouble, Turns, Which, Writing,
 };
 pub use patience::Refusals;
 pub use request::{Method, Request};

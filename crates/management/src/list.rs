@@ -120,6 +120,13 @@ pub(crate) fn is_page_by_name(request: &Request) -> bool {
     request.asked("page").is_some() && matches!(wish(request), None | Some("vhost" | "name"))
 }
 
+/// Whether any of these columns is shown or sorted by: where columns are asked for, what others cost is saved.
+pub(crate) fn wants(request: &Request, names: &[&str]) -> bool {
+    let Some(columns) = request.asked("columns") else { return true };
+    let first = |column: &str| column.split('.').next().is_some_and(|first| names.contains(&first));
+    columns.split(',').any(first) || wish(request).is_some_and(first)
+}
+
 /// The column to sort by.
 fn wish(request: &Request) -> Option<&str> {
     request.asked("sort").filter(|column| !column.is_empty())

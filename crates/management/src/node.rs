@@ -1,10 +1,9 @@
 //! What the handlers ask of a node.
 
-use crate::history::{ConnectionId, History};
+use crate::history::History;
 use broker::access::AccessRules;
 use broker::catalog::{Catalog, Op, QueueDefinition, Refusal, VhostDefaults, VhostId};
-use broker::{OpenSums, Opened, Pulse, QueueRow, SessionRow, Survey, Tracking};
-use std::net::IpAddr;
+use broker::{ConnectionId, ConnectionRow, OpenSums, Opened, Pulse, QueueRow, SessionRow, Survey, Tracking};
 use std::sync::Arc;
 
 /// A node to ask. Every question may be answered by other threads; one that is not answered in time is [`Busy`].
@@ -393,59 +392,6 @@ pub struct Memory {
     pub allocated: u64,
     /// Bytes that the process has in memory.
     pub resident: u64,
-}
-
-/// A connection.
-#[derive(Clone, Debug)]
-pub struct ConnectionRow {
-    /// Which one it is of the node's.
-    pub id: ConnectionId,
-    /// Bytes of the largest frame; 0: not settled yet.
-    pub frame_max: u32,
-    /// The highest number of a channel.
-    pub channel_max: u16,
-    /// Seconds after which a silent peer is asked about; 0: never.
-    pub timeout_s: u64,
-    /// How it logged in.
-    pub mechanism: String,
-    /// `ADDRESS:PORT -> ADDRESS:PORT`.
-    pub name: String,
-    /// What its client calls it.
-    pub given_name: Option<String>,
-    /// What its client calls the container that it is, over AMQP 1.0.
-    pub container: Option<String>,
-    /// What its client says of itself besides: a field table of AMQP 0-9-1 (§4.2.5.5) without its length.
-    pub client: Option<Arc<Vec<u8>>>,
-    /// `AMQP 0-9-1`, ...
-    pub protocol: String,
-    /// Who logged in; empty before.
-    pub user: String,
-    /// Where; empty before.
-    pub vhost: String,
-    /// `running`, ...
-    pub state: String,
-    /// Channels or sessions.
-    pub channels: u64,
-    /// This node's end.
-    pub host: IpAddr,
-    /// Its port.
-    pub port: u16,
-    /// The client's end.
-    pub peer_host: IpAddr,
-    /// Its port.
-    pub peer_port: u16,
-    /// Bytes received.
-    pub received: u64,
-    /// Bytes sent.
-    pub sent: u64,
-    /// Reads and writes of its socket that moved something.
-    pub calls: [u64; 2],
-    /// When it was accepted, milliseconds since 1970.
-    pub connected_at: u64,
-    /// What is known of its encryption: protocol, key exchange, cipher, hash; none: it has none.
-    pub encryption: Option<[String; 4]>,
-    /// Subject, issuer, validity and serial number of the client's certificate.
-    pub certificate: Option<[String; 4]>,
 }
 
 /// Who asks, with what it takes to ask the broker in that name.

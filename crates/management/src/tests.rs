@@ -9,10 +9,10 @@ mod paged;
 mod walked;
 mod weighed;
 
-use crate::history::{ConnectionId, History, Whose};
+use crate::history::{History, Whose};
 use crate::node::{
-    About, Action, Begun, Busy, Condition, ConnectionRow, Goal, Got, Login, Memory, Node, Outcome,
-    TURN_BOUNDS_US, Trouble, Turns, Which, Writing,
+    About, Action, Begun, Busy, Condition, Goal, Got, Login, Memory, Node, Outcome, TURN_BOUNDS_US, Trouble,
+    Turns, Which, Writing,
 };
 use crate::request::Request;
 use crate::routes::handle;
@@ -20,9 +20,9 @@ use base::id::{LogId, PortId, ShardId};
 use broker::access::{PasswordHash, SALT};
 use broker::catalog::{Actor, Catalog, Op, QueueDefinition, Refusal, VhostDefaults, VhostId};
 use broker::{
-    ChannelRow, ConnectionSums, ConsumerRow, Count, ExchangeTally, LinkEnd, LinkRow, OpenSums, Opened,
-    Protocol, Pulse, QueueRow, QuorumRow, SessionRow, StreamConsumerRow, StreamPublisherRow, Survey, Tally,
-    Tracking,
+    ChannelRow, ConnectionId, ConnectionRow, ConnectionSums, ConsumerRow, Count, ExchangeTally, LinkEnd,
+    LinkRow, OpenSums, Opened, Protocol, Pulse, QueueRow, QuorumRow, SessionRow, StreamConsumerRow,
+    StreamPublisherRow, Survey, Tally, Tracking,
 };
 use data_encoding::BASE64;
 use message::amqp091::Table;
@@ -436,15 +436,15 @@ fn connection(name: &str, user: &str, vhost: &str) -> ConnectionRow {
         frame_max: 131_072,
         channel_max: 2047,
         timeout_s: 60,
-        mechanism: "PLAIN".into(),
+        mechanism: "PLAIN",
         name: name.into(),
         given_name: Some("mine".into()),
         container: None,
         client: None,
-        protocol: "AMQP 0-9-1".into(),
+        protocol: "AMQP 0-9-1",
         user: user.into(),
         vhost: vhost.into(),
-        state: "running".into(),
+        state: "running",
         channels: 1,
         host: IpAddr::V4(Ipv4Addr::LOCALHOST),
         port: 5672,
@@ -454,7 +454,6 @@ fn connection(name: &str, user: &str, vhost: &str) -> ConnectionRow {
         sent: 3,
         connected_at: 4,
         encryption: None,
-        certificate: None,
     }
 }
 

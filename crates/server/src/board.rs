@@ -6,7 +6,7 @@
 
 use crate::manager::Manager;
 use base::time::NS_PER_MS;
-use broker::{Count, Tally};
+use broker::{ConnectionRow, Count, Tally};
 use ctl::top::{Asked, ConnectionLine, Counted, Gauges, List, Order, Overview, QueueLine};
 use management::{Busy, Condition, Node, Which};
 use std::sync::{Mutex, PoisonError};
@@ -110,7 +110,7 @@ impl Board {
             List::Connections => {
                 let rows = manager.connections()?;
                 let at_ns = manager.clock.mono_ns();
-                let id = |row: &management::ConnectionRow| {
+                let id = |row: &ConnectionRow| {
                     let (shard, slot, generation) = row.id;
                     u128::from(shard) << 64 | u128::from(slot) << 32 | u128::from(generation)
                 };
@@ -190,13 +190,13 @@ fn queue(rates: Option<[f64; 2]>, row: &broker::QueueRow) -> QueueLine {
     }
 }
 
-fn connection(rates: Option<[f64; 2]>, row: management::ConnectionRow) -> ConnectionLine {
+fn connection(rates: Option<[f64; 2]>, row: ConnectionRow) -> ConnectionLine {
     ConnectionLine {
         name: row.name,
         user: row.user,
         vhost: row.vhost,
-        protocol: row.protocol,
-        state: row.state,
+        protocol: row.protocol.to_owned(),
+        state: row.state.to_owned(),
         channels: row.channels,
         rates,
     }

@@ -125,10 +125,6 @@ impl Desk<'_> {
                 self.reset_offset(ResetOffset { vhost, stream, reference })
             }
             ctl::Request::RestartStream { vhost, stream } => self.restart_stream(&vhost, &stream),
-            ctl::Request::ListConnections => {
-                let rows = self.manager.connection_rows().map_err(|_| busy())?;
-                json(&rows.into_iter().map(|(row, _)| row).collect::<Vec<_>>())
-            }
             ctl::Request::Top { asked } => json(&self.board.look(self.manager, &asked).map_err(|_| busy())?),
             ctl::Request::ListUsers => json(&self.access()?.users),
             ctl::Request::ListVhosts => json(&self.access()?.vhosts),

@@ -135,29 +135,6 @@ pub enum Question {
     Delayed(String, String, usize),
 }
 
-/// What the management API tells of a connection beside what tools list.
-#[derive(Clone, Debug, Default)]
-pub struct ConnectionMore {
-    /// Which one it is of the node's: its shard, its slot, its number there.
-    pub id: (u16, u32, u32),
-    /// Bytes of the largest frame; 0: not settled yet.
-    pub frame_max: u32,
-    /// The highest number of a channel.
-    pub channel_max: u16,
-    /// Seconds after which a silent peer is asked about; 0: never.
-    pub timeout_s: u64,
-    /// The serial number of the client's certificate, where it has one.
-    pub certificate_number: Option<String>,
-    /// How it logged in.
-    pub mechanism: &'static str,
-    /// What its client says of itself.
-    pub client: Option<adapters::Client>,
-    /// What it calls the container that it is, over AMQP 1.0.
-    pub container: Option<Box<str>>,
-    /// Reads and writes of its socket that moved something.
-    pub calls: [u64; 2],
-}
-
 /// What one shard answers: the part that was asked for.
 #[derive(Debug, Default)]
 pub struct Part {

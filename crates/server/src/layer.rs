@@ -6,7 +6,6 @@
 //! at most [`CHUNK_BYTES`] and what the protocols themselves have to say.
 
 use crate::tls::Secure;
-use adapters::settings::Encryption;
 use base::Output;
 use std::sync::Arc;
 use websocket::upgrade::{self, Answer, Rules};
@@ -107,11 +106,6 @@ impl Layer {
     pub fn with_rest(mut self, raw: Vec<u8>, plain: Vec<u8>, unsent: Vec<u8>) -> Layer {
         (self.raw, self.plain, self.unsent) = (raw, plain, unsent);
         self
-    }
-
-    /// What is known of its TLS.
-    pub fn about(&self) -> Option<&Encryption> {
-        self.secure.as_ref()?.about.as_deref()
     }
 
     /// It is, or is to become, a WebSocket.

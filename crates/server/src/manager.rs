@@ -6,24 +6,24 @@ use crate::breakdown::{self, Breakdown};
 use crate::clock::Clock;
 use crate::committer::Committer;
 use crate::config::Config;
-use crate::door::{Act, ConnectionMore, Door, Letter, Question, Room, Truncate};
+use crate::door::{Act, Door, Letter, Question, Room, Truncate};
 use crate::log::Logger;
 use crate::queue_names::{Names, QueueNames};
 use crate::reader::Reads;
-use crate::rows::{self, Traffic};
 use crate::seed;
+use crate::socket::Traffic;
 use crate::tls::LiveConfig;
 use base::Quantum;
 use base::time::NS_PER_MS;
 use broker::access::{AccessRules, SALT};
 use broker::catalog::{Catalog, Op, QueueDefinition, Refusal, VhostDefaults, VhostId};
 use broker::{
-    ConnectionSums, ListedTo, OpenSums, Opened, Pulse, QueueRow, QueueTally, Reply, SessionRow, Shard,
-    StreamReply, Survey, Tally, Tracking,
+    ConnectionId, ConnectionRow, ConnectionSums, ListedTo, OpenSums, Opened, Pulse, QueueRow, QueueTally,
+    Reply, SessionRow, Shard, StreamReply, Survey, Tally, Tracking,
 };
 use management::{
-    About, Action, Authority, Begun, Busy, Condition, ConnectionId, ConnectionRow, Counters, Gate, History,
-    Login, Memory, Node, Outcome, SAMPLE_MS, Trouble, Which, Whose, Writing, counters, figures,
+    About, Action, Authority, Begun, Busy, Condition, Counters, Gate, History, Login, Memory, Node, Outcome,
+    SAMPLE_MS, Trouble, Which, Whose, Writing, counters, figures,
 };
 use node::turn::Raised;
 use rustix::process::Resource;
@@ -310,34 +310,6 @@ impl Manager<'_> {
         })
     }
 
-    /// Connections as the command line lists them, and what the HTTP API tells besides, in no order.
-    pub fn connection_rows(&self) -> Result<Vec<(ctl::ConnectionRow, ConnectionMore)>, Busy> {
-        let node: Arc<str> = self.about.node.as_str().into();
-        self.visit_all(ROWS_TURN, move |room, from, quantum, found| {
-            let mut rows = Vec::new();
-            let next = room.front.rows_from(room.shard.catalog(), from, quantum, &mut rows);
-            found.extend(rows.into_iter().filter_map(|row| {
-                let socket = room.sockets.get(row.port.0 as usize)?.as_ref()?;
-                let about = socket.layer.as_ref().and_then(|layer| layer.about());
-                let certificate = about.and_then(|about| about.certificate.as_ref());
-                let more = ConnectionMore {
-                    certificate_number: certificate.map(|[.., number]| number.clone()),
-                    id: (room.id.0, row.port.0, row.port.1),
-                    frame_max: row.frame_max,
-                    channel_max: row.channel_max,
-                    timeout_s: row.timeout_s,
-                    mechanism: row.mechanism,
-                    client: row.client.clone(),
-                    container: row.container.clone(),
-                    calls: socket.traffic.calls,
-                };
-                let pid = rows::pid(room.id.0, row.port.0);
-                Some((rows::connection(row, socket, pid, &node), more))
-            }));
-            next
-        })
-    }
-
     fn connection_bytes(&self) -> Result<Vec<(ConnectionId, VhostId, [u64; 2])>, Busy> {
         self.visit_all(CONNECTIONS_TURN, |room, from, quantum, found| {
             for (slot, socket) in room.sockets.iter().enumerate().skip(from as usize) {
@@ -493,7 +465,20 @@ impl Node for Manager<'_> {
     }
 
     fn connections(&self) -> Result<Vec<ConnectionRow>, Busy> {
-        Ok(self.connection_rows()?.into_iter().map(|(row, more)| connection(row, more)).collect())
+        self.visit_all(ROWS_TURN, |room, from, quantum, found| {
+            let complete = |slot: u32, row: &mut ConnectionRow| {
+                let Some(socket) = room.sockets.get(slot as usize).and_then(Option::as_ref) else {
+                    return false;
+                };
+                let Traffic { received, sent, calls, since_ms } = socket.traffic;
+                (row.received, row.sent, row.calls, row.connected_at) = (received, sent, calls, since_ms);
+                if socket.layer.as_ref().is_some_and(|layer| layer.is_web()) {
+                    row.protocol = over_web(row.protocol);
+                }
+                true
+            };
+            room.front.rows_from(room.shard.catalog(), from, quantum, complete, found)
+        })
     }
 
     fn connection_count(&self) -> Result<u64, Busy> {
@@ -744,41 +729,11 @@ fn settings(config: &Config) -> Vec<(String, String)> {
     own.into_iter().collect()
 }
 
-fn connection(row: ctl::ConnectionRow, more: ConnectionMore) -> ConnectionRow {
-    let protocol = match &*row.protocol {
-        "{0,9,1}" => "AMQP 0-9-1",
-        "{1,0}" => "AMQP 1-0",
-        "{'Web AMQP',{0,9,1}}" => "Web AMQP 0-9-1",
-        "{'Web AMQP',{1,0}}" => "Web AMQP 1-0",
-        "{<<\"stream\">>,[]}" => "stream",
+/// How a protocol is called over WebSocket.
+fn over_web(protocol: &'static str) -> &'static str {
+    match protocol {
+        "AMQP 0-9-1" => "Web AMQP 0-9-1",
+        "AMQP 1-0" => "Web AMQP 1-0",
         other => other,
-    };
-    ConnectionRow {
-        id: more.id,
-        frame_max: more.frame_max,
-        channel_max: more.channel_max,
-        timeout_s: more.timeout_s,
-        mechanism: more.mechanism.to_owned(),
-        client: more.client,
-        container: more.container.map(String::from),
-        protocol: protocol.to_owned(),
-        name: row.name,
-        given_name: row.given_name,
-        user: row.user,
-        vhost: row.vhost,
-        state: row.state,
-        channels: row.channels,
-        host: row.host,
-        port: row.port,
-        peer_host: row.peer_host,
-        peer_port: row.peer_port,
-        calls: more.calls,
-        received: row.recv_oct,
-        sent: row.send_oct,
-        connected_at: row.connected_at,
-        encryption: row.ssl.then_some([row.ssl_protocol, row.ssl_key_exchange, row.ssl_cipher, row.ssl_hash]),
-        certificate: more
-            .certificate_number
-            .map(|number| [row.peer_cert_subject, row.peer_cert_issuer, row.peer_cert_validity, number]),
     }
 }

@@ -1,17 +1,13 @@
 //! What shards tell of themselves, in the words of RabbitMQ's tools.
 
-use crate::socket::Socket;
-use adapters::ConnectionRow;
-use adapters::settings::Encryption;
-use broker::Shard;
 use broker::catalog::{
     Catalog, ExchangeDefinition, PolicyDefinition, PolicyKind, QueueDefinition, TopicPermissionDefinition,
     UserDefinition, UserLimits, VhostDefinition, VhostLimits,
 };
+use broker::{Shard, process_id};
 use routing::{Arguments, Float, Value};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 /// Connections here; queues and virtual hosts of the whole node, which every shard knows.
@@ -57,9 +53,9 @@ pub fn queue(
             "online" if definition.queue_type.name() == "classic" => Json::from(""),
             "online" => Json::from(vec![node]),
             "pid" => Json::from(format!("<0.{}.{}>", definition.log, definition.id)),
-            "owner_pid" => {
-                Json::from(definition.exclusive.map(|port| pid(port.shard.0, port.slot)).unwrap_or_default())
-            }
+            "owner_pid" => Json::from(
+                definition.exclusive.map(|port| process_id(port.shard.0, port.slot)).unwrap_or_default(),
+            ),
             "messages" => Json::from(row.ready + row.unsettled),
             "messages_ready" => Json::from(row.ready),
             "messages_unacknowledged" => Json::from(row.unsettled),
@@ -230,11 +226,6 @@ pub fn limits(catalog: &Catalog) -> (Named<UserLimits>, Named<VhostLimits>) {
     )
 }
 
-/// Where something is served, in the shape of RabbitMQ's process ids.
-pub fn pid(shard: u16, slot: u32) -> String {
-    format!("<0.{shard}.{slot}>")
-}
-
 fn object(arguments: &Arguments) -> impl Iterator<Item = (String, Json)> {
     arguments.iter().map(|(name, value)| (name_of(name), argument(value)))
 }
@@ -275,61 +266,4 @@ fn argument(value: &Value) -> Json {
 
 fn name_of(name: &[u8]) -> String {
     String::from_utf8_lossy(name).into_owned()
-}
-
-/// What a socket knows of its connection.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Traffic {
-    /// Bytes received.
-    pub received: u64,
-    /// Bytes sent.
-    pub sent: u64,
-    /// Reads that brought something, and writes that took something.
-    pub calls: [u64; 2],
-    /// When it was accepted, milliseconds since 1970.
-    pub since_ms: u64,
-}
-
-/// A connection as tools list it.
-pub fn connection(row: ConnectionRow, socket: &Socket, pid: String, node: &str) -> ctl::ConnectionRow {
-    let traffic = socket.traffic;
-    let about = socket.layer.as_ref().and_then(|layer| layer.about());
-    let certificate = about.and_then(|about| about.certificate.clone()).unwrap_or_default();
-    let [peer_cert_subject, peer_cert_issuer, peer_cert_validity, _] = certificate;
-    let told = |text: fn(&Encryption) -> &'static str| about.map(text).unwrap_or_default().to_owned();
-    let (peer, here) = row.name.split_once(" -> ").unwrap_or_default();
-    let (peer, here) = (address(peer), address(here));
-    ctl::ConnectionRow {
-        given_name: row.given_name.map(String::from),
-        pid,
-        host: here.ip(),
-        port: here.port(),
-        peer_host: peer.ip(),
-        peer_port: peer.port(),
-        ssl: about.is_some(),
-        ssl_protocol: told(|about| about.protocol),
-        ssl_key_exchange: told(|about| about.key_exchange),
-        ssl_cipher: told(|about| about.cipher),
-        ssl_hash: told(|about| about.hash),
-        peer_cert_subject,
-        peer_cert_issuer,
-        peer_cert_validity,
-        protocol: match socket.layer.as_ref().is_some_and(|layer| layer.is_web()) {
-            true => format!("{{'Web AMQP',{}}}", row.protocol),
-            false => row.protocol.to_owned(),
-        },
-        user: row.user,
-        vhost: row.vhost,
-        channels: row.channels as u64,
-        recv_oct: traffic.received,
-        send_oct: traffic.sent,
-        state: row.state.to_owned(),
-        connected_at: traffic.since_ms,
-        node: node.to_owned(),
-        name: row.name,
-    }
-}
-
-fn address(text: &str) -> SocketAddr {
-    text.parse().unwrap_or(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0))
 }

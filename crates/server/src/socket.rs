@@ -5,7 +5,6 @@
 
 use crate::descriptors::Stream;
 use crate::layer::{Bench, Layer, ROOM_BYTES_MIN};
-use crate::rows::Traffic;
 use adapters::Peer;
 use base::Output;
 use mio::net::TcpStream;
@@ -23,6 +22,19 @@ const LITTLE_SHARE: usize = 4;
 
 /// Bytes of a tail's memory that a busy connection keeps whatever it needs.
 const TAIL_BYTES_KEPT: usize = 8 << 10;
+
+/// What went over a socket.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Traffic {
+    /// Bytes received.
+    pub received: u64,
+    /// Bytes sent.
+    pub sent: u64,
+    /// Reads that brought something, and writes that took something.
+    pub calls: [u64; 2],
+    /// When it was accepted, milliseconds since 1970.
+    pub since_ms: u64,
+}
 
 /// A connection on its way to a shard.
 pub struct Arrival {

@@ -28,14 +28,13 @@ use crate::clients::Client;
 use crate::connection::{Context, Gravity, Note};
 use crate::credentials;
 use crate::following::Roaming;
-use crate::frontend::ConnectionRow;
 use crate::handles::Handles;
 use crate::settings::Peer;
 use ::amqp091::method::{Method, MethodId};
 use ::amqp091::{Connection, Event as WireEvent, Input, ReplyCode};
 use base::{Now, Output};
 use broker::catalog::{Actor, Catalog, Refusal, VhostId};
-use broker::{Event, Events};
+use broker::{ConnectionRow, Event, Events};
 use channel::Channels;
 use consuming::{Consumer, Leaving, Settling};
 use login::Login;
@@ -387,7 +386,7 @@ impl Adapter {
 
     pub(crate) fn row(&self, catalog: &Catalog) -> ConnectionRow {
         let over = self.is_over.then_some("closing");
-        let row = ConnectionRow::new(catalog, self.actor.as_ref(), "{0,9,1}", over, self.channels());
+        let row = ConnectionRow::new(catalog, self.actor.as_ref(), "AMQP 0-9-1", over);
         ConnectionRow {
             given_name: self.peer.given_name(),
             frame_max: self.machine.frame_max(),

@@ -35,14 +35,13 @@ use crate::clients::Client;
 use crate::connection::{Context, Gravity, Note};
 use crate::credentials;
 use crate::following::Roaming;
-use crate::frontend::ConnectionRow;
 use crate::handles::{Handles, numbered};
 use crate::settings::Peer;
 use ::amqp10::{Config, Connection, Error, Event as WireEvent, Input, Room, SessionId};
 use base::{Now, Output};
 use broker::access::AccessCache;
 use broker::catalog::{Actor, Catalog, VhostId};
-use broker::{Event, Events, Publisher};
+use broker::{ConnectionRow, Event, Events, Publisher};
 use gone::Watched;
 use links::{ConsumerAt, Link, Pending};
 use login::Login;
@@ -341,7 +340,7 @@ impl Adapter {
 
     pub(crate) fn row(&self, catalog: &Catalog) -> ConnectionRow {
         let over = self.is_over().then_some("closed");
-        let row = ConnectionRow::new(catalog, self.actor.as_ref(), "{1,0}", over, self.channels());
+        let row = ConnectionRow::new(catalog, self.actor.as_ref(), "AMQP 1-0", over);
         ConnectionRow {
             given_name: self.peer.given_name(),
             container: self.container.clone(),

@@ -27,14 +27,13 @@ use crate::alarm::Alarm;
 use crate::clients::Client;
 use crate::connection::{Context, Gravity, Note};
 use crate::following::Roaming;
-use crate::frontend::ConnectionRow;
 use crate::settings::{Peer, Settings};
 use ::stream_protocol::{Command, Connection, Event as WireEvent, Input};
 use arrivals::Arrival;
 use base::id::ShardId;
 use base::{Now, Output};
 use broker::catalog::{Actor, Catalog, VhostId};
-use broker::{Depth, Event, Events, Opened};
+use broker::{ConnectionRow, Depth, Event, Events, Opened};
 use login::{Login, port_of};
 use publishers::Publishers;
 use requests::Pending;
@@ -326,7 +325,7 @@ impl Adapter {
 
     pub(crate) fn row(&self, catalog: &Catalog) -> ConnectionRow {
         let over = self.is_over.then_some("closing");
-        let row = ConnectionRow::new(catalog, self.actor.as_ref(), login::PROTOCOL, over, 0);
+        let row = ConnectionRow::new(catalog, self.actor.as_ref(), "stream", over);
         ConnectionRow {
             given_name: self.peer.given_name(),
             frame_max: self.machine.frame_max(),

@@ -3,14 +3,14 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use adapters::{ConnectionRow, Frontend, Note, Peer, Protocol, Settings};
+use adapters::{Frontend, Note, Peer, Protocol, Settings};
 use base::id::{LogId, ShardId};
 use base::{Buffer, Memory, Now, Quantum, Secrets};
 use broker::access::{AccessRules, Anonymous};
 use broker::catalog::FirstContent;
 use broker::{
-    ConnectionSums, Limits, Mail, OpenSums, Placement, ReadBytes, ReadRequest, ReadWhat, SessionRow, Shard,
-    ShardSettings,
+    ConnectionRow, ConnectionSums, Limits, Mail, OpenSums, Placement, ReadBytes, ReadRequest, ReadWhat,
+    SessionRow, Shard, ShardSettings,
 };
 use journal::{FileId, FileKind, FileName, Place, Sealed};
 use std::collections::BTreeMap;
@@ -137,7 +137,7 @@ impl World {
         let (mut rows, mut from) = (Vec::new(), Some(0));
         while let Some(at) = from {
             let (front, catalog) = (&self.fronts[shard], self.shards[shard].catalog());
-            from = front.rows_from(catalog, at, &mut Quantum::of(3), &mut rows);
+            from = front.rows_from(catalog, at, &mut Quantum::of(3), |_, _| true, &mut rows);
         }
         rows
     }
@@ -154,8 +154,8 @@ impl World {
             assert_eq!(front.opened(shard.catalog(), 0, &mut Quantum::of(1000), &mut rows), None);
             rows.iter().for_each(|opened| listed.add(opened));
             for row in self.rows(at).iter().filter(|row| !row.user.is_empty()) {
-                let channels = row.channels as u64;
-                let own = ConnectionSums { connections: 1, channels, ..traffic(row.port.0) };
+                let channels = row.channels;
+                let own = ConnectionSums { connections: 1, channels, ..traffic(row.id.1) };
                 listed.connections.merge(&own);
             }
         }
@@ -167,8 +167,8 @@ impl World {
     pub fn sessions(&self, wire: usize) -> Vec<SessionRow> {
         let Wire { shard, slot, .. } = self.wires[wire];
         let (front, catalog) = (&self.fronts[shard], self.shards[shard].catalog());
-        let row = self.rows(shard).into_iter().find(|row| row.port.0 == slot).expect("it is there");
-        front.sessions(catalog, row.port).expect("it has sessions")
+        let row = self.rows(shard).into_iter().find(|row| row.id.1 == slot).expect("it is there");
+        front.sessions(catalog, (row.id.1, row.id.2)).expect("it has sessions")
     }
 
     /// Bytes the client sent that were not taken yet.

@@ -1,4 +1,6 @@
-//! Rows of what connections have open, as lists show it, and the sums of them.
+//! Rows of lists: what a shard tells of connections and what they have open, each filled once and read by the HTTP API, the command
+//! line and metrics; and the sums of them.
 
 pub(crate) mod channels;
+pub(crate) mod connections;
 pub(crate) mod sums;

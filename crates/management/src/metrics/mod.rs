@@ -13,13 +13,13 @@ mod queues;
 mod raft;
 mod text;
 
-use crate::node::{ConnectionRow, Node, Turns, Which, Writing};
+use crate::node::{Node, Turns, Which, Writing};
 use crate::request::{Method, Request};
 use crate::response::{Answer, Response};
 use crate::{list, memory};
 use base::id::QueueId;
 use broker::catalog::QueueDefinition;
-use broker::{ConnectionSums, DEAD_LETTER_STRATEGIES, OpenSums, Opened, QUEUE_TYPES, Survey};
+use broker::{ConnectionRow, ConnectionSums, DEAD_LETTER_STRATEGIES, OpenSums, Opened, QUEUE_TYPES, Survey};
 use families::Family;
 use figures::Figures;
 use std::collections::BTreeMap;

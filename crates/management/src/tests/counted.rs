@@ -387,10 +387,8 @@ fn link(handle: u16, end: LinkEnd) -> LinkRow {
 #[test]
 fn sessions_are_told_with_their_links() {
     let bench = Bench::new();
-    let of = |name: &str, protocol: &str| ConnectionRow {
-        protocol: protocol.into(),
-        ..connection(name, "manager", "v")
-    };
+    let of =
+        |name: &str, protocol: &'static str| ConnectionRow { protocol, ..connection(name, "manager", "v") };
     *bench.connections.lock().unwrap() =
         vec![of("old", "AMQP 0-9-1"), of("new", "AMQP 1-0"), of("web", "Web AMQP 1-0")];
     let incoming = LinkEnd::Incoming { settles: "mixed", unconfirmed: 6 };
