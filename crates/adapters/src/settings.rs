@@ -91,8 +91,6 @@ impl Settings {
 
 /// The product name clients are told: they switch features on it.
 pub const PRODUCT: &str = "RabbitMQ";
-/// The version clients are told: they switch features on it.
-pub const VERSION: &str = "4.3.6";
 /// Who we really are.
 pub const PLATFORM: &str = concat!("Leveret ", env!("CARGO_PKG_VERSION"));
 /// Where to read more.

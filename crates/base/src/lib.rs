@@ -14,6 +14,7 @@ pub mod memory;
 pub mod output;
 pub mod pieces;
 pub mod quantum;
+pub mod rabbitmq;
 pub mod random;
 pub mod ranges;
 pub mod sample;

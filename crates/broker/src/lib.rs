@@ -33,7 +33,6 @@ mod node_limits;
 mod notices;
 mod owned;
 mod planner;
-pub mod plugins;
 mod post;
 mod publisher;
 mod queue_commands;

@@ -1,8 +1,11 @@
 //! The words of the command line that change something, and what is said meanwhile.
 
 use crate::objects::given;
-use crate::request::{Change, Refusal};
+use crate::request::{Refusal, Request};
+use crate::session::Session;
+use crate::{users, vhosts};
 use clap::{Args, Subcommand};
+use serde_json::json;
 
 /// Words that change something.
 #[derive(Clone, Debug, Subcommand)]
@@ -124,23 +127,18 @@ pub(crate) struct PolicyWords {
 }
 
 impl PolicyWords {
-    fn change(&self, vhost: &str, is_operator: bool) -> (String, Change) {
-        let PolicyWords { priority, apply_to, name, pattern, definition } = self;
-        let kind = if is_operator { "operator policy override" } else { "policy" };
-        let text = format!(
+    fn banner(&self, kind: &str, vhost: &str) -> String {
+        let PolicyWords { priority, name, pattern, definition, .. } = self;
+        format!(
             "Setting {kind} \"{name}\" for pattern \"{pattern}\" to \"{definition}\" with priority \"{priority}\" \
              for vhost \"{vhost}\" ..."
-        );
-        let change = Change::SetPolicy {
-            is_operator,
-            vhost: vhost.to_owned(),
-            name: name.clone(),
-            pattern: pattern.clone(),
-            apply_to: apply_to.clone(),
-            priority: *priority,
-            definition: definition.clone(),
-        };
-        (text, change)
+        )
+    }
+
+    fn set(&self, session: &Session<'_>, vhost: &str, is_operator: bool) -> Result<(), Refusal> {
+        let PolicyWords { priority, apply_to, name, pattern, definition } = self;
+        let body = json!({ "pattern": pattern, "apply-to": apply_to, "priority": priority });
+        vhosts::set_policy(session, (vhost, name, is_operator), definition, body)
     }
 }
 
@@ -149,14 +147,17 @@ fn split(tags: &str) -> Vec<String> {
     tags.split(',').map(|tag| tag.trim().to_owned()).filter(|tag| !tag.is_empty()).collect()
 }
 
-/// A change of a virtual host's tags or protection.
-fn update(vhost: &str, tags: Option<Vec<String>>, protected_from_deletion: Option<bool>) -> Change {
-    let vhost = vhost.to_owned();
-    Change::UpdateVhost { vhost, description: None, tags, default_queue_type: None, protected_from_deletion }
+/// Does what a word says, in the virtual host of the command line where the word names none.
+pub(crate) fn run(word: &ChangeWord, session: &Session<'_>) -> Result<String, Refusal> {
+    let (word, vhost) = (complete(word)?, session.vhost());
+    let text = session.announce(banner(&word, vhost)).begin();
+    make(&word, vhost, session)?;
+    let said = said(&word, vhost, text.is_empty());
+    Ok(text + &said)
 }
 
 /// The same word with what is read from standard input where the command line leaves it out.
-pub(crate) fn complete(word: &ChangeWord) -> Result<ChangeWord, Refusal> {
+fn complete(word: &ChangeWord) -> Result<ChangeWord, Refusal> {
     let mut word = word.clone();
     if let ChangeWord::AddUser { password, .. } | ChangeWord::ChangePassword { password, .. } = &mut word {
         *password = Some(given(password.as_deref())?);
@@ -165,7 +166,7 @@ pub(crate) fn complete(word: &ChangeWord) -> Result<ChangeWord, Refusal> {
 }
 
 /// What is said when a change is made, besides what was said before.
-pub(crate) fn said(word: &ChangeWord, vhost: &str, is_quiet: bool) -> String {
+fn said(word: &ChangeWord, vhost: &str, is_quiet: bool) -> String {
     match word {
         ChangeWord::AddUser { .. } if !is_quiet => ADVICE.to_owned(),
         ChangeWord::TraceOn => format!("Trace enabled for vhost {vhost}\n"),
@@ -178,67 +179,102 @@ pub(crate) fn said(word: &ChangeWord, vhost: &str, is_quiet: bool) -> String {
 const ADVICE: &str = "Done. Don't forget to grant the user permissions to some virtual hosts! See 'rabbitmqctl help \
                       set_permissions' to learn more.\n";
 
-/// What a word is to change, in a virtual host where the word names none, and what is said meanwhile.
-pub(crate) fn change(word: &ChangeWord, vhost: &String) -> (String, Change) {
-    let own = String::clone;
+/// What is said while a change is made.
+fn banner(word: &ChangeWord, vhost: &str) -> String {
     match word {
-        ChangeWord::AddUser { username, password } => (
-            format!("Adding user \"{username}\" ..."),
-            Change::AddUser { user: own(username), password: password.clone().unwrap_or_default() },
-        ),
-        ChangeWord::DeleteUser { username } => {
-            (format!("Deleting user \"{username}\" ..."), Change::DeleteUser { user: own(username) })
+        ChangeWord::AddUser { username, .. } => format!("Adding user \"{username}\" ..."),
+        ChangeWord::DeleteUser { username } => format!("Deleting user \"{username}\" ..."),
+        ChangeWord::ChangePassword { username, .. } => {
+            format!("Changing password for user \"{username}\" ...")
         }
-        ChangeWord::ChangePassword { username, password } => (
-            format!("Changing password for user \"{username}\" ..."),
-            Change::ChangePassword { user: own(username), password: password.clone().unwrap_or_default() },
-        ),
-        ChangeWord::SetUserTags { username, tags } => (
-            format!("Setting tags for user \"{username}\" to [{}] ...", tags.join(", ")),
-            Change::SetUserTags { user: own(username), tags: tags.clone() },
-        ),
-        ChangeWord::SetPermissions { username, configure, write, read } => (
-            format!("Setting permissions for user \"{username}\" in vhost \"{vhost}\" ..."),
-            Change::SetPermissions {
-                user: own(username),
-                vhost: own(vhost),
-                configure: own(configure),
-                write: own(write),
-                read: own(read),
-            },
-        ),
-        ChangeWord::ClearPermissions { username } => (
-            format!("Clearing permissions for user \"{username}\" in vhost \"{vhost}\" ..."),
-            Change::ClearPermissions { user: own(username), vhost: own(vhost) },
-        ),
-        ChangeWord::SetTopicPermissions { username, exchange, write, read } => {
-            let change = Change::SetTopicPermissions {
-                user: own(username),
-                vhost: own(vhost),
-                exchange: own(exchange),
-                write: own(write),
-                read: own(read),
-            };
-            let text = format!(
-                "Setting topic permissions on \"{exchange}\" for user \"{username}\" in vhost \"{vhost}\" ..."
-            );
-            (text, change)
+        ChangeWord::SetUserTags { username, tags } => {
+            format!("Setting tags for user \"{username}\" to [{}] ...", tags.join(", "))
         }
+        ChangeWord::SetPermissions { username, .. } => {
+            format!("Setting permissions for user \"{username}\" in vhost \"{vhost}\" ...")
+        }
+        ChangeWord::ClearPermissions { username } => {
+            format!("Clearing permissions for user \"{username}\" in vhost \"{vhost}\" ...")
+        }
+        ChangeWord::SetTopicPermissions { username, exchange, .. } => format!(
+            "Setting topic permissions on \"{exchange}\" for user \"{username}\" in vhost \"{vhost}\" ..."
+        ),
         ChangeWord::ClearTopicPermissions { username, exchange } => {
             let on = exchange.as_ref().map_or(String::new(), |exchange| format!(" on \"{exchange}\""));
-            let text =
-                format!("Clearing topic permissions{on} for user \"{username}\" in vhost \"{vhost}\" ...");
-            let (user, vhost, exchange) = (own(username), own(vhost), exchange.clone());
-            (text, Change::ClearTopicPermissions { user, vhost, exchange })
+            format!("Clearing topic permissions{on} for user \"{username}\" in vhost \"{vhost}\" ...")
+        }
+        ChangeWord::AddVhost { vhost, .. } => format!("Adding vhost \"{vhost}\" ..."),
+        ChangeWord::UpdateVhostMetadata { vhost, .. } => {
+            format!("Updating metadata of vhost \"{vhost}\" ...")
+        }
+        ChangeWord::SetVhostTags { vhost, tags } => {
+            format!("Setting tags for virtual host \"{vhost}\" to [{}] ...", tags.join(", "))
+        }
+        ChangeWord::EnableVhostDeletionProtection { vhost } => {
+            format!("Protecting virtual host \"{vhost}\" from removal by updating its metadata...")
+        }
+        ChangeWord::DisableVhostDeletionProtection { vhost } => {
+            format!("Removing deletion protection from virtual host \"{vhost}\" by updating its metadata...")
+        }
+        ChangeWord::DeleteVhost { vhost } => format!("Deleting vhost \"{vhost}\" ..."),
+        ChangeWord::SetVhostLimits { definition } => {
+            format!("Setting vhost limits to \"{definition}\" for vhost \"{vhost}\" ...")
+        }
+        ChangeWord::ClearVhostLimits => format!("Clearing vhost \"{vhost}\" limits ..."),
+        ChangeWord::TraceOn => format!("Starting tracing for vhost \"{vhost}\" ..."),
+        ChangeWord::TraceOff => format!("Stopping tracing for vhost \"{vhost}\" ..."),
+        ChangeWord::SetVmMemoryHighWatermark { limit } => {
+            format!("Setting memory threshold to {} ...", limit.join(" "))
+        }
+        ChangeWord::SetDiskFreeLimit { limit } => {
+            format!("Setting disk free limit to {} ...", limit.join(" "))
+        }
+        ChangeWord::SetUserLimits { username, definition } => {
+            format!("Setting user limits to \"{definition}\" for user \"{username}\" ...")
+        }
+        ChangeWord::ClearUserLimits { username, limit } => {
+            let which = if limit == "all" { "all limits".to_owned() } else { format!("\"{limit}\" limit") };
+            format!("Clearing {which} for user \"{username}\" ...")
+        }
+        ChangeWord::SetPolicy { policy } => policy.banner("policy", vhost),
+        ChangeWord::SetOperatorPolicy { policy } => policy.banner("operator policy override", vhost),
+        ChangeWord::ClearPolicy { name } => format!("Clearing policy \"{name}\" on vhost \"{vhost}\" ..."),
+        ChangeWord::ClearOperatorPolicy { name } => {
+            format!("Clearing operator policy \"{name}\" on vhost \"{vhost}\" ...")
+        }
+    }
+}
+
+/// Has the change made, and waits until it is on disk.
+fn make(word: &ChangeWord, vhost: &str, session: &Session<'_>) -> Result<(), Refusal> {
+    match word {
+        ChangeWord::AddUser { username, password } => {
+            users::add(session, username, password.as_deref().unwrap_or_default())
+        }
+        ChangeWord::DeleteUser { username } => users::delete(session, username),
+        ChangeWord::ChangePassword { username, password } => {
+            users::update(session, username, &json!({ "password": password.as_deref().unwrap_or_default() }))
+        }
+        ChangeWord::SetUserTags { username, tags } => {
+            users::update(session, username, &json!({ "tags": tags }))
+        }
+        ChangeWord::SetPermissions { username, configure, write, read } => {
+            users::permit(session, vhost, username, [configure, write, read])
+        }
+        ChangeWord::ClearPermissions { username } => users::forbid(session, vhost, username),
+        ChangeWord::SetTopicPermissions { username, exchange, write, read } => {
+            users::permit_topics(session, vhost, username, exchange, [write, read])
+        }
+        ChangeWord::ClearTopicPermissions { username, exchange } => {
+            users::forget_topics(session, vhost, username, exchange.as_deref())
         }
         ChangeWord::AddVhost { vhost, default_queue_type, description, tags } => {
-            let change = Change::AddVhost {
-                vhost: own(vhost),
-                default_queue_type: default_queue_type.clone(),
-                description: own(description),
-                tags: split(tags),
-            };
-            (format!("Adding vhost \"{vhost}\" ..."), change)
+            let body = json!({
+                "default_queue_type": default_queue_type,
+                "description": description,
+                "tags": split(tags),
+            });
+            vhosts::add(session, vhost, &body)
         }
         ChangeWord::UpdateVhostMetadata {
             vhost,
@@ -247,75 +283,39 @@ pub(crate) fn change(word: &ChangeWord, vhost: &String) -> (String, Change) {
             default_queue_type,
             protected_from_deletion,
         } => {
-            let change = Change::UpdateVhost {
-                vhost: own(vhost),
-                description: description.clone(),
-                tags: tags.as_deref().map(split),
-                default_queue_type: default_queue_type.clone(),
-                protected_from_deletion: *protected_from_deletion,
-            };
-            (format!("Updating metadata of vhost \"{vhost}\" ..."), change)
+            let body = json!({
+                "default_queue_type": default_queue_type,
+                "description": description,
+                "tags": tags.as_deref().map(split),
+                "protected_from_deletion": protected_from_deletion,
+            });
+            vhosts::update(session, vhost, &body)
         }
-        ChangeWord::SetVhostTags { vhost, tags } => {
-            let text = format!("Setting tags for virtual host \"{vhost}\" to [{}] ...", tags.join(", "));
-            (text, update(vhost, Some(tags.clone()), None))
-        }
+        ChangeWord::SetVhostTags { vhost, tags } => vhosts::update(session, vhost, &json!({ "tags": tags })),
         ChangeWord::EnableVhostDeletionProtection { vhost } => {
-            let text =
-                format!("Protecting virtual host \"{vhost}\" from removal by updating its metadata...");
-            (text, update(vhost, None, Some(true)))
+            vhosts::update(session, vhost, &json!({ "protected_from_deletion": true }))
         }
         ChangeWord::DisableVhostDeletionProtection { vhost } => {
-            let text = format!(
-                "Removing deletion protection from virtual host \"{vhost}\" by updating its metadata..."
-            );
-            (text, update(vhost, None, Some(false)))
+            vhosts::update(session, vhost, &json!({ "protected_from_deletion": false }))
         }
-        ChangeWord::DeleteVhost { vhost } => {
-            (format!("Deleting vhost \"{vhost}\" ..."), Change::DeleteVhost { vhost: own(vhost) })
+        ChangeWord::DeleteVhost { vhost } => vhosts::delete(session, vhost),
+        ChangeWord::SetVhostLimits { definition } => vhosts::set_limits(session, vhost, definition),
+        ChangeWord::ClearVhostLimits => vhosts::set_limits(session, vhost, "{}"),
+        ChangeWord::TraceOn => vhosts::update(session, vhost, &json!({ "tracing": true })),
+        ChangeWord::TraceOff => vhosts::update(session, vhost, &json!({ "tracing": false })),
+        ChangeWord::SetVmMemoryHighWatermark { limit } => {
+            session.ask(&Request::SetMemoryLimit { limit: limit.join(" ") }).map(drop)
         }
-        ChangeWord::SetVhostLimits { definition } => (
-            format!("Setting vhost limits to \"{definition}\" for vhost \"{vhost}\" ..."),
-            Change::SetVhostLimits { vhost: own(vhost), definition: own(definition) },
-        ),
-        ChangeWord::ClearVhostLimits => (
-            format!("Clearing vhost \"{vhost}\" limits ..."),
-            Change::SetVhostLimits { vhost: own(vhost), definition: "{}".to_owned() },
-        ),
-        ChangeWord::TraceOn => (
-            format!("Starting tracing for vhost \"{vhost}\" ..."),
-            Change::Trace { vhost: own(vhost), on: true },
-        ),
-        ChangeWord::TraceOff => (
-            format!("Stopping tracing for vhost \"{vhost}\" ..."),
-            Change::Trace { vhost: own(vhost), on: false },
-        ),
-        ChangeWord::SetVmMemoryHighWatermark { limit } => (
-            format!("Setting memory threshold to {} ...", limit.join(" ")),
-            Change::SetMemoryLimit { limit: limit.join(" ") },
-        ),
-        ChangeWord::SetDiskFreeLimit { limit } => (
-            format!("Setting disk free limit to {} ...", limit.join(" ")),
-            Change::SetDiskLimit { limit: limit.join(" ") },
-        ),
-        ChangeWord::SetUserLimits { username, definition } => (
-            format!("Setting user limits to \"{definition}\" for user \"{username}\" ..."),
-            Change::SetUserLimits { user: own(username), definition: own(definition) },
-        ),
-        ChangeWord::ClearUserLimits { username, limit } => {
-            let which = if limit == "all" { "all limits".to_owned() } else { format!("\"{limit}\" limit") };
-            let text = format!("Clearing {which} for user \"{username}\" ...");
-            (text, Change::ClearUserLimits { user: own(username), limit: own(limit) })
+        ChangeWord::SetDiskFreeLimit { limit } => {
+            session.ask(&Request::SetDiskLimit { limit: limit.join(" ") }).map(drop)
         }
-        ChangeWord::SetPolicy { policy } => policy.change(vhost, false),
-        ChangeWord::SetOperatorPolicy { policy } => policy.change(vhost, true),
-        ChangeWord::ClearPolicy { name } => (
-            format!("Clearing policy \"{name}\" on vhost \"{vhost}\" ..."),
-            Change::ClearPolicy { is_operator: false, vhost: own(vhost), name: own(name) },
-        ),
-        ChangeWord::ClearOperatorPolicy { name } => (
-            format!("Clearing operator policy \"{name}\" on vhost \"{vhost}\" ..."),
-            Change::ClearPolicy { is_operator: true, vhost: own(vhost), name: own(name) },
-        ),
+        ChangeWord::SetUserLimits { username, definition } => {
+            users::set_limits(session, username, definition)
+        }
+        ChangeWord::ClearUserLimits { username, limit } => users::clear_limits(session, username, limit),
+        ChangeWord::SetPolicy { policy } => policy.set(session, vhost, false),
+        ChangeWord::SetOperatorPolicy { policy } => policy.set(session, vhost, true),
+        ChangeWord::ClearPolicy { name } => vhosts::clear_policy(session, vhost, name, false),
+        ChangeWord::ClearOperatorPolicy { name } => vhosts::clear_policy(session, vhost, name, true),
     }
 }

@@ -1,9 +1,8 @@
-//! Lists of queues and of connections: what there is to tell of each, and where it is told.
-//!
-//! What a shard has at hand comes with the first answer. The rest costs more, and is asked of the HTTP API where somebody wants it.
+//! Lists of queues and of connections: the columns that are asked for, as the HTTP API tells them, in the shapes that RabbitMQ's
+//! tools give them.
 
-use crate::listing::{channel_pid, choose, items, pids};
-use crate::request::{QUEUE_COLUMNS, Refusal, Request};
+use crate::listing::{asking, channel_pid, choose, items, pids};
+use crate::request::Refusal;
 use crate::session::Session;
 use crate::show::Formatter;
 use serde_json::{Map, Value, json};
@@ -13,8 +12,31 @@ use std::net::IpAddr;
 /// Seconds that queues are waited for, where nothing else is said.
 const TIMEOUT_S: u32 = 60;
 
-/// Columns of queues that the HTTP API tells.
-const QUEUE_MORE: [&str; 15] = [
+/// Columns of queues.
+const QUEUE: [&str; 38] = [
+    "name",
+    "vhost",
+    "type",
+    "durable",
+    "auto_delete",
+    "exclusive",
+    "arguments",
+    "policy",
+    "operator_policy",
+    "effective_policy_definition",
+    "state",
+    "node",
+    "leader",
+    "members",
+    "online",
+    "pid",
+    "owner_pid",
+    "messages",
+    "messages_ready",
+    "messages_unacknowledged",
+    "messages_delayed",
+    "consumers",
+    "memory",
     "messages_ready_ram",
     "messages_unacknowledged_ram",
     "messages_ram",
@@ -111,7 +133,7 @@ pub(crate) fn queues(
     asked: &[String],
     r#where: WhereWords,
 ) -> Result<String, Refusal> {
-    let known: Vec<&str> = QUEUE_COLUMNS.iter().chain(&QUEUE_MORE).chain(&QUEUE_CONSUMER).copied().collect();
+    let known: Vec<&str> = QUEUE.iter().chain(&QUEUE_CONSUMER).copied().collect();
     let columns = choose(&known, &["name", "messages"], asked)?;
     let (vhost, seconds) = (session.vhost(), session.timeout().unwrap_or(TIMEOUT_S));
     let banner = format!("Timeout: {seconds}.0 seconds ...\nListing queues for vhost {vhost} ...");
@@ -119,23 +141,35 @@ pub(crate) fn queues(
     let mut rows = Value::Array(Vec::new());
     if r#where.has_any() {
         let wants = |more: &[&str]| columns.iter().any(|column| more.contains(&column.as_str()));
-        let mut own: Vec<String> =
-            columns.iter().filter(|column| QUEUE_COLUMNS.contains(&column.as_str())).cloned().collect();
-        let has_more = wants(&QUEUE_MORE) || wants(&QUEUE_CONSUMER);
-        if has_more && !own.iter().any(|column| column == "name") {
-            own.push("name".to_owned());
-        }
-        rows = session.ask(&Request::ListQueues { vhost: vhost.clone(), columns: own })?;
-        if wants(&QUEUE_MORE) {
-            let wanted = columns.iter().map(String::as_str).filter(|column| QUEUE_MORE.contains(column));
-            let query = format!("columns=name,{}", wanted.collect::<Vec<_>>().join(","));
-            join(&mut rows, items(session, &["queues", vhost], &query)?);
-        }
+        let told = columns.iter().map(String::as_str).filter(|column| !QUEUE_CONSUMER.contains(column));
+        // What some columns are made of.
+        let told = told.chain(["name", "type", "node"]);
+        let mut found = items(session, &["queues", vhost], &asking(told))?;
+        found.iter_mut().for_each(queue_as_listed);
+        rows = found.into();
         if wants(&QUEUE_CONSUMER) {
             join(&mut rows, exclusive_consumers(session, vhost)?);
         }
     }
     Ok(show.rows(&columns, &rows))
+}
+
+/// Has a queue be as RabbitMQ's tools have it, where that is otherwise than over HTTP.
+fn queue_as_listed(row: &mut Value) {
+    for column in ["policy", "operator_policy"] {
+        if row[column].is_null() {
+            row[column] = "".into();
+        }
+    }
+    if row["type"] == "classic" {
+        // It has no members elsewhere: RabbitMQ says nothing of those.
+        row["leader"] = row["node"].clone();
+        row["members"] = json!([row["node"]]);
+        row["online"] = "".into();
+    } else {
+        // It is nobody's own: RabbitMQ says nothing of that.
+        row["exclusive"] = "".into();
+    }
 }
 
 /// Queues that have one consumer of their own, and it.
@@ -159,7 +193,7 @@ fn exclusive_consumers(session: &Session<'_>, vhost: &str) -> Result<Vec<Value>,
 pub(crate) fn connections(session: &Session<'_>, asked: &[String]) -> Result<String, Refusal> {
     let columns = choose(&CONNECTION, &["user", "peer_host", "peer_port", "state"], asked)?;
     let show = session.show(Formatter::Table, "Listing connections ...");
-    let mut rows = items(session, &["connections"], &format!("columns={}", columns.join(",")))?;
+    let mut rows = items(session, &["connections"], &asking(columns.iter().map(String::as_str)))?;
     rows.iter_mut().for_each(as_listed);
     Ok(show.rows(&columns, &rows.into()))
 }
@@ -238,9 +272,35 @@ mod tests {
     }
 
     #[test]
+    fn queues_are_as_rabbitmqs_tools_have_them() {
+        let check = |told: Value, expected: Value| {
+            let mut row = told;
+            queue_as_listed(&mut row);
+            assert_eq!(row, expected);
+        };
+        check(
+            json!({"type": "classic", "node": "n", "exclusive": true, "policy": null, "operator_policy": "o"}),
+            json!({"type": "classic", "node": "n", "exclusive": true, "policy": "", "operator_policy": "o",
+                   "leader": "n", "members": ["n"], "online": ""}),
+        );
+        check(
+            json!({"type": "stream", "node": "n", "leader": "n", "members": ["n"], "online": ["n"]}),
+            json!({"type": "stream", "node": "n", "leader": "n", "members": ["n"], "online": ["n"],
+                   "exclusive": "", "policy": "", "operator_policy": ""}),
+        );
+    }
+
+    #[test]
+    fn columns_of_all_kinds_fit_into_one_request() {
+        for columns in [&QUEUE[..], &CONNECTION[..]] {
+            let query = asking(columns.iter().copied().chain(["name"]));
+            assert!(query.len() < 1024, "{query}");
+        }
+    }
+
+    #[test]
     fn no_column_is_told_twice() {
-        let mut all: Vec<&str> =
-            QUEUE_COLUMNS.iter().chain(&QUEUE_MORE).chain(&QUEUE_CONSUMER).copied().collect();
+        let mut all: Vec<&str> = QUEUE.iter().chain(&QUEUE_CONSUMER).copied().collect();
         let count = all.len();
         all.sort_unstable();
         all.dedup();

@@ -1,13 +1,13 @@
 //! The words of the command line, as `rabbitmqctl` and `rabbitmq-diagnostics` have them.
 
-use crate::change::{self, ChangeWord, change, said};
+use crate::change::{self, ChangeWord};
 use crate::check::CheckWord;
 use crate::columns::WhereWords;
 use crate::diagnose::DiagnoseWord;
 use crate::former::FormerWord;
 use crate::groups::GroupWord;
 use crate::lifecycle::LifeWord;
-use crate::listing::{ListWord, choose, words};
+use crate::listing::{ListWord, asking, choose, items, words};
 use crate::objects::ObjectWord;
 use crate::place::Place;
 use crate::plugins::PluginWord;
@@ -20,10 +20,10 @@ use crate::show::{self, Formatter};
 use crate::streaming::StreamingWord;
 use crate::{
     check, columns, diagnose, exit, former, groups, help, lifecycle, listing, objects, plugins, queues,
-    reports, secrets, shells, streaming,
+    reports, secrets, shells, streaming, users, vhosts,
 };
 use clap::{Args, CommandFactory, Parser, Subcommand};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::Path;
@@ -236,36 +236,20 @@ enum Word {
 /// Columns of policies.
 pub(crate) const POLICY: [&str; 6] = ["vhost", "name", "pattern", "apply-to", "definition", "priority"];
 
-/// Columns there are, and those shown unasked.
-struct Columns {
-    known: &'static [&'static str],
-    usual: &'static [&'static str],
-}
+/// Columns of exchanges.
+const EXCHANGE: [&str; 7] = ["name", "type", "durable", "auto_delete", "internal", "arguments", "policy"];
 
-const EXCHANGE: Columns = Columns {
-    known: &["name", "type", "durable", "auto_delete", "internal", "arguments", "policy"],
-    usual: &["name", "type"],
-};
-
-const VHOST: Columns = Columns {
-    known: &[
-        "name",
-        "description",
-        "tags",
-        "default_queue_type",
-        "protected_from_deletion",
-        "tracing",
-        "cluster_state",
-        "metadata",
-    ],
-    usual: &["name"],
-};
-
-impl Columns {
-    fn choose(&self, asked: &[String]) -> Result<Vec<String>, Refusal> {
-        choose(self.known, self.usual, asked)
-    }
-}
+/// Columns of virtual hosts.
+const VHOST: [&str; 8] = [
+    "name",
+    "description",
+    "tags",
+    "default_queue_type",
+    "protected_from_deletion",
+    "tracing",
+    "cluster_state",
+    "metadata",
+];
 
 /// Runs the command line `words`, the first of which is the name it was called by. Returns the exit code.
 pub fn main(words: impl IntoIterator<Item = OsString>) -> u8 {
@@ -386,24 +370,9 @@ fn execute(word: &Word, session: &Session<'_>) -> Result<String, Refusal> {
             let cancelled = ask(&Request::CancelDelayedMessages { vhost, queue, ids })?;
             Ok(show.message(&format!("Cancelled {cancelled}")))
         }
-        Word::TruncateStream { stream, before } => {
-            let (vhost, stream, before) = (vhost.clone(), stream.clone(), *before);
-            let banner =
-                format!("Truncating stream '{stream}' in vhost '{vhost}' before offset {before} ...");
-            let show = session.announce(banner);
-            let first_offset = ask(&Request::TruncateStream { vhost, stream, before })?;
-            Ok(show.message(&format!("The first offset is {first_offset}")))
-        }
+        Word::TruncateStream { stream, before } => truncate(session, stream, *before),
         Word::ListConnections { columns } => columns::connections(session, columns),
-        Word::Change(word) => {
-            let word = change::complete(word)?;
-            let (text, change) = change(&word, vhost);
-            let show = session.announce(text);
-            let text = show.begin();
-            ask(&Request::Change { change })?;
-            let said = said(&word, vhost, text.is_empty());
-            Ok(text + &said)
-        }
+        Word::Change(word) => change::run(word, session),
         Word::List(word) => listing::run(word, session),
         Word::Object(word) => objects::run(word, session),
         Word::Check(word) => check::run(word, session),
@@ -428,84 +397,77 @@ fn execute(word: &Word, session: &Session<'_>) -> Result<String, Refusal> {
         }
         Word::ListUsers => {
             let show = session.show(Formatter::Table, "Listing users ...");
-            Ok(show.rows(&words(&["user", "tags"]), &ask(&Request::ListUsers)?))
+            Ok(show.rows(&words(&["user", "tags"]), &users::list(session)?))
         }
         Word::ListVhosts { columns } => {
-            let columns = VHOST.choose(columns)?;
+            let columns = choose(&VHOST, &["name"], columns)?;
             let show = session.show(Formatter::Table, "Listing vhosts ...");
-            let mut rows = ask(&Request::ListVhosts)?;
-            if columns.iter().any(|column| column == "cluster_state") {
-                let node = session.node()?;
-                for row in rows.as_array_mut().into_iter().flatten() {
-                    row["cluster_state"][&node] = "running".into();
-                }
-            }
-            Ok(show.rows(&columns, &rows))
+            let rows = items(session, &["vhosts"], &asking(columns.iter().map(String::as_str)))?;
+            Ok(show.rows(&columns, &rows.into()))
         }
         Word::ListExchanges { columns } => {
-            let columns = EXCHANGE.choose(columns)?;
+            let columns = choose(&EXCHANGE, &["name", "type"], columns)?;
             let show = session.show(Formatter::Table, format!("Listing exchanges for vhost {vhost} ..."));
-            Ok(show.rows(&columns, &ask(&Request::ListExchanges { vhost: vhost.clone() })?))
+            let mut rows =
+                items(session, &["exchanges", vhost], &asking(columns.iter().map(String::as_str)))?;
+            for row in rows.iter_mut().filter(|row| row["policy"].is_null()) {
+                row["policy"] = "".into();
+            }
+            Ok(show.rows(&columns, &rows.into()))
         }
         Word::ListPolicies => {
             let show = session.show(Formatter::Table, format!("Listing policies for vhost \"{vhost}\" ..."));
-            let rows = ask(&Request::ListPolicies { vhost: vhost.clone(), is_operator: false })?;
-            Ok(show.rows(&words(&POLICY), &rows))
+            Ok(show.rows(&words(&POLICY), &vhosts::list_policies(session, vhost, false)?))
         }
         Word::ListOperatorPolicies => {
             let banner = format!("Listing operator policy overrides for vhost \"{vhost}\" ...");
             let show = session.show(Formatter::Table, banner);
-            let rows = ask(&Request::ListPolicies { vhost: vhost.clone(), is_operator: true })?;
-            Ok(show.rows(&words(&POLICY), &rows))
+            Ok(show.rows(&words(&POLICY), &vhosts::list_policies(session, vhost, true)?))
         }
         Word::ListUserLimits { global: true, .. } => {
             let show = session.show(Formatter::Table, "Listing limits for all users ...");
-            Ok(show.rows(&words(&["user", "limits"]), &ask(&Request::ListUserLimits { user: None })?))
+            Ok(show.rows(&words(&["user", "limits"]), &users::all_limits(session)?))
         }
         Word::ListUserLimits { user, .. } => {
             let show = session.announce(format!("Listing limits for user \"{user}\" ..."));
-            let rows = ask(&Request::ListUserLimits { user: Some(user.clone()) }).map_err(unknown_user)?;
-            Ok(show.message(rows[0]["limits"].as_str().unwrap_or("{}")))
+            Ok(show.message(&users::limits_of(session, user)?))
         }
         Word::ListVhostLimits { global: true, .. } => {
             let show = session.show(Formatter::Table, "Listing limits for all vhosts ...");
-            Ok(show.rows(&words(&["vhost", "limits"]), &ask(&Request::ListVhostLimits { vhost: None })?))
+            Ok(show.rows(&words(&["vhost", "limits"]), &vhosts::all_limits(session)?))
         }
         Word::ListVhostLimits { .. } => {
             let show = session.announce(format!("Listing limits for vhost \"{vhost}\" ..."));
-            let rows = ask(&Request::ListVhostLimits { vhost: Some(vhost.clone()) })?;
-            let limits = rows[0]["limits"].as_str().unwrap_or_default();
+            let limits = vhosts::limits_of(session, vhost)?;
             match session.is_for_programs() {
                 true => {
                     Ok(format!("{}\n", json!({ "result": "ok", "node": session.node()?, "value": limits })))
                 }
-                false => Ok(show.message(limits)),
+                false => Ok(show.message(&limits)),
             }
         }
         Word::ListPermissions => {
             let banner = format!("Listing permissions for vhost \"{vhost}\" ...");
             let show = session.show(Formatter::Table, banner);
-            let rows = ask(&Request::ListPermissions { vhost: vhost.clone() })?;
+            let rows = users::permissions_in(session, vhost, "permissions")?;
             Ok(show.rows(&words(&["user", "configure", "write", "read"]), &rows))
         }
         Word::ListUserPermissions { username } => {
             let banner = format!("Listing permissions for user \"{username}\" ...");
             let show = session.show(Formatter::Table, banner);
-            let request = Request::ListUserPermissions { user: username.clone() };
-            let rows = ask(&request).map_err(unknown_user)?;
+            let rows = users::permissions_of(session, username, "permissions")?;
             Ok(show.rows(&words(&["vhost", "configure", "write", "read"]), &rows))
         }
         Word::ListTopicPermissions => {
             let banner = format!("Listing topic permissions for vhost \"{vhost}\" ...");
             let show = session.show(Formatter::Table, banner);
-            let rows = ask(&Request::ListTopicPermissions { vhost: vhost.clone() })?;
+            let rows = users::permissions_in(session, vhost, "topic-permissions")?;
             Ok(show.rows(&words(&["user", "exchange", "write", "read"]), &rows))
         }
         Word::ListUserTopicPermissions { username } => {
             let banner = format!("Listing topic permissions for user \"{username}\" ...");
             let show = session.show(Formatter::Table, banner);
-            let request = Request::ListUserTopicPermissions { user: username.clone() };
-            let rows = ask(&request).map_err(unknown_user)?;
+            let rows = users::permissions_of(session, username, "topic-permissions")?;
             Ok(show.rows(&words(&["vhost", "exchange", "write", "read"]), &rows))
         }
         Word::MemoryBreakdown { unit } => {
@@ -540,12 +502,19 @@ fn report(session: &Session<'_>) -> Result<String, Refusal> {
     Ok(text)
 }
 
-/// Where a user is asked about and not changed, RabbitMQ's tool ends as when a node cannot be asked.
-fn unknown_user(refusal: Refusal) -> Refusal {
-    match refusal.code {
-        exit::NO_USER => Refusal { code: exit::UNAVAILABLE, ..refusal },
-        _ => refusal,
+/// Lets go of a stream's beginning.
+fn truncate(session: &Session<'_>, stream: &str, before: u64) -> Result<String, Refusal> {
+    let vhost = session.vhost();
+    let banner = format!("Truncating stream '{stream}' in vhost '{vhost}' before offset {before} ...");
+    let show = session.announce(banner);
+    if !vhosts::has(session, vhost)? {
+        return Err(vhosts::missing(vhost));
     }
+    let path = ["x", "streams", vhost, stream, "truncate"];
+    let response = session.api("POST", &path, "", Some(&json!({ "before": before })))?;
+    response.changed().map_err(|refusal| Refusal { code: exit::DATA, ..refusal })?;
+    let told: Value = serde_json::from_str(&response.body).unwrap_or_default();
+    Ok(show.message(&format!("The first offset is {}", told["first_offset"])))
 }
 
 fn check_name(asked: &str, name: &str) -> Result<(), Refusal> {
@@ -559,19 +528,6 @@ fn check_name(asked: &str, name: &str) -> Result<(), Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_column_is_a_field_of_its_row() {
-        let has = |columns: &Columns, row: serde_json::Value| {
-            let missing = columns.known.iter().filter(|column| row.get(column).is_none());
-            assert_eq!(missing.collect::<Vec<_>>(), Vec::<&&str>::new());
-            assert!(columns.usual.iter().all(|column| columns.known.contains(column)));
-        };
-        has(&EXCHANGE, serde_json::to_value(crate::ExchangeRow::default()).unwrap());
-        let mut vhost = serde_json::to_value(crate::VhostRow::default()).unwrap();
-        vhost["cluster_state"] = serde_json::Value::Null;
-        has(&VHOST, vhost);
-    }
 
     #[test]
     fn a_node_that_is_not_there_is_unavailable() {

@@ -9,12 +9,12 @@ mod check;
 pub mod client;
 mod columns;
 pub mod command;
-pub mod definition;
 mod diagnose;
 mod former;
 mod groups;
 mod help;
 mod lifecycle;
+mod limits;
 mod listing;
 mod objects;
 mod place;
@@ -32,11 +32,11 @@ pub mod show;
 mod streaming;
 mod terms;
 pub mod top;
+mod users;
+mod vhosts;
 
 pub use request::{
-    Answer, Change, DelayedRow, ExchangeRow, LimitsRow, Listener, Memory, PermissionRow, PolicyRow,
-    QUEUE_COLUMNS, Refusal, Request, Response, SettingRow, Status, TopicPermissionRow, Totals, UserRow,
-    VhostRow,
+    Answer, DelayedRow, Listener, Memory, Refusal, Request, Response, SettingRow, Status, Totals,
 };
 
 /// Bounds of the conversation.
@@ -73,7 +73,7 @@ pub const RUNNING: &str = "running";
 pub const STOPPED: &str = "stopped";
 
 /// What the tools call their version: the one of RabbitMQ whose tools these are like.
-pub(crate) const TOOL_VERSION: &str = adapters::settings::VERSION;
+pub(crate) const TOOL_VERSION: &str = base::rabbitmq::VERSION;
 
 /// Exit codes of the tools, after `sysexits.h` as RabbitMQ's are.
 pub mod exit {

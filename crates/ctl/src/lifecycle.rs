@@ -9,7 +9,7 @@ use crate::request::{Refusal, Request};
 use crate::session::{Session, bad_word, done, failed};
 use crate::show::Formatter;
 use crate::{exit, listing};
-use broker::plugins::PLUGINS;
+use base::rabbitmq::PLUGINS;
 use clap::Subcommand;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};

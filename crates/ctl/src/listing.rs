@@ -1,12 +1,13 @@
 //! Lists that are made of what the HTTP API answers: bindings, channels, consumers, parameters, streams.
 
 use crate::exit;
-use crate::request::{Refusal, Request};
+use crate::request::Refusal;
 use crate::session::{Session, bad_word};
 use crate::show::Formatter;
+use crate::vhosts;
 use clap::Subcommand;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Words that list something.
 #[derive(Debug, Subcommand)]
@@ -264,6 +265,24 @@ pub(crate) fn items(session: &Session<'_>, path: &[&str], query: &str) -> Result
     }
 }
 
+/// A query for columns of a list, each once.
+pub(crate) fn asking<'a>(columns: impl IntoIterator<Item = &'a str>) -> String {
+    let columns: BTreeSet<&str> = columns.into_iter().collect();
+    format!("columns={}", Vec::from_iter(columns).join(","))
+}
+
+/// What a path lists.
+///
+/// # Errors
+/// As `missing` says where there is no such thing.
+pub(crate) fn found(
+    session: &Session<'_>,
+    path: &[&str],
+    missing: impl FnOnce() -> Refusal,
+) -> Result<Value, Refusal> {
+    session.find(path)?.ok_or_else(missing)
+}
+
 /// Shows what a path lists.
 fn list(
     session: &Session<'_>,
@@ -327,15 +346,14 @@ pub(crate) fn run(word: &ListWord, session: &Session<'_>) -> Result<String, Refu
             let show =
                 session.show(Formatter::Table, format!("Listing unresponsive queues for vhost {vhost} ..."));
             // Queues of a shard answer together: where all shards do, all queues do.
-            session.ask(&Request::ListQueues { vhost: vhost.clone(), columns: words(&["name"]) })?;
+            items(session, &["queues", vhost], "columns=name")?;
             Ok(show.rows(&columns, &json!([])))
         }
         ListWord::ListParameters => {
             let show = session
                 .show(Formatter::Table, format!("Listing runtime parameters for vhost \"{vhost}\" ..."));
-            if session.find(&["vhosts", vhost])?.is_none() {
-                let message = format!("Virtual host '{vhost}' does not exist");
-                return Err(Refusal { code: exit::DATA, message });
+            if !vhosts::has(session, vhost)? {
+                return Err(vhosts::missing(vhost));
             }
             let own = items(session, &["parameters"], "")?.into_iter().filter(|row| row["vhost"] == **vhost);
             let rows: Value = own.map(valued).collect();

@@ -3,7 +3,7 @@
 use crate::request::Refusal;
 use crate::session::{Session, failed};
 use crate::show::Formatter;
-use broker::plugins::{PLUGINS, is_plugin};
+use base::rabbitmq::{PLUGINS, is_plugin};
 use clap::Subcommand;
 use serde_json::{Value, json};
 

@@ -10,6 +10,7 @@ use crate::listing::{items, words};
 use crate::request::{Refusal, Request};
 use crate::session::{Session, done, failed, missing};
 use crate::show::Formatter;
+use crate::vhosts;
 use clap::{Subcommand, ValueEnum};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -111,36 +112,23 @@ fn matching(session: &Session<'_>, name: &str, kind: Kind) -> Result<String, Ref
     let what = if kind == Kind::Queue { "queue" } else { "exchange" };
     let banner = format!("Listing policies that match {what} '{name}' in vhost '{vhost}' ...");
     let show = session.show(Formatter::PrettyTable, banner);
-    let request = Request::MatchingPolicies {
-        vhost: vhost.clone(),
-        name: name.to_owned(),
-        is_exchange: kind == Kind::Exchange,
-    };
-    let rows = session.ask(&request)?;
+    if !vhosts::has(session, vhost)? {
+        return Err(vhosts::missing(vhost));
+    }
+    let kinds = if kind == Kind::Queue { "queues" } else { "exchanges" };
+    let found = session.find(&["x", kinds, vhost, name, "policies"])?;
     if session.is_for_programs() {
-        let all = match &rows {
-            Value::Null => {
+        let all = match &found {
+            None => {
                 json!({ "result": "error", "message": "object (queue, exchange) not found", "policies": [] })
             }
-            rows => json!({ "result": "ok", "policies": read_definitions(rows) }),
+            Some(policies) => json!({ "result": "ok", "policies": policies }),
         };
         return Ok(format!("{all}\n"));
     }
-    match rows {
-        Value::Null => Err(missing()),
-        rows => Ok(show.rows(&words(&crate::command::POLICY), &rows)),
-    }
-}
-
-/// Policies whose definitions are documents and no texts.
-fn read_definitions(rows: &Value) -> Value {
-    let read = |row: &Value| {
-        let mut row = row.clone();
-        let definition = row["definition"].as_str().and_then(|text| serde_json::from_str(text).ok());
-        row["definition"] = definition.unwrap_or_default();
-        row
-    };
-    rows.as_array().into_iter().flatten().map(read).collect()
+    let mut policies = found.ok_or_else(missing)?;
+    policies.as_array_mut().into_iter().flatten().for_each(vhosts::with_text);
+    Ok(show.rows(&words(&crate::command::POLICY), &policies))
 }
 
 fn sizes(session: &Session<'_>) -> Result<String, Refusal> {

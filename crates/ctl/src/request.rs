@@ -47,13 +47,6 @@ pub enum Request {
     Trim,
     /// A [`Status`].
     Status,
-    /// A list of objects, one a queue, with the columns that are asked for; of a virtual host that is not there, none.
-    ListQueues {
-        /// The virtual host.
-        vhost: String,
-        /// Some of [`QUEUE_COLUMNS`]. Each is told of every queue, so nothing else is.
-        columns: Vec<String>,
-    },
     /// A list of [`DelayedRow`]; those that are due first come first.
     ListDelayedMessages {
         /// The virtual host.
@@ -71,15 +64,6 @@ pub enum Request {
         queue: String,
         /// The numbers of the messages ([`DelayedRow::id`]).
         ids: Vec<u64>,
-    },
-    /// The first offset of a stream once its beginning is gone, and that is on disk.
-    TruncateStream {
-        /// The virtual host.
-        vhost: String,
-        /// The stream.
-        stream: String,
-        /// Offsets below it are to go.
-        before: u64,
     },
     /// A stream is to remember that a consumer has read nothing of it: true once that is on disk, false where it remembers
     /// nothing of that consumer, null where there is no such stream.
@@ -106,62 +90,6 @@ pub enum Request {
     },
     /// A [`Memory`].
     MemoryBreakdown,
-    /// A list of [`ExchangeRow`].
-    ListExchanges {
-        /// The virtual host.
-        vhost: String,
-    },
-    /// A list of [`PolicyRow`]; those that count less come first.
-    ListPolicies {
-        /// The virtual host.
-        vhost: String,
-        /// The operator's instead of the users'.
-        is_operator: bool,
-    },
-    /// A list of [`PolicyRow`]: the users' whose patterns match, those that count most first; null where there is no such queue
-    /// or exchange.
-    MatchingPolicies {
-        /// The virtual host.
-        vhost: String,
-        /// The name.
-        name: String,
-        /// It is an exchange's and no queue's.
-        is_exchange: bool,
-    },
-    /// A list of [`LimitsRow`].
-    ListUserLimits {
-        /// The user; none: all who have any.
-        user: Option<String>,
-    },
-    /// A list of [`LimitsRow`].
-    ListVhostLimits {
-        /// The virtual host; none: all that have any.
-        vhost: Option<String>,
-    },
-    /// A list of [`UserRow`].
-    ListUsers,
-    /// A list of [`VhostRow`].
-    ListVhosts,
-    /// A list of [`PermissionRow`]: of a virtual host's users.
-    ListPermissions {
-        /// The virtual host.
-        vhost: String,
-    },
-    /// A list of [`PermissionRow`]: of a user's virtual hosts.
-    ListUserPermissions {
-        /// The user.
-        user: String,
-    },
-    /// A list of [`TopicPermissionRow`]: of a virtual host's users.
-    ListTopicPermissions {
-        /// The virtual host.
-        vhost: String,
-    },
-    /// A list of [`TopicPermissionRow`]: of a user's virtual hosts.
-    ListUserTopicPermissions {
-        /// The user.
-        user: String,
-    },
     /// What the management HTTP API answers, asked in the node's own name: a [`Response`].
     Api {
         /// `GET`, `PUT`, ...
@@ -175,10 +103,15 @@ pub enum Request {
         #[serde(default)]
         reason: Option<String>,
     },
-    /// An empty answer once it is so, and on disk.
-    Change {
-        /// What is to be.
-        change: Change,
+    /// From how much memory publishers wait, until the node stops: an empty answer.
+    SetMemoryLimit {
+        /// A share of the memory there is, or `absolute` and bytes, with a unit or without.
+        limit: String,
+    },
+    /// Below how much free disk publishers wait, until the node stops: an empty answer.
+    SetDiskLimit {
+        /// Bytes, with a unit or without, or `mem_relative` and a share of the memory there is.
+        limit: String,
     },
 }
 
@@ -189,180 +122,6 @@ pub struct Response {
     pub status: u16,
     /// Mostly JSON; empty where there is nothing to say.
     pub body: String,
-}
-
-/// What is to be of users, virtual hosts and policies.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Change {
-    /// There is to be a user.
-    AddUser {
-        /// The name.
-        user: String,
-        /// In the clear; the socket is local and the user's own.
-        password: String,
-    },
-    /// There is to be no such user.
-    DeleteUser {
-        /// The name.
-        user: String,
-    },
-    /// A user logs in with another password.
-    ChangePassword {
-        /// The name.
-        user: String,
-        /// In the clear.
-        password: String,
-    },
-    /// What a user is.
-    SetUserTags {
-        /// The name.
-        user: String,
-        /// All of its tags.
-        tags: Vec<String>,
-    },
-    /// What a user may do in a virtual host.
-    SetPermissions {
-        /// The user.
-        user: String,
-        /// The virtual host.
-        vhost: String,
-        /// Expression over the names it may configure.
-        configure: String,
-        /// Expression over the names it may write to.
-        write: String,
-        /// Expression over the names it may read from.
-        read: String,
-    },
-    /// A user may not come into a virtual host.
-    ClearPermissions {
-        /// The user.
-        user: String,
-        /// The virtual host.
-        vhost: String,
-    },
-    /// Which topics of an exchange a user may publish to and bind.
-    SetTopicPermissions {
-        /// The user.
-        user: String,
-        /// The virtual host.
-        vhost: String,
-        /// The exchange.
-        exchange: String,
-        /// Expression over the keys it may publish with.
-        write: String,
-        /// Expression over the keys it may bind with.
-        read: String,
-    },
-    /// A user may publish to and bind all topics.
-    ClearTopicPermissions {
-        /// The user.
-        user: String,
-        /// The virtual host.
-        vhost: String,
-        /// Of this exchange; none: of all.
-        exchange: Option<String>,
-    },
-    /// There is to be a virtual host.
-    AddVhost {
-        /// The name.
-        vhost: String,
-        /// `classic`, `quorum`: the type of queues that are declared without one.
-        #[serde(default)]
-        default_queue_type: Option<String>,
-        /// What it is for.
-        #[serde(default)]
-        description: String,
-        /// Words to find it by.
-        #[serde(default)]
-        tags: Vec<String>,
-    },
-    /// Something else is to be said of a virtual host; what is not named stays.
-    UpdateVhost {
-        /// The name.
-        vhost: String,
-        /// What it is for.
-        #[serde(default)]
-        description: Option<String>,
-        /// All words to find it by.
-        #[serde(default)]
-        tags: Option<Vec<String>>,
-        /// `classic`, `quorum`: the type of queues that are declared without one.
-        #[serde(default)]
-        default_queue_type: Option<String>,
-        /// It cannot be deleted.
-        #[serde(default)]
-        protected_from_deletion: Option<bool>,
-    },
-    /// There is to be no such virtual host.
-    DeleteVhost {
-        /// The name.
-        vhost: String,
-    },
-    /// What a virtual host may have at most.
-    SetVhostLimits {
-        /// The name.
-        vhost: String,
-        /// All its limits, as a JSON object.
-        definition: String,
-    },
-    /// What a user may have at most.
-    SetUserLimits {
-        /// The name.
-        user: String,
-        /// Those limits that change, as a JSON object.
-        definition: String,
-    },
-    /// A user may have any number of something.
-    ClearUserLimits {
-        /// The name.
-        user: String,
-        /// Of what: `max-connections`, `max-channels`; `all`.
-        limit: String,
-    },
-    /// What is published to and delivered from a virtual host is told at its exchange for that, or no longer.
-    Trace {
-        /// The virtual host.
-        vhost: String,
-        /// It is told.
-        on: bool,
-    },
-    /// From how much memory publishers wait, until the node stops.
-    SetMemoryLimit {
-        /// A share of the memory there is, or `absolute` and bytes, with a unit or without.
-        limit: String,
-    },
-    /// Below how much free disk publishers wait, until the node stops.
-    SetDiskLimit {
-        /// Bytes, with a unit or without, or `mem_relative` and a share of the memory there is.
-        limit: String,
-    },
-    /// There is to be a policy.
-    SetPolicy {
-        /// The operator's instead of the users'.
-        is_operator: bool,
-        /// Its virtual host.
-        vhost: String,
-        /// Its name.
-        name: String,
-        /// Expression over the names it is for.
-        pattern: String,
-        /// `all`, `queues`, ...
-        apply_to: String,
-        /// Of several the highest counts.
-        priority: i64,
-        /// Keys and values, as a JSON object.
-        definition: String,
-    },
-    /// There is to be no such policy.
-    ClearPolicy {
-        /// The operator's instead of the users'.
-        is_operator: bool,
-        /// Its virtual host.
-        vhost: String,
-        /// Its name.
-        name: String,
-    },
 }
 
 /// What is answered: the JSON of what [`Request`] promises, or why not.
@@ -468,33 +227,6 @@ pub struct SettingRow {
     pub from: String,
 }
 
-/// What there is to tell of a queue, by the names that RabbitMQ's tools have for it.
-pub const QUEUE_COLUMNS: &[&str] = &[
-    "name",
-    "vhost",
-    "type",
-    "durable",
-    "auto_delete",
-    "exclusive",
-    "arguments",
-    "policy",
-    "operator_policy",
-    "effective_policy_definition",
-    "state",
-    "node",
-    "leader",
-    "members",
-    "online",
-    "pid",
-    "owner_pid",
-    "messages",
-    "messages_ready",
-    "messages_unacknowledged",
-    "messages_delayed",
-    "consumers",
-    "memory",
-];
-
 /// One delayed message.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct DelayedRow {
@@ -502,115 +234,6 @@ pub struct DelayedRow {
     pub id: u64,
     /// When it is due, milliseconds since 1970.
     pub due_at: u64,
-}
-
-/// One user.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct UserRow {
-    /// The name.
-    pub user: String,
-    /// What it is.
-    pub tags: Vec<String>,
-}
-
-/// One virtual host.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct VhostRow {
-    /// The name.
-    pub name: String,
-    /// What it is for.
-    pub description: String,
-    /// Words to find it by.
-    pub tags: Vec<String>,
-    /// The type of queues that are declared without one.
-    pub default_queue_type: String,
-    /// It cannot be deleted.
-    pub protected_from_deletion: bool,
-    /// What happens to its messages is told at its exchange for that.
-    pub tracing: bool,
-    /// What is said of it, once more in one.
-    pub metadata: BTreeMap<String, serde_json::Value>,
-}
-
-/// One exchange.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct ExchangeRow {
-    /// Its name; empty: the default one.
-    pub name: String,
-    /// `direct`, `topic`, ...
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// Survives a restart.
-    pub durable: bool,
-    /// Goes with the last binding from it.
-    pub auto_delete: bool,
-    /// Clients may not publish to it.
-    pub internal: bool,
-    /// Declared with these.
-    pub arguments: BTreeMap<String, serde_json::Value>,
-    /// The policy it obeys; empty: none.
-    pub policy: String,
-}
-
-/// One policy.
-#[derive(Clone, Debug, Default, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct PolicyRow {
-    /// Its virtual host.
-    pub vhost: String,
-    /// Its name.
-    pub name: String,
-    /// Expression over the names it is for.
-    pub pattern: String,
-    /// `all`, `queues`, ...
-    pub apply_to: String,
-    /// Keys and values, as a JSON object.
-    pub definition: String,
-    /// Of several the highest counts.
-    pub priority: i64,
-}
-
-/// What a user or a virtual host may have at most.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct LimitsRow {
-    /// The user; empty for a virtual host's.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub user: String,
-    /// The virtual host; empty for a user's.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub vhost: String,
-    /// As a JSON object.
-    pub limits: String,
-}
-
-/// What a user may do in a virtual host.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct PermissionRow {
-    /// The user.
-    pub user: String,
-    /// The virtual host.
-    pub vhost: String,
-    /// Expression over the names it may configure.
-    pub configure: String,
-    /// Expression over the names it may write to.
-    pub write: String,
-    /// Expression over the names it may read from.
-    pub read: String,
-}
-
-/// What a user may do with the topics of an exchange.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct TopicPermissionRow {
-    /// The user.
-    pub user: String,
-    /// The virtual host.
-    pub vhost: String,
-    /// The exchange.
-    pub exchange: String,
-    /// Expression over the keys it may publish with.
-    pub write: String,
-    /// Expression over the keys it may bind with.
-    pub read: String,
 }
 
 /// Reads a request's line.
@@ -634,12 +257,9 @@ mod tests {
             assert_eq!(read(line.as_bytes()), Ok(request));
         };
         check(Request::Ping, r#"{"request":"ping"}"#);
-        check(
-            Request::ListQueues { vhost: "/".into(), columns: vec!["name".into()] },
-            r#"{"request":"list_queues","vhost":"/","columns":["name"]}"#,
-        );
-        let change = Change::DeleteVhost { vhost: "v".into() };
-        check(Request::Change { change }, r#"{"request":"change","change":{"delete_vhost":{"vhost":"v"}}}"#);
+        check(Request::LogTail { lines: 5 }, r#"{"request":"log_tail","lines":5}"#);
+        let limit = "2GB".to_owned();
+        check(Request::SetDiskLimit { limit }, r#"{"request":"set_disk_limit","limit":"2GB"}"#);
     }
 
     proptest! {

@@ -114,14 +114,7 @@ impl<'a> Session<'a> {
         body: Option<&Value>,
         reason: Option<&str>,
     ) -> Result<Response, Refusal> {
-        let mut target = "/api".to_owned();
-        for segment in path {
-            target.push('/');
-            escape(segment, &mut target);
-        }
-        if !query.is_empty() {
-            target.extend(["?", query]);
-        }
+        let target = target(path, query);
         let body = body.map(Value::to_string).unwrap_or_default();
         let method = method.to_owned();
         read(self.ask(&Request::Api { method, target, body, reason: reason.map(str::to_owned) })?)
@@ -178,6 +171,16 @@ pub(crate) fn done(response: Response) -> Result<Response, Refusal> {
     }
 }
 
+impl Response {
+    /// Whether what was to be changed is.
+    ///
+    /// # Errors
+    /// What the node says otherwise.
+    pub(crate) fn changed(&self) -> Result<(), Refusal> {
+        if (200..300).contains(&self.status) { Ok(()) } else { Err(failed(reason(self))) }
+    }
+}
+
 /// Why the node did not do what was asked.
 pub(crate) fn reason(response: &Response) -> String {
     let body: Value = serde_json::from_str(&response.body).unwrap_or_default();
@@ -193,6 +196,11 @@ pub(crate) fn missing() -> Refusal {
     Refusal { code: exit::DATA, message: "Object (queue, stream, exchange, etc) was not found".to_owned() }
 }
 
+/// There is no such user.
+pub(crate) fn no_user(name: &str) -> Refusal {
+    Refusal { code: exit::NO_USER, message: format!("Error:\nUser \"{name}\" does not exist") }
+}
+
 /// It was not done.
 pub(crate) fn failed(why: impl std::fmt::Display) -> Refusal {
     Refusal { code: exit::UNAVAILABLE, message: format!("Error:\n{why}") }
@@ -201,6 +209,23 @@ pub(crate) fn failed(why: impl std::fmt::Display) -> Refusal {
 /// A word of the command line cannot be used.
 pub(crate) fn bad_word(code: u8, why: impl std::fmt::Display) -> Refusal {
     Refusal { code, message: format!("Error (argument validation): {why}") }
+}
+
+/// The target of a request to the API.
+fn target(path: &[&str], query: &str) -> String {
+    let mut target = "/api".to_owned();
+    for segment in path {
+        target.push('/');
+        escape(segment, &mut target);
+    }
+    if path.last().is_some_and(|last| last.is_empty()) {
+        // A slash at the end means nothing; of two, one is behind a name of no letters.
+        target.push('/');
+    }
+    if !query.is_empty() {
+        target.extend(["?", query]);
+    }
+    target
 }
 
 /// Percent-encoding of a path's segment (RFC 3986 §2.1).
@@ -212,5 +237,18 @@ pub(crate) fn escape(text: &str, into: &mut String) {
             }
             _ => into.push_str(&format!("%{byte:02X}")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_all_kinds_are_segments() {
+        let check = |path: &[&str], query, expected| assert_eq!(target(path, query), expected);
+        check(&["queues", "/", "a b"], "", "/api/queues/%2F/a%20b");
+        check(&["users", ""], "only=new", "/api/users//?only=new");
+        check(&["policies", "", "é?"], "", "/api/policies//%C3%A9%3F");
     }
 }

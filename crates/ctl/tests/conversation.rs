@@ -33,22 +33,22 @@ fn with_server(
     std::fs::remove_file(&path).expect("removed");
 }
 
-fn of_queues(request: Request) -> ctl::Answer {
+fn of_lines(request: Request) -> ctl::Answer {
     match request {
-        Request::ListQueues { vhost, .. } if vhost == "/" => Ok(json!([{ "name": "q" }])),
+        Request::LogTail { lines: 1 } => Ok(json!(["a line"])),
         other => Err(Refusal { code: exit::DATA, message: format!("{other:?}") }),
     }
 }
 
-fn list_queues() -> Request {
-    Request::ListQueues { vhost: "/".into(), columns: vec!["name".into()] }
+fn last_line() -> Request {
+    Request::LogTail { lines: 1 }
 }
 
 #[test]
 fn answers_and_refusals_arrive() {
-    with_server("answers", Limits::default(), of_queues, |path| {
+    with_server("answers", Limits::default(), of_lines, |path| {
         let ask = |request: Request| client::ask(path, &Limits::default(), None, &request);
-        assert_eq!(ask(list_queues()), Ok(json!([{ "name": "q" }])));
+        assert_eq!(ask(last_line()), Ok(json!(["a line"])));
         let refusal = ask(Request::Trim).expect_err("refused");
         assert_eq!((refusal.code, refusal.message.as_str()), (exit::DATA, "Trim"));
     });
@@ -57,7 +57,7 @@ fn answers_and_refusals_arrive() {
 #[test]
 fn hostile_peers_leave_the_server_serving() {
     let limits = Limits { request_bytes_max: 100, silence_ms_max: 200, ..Limits::default() };
-    with_server("hostile", limits, of_queues, |path| {
+    with_server("hostile", limits, of_lines, |path| {
         let answer_to = |bytes: &[u8]| {
             let mut stream = UnixStream::connect(path).expect("connects");
             // The server may close before everything is written.
@@ -72,7 +72,7 @@ fn hostile_peers_leave_the_server_serving() {
         assert!(answer_to(&[b'x'; 101]).contains("at most 100 bytes"));
         assert_eq!(answer_to(b"{"), "");
         drop(UnixStream::connect(path).expect("connects"));
-        let answer = client::ask(path, &Limits::default(), None, &list_queues());
+        let answer = client::ask(path, &Limits::default(), None, &last_line());
         assert!(answer.is_ok(), "{answer:?}");
     });
 }

@@ -17,7 +17,7 @@ const PAGE: u32 = 10;
 
 fn queue<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Result<QueueRow, Response> {
     let which = Which::One(call.caller.vhost(vhost)?, name.to_owned());
-    let row = call.node.queues(which)?.pop().ok_or_else(Response::not_found)?;
+    let row = call.node.queues(which, false)?.pop().ok_or_else(Response::not_found)?;
     // Where there is nothing to take nobody else asks.
     call.check_access(vhost, Access::Read, name)?;
     match row.definition.queue_type {

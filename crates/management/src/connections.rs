@@ -79,7 +79,7 @@ fn shown<N: Node>(call: &Call<'_, N>, row: &ConnectionRow) -> Value {
         item["user_provided_name"] = (**name).into();
     }
     if let Some(container) = &row.container {
-        item["container_id"] = container.as_str().into();
+        item["container_id"] = (**container).into();
     }
     item
 }

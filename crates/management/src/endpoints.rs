@@ -161,6 +161,8 @@ const MOVE: &[Field] = &[
     may("positions", Kind::Integers),
 ];
 const TRIAL: &[Field] = &[must("routing_key", Kind::Text), may("properties", Kind::Object)];
+/// What is not there yet, or what is.
+const ONLY: &[Field] = &[may("only", Kind::OneOf(&["new", "existing"]))];
 const DONE: Gives = Gives::Done(&[204]);
 const CREATED: Gives = Gives::Done(&[201]);
 
@@ -257,7 +259,7 @@ table! { call;
     Vhosts "vhosts" () => vhosts::list(call), [rows(User, "virtual hosts")];
     VhostOf "vhosts/{vhost}" (vhost) => vhosts::one(call, vhost), [
         object(Administrator, "a virtual host").asking(SAMPLES),
-        put(Administrator, "has a virtual host like this", VHOST),
+        put(Administrator, "has a virtual host like this", VHOST).asking(ONLY),
         delete(Administrator, "deletes a virtual host and all in it"),
     ];
     VhostPermissions "vhosts/{vhost}/permissions" (vhost) => permissions::of_vhost(call, vhost), [
@@ -289,7 +291,7 @@ table! { call;
     ];
     UserOf "users/{user}" (user) => users::one(call, user), [
         object(Administrator, "a user"),
-        put(Administrator, "has a user like this", USER),
+        put(Administrator, "has a user like this", USER).asking(ONLY),
         delete(Administrator, "deletes a user"),
     ];
     UserPermissions "users/{user}/permissions" (user) => permissions::of_user(call, user), [
@@ -625,6 +627,12 @@ table! { call;
     QueueDiscard "x/queues/{vhost}/{queue}/delete" (vhost, queue) => beyond::discard(call, vhost, queue), [
         post(Vhost, "deletes the messages at some positions", Takes::Object(DISCARD), Gives::Object),
     ];
+    QueuePolicies "x/queues/{vhost}/{queue}/policies" (vhost, queue) => {
+        policies::matching(call, vhost, queue, false)
+    }, [get(Vhost, "policies whose patterns match a queue, those that count most first", Gives::Array)];
+    ExchangePolicies "x/exchanges/{vhost}/{exchange}/policies" (vhost, exchange) => {
+        policies::matching(call, vhost, exchanges::named(exchange), true)
+    }, [get(Vhost, "policies whose patterns match an exchange, those that count most first", Gives::Array)];
     ExchangeRoute "x/exchanges/{vhost}/{exchange}/route" (vhost, exchange) => trial::route(call, vhost, exchange), [
         post(Vhost, "says where a message would go, and why not elsewhere", Takes::Object(TRIAL), Gives::Object),
     ];

@@ -94,7 +94,10 @@ fn counted<N: Node>(call: &Call<'_, N>, found: &Found, survey: &Survey) -> Value
 
 /// `GET /api/exchanges[/VHOST]`.
 pub(crate) fn list<N: Node>(call: &Call<'_, N>, vhost: Option<&str>) -> Answer {
-    let survey = call.node.survey()?;
+    let survey = match list::wants(call.request, &["message_stats"]) {
+        true => call.node.survey()?,
+        false => Survey::default(),
+    };
     let found = find(call.node, policies::asked(call, vhost))?;
     let show = |found: &[Found]| Ok(found.iter().map(|found| counted(call, found, &survey)).collect());
     list::of(found, call.request, &call.node.about().limits, &["vhost", "name"], show)

@@ -461,6 +461,23 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_shown_is_not_wanted() {
+        let check = |query: &str, expected: bool| {
+            let request = Request::new("GET", &format!("/api/queues?{query}"), Vec::new(), true).unwrap();
+            assert_eq!(wants(&request, &["messages", "stats"]), expected, "{query}");
+        };
+        check("", true);
+        check("sort=name", true);
+        check("columns=name,messages", true);
+        check("columns=name,messages_ready", false);
+        check("columns=stats.publish_details.rate", true);
+        check("columns=x.stats", false);
+        check("columns=name&sort=stats.publish", true);
+        check("columns=", false);
+        check("columns=name&sort=", false);
+    }
+
+    #[test]
     fn long_expressions_match_nothing() {
         let limits = Limits::default();
         let matches = |pattern: &str, name: &str| {

@@ -20,11 +20,11 @@ pub trait Node {
     /// The node did not answer in time.
     fn look<T: Send + 'static>(&self, look: impl FnOnce(&Catalog) -> T + Send + 'static) -> Result<T, Busy>;
 
-    /// Queues, in no order.
+    /// Queues, in no order; `is_sampled`: with what some messages of each say of all.
     ///
     /// # Errors
     /// The node did not answer in time.
-    fn queues(&self, which: Which) -> Result<Vec<QueueRow>, Busy>;
+    fn queues(&self, which: Which, is_sampled: bool) -> Result<Vec<QueueRow>, Busy>;
 
     /// Has `each` look at queues, in no order: they are not gathered.
     ///

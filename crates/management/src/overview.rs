@@ -6,7 +6,7 @@ use crate::node::{About, Condition, Listener, Node, Which};
 use crate::response::{Answer, Response};
 use crate::routes::Call;
 use crate::{figures, list, parameters, stats};
-use broker::plugins::PLUGINS;
+use base::rabbitmq::PLUGINS;
 use broker::{Survey, Tally};
 use routing::Kind;
 use serde_json::{Map, Value, json};

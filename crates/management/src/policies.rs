@@ -37,23 +37,43 @@ pub(crate) fn find<N: Node>(
         let own = |(name, id)| (name, catalog.policies(id, kind).cloned().collect());
         vhosts.into_iter().map(own).collect()
     })?;
-    let row = |vhost: &str, policy: &PolicyDefinition| {
-        json!({
-            "vhost": vhost,
-            "name": *policy.name,
-            "pattern": policy.pattern.source(),
-            "apply-to": policy.apply_to.name(),
-            "definition": json::object(&policy.definition),
-            "priority": policy.priority,
-        })
-    };
-    Ok(found.iter().flat_map(|(vhost, own)| own.iter().map(move |policy| row(vhost, policy))).collect())
+    Ok(found.iter().flat_map(|(vhost, own)| own.iter().map(|policy| shown(vhost, policy))).collect())
+}
+
+fn shown(vhost: &str, policy: &PolicyDefinition) -> Value {
+    json!({
+        "vhost": vhost,
+        "name": *policy.name,
+        "pattern": policy.pattern.source(),
+        "apply-to": policy.apply_to.name(),
+        "definition": json::object(&policy.definition),
+        "priority": policy.priority,
+    })
 }
 
 /// The virtual hosts that are asked for, of those that are seen.
 pub(crate) fn asked<N: Node>(call: &Call<'_, N>, vhost: Option<&str>) -> Vec<(String, VhostId)> {
     let seen = call.caller.visible().filter(|(name, _)| vhost.is_none_or(|vhost| vhost == *name));
     seen.map(|(name, id)| (name.to_owned(), id)).collect()
+}
+
+/// `GET /api/x/{queues,exchanges}/VHOST/NAME/policies`: the users' whose patterns match, those that count most first.
+pub(crate) fn matching<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str, is_exchange: bool) -> Answer {
+    let (id, asked) = (call.caller.vhost(vhost)?, name.to_owned());
+    let found = call.node.look(move |catalog| {
+        let all = catalog.policies(id, PolicyKind::User).rev();
+        let some = |is_meant: &dyn Fn(&PolicyDefinition) -> bool| -> Vec<Arc<PolicyDefinition>> {
+            all.filter(|policy| is_meant(policy)).cloned().collect()
+        };
+        if is_exchange {
+            let exchange = &catalog.exchange(id, asked.as_bytes())?.definition;
+            return Some(some(&|policy| policy.is_for_exchange(exchange)));
+        }
+        let queue = catalog.queue_by_name(id, asked.as_bytes())?;
+        Some(some(&|policy| policy.is_for_queue(queue)))
+    })?;
+    let found = found.ok_or_else(Response::not_found)?;
+    Ok(Response::ok(&found.iter().map(|policy| shown(vhost, policy)).collect()))
 }
 
 /// `GET /api/policies[/VHOST]`.

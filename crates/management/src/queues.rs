@@ -12,7 +12,7 @@ use crate::{json, list, stats};
 use base::id::QueueId;
 use broker::access::Access;
 use broker::catalog::{QueueDefinition, QueueType};
-use broker::{QueueRow, QuorumRow};
+use broker::{QueueRow, QuorumRow, process_id};
 use routing::Arguments;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
@@ -25,8 +25,28 @@ const TYPE: &str = "x-queue-type";
 /// By what queues are ordered.
 const ORDER: &[&str] = &["vhost", "name"];
 
+/// What is known of a queue by some of its messages.
+const SAMPLED: &[&str] = &[
+    "message_bytes",
+    "message_bytes_ready",
+    "message_bytes_unacknowledged",
+    "message_bytes_persistent",
+    "message_bytes_ram",
+    "message_bytes_dlx",
+    "head_message_timestamp",
+];
+
+/// What is known by connections that consume.
+const ACTIVE: &str = "single_active_consumer_tag";
+
 /// What policies say of a queue.
-#[derive(Default)]
+const GOVERNED: &[&str] = &["policy", "operator_policy", "effective_policy_definition"];
+
+/// What is told of how a queue's lengths grow.
+const GROWING: &[&str] = &["messages_details", "messages_ready_details", "messages_unacknowledged_details"];
+
+/// What policies say of a queue.
+#[derive(Clone, Default)]
 struct Policies {
     user: Option<Box<str>>,
     operator: Option<Box<str>>,
@@ -40,13 +60,13 @@ pub(crate) fn list<N: Node>(call: &Call<'_, N>, vhost: Option<&str>) -> Answer {
         let names = call.node.queue_names()?;
         return named(call, seen(call, &names, vhost));
     }
-    let mut rows = call.node.queues(which)?;
+    let mut rows = call.node.queues(which, list::wants(call.request, SAMPLED))?;
     rows.retain(|row| call.caller.sees(&row.definition.vhost_name));
     answer(call, rows)
 }
 
 fn answer<N: Node>(call: &Call<'_, N>, rows: Vec<QueueRow>) -> Answer {
-    let active_tags = channels::active_tags(call, &rows)?;
+    let active_tags = active_tags(call, &rows)?;
     let show = |rows: &[QueueRow]| shown(call, rows, &active_tags);
     list::of(rows, call.request, &call.node.about().limits, ORDER, show)
 }
@@ -85,9 +105,20 @@ fn named<N: Node>(call: &Call<'_, N>, names: Vec<&Arc<QueueDefinition>>) -> Answ
     }
     let show = |names: &[&Arc<QueueDefinition>]| {
         let rows = rows_of(names)?;
-        shown(call, &rows, &channels::active_tags(call, &rows)?)
+        shown(call, &rows, &active_tags(call, &rows)?)
     };
     list::of(names, call.request, &call.node.about().limits, ORDER, show)
+}
+
+/// The tags of those consumers that alone are active, where they are asked for: every connection is looked at.
+fn active_tags<N: Node>(
+    call: &Call<'_, N>,
+    rows: &[QueueRow],
+) -> Result<BTreeMap<QueueId, String>, Response> {
+    match list::wants(call.request, &[ACTIVE]) {
+        true => channels::active_tags(call, rows),
+        false => Ok(BTreeMap::new()),
+    }
 }
 
 impl Listed for &Arc<QueueDefinition> {
@@ -116,8 +147,50 @@ fn shown<N: Node>(
     active_tags: &BTreeMap<QueueId, String>,
 ) -> Result<Vec<Value>, Response> {
     let node = call.node.about().node.as_str();
+    let policies = match list::wants(call.request, GOVERNED) {
+        true => governed(call.node, rows)?,
+        false => vec![Policies::default(); rows.len()],
+    };
+    let (is_own, is_growing) = (call.caller.login.is_own, list::wants(call.request, GROWING));
+    let has_stats = list::wants(call.request, &["message_stats"]);
+    let shown = rows.iter().zip(&policies).map(|(row, policies)| {
+        let mut item = item(row, policies, node);
+        if is_own {
+            // The command line names queues so; over HTTP RabbitMQ tells of no process.
+            let QueueDefinition { log, id, exclusive, .. } = &*row.definition;
+            item["pid"] = format!("<0.{log}.{id}>").into();
+            item["owner_pid"] =
+                exclusive.map(|port| process_id(port.shard.0, port.slot)).unwrap_or_default().into();
+        }
+        if row.active.is_some() || row.quorum.is_some() {
+            // A text in any case, as RabbitMQ has it of quorum queues.
+            let tag = active_tags.get(&row.definition.id).map_or("", String::as_str);
+            item[ACTIVE] = tag.into();
+        }
+        let whose = Whose::Queue(row.definition.id);
+        if is_growing {
+            let lengths = stats::lengths_span(call.request);
+            call.node.history(|history| {
+                let growth = (history.of(whose), stats::MESSAGES);
+                stats::put_lengths(&mut item, [row.ready, row.unsettled], growth, lengths);
+            });
+        } else {
+            item["messages"] = (row.ready + row.unsettled).into();
+            item["messages_ready"] = row.ready.into();
+            item["messages_unacknowledged"] = row.unsettled.into();
+        }
+        if has_stats {
+            stats::put_messages(call.node, call.request, &mut item, whose, &row.tally, stats::OF_QUEUE);
+        }
+        item
+    });
+    Ok(shown.collect())
+}
+
+/// What policies say of these queues.
+fn governed<N: Node>(node: &N, rows: &[QueueRow]) -> Result<Vec<Policies>, Response> {
     let queues: Vec<Arc<QueueDefinition>> = rows.iter().map(|row| row.definition.clone()).collect();
-    let policies: Vec<Policies> = call.node.look(move |catalog| {
+    Ok(node.look(move |catalog| {
         let of = |queue: &Arc<QueueDefinition>| {
             let matched = catalog.queue_policies(queue);
             Policies {
@@ -127,24 +200,7 @@ fn shown<N: Node>(
             }
         };
         queues.iter().map(of).collect()
-    })?;
-    let shown = rows.iter().zip(&policies).map(|(row, policies)| {
-        let mut item = item(row, policies, node);
-        if row.active.is_some() || row.quorum.is_some() {
-            // A text in any case, as RabbitMQ has it of quorum queues.
-            let tag = active_tags.get(&row.definition.id).map_or("", String::as_str);
-            item["single_active_consumer_tag"] = tag.into();
-        }
-        let whose = Whose::Queue(row.definition.id);
-        let lengths = stats::lengths_span(call.request);
-        call.node.history(|history| {
-            let growth = (history.of(whose), stats::MESSAGES);
-            stats::put_lengths(&mut item, [row.ready, row.unsettled], growth, lengths);
-        });
-        stats::put_messages(call.node, call.request, &mut item, whose, &row.tally, stats::OF_QUEUE);
-        item
-    });
-    Ok(shown.collect())
+    })?)
 }
 
 fn item(row: &QueueRow, policies: &Policies, node: &str) -> Value {
@@ -286,7 +342,7 @@ fn tag_of(consumers: &Value, is_it: impl Fn(&Value) -> bool) -> Value {
 
 /// `/api/queues/VHOST/NAME`.
 pub(crate) fn one<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answer {
-    let found = call.node.queues(Which::One(call.caller.vhost(vhost)?, name.to_owned()))?;
+    let found = call.node.queues(Which::One(call.caller.vhost(vhost)?, name.to_owned()), true)?;
     let act = |action| call.node.act(&call.caller.login, vhost, action);
     match (call.request.method, &found[..]) {
         (Method::Put, found) => {
@@ -332,7 +388,7 @@ pub(crate) fn declaration(name: &str, body: &Body) -> Result<Action, Response> {
 /// `POST /api/queues/VHOST/NAME/actions`: mirrors were told to catch up here; no action is left.
 pub(crate) fn act<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answer {
     let which = Which::One(call.caller.vhost(vhost)?, name.to_owned());
-    if call.node.queues(which)?.is_empty() {
+    if call.node.queues(which, false)?.is_empty() {
         return Err(Response::error(404, "not_found", "queue_not_found"));
     }
     let body = Body::read(&call.request.body)?;
@@ -353,7 +409,7 @@ pub(crate) fn truncate<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> 
 
 /// `DELETE /api/queues/VHOST/NAME/contents`.
 pub(crate) fn purge<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answer {
-    let found = call.node.queues(Which::One(call.caller.vhost(vhost)?, name.to_owned()))?;
+    let found = call.node.queues(Which::One(call.caller.vhost(vhost)?, name.to_owned()), false)?;
     if found.is_empty() {
         return Err(Response::not_found());
     }

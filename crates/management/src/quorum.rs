@@ -13,7 +13,7 @@ const NO_MEMBER: &str = "Node is not a cluster member";
 
 fn queue<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Result<QueueRow, Response> {
     let which = Which::One(call.caller.vhost(vhost)?, name.to_owned());
-    let row = call.node.queues(which)?.pop().ok_or_else(Response::not_found)?;
+    let row = call.node.queues(which, false)?.pop().ok_or_else(Response::not_found)?;
     match row.definition.queue_type {
         QueueType::Quorum => Ok(row),
         QueueType::Classic => Err(Response::bad_request("classic_queue_not_supported")),

@@ -3,6 +3,7 @@
 //! The path is split before its segments are decoded: clients escape `/` in names, and some of them even `-` and `.`.
 
 use crate::live::Seen;
+use crate::response::Response;
 use data_encoding::BASE64;
 
 /// What is to be done with what the path names.
@@ -49,6 +50,15 @@ impl Method {
             Method::Other => "",
         }
     }
+}
+
+/// What a request to have something so is about, where it says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Only {
+    /// What is not there yet.
+    New,
+    /// What is there, of which stays what is not named.
+    Existing,
 }
 
 /// A request, parsed.
@@ -112,6 +122,19 @@ impl Request {
         self.query.iter().rev().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
     }
 
+    /// What is meant, where not whatever there may be: `only` in the query.
+    ///
+    /// # Errors
+    /// The response for who asks for something else.
+    pub(crate) fn only(&self) -> Result<Option<Only>, Response> {
+        match self.asked("only") {
+            None => Ok(None),
+            Some("new") => Ok(Some(Only::New)),
+            Some("existing") => Ok(Some(Only::Existing)),
+            Some(_) => Err(Response::bad_request("only is neither new nor existing")),
+        }
+    }
+
     pub(crate) fn says(&self, name: &str) -> bool {
         self.asked(name) == Some("true")
     }
@@ -161,6 +184,7 @@ mod tests {
         check("/api/queues/%2f/max%2Dqueues/", &["api", "queues", "/", "max-queues"], &[]);
         check("/api/x?a=b+c&d&e=%26", &["api", "x"], &[("a", "b c"), ("d", ""), ("e", "&")]);
         check("/api/a+b", &["api", "a+b"], &[]);
+        check("/api/users//?only=new", &["api", "users", ""], &[("only", "new")]);
         for bad in ["/api/%", "/api/%2", "/api/%zz", "/api/%ff", "/api?x=%"] {
             assert_eq!(Request::new("GET", bad, Vec::new(), true), None, "{bad}");
         }

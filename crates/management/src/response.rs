@@ -103,6 +103,11 @@ impl Response {
         Response::error(413, "payload_too_large", why)
     }
 
+    /// There is one already of those that were to be new.
+    pub(crate) fn exists(what: &str, name: &str) -> Response {
+        Response::error(409, "already_exists", format!("{what} '{name}' already exists"))
+    }
+
     /// There is no such thing.
     pub fn not_found() -> Response {
         Response::error(404, "Object Not Found", "Not Found")

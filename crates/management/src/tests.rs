@@ -4,6 +4,7 @@ mod beyond;
 mod counted;
 mod imported;
 mod listened;
+mod meant;
 mod operated;
 mod paged;
 mod walked;
@@ -171,14 +172,14 @@ impl Node for Bench {
         Ok(vec![Turns { groups: [1; TURN_BOUNDS_US.len() + 1], ..Turns::default() }])
     }
 
-    fn queues(&self, which: Which) -> Result<Vec<QueueRow>, Busy> {
+    fn queues(&self, which: Which, _is_sampled: bool) -> Result<Vec<QueueRow>, Busy> {
         let mut own: Vec<_> = self.catalog.lock().unwrap().queues().cloned().collect();
         own.retain(|queue| which.has(queue));
         self.rows_of(&own)
     }
 
     fn each_queue(&self, which: Which, each: impl FnMut(&QueueRow)) -> Result<(), Busy> {
-        self.queues(which)?.iter().for_each(each);
+        self.queues(which, true)?.iter().for_each(each);
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use crate::body::Body;
 use crate::list;
 use crate::node::Node;
-use crate::request::Method;
+use crate::request::{Method, Only};
 use crate::response::{Answer, Response};
 use crate::routes::Call;
 use broker::access::{PasswordHash, Stored};
@@ -76,7 +76,13 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, name: &str) -> Answer {
     match (call.request.method, own) {
         (Method::Put, own) => {
             let body = Body::read(&call.request.body)?;
-            for op in wanted(call.node, name, &body, own.is_some())? {
+            let ops = match (call.request.only()?, own.is_some()) {
+                (Some(Only::New), true) => return Err(Response::exists("user", name)),
+                (Some(Only::Existing), false) => return Err(Response::not_found()),
+                (Some(Only::Existing), true) => changes(call.node, name, &body)?,
+                (_, is_there) => wanted(call.node, name, &body, is_there)?,
+            };
+            for op in ops {
                 call.node.request(op)?;
             }
             Ok(Response::empty(if own.is_some() { 204 } else { 201 }))
@@ -99,7 +105,34 @@ pub(crate) fn wanted<N: Node>(
 ) -> Result<Vec<Op>, Response> {
     let Some(tags) = body.words("tags")? else { return Err(Response::bad_request("tags_not_present")) };
     let tags: Vec<Box<str>> = tags.into_iter().map(String::into_boxed_str).collect();
-    let password = match (body.text("password")?, body.text("password_hash")?) {
+    let password = password(node, body)?;
+    Ok(match is_there {
+        true => {
+            vec![
+                Op::ChangePassword { name: name.into(), password },
+                Op::SetUserTags { name: name.into(), tags },
+            ]
+        }
+        false => vec![Op::AddUser { name: name.into(), password, tags }],
+    })
+}
+
+/// What has a user that is there be as an object says, where what it does not name stays.
+fn changes<N: Node>(node: &N, name: &str, body: &Body) -> Result<Vec<Op>, Response> {
+    let mut ops = Vec::new();
+    if body.get("password").or(body.get("password_hash")).is_some() {
+        ops.push(Op::ChangePassword { name: name.into(), password: password(node, body)? });
+    }
+    if let Some(tags) = body.words("tags")? {
+        let tags = tags.into_iter().map(String::into_boxed_str).collect();
+        ops.push(Op::SetUserTags { name: name.into(), tags });
+    }
+    Ok(ops)
+}
+
+/// The hash of a password that an object has in clear, or as a hash.
+fn password<N: Node>(node: &N, body: &Body) -> Result<Option<PasswordHash>, Response> {
+    Ok(match (body.text("password")?, body.text("password_hash")?) {
         (Some(_), Some(_)) => {
             return Err(Response::bad_request("both_password_and_password_hash_are_provided"));
         }
@@ -111,15 +144,6 @@ pub(crate) fn wanted<N: Node>(
             Some(Stored::Other) => None,
             None => return Err(Response::bad_request(json!(["not_base64", body.get("password_hash")]))),
         },
-    };
-    Ok(match is_there {
-        true => {
-            vec![
-                Op::ChangePassword { name: name.into(), password },
-                Op::SetUserTags { name: name.into(), tags },
-            ]
-        }
-        false => vec![Op::AddUser { name: name.into(), password, tags }],
     })
 }
 

@@ -3,7 +3,7 @@
 use crate::body::Body;
 use crate::history::{Whose, put};
 use crate::node::{Node, Trouble, Which};
-use crate::request::Method;
+use crate::request::{Method, Only};
 use crate::response::{Answer, Response};
 use crate::routes::Call;
 use crate::{list, stats};
@@ -13,6 +13,21 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 type Found = Vec<(Arc<VhostDefinition>, bool)>;
+
+/// What is told of a virtual host by its queues and connections.
+const COUNTED: &[&str] = &[
+    "message_stats",
+    "messages",
+    "messages_details",
+    "messages_ready",
+    "messages_ready_details",
+    "messages_unacknowledged",
+    "messages_unacknowledged_details",
+    "recv_oct",
+    "recv_oct_details",
+    "send_oct",
+    "send_oct_details",
+];
 
 /// `GET /api/vhosts`.
 pub(crate) fn list<N: Node>(call: &Call<'_, N>) -> Answer {
@@ -24,6 +39,14 @@ fn rows<N: Node>(call: &Call<'_, N>, only: Option<&str>) -> Result<Vec<Value>, R
     let found: Found = call.node.look(|catalog| {
         catalog.vhosts().map(|vhost| (vhost.clone(), catalog.is_traced(vhost.id))).collect()
     })?;
+    let seen = found.iter().filter(|(vhost, _)| match only {
+        Some(only) => *vhost.name == *only,
+        None => call.caller.is_monitor() || call.caller.sees(&vhost.name),
+    });
+    let node = call.node.about().node.as_str();
+    if !list::wants(call.request, COUNTED) {
+        return Ok(seen.map(|(vhost, is_traced)| shown(vhost, *is_traced, node)).collect());
+    }
     let mut counts: BTreeMap<VhostId, [u64; 2]> = BTreeMap::new();
     let which = only.map(|name| call.caller.vhost(name)).transpose()?.map_or(Which::All, Which::Of);
     call.node.each_queue(which, |row| {
@@ -31,11 +54,7 @@ fn rows<N: Node>(call: &Call<'_, N>, only: Option<&str>) -> Result<Vec<Value>, R
         count[0] += row.ready;
         count[1] += row.unsettled;
     })?;
-    let seen = found.iter().filter(|(vhost, _)| match only {
-        Some(only) => *vhost.name == *only,
-        None => call.caller.is_monitor() || call.caller.sees(&vhost.name),
-    });
-    let (node, survey) = (call.node.about().node.as_str(), call.node.survey()?);
+    let survey = call.node.survey()?;
     let mut bytes: BTreeMap<String, [u64; 2]> = BTreeMap::new();
     for row in call.node.connections()? {
         let of = bytes.entry(row.vhost).or_default();
@@ -97,6 +116,11 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, name: &str) -> Answer {
     match call.request.method {
         Method::Put => {
             let body = Body::read(&call.request.body)?;
+            match call.request.only()? {
+                Some(Only::New) if is_there => return Err(Response::exists("virtual host", name)),
+                Some(Only::Existing) if !is_there => return Err(Response::not_found()),
+                _ => {}
+            }
             for op in wanted(call, name, &body, is_there)? {
                 call.node.request(op)?;
             }

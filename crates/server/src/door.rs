@@ -5,7 +5,7 @@ use crate::socket::{Arrival, Socket};
 use crate::turns::Turns;
 use adapters::{Frontend, Mover};
 use base::id::ShardId;
-use broker::catalog::{Op, PolicyKind, Refusal, UserLimits, VhostLimits};
+use broker::catalog::{Op, Refusal};
 use broker::{Mail, Reply, Shard};
 use node::keeper::{Answer, Errand};
 use std::sync::Arc;
@@ -40,8 +40,6 @@ pub enum Letter {
     Visit(Visit),
     /// The connection of this name is to be closed, and why; whether it is here.
     CloseConnection(Box<(String, String)>, Sender<bool>),
-    /// Somebody wants to know something.
-    Ask(Question, Sender<Part>),
 }
 
 /// Hands what was found to who asked, whom that wakes: done when the turn is over. Who was woken before may take the processor, and what
@@ -118,46 +116,6 @@ pub struct Act {
     pub vhost: String,
     /// Anything but publishing and getting.
     pub action: management::Action,
-}
-
-/// What is asked of every shard.
-#[derive(Clone, Debug)]
-pub enum Question {
-    /// How many there are of what.
-    Totals,
-    /// Users, virtual hosts, permissions and limits, which every shard knows.
-    Access,
-    /// The exchanges of this virtual host, which every shard knows.
-    Exchanges(String),
-    /// The policies of a kind in this virtual host, which every shard knows.
-    Policies(String, PolicyKind),
-    /// At most so many delayed messages of a queue, by virtual host and name.
-    Delayed(String, String, usize),
-}
-
-/// What one shard answers: the part that was asked for.
-#[derive(Debug, Default)]
-pub struct Part {
-    /// Open connections; queues and virtual hosts of the whole node.
-    pub totals: Option<ctl::Totals>,
-    /// The users of the node.
-    pub users: Vec<ctl::UserRow>,
-    /// Its virtual hosts.
-    pub vhosts: Vec<ctl::VhostRow>,
-    /// What its users may do.
-    pub permissions: Vec<ctl::PermissionRow>,
-    /// What its users may do with topics.
-    pub topic_permissions: Vec<ctl::TopicPermissionRow>,
-    /// What users may have at most, of those who have limits.
-    pub user_limits: Vec<(String, UserLimits)>,
-    /// What virtual hosts may have at most, of those that have limits.
-    pub vhost_limits: Vec<(String, VhostLimits)>,
-    /// Exchanges.
-    pub exchanges: Vec<ctl::ExchangeRow>,
-    /// Policies; those that count less come first.
-    pub policies: Vec<ctl::PolicyRow>,
-    /// Delayed messages, where the queue lives here.
-    pub delayed: Option<Vec<ctl::DelayedRow>>,
 }
 
 /// How to reach a shard.

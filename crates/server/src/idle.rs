@@ -66,7 +66,7 @@ fn answer(config: &Config, logger: &Logger, end: &Sender<End>, request: ctl::Req
         ctl::Request::Ping => Ok(json!({
             "node": config.node_name,
             "pid": std::process::id(),
-            "version": adapters::settings::VERSION,
+            "version": base::rabbitmq::VERSION,
             "state": ctl::STOPPED,
         })),
         ctl::Request::Stop => say(End::Asked),

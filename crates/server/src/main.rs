@@ -42,7 +42,6 @@ mod private;
 mod private_key;
 mod queue_names;
 mod reader;
-mod rows;
 mod running;
 mod seed;
 mod shard;
@@ -207,7 +206,7 @@ fn serve(server: Server) -> ExitCode {
         logger.warning(format!("core files cannot be prevented: {error}"));
     }
     let version = env!("CARGO_PKG_VERSION");
-    logger.info(format!("Starting Leveret {version} (as RabbitMQ {})", adapters::settings::VERSION));
+    logger.info(format!("Starting Leveret {version} (as RabbitMQ {})", base::rabbitmq::VERSION));
     config.warnings.iter().chain(&told).for_each(|warning| logger.warning(warning.as_str()));
     let (end, ends) = channel();
     let outcome = listen_for_signals(end.clone())

@@ -6,7 +6,7 @@ use crate::breakdown::{self, Breakdown};
 use crate::clock::Clock;
 use crate::committer::Committer;
 use crate::config::Config;
-use crate::door::{Act, Door, Letter, Question, Room, Truncate};
+use crate::door::{Act, Door, Letter, Room, Truncate};
 use crate::log::Logger;
 use crate::queue_names::{Names, QueueNames};
 use crate::reader::Reads;
@@ -113,7 +113,7 @@ impl Manager<'_> {
             cluster_id: format!("leveret-{identity:032x}"),
             metrics_each: config.metrics_each,
             metrics_path: config.metrics_path.clone(),
-            version: adapters::settings::VERSION.to_owned(),
+            version: base::rabbitmq::VERSION.to_owned(),
             product: "Leveret".to_owned(),
             product_version: env!("CARGO_PKG_VERSION").to_owned(),
             listeners: listeners.iter().map(listener).collect(),
@@ -413,8 +413,8 @@ impl Node for Manager<'_> {
         self.look_at(&self.doors[0], move |shard| look(shard.catalog()))
     }
 
-    fn queues(&self, which: Which) -> Result<Vec<QueueRow>, Busy> {
-        let Which::One(vhost, name) = which else { return self.queue_rows(which, true) };
+    fn queues(&self, which: Which, is_sampled: bool) -> Result<Vec<QueueRow>, Busy> {
+        let Which::One(vhost, name) = which else { return self.queue_rows(which, is_sampled) };
         let found = self.look(move |catalog| catalog.queue_by_name(vhost, name.as_bytes()).cloned())?;
         self.rows_of(found.as_slice())
     }
@@ -482,15 +482,9 @@ impl Node for Manager<'_> {
     }
 
     fn connection_count(&self) -> Result<u64, Busy> {
-        let (sender, receiver) = channel();
-        for door in self.doors {
-            door.letters.put(Letter::Ask(Question::Totals, sender.clone()));
-        }
-        drop(sender);
         let mut count = 0;
-        for _ in self.doors {
-            let part = receiver.recv_timeout(PATIENCE).map_err(|_| Busy)?;
-            count += part.totals.map_or(0, |totals| totals.connection_count);
+        for door in self.doors {
+            count += door.visit(PATIENCE, |room| room.front.len() as u64).ok_or(Busy)?;
         }
         Ok(count)
     }

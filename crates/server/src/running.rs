@@ -550,7 +550,7 @@ impl Running {
             let outcome = match spawned {
                 Ok(()) => {
                     let ms = self.clock.now().mono_ns / base::time::NS_PER_MS;
-                    let plugins = broker::plugins::PLUGINS.len();
+                    let plugins = base::rabbitmq::PLUGINS.len();
                     self.logger.info(format!("Server startup complete; {plugins} plugins started."));
                     self.logger.info(format!("Time to start RabbitMQ: {ms} ms"));
                     self.watch(config, ends, || board.forget_old(self.clock.mono_ns()))

@@ -10,19 +10,18 @@ mod requests;
 use crate::clock::Clock;
 use crate::committer::{Committer, Handed};
 use crate::config::Level;
-use crate::door::{CancelDelayed, Door, Letter, Outcome, Part, Question, Room, outcome};
+use crate::door::{CancelDelayed, Door, Letter, Outcome, Room, outcome};
 use crate::layer::Bench;
 use crate::linger::{LINGER, Lingering};
 use crate::log::Logger;
 use crate::mailbox::Sleeper;
 use crate::reader::{Ask, Asks};
-use crate::rows;
 use crate::socket::{Arrival, Brought, Socket};
 use crate::timers::Timers;
 use crate::turns::Turns;
 use adapters::{Frontend, Gravity, Note};
 use base::Now;
-use base::id::{QueueSeq, ShardId};
+use base::id::ShardId;
 use broker::{Mail, Shard};
 use journal::{Place, Sealed};
 use mio::{Events, Interest, Poll, Token};
@@ -376,12 +375,6 @@ impl ShardLoop {
                     let closed = self.home.front.close_named(now, &mut self.home.shard, &name, &reason);
                     self.tell(answer, closed);
                 }
-                Letter::Ask(question, answer) => {
-                    let began = self.around.clock.moment();
-                    let found = self.answer(&question);
-                    self.tell(answer, found);
-                    self.turns.looked(began, self.around.clock.moment());
-                }
             }
         }
         self.scratch.letters = letters;
@@ -734,29 +727,6 @@ impl ShardLoop {
     fn loop_bytes(&self) -> usize {
         let sockets = self.sockets.capacity() * size_of::<Option<Socket>>();
         sockets + self.buffer.len() + self.timers.heap_bytes()
-    }
-
-    fn answer(&self, question: &Question) -> Part {
-        let mut part = Part::default();
-        match question {
-            Question::Totals => part.totals = Some(rows::totals(&self.home.shard, self.home.front.len())),
-            Question::Access => {
-                let catalog = self.home.shard.catalog();
-                (part.users, part.vhosts, part.permissions) = rows::access(catalog);
-                part.topic_permissions = rows::topic_permissions(catalog);
-                (part.user_limits, part.vhost_limits) = rows::limits(catalog);
-            }
-            Question::Exchanges(vhost) => part.exchanges = rows::exchanges(self.home.shard.catalog(), vhost),
-            Question::Policies(vhost, kind) => {
-                part.policies = rows::policies(self.home.shard.catalog(), vhost, *kind);
-            }
-            Question::Delayed(vhost, queue, count_max) => {
-                let row = |(due_at, id): (u64, QueueSeq)| ctl::DelayedRow { id: id.0, due_at };
-                let listed = self.home.shard.delayed(vhost, queue, *count_max);
-                part.delayed = listed.map(|list| list.into_iter().map(row).collect());
-            }
-        }
-        part
     }
 }
 

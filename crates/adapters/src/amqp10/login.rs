@@ -3,8 +3,9 @@
 use super::Adapter;
 use crate::connection::{Context, Gravity};
 use crate::credentials::{self, Unproved};
-use crate::settings::{GIVEN_NAME_BYTES_MAX, INFORMATION, PLATFORM, PRODUCT, Peer, VERSION};
+use crate::settings::{GIVEN_NAME_BYTES_MAX, INFORMATION, PLATFORM, PRODUCT, Peer};
 use ::amqp10::{Fault, Open, SaslCode, Symbols};
+use base::rabbitmq::VERSION;
 use broker::access::open_vhost;
 use broker::catalog::{Actor, Refusal};
 use broker::fields::arguments;

@@ -1,4 +1,4 @@
-//! Definitions of limits as they come with a request: a JSON object of numbers, below 0 for any number.
+//! Limits of virtual hosts and users as they are typed: a JSON object of numbers, below 0 for any number; and as they are listed.
 //!
 //! Texts are RabbitMQ 4.3.6's, seen through its `rabbitmqctl`.
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 /// What is to be of a limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Wanted {
+pub(crate) enum Wanted {
     /// It was not named.
     #[default]
     Unnamed,
@@ -16,22 +16,11 @@ pub enum Wanted {
     Max(u32),
 }
 
-impl Wanted {
-    /// The limit afterwards, where what is not named stays as it was.
-    pub fn over(self, old: Option<u32>) -> Option<u32> {
-        match self {
-            Wanted::Unnamed => old,
-            Wanted::Any => None,
-            Wanted::Max(max) => Some(max),
-        }
-    }
-}
-
 /// Limits of a virtual host: `max-connections`, `max-queues`.
 ///
 /// # Errors
 /// What is wrong with them, for people.
-pub fn vhost(text: &str) -> Result<[Wanted; 2], String> {
+pub(crate) fn vhost(text: &str) -> Result<[Wanted; 2], String> {
     read(&object(text)?, ["max-connections", "max-queues"], "limits")
         .map_err(|why| format!("Validation failed\n\n{why}\n"))
 }
@@ -40,7 +29,7 @@ pub fn vhost(text: &str) -> Result<[Wanted; 2], String> {
 ///
 /// # Errors
 /// What is wrong with them, for people.
-pub fn user(text: &str) -> Result<[Wanted; 2], String> {
+pub(crate) fn user(text: &str) -> Result<[Wanted; 2], String> {
     read(&object(text)?, ["max-connections", "max-channels"], "user-limits")
 }
 
@@ -48,8 +37,14 @@ pub fn user(text: &str) -> Result<[Wanted; 2], String> {
 ///
 /// # Errors
 /// What is wrong with it, for people.
-pub fn object(text: &str) -> Result<Map<String, Value>, String> {
+pub(crate) fn object(text: &str) -> Result<Map<String, Value>, String> {
     serde_json::from_str(text).map_err(|error| format!("Could not parse JSON document: {error}"))
+}
+
+/// A row of the HTTP API, with its limits as a text.
+pub(crate) fn row(mut row: Value) -> Value {
+    row["limits"] = row["value"].to_string().into();
+    row
 }
 
 fn read(object: &Map<String, Value>, names: [&str; 2], what: &str) -> Result<[Wanted; 2], String> {
@@ -103,10 +98,5 @@ mod tests {
             let error = user(text).unwrap_err();
             assert!(error.starts_with("Could not parse JSON document: "), "{error}");
         }
-    }
-
-    #[test]
-    fn what_is_not_named_stays() {
-        assert_eq!([Unnamed, Any, Max(3)].map(|wanted| wanted.over(Some(7))), [Some(7), None, Some(3)]);
     }
 }

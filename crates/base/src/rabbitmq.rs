@@ -1,4 +1,9 @@
-//! Plugins of RabbitMQ whose features are part of this broker, always: the one list for whatever tells of plugins.
+//! The RabbitMQ that this broker stands in for: its version, and those of its plugins whose features are part of this broker, always.
+//!
+//! The one place for whatever tells of them to clients, tools and pages.
+
+/// The version clients are told: they switch features on it.
+pub const VERSION: &str = "4.3.6";
 
 /// A plugin of RabbitMQ's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
