@@ -54,6 +54,9 @@ const QUEUE: [&str; 38] = [
     "single_active_consumer_tag",
 ];
 
+/// Those of them that RabbitMQ's tools tell otherwise than HTTP, by the type of the queue.
+const BY_TYPE: [&str; 4] = ["leader", "members", "online", "exclusive"];
+
 /// Columns of queues that are told of their consumers.
 const QUEUE_CONSUMER: [&str; 2] = ["exclusive_consumer_pid", "exclusive_consumer_tag"];
 
@@ -141,9 +144,14 @@ pub(crate) fn queues(
     let mut rows = Value::Array(Vec::new());
     if r#where.has_any() {
         let wants = |more: &[&str]| columns.iter().any(|column| more.contains(&column.as_str()));
-        let told = columns.iter().map(String::as_str).filter(|column| !QUEUE_CONSUMER.contains(column));
+        let mut told: Vec<&str> = columns.iter().map(String::as_str).collect();
         // What some columns are made of.
-        let told = told.chain(["name", "type", "node"]);
+        if wants(&QUEUE_CONSUMER) {
+            told.push("name");
+        }
+        if wants(&BY_TYPE) {
+            told.extend(["type", "node"]);
+        }
         let mut found = items(session, &["queues", vhost], &asking(told))?;
         found.iter_mut().for_each(queue_as_listed);
         rows = found.into();

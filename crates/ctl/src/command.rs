@@ -9,7 +9,7 @@ use crate::groups::GroupWord;
 use crate::lifecycle::LifeWord;
 use crate::listing::{ListWord, asking, choose, items, words};
 use crate::objects::ObjectWord;
-use crate::place::Place;
+use crate::options::Common;
 use crate::plugins::PluginWord;
 use crate::queues::{ClusterWord, QueueWord};
 use crate::reports::ReportWord;
@@ -19,10 +19,10 @@ use crate::session::{Session, bad_word};
 use crate::show::{self, Formatter};
 use crate::streaming::StreamingWord;
 use crate::{
-    check, columns, diagnose, exit, former, groups, help, lifecycle, listing, objects, plugins, queues,
-    reports, secrets, shells, streaming, users, vhosts,
+    check, columns, delayed, diagnose, exit, former, groups, help, lifecycle, listing, objects, plugins,
+    queues, reports, secrets, shells, streaming, users, vhosts,
 };
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::io::Write;
@@ -63,39 +63,6 @@ const OWN_NAME: &str = "leveret ctl";
 
 /// The name the plugins' words are said to.
 const PLUGINS_NAME: &str = "rabbitmq-plugins";
-
-#[derive(Debug, Args)]
-pub(crate) struct Common {
-    #[command(flatten)]
-    pub(crate) place: Place,
-    /// The node's name; the one that answers must have it
-    #[arg(short, long, global = true)]
-    node: Option<String>,
-    /// Seconds to wait for an answer
-    #[arg(short, long, global = true)]
-    pub(crate) timeout: Option<u32>,
-    /// The virtual host
-    #[arg(short = 'p', long = "vhost", global = true, value_name = "VHOST", default_value = "/")]
-    pub(crate) in_vhost: String,
-    /// How the answer is shown
-    #[arg(long, global = true)]
-    pub(crate) formatter: Option<Formatter>,
-    /// No words around the answer
-    #[arg(short, long, global = true)]
-    pub(crate) quiet: bool,
-    /// No words around the answer and no names of columns
-    #[arg(short, long, global = true)]
-    pub(crate) silent: bool,
-    /// No names of columns
-    #[arg(long, global = true)]
-    pub(crate) no_table_headers: bool,
-    /// Names of nodes may be long ones; here they may anyway
-    #[arg(short, long, global = true)]
-    longnames: bool,
-    /// Taken, as RabbitMQ's tools take it: there are no stack traces here
-    #[arg(long, global = true, hide = true)]
-    print_stacktrace: bool,
-}
 
 #[derive(Debug, Subcommand)]
 #[command(rename_all = "snake_case")]
@@ -233,9 +200,6 @@ enum Word {
     },
 }
 
-/// Columns of policies.
-pub(crate) const POLICY: [&str; 6] = ["vhost", "name", "pattern", "apply-to", "definition", "priority"];
-
 /// Columns of exchanges.
 const EXCHANGE: [&str; 7] = ["name", "type", "durable", "auto_delete", "internal", "arguments", "policy"];
 
@@ -357,18 +321,14 @@ fn execute(word: &Word, session: &Session<'_>) -> Result<String, Refusal> {
         }
         Word::ListQueues { at, columns } => columns::queues(session, columns, *at),
         Word::ListDelayedMessages { queue, limit } => {
-            let (vhost, queue, limit) = (vhost.clone(), queue.clone(), *limit);
             let banner = format!("Listing delayed messages of queue '{queue}' in vhost '{vhost}' ...");
             let show = session.show(Formatter::Table, banner);
-            let rows = ask(&Request::ListDelayedMessages { vhost, queue, limit })?;
-            Ok(show.rows(&words(&["id", "due_at"]), &rows))
+            Ok(show.rows(&words(&["id", "due_at"]), &delayed::list(session, queue, *limit)?))
         }
         Word::CancelDelayedMessage { queue, ids } => {
-            let (vhost, queue, ids) = (vhost.clone(), queue.clone(), ids.clone());
             let banner = format!("Cancelling delayed messages of queue '{queue}' in vhost '{vhost}' ...");
             let show = session.announce(banner);
-            let cancelled = ask(&Request::CancelDelayedMessages { vhost, queue, ids })?;
-            Ok(show.message(&format!("Cancelled {cancelled}")))
+            Ok(show.message(&format!("Cancelled {}", delayed::cancel(session, queue, ids)?)))
         }
         Word::TruncateStream { stream, before } => truncate(session, stream, *before),
         Word::ListConnections { columns } => columns::connections(session, columns),
@@ -417,12 +377,12 @@ fn execute(word: &Word, session: &Session<'_>) -> Result<String, Refusal> {
         }
         Word::ListPolicies => {
             let show = session.show(Formatter::Table, format!("Listing policies for vhost \"{vhost}\" ..."));
-            Ok(show.rows(&words(&POLICY), &vhosts::list_policies(session, vhost, false)?))
+            Ok(show.rows(&words(&vhosts::POLICY), &vhosts::list_policies(session, vhost, false)?))
         }
         Word::ListOperatorPolicies => {
             let banner = format!("Listing operator policy overrides for vhost \"{vhost}\" ...");
             let show = session.show(Formatter::Table, banner);
-            Ok(show.rows(&words(&POLICY), &vhosts::list_policies(session, vhost, true)?))
+            Ok(show.rows(&words(&vhosts::POLICY), &vhosts::list_policies(session, vhost, true)?))
         }
         Word::ListUserLimits { global: true, .. } => {
             let show = session.show(Formatter::Table, "Listing limits for all users ...");

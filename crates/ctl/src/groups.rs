@@ -2,8 +2,8 @@
 //! `rabbitmq-streams` has them.
 
 use crate::listing::{choose, words};
-use crate::request::{Refusal, Request};
-use crate::session::{Session, failed, missing};
+use crate::request::Refusal;
+use crate::session::{Session, failed, missing, reason};
 use crate::show::Formatter;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -81,14 +81,14 @@ pub(crate) fn run(word: &GroupWord, session: &Session<'_>) -> Result<String, Ref
             if reference.len() > REFERENCE_BYTES_MAX {
                 return Err(failed("The reference is too long"));
             }
-            let (vhost, stream, reference) = (vhost.clone(), stream.clone(), reference.clone());
-            match session.ask(&Request::ResetOffset { vhost, stream, reference })? {
-                Value::Bool(true) if session.is_quiet() => Ok(show.begin()),
-                Value::Bool(true) => Ok(show.message("Done")),
-                Value::Bool(false) => {
-                    Err(failed("There is no stored offset for this reference, no need to reset"))
+            let path = ["x", "streams", vhost, stream, "offsets", reference];
+            let response = session.api("DELETE", &path, "", None)?;
+            match (response.status, &*reason(&response)) {
+                (404, "Not Found" | "vhost_not_found") => Err(failed("The stream does not exist")),
+                _ => {
+                    response.changed()?;
+                    Ok(if session.is_quiet() { show.begin() } else { show.message("Done") })
                 }
-                _ => Err(failed("The stream does not exist")),
             }
         }
         GroupWord::ListStreamConsumerGroups { whole, columns } => {

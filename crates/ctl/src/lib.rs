@@ -9,6 +9,7 @@ mod check;
 pub mod client;
 mod columns;
 pub mod command;
+mod delayed;
 mod diagnose;
 mod former;
 mod groups;
@@ -17,6 +18,7 @@ mod lifecycle;
 mod limits;
 mod listing;
 mod objects;
+mod options;
 mod place;
 mod plugins;
 mod progress;
@@ -35,9 +37,7 @@ pub mod top;
 mod users;
 mod vhosts;
 
-pub use request::{
-    Answer, DelayedRow, Listener, Memory, Refusal, Request, Response, SettingRow, Status, Totals,
-};
+pub use request::{Answer, Listener, Memory, Refusal, Request, Response, SettingRow, Status, Totals};
 
 /// Bounds of the conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

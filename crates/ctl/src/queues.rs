@@ -5,7 +5,7 @@
 //! those there are suffice is answered.
 
 use crate::listing::words;
-use crate::request::{Refusal, Request, Response};
+use crate::request::{Refusal, Response};
 use crate::session::{Session, bad_word, done, failed, missing, reason};
 use crate::show::Formatter;
 use crate::{exit, groups};
@@ -252,11 +252,8 @@ pub(crate) fn run(word: &QueueWord, session: &Session<'_>) -> Result<String, Ref
                 let text = format!("node {wanted} has no member of this stream: its one is on {node}");
                 return Err(failed(text));
             }
-            let (vhost, stream) = (vhost.clone(), stream.clone());
-            match session.ask(&Request::RestartStream { vhost, stream })? {
-                Value::Bool(true) => Ok(show.message(&node)),
-                _ => Err(missing()),
-            }
+            done(session.api("POST", &["x", "streams", vhost, stream, "restart"], "", None)?)?;
+            Ok(show.message(&node))
         }
         QueueWord::StreamStatus { stream, tracking: true } => {
             let node = session.node()?;

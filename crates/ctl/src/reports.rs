@@ -128,7 +128,7 @@ fn matching(session: &Session<'_>, name: &str, kind: Kind) -> Result<String, Ref
     }
     let mut policies = found.ok_or_else(missing)?;
     policies.as_array_mut().into_iter().flatten().for_each(vhosts::with_text);
-    Ok(show.rows(&words(&crate::command::POLICY), &policies))
+    Ok(show.rows(&words(&vhosts::POLICY), &policies))
 }
 
 fn sizes(session: &Session<'_>) -> Result<String, Refusal> {

@@ -47,42 +47,6 @@ pub enum Request {
     Trim,
     /// A [`Status`].
     Status,
-    /// A list of [`DelayedRow`]; those that are due first come first.
-    ListDelayedMessages {
-        /// The virtual host.
-        vhost: String,
-        /// The queue.
-        queue: String,
-        /// At most so many.
-        limit: u32,
-    },
-    /// How many messages were there to be thrown away.
-    CancelDelayedMessages {
-        /// The virtual host.
-        vhost: String,
-        /// The queue.
-        queue: String,
-        /// The numbers of the messages ([`DelayedRow::id`]).
-        ids: Vec<u64>,
-    },
-    /// A stream is to remember that a consumer has read nothing of it: true once that is on disk, false where it remembers
-    /// nothing of that consumer, null where there is no such stream.
-    ResetOffset {
-        /// The virtual host.
-        vhost: String,
-        /// The stream.
-        stream: String,
-        /// What the consumer is called.
-        reference: String,
-    },
-    /// Who publishes to a stream or reads it over the stream protocol is to come again: true once all have been told, false where
-    /// there is no such stream.
-    RestartStream {
-        /// The virtual host.
-        vhost: String,
-        /// The stream.
-        stream: String,
-    },
     /// What there is to see of the node now: [`crate::top::Overview`].
     Top {
         /// Of what.
@@ -225,15 +189,6 @@ pub struct SettingRow {
     pub value: String,
     /// Where that is said.
     pub from: String,
-}
-
-/// One delayed message.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct DelayedRow {
-    /// Its number in its queue.
-    pub id: u64,
-    /// When it is due, milliseconds since 1970.
-    pub due_at: u64,
 }
 
 /// Reads a request's line.

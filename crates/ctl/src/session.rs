@@ -1,7 +1,7 @@
 //! One run of a command: whom it asks, and how what is answered is said.
 
 use crate::client::ask;
-use crate::command::Common;
+use crate::options::Common;
 use crate::request::{Answer, Refusal, Request, Response};
 use crate::show::{self, Formatter, Show};
 use crate::{Limits, exit};

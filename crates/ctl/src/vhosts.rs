@@ -11,6 +11,9 @@ use serde_json::{Map, Value, json};
 const PROTECTED: &str = "Cannot delete this virtual host: it is protected from deletion. To lift the protection, inspect \
                          and update its metadata";
 
+/// Columns of policies.
+pub(crate) const POLICY: [&str; 6] = ["vhost", "name", "pattern", "apply-to", "definition", "priority"];
+
 /// There is no such virtual host.
 pub(crate) fn missing(vhost: &str) -> Refusal {
     Refusal { code: exit::DATA, message: format!("Virtual host '{vhost}' does not exist") }

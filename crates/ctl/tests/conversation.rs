@@ -98,7 +98,7 @@ fn a_peer_that_is_silent_or_does_not_read_holds_up_no_end() {
     };
     check(b"");
     check(b"{");
-    check(b"{\"request\":\"list_users\"}\n");
+    check(b"{\"request\":\"status\"}\n");
     std::fs::remove_file(&path).expect("removed");
 }
 

@@ -7,10 +7,11 @@ use crate::messages::{message, numbered};
 use crate::node::{Action, Goal, Node, Outcome, Pace, Trouble, Which};
 use crate::response::{Answer, Response};
 use crate::routes::Call;
+use base::id::QueueSeq;
 use broker::QueueRow;
 use broker::access::Access;
 use broker::catalog::QueueType;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Messages that are shown where nothing else is asked for.
 const PAGE: u32 = 10;
@@ -154,4 +155,30 @@ pub(crate) fn discard<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> A
         Err(Trouble::Refused(refusal)) => Err(numbered(&refusal)),
         Err(trouble) => Err(trouble.into()),
     }
+}
+
+/// `GET /api/x/queues/VHOST/NAME/delayed`: those that are due first come first.
+pub(crate) fn delayed<N: Node>(call: &Call<'_, N>, vhost: &str, queue: &str) -> Answer {
+    let invalid = |_| Response::bad_request("count is not a number");
+    let most = call.node.about().limits.get_messages_max;
+    let asked = call.request.asked("count").map(str::parse::<u32>).transpose().map_err(invalid)?;
+    // The command line may ask for more at once: nobody else is served by it.
+    let count = match (asked, call.caller.login.is_own) {
+        (Some(count), true) => count,
+        (asked, _) => asked.unwrap_or(most).min(most),
+    };
+    let found = call.node.delayed(vhost, queue, count as usize)?.ok_or_else(Response::not_found)?;
+    let row = |(due_at, id): &(u64, QueueSeq)| json!({ "id": id.0, "due_at": due_at });
+    Ok(Response::ok(&found.iter().map(row).collect::<Value>()))
+}
+
+/// `POST /api/x/queues/VHOST/NAME/delayed/cancel`.
+pub(crate) fn cancel_delayed<N: Node>(call: &Call<'_, N>, vhost: &str, queue: &str) -> Answer {
+    let body = Body::read(&call.request.body)?;
+    let ids = body.positions("ids", call.node.about().limits.positions_max)?;
+    let ids = ids.ok_or_else(|| Response::missing_key("ids"))?;
+    // Who may read messages may take them.
+    call.check_access(vhost, Access::Read, queue)?;
+    let cancelled = call.node.cancel_delayed(vhost, queue, ids)?.ok_or_else(Response::not_found)?;
+    Ok(Response::ok(&json!({ "cancelled": cancelled })))
 }

@@ -161,6 +161,8 @@ const MOVE: &[Field] = &[
     may("positions", Kind::Integers),
 ];
 const TRIAL: &[Field] = &[must("routing_key", Kind::Text), may("properties", Kind::Object)];
+const COUNT: &[Field] = &[may("count", Kind::Integer)];
+const IDS: &[Field] = &[must("ids", Kind::Integers)];
 /// What is not there yet, or what is.
 const ONLY: &[Field] = &[may("only", Kind::OneOf(&["new", "existing"]))];
 const DONE: Gives = Gives::Done(&[204]);
@@ -633,9 +635,22 @@ table! { call;
     ExchangePolicies "x/exchanges/{vhost}/{exchange}/policies" (vhost, exchange) => {
         policies::matching(call, vhost, exchanges::named(exchange), true)
     }, [get(Vhost, "policies whose patterns match an exchange, those that count most first", Gives::Array)];
+    QueueDelayed "x/queues/{vhost}/{queue}/delayed" (vhost, queue) => beyond::delayed(call, vhost, queue), [
+        get(Vhost, "messages of a queue that wait for their time, those that are due first", Gives::Array)
+            .asking(COUNT),
+    ];
+    QueueDelayedCancel "x/queues/{vhost}/{queue}/delayed/cancel" (vhost, queue) => {
+        beyond::cancel_delayed(call, vhost, queue)
+    }, [post(Vhost, "throws away messages that wait for their time", Takes::Object(IDS), Gives::Object)];
     ExchangeRoute "x/exchanges/{vhost}/{exchange}/route" (vhost, exchange) => trial::route(call, vhost, exchange), [
         post(Vhost, "says where a message would go, and why not elsewhere", Takes::Object(TRIAL), Gives::Object),
     ];
+    StreamOffset "x/streams/{vhost}/{stream}/offsets/{reference}" (vhost, stream, reference) => {
+        streams::reset_offset(call, vhost, stream, reference)
+    }, [delete(Vhost, "has a stream forget what a consumer has read of it")];
+    StreamRestart "x/streams/{vhost}/{stream}/restart" (vhost, stream) => {
+        streams::restart(call, vhost, stream)
+    }, [post(Administrator, "has the clients of a stream come again", Takes::Nothing, DONE)];
     StreamTruncate "x/streams/{vhost}/{stream}/truncate" (vhost, stream) => queues::truncate(call, vhost, stream), [
         post(Vhost, "lets go of a stream's beginning", Takes::Object(TRUNCATE), Gives::Object),
     ];

@@ -74,8 +74,9 @@ pub use lane::Lane;
 pub use live::Seen;
 pub use metrics::metrics;
 pub use node::{
-    About, Action, Begun, Busy, COMMIT_BOUNDS, Condition, FLUSH_BOUNDS_US, GetMode, Goal, Got, Listener,
-    Login, Memory, Node, Outcome, Pace, Publication, TURN_BOUNDS_US, Trouble, Turns, Which, Writing,
+    About, Action, Begun, Busy, COMMIT_BOUNDS, Condition, Delayed, FLUSH_BOUNDS_US, GetMode, Goal, Got,
+    Listener, Login, Memory, Node, Outcome, Pace, Publication, TURN_BOUNDS_US, Trouble, Turns, Which,
+    Writing,
 };
 pub use patience::Refusals;
 pub use request::{Method, Request};

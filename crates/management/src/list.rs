@@ -120,11 +120,25 @@ pub(crate) fn is_page_by_name(request: &Request) -> bool {
     request.asked("page").is_some() && matches!(wish(request), None | Some("vhost" | "name"))
 }
 
-/// Whether any of these columns is shown or sorted by: where columns are asked for, what others cost is saved.
+/// The columns that are shown or sorted by, the first names of those that lie deeper; none: all. What others cost is saved.
+pub(crate) struct Columns<'a>(Option<Vec<&'a str>>);
+
+impl<'a> Columns<'a> {
+    pub(crate) fn asked(request: &'a Request) -> Columns<'a> {
+        let Some(columns) = request.asked("columns") else { return Columns(None) };
+        let all = columns.split(',').chain(wish(request));
+        Columns(Some(all.map(|column| column.split_once('.').map_or(column, |(first, _)| first)).collect()))
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.as_ref().is_none_or(|columns| columns.contains(&name))
+    }
+}
+
+/// Whether any of these columns is shown or sorted by.
 pub(crate) fn wants(request: &Request, names: &[&str]) -> bool {
-    let Some(columns) = request.asked("columns") else { return true };
-    let first = |column: &str| column.split('.').next().is_some_and(|first| names.contains(&first));
-    columns.split(',').any(first) || wish(request).is_some_and(first)
+    let columns = Columns::asked(request);
+    names.iter().any(|name| columns.has(name))
 }
 
 /// The column to sort by.

@@ -1,6 +1,7 @@
 //! What the handlers ask of a node.
 
 use crate::history::History;
+use base::id::QueueSeq;
 use broker::access::AccessRules;
 use broker::catalog::{Catalog, Op, QueueDefinition, Refusal, VhostDefaults, VhostId};
 use broker::{ConnectionId, ConnectionRow, OpenSums, Opened, Pulse, QueueRow, SessionRow, Survey, Tracking};
@@ -174,6 +175,31 @@ pub trait Node {
     /// The node did not answer in time, or there is no such stream.
     fn truncate_stream(&self, vhost: &str, stream: &str, before: u64) -> Result<u64, Trouble>;
 
+    /// Messages of a queue that wait for their time, at most so many, those that are due first: when each is due, milliseconds since
+    /// 1970, and its number in the queue. None: there is no such queue.
+    ///
+    /// # Errors
+    /// The node did not answer in time.
+    fn delayed(&self, vhost: &str, queue: &str, count_max: usize) -> Result<Option<Delayed>, Busy>;
+
+    /// Throws away those of these messages of a queue that wait for their time: how many. None: there is no such queue.
+    ///
+    /// # Errors
+    /// The node did not answer in time.
+    fn cancel_delayed(&self, vhost: &str, queue: &str, ids: Vec<u64>) -> Result<Option<u64>, Busy>;
+
+    /// Has a stream remember that a consumer has read nothing of it, and waits until that is on disk.
+    ///
+    /// # Errors
+    /// The node did not answer in time, or there is no such stream.
+    fn reset_offset(&self, vhost: &str, stream: &str, reference: &str) -> Result<(), Trouble>;
+
+    /// Has those come again who publish to a stream or read it over the stream protocol; whether there is such a stream.
+    ///
+    /// # Errors
+    /// The node did not answer in time.
+    fn restart_stream(&self, vhost: &str, stream: &str) -> Result<bool, Busy>;
+
     /// What a new virtual host of this name begins with.
     fn vhost_defaults(&self, name: &str) -> VhostDefaults;
 
@@ -186,6 +212,9 @@ pub trait Node {
     /// The system has none.
     fn salt(&self) -> Result<[u8; broker::access::SALT], Busy>;
 }
+
+/// Messages that wait for their time: when each is due, milliseconds since 1970, and its number in its queue.
+pub type Delayed = Vec<(u64, QueueSeq)>;
 
 /// What was begun: waits until it is done, and says what came of it. It is done also where nobody waits.
 pub type Begun<'a> = Box<dyn FnOnce() -> Result<(), Trouble> + 'a>;

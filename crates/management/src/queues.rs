@@ -3,7 +3,7 @@
 use crate::body::Body;
 use crate::channels;
 use crate::history::Whose;
-use crate::list::Listed;
+use crate::list::{Columns, Listed};
 use crate::node::{Action, Node, Which};
 use crate::request::Method;
 use crate::response::{Answer, Response};
@@ -152,32 +152,33 @@ fn shown<N: Node>(
         false => vec![Policies::default(); rows.len()],
     };
     let (is_own, is_growing) = (call.caller.login.is_own, list::wants(call.request, GROWING));
-    let has_stats = list::wants(call.request, &["message_stats"]);
+    let columns = Columns::asked(call.request);
+    let has_stats = columns.has("message_stats");
     let shown = rows.iter().zip(&policies).map(|(row, policies)| {
-        let mut item = item(row, policies, node);
+        let mut item = Item { columns: &columns, fields: Map::new() };
+        item.describe(row, policies, node);
         if is_own {
             // The command line names queues so; over HTTP RabbitMQ tells of no process.
             let QueueDefinition { log, id, exclusive, .. } = &*row.definition;
-            item["pid"] = format!("<0.{log}.{id}>").into();
-            item["owner_pid"] =
-                exclusive.map(|port| process_id(port.shard.0, port.slot)).unwrap_or_default().into();
+            let owner = || exclusive.map(|port| process_id(port.shard.0, port.slot)).unwrap_or_default();
+            item.put("pid", || format!("<0.{log}.{id}>").into());
+            item.put("owner_pid", || owner().into());
         }
         if row.active.is_some() || row.quorum.is_some() {
             // A text in any case, as RabbitMQ has it of quorum queues.
-            let tag = active_tags.get(&row.definition.id).map_or("", String::as_str);
-            item[ACTIVE] = tag.into();
+            let tag = || active_tags.get(&row.definition.id).map_or("", String::as_str);
+            item.put(ACTIVE, || tag().into());
         }
-        let whose = Whose::Queue(row.definition.id);
+        item.put("messages", || (row.ready + row.unsettled).into());
+        item.put("messages_ready", || row.ready.into());
+        item.put("messages_unacknowledged", || row.unsettled.into());
+        let (mut item, whose) = (Value::Object(item.fields), Whose::Queue(row.definition.id));
         if is_growing {
             let lengths = stats::lengths_span(call.request);
             call.node.history(|history| {
                 let growth = (history.of(whose), stats::MESSAGES);
                 stats::put_lengths(&mut item, [row.ready, row.unsettled], growth, lengths);
             });
-        } else {
-            item["messages"] = (row.ready + row.unsettled).into();
-            item["messages_ready"] = row.ready.into();
-            item["messages_unacknowledged"] = row.unsettled.into();
         }
         if has_stats {
             stats::put_messages(call.node, call.request, &mut item, whose, &row.tally, stats::OF_QUEUE);
@@ -203,55 +204,113 @@ fn governed<N: Node>(node: &N, rows: &[QueueRow]) -> Result<Vec<Policies>, Respo
     })?)
 }
 
-fn item(row: &QueueRow, policies: &Policies, node: &str) -> Value {
-    let queue = &row.definition;
-    let mut item = json!({
-        "name": *queue.name,
-        "vhost": *queue.vhost_name,
-        "type": queue.queue_type.name(),
-        "durable": queue.durable,
-        "auto_delete": queue.auto_delete,
-        "exclusive": queue.exclusive.is_some(),
-        "internal": false,
-        "internal_owner": false,
-        "arguments": arguments(queue),
-        "node": node,
-        "state": "running",
-        "policy": policies.user,
-        "operator_policy": policies.operator,
-        "effective_policy_definition": json::object(&policies.definition),
-        "messages_delayed": row.delayed,
-        "consumers": row.consumers,
-        "memory": row.memory_bytes,
+/// A queue as an object, of whose fields those alone are worked out that somebody wants.
+struct Item<'a> {
+    columns: &'a Columns<'a>,
+    fields: Map<String, Value>,
+}
+
+impl Item<'_> {
+    fn put(&mut self, name: &str, value: impl FnOnce() -> Value) {
+        if self.columns.has(name) {
+            self.fields.insert(name.to_owned(), value());
+        }
+    }
+
+    fn describe(&mut self, row: &QueueRow, policies: &Policies, node: &str) {
+        let queue = &row.definition;
+        self.put("name", || (*queue.name).into());
+        self.put("vhost", || (*queue.vhost_name).into());
+        self.put("type", || queue.queue_type.name().into());
+        self.put("durable", || queue.durable.into());
+        self.put("auto_delete", || queue.auto_delete.into());
+        self.put("exclusive", || queue.exclusive.is_some().into());
+        self.put("internal", || false.into());
+        self.put("internal_owner", || false.into());
+        self.put("arguments", || arguments(queue));
+        self.put("node", || node.into());
+        self.put("state", || "running".into());
+        self.put("policy", || policies.user.as_deref().into());
+        self.put("operator_policy", || policies.operator.as_deref().into());
+        self.put("effective_policy_definition", || json::object(&policies.definition));
+        self.put("messages_delayed", || row.delayed.into());
+        self.put("consumers", || row.consumers.into());
+        self.put("memory", || row.memory_bytes.into());
         // Whether it could hand out what comes now at once.
-        "consumer_capacity": capacity(row),
-        "consumer_utilisation": capacity(row),
-    });
-    match &row.stream {
-        Some(stream) => {
-            item["segments"] = stream.segments.into();
-            item["readers"] = json!({ node: stream.readers });
-            // One without messages begins at 0, as RabbitMQ has it.
-            item["first_timestamp"] = stream.first_timestamp_ms.unwrap_or(0).into();
+        self.put("consumer_capacity", || capacity(row).into());
+        self.put("consumer_utilisation", || capacity(row).into());
+        match &row.stream {
+            Some(stream) => {
+                self.put("segments", || stream.segments.into());
+                self.put("readers", || json!({ node: stream.readers }));
+                // One without messages begins at 0, as RabbitMQ has it.
+                self.put("first_timestamp", || stream.first_timestamp_ms.unwrap_or(0).into());
+            }
+            None => self.put_contents(row),
         }
-        None => put_contents(&mut item, row),
-    }
-    if let Some(quorum) = &row.quorum {
-        put_quorum(&mut item, row, quorum, node);
-    }
-    match queue.queue_type {
-        QueueType::Classic => {
-            item["storage_version"] = 2.into();
-            item["head_message_timestamp"] = row.sample.head_timestamp_s.into();
+        if let Some(quorum) = &row.quorum {
+            self.put_quorum(row, quorum, node);
         }
-        QueueType::Quorum | QueueType::Stream => {
-            item["leader"] = node.into();
-            item["members"] = json!([node]);
-            item["online"] = json!([node]);
+        match queue.queue_type {
+            QueueType::Classic => {
+                self.put("storage_version", || 2.into());
+                self.put("head_message_timestamp", || row.sample.head_timestamp_s.into());
+            }
+            QueueType::Quorum | QueueType::Stream => {
+                self.put("leader", || node.into());
+                self.put("members", || json!([node]));
+                self.put("online", || json!([node]));
+            }
+        }
+        self.put("reductions", || 0.into());
+        self.put("reductions_details", || json!({ "rate": 0.0 }));
+    }
+
+    /// What of a queue's messages is in memory alone. The log holds all others, and memory its latest, whichever queues they are
+    /// in: what counts here is what would be gone after a restart.
+    fn put_contents(&mut self, row: &QueueRow) {
+        let [persistent, ram] = kept(row);
+        self.put("messages_persistent", || persistent.into());
+        self.put("messages_ram", || ram.into());
+        if row.quorum.is_none() {
+            // Which of them are held is not known: those that are ready are thought of first.
+            self.put("messages_ready_ram", || ram.min(row.ready).into());
+            self.put("messages_unacknowledged_ram", || ram.saturating_sub(row.ready).into());
+        }
+        if let (Some([ready, unsettled]), Some([persistent, ram])) = (row.bytes(), kept_bytes(row)) {
+            self.put("message_bytes", || (ready + unsettled).into());
+            self.put("message_bytes_ready", || ready.into());
+            self.put("message_bytes_unacknowledged", || unsettled.into());
+            self.put("message_bytes_persistent", || persistent.into());
+            self.put("message_bytes_ram", || ram.into());
         }
     }
-    stats::put_process(&mut item);
-    item
+
+    fn put_quorum(&mut self, row: &QueueRow, quorum: &QuorumRow, node: &str) {
+        let QuorumRow { priorities, delivery_limit, retry } = quorum;
+        let by_priority = || -> Map<String, Value> {
+            priorities.iter().map(|(priority, count)| (priority.to_string(), Value::from(*count))).collect()
+        };
+        self.put("messages_active_priorities", || priorities.len().into());
+        self.put("messages_by_priority", || by_priority().into());
+        self.put("messages_ready_returned", || row.returned.into());
+        self.put("messages_dlx", || row.dying.into());
+        if let Some(mean) = row.sample.bytes_mean.or((row.dying == 0).then_some(0.0)) {
+            self.put("message_bytes_dlx", || ((mean * row.dying as f64).round() as u64).into());
+        }
+        self.put("delivery_limit", || delivery_limit.map_or_else(|| "unlimited".into(), Value::from));
+        self.put("delayed_retry", || {
+            match retry.map(|retry| (retry.failed, retry.released)) {
+                None | Some((false, false)) => "disabled",
+                Some((true, true)) => "all",
+                Some((true, false)) => "failed",
+                Some((false, true)) => "returned",
+            }
+            .into()
+        });
+        // Messages are in the log of all queues.
+        self.put("open_files", || json!({ node: 0 }));
+    }
 }
 
 /// What a queue was declared with, its type among it where none was named: as RabbitMQ has it.
@@ -284,49 +343,6 @@ pub(crate) fn kept_bytes(row: &QueueRow) -> Option<[u64; 2]> {
     let bytes = row.bytes()?.iter().sum::<u64>();
     let lost = share(bytes, kept(row)[1], row.ready + row.unsettled);
     Some([bytes - lost, lost])
-}
-
-/// What of a queue's messages is in memory alone. The log holds all others, and memory its latest, whichever queues they are in:
-/// what counts here is what would be gone after a restart.
-fn put_contents(item: &mut Value, row: &QueueRow) {
-    let [persistent, ram] = kept(row);
-    item["messages_persistent"] = persistent.into();
-    item["messages_ram"] = ram.into();
-    if row.quorum.is_none() {
-        // Which of them are held is not known: those that are ready are thought of first.
-        item["messages_ready_ram"] = ram.min(row.ready).into();
-        item["messages_unacknowledged_ram"] = ram.saturating_sub(row.ready).into();
-    }
-    if let (Some([ready, unsettled]), Some([persistent, ram])) = (row.bytes(), kept_bytes(row)) {
-        item["message_bytes"] = (ready + unsettled).into();
-        item["message_bytes_ready"] = ready.into();
-        item["message_bytes_unacknowledged"] = unsettled.into();
-        item["message_bytes_persistent"] = persistent.into();
-        item["message_bytes_ram"] = ram.into();
-    }
-}
-
-fn put_quorum(item: &mut Value, row: &QueueRow, quorum: &QuorumRow, node: &str) {
-    let QuorumRow { priorities, delivery_limit, retry } = quorum;
-    let by_priority: Map<String, Value> =
-        priorities.iter().map(|(priority, count)| (priority.to_string(), Value::from(*count))).collect();
-    item["messages_active_priorities"] = priorities.len().into();
-    item["messages_by_priority"] = by_priority.into();
-    item["messages_ready_returned"] = row.returned.into();
-    item["messages_dlx"] = row.dying.into();
-    if let Some(mean) = row.sample.bytes_mean.or((row.dying == 0).then_some(0.0)) {
-        item["message_bytes_dlx"] = ((mean * row.dying as f64).round() as u64).into();
-    }
-    item["delivery_limit"] = delivery_limit.map_or_else(|| "unlimited".into(), Value::from);
-    item["delayed_retry"] = match retry.map(|retry| (retry.failed, retry.released)) {
-        None | Some((false, false)) => "disabled",
-        Some((true, true)) => "all",
-        Some((true, false)) => "failed",
-        Some((false, true)) => "returned",
-    }
-    .into();
-    // Messages are in the log of all queues.
-    item["open_files"] = json!({ node: 0 });
 }
 
 /// Whether the queue could hand out at once what comes now.

@@ -6,6 +6,7 @@ use crate::node::{Action, Node, Which};
 use crate::response::{Answer, Response};
 use crate::routes::Call;
 use crate::{channels, connections, json, list};
+use broker::access::Access;
 use broker::catalog::QueueDefinition;
 use broker::{Opened, StreamConsumerRow, StreamPublisherRow};
 use serde_json::{Map, Value, json};
@@ -228,4 +229,32 @@ pub(crate) fn super_stream<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str)
         })?;
     }
     Ok(Response::empty(204))
+}
+
+/// `DELETE /api/x/streams/VHOST/STREAM/offsets/REFERENCE`.
+pub(crate) fn reset_offset<N: Node>(
+    call: &Call<'_, N>,
+    vhost: &str,
+    stream: &str,
+    reference: &str,
+) -> Answer {
+    let found = call.node.tracking(call.caller.vhost(vhost)?, stream)?.ok_or_else(Response::not_found)?;
+    call.check_access(vhost, Access::Read, stream)?;
+    if found.offsets.iter().all(|(own, _)| **own != *reference) {
+        return Err(Response::error(404, "not_found", NO_OFFSET));
+    }
+    call.node.reset_offset(vhost, stream, reference)?;
+    Ok(Response::empty(204))
+}
+
+/// As RabbitMQ's tool says it.
+const NO_OFFSET: &str = "There is no stored offset for this reference, no need to reset";
+
+/// `POST /api/x/streams/VHOST/STREAM/restart`.
+pub(crate) fn restart<N: Node>(call: &Call<'_, N>, vhost: &str, stream: &str) -> Answer {
+    call.caller.vhost(vhost)?;
+    match call.node.restart_stream(vhost, stream)? {
+        true => Ok(Response::empty(204)),
+        false => Err(Response::not_found()),
+    }
 }

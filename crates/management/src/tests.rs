@@ -12,12 +12,12 @@ mod weighed;
 
 use crate::history::{History, Whose};
 use crate::node::{
-    About, Action, Begun, Busy, Condition, Goal, Got, Login, Memory, Node, Outcome, TURN_BOUNDS_US, Trouble,
-    Turns, Which, Writing,
+    About, Action, Begun, Busy, Condition, Delayed, Goal, Got, Login, Memory, Node, Outcome, TURN_BOUNDS_US,
+    Trouble, Turns, Which, Writing,
 };
 use crate::request::Request;
 use crate::routes::handle;
-use base::id::{LogId, PortId, ShardId};
+use base::id::{LogId, PortId, QueueSeq, ShardId};
 use broker::access::{PasswordHash, SALT};
 use broker::catalog::{Actor, Catalog, Op, QueueDefinition, Refusal, VhostDefaults, VhostId};
 use broker::{
@@ -415,6 +415,24 @@ impl Node for Bench {
             ("/", "events") => Ok(before / 10 * 10),
             _ => Err(Trouble::Refused(Refusal::missing("queue", stream, vhost))),
         }
+    }
+
+    fn delayed(&self, _vhost: &str, queue: &str, count_max: usize) -> Result<Option<Delayed>, Busy> {
+        let all = (3..9).map(|id| (1000 + id, QueueSeq(id)));
+        Ok((queue == "q").then(|| all.take(count_max).collect()))
+    }
+
+    fn cancel_delayed(&self, _vhost: &str, queue: &str, ids: Vec<u64>) -> Result<Option<u64>, Busy> {
+        Ok((queue == "q").then(|| ids.iter().filter(|id| (3..9).contains(*id)).count() as u64))
+    }
+
+    fn reset_offset(&self, _vhost: &str, _stream: &str, _reference: &str) -> Result<(), Trouble> {
+        *self.acted.lock().unwrap() += 1;
+        Ok(())
+    }
+
+    fn restart_stream(&self, _vhost: &str, stream: &str) -> Result<bool, Busy> {
+        Ok(stream == "s")
     }
 
     fn vhost_defaults(&self, _: &str) -> VhostDefaults {

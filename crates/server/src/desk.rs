@@ -4,19 +4,20 @@ use crate::alarm::{Meter, Watermarks};
 use crate::board::Board;
 use crate::clock::Clock;
 use crate::config::{Config, Level, Limit, ShownSetting};
-use crate::door::{CancelDelayed, Door, Letter, ResetOffset};
+use crate::door::Door;
 use crate::heap;
 use crate::log::Logger;
 use crate::manager::Manager;
 use crate::running::End;
-use base::id::QueueSeq;
 use broker::Shard;
 use broker::access::authenticate;
 use broker::catalog::Catalog;
 use management::Node;
 use node::turn::Raised;
+use serde_json::Value;
 use std::path::Path;
-use std::sync::mpsc::{Sender, channel};
+use std::string::FromUtf8Error;
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 /// How long an answer of a shard is waited for.
@@ -59,9 +60,9 @@ impl Desk<'_> {
             ctl::Request::StopApp => {
                 // One that ends already has heard.
                 let _ = self.end.send(End::StopApp);
-                Ok(serde_json::Value::Null)
+                Ok(Value::Null)
             }
-            ctl::Request::StartApp => Ok(serde_json::Value::Null),
+            ctl::Request::StartApp => Ok(Value::Null),
             ctl::Request::Reset => Err(refusal(
                 ctl::exit::USAGE,
                 "Error: this command requires the 'rabbit' app to be stopped on the target node. Stop it with 'rabbitmqctl stop_app'."
@@ -70,12 +71,12 @@ impl Desk<'_> {
             ctl::Request::Stop => {
                 // One that ends already has heard.
                 let _ = self.end.send(End::Asked);
-                Ok(serde_json::Value::Null)
+                Ok(Value::Null)
             }
             ctl::Request::Authenticate { user, password } => self.authenticate(user, password),
             ctl::Request::SetLogLevel { level } => {
                 self.logger.set_level(Level::read(&level).map_err(unfit_word)?);
-                Ok(serde_json::Value::Null)
+                Ok(Value::Null)
             }
             ctl::Request::LogTail { lines } => json(&self.logger.last(lines as usize)),
             ctl::Request::LogSince { next } => {
@@ -92,20 +93,10 @@ impl Desk<'_> {
             }
             ctl::Request::Trim => {
                 heap::trim();
-                Ok(serde_json::Value::Null)
+                Ok(Value::Null)
             }
             ctl::Request::Status => json(&self.status()?),
             ctl::Request::MemoryBreakdown => json(&self.memory()?),
-            ctl::Request::ListDelayedMessages { vhost, queue, limit } => {
-                self.delayed(&vhost, &queue, limit as usize)
-            }
-            ctl::Request::CancelDelayedMessages { vhost, queue, ids } => {
-                self.cancel_delayed(CancelDelayed { vhost, queue, ids })
-            }
-            ctl::Request::ResetOffset { vhost, stream, reference } => {
-                self.reset_offset(ResetOffset { vhost, stream, reference })
-            }
-            ctl::Request::RestartStream { vhost, stream } => self.restart_stream(&vhost, &stream),
             ctl::Request::Top { asked } => json(&self.board.look(self.manager, &asked).map_err(|_| busy())?),
             ctl::Request::Api { method, target, body, reason } => {
                 let request = management::Request::new(&method, &target, body.into_bytes(), true);
@@ -120,15 +111,19 @@ impl Desk<'_> {
                     _ => management::handle(self.manager, &request),
                 };
                 let management::Response { status, body, .. } = answered;
-                json(&ctl::Response { status, body: String::from_utf8_lossy(&body).into_owned() })
+                let lossy = |error: FromUtf8Error| String::from_utf8_lossy(error.as_bytes()).into_owned();
+                // A list of all queues is many MiB: it is not copied.
+                let body = String::from_utf8(body).unwrap_or_else(lossy);
+                let fields = [("status", Value::from(status)), ("body", Value::from(body))];
+                Ok(fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
             }
             ctl::Request::SetMemoryLimit { limit } => {
                 self.watermarks.set_memory(&limit).map_err(unfit_word)?;
-                Ok(serde_json::Value::Null)
+                Ok(Value::Null)
             }
             ctl::Request::SetDiskLimit { limit } => {
                 self.watermarks.set_disk(&limit).map_err(unfit_word)?;
-                Ok(serde_json::Value::Null)
+                Ok(Value::Null)
             }
         }
     }
@@ -141,79 +136,7 @@ impl Desk<'_> {
             let text = format!("Error:\nError: failed to authenticate user \"{user}\"\n{}", denied.reason);
             refusal(ctl::exit::DATA, text)
         })?;
-        Ok(serde_json::Value::Null)
-    }
-
-    fn cancel_delayed(&self, asked: CancelDelayed) -> ctl::Answer {
-        let (sender, receiver) = channel();
-        for door in self.doors.iter() {
-            door.letters.put(Letter::CancelDelayed(Box::new(asked.clone()), sender.clone()));
-        }
-        drop(sender);
-        let answers = self.doors.iter().map(|_| receiver.recv_timeout(PATIENCE));
-        let answers: Vec<Option<u64>> = answers.collect::<Result<_, _>>().map_err(|_| busy())?;
-        match answers.into_iter().flatten().next() {
-            Some(cancelled) => json(&cancelled),
-            None => Err(self.no_queue(&asked.vhost, &asked.queue)),
-        }
-    }
-
-    fn delayed(&self, vhost: &str, queue: &str, count_max: usize) -> ctl::Answer {
-        for door in self.doors {
-            let (of, name) = (vhost.to_owned(), queue.to_owned());
-            let look = move |shard: &Shard| shard.delayed(&of, &name, count_max);
-            if let Some(found) = door.look(PATIENCE, look).ok_or_else(busy)? {
-                let row = |(due_at, id): (u64, QueueSeq)| ctl::DelayedRow { id: id.0, due_at };
-                return json(&found.into_iter().map(row).collect::<Vec<_>>());
-            }
-        }
-        Err(self.no_queue(vhost, queue))
-    }
-
-    /// Answers `true`; `false`: there is nothing to reset. Nothing: there is no such stream.
-    fn reset_offset(&self, asked: ResetOffset) -> ctl::Answer {
-        let name = asked.vhost.clone();
-        let vhost = self.manager.look(move |catalog| catalog.vhost(&name)).map_err(|_| busy())?;
-        let Some(vhost) = vhost else { return Ok(serde_json::Value::Null) };
-        let Some(tracking) = self.manager.tracking(vhost, &asked.stream).map_err(|_| busy())? else {
-            return Ok(serde_json::Value::Null);
-        };
-        if tracking.offsets.iter().all(|(reference, _)| *reference != asked.reference) {
-            return Ok(false.into());
-        }
-        let (sender, receiver) = channel();
-        self.doors[0].letters.put(Letter::ResetOffset(Box::new(asked), sender));
-        match receiver.recv_timeout(PATIENCE).map_err(|_| busy())? {
-            Ok(_) => Ok(true.into()),
-            Err(_) => Ok(serde_json::Value::Null),
-        }
-    }
-
-    /// Answers `true` once every shard has told its connections; `false`: there is no such stream.
-    fn restart_stream(&self, vhost: &str, stream: &str) -> ctl::Answer {
-        let (sender, receiver) = channel();
-        for door in self.doors {
-            let named = Box::new((vhost.to_owned(), stream.to_owned()));
-            door.letters.put(Letter::RestartStream(named, sender.clone()));
-        }
-        let mut is_known = true;
-        for _ in self.doors {
-            is_known &= receiver.recv_timeout(PATIENCE).map_err(|_| busy())?;
-        }
-        Ok(is_known.into())
-    }
-
-    /// Why there is nothing to say of a queue: it is its virtual host that is not there, or itself.
-    fn no_queue(&self, vhost: &str, queue: &str) -> ctl::Refusal {
-        let missing = format!("Queue '{queue}' in virtual host '{vhost}' does not exist");
-        self.check_vhost(vhost).err().unwrap_or_else(|| refusal(ctl::exit::DATA, missing))
-    }
-
-    fn check_vhost(&self, name: &str) -> Result<(), ctl::Refusal> {
-        let asked = name.to_owned();
-        let found = self.manager.look(move |catalog| catalog.vhost(&asked)).map_err(|_| busy())?;
-        let missing = || refusal(ctl::exit::DATA, format!("Virtual host '{name}' does not exist"));
-        found.map(drop).ok_or_else(missing)
+        Ok(Value::Null)
     }
 
     fn memory(&self) -> Result<ctl::Memory, ctl::Refusal> {

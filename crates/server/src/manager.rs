@@ -6,7 +6,7 @@ use crate::breakdown::{self, Breakdown};
 use crate::clock::Clock;
 use crate::committer::Committer;
 use crate::config::Config;
-use crate::door::{Act, Door, Letter, Room, Truncate};
+use crate::door::{Act, CancelDelayed, Door, Letter, ResetOffset, Room, Truncate};
 use crate::log::Logger;
 use crate::queue_names::{Names, QueueNames};
 use crate::reader::Reads;
@@ -22,8 +22,8 @@ use broker::{
     Reply, SessionRow, Shard, StreamReply, Survey, Tally, Tracking,
 };
 use management::{
-    About, Action, Authority, Begun, Busy, Condition, Counters, Gate, History, Login, Memory, Node, Outcome,
-    SAMPLE_MS, Trouble, Which, Whose, Writing, counters, figures,
+    About, Action, Authority, Begun, Busy, Condition, Counters, Delayed, Gate, History, Login, Memory, Node,
+    Outcome, SAMPLE_MS, Trouble, Which, Whose, Writing, counters, figures,
 };
 use node::turn::Raised;
 use rustix::process::Resource;
@@ -379,6 +379,16 @@ impl Manager<'_> {
         }
     }
 
+    /// What every shard answers to a letter, in no order.
+    fn ask_all<T>(&self, letter: impl Fn(Sender<T>) -> Letter) -> Result<Vec<T>, Busy> {
+        let (sender, receiver) = channel();
+        for door in self.doors {
+            door.letters.put(letter(sender.clone()));
+        }
+        drop(sender);
+        self.doors.iter().map(|_| receiver.recv_timeout(PATIENCE).map_err(|_| Busy)).collect()
+    }
+
     fn next_door(&self) -> &Door {
         &self.doors[self.next.fetch_add(1, Ordering::Relaxed) % self.doors.len()]
     }
@@ -625,14 +635,9 @@ impl Node for Manager<'_> {
     }
 
     fn close_connection(&self, name: &str, reason: &str) -> Result<bool, Busy> {
-        let (sender, receiver) = channel();
-        for door in self.doors {
-            let asked = Box::new((name.to_owned(), reason.to_owned()));
-            door.letters.put(Letter::CloseConnection(asked, sender.clone()));
-        }
-        drop(sender);
-        let answers = self.doors.iter().map(|_| receiver.recv_timeout(PATIENCE).map_err(|_| Busy));
-        Ok(answers.collect::<Result<Vec<bool>, _>>()?.contains(&true))
+        let asked = (name.to_owned(), reason.to_owned());
+        let answers = self.ask_all(|sender| Letter::CloseConnection(Box::new(asked.clone()), sender))?;
+        Ok(answers.contains(&true))
     }
 
     fn request(&self, op: Op) -> Result<(), Trouble> {
@@ -697,6 +702,37 @@ impl Node for Manager<'_> {
             Ok(other) => Err(Trouble::Broken(format!("a stream answered with {other:?}"))),
             Err(refusal) => Err(Trouble::Refused(refusal)),
         }
+    }
+
+    fn delayed(&self, vhost: &str, queue: &str, count_max: usize) -> Result<Option<Delayed>, Busy> {
+        for door in self.doors {
+            let (vhost, queue) = (vhost.to_owned(), queue.to_owned());
+            let found = self.look_at(door, move |shard| shard.delayed(&vhost, &queue, count_max))?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    fn cancel_delayed(&self, vhost: &str, queue: &str, ids: Vec<u64>) -> Result<Option<u64>, Busy> {
+        let asked = CancelDelayed { vhost: vhost.to_owned(), queue: queue.to_owned(), ids };
+        let answers = self.ask_all(|sender| Letter::CancelDelayed(Box::new(asked.clone()), sender))?;
+        Ok(answers.into_iter().flatten().next())
+    }
+
+    fn reset_offset(&self, vhost: &str, stream: &str, reference: &str) -> Result<(), Trouble> {
+        let [vhost, stream, reference] = [vhost, stream, reference].map(str::to_owned);
+        let (sender, receiver) = channel();
+        let asked = Box::new(ResetOffset { vhost, stream, reference });
+        self.next_door().letters.put(Letter::ResetOffset(asked, sender));
+        granted(&receiver)
+    }
+
+    fn restart_stream(&self, vhost: &str, stream: &str) -> Result<bool, Busy> {
+        let named = (vhost.to_owned(), stream.to_owned());
+        let answers = self.ask_all(|sender| Letter::RestartStream(Box::new(named.clone()), sender))?;
+        Ok(answers.into_iter().all(|is_known| is_known))
     }
 
     fn vhost_defaults(&self, name: &str) -> VhostDefaults {

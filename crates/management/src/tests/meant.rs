@@ -84,3 +84,42 @@ fn policies_that_match_are_told_those_that_count_most_first() {
                "definition": {"dead-letter-exchange": "x"}})
     );
 }
+
+#[test]
+fn delayed_messages_are_told_and_thrown_away() {
+    let bench = Bench::new();
+    let rows = |ids: std::ops::Range<u64>| -> Value {
+        ids.map(|id| json!({ "id": id, "due_at": 1000 + id })).collect()
+    };
+    assert_eq!(bench.get("x/queues/%2F/q/delayed"), rows(3..9));
+    assert_eq!(bench.get("x/queues/%2F/q/delayed?count=2"), rows(3..5));
+    let many = json!({ "ids": (0..2000).collect::<Vec<_>>() }).to_string();
+    bench.statuses(&[
+        ("GET x/queues/%2F/none/delayed", "", 404),
+        ("GET x/queues/none/q/delayed", "", 404),
+        ("GET x/queues/%2F/q/delayed?count=-1", "", 400),
+        ("POST x/queues/%2F/none/delayed/cancel", r#"{"ids": [3]}"#, 404),
+        ("POST x/queues/%2F/q/delayed/cancel", "{}", 400),
+        ("POST x/queues/%2F/q/delayed/cancel", r#"{"ids": ["3"]}"#, 400),
+        ("POST x/queues/%2F/q/delayed/cancel", &many, 400),
+        ("POST x/queues/%2F/q/delayed/cancel", r#"{"ids": []}"#, 200),
+    ]);
+    let (status, body, _) =
+        bench.ask("guest", "POST x/queues/%2F/q/delayed/cancel", r#"{"ids": [2, 3, 8, 9, 3]}"#);
+    assert_eq!((status, body), (200, json!({ "cancelled": 2 })));
+}
+
+#[test]
+fn streams_forget_offsets_and_are_restarted() {
+    let bench = Bench::new();
+    bench.statuses(&[
+        ("DELETE x/streams/%2F/s/offsets/c", "", 204),
+        ("DELETE x/streams/%2F/s/offsets/other", "", 404),
+        ("DELETE x/streams/%2F/none/offsets/c", "", 404),
+        ("DELETE x/streams/none/s/offsets/c", "", 404),
+        ("POST x/streams/%2F/s/restart", "", 204),
+        ("POST x/streams/%2F/none/restart", "", 404),
+        ("POST x/streams/none/s/restart", "", 404),
+    ]);
+    assert_eq!(*bench.acted.lock().unwrap(), 1);
+}
