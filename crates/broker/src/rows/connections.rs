@@ -4,7 +4,7 @@
 //! over its socket; readers give it the names and shapes that they owe to others.
 
 use crate::catalog::{Actor, Catalog};
-use crate::event_exchange::connections::Encryption;
+use crate::event_exchange::Encryption;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
