@@ -26,7 +26,7 @@ impl Shard {
             [] => message.write(&target.queues, &mut record),
             keys => message.write_hiding(keys, &target.queues, &mut record),
         }
-        let waiter = waiter.map(|(port, publisher, seq)| Waiter { port, publisher, first: seq, last: seq });
+        let waiter = waiter.map(Waiter::one);
         match target.slot {
             Some(_) if target.asks => return self.admit(now, log, record, waiter, needs_flush),
             Some(slot) => {

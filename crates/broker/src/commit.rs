@@ -11,3 +11,24 @@ pub enum CommitRule {
     /// behind which replication stands.
     Quorum,
 }
+
+impl CommitRule {
+    /// Records are written to disk.
+    #[inline]
+    pub(crate) fn is_durable(self) -> bool {
+        self != CommitRule::Immediate
+    }
+
+    /// Records nobody waits for may be applied before they are written: whether they are is this node's to say alone. Where
+    /// others have to agree they may yet be taken back.
+    #[inline]
+    pub(crate) fn runs_ahead(self) -> bool {
+        self != CommitRule::Quorum
+    }
+
+    /// That they are written is not enough.
+    #[inline]
+    pub(crate) fn needs_agreement(self) -> bool {
+        self == CommitRule::Quorum
+    }
+}

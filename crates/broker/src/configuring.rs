@@ -3,7 +3,7 @@
 //! Rare, all of it. Not here: who decides (the catalog's rules, consumers' words, [`crate::weighing`]).
 
 use crate::features::settings_of;
-use crate::log::Log;
+use crate::log::{Brings, Log};
 use base::Now;
 use base::id::QueueId;
 use message::record::{Annotate, Configure, Deduplicate, Weigh};
@@ -19,12 +19,12 @@ impl Log {
         };
         let Settings { ttl_ms, sizes, .. } = settings;
         let configure = Configure { queue, ttl_ms, priority_max, sizes, at_ms: now.wall_ms };
-        self.append_rare(now, |records| configure.write(records));
+        self.pipeline.append(now, Brings::NOTHING, |records| configure.write(records));
     }
 
     /// Positions of a queue are to have these annotations.
     pub(crate) fn append_annotate(&mut self, now: Now, annotate: &Annotate<'_>) {
-        self.append_rare(now, |records| annotate.write(records));
+        self.pipeline.append(now, Brings::NOTHING, |records| annotate.write(records));
     }
 
     /// From here on a queue passes over messages it has seen.
@@ -32,7 +32,7 @@ impl Log {
     pub(crate) fn append_window(&mut self, now: Now, queue: QueueId, window: WindowSettings) {
         let WindowSettings { keys_max, ttl_ms } = window;
         let deduplicate = Deduplicate { queue, keys_max, ttl_ms, at_ms: now.wall_ms };
-        self.append_rare(now, |records| deduplicate.write(records));
+        self.pipeline.append(now, Brings::NOTHING, |records| deduplicate.write(records));
     }
 
     /// A record of the kind that all these but annotations have.

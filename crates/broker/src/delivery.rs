@@ -130,17 +130,17 @@ impl Log {
                         self.settle_delivered(now, slot, outcome, range);
                     } else {
                         let id = queue.definition.id;
-                        self.append_positions(now, kind, id, outcome, range);
+                        self.pipeline.append_positions(now, kind, id, outcome, range);
                     }
                 }
                 Effect::Postpone { range, outcome, due_at_ms } => {
                     let id = self.queues[slot as usize].definition.id;
-                    self.append_postponed(now, id, outcome, range, due_at_ms);
+                    self.pipeline.append_postponed(now, id, outcome, range, due_at_ms);
                 }
                 Effect::Retry { range, outcome, after_ms } => {
                     let id = self.queues[slot as usize].definition.id;
                     let due_at_ms = now.wall_ms.saturating_add(after_ms);
-                    self.append_postponed(now, id, outcome, range, due_at_ms);
+                    self.pipeline.append_postponed(now, id, outcome, range, due_at_ms);
                 }
                 Effect::Drained { consumer, unused } => {
                     self.queues[slot as usize].used_up(consumer, unused);
@@ -278,7 +278,7 @@ impl Log {
         let mut delivered = Vec::new();
         queue.settle_later(range, |part| delivered.push(part));
         for part in delivered {
-            self.append_positions(now, Kind::Settle, id, outcome, part);
+            self.pipeline.append_positions(now, Kind::Settle, id, outcome, part);
         }
     }
 

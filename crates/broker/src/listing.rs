@@ -262,7 +262,7 @@ impl Log {
             fifo.apply(Command::CancelDelayed { range }, &mut self.effects);
         }
         self.carry_out(now, slot, None, limits, post);
-        self.flush_soon();
+        self.pipeline.flush_soon();
         self.mark_dirty(slot);
         cancelled
     }

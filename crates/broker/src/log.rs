@@ -1,22 +1,20 @@
 //! A log and the queues placed on it: records go in, are committed, are applied in order, and move messages.
 //!
-//! A turn's records gather in the open batch. When somebody waits for one of them the batch is sealed and written;
-//! [`Log::committed`] then applies it. Records nobody waits for (settles, transient messages) are applied as soon as
-//! everything before them is, and written with the next batch or after a while.
+//! Records go through the log's [`Pipeline`], which says when they are written, and which of them are committed.
 //! Not here: files (the batch goes out as data), connections (events go to the [`Post`]), the catalog.
-//! Invariant: records are applied in log order, each once; `applied` never passes the first unwritten record that
+//! Invariant: records are applied in log order, each once; what is applied never passes the first unwritten record that
 //! somebody waits for.
 
 mod append;
 mod apply;
 mod commit;
+mod pipeline;
 
 use crate::batches::Batches;
 use crate::catalog::{QueueDefinition, QueueRules};
 use crate::commit::CommitRule;
 use crate::latency::Latencies;
 use crate::limits::Limits;
-use crate::mail::Waiter;
 use crate::owned::OwnedQueue;
 use crate::post::Post;
 use crate::queue_commands::Parked;
@@ -25,16 +23,17 @@ use crate::referred::Referred;
 use crate::streams::Streams;
 use crate::tally::Ends;
 use crate::timers::Timers;
+use base::Now;
 use base::id::{LogId, LogIndex, QueueId, QueueSeq};
-use base::{Buffer, Now};
-use commit::InFlight;
-use journal::Batch;
 use message::record::{DeathReason, SeqRange};
 use queue::{Effect, Effects, Fifo};
 use rustc_hash::FxHashMap;
 use slab::Slab;
 use std::collections::VecDeque;
 use std::sync::Arc;
+
+pub(crate) use pipeline::Brings;
+use pipeline::{Closed, Due, Pipeline};
 
 /// No queue and no stream has it: who was looked up last where nobody was.
 pub(crate) const NO_QUEUE: QueueId = QueueId(u64::MAX);
@@ -57,26 +56,7 @@ const PLACES_AT_ONCE: usize = 4096;
 #[derive(Debug)]
 pub(crate) struct Log {
     pub(crate) id: LogId,
-    rule: CommitRule,
-    open: Batch,
-    /// Bytes of the open batch's records that are applied already.
-    open_applied: usize,
-    /// Where the last record of the open batch begins, if it is one of positions.
-    open_positions: Option<usize>,
-    open_has_messages: bool,
-    open_needs_flush: bool,
-    /// When the first record of the open batch came, for the lazy deadline; monotonic nanoseconds.
-    open_since: u64,
-    /// Bytes of the largest batches of late.
-    batch_bytes: usize,
-    waiters: Vec<Waiter>,
-    spare_waiters: Vec<Vec<Waiter>>,
-    in_flight: VecDeque<InFlight>,
-    /// How many of `in_flight`, the last ones, were not given out yet: they were full before the turn ended.
-    not_given_out: usize,
-    in_flight_bytes: usize,
-    /// Bytes of records of batches that were applied before they were written, and are not known to be.
-    early_bytes: usize,
+    pub(crate) pipeline: Pipeline,
     pub(crate) batches: Batches,
     pub(crate) queues: Slab<OwnedQueue>,
     by_id: FxHashMap<QueueId, u32>,
@@ -94,8 +74,6 @@ pub(crate) struct Log {
     set_aside: Vec<(QueueId, Vec<Effect>)>,
     /// Commands that wait for messages under way, in the order of what they wait for.
     pub(crate) parked: VecDeque<Parked>,
-    /// All records before this are committed.
-    committed: LogIndex,
     /// Messages that were delayed when they came, once per queue, of the batch that is being applied.
     delayed: u32,
     /// Messages came since something was last dropped from memory to a queue that has messages of several priorities.
@@ -118,20 +96,7 @@ impl Log {
     pub(crate) fn new(id: LogId, rule: CommitRule, next: LogIndex) -> Log {
         Log {
             id,
-            rule,
-            open: Batch::new(id, next, Buffer::default()),
-            open_applied: 0,
-            open_positions: None,
-            open_has_messages: false,
-            open_needs_flush: false,
-            open_since: 0,
-            batch_bytes: 0,
-            waiters: Vec::new(),
-            spare_waiters: Vec::new(),
-            in_flight: VecDeque::new(),
-            not_given_out: 0,
-            in_flight_bytes: 0,
-            early_bytes: 0,
+            pipeline: Pipeline::new(id, rule, next),
             batches: Batches::default(),
             queues: Slab::new(),
             by_id: FxHashMap::default(),
@@ -144,7 +109,6 @@ impl Log {
             effects: Effects::default(),
             set_aside: Vec::new(),
             parked: VecDeque::new(),
-            committed: next,
             delayed: 0,
             has_levels: false,
             reading: Reading::default(),
@@ -249,25 +213,6 @@ impl Log {
 
     // ---- recovery: see the module of that name
 
-    /// All records before `index` are in the queues' state.
-    pub(crate) fn begin_at(&mut self, index: LogIndex) {
-        self.open = Batch::new(self.id, index, Buffer::default());
-        self.committed = index;
-    }
-
-    /// Everything before this is applied.
-    pub(crate) fn applied(&self) -> LogIndex {
-        match self.in_flight.front() {
-            Some(first) => LogIndex(first.sealed.base.0 + first.applied as u64),
-            None => LogIndex(self.open.base().0 + self.open_applied as u64),
-        }
-    }
-
-    /// Where the first batch begins that is not applied as a whole.
-    pub(crate) fn whole_batches_end(&self) -> LogIndex {
-        self.in_flight.front().map_or(self.open.base(), |first| first.sealed.base)
-    }
-
     /// Takes a queue out; what it held in memory and in segments goes with it.
     pub(crate) fn remove_queue(&mut self, id: QueueId, limits: &Limits) -> Option<OwnedQueue> {
         let slot = self.by_id.remove(&id)?;
@@ -321,43 +266,14 @@ impl Log {
         Some((slot, &mut self.queues[slot as usize]))
     }
 
-    /// Changes the commit rule. Panics when something was appended already.
-    pub(crate) fn set_rule(&mut self, rule: CommitRule) {
-        assert!(
-            self.open.is_empty() && self.in_flight.is_empty(),
-            "a log changes its rule while it is empty"
-        );
-        self.rule = rule;
-    }
-
-    /// It is written to disk.
-    pub(crate) fn is_durable(&self) -> bool {
-        self.rule != CommitRule::Immediate
-    }
-
-    /// Where the next record will be.
-    pub(crate) fn next(&self) -> LogIndex {
-        self.open.next()
-    }
-
-    /// Where the records end among which are messages that are in no queue yet, if there are any.
-    pub(crate) fn arrivals_end(&self) -> Option<LogIndex> {
-        (self.open_has_messages || !self.in_flight.is_empty()).then(|| self.open.next())
-    }
-
-    /// All records before this are committed.
-    pub(crate) fn committed(&self) -> LogIndex {
-        self.committed
-    }
-
     /// A queue or a stream can hand out more at once.
     pub(crate) fn has_work(&self) -> bool {
         self.has_pressing_work() || self.streams.as_ref().is_some_and(|streams| streams.has_work())
     }
 
-    /// A queue can hand out more at once, or something waits for the disk that was appended after the turn's batch was closed;
-    /// whether its dead letters can be published is the shard's to say.
+    /// A queue can hand out more at once, or something waits for the disk; whether its dead letters can be published is the
+    /// shard's to say.
     pub(crate) fn has_pressing_work(&self) -> bool {
-        !self.dirty.is_empty() || (self.open_needs_flush && self.in_flight.is_empty())
+        !self.dirty.is_empty() || self.pipeline.is_pressing()
     }
 }

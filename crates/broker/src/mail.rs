@@ -24,18 +24,26 @@ pub struct Waiter {
     pub last: u64,
 }
 
-/// Adds a waiting publish to those of a batch, to the one before it when it follows on.
+impl Waiter {
+    /// Who waits for one publish.
+    #[inline]
+    pub(crate) fn one((port, publisher, seq): (PortId, u32, u64)) -> Waiter {
+        Waiter { port, publisher, first: seq, last: seq }
+    }
+}
+
+/// Adds who waits to those of a batch, to the one before it when it follows on.
 #[inline]
-pub(crate) fn wait(waiters: &mut Vec<Waiter>, port: PortId, publisher: u32, seq: u64) {
+pub(crate) fn wait(waiters: &mut Vec<Waiter>, waiter: Waiter) {
     if let Some(last) = waiters.last_mut()
-        && last.last + 1 == seq
-        && last.publisher == publisher
-        && last.port == port
+        && last.last + 1 == waiter.first
+        && last.publisher == waiter.publisher
+        && last.port == waiter.port
     {
-        last.last = seq;
+        last.last = waiter.last;
         return;
     }
-    waiters.push(Waiter { port, publisher, first: seq, last: seq });
+    waiters.push(waiter);
 }
 
 /// The address of the answer to a request.

@@ -244,7 +244,7 @@ impl Log {
     fn begin_move(&self, bound: LogIndex) -> MoveJob {
         // The journal may be ahead: what it has written and nobody was told of yet is not applied, or its place is not
         // known, and what is not listed here must not count as moved.
-        let bound = self.batches.bound_within(bound.min(self.whole_batches_end()), MESSAGES_MAX);
+        let bound = self.batches.bound_within(bound.min(self.pipeline.whole_batches_end()), MESSAGES_MAX);
         let mut queues = Vec::new();
         for (_, queue) in &self.queues {
             let mut live = Listed::default();

@@ -68,7 +68,7 @@ impl Log {
         }
         if let QueueCommand::Stream(asked) = &command
             && matches!(**asked, StreamCommand::Sequence { .. })
-            && let Some(until) = self.arrivals_end()
+            && let Some(until) = self.pipeline.arrivals_end()
         {
             // Who goes on behind what it is told must not find its numbers used by what is under way.
             self.parked.push_back(Parked { until, queue, port, command });
@@ -80,12 +80,12 @@ impl Log {
     /// Where the records end among which are messages that are in no queue yet, or that came back to this one.
     fn end_of_news(&mut self, queue: QueueId) -> Option<LogIndex> {
         let is_returning = self.queue_mut(queue).is_some_and(|(_, owned)| owned.fifo.is_returning());
-        self.arrivals_end().or_else(|| is_returning.then(|| self.next()))
+        self.pipeline.arrivals_end().or_else(|| is_returning.then(|| self.pipeline.next()))
     }
 
     /// The first parked command whose time has come, taken out.
     pub(crate) fn take_due(&mut self) -> Option<Parked> {
-        let applied = self.applied();
+        let applied = self.pipeline.applied();
         self.parked.pop_front_if(|parked| parked.until <= applied)
     }
 

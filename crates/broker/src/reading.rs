@@ -466,7 +466,7 @@ impl Log {
                 if first.settles {
                     let queue = &self.queues[slot as usize];
                     let (id, range) = (queue.definition.id, SeqRange { first: first.seq, last: first.seq });
-                    self.append_positions(now, Kind::Settle, id, Outcome::Accepted, range);
+                    self.pipeline.append_positions(now, Kind::Settle, id, Outcome::Accepted, range);
                 }
             }
             self.mark_dirty(slot);

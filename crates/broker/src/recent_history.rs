@@ -6,12 +6,13 @@
 
 use crate::catalog::{Binding, Destination};
 use crate::fields::Fields;
+use crate::log::Brings;
 use crate::mail::Mail;
 use crate::shard::{CATALOG_LOG, Shard};
 use base::{Buffer, Now};
 use message::amqp10::{Message, Value};
 use message::deaths::routing_keys;
-use message::record::{Enqueue, Format, NewEnqueue, flag};
+use message::record::{self, Enqueue, Format, NewEnqueue, flag};
 use routing::{Envelope, ExchangeId, Field, Headers, Matches};
 use std::sync::Arc;
 
@@ -60,7 +61,8 @@ impl Shard {
             if change.is_durable()
                 && let Some(log) = self.log_mut(CATALOG_LOG)
             {
-                log.append_catalog_lazily(now, &change.encode());
+                let change = change.encode();
+                log.pipeline.append(now, Brings::NOTHING, |records| record::write_catalog(&change, records));
             }
             self.catalog.apply(&change);
         }

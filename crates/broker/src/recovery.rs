@@ -8,14 +8,14 @@
 use crate::batches::Batches;
 use crate::catalog::{Catalog, Change};
 use crate::limits::Limits;
-use crate::log::{Log, NO_QUEUE};
+use crate::log::{Brings, Log, NO_QUEUE};
 use crate::post::Post;
 use crate::shard::{CATALOG_LOG, Shard};
 use base::cursor::Reader;
 use base::id::{LogId, LogIndex, QueueId, QueueSeq};
 use base::{Now, Pieces, Short, Sink};
 use journal::Place;
-use message::record::{self, Kind};
+use message::record::{self, Kind, Outcome, Positions};
 use queue::{Fifo, Recovery};
 use std::collections::BTreeSet;
 
@@ -90,7 +90,7 @@ impl Log {
         }
         let streams = reader.rest();
         self.restore_streams(streams).map_err(|_| RecoveryError::Snapshot(self.id))?;
-        self.begin_at(covered);
+        self.pipeline.begin_at(covered);
         for (id, fifo, cursor) in restored {
             for run in fifo.runs() {
                 *self.segments.entry(run.segment).or_insert(0) += 1;
@@ -114,19 +114,19 @@ impl Log {
     /// Takes in a batch of the journal: what the snapshot does not cover is applied, the rest is known to be there.
     /// False: something before it is missing, and it was not applied: positions would no longer mean what they did.
     fn replay(&mut self, base: LogIndex, records: &[u8], place: Place) -> bool {
-        if base > self.applied() {
+        if base > self.pipeline.applied() {
             return false;
         }
         let next = LogIndex(base.0 + records.len() as u64);
         self.batches.push(base, records.len() as u32, None, Some(place), 0);
-        if next > self.applied() {
-            let covered = self.applied().0.saturating_sub(base.0) as usize;
+        if next > self.pipeline.applied() {
+            let covered = self.pipeline.applied().0.saturating_sub(base.0) as usize;
             if let Some(recovering) = &mut self.recovering {
                 recovering.has_replayed = true;
             }
             self.apply_records(LogIndex(base.0 + covered as u64), &records[covered..]);
             self.effects.left.clear();
-            self.begin_at(next);
+            self.pipeline.begin_at(next);
         }
         true
     }
@@ -160,12 +160,16 @@ impl Log {
         self.batches = batches;
         if !is_whole {
             // Nothing is written of what recovery itself would have told, and no segment is let go of.
-            self.begin_at(self.whole_batches_end());
+            self.pipeline.begin_at(self.pipeline.whole_batches_end());
             self.effects.runs_left.clear();
         } else if has_undelivered {
             // From here on something may be delivered, which costs no record: the snapshot of the clean end must not be
             // taken for the last word by whoever starts after a crash.
-            self.append_begin(now);
+            self.pipeline.append(now, Brings::FLUSH, |records| {
+                // It changes nothing: a purge of nothing from no queue.
+                let (nobody, outcome) = (record::NOBODY, Outcome::Released);
+                Positions::write(Kind::Purge, nobody, outcome, now.wall_ms, 0, &[], records);
+            });
         }
         is_whole
     }
@@ -237,7 +241,7 @@ impl Shard {
             return;
         }
         self.stopped.push(log);
-        let waiting = self.log_mut(log).map(Log::take_waiting).unwrap_or_default();
+        let waiting = self.log_mut(log).map(|log| log.pipeline.take_waiting()).unwrap_or_default();
         self.refuse_stopped(log, &waiting);
     }
 
@@ -248,7 +252,7 @@ impl Shard {
 
     fn replay_catalog(&mut self, base: LogIndex, records: &[u8]) -> Result<(), RecoveryError> {
         let bad = RecoveryError::Record(CATALOG_LOG);
-        let covered = self.log_mut(CATALOG_LOG).map(|log| log.applied());
+        let covered = self.log_mut(CATALOG_LOG).map(|log| log.pipeline.applied());
         let covered = covered.unwrap_or(self.catalog_covered);
         let mut at = base;
         let mut rest = records;
@@ -321,14 +325,14 @@ impl Shard {
             bytes.put(&catalog);
         }
         owned.write_snapshot(is_clean, &mut bytes);
-        Some(LogSnapshot { log, covered: owned.applied(), bytes })
+        Some(LogSnapshot { log, covered: owned.pipeline.applied(), bytes })
     }
 
     /// What was applied of a log of this shard though it is not written yet goes to disk at the end of the turn: what a snapshot
     /// knows the journal is to know too, for the start that finds that snapshot damaged.
     pub fn write_out(&mut self, log: LogId) {
         if let Some(log) = self.log_mut(log) {
-            log.flush_soon();
+            log.pipeline.flush_soon();
         }
     }
 

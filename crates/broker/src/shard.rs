@@ -18,7 +18,7 @@ use crate::dead_letters::{DeadLetter, DeadLetterings, Heard, own_port};
 use crate::event::{Event, Events};
 use crate::event_exchange::Occurrence;
 use crate::limits::Limits;
-use crate::log::Log;
+use crate::log::{Brings, Log};
 use crate::mail::Answering;
 use crate::mail::Mail;
 use crate::planner::{Answer, Asked, Planner};
@@ -33,6 +33,7 @@ use crate::watch::Watches;
 use base::id::{LogId, LogIndex, PortId, QueueId, ShardId};
 use base::{Buffer, Now, Secrets};
 use journal::{Place, Sealed};
+use message::record;
 use routing::Arguments;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -378,8 +379,9 @@ impl Shard {
         if !is_durable {
             return self.settings.placement.memory_log(self.settings.id);
         }
-        let is_open =
-            |log: &&Log| log.is_durable() && log.id != CATALOG_LOG && !self.stopped.contains(&log.id);
+        let is_open = |log: &&Log| {
+            log.pipeline.is_durable() && log.id != CATALOG_LOG && !self.stopped.contains(&log.id)
+        };
         let mine = self.logs.iter().filter(is_open);
         let count = |log: &&Log| log.queues.len() + log.streams.as_ref().map_or(0, |streams| streams.len());
         let fewest = mine.min_by_key(count).map(|log| log.id);
@@ -574,7 +576,7 @@ impl Shard {
         if change.is_durable() {
             let encoded = change.encode();
             let log = self.log_mut(CATALOG_LOG).expect("the planner owns the catalog's log");
-            log.append_catalog(now, &encoded);
+            log.pipeline.append(now, Brings::FLUSH, |records| record::write_catalog(&encoded, records));
         }
         self.apply_change(Some(now), &change);
         if let Change::Bind(binding) = &change {
@@ -586,7 +588,7 @@ impl Shard {
     /// A change of the catalog was applied here that is not known to be on disk. Until it is there is no snapshot, and where
     /// changes come without end, none ever: see [`Shard::hold_changes`].
     pub fn has_change_under_way(&self) -> bool {
-        let committed = self.log(CATALOG_LOG).map(Log::committed).unwrap_or_default();
+        let committed = self.log(CATALOG_LOG).map(|log| log.pipeline.committed()).unwrap_or_default();
         self.planner.as_ref().is_some_and(|planner| planner.has_unwritten(committed))
     }
 
@@ -720,7 +722,7 @@ impl Shard {
 
     /// On the planning shard, at the end of a turn: sends the waves that are committed, answers those all have seen.
     fn advance_waves(&mut self, now: Now) {
-        let committed = self.log_mut(CATALOG_LOG).map(|log| log.committed());
+        let committed = self.log_mut(CATALOG_LOG).map(|log| log.pipeline.committed());
         let (Some(planner), Some(committed)) = (&mut self.planner, committed) else { return };
         let mut sent = 0;
         while let Some((number, changes)) = planner.next_to_send(committed) {
@@ -820,7 +822,7 @@ impl Shard {
         }
         if let Some(planner) = &mut self.planner {
             let slot = self.log_slots[&CATALOG_LOG];
-            planner.close_wave(Some(self.logs[slot as usize].next()));
+            planner.close_wave(Some(self.logs[slot as usize].pipeline.next()));
         }
         self.advance_waves(now);
         self.tell_taken();
@@ -894,7 +896,7 @@ impl Shard {
     /// Puts a log of this shard under another commit rule; only before anything was appended to it.
     pub fn set_commit_rule(&mut self, log: LogId, rule: CommitRule) {
         if let Some(log) = self.log_mut(log) {
-            log.set_rule(rule);
+            log.pipeline.set_rule(rule);
         }
     }
 
@@ -946,7 +948,7 @@ impl Shard {
     }
 
     fn bytes_in_flight(&self) -> usize {
-        self.logs.iter().map(Log::bytes_in_flight).sum()
+        self.logs.iter().map(|log| log.pipeline.bytes()).sum()
     }
 
     /// Takes the reads that deliveries wait for; each is to be answered with [`Shard::read_done`].

@@ -8,7 +8,7 @@
 
 use crate::delivery::Site;
 use crate::limits::Limits;
-use crate::log::Log;
+use crate::log::{Brings, Log};
 use crate::owned::{OwnedQueue, size_in};
 use crate::reading::ReadWhat;
 use base::Now;
@@ -51,14 +51,17 @@ impl Log {
     fn next_to_weigh(&self, slot: u32) -> Option<SeqRange> {
         let queue = self.queues.get(slot as usize)?;
         let features = queue.features.as_ref()?;
-        let is_asked_for = features.rules.bytes_max.is_some() && self.applied() >= features.weighed_to;
+        let is_asked_for =
+            features.rules.bytes_max.is_some() && self.pipeline.applied() >= features.weighed_to;
         queue.fifo.to_weigh().filter(|_| is_asked_for)
     }
 
     fn append_weights(&mut self, now: Now, slot: u32, range: SeqRange, sizes: &[(QueueSeq, u32)]) {
         let id = self.queues[slot as usize].definition.id;
-        self.append_rare(now, |records| Weigh::write(id, range, now.wall_ms, sizes, records));
-        let end = self.next();
+        self.pipeline.append(now, Brings::NOTHING, |records| {
+            Weigh::write(id, range, now.wall_ms, sizes, records);
+        });
+        let end = self.pipeline.next();
         if let Some(features) = &mut self.queues[slot as usize].features {
             features.weighed_to = end;
         }

@@ -1,12 +1,11 @@
 //! Records of a log are applied: they move messages of the queues and streams placed on it.
 
-use super::Log;
+use super::{Closed, Log};
 use crate::limits::Limits;
-use crate::mail::Waiter;
 use crate::post::Post;
+use base::Now;
 use base::id::{LogIndex, QueueId};
-use base::{Buffer, Now};
-use journal::{Batch, Place, Sealed};
+use journal::Place;
 use message::record::{self, Enqueue, Kind, Positions, Refer, SeqRange, flag};
 use queue::Record;
 
@@ -23,20 +22,19 @@ fn rare(kind: Kind, range: SeqRange) -> Record {
 
 impl Log {
     /// How many messages it brought: to queues, or where there are none those that somebody waits for.
-    pub(super) fn apply_sealed(
+    pub(super) fn apply_closed(
         &mut self,
         now: Now,
-        (sealed, applied): (&Sealed, usize),
+        Closed { sealed, applied, waiters, .. }: &Closed,
         place: Option<Place>,
-        waiters: &[Waiter],
         limits: &Limits,
         post: &mut Post,
     ) -> u64 {
         let memory = Some(sealed.memory.clone());
         self.batches.push(sealed.base, sealed.len as u32, memory, place, now.mono_ns);
-        let from = LogIndex(sealed.base.0 + applied as u64);
+        let from = LogIndex(sealed.base.0 + *applied as u64);
         self.delayed = 0;
-        let live = self.apply_records(from, &sealed.records()[applied..]);
+        let live = self.apply_records(from, &sealed.records()[*applied..]);
         self.batches.came(sealed.base, live, limits.spare_buffers_max);
         self.let_go(limits);
         waiters.iter().for_each(|waiter| post.confirm(waiter));
@@ -64,21 +62,12 @@ impl Log {
         }
     }
 
-    /// Applies records of the open batch, none of which is a message, and hands out what that made ready.
-    pub(super) fn apply_open(&mut self, now: Now, limits: &Limits, post: &mut Post) {
-        self.apply_rest(limits);
-        self.dispatch(now, limits, post);
-    }
-
-    /// Applies what of the open batch is not applied yet. Due again before it is sealed: handing out appends what it
-    /// settles at once, and what is sealed counts as applied.
+    /// Applies what of the open batch is not applied yet.
     pub(super) fn apply_rest(&mut self, limits: &Limits) {
-        let instead = Batch::new(self.id, self.open.next(), Buffer::default());
-        let open = std::mem::replace(&mut self.open, instead);
-        let at = LogIndex(open.base().0 + self.open_applied as u64);
-        self.apply_records(at, &open.bytes()[self.open_applied..]);
-        self.open_applied = open.len();
-        self.open = open;
+        let (open, applied) = self.pipeline.lend_open();
+        let at = LogIndex(open.base().0 + applied as u64);
+        self.apply_records(at, &open.bytes()[applied..]);
+        self.pipeline.applied_open(open);
         self.let_go(limits);
     }
 

@@ -4,7 +4,7 @@ use super::route::{Due, Target, View};
 use super::{Known, More, Publish, Published, Publisher, add_messages};
 use crate::access::AccessCache;
 use crate::catalog::Refusal;
-use crate::mail::{Mail, wait};
+use crate::mail::{Mail, Waiter, wait};
 use crate::shard::Shard;
 use crate::tally::NO_EXCHANGE;
 use base::Now;
@@ -345,8 +345,8 @@ impl Shard {
             message.write(&target.queues, records);
             self.under_way += records.len() - before;
             *flush |= needs_flush;
-            if let Some((port, publisher, seq)) = waiter {
-                wait(waiters, port, publisher, seq);
+            if let Some(waiter) = waiter {
+                wait(waiters, Waiter::one(waiter));
             }
         }
     }

@@ -2,8 +2,8 @@
 
 use super::request::{Messages, NewMessages};
 use crate::catalog::Refusal;
-use crate::log::Log;
-use crate::mail::{Mail, Waiter};
+use crate::log::Brings;
+use crate::mail::{Mail, Waiter, wait};
 use crate::shard::Shard;
 use base::Now;
 use base::id::{LogId, PortId, QueueId};
@@ -34,10 +34,11 @@ impl Shard {
         let record = NewAppend { stream, at_ms: now.wall_ms, reference, has_filters };
         let waiter = |count: u32| Waiter { port, publisher, first, last: first + u64::from(count) - 1 };
         if let Some(slot) = self.log_slots.get(&log) {
-            self.logs[*slot as usize].append_stream(now, |records| {
-                let count = record.write(messages, records);
-                (count > 0).then(|| waiter(count))
-            });
+            let log = &mut self.logs[*slot as usize];
+            let count = log.append(now, 0, Brings::STREAM, |records| record.write(messages, records));
+            if count > 0 {
+                log.pipeline.wait(waiter(count));
+            }
             return Ok(());
         }
         let owner = self.settings.placement.owner(log);
@@ -52,7 +53,7 @@ impl Shard {
             self.under_way += records.len() - before;
             *needs_flush = true;
             if count > 0 {
-                Log::add_waiter(waiters, waiter(count));
+                wait(waiters, waiter(count));
             }
         }
         Ok(())

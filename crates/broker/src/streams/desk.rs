@@ -8,7 +8,7 @@ use super::request::{SingleActive, StreamCommand, StreamFilter, StreamFrom, Stre
 use crate::catalog::Refusal;
 use crate::event::Event;
 use crate::limits::Limits;
-use crate::log::{Log, NO_QUEUE};
+use crate::log::{Brings, Log, NO_QUEUE};
 use crate::modified::Modified;
 use crate::owned::Member;
 use crate::post::Post;
@@ -210,10 +210,7 @@ impl Log {
             }
             let owner = Some(owner_of(*user, port));
             let track = Track { stream: queue, at_ms: now.wall_ms, offset: *offset, owner, reference };
-            self.append_stream(now, |records| {
-                track.write(records);
-                None
-            });
+            self.append(now, 0, Brings::STREAM, |records| track.write(records));
             return Done::Nothing;
         }
         if let QueueCommand::Stream(command) = &command

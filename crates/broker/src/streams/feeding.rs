@@ -14,7 +14,7 @@ use super::consumer::{Consumer, Feeding, Unpacked};
 use super::owned::Reader;
 use crate::catalog::{Source, SourceFrom};
 use crate::limits::Limits;
-use crate::log::Log;
+use crate::log::{Brings, Log};
 use crate::owned::Member;
 use crate::request::{Credit, NewConsumer};
 use crate::shard::Shard;
@@ -325,10 +325,7 @@ impl Log {
 
     fn append_fed_upto(&mut self, now: Now, stream: QueueId, queue: QueueId, offset: u64) {
         let track = Track { stream, at_ms: now.wall_ms, offset, owner: None, reference: &reference(queue) };
-        self.append_stream(now, |records| {
-            track.write(records);
-            None
-        });
+        self.append(now, 0, Brings::STREAM, |records| track.write(records));
     }
 
     /// Looks how much room those queues have that are to be fed now, or wait for room.

@@ -5,7 +5,7 @@
 //! before a crash may come again.
 
 use super::Streams;
-use crate::log::Log;
+use crate::log::{Brings, Log};
 use base::id::{PortId, QueueId};
 use base::ranges::Range;
 use base::{Now, RangeSet};
@@ -113,7 +113,7 @@ impl Log {
                 streams.owned[slot as usize].tell(&name, offset, most);
                 let track =
                     Track { stream, at_ms: now.wall_ms, offset, owner: Some(owner), reference: &name };
-                self.append_rare(now, |records| track.write(records));
+                self.pipeline.append(now, Brings::NOTHING, |records| track.write(records));
             }
         }
     }

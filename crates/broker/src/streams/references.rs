@@ -231,7 +231,7 @@ impl Log {
     #[inline(never)]
     fn end_some_runs(&mut self, looks_within: bool) {
         let Some(mut streams) = self.streams.take() else { return };
-        let at = self.next();
+        let at = self.pipeline.next();
         let References { runs, fading, .. } = &mut streams.references;
         let mut end = |run: &Run| fading.push_back((at, run.segment));
         runs.retain(|queue, runs| {
@@ -252,7 +252,7 @@ impl Log {
             queue.refers = !runs.is_empty();
             !runs.is_empty()
         });
-        let is_on_disk = |until: LogIndex| !self.is_durable() || until <= self.committed();
+        let is_on_disk = |until: LogIndex| !self.pipeline.is_durable() || until <= self.pipeline.committed();
         let references = &mut streams.references;
         while let Some((_, segment)) = references.fading.pop_front_if(|(until, _)| is_on_disk(*until)) {
             references.let_go(segment);
@@ -263,7 +263,7 @@ impl Log {
 
     /// A queue is gone: what it held in streams' segments it lets go of.
     pub(crate) fn forget_references(&mut self, queue: QueueId) {
-        let at = self.next();
+        let at = self.pipeline.next();
         if let Some(streams) = &mut self.streams {
             streams.references.forget(queue, at);
         }
@@ -272,7 +272,7 @@ impl Log {
     /// The replay is over: queues that are not there hold nothing, and files may go.
     pub(super) fn finish_references(&mut self) {
         let Some(mut streams) = self.streams.take() else { return };
-        let at = self.next();
+        let at = self.pipeline.next();
         let queues: Vec<QueueId> = streams.references.runs.keys().copied().collect();
         for id in queues {
             match self.queue_mut(id) {

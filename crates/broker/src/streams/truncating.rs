@@ -3,7 +3,7 @@
 use super::Streams;
 use super::request::StreamReply;
 use crate::catalog::Refusal;
-use crate::log::Log;
+use crate::log::{Brings, Log};
 use crate::post::Post;
 use crate::request::Reply;
 use base::Now;
@@ -68,10 +68,7 @@ impl Log {
         if let Some(streams) = &mut self.streams {
             streams.truncations.asked.push((truncate, port, token));
         }
-        self.append_stream(now, |records| {
-            truncate.write(records);
-            None
-        });
+        self.append(now, 0, Brings::STREAM, |records| truncate.write(records));
     }
 
     #[cold]

@@ -191,7 +191,7 @@ impl Shard {
     #[cold]
     fn remove_files(&mut self, new: Vec<StreamJob>, into: &mut Vec<StreamJob>) {
         // Other shards hear of changes when they are on disk.
-        let catalog = self.log(CATALOG_LOG).map(|log| (log.next(), log.committed()));
+        let catalog = self.log(CATALOG_LOG).map(|log| (log.pipeline.next(), log.pipeline.committed()));
         let (next, committed) = catalog.unwrap_or_default();
         // What else is in the catalog's log is not waited for: on a full disk that may itself wait for files to go.
         let until = if self.has_change_under_way() { next } else { committed };

@@ -1,0 +1,660 @@
+//! The pipeline of a log: its records are gathered in an open batch, closed, given out to be written, and committed.
+//!
+//! A turn's records gather in the open batch. Where a publisher waits for one of them the batch is closed and given out at the
+//! end of the turn; records nobody waits for are written with the next batch, or after a while. Under a rule that lets
+//! them run ahead ([`CommitRule::runs_ahead`]) such records are applied as soon as everything before them is.
+//! Not here: what records mean (the log applies them), files (a batch goes out as data), what is still needed of a
+//! committed batch ([`crate::batches`]).
+//! Invariants: batches are closed, given out and committed in log order, each once; of a batch that holds something
+//! somebody waits for, nothing behind the bytes that were applied before it was closed is applied until it is committed.
+
+use crate::commit::CommitRule;
+use crate::limits::Limits;
+use crate::mail::{Waiter, wait};
+use crate::spare::Spare;
+use base::id::{LogId, LogIndex, QueueId};
+use base::time::NS_PER_MS;
+use base::{Buffer, Now};
+use journal::{Batch, Place, Sealed};
+use message::record::{Kind, Outcome, Positions, SeqRange};
+use std::collections::VecDeque;
+
+/// Bytes of records after which a batch is closed although the turn goes on; a larger record has a batch of its own.
+const BATCH_BYTES_MAX: usize = 4 << 20;
+
+/// What a record brings with it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Brings {
+    /// Messages, which are in no queue or stream before the record is applied.
+    pub(crate) messages: bool,
+    /// It is written at the end of the turn, and does not wait for another.
+    pub(crate) flush: bool,
+}
+
+impl Brings {
+    /// Nothing: it is written when another record is, or after a while.
+    pub(crate) const NOTHING: Brings = Brings { messages: false, flush: false };
+    /// It is to be on disk, and is no message.
+    pub(crate) const FLUSH: Brings = Brings { messages: false, flush: true };
+    /// What streams are told: in order with their messages, and on disk.
+    pub(crate) const STREAM: Brings = Brings { messages: true, flush: true };
+
+    /// Messages of queues.
+    #[inline]
+    pub(crate) fn messages(needs_flush: bool) -> Brings {
+        Brings { messages: true, flush: needs_flush }
+    }
+}
+
+/// The batch that records are appended to.
+#[derive(Debug)]
+struct Open {
+    batch: Batch,
+    /// Bytes of its records that are applied already.
+    applied: usize,
+    /// Where its last record begins, if it is one of positions.
+    positions: Option<usize>,
+    has_messages: bool,
+    needs_flush: bool,
+    /// When its first record came, for the lazy deadline; monotonic nanoseconds.
+    since: u64,
+    waiters: Vec<Waiter>,
+}
+
+impl Open {
+    fn new(batch: Batch, waiters: Vec<Waiter>) -> Open {
+        Open {
+            batch,
+            applied: 0,
+            positions: None,
+            has_messages: false,
+            needs_flush: false,
+            since: 0,
+            waiters,
+        }
+    }
+}
+
+/// A batch nothing is appended to any more.
+#[derive(Debug)]
+pub(crate) struct Closed {
+    pub(crate) sealed: Sealed,
+    /// Bytes of its records that were applied before it was closed.
+    pub(crate) applied: usize,
+    pub(crate) waiters: Vec<Waiter>,
+    /// When its first record came, monotonic nanoseconds.
+    pub(crate) since: u64,
+}
+
+/// A closed batch that is not committed yet.
+#[derive(Debug)]
+struct InFlight {
+    closed: Closed,
+    is_written: Option<Place>,
+    is_agreed: bool,
+}
+
+/// What is due at the end of a turn, see [`Pipeline::due`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// Nothing.
+    Nothing,
+    /// What is open is closed and applied ahead of its write.
+    Messages,
+    /// What is open is applied where it lies, and closed once it has waited long enough.
+    Rest,
+    /// What is open is closed, and all that is closed is given out.
+    Write,
+}
+
+/// See the module's head.
+#[derive(Debug)]
+pub(crate) struct Pipeline {
+    rule: CommitRule,
+    open: Open,
+    in_flight: VecDeque<InFlight>,
+    /// How many of `in_flight`, the last ones, were not given out yet: they were full before the turn ended.
+    not_given_out: usize,
+    in_flight_bytes: usize,
+    /// Bytes of records of batches that were applied before they were written, and are not known to be.
+    early_bytes: usize,
+    /// All records before this are committed.
+    committed: LogIndex,
+    /// Bytes of the largest batches of late.
+    batch_bytes: usize,
+    spare_waiters: Vec<Vec<Waiter>>,
+}
+
+impl Pipeline {
+    pub(crate) fn new(log: LogId, rule: CommitRule, next: LogIndex) -> Pipeline {
+        Pipeline {
+            rule,
+            open: Open::new(Batch::new(log, next, Buffer::default()), Vec::new()),
+            in_flight: VecDeque::new(),
+            not_given_out: 0,
+            in_flight_bytes: 0,
+            early_bytes: 0,
+            committed: next,
+            batch_bytes: 0,
+            spare_waiters: Vec::new(),
+        }
+    }
+
+    /// All records before `index` are applied and committed; the next one is there.
+    pub(crate) fn begin_at(&mut self, index: LogIndex) {
+        let log = self.open.batch.log();
+        self.open = Open::new(Batch::new(log, index, Buffer::default()), Vec::new());
+        self.committed = index;
+    }
+
+    /// Changes the commit rule. Panics when something was appended already.
+    pub(crate) fn set_rule(&mut self, rule: CommitRule) {
+        assert!(
+            self.open.batch.is_empty() && self.in_flight.is_empty(),
+            "a log changes its rule while it is empty"
+        );
+        self.rule = rule;
+    }
+
+    // ---- how far it is
+
+    /// It is written to disk.
+    pub(crate) fn is_durable(&self) -> bool {
+        self.rule.is_durable()
+    }
+
+    /// Where the next record will be.
+    pub(crate) fn next(&self) -> LogIndex {
+        self.open.batch.next()
+    }
+
+    /// All records before this are committed.
+    pub(crate) fn committed(&self) -> LogIndex {
+        self.committed
+    }
+
+    /// Everything before this is applied.
+    pub(crate) fn applied(&self) -> LogIndex {
+        match self.in_flight.front() {
+            Some(InFlight { closed, .. }) => LogIndex(closed.sealed.base.0 + closed.applied as u64),
+            None => LogIndex(self.open.batch.base().0 + self.open.applied as u64),
+        }
+    }
+
+    /// Where the first batch begins that is not applied as a whole.
+    pub(crate) fn whole_batches_end(&self) -> LogIndex {
+        self.in_flight.front().map_or(self.open.batch.base(), |first| first.closed.sealed.base)
+    }
+
+    /// Where the records end among which are messages that are in no queue yet, if there are any.
+    pub(crate) fn arrivals_end(&self) -> Option<LogIndex> {
+        (self.open.has_messages || !self.in_flight.is_empty()).then(|| self.next())
+    }
+
+    /// Bytes appended and not yet on disk, whether or not anybody waits for them.
+    pub(crate) fn bytes(&self) -> usize {
+        self.open.batch.len() + self.in_flight_bytes + self.early_bytes
+    }
+
+    /// Something waits for the disk that was appended after the turn's batch was closed.
+    pub(crate) fn is_pressing(&self) -> bool {
+        self.open.needs_flush && self.in_flight.is_empty()
+    }
+
+    /// When something is due though nothing more comes; monotonic nanoseconds.
+    pub(crate) fn deadline(&self, limits: &Limits) -> Option<u64> {
+        let is_lazy = !self.open.batch.is_empty() && self.in_flight.is_empty() && !self.open.needs_flush;
+        is_lazy.then(|| self.lazy_deadline(limits))
+    }
+
+    fn lazy_deadline(&self, limits: &Limits) -> u64 {
+        self.open.since + limits.lazy_batch_ms_max * NS_PER_MS
+    }
+
+    // ---- appending
+
+    /// The open batch is full, or would be with so many bytes more: it is to be closed, and is given out at the end of the
+    /// turn with the others. In memory alone a batch may be as large as it likes.
+    #[inline]
+    pub(crate) fn is_full(&self, bytes: usize) -> bool {
+        let batch = &self.open.batch;
+        batch.len() + bytes > BATCH_BYTES_MAX && !batch.is_empty() && self.rule.is_durable()
+    }
+
+    /// Appends the record, or the records, that `write` writes.
+    #[inline]
+    pub(crate) fn append<R>(&mut self, now: Now, brings: Brings, write: impl FnOnce(&mut Buffer) -> R) -> R {
+        self.touch(now);
+        let open = &mut self.open;
+        open.positions = None;
+        open.has_messages |= brings.messages;
+        open.needs_flush |= brings.flush;
+        write(open.batch.records())
+    }
+
+    /// Appends that positions of a queue left or came back, to the last record where that says the same of others.
+    pub(crate) fn append_positions(
+        &mut self,
+        now: Now,
+        kind: Kind,
+        queue: QueueId,
+        outcome: Outcome,
+        range: SeqRange,
+    ) {
+        self.touch(now);
+        let Open { batch, applied, positions, .. } = &mut self.open;
+        let records = batch.records();
+        if let Some(at) = *positions
+            && at >= *applied
+            && (Positions::extend_last(&mut records.bytes_mut()[at..], kind, queue, outcome, range)
+                || Positions::add_range(records, at, kind, queue, outcome, range))
+        {
+            return;
+        }
+        *positions = Some(records.len());
+        Positions::write(kind, queue, outcome, now.wall_ms, 0, &[range], records);
+    }
+
+    /// Appends that positions came back and are delayed until `due_at_ms`, milliseconds since 1970.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn append_postponed(
+        &mut self,
+        now: Now,
+        queue: QueueId,
+        outcome: Outcome,
+        range: SeqRange,
+        due_at_ms: u64,
+    ) {
+        self.append(now, Brings::NOTHING, |records| {
+            Positions::write(Kind::Postpone, queue, outcome, now.wall_ms, due_at_ms, &[range], records);
+        });
+    }
+
+    #[inline]
+    fn touch(&mut self, now: Now) {
+        if self.open.batch.is_empty() {
+            self.open.since = now.mono_ns;
+        }
+    }
+
+    /// A publish waits for what was appended last.
+    #[inline]
+    pub(crate) fn wait(&mut self, waiter: Waiter) {
+        wait(&mut self.open.waiters, waiter);
+    }
+
+    /// What was appended is written at the end of the turn, though nobody waits for it.
+    pub(crate) fn flush_soon(&mut self) {
+        self.open.needs_flush |= !self.open.batch.is_empty();
+    }
+
+    // ---- the end of a turn
+
+    /// What is open may be applied before anything else is handed out: it is no message, all before it is applied, and nothing
+    /// of it has to be written first.
+    #[inline]
+    pub(crate) fn may_run_ahead(&self) -> bool {
+        let Open { has_messages, needs_flush, .. } = self.open;
+        self.rule.runs_ahead() && self.in_flight.is_empty() && !has_messages && !needs_flush
+    }
+
+    /// The decision at the end of a turn. Batches given out are those that are being written; a closed one that is not given
+    /// out was full before the turn ended. One group of batches of a log is under way at a time: what comes meanwhile
+    /// is the next.
+    ///
+    /// ```text
+    ///   rule      | given out | closed | open                | due
+    ///   any       | any       | none   | empty               | Nothing
+    ///   Immediate |           |        | has messages        | Messages
+    ///   Immediate |           |        | other records       | Rest
+    ///   others    | some      | any    | any                 | Nothing
+    ///   others    | none      | some   | any                 | Write
+    ///   others    | none      | none   | to be flushed       | Write
+    ///   Synced    | none      | none   | has messages        | Messages
+    ///   Synced    | none      | none   | other records       | Rest
+    ///   Quorum    | none      | none   | others, long enough | Write
+    ///   Quorum    | none      | none   | others              | Nothing
+    /// ```
+    pub(crate) fn due(&self, now: Now, limits: &Limits) -> Due {
+        let Open { batch, has_messages, needs_flush, .. } = &self.open;
+        if batch.is_empty() && self.not_given_out == 0 {
+            return Due::Nothing;
+        }
+        if self.rule.is_durable() {
+            if self.in_flight.len() > self.not_given_out {
+                return Due::Nothing;
+            }
+            if self.not_given_out > 0 || *needs_flush {
+                return Due::Write;
+            }
+        }
+        match *has_messages {
+            _ if !self.rule.runs_ahead() => match self.has_waited(now, limits) {
+                true => Due::Write,
+                false => Due::Nothing,
+            },
+            true => Due::Messages,
+            false => Due::Rest,
+        }
+    }
+
+    /// What is open has waited long enough for something to be written with, or is too much.
+    fn has_waited(&self, now: Now, limits: &Limits) -> bool {
+        self.open.batch.len() > limits.lazy_batch_bytes_max || now.mono_ns >= self.lazy_deadline(limits)
+    }
+
+    /// After [`Due::Rest`]: what is open, all of which is applied, is to be closed too.
+    pub(crate) fn is_rest_over(&self, now: Now, limits: &Limits) -> bool {
+        !self.rule.is_durable() || (!self.open.needs_flush && self.has_waited(now, limits))
+    }
+
+    /// What was handed out at the end of the turn has appended something that is to be flushed: no other turn may come.
+    pub(crate) fn is_due_again(&self) -> bool {
+        self.rule.is_durable() && self.open.needs_flush
+    }
+
+    /// Lends the open batch to whoever applies what of it is not applied yet, and says how many bytes are. To be given
+    /// back with [`Pipeline::applied_open`].
+    pub(crate) fn lend_open(&mut self) -> (Batch, usize) {
+        let instead = Batch::new(self.open.batch.log(), self.next(), Buffer::default());
+        (std::mem::replace(&mut self.open.batch, instead), self.open.applied)
+    }
+
+    /// All of the open batch is applied.
+    pub(crate) fn applied_open(&mut self, batch: Batch) {
+        self.open.applied = batch.len();
+        self.open.batch = batch;
+    }
+
+    /// Closes the open batch; the next is in a buffer of `spare`.
+    pub(crate) fn close(&mut self, now: Now, spare: &mut Spare) -> Closed {
+        let Open { batch, .. } = &self.open;
+        // Batches are mostly about as large as those before them.
+        self.batch_bytes = batch.len().max(self.batch_bytes - self.batch_bytes / 8);
+        let fresh = Batch::new(batch.log(), batch.next(), spare.take_like(self.batch_bytes));
+        let fresh = Open::new(fresh, self.spare_waiters.pop().unwrap_or_default());
+        let Open { batch, applied, since, waiters, .. } = std::mem::replace(&mut self.open, fresh);
+        Closed { sealed: batch.seal(now.wall_ms), applied, waiters, since }
+    }
+
+    /// Closes the open batch, and keeps it to be given out and committed.
+    #[cold]
+    pub(crate) fn close_full(&mut self, now: Now, spare: &mut Spare) {
+        let closed = self.close(now, spare);
+        self.in_flight_bytes += closed.sealed.memory.len();
+        self.in_flight.push_back(InFlight { closed, is_written: None, is_agreed: false });
+        self.not_given_out += 1;
+    }
+
+    /// Gives out all that is closed; nothing else is in flight.
+    pub(crate) fn give_out(&mut self, now: Now, spare: &mut Spare, out: &mut Vec<Sealed>) {
+        if !self.open.batch.is_empty() {
+            self.close_full(now, spare);
+        }
+        out.extend(self.in_flight.iter().map(|batch| batch.closed.sealed.clone()));
+        self.not_given_out = 0;
+    }
+
+    /// Gives out a batch that was applied ahead of its write, where it is written at all. It counts until it is: else whoever
+    /// publishes what need not be safe would fill memory, and keep the disk from those who wait for it, as fast as it can send.
+    pub(crate) fn give_out_applied(
+        &mut self,
+        closed: Closed,
+        spare: &mut Spare,
+        spare_max: usize,
+        out: &mut Vec<Sealed>,
+    ) {
+        let Closed { sealed, waiters, .. } = closed;
+        self.put_waiters(waiters);
+        if self.rule.is_durable() {
+            self.early_bytes += sealed.len;
+            out.push(sealed);
+        } else {
+            spare.put(sealed.memory, spare_max);
+        }
+    }
+
+    /// Takes back the list of those who waited for a batch, to be filled again.
+    pub(crate) fn put_waiters(&mut self, mut waiters: Vec<Waiter>) {
+        waiters.clear();
+        if self.spare_waiters.len() < 2 {
+            self.spare_waiters.push(waiters);
+        }
+    }
+
+    /// Takes all who wait for something that is not committed: nobody hears of it when it is.
+    pub(crate) fn take_waiting(&mut self) -> Vec<Waiter> {
+        let in_flight = self.in_flight.iter_mut().flat_map(|batch| batch.closed.waiters.drain(..));
+        in_flight.chain(self.open.waiters.drain(..)).collect()
+    }
+
+    // ---- what is written, and what is committed
+
+    /// A batch that was given out is on disk, at `place`. True: it was applied before.
+    pub(crate) fn written(&mut self, base: LogIndex, place: Place) -> bool {
+        if let Some(batch) = self.in_flight.iter_mut().find(|batch| batch.closed.sealed.base == base) {
+            batch.is_written = Some(place);
+            return false;
+        }
+        // It is as committed as one that somebody waits for: a change of the catalog that shares the log with queues
+        // waits for everything before it.
+        self.early_bytes -= place.len as usize;
+        self.committed = self.committed.max(LogIndex(base.0 + place.len));
+        true
+    }
+
+    /// Under [`CommitRule::Quorum`]: all records before `end` are agreed on.
+    pub(crate) fn agreed(&mut self, end: LogIndex) {
+        for batch in &mut self.in_flight {
+            batch.is_agreed |= batch.closed.sealed.next() <= end;
+        }
+    }
+
+    /// Takes out the first batch in flight if it is committed, to be applied.
+    pub(crate) fn take_committed(&mut self) -> Option<(Closed, Place)> {
+        let InFlight { is_written, is_agreed, .. } = self.in_flight.front()?;
+        let place = (*is_written)?;
+        if self.rule.needs_agreement() && !is_agreed {
+            return None;
+        }
+        let InFlight { closed, .. } = self.in_flight.pop_front()?;
+        self.in_flight_bytes -= closed.sealed.memory.len();
+        self.committed = closed.sealed.next();
+        Some((closed, place))
+    }
+
+    /// Lets go of the open batch's buffer where nothing is in it and the others went too.
+    pub(crate) fn forget_spare(&mut self) {
+        if self.open.batch.is_empty() {
+            *self.open.batch.records() = Buffer::default();
+            self.batch_bytes = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::id::PortId;
+    use journal::{FileId, FileKind, FileName};
+
+    /// A pipeline and what its log would do, in as far as the pipeline asks for it.
+    struct Bench {
+        pipeline: Pipeline,
+        spare: Spare,
+        out: Vec<Sealed>,
+    }
+
+    impl Bench {
+        fn new(rule: CommitRule) -> Bench {
+            let pipeline = Pipeline::new(LogId(1), rule, LogIndex(0));
+            Bench { pipeline, spare: Spare::default(), out: Vec::new() }
+        }
+
+        /// `m`: a message that need not be safe; `M`: one that must be; `s`: a settle; `c`: a change; `|`: the batch was full;
+        /// `>`: all that is closed was given out.
+        fn with(rule: CommitRule, came: &str) -> Bench {
+            let mut bench = Bench::new(rule);
+            for letter in came.chars() {
+                let brings = match letter {
+                    'm' => Brings::messages(false),
+                    'M' => Brings::messages(true),
+                    's' => Brings::NOTHING,
+                    'c' => Brings::FLUSH,
+                    '|' => {
+                        bench.pipeline.close_full(Now::at_ms(1), &mut bench.spare);
+                        continue;
+                    }
+                    _ => {
+                        bench.pipeline.give_out(Now::at_ms(1), &mut bench.spare, &mut bench.out);
+                        continue;
+                    }
+                };
+                bench.pipeline.append(Now::at_ms(1), brings, |records| records.extend(&[7; 8]));
+            }
+            bench
+        }
+
+        fn written(&mut self, at: usize) -> bool {
+            let Sealed { base, len, crc, .. } = self.out[at];
+            let (file, len) = (FileId(1), len as u64);
+            let place = Place { file, name: FileName::new(FileKind::Journal, 1), offset: base.0, len, crc };
+            self.pipeline.written(base, place)
+        }
+
+        /// Where the batches end that are committed now.
+        fn commit(&mut self) -> Vec<u64> {
+            std::iter::from_fn(|| self.pipeline.take_committed())
+                .map(|(closed, _)| closed.sealed.next().0)
+                .collect()
+        }
+    }
+
+    #[test]
+    fn what_is_due_at_the_end_of_a_turn() {
+        use CommitRule::{Immediate, Quorum, Synced};
+        let check = |rule, came: &str, at_ms: u64, expected: Due| {
+            let bench = Bench::with(rule, came);
+            let due = bench.pipeline.due(Now::at_ms(at_ms), &Limits::default());
+            assert_eq!(due, expected, "{rule:?} {came} at {at_ms}");
+        };
+        for rule in [Immediate, Synced, Quorum] {
+            check(rule, "", 1, Due::Nothing);
+            check(rule, "", 10_000, Due::Nothing);
+        }
+        for came in ["m", "M", "sm", "ms", "Mc"] {
+            check(Immediate, came, 1, Due::Messages);
+        }
+        for came in ["s", "ss", "c", "sc"] {
+            check(Immediate, came, 1, Due::Rest);
+            check(Immediate, came, 10_000, Due::Rest);
+        }
+        for rule in [Synced, Quorum] {
+            for came in ["M>", "M>s", "M>c", "M>M", "M>s|", "M>M|M", "M|M>m", "c>s"] {
+                check(rule, came, 1, Due::Nothing);
+                check(rule, came, 10_000, Due::Nothing);
+            }
+            for came in ["m|", "s|", "M|s", "m|m", "M|M|c"] {
+                check(rule, came, 1, Due::Write);
+            }
+            for came in ["M", "c", "sc", "cs", "mM", "Ms"] {
+                check(rule, came, 1, Due::Write);
+            }
+        }
+        for at_ms in [1, 10_000] {
+            check(Synced, "m", at_ms, Due::Messages);
+            check(Synced, "sms", at_ms, Due::Messages);
+            check(Synced, "s", at_ms, Due::Rest);
+            check(Synced, "ss", at_ms, Due::Rest);
+        }
+        let long = 1 + Limits::default().lazy_batch_ms_max;
+        for came in ["s", "ss", "m", "sm"] {
+            check(Quorum, came, 1, Due::Nothing);
+            check(Quorum, came, long - 1, Due::Nothing);
+            check(Quorum, came, long, Due::Write);
+        }
+    }
+
+    #[test]
+    fn only_a_rule_that_says_so_lets_anything_run_ahead() {
+        let check = |came: &str, expected: [bool; 3]| {
+            let rules = [CommitRule::Immediate, CommitRule::Synced, CommitRule::Quorum];
+            let found = rules.map(|rule| Bench::with(rule, came).pipeline.may_run_ahead());
+            assert_eq!(found, expected, "{came}");
+        };
+        check("", [true, true, false]);
+        check("s", [true, true, false]);
+        check("ss", [true, true, false]);
+        check("sm", [false; 3]);
+        check("M", [false; 3]);
+        check("c", [false; 3]);
+        check("M>s", [false; 3]);
+        check("M|s", [false; 3]);
+    }
+
+    #[test]
+    fn batches_are_committed_in_order_however_they_are_written() {
+        let mut bench = Bench::with(CommitRule::Synced, "M|MM|M>s");
+        assert_eq!(bench.out.len(), 3);
+        assert_eq!((bench.pipeline.applied().0, bench.pipeline.next().0), (0, 40));
+        assert!(!bench.written(1));
+        assert_eq!(bench.commit(), [0; 0], "the first is not written");
+        assert!(!bench.written(0));
+        assert_eq!(bench.commit(), [8, 24]);
+        assert_eq!((bench.pipeline.committed().0, bench.pipeline.applied().0), (24, 24));
+        assert!(!bench.written(2));
+        assert_eq!(bench.commit(), [32]);
+        assert_eq!(bench.pipeline.arrivals_end(), None, "a settle brings nothing");
+        assert_eq!(bench.pipeline.bytes(), 8);
+    }
+
+    #[test]
+    fn a_quorum_takes_both_the_disk_and_the_others() {
+        let mut bench = Bench::with(CommitRule::Quorum, "M|s|M>");
+        bench.pipeline.agreed(LogIndex(16));
+        assert_eq!(bench.commit(), [0; 0], "it is not on this disk");
+        assert!(!bench.written(0));
+        assert!(!bench.written(2));
+        assert_eq!(bench.commit(), [8]);
+        assert!(!bench.written(1));
+        assert_eq!(bench.commit(), [16], "the last is not agreed on");
+        bench.pipeline.agreed(LogIndex(23));
+        assert_eq!(bench.commit(), [0; 0]);
+        bench.pipeline.agreed(LogIndex(24));
+        assert_eq!(bench.commit(), [24]);
+    }
+
+    #[test]
+    fn what_ran_ahead_counts_until_it_is_written() {
+        let mut bench = Bench::with(CommitRule::Synced, "ms");
+        let closed = bench.pipeline.close(Now::at_ms(1), &mut bench.spare);
+        assert_eq!(bench.pipeline.bytes(), 0);
+        bench.pipeline.give_out_applied(closed, &mut bench.spare, 1 << 20, &mut bench.out);
+        assert_eq!((bench.pipeline.bytes(), bench.pipeline.committed().0), (16, 0));
+        assert!(bench.written(0), "it was applied before");
+        assert_eq!((bench.pipeline.bytes(), bench.pipeline.committed().0), (0, 16));
+        // In memory alone nothing is given out.
+        let mut bench = Bench::with(CommitRule::Immediate, "ms");
+        let closed = bench.pipeline.close(Now::at_ms(1), &mut bench.spare);
+        bench.pipeline.give_out_applied(closed, &mut bench.spare, 1 << 20, &mut bench.out);
+        assert!(bench.out.is_empty() && bench.pipeline.bytes() == 0);
+    }
+
+    #[test]
+    fn who_waits_goes_with_the_batch() {
+        let waiter = |first, last| Waiter { port: PortId::default(), publisher: 1, first, last };
+        let mut bench = Bench::with(CommitRule::Synced, "M");
+        bench.pipeline.wait(waiter(1, 1));
+        bench.pipeline.wait(waiter(2, 4));
+        bench.pipeline.close_full(Now::at_ms(1), &mut bench.spare);
+        bench.pipeline.append(Now::at_ms(1), Brings::STREAM, |records| records.extend(&[7; 8]));
+        bench.pipeline.wait(waiter(5, 5));
+        bench.pipeline.give_out(Now::at_ms(1), &mut bench.spare, &mut bench.out);
+        assert!(!bench.written(0));
+        let (closed, _) = bench.pipeline.take_committed().expect("it is written");
+        assert_eq!(closed.waiters, [waiter(1, 4)], "those that follow on are one");
+        bench.pipeline.put_waiters(closed.waiters);
+        assert_eq!(bench.pipeline.take_waiting(), [waiter(5, 5)]);
+    }
+}
