@@ -2,24 +2,16 @@
 //! the message takes along for when it dies, and those that a queue is asked for first.
 
 use crate::mail::{Mail, Waiter};
-use crate::publisher::Target;
+use crate::publisher::Addressed;
 use crate::shard::Shard;
-use base::id::PortId;
 use base::{Buffer, Now};
-use message::record::NewEnqueue;
 
 impl Shard {
     /// Appends a message with its hidden keys, if any; queues that may refuse it are asked.
     #[cold]
     #[inline(never)]
-    pub(crate) fn append_hidden(
-        &mut self,
-        now: Now,
-        (message, hidden): (&NewEnqueue<'_>, &[&[u8]]),
-        target: &Target,
-        waiter: Option<(PortId, u32, u64)>,
-        needs_flush: bool,
-    ) {
+    pub(crate) fn append_apart(&mut self, now: Now, addressed: &Addressed<'_>) {
+        let Addressed { message, hidden, target, waiter, needs_flush } = *addressed;
         let (from, log) = (self.settings.id, target.log);
         let mut record = Buffer::default();
         match hidden {

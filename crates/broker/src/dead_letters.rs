@@ -14,7 +14,7 @@ use crate::limits::Limits;
 use crate::log::Log;
 use crate::mail::{Fate, Waiter};
 use crate::post::Post;
-use crate::publisher::Target;
+use crate::publisher::{Addressed, Target};
 use crate::reading::ReadWhat;
 use crate::shard::Shard;
 use crate::tally::type_index;
@@ -306,7 +306,9 @@ impl Shard {
                 continue;
             }
             let waiter = position.map(|_| (own_port(self.settings.id), 0, id));
-            left += u32::from(self.append_hiding(now, (&new, &hidden), target, waiter));
+            let addressed = Addressed::new(&new, &hidden, target, waiter);
+            left += u32::from(addressed.is_waited_for());
+            self.append_addressed(now, &addressed);
         }
         let Some(seq) = *position else { return };
         let dead_lettering = DeadLettering {

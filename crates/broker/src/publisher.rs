@@ -4,9 +4,11 @@
 //! A route is worked out once per exchange and key and kept until the catalog changes, permissions included, so that a
 //! publish costs one comparison of names.
 
+mod append;
 mod publish;
 mod route;
 
+pub(crate) use append::Addressed;
 pub(crate) use route::Target;
 
 use crate::access::AccessCache;

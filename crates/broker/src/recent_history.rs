@@ -8,6 +8,7 @@ use crate::catalog::{Binding, Destination};
 use crate::fields::Fields;
 use crate::log::Brings;
 use crate::mail::Mail;
+use crate::publisher::Addressed;
 use crate::shard::{CATALOG_LOG, Shard};
 use base::{Buffer, Now};
 use message::amqp10::{Message, Value};
@@ -108,7 +109,7 @@ impl Shard {
         };
         for target in &targets {
             if !self.stopped.contains(&target.log) && new.record_len(target.queues.len()).is_some() {
-                self.append_to(now, &new, target, None);
+                self.append_addressed(now, &Addressed::new(&new, &[], target, None));
             }
         }
     }

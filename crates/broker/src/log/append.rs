@@ -23,20 +23,6 @@ impl Log {
         self.pipeline.append(now, brings, write)
     }
 
-    /// [`Log::append_message`] for what is rare: it stays where it is.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn append_message_rare(
-        &mut self,
-        now: Now,
-        message: &NewEnqueue<'_>,
-        queues: &[QueueId],
-        waiter: Option<(PortId, u32, u64)>,
-        needs_flush: bool,
-    ) {
-        self.append_message(now, (message, message.sizes()), queues, waiter, needs_flush);
-    }
-
     /// Appends a message for `queues` of this log. `waiter`: who waits for it to be committed.
     #[inline]
     pub(crate) fn append_message(

@@ -1,15 +1,14 @@
 //! Publishing: a message goes into the logs its route leads to, those of other shards by mail.
 
-use super::route::{Due, Target, View};
+use super::append::Addressed;
+use super::route::View;
 use super::{Known, More, Publish, Published, Publisher, add_messages};
 use crate::access::AccessCache;
 use crate::catalog::Refusal;
-use crate::mail::{Mail, Waiter, wait};
 use crate::shard::Shard;
 use crate::tally::NO_EXCHANGE;
 use base::Now;
 use base::id::PortId;
-use message::record::{NewEnqueue, flag};
 use routing::{Envelope, ExchangeId, Matches};
 
 impl Shard {
@@ -105,20 +104,19 @@ impl Shard {
         }
         let mut waits = 0;
         for target in &route.targets {
-            let needs_flush = !target.is_memory && (publish.durable || target.has_quorum);
+            let needs_flush = target.needs_flush(publish.durable);
             let is_waited_for = publish.confirm && (needs_flush || target.is_special);
             waits += u32::from(is_waited_for);
             let waiter = is_waited_for.then_some((*port, *handle, seq));
-            if target.is_special {
-                self.append_special(now, &message, target, waiter, needs_flush);
-                continue;
-            }
             match target.slot {
-                Some(slot) => {
+                Some(slot) if !target.is_special => {
                     let log = &mut self.logs[slot as usize];
                     log.append_message(now, (&message, sizes), &target.queues, waiter, needs_flush);
                 }
-                None => self.append_remote(&message, target, waiter, needs_flush),
+                _ => {
+                    let addressed = Addressed { message: &message, hidden: &[], target, waiter, needs_flush };
+                    self.append_addressed(now, &addressed);
+                }
             }
         }
         if let Some(replies) = &route.replies {
@@ -168,7 +166,9 @@ impl Shard {
         let mut waits = 0;
         for target in &route.targets {
             let waiter = publish.confirm.then_some(waiter);
-            waits += u32::from(self.append_hiding(now, (&message, hidden), target, waiter));
+            let addressed = Addressed::new(&message, hidden, target, waiter);
+            waits += u32::from(addressed.is_waited_for());
+            self.append_addressed(now, &addressed);
         }
         if let Some(replies) = &route.replies {
             self.append_replies(&message, replies);
@@ -202,152 +202,6 @@ impl Shard {
         match self.catalog.route(vhost, exchange, &envelope, &mut matches) {
             Ok(_) => self.catalog.remembering_exchanges(vhost, exchange, &matches),
             Err(_) => Vec::new(),
-        }
-    }
-
-    /// Publishes a message of the node itself to where `matches` leads; nobody waits for it.
-    #[cold]
-    pub(crate) fn publish_own(&mut self, now: Now, message: &NewEnqueue<'_>, matches: &Matches) {
-        for target in &self.view((0, 0)).targets_now(matches) {
-            if !self.stopped.contains(&target.log) && message.record_len(target.queues.len()).is_some() {
-                self.append_to(now, message, target, None);
-            }
-        }
-    }
-
-    /// Appends a message of the broker's own to a log. Whether `waiter` will hear of it.
-    pub(crate) fn append_to(
-        &mut self,
-        now: Now,
-        message: &NewEnqueue<'_>,
-        target: &Target,
-        waiter: Option<(PortId, u32, u64)>,
-    ) -> bool {
-        self.append_hiding(now, (message, &[]), target, waiter)
-    }
-
-    /// As [`Shard::append_to`], with keys that nobody is to see.
-    #[cold]
-    pub(crate) fn append_hiding(
-        &mut self,
-        now: Now,
-        (message, hidden): (&NewEnqueue<'_>, &[&[u8]]),
-        target: &Target,
-        waiter: Option<(PortId, u32, u64)>,
-    ) -> bool {
-        let is_durable = message.flags & flag::DURABLE != 0;
-        let needs_flush = !target.is_memory && (is_durable || target.has_quorum);
-        let waiter = waiter.filter(|_| needs_flush || target.is_special);
-        match target.slot {
-            _ if target.is_special => {
-                self.append_special_hiding(now, (message, hidden), target, waiter, needs_flush);
-            }
-            _ if !hidden.is_empty() => {
-                self.append_hidden(now, (message, hidden), target, waiter, needs_flush)
-            }
-            Some(slot) => {
-                let log = &mut self.logs[slot as usize];
-                log.append_message_rare(now, message, &target.queues, waiter, needs_flush);
-            }
-            None => self.append_remote(message, target, waiter, needs_flush),
-        }
-        waiter.is_some()
-    }
-
-    /// Appends a message that is delayed, or to a log of whose queues some may refuse it.
-    #[cold]
-    #[inline(never)]
-    fn append_special(
-        &mut self,
-        now: Now,
-        message: &NewEnqueue<'_>,
-        target: &Target,
-        waiter: Option<(PortId, u32, u64)>,
-        needs_flush: bool,
-    ) {
-        self.append_special_hiding(now, (message, &[]), target, waiter, needs_flush);
-    }
-
-    fn append_special_hiding(
-        &mut self,
-        now: Now,
-        (message, hidden): (&NewEnqueue<'_>, &[&[u8]]),
-        target: &Target,
-        waiter: Option<(PortId, u32, u64)>,
-        needs_flush: bool,
-    ) {
-        let due_at_ms = match target.due {
-            Due::Now => 0,
-            Due::At(at_ms) => at_ms,
-            Due::After(0) => now.wall_ms,
-            // The clock may be as good as at its next millisecond: what waits less than it was asked to is early.
-            Due::After(delay_ms) => now.wall_ms.saturating_add(delay_ms).saturating_add(1),
-        };
-        // The clock says what is to come, in the log for ever: what was received and is due.
-        if due_at_ms <= message.received_at_ms {
-            return self.append_ordinary(now, (message, hidden), target, waiter, needs_flush);
-        }
-        let head = match target.due {
-            Due::After(delay_ms) => message::delay::taken(message.format, message.head, delay_ms),
-            _ => None,
-        };
-        let pieces = [head.as_deref().unwrap_or_default()];
-        let later_ms = due_at_ms - message.received_at_ms;
-        let delayed = NewEnqueue {
-            flags: message.flags | flag::DELAYED,
-            due_at_ms: message.due_at(due_at_ms),
-            expires_at_ms: match message.expires_at_ms {
-                0 => 0,
-                expires_at_ms => expires_at_ms.saturating_add(later_ms),
-            },
-            head: if head.is_some() { &pieces } else { message.head },
-            ..*message
-        };
-        self.append_ordinary(now, (&delayed, hidden), target, waiter, needs_flush);
-    }
-
-    /// Appends a message as it is; queues that may refuse it are asked.
-    fn append_ordinary(
-        &mut self,
-        now: Now,
-        (message, hidden): (&NewEnqueue<'_>, &[&[u8]]),
-        target: &Target,
-        waiter: Option<(PortId, u32, u64)>,
-        needs_flush: bool,
-    ) {
-        match target.slot {
-            _ if target.asks || !hidden.is_empty() => {
-                self.append_hidden(now, (message, hidden), target, waiter, needs_flush);
-            }
-            Some(slot) => {
-                let log = &mut self.logs[slot as usize];
-                log.append_message_rare(now, message, &target.queues, waiter, needs_flush);
-            }
-            None => self.append_remote(message, target, waiter, needs_flush),
-        }
-    }
-
-    fn append_remote(
-        &mut self,
-        message: &NewEnqueue<'_>,
-        target: &Target,
-        waiter: Option<(PortId, u32, u64)>,
-        needs_flush: bool,
-    ) {
-        let owner = self.settings.placement.owner(target.log);
-        if !matches!(self.post.last_for(owner), Some(Mail::Append { log, .. }) if *log == target.log) {
-            let (records, waiters) = (self.parcels.take(), Vec::new());
-            let (from, log) = (self.settings.id, target.log);
-            self.post.send(owner, Mail::Append { from, log, records, waiters, needs_flush: false });
-        }
-        if let Some(Mail::Append { records, waiters, needs_flush: flush, .. }) = self.post.last_for(owner) {
-            let before = records.len();
-            message.write(&target.queues, records);
-            self.under_way += records.len() - before;
-            *flush |= needs_flush;
-            if let Some(waiter) = waiter {
-                wait(waiters, Waiter::one(waiter));
-            }
         }
     }
 }
