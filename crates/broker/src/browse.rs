@@ -10,12 +10,12 @@
 
 use crate::delivery::Site;
 use crate::event::{Event, Item};
-use crate::limits::Limits;
 use crate::log::Log;
 use crate::owned::{Member, OwnedQueue};
 use crate::post::Post;
 use crate::reading::ReadWhat;
 use crate::request::NewConsumer;
+use crate::turn::Turn;
 use base::Now;
 use base::id::QueueSeq;
 use message::record::SeqRange;
@@ -153,16 +153,16 @@ impl Log {
     /// Shows the browsers of a queue what they have not seen, each its share of what a queue may hand out at once.
     #[cold]
     #[inline(never)]
-    pub(crate) fn show_all(&mut self, slot: u32, limits: &Limits, post: &mut Post) {
+    pub(crate) fn show_all(&mut self, turn: &mut Turn<'_>, slot: u32) {
         let Some(features) = &mut self.queues[slot as usize].features else { return };
         if features.browsers.is_empty() {
             return;
         }
         let mut browsers = std::mem::take(&mut features.browsers);
-        let share = (limits.dispatch_messages_max / browsers.len() as u32).max(1);
+        let share = (turn.limits.dispatch_messages_max / browsers.len() as u32).max(1);
         let mut has_more = false;
         for browser in &mut browsers {
-            has_more |= self.show(slot, browser, share, post);
+            has_more |= self.show(slot, browser, share, turn.post);
         }
         if let Some(features) = &mut self.queues[slot as usize].features {
             features.browsers = browsers;

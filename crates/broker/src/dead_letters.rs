@@ -13,11 +13,11 @@ use crate::fields::Fields;
 use crate::limits::Limits;
 use crate::log::Log;
 use crate::mail::{Fate, Waiter};
-use crate::post::Post;
 use crate::publisher::{Addressed, Target};
 use crate::reading::ReadWhat;
 use crate::shard::Shard;
 use crate::tally::type_index;
+use crate::turn::Turn;
 use base::id::{LogId, PortId, QueueId, QueueSeq, ShardId};
 use base::{Memory, Now};
 use message::deaths::{DeadLetter as Letter, Death, History, dead_letter};
@@ -115,20 +115,15 @@ impl Log {
 
     /// The next of the dead, if its bytes are in memory; else they are asked for. Where the queue's rules send the dead nowhere
     /// any more, they leave it at once.
-    pub(crate) fn next_dead_letter(
-        &mut self,
-        now: Now,
-        limits: &Limits,
-        post: &mut Post,
-    ) -> Option<DeadLetter> {
+    pub(crate) fn next_dead_letter(&mut self, turn: &mut Turn<'_>) -> Option<DeadLetter> {
         while let Some(slot) = self.dying.front().copied() {
-            match self.dead_letter_of(slot, limits) {
+            match self.dead_letter_of(slot, turn.limits) {
                 Found::DeadLetter(dead) => {
                     // Queues take turns.
                     self.dying.rotate_left(1);
                     return Some(dead);
                 }
-                Found::Nobody(range) => self.end_dead(now, slot, range, limits, post),
+                Found::Nobody(range) => self.end_dead(turn, slot, range),
                 Found::Gone => {}
                 Found::Later => {
                     self.dying.pop_front();
@@ -205,13 +200,13 @@ impl Log {
     }
 
     /// Positions have been published anew, or go nowhere: they leave the queue.
-    fn end_dead(&mut self, now: Now, slot: u32, range: SeqRange, limits: &Limits, post: &mut Post) {
+    fn end_dead(&mut self, turn: &mut Turn<'_>, slot: u32, range: SeqRange) {
         let queue = &mut self.queues[slot as usize];
         if let Some(last_words) = queue.features.as_mut().and_then(|features| features.last_words.as_mut()) {
             last_words.forget(range);
         }
         queue.fifo.apply(Command::Buried { range }, &mut self.effects);
-        self.carry_out(now, slot, None, limits, post);
+        self.carry_out(turn, slot, None);
     }
 }
 
@@ -251,7 +246,9 @@ impl Shard {
                     self.dead_letterings.first_log = slot + 1;
                     return;
                 }
-                let Some(dead) = self.logs[slot].next_dead_letter(now, &limits, &mut self.post) else {
+                let Some(dead) =
+                    self.logs[slot].next_dead_letter(&mut Turn::new(now, &limits, &mut self.post))
+                else {
                     break;
                 };
                 self.dead_letter_one(now, &dead);
@@ -416,7 +413,7 @@ impl Shard {
                 let of = type_index(log.queues[slot as usize].definition.queue_type);
                 self.tallies.dead_lettered[of] += 1;
             }
-            log.end_dead(now, slot, range, &limits, &mut self.post);
+            log.end_dead(&mut Turn::new(now, &limits, &mut self.post), slot, range);
         }
         log.list_dying(slot);
     }

@@ -6,12 +6,12 @@
 use crate::batches::{Batches, Found};
 use crate::event::{Event, Item, REDELIVERED};
 use crate::latency::Latencies;
-use crate::limits::Limits;
 use crate::log::Log;
 use crate::owned::{Member, Notice, Waiting};
 use crate::post::Post;
 use crate::reading::{BlockKey, ReadWhat};
 use crate::request::Reply;
+use crate::turn::Turn;
 use base::id::{LogIndex, QueueSeq};
 use base::{Memory, Now};
 use message::record::{Kind, Outcome, SeqRange};
@@ -39,26 +39,26 @@ fn delivered(latencies: &mut Latencies, batches: &Batches, now: Now, marks: u32,
 impl Log {
     /// Hands out what is ready to who has credit, for every queue something happened to. A queue that could hand out
     /// more than the limit stays on the list.
-    pub(crate) fn dispatch(&mut self, now: Now, limits: &Limits, post: &mut Post) {
+    pub(crate) fn dispatch(&mut self, turn: &mut Turn<'_>) {
         if self.has_set_aside() {
-            self.carry_out_set_aside(now, limits, post);
+            self.carry_out_set_aside(turn);
         }
         if self.streams.is_some() {
-            self.dispatch_streams(now, limits, post);
+            self.dispatch_streams(turn);
         }
         for _ in 0..self.dirty.len() {
             let Some(slot) = self.dirty.pop_front() else { break };
             let queue = &mut self.queues[slot as usize];
             queue.is_dirty = false;
-            let room = limits.waiting_for_bytes_max.saturating_sub(queue.waiting_len());
-            let budget = limits.dispatch_messages_max.min(room as u32);
-            let given = queue.fifo.dispatch(now.wall_ms, budget, &mut self.effects);
-            self.carry_out(now, slot, None, limits, post);
+            let room = turn.limits.waiting_for_bytes_max.saturating_sub(queue.waiting_len());
+            let budget = turn.limits.dispatch_messages_max.min(room as u32);
+            let given = queue.fifo.dispatch(turn.now.wall_ms, budget, &mut self.effects);
+            self.carry_out(turn, slot, None);
             if self.queues[slot as usize].has_clock() {
-                self.arm(now, slot);
-                self.show_all(slot, limits, post);
+                self.arm(turn.now, slot);
+                self.show_all(turn, slot);
                 if self.queues[slot as usize].fifo.to_weigh().is_some() {
-                    self.weigh(now, slot, limits);
+                    self.weigh(turn.now, slot, turn.limits);
                 }
             }
             if given == budget && budget > 0 {
@@ -68,14 +68,7 @@ impl Log {
     }
 
     /// Does what a queue's machine asked for. `token`: of the get the effects answer.
-    pub(crate) fn carry_out(
-        &mut self,
-        now: Now,
-        slot: u32,
-        token: Option<u32>,
-        limits: &Limits,
-        post: &mut Post,
-    ) {
+    pub(crate) fn carry_out(&mut self, turn: &mut Turn<'_>, slot: u32, token: Option<u32>) {
         let mut effects = std::mem::take(&mut self.effects);
         for effect in effects.list.drain(..) {
             match effect {
@@ -84,7 +77,7 @@ impl Log {
                     let queue = &mut self.queues[slot as usize];
                     queue.hand(consumer, count, redelivered);
                     if token.is_none()
-                        && let Some(age_ns) = queue.watch(consumer, first, now)
+                        && let Some(age_ns) = queue.watch(consumer, first, turn.now)
                     {
                         self.latencies.deliver_to_settle.add(age_ns, 1);
                     }
@@ -92,9 +85,9 @@ impl Log {
                     let mut next = Some(first);
                     if token.is_none() {
                         next = if count > 1 {
-                            self.deliver_run(now, slot, consumer, SeqRange { first, last }, marks, post)
+                            self.deliver_run(turn, slot, consumer, SeqRange { first, last }, marks)
                         } else {
-                            (!self.deliver_one(now, slot, consumer, first, marks, post)).then_some(first)
+                            (!self.deliver_one(turn, slot, consumer, first, marks)).then_some(first)
                         };
                     }
                     if let Some(next) = next {
@@ -102,12 +95,12 @@ impl Log {
                             let seq = QueueSeq(seq);
                             let waiting =
                                 Waiting { consumer, seq, marks, token, settles: false, is_annotated: false };
-                            self.deliver(slot, waiting, post);
+                            self.deliver(slot, waiting, turn.post);
                         }
                     }
                 }
                 Effect::DeliverScattered { consumer, block, bits } => {
-                    self.deliver_scattered(slot, consumer, (block, bits), post);
+                    self.deliver_scattered(slot, consumer, (block, bits), turn.post);
                 }
                 Effect::DeliverAnnotated {
                     consumer,
@@ -119,7 +112,7 @@ impl Log {
                 } => {
                     let marks = Item::marks_of(redelivered, delivery_count, acquired_count);
                     let last = QueueSeq(first.0 + u64::from(count) - 1);
-                    self.deliver_annotated(slot, consumer, SeqRange { first, last }, marks, token, post);
+                    self.deliver_annotated(slot, consumer, SeqRange { first, last }, marks, token, turn.post);
                 }
                 Effect::Append { kind, range, outcome } => {
                     if outcome != Outcome::Accepted {
@@ -127,31 +120,31 @@ impl Log {
                     }
                     let queue = &self.queues[slot as usize];
                     if kind == Kind::Settle && queue.is_waiting() {
-                        self.settle_delivered(now, slot, outcome, range);
+                        self.settle_delivered(turn.now, slot, outcome, range);
                     } else {
                         let id = queue.definition.id;
-                        self.pipeline.append_positions(now, kind, id, outcome, range);
+                        self.pipeline.append_positions(turn.now, kind, id, outcome, range);
                     }
                 }
                 Effect::Postpone { range, outcome, due_at_ms } => {
                     let id = self.queues[slot as usize].definition.id;
-                    self.pipeline.append_postponed(now, id, outcome, range, due_at_ms);
+                    self.pipeline.append_postponed(turn.now, id, outcome, range, due_at_ms);
                 }
                 Effect::Retry { range, outcome, after_ms } => {
                     let id = self.queues[slot as usize].definition.id;
-                    let due_at_ms = now.wall_ms.saturating_add(after_ms);
-                    self.pipeline.append_postponed(now, id, outcome, range, due_at_ms);
+                    let due_at_ms = turn.now.wall_ms.saturating_add(after_ms);
+                    self.pipeline.append_postponed(turn.now, id, outcome, range, due_at_ms);
                 }
                 Effect::Drained { consumer, unused } => {
                     self.queues[slot as usize].used_up(consumer, unused);
-                    self.tell(slot, consumer, Notice::Drained { unused }, post);
+                    self.tell(slot, consumer, Notice::Drained { unused }, turn.post);
                 }
                 Effect::Empty { .. } => {}
                 Effect::DeadLetter { range, reason } => self.died(slot, range, reason),
                 Effect::Active { consumer, active } => {
                     if let Some(member) = self.queues[slot as usize].member(consumer) {
                         let event = Event::Active { consumer: member.handle, active };
-                        post.event(member.port, event);
+                        turn.post.event(member.port, event);
                     }
                 }
             }
@@ -159,19 +152,18 @@ impl Log {
         // Carrying out asks no machine for anything, so nothing came meanwhile.
         debug_assert!(self.effects.is_empty());
         self.effects = effects;
-        self.let_go(limits);
+        self.let_go(turn.limits);
     }
 
     /// Delivers one message that was just handed out if it lies in memory in the log; false: it does not.
     #[inline]
     fn deliver_one(
         &mut self,
-        now: Now,
+        turn: &mut Turn<'_>,
         slot: u32,
         consumer: ConsumerId,
         seq: QueueSeq,
         marks: u32,
-        post: &mut Post,
     ) -> bool {
         let Log { queues, batches, latencies, .. } = self;
         let queue = &queues[slot as usize];
@@ -181,20 +173,19 @@ impl Log {
         let Some(Member { port, handle }) = queue.recipient(consumer) else { return false };
         let Some(Place::Log(index)) = queue.fifo.place_of_live(seq) else { return false };
         let Found::Resident(memory, offset, _) = batches.find(index) else { return false };
-        post.deliver(port, handle, memory, Item { seq, offset, marks });
-        delivered(latencies, batches, now, marks, 1);
+        turn.post.deliver(port, handle, memory, Item { seq, offset, marks });
+        delivered(latencies, batches, turn.now, marks, 1);
         true
     }
 
     /// Delivers as many of `range` as lie in memory in the log, and says where it stopped.
     fn deliver_run(
         &mut self,
-        now: Now,
+        turn: &mut Turn<'_>,
         slot: u32,
         consumer: ConsumerId,
         range: SeqRange,
         marks: u32,
-        post: &mut Post,
     ) -> Option<QueueSeq> {
         let Log { queues, batches, latencies, .. } = self;
         let queue = &queues[slot as usize];
@@ -213,8 +204,8 @@ impl Log {
                 let (here, behind) = rest.split_at(LogIndex(base + u64::from(len)));
                 let item =
                     |(seq, place): (QueueSeq, LogIndex)| Item { seq, offset: (place.0 - base) as u32, marks };
-                post.deliver_all(port, handle, memory, here.iter().map(item));
-                delivered(latencies, batches, now, marks, here.iter().len() as u64);
+                turn.post.deliver_all(port, handle, memory, here.iter().map(item));
+                delivered(latencies, batches, turn.now, marks, here.iter().len() as u64);
                 rest = behind;
             }
         }

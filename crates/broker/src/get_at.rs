@@ -1,12 +1,10 @@
 //! Messages that somebody chose by position: taken to be settled, or thrown away.
 
-use crate::limits::Limits;
 use crate::log::Log;
 use crate::owned::Member;
-use crate::post::Post;
 use crate::request::Reply;
 use crate::tally::Count;
-use base::Now;
+use crate::turn::Turn;
 use base::id::{PortId, QueueSeq};
 use message::record::SeqRange;
 use queue::Command;
@@ -17,26 +15,24 @@ impl Log {
     #[cold]
     pub(crate) fn pick(
         &mut self,
-        now: Now,
+        turn: &mut Turn<'_>,
         slot: u32,
         member: Member,
         (token, position): (u32, QueueSeq),
-        limits: &Limits,
-        post: &mut Post,
     ) {
         let id = match self.queues[slot as usize].find(member) {
             Some(id) => id,
-            None => self.add_getter(now, slot, member, limits),
+            None => self.add_getter(turn.now, slot, member, turn.limits),
         };
         let owned = &mut self.queues[slot as usize];
         let range = SeqRange { first: position, last: position };
-        let is_there = owned.fifo.pick(id, range, now.wall_ms, &mut self.effects) > 0;
+        let is_there = owned.fifo.pick(id, range, turn.now.wall_ms, &mut self.effects) > 0;
         owned.count(if is_there { Count::Get } else { Count::GetEmpty }, 1);
         if !is_there {
-            post.reply(member.port, token, Ok(Reply::Empty));
+            turn.post.reply(member.port, token, Ok(Reply::Empty));
         }
-        self.carry_out(now, slot, Some(token), limits, post);
-        self.used(now, slot);
+        self.carry_out(turn, slot, Some(token));
+        self.used(turn.now, slot);
         self.mark_dirty(slot);
     }
 
@@ -44,20 +40,18 @@ impl Log {
     #[cold]
     pub(crate) fn discard(
         &mut self,
-        now: Now,
+        turn: &mut Turn<'_>,
         slot: u32,
         port: PortId,
         (token, position): (u32, QueueSeq),
-        limits: &Limits,
-        post: &mut Post,
     ) {
         let fifo = &mut self.queues[slot as usize].fifo;
         let before = fifo.ready() + fifo.delayed();
         let range = SeqRange { first: position, last: position };
         fifo.apply(Command::Discard { range }, &mut self.effects);
         let messages = before - fifo.ready() - fifo.delayed();
-        post.reply(port, token, Ok(Reply::Purged { messages }));
-        self.carry_out(now, slot, None, limits, post);
+        turn.post.reply(port, token, Ok(Reply::Purged { messages }));
+        self.carry_out(turn, slot, None);
         self.mark_dirty(slot);
     }
 }

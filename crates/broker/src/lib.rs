@@ -51,6 +51,7 @@ mod spare;
 mod streams;
 mod tally;
 mod timers;
+mod turn;
 mod watch;
 mod weighing;
 

@@ -1,14 +1,13 @@
 //! A shard as it is listed: its queues, and the memory they take.
 
 use crate::catalog::{QueueChange, QueueDefinition, VhostId};
-use crate::limits::Limits;
 use crate::log::Log;
 use crate::owned::OwnedQueue;
-use crate::post::Post;
 use crate::shard::Shard;
 use crate::sizing::Sample;
 use crate::streams::OwnedStream;
 use crate::tally::Tally;
+use crate::turn::Turn;
 use base::id::{PortId, QueueSeq};
 use base::{Now, Quantum};
 use message::record::SeqRange;
@@ -253,7 +252,7 @@ impl<'a> Listed<'a> {
 }
 
 impl Log {
-    fn cancel_delayed(&mut self, now: Now, slot: u32, ids: &[u64], limits: &Limits, post: &mut Post) -> u64 {
+    fn cancel_delayed(&mut self, turn: &mut Turn<'_>, slot: u32, ids: &[u64]) -> u64 {
         let mut cancelled = 0;
         for id in ids.iter().map(|id| QueueSeq(*id)) {
             let range = SeqRange { first: id, last: id };
@@ -261,7 +260,7 @@ impl Log {
             cancelled += fifo.delayed_within(range);
             fifo.apply(Command::CancelDelayed { range }, &mut self.effects);
         }
-        self.carry_out(now, slot, None, limits, post);
+        self.carry_out(turn, slot, None);
         self.pipeline.flush_soon();
         self.mark_dirty(slot);
         cancelled
@@ -417,7 +416,8 @@ impl Shard {
     /// Throws delayed messages of a queue that lives here away; how many of `ids` were there. `None` where it does not.
     pub fn cancel_delayed(&mut self, now: Now, vhost: &str, queue: &str, ids: &[u64]) -> Option<u64> {
         let (log, slot) = self.find_queue(vhost, queue)?;
-        Some(self.logs[log].cancel_delayed(now, slot as u32, ids, &self.settings.limits, &mut self.post))
+        let mut turn = Turn::new(now, &self.settings.limits, &mut self.post);
+        Some(self.logs[log].cancel_delayed(&mut turn, slot as u32, ids))
     }
 
     /// The log, and the slot in it.

@@ -1,7 +1,7 @@
 //! A log and the queues placed on it: records go in, are committed, are applied in order, and move messages.
 //!
 //! Records go through the log's [`Pipeline`], which says when they are written, and which of them are committed.
-//! Not here: files (the batch goes out as data), connections (events go to the [`Post`]), the catalog.
+//! Not here: files (the batch goes out as data), connections (events go to the turn's [`crate::post::Post`]), the catalog.
 //! Invariant: records are applied in log order, each once; what is applied never passes the first unwritten record that
 //! somebody waits for.
 
@@ -16,14 +16,13 @@ use crate::commit::CommitRule;
 use crate::latency::Latencies;
 use crate::limits::Limits;
 use crate::owned::OwnedQueue;
-use crate::post::Post;
 use crate::queue_commands::Parked;
 use crate::reading::{Loaded, Reading};
 use crate::referred::Referred;
 use crate::streams::Streams;
 use crate::tally::Ends;
 use crate::timers::Timers;
-use base::Now;
+use crate::turn::Turn;
 use base::id::{LogId, LogIndex, QueueId, QueueSeq};
 use message::record::{DeathReason, SeqRange};
 use queue::{Effect, Effects, Fifo};
@@ -149,16 +148,9 @@ impl Log {
     }
 
     /// From now on the queue goes by these rules. What its machine records of that is appended.
-    pub(crate) fn go_by(
-        &mut self,
-        now: Now,
-        id: QueueId,
-        rules: QueueRules,
-        limits: &Limits,
-        post: &mut Post,
-    ) {
+    pub(crate) fn go_by(&mut self, turn: &mut Turn<'_>, id: QueueId, rules: QueueRules) {
         if let Some(rules) = &rules.stream {
-            return self.stream_goes_by(now, id, rules);
+            return self.stream_goes_by(turn.now, id, rules);
         }
         let Some(slot) = self.slot(id) else { return };
         let queue = &mut self.queues[slot as usize];
@@ -166,12 +158,12 @@ impl Log {
         // A record of other settings may be on its way to the machine.
         let asked = queue.features.as_ref().map(|features| features.rules.settings(&queue.definition));
         if settings != queue.fifo.settings() || asked.is_some_and(|asked| asked != settings) {
-            self.append_settings(now, id, settings);
+            self.append_settings(turn.now, id, settings);
         }
         if let Some(window) = rules.window
             && self.queues[slot as usize].fifo.window() != Some(window)
         {
-            self.append_window(now, id, window);
+            self.append_window(turn.now, id, window);
         }
         let queue = &mut self.queues[slot as usize];
         let machine_rules = rules.machine_rules();
@@ -185,14 +177,14 @@ impl Log {
             return;
         }
         if queue.features.is_some() || !rules.is_usual() {
-            let features = queue.features_mut(now);
+            let features = queue.features_mut(turn.now);
             if rules.expires_ms.is_some() && features.rules.expires_ms.is_none() {
-                features.used_at_ms = now.wall_ms;
+                features.used_at_ms = turn.now.wall_ms;
             }
             features.rules = rules;
         }
         queue.fifo.set_rules(machine_rules, &mut self.effects);
-        self.carry_out(now, slot, None, limits, post);
+        self.carry_out(turn, slot, None);
         // Handing out is also when the timer is set.
         self.mark_dirty(slot);
     }

@@ -10,6 +10,7 @@ use crate::post::Post;
 use crate::request::{Held, NewConsumer, QueueCommand, Reply};
 use crate::streams::StreamCommand;
 use crate::tally::Count;
+use crate::turn::Turn;
 use base::Now;
 use base::id::{LogIndex, PortId, QueueId};
 use message::record::{Outcome, SeqRange};
@@ -44,12 +45,10 @@ impl Log {
     /// not-found to those who want an answer.
     pub(crate) fn command(
         &mut self,
-        now: Now,
+        turn: &mut Turn<'_>,
         queue: QueueId,
         port: PortId,
         command: QueueCommand,
-        limits: &Limits,
-        post: &mut Post,
     ) -> Done {
         if matches!(
             command,
@@ -74,7 +73,7 @@ impl Log {
             self.parked.push_back(Parked { until, queue, port, command });
             return Done::Nothing;
         }
-        self.carry(now, queue, port, command, limits, post)
+        self.carry(turn, queue, port, command)
     }
 
     /// Where the records end among which are messages that are in no queue yet, or that came back to this one.
@@ -92,16 +91,14 @@ impl Log {
     /// Carries out a connection's command.
     pub(crate) fn carry(
         &mut self,
-        now: Now,
+        turn: &mut Turn<'_>,
         queue: QueueId,
         port: PortId,
         command: QueueCommand,
-        limits: &Limits,
-        post: &mut Post,
     ) -> Done {
         let Some((slot, _)) = self.queue_mut(queue) else {
             if self.has_stream(queue) {
-                return self.at_stream(now, queue, port, command, limits, post);
+                return self.at_stream(turn, queue, port, command);
             }
             match command {
                 QueueCommand::Consume { token, .. }
@@ -109,17 +106,17 @@ impl Log {
                 | QueueCommand::Pick { token, .. }
                 | QueueCommand::Purge { token }
                 | QueueCommand::Discard { token, .. }
-                | QueueCommand::Counts { token } => post.reply(port, token, Err(Refusal::queue_gone())),
+                | QueueCommand::Counts { token } => turn.post.reply(port, token, Err(Refusal::queue_gone())),
                 QueueCommand::Stream(command) => {
                     if let Some(token) = command.token() {
-                        post.reply(port, token, Err(Refusal::queue_gone()));
+                        turn.post.reply(port, token, Err(Refusal::queue_gone()));
                     }
                 }
                 QueueCommand::Delete { token, .. } => {
-                    post.reply(port, token, Ok(Reply::Deleted { messages: 0 }));
+                    turn.post.reply(port, token, Ok(Reply::Deleted { messages: 0 }));
                 }
                 QueueCommand::Cancel { token: Some(token), .. } => {
-                    post.reply(port, token, Ok(Reply::Cancelled));
+                    turn.post.reply(port, token, Ok(Reply::Cancelled));
                 }
                 _ => {}
             }
@@ -127,31 +124,31 @@ impl Log {
         };
         if command.looks() {
             self.queues[slot as usize].fifo.cut(&mut self.effects);
-            self.carry_out(now, slot, None, limits, post);
+            self.carry_out(turn, slot, None);
         }
         let owned = &mut self.queues[slot as usize];
         match command {
             QueueCommand::Consume { token, handle, consumer } if consumer.browses => {
-                self.browse(now, slot, Member { port, handle }, consumer);
-                post.reply(port, token, Ok(Reply::Consuming));
+                self.browse(turn.now, slot, Member { port, handle }, consumer);
+                turn.post.reply(port, token, Ok(Reply::Consuming));
             }
             QueueCommand::Consume { token, handle, consumer } => {
-                let answer = self.consume(now, slot, Member { port, handle }, consumer, limits);
-                post.reply(port, token, answer);
-                self.carry_out(now, slot, None, limits, post);
+                let answer = self.consume(turn.now, slot, Member { port, handle }, consumer, turn.limits);
+                turn.post.reply(port, token, answer);
+                self.carry_out(turn, slot, None);
                 self.mark_dirty(slot);
             }
             QueueCommand::Get { token, .. } if owned.definition.is_quorum() && owned.has_single_active() => {
-                post.reply(port, token, Err(Refusal::get_from_single_active(&owned.definition)));
+                turn.post.reply(port, token, Err(Refusal::get_from_single_active(&owned.definition)));
             }
             QueueCommand::Get { token, handle, settled, .. } => {
                 let member = Member { port, handle };
                 let id = match owned.find(member) {
                     Some(id) => id,
-                    None => self.add_getter(now, slot, member, limits),
+                    None => self.add_getter(turn.now, slot, member, turn.limits),
                 };
                 let owned = &mut self.queues[slot as usize];
-                let taken = owned.fifo.take(id, settled, now.wall_ms, &mut self.effects);
+                let taken = owned.fifo.take(id, settled, turn.now.wall_ms, &mut self.effects);
                 owned.count(
                     match (taken, settled) {
                         (false, _) => Count::GetEmpty,
@@ -161,23 +158,23 @@ impl Log {
                     1,
                 );
                 if !taken {
-                    post.reply(port, token, Ok(Reply::Empty));
+                    turn.post.reply(port, token, Ok(Reply::Empty));
                 }
-                self.carry_out(now, slot, Some(token), limits, post);
-                self.used(now, slot);
+                self.carry_out(turn, slot, Some(token));
+                self.used(turn.now, slot);
             }
             QueueCommand::Pick { token, handle, position } => {
-                self.pick(now, slot, Member { port, handle }, (token, position), limits, post);
+                self.pick(turn, slot, Member { port, handle }, (token, position));
             }
             QueueCommand::Discard { token, position } => {
-                self.discard(now, slot, port, (token, position), limits, post);
+                self.discard(turn, slot, port, (token, position));
             }
             QueueCommand::Counts { token } => {
                 // Of quorum queues a declaration is no use, as RabbitMQ has it.
                 if let Some(features) = &mut owned.features
                     && !owned.definition.is_quorum()
                 {
-                    features.used_at_ms = now.wall_ms;
+                    features.used_at_ms = turn.now.wall_ms;
                 }
                 let reply = Reply::Declared {
                     queue: owned.definition.clone(),
@@ -185,21 +182,21 @@ impl Log {
                     ready: owned.fifo.ready(),
                     consumers: owned.fifo.consumers(),
                 };
-                post.reply(port, token, Ok(reply));
+                turn.post.reply(port, token, Ok(reply));
             }
             QueueCommand::Purge { token } => {
                 let messages = owned.fifo.ready() + owned.fifo.delayed();
-                post.reply(port, token, Ok(Reply::Purged { messages }));
+                turn.post.reply(port, token, Ok(Reply::Purged { messages }));
                 self.queues[slot as usize].fifo.apply(Command::Purge, &mut self.effects);
-                self.carry_out(now, slot, None, limits, post);
+                self.carry_out(turn, slot, None);
             }
             QueueCommand::Delete { token, if_unused, if_empty } => {
                 let definition = owned.definition.clone();
                 let messages = owned.fifo.ready() + owned.fifo.delayed();
                 if if_unused && owned.fifo.consumers() > 0 {
-                    post.reply(port, token, Err(Refusal::queue_in_use(&definition)));
+                    turn.post.reply(port, token, Err(Refusal::queue_in_use(&definition)));
                 } else if if_empty && messages > 0 {
-                    post.reply(port, token, Err(Refusal::queue_not_empty(&definition)));
+                    turn.post.reply(port, token, Err(Refusal::queue_not_empty(&definition)));
                 } else {
                     return Done::Delete { definition, token: Some(token), messages };
                 }
@@ -211,10 +208,10 @@ impl Log {
                 });
                 let (_, owned) = self.queue_mut(queue).expect("found above");
                 if let Some(token) = token {
-                    post.reply(port, token, Ok(Reply::Cancelled));
+                    turn.post.reply(port, token, Ok(Reply::Cancelled));
                 }
                 match owned.find(Member { port, handle }) {
-                    Some(id) => return self.leave(now, slot, id, held, limits, post),
+                    Some(id) => return self.leave(turn, slot, id, held),
                     None => self.end_browsing(slot, |member| member == Member { port, handle }),
                 }
             }
@@ -228,7 +225,7 @@ impl Log {
                 let members = owned.members_of(port);
                 self.end_browsing(slot, |member| member.port == port);
                 for id in members {
-                    done = self.leave(now, slot, id, Held::Fails, limits, post);
+                    done = self.leave(turn, slot, id, Held::Fails);
                 }
                 return done;
             }
@@ -238,40 +235,30 @@ impl Log {
                     Some(id) => owned.credit(id, limit),
                     None => owned.browsing_credit(Member { port, handle }, limit),
                 };
-                self.with(now, slot, port, handle, limits, post, |consumer| Command::Credit {
-                    consumer,
-                    credit,
-                    drain,
-                });
+                self.with(turn, slot, port, handle, |consumer| Command::Credit { consumer, credit, drain });
                 if echo {
-                    self.dispatch(now, limits, post);
+                    self.dispatch(turn);
                     let owned = &self.queues[slot as usize];
                     match id {
                         Some(id) => {
                             let ready = owned.fifo.ready();
-                            self.tell(slot, id, Notice::Available { ready }, post);
+                            self.tell(slot, id, Notice::Available { ready }, turn.post);
                         }
                         None => {
                             let ready = owned.ready_to_browse(Member { port, handle });
-                            post.event(port, Event::Available { consumer: handle, ready });
+                            turn.post.event(port, Event::Available { consumer: handle, ready });
                         }
                     }
                 }
             }
             QueueCommand::Prefetch { handle, prefetch } => {
-                self.with(now, slot, port, handle, limits, post, |consumer| Command::Prefetch {
-                    consumer,
-                    prefetch,
-                });
+                self.with(turn, slot, port, handle, |consumer| Command::Prefetch { consumer, prefetch });
             }
             QueueCommand::Pause { handle, paused } => {
-                self.with(now, slot, port, handle, limits, post, |consumer| Command::Pause {
-                    consumer,
-                    paused,
-                });
+                self.with(turn, slot, port, handle, |consumer| Command::Pause { consumer, paused });
             }
             QueueCommand::Settle { handle, range, outcome } => {
-                let held_ns = owned.watched(range, now);
+                let held_ns = owned.watched(range, turn.now);
                 if outcome == Outcome::Accepted {
                     owned.count(Count::Ack, range.last.0 - range.first.0 + 1);
                 }
@@ -282,19 +269,15 @@ impl Log {
                     if features.has_late {
                         self.settle_late(slot, Member { port, handle }, range);
                     }
-                    self.used(now, slot);
+                    self.used(turn.now, slot);
                 }
                 if let Some(held_ns) = held_ns {
                     self.latencies.deliver_to_settle.add(held_ns, 1);
                 }
-                self.with(now, slot, port, handle, limits, post, |consumer| Command::Settle {
-                    consumer,
-                    range,
-                    outcome,
-                });
+                self.with(turn, slot, port, handle, |consumer| Command::Settle { consumer, range, outcome });
             }
             QueueCommand::Accept { handle, ranges } => {
-                self.accept_all(now, slot, Member { port, handle }, &ranges, limits, post);
+                self.accept_all(turn, slot, Member { port, handle }, &ranges);
             }
             QueueCommand::Unsent { handle, range } => {
                 match owned.find(Member { port, handle }) {
@@ -302,16 +285,12 @@ impl Log {
                     None => self.show_again(slot, Member { port, handle }, range),
                 }
                 let outcome = Outcome::Released;
-                self.with(now, slot, port, handle, limits, post, |consumer| Command::Settle {
-                    consumer,
-                    range,
-                    outcome,
-                });
+                self.with(turn, slot, port, handle, |consumer| Command::Settle { consumer, range, outcome });
             }
-            QueueCommand::Modify(modified) => self.modify(now, slot, port, &modified, limits, post),
+            QueueCommand::Modify(modified) => self.modify(turn, slot, port, &modified),
             QueueCommand::Stream(command) => {
                 if let Some(token) = command.token() {
-                    post.reply(port, token, Err(Refusal::no_stream(&owned.definition)));
+                    turn.post.reply(port, token, Err(Refusal::no_stream(&owned.definition)));
                 }
             }
         }
@@ -321,15 +300,7 @@ impl Log {
     /// Positions are settled, as with [`QueueCommand::Settle`], and annotated where they come back, at once or delayed.
     #[cold]
     #[inline(never)]
-    fn modify(
-        &mut self,
-        now: Now,
-        slot: u32,
-        port: PortId,
-        modified: &Modified,
-        limits: &Limits,
-        post: &mut Post,
-    ) {
+    fn modify(&mut self, turn: &mut Turn<'_>, slot: u32, port: PortId, modified: &Modified) {
         let Modified { handle, range, outcome, .. } = *modified;
         let owned = &self.queues[slot as usize];
         if let Some(features) = &owned.features
@@ -338,23 +309,23 @@ impl Log {
             if features.has_late {
                 self.settle_late(slot, Member { port, handle }, range);
             }
-            self.used(now, slot);
+            self.used(turn.now, slot);
         }
         if let Some(id) = self.queues[slot as usize].find(Member { port, handle }) {
-            self.annotate_held(now, slot, id, modified, limits);
+            self.annotate_held(turn.now, slot, id, modified, turn.limits);
         }
         // What is rejected does not come back.
         let is_back = !matches!(outcome, Outcome::Rejected | Outcome::Undeliverable);
-        let due_at_ms = modified.due_at_ms.filter(|due_at_ms| is_back && *due_at_ms > now.wall_ms);
+        let due_at_ms = modified.due_at_ms.filter(|due_at_ms| is_back && *due_at_ms > turn.now.wall_ms);
         let queue = &mut self.queues[slot as usize];
         if let (Some(due_at_ms), Some(id)) = (due_at_ms, queue.find(Member { port, handle })) {
             queue.fifo.postpone(id, range, outcome, due_at_ms, &mut self.effects);
-            self.carry_out(now, slot, None, limits, post);
+            self.carry_out(turn, slot, None);
             self.mark_dirty(slot);
             return;
         }
         let settle = |consumer| Command::Settle { consumer, range, outcome };
-        self.with(now, slot, port, handle, limits, post, settle);
+        self.with(turn, slot, port, handle, settle);
     }
 
     /// Has the machine carry out a command for one of its consumers; one that browses has its own way, and one
@@ -363,12 +334,10 @@ impl Log {
     #[allow(clippy::too_many_arguments)]
     fn with(
         &mut self,
-        now: Now,
+        turn: &mut Turn<'_>,
         slot: u32,
         port: PortId,
         handle: u32,
-        limits: &Limits,
-        post: &mut Post,
         command: impl FnOnce(ConsumerId) -> Command,
     ) {
         let owned = &mut self.queues[slot as usize];
@@ -376,7 +345,7 @@ impl Log {
             return self.tell_browser(slot, Member { port, handle }, command(NO_CONSUMER));
         };
         owned.fifo.apply(command(id), &mut self.effects);
-        self.carry_out(now, slot, None, limits, post);
+        self.carry_out(turn, slot, None);
         self.mark_dirty(slot);
     }
 
@@ -435,15 +404,7 @@ impl Log {
         self.arm_look(now, slot);
     }
 
-    fn leave(
-        &mut self,
-        now: Now,
-        slot: u32,
-        id: ConsumerId,
-        held: Held,
-        limits: &Limits,
-        post: &mut Post,
-    ) -> Done {
+    fn leave(&mut self, turn: &mut Turn<'_>, slot: u32, id: ConsumerId, held: Held) -> Done {
         let owned = &mut self.queues[slot as usize];
         // What was decided but not sent goes back untouched.
         for Waiting { seq, settles, .. } in owned.forget_waiting(id) {
@@ -456,7 +417,7 @@ impl Log {
                 owned.fifo.apply(command, &mut self.effects);
             }
         }
-        self.tell_due(slot, post);
+        self.tell_due(slot, turn.post);
         let owned = &mut self.queues[slot as usize];
         if held == Held::GoesBack && owned.fifo.settings().counts {
             let ranges: Vec<SeqRange> = owned.fifo.held(id).collect();
@@ -471,9 +432,9 @@ impl Log {
         if !keep {
             owned.remove_member(id);
         }
-        self.carry_out(now, slot, None, limits, post);
+        self.carry_out(turn, slot, None);
         self.mark_dirty(slot);
-        self.used(now, slot);
+        self.used(turn.now, slot);
         let owned = &self.queues[slot as usize];
         if owned.definition.auto_delete && owned.had_consumer && owned.fifo.consumers() == 0 {
             let messages = owned.fifo.ready() + owned.fifo.delayed();

@@ -19,10 +19,10 @@ pub(crate) use keeping::Loaded;
 
 use crate::limits::Limits;
 use crate::log::Log;
-use crate::post::Post;
+use crate::turn::Turn;
 use base::crc::crc32c;
 use base::id::{LogId, LogIndex, QueueId, QueueSeq};
-use base::{Buffer, Memory, Now};
+use base::{Buffer, Memory};
 use journal::{BlockPlace, Disk, DiskError, FileName, SegmentBlock, Span, read_spans};
 use message::record::Kind;
 use message::record::{Outcome, SeqRange};
@@ -410,11 +410,9 @@ impl Log {
     /// A read ended. What of it is not what was written, or could not be read, cannot be delivered.
     pub(crate) fn read_done(
         &mut self,
-        now: Now,
+        turn: &mut Turn<'_>,
         request: ReadRequest,
         brought: Vec<Option<ReadBytes>>,
-        limits: &Limits,
-        post: &mut Post,
     ) {
         assert!(brought.len() == request.parts.len(), "a read answers for each of its parts");
         let bytes = request.bytes();
@@ -423,13 +421,13 @@ impl Log {
             && self.reading.ahead.len() <= PASSES_MAX;
         for (what, brought) in request.parts.into_iter().zip(brought) {
             if let Some(bytes) = brought {
-                self.keep_loaded(what, bytes, has_passes, limits);
-                self.part_done(now, what, false, limits, post);
+                self.keep_loaded(what, bytes, has_passes, turn.limits);
+                self.part_done(turn, what, false);
             } else {
-                self.part_done(now, what, true, limits, post);
+                self.part_done(turn, what, true);
             }
         }
-        self.reading.came_back(request.slot, bytes, limits);
+        self.reading.came_back(request.slot, bytes, turn.limits);
         let queue = self.queues.get(request.slot as usize);
         if queue.is_none_or(|queue| queue.fifo.ready() == 0 && !queue.is_waiting())
             && self.reading.ahead.get(&request.slot).is_some_and(|ahead| ahead.under_way == 0)
@@ -438,39 +436,39 @@ impl Log {
         }
     }
 
-    fn part_done(&mut self, now: Now, what: ReadWhat, is_damaged: bool, limits: &Limits, post: &mut Post) {
+    fn part_done(&mut self, turn: &mut Turn<'_>, what: ReadWhat, is_damaged: bool) {
         let slots = self.reading.asked.remove(&what.name()).unwrap_or_default();
         if slots.is_empty() {
             return;
         }
         for slot in slots {
             if is_damaged {
-                self.pass_over_damage(slot, what, post);
+                self.pass_over_damage(slot, what, turn.post);
                 self.pass_over_dying(slot, what);
                 self.pass_over_shown(slot, what);
-                self.pass_over_weighing(now, slot, what);
+                self.pass_over_weighing(turn.now, slot, what);
             }
             self.list_dying(slot);
             while let Some(first) = self.queues.get(slot as usize).and_then(|queue| queue.first_waiting()) {
                 let is_delivered = if first.is_annotated {
-                    self.try_deliver_annotated(slot, first, post)
+                    self.try_deliver_annotated(slot, first, turn.post)
                 } else {
-                    self.try_deliver(slot, first, post)
+                    self.try_deliver(slot, first, turn.post)
                 };
                 if !is_delivered {
                     break;
                 }
                 let queue = &mut self.queues[slot as usize];
                 queue.pop_waiting();
-                self.tell_due(slot, post);
+                self.tell_due(slot, turn.post);
                 if first.settles {
                     let queue = &self.queues[slot as usize];
                     let (id, range) = (queue.definition.id, SeqRange { first: first.seq, last: first.seq });
-                    self.pipeline.append_positions(now, Kind::Settle, id, Outcome::Accepted, range);
+                    self.pipeline.append_positions(turn.now, Kind::Settle, id, Outcome::Accepted, range);
                 }
             }
             self.mark_dirty(slot);
         }
-        self.dispatch(now, limits, post);
+        self.dispatch(turn);
     }
 }

@@ -7,10 +7,9 @@
 
 use crate::batches::Batches;
 use crate::catalog::{Catalog, Change};
-use crate::limits::Limits;
 use crate::log::{Brings, Log, NO_QUEUE};
-use crate::post::Post;
 use crate::shard::{CATALOG_LOG, Shard};
+use crate::turn::Turn;
 use base::cursor::Reader;
 use base::id::{LogId, LogIndex, QueueId, QueueSeq};
 use base::{Now, Pieces, Short, Sink};
@@ -133,9 +132,9 @@ impl Log {
 
     /// The replay is over: queues begin, and batches without a live message are forgotten. False: the records of a live
     /// message are in no batch, and the log must be stopped.
-    fn finish_recovery(&mut self, limits: &Limits, post: &mut Post, now: Now) -> bool {
+    fn finish_recovery(&mut self, turn: &mut Turn<'_>) -> bool {
         let Some(recovering) = self.recovering.take() else { return true };
-        self.finish_streams(now, limits, post);
+        self.finish_streams(turn);
         // What a snapshot held and the catalog never named was deleted.
         for (fifo, _) in recovering.restored.into_values() {
             self.effects.runs_left.extend(fifo.runs());
@@ -149,7 +148,7 @@ impl Log {
             self.queues[slot].fifo.recover(recovery, &mut self.effects);
             has_undelivered |= clean.is_some() && self.queues[slot].fifo.total() > 0;
             self.effects.left.clear();
-            self.carry_out(now, slot as u32, None, limits, post);
+            self.carry_out(turn, slot as u32, None);
             if self.queues[slot].has_clock() {
                 // Handing out sets the timer.
                 self.mark_dirty(slot as u32);
@@ -165,10 +164,10 @@ impl Log {
         } else if has_undelivered {
             // From here on something may be delivered, which costs no record: the snapshot of the clean end must not be
             // taken for the last word by whoever starts after a crash.
-            self.pipeline.append(now, Brings::FLUSH, |records| {
+            self.pipeline.append(turn.now, Brings::FLUSH, |records| {
                 // It changes nothing: a purge of nothing from no queue.
                 let (nobody, outcome) = (record::NOBODY, Outcome::Released);
-                Positions::write(Kind::Purge, nobody, outcome, now.wall_ms, 0, &[], records);
+                Positions::write(Kind::Purge, nobody, outcome, turn.now.wall_ms, 0, &[], records);
             });
         }
         is_whole
@@ -279,7 +278,9 @@ impl Shard {
         let mut missing = Vec::new();
         for log in &mut self.logs {
             // What a stopped log holds stays as it is found.
-            if !self.stopped.contains(&log.id) && !log.finish_recovery(&limits, &mut self.post, now) {
+            if !self.stopped.contains(&log.id)
+                && !log.finish_recovery(&mut Turn::new(now, &limits, &mut self.post))
+            {
                 missing.push(log.id);
             }
         }

@@ -1,12 +1,10 @@
 //! Many positions settled at once that do not follow on each other: one look-up of the consumer, one record.
 
-use crate::limits::Limits;
 use crate::log::Log;
 use crate::owned::Member;
-use crate::post::Post;
 use crate::queue_commands::NO_CONSUMER;
 use crate::tally::Count;
-use base::Now;
+use crate::turn::Turn;
 use message::record::{Outcome, SeqRange};
 use queue::Command;
 
@@ -14,15 +12,7 @@ impl Log {
     /// `member` accepts all of `ranges`, in the order of a queue's positions.
     #[cold]
     #[inline(never)]
-    pub(crate) fn accept_all(
-        &mut self,
-        now: Now,
-        slot: u32,
-        member: Member,
-        ranges: &[SeqRange],
-        limits: &Limits,
-        post: &mut Post,
-    ) {
+    pub(crate) fn accept_all(&mut self, turn: &mut Turn<'_>, slot: u32, member: Member, ranges: &[SeqRange]) {
         let owned = &self.queues[slot as usize];
         if let Some(features) = &owned.features
             && owned.definition.is_quorum()
@@ -30,12 +20,12 @@ impl Log {
             if features.has_late {
                 ranges.iter().for_each(|range| self.settle_late(slot, member, *range));
             }
-            self.used(now, slot);
+            self.used(turn.now, slot);
         }
         let owned = &mut self.queues[slot as usize];
         let accepted = ranges.iter().map(|range| range.last.0 - range.first.0 + 1).sum();
         owned.count(Count::Ack, accepted);
-        let held_ns = ranges.iter().find_map(|range| owned.watched(*range, now));
+        let held_ns = ranges.iter().find_map(|range| owned.watched(*range, turn.now));
         held_ns.into_iter().for_each(|held_ns| self.latencies.deliver_to_settle.add(held_ns, 1));
         let owned = &mut self.queues[slot as usize];
         let Some(consumer) = owned.find(member) else {
@@ -44,7 +34,7 @@ impl Log {
             return ranges.iter().for_each(|range| self.tell_browser(slot, member, settle(range)));
         };
         owned.fifo.accept_together(consumer, ranges.iter().copied(), &mut self.effects);
-        self.carry_out(now, slot, None, limits, post);
+        self.carry_out(turn, slot, None);
         self.mark_dirty(slot);
     }
 }

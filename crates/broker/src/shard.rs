@@ -29,6 +29,7 @@ use crate::reply::ReplyConsumers;
 use crate::request::{ConsumerRef, Placement, QueueCommand, Reply};
 use crate::spare::Spare;
 use crate::tally::{Survey, Tallies};
+use crate::turn::Turn;
 use crate::watch::Watches;
 use base::id::{LogId, LogIndex, PortId, QueueId, ShardId};
 use base::{Buffer, Now, Secrets};
@@ -475,7 +476,12 @@ impl Shard {
             self.publish_dead_letters(now);
         }
         let Some(slot) = self.log_slots.get(&log) else { return };
-        let done = self.logs[*slot as usize].command(now, queue, port, command, &limits, &mut self.post);
+        let done = self.logs[*slot as usize].command(
+            &mut Turn::new(now, &limits, &mut self.post),
+            queue,
+            port,
+            command,
+        );
         self.finish(now, port, done);
     }
 
@@ -483,7 +489,8 @@ impl Shard {
     fn carry_parked(&mut self, now: Now, slot: usize) {
         let limits = self.settings.limits;
         while let Some(Parked { queue, port, command, .. }) = self.logs[slot].take_due() {
-            let done = self.logs[slot].carry(now, queue, port, command, &limits, &mut self.post);
+            let done =
+                self.logs[slot].carry(&mut Turn::new(now, &limits, &mut self.post), queue, port, command);
             self.finish(now, port, done);
         }
     }
@@ -681,7 +688,7 @@ impl Shard {
         if let Some(slot) = self.log_slots.get(&definition.log) {
             let rules = self.catalog.rules(definition);
             let log = &mut self.logs[*slot as usize];
-            log.go_by(now, definition.id, rules, &limits, &mut self.post);
+            log.go_by(&mut Turn::new(now, &limits, &mut self.post), definition.id, rules);
         }
     }
 
@@ -813,7 +820,7 @@ impl Shard {
         }
         // The catalog's log comes first, in every group: a queue is on disk before anything in it.
         for slot in 0..self.logs.len() {
-            self.logs[slot].end_turn(now, &limits, &mut self.post, out);
+            self.logs[slot].end_turn(&mut Turn::new(now, &limits, &mut self.post), out);
             self.carry_parked(now, slot);
             self.logs[slot].take_reads(&limits, &mut self.reads);
             if self.logs[slot].timers.first().is_some_and(|at| at <= now.mono_ns) {
@@ -845,7 +852,7 @@ impl Shard {
     fn ring(&mut self, now: Now, slot: usize) {
         let mut ended = Vec::new();
         let limits = self.settings.limits;
-        self.logs[slot].look(now, &limits, &mut self.post);
+        self.logs[slot].look(&mut Turn::new(now, &limits, &mut self.post));
         self.logs[slot].ring(now, &mut ended);
         for definition in ended {
             let port = own_port(self.settings.id);
@@ -883,7 +890,7 @@ impl Shard {
     pub fn written(&mut self, now: Now, log: LogId, base: LogIndex, place: Place) {
         let limits = self.settings.limits;
         if let Some(slot) = self.log_slots.get(&log).map(|slot| *slot as usize) {
-            self.logs[slot].written(now, base, place, &limits, &mut self.post);
+            self.logs[slot].written(&mut Turn::new(now, &limits, &mut self.post), base, place);
             self.carry_parked(now, slot);
             self.logs[slot].take_reads(&limits, &mut self.reads);
         }
@@ -905,7 +912,7 @@ impl Shard {
     pub fn commit_outside(&mut self, now: Now, log: LogId, end: LogIndex) {
         let limits = self.settings.limits;
         if let Some(slot) = self.log_slots.get(&log).map(|slot| *slot as usize) {
-            self.logs[slot].agreed(now, end, &limits, &mut self.post);
+            self.logs[slot].agreed(&mut Turn::new(now, &limits, &mut self.post), end);
             self.carry_parked(now, slot);
             self.logs[slot].take_reads(&limits, &mut self.reads);
         }
@@ -963,7 +970,7 @@ impl Shard {
     pub fn read_done(&mut self, now: Now, request: ReadRequest, brought: Vec<Option<ReadBytes>>) {
         let limits = self.settings.limits;
         if let Some(slot) = self.log_slots.get(&request.log).map(|slot| *slot as usize) {
-            self.logs[slot].read_done(now, request, brought, &limits, &mut self.post);
+            self.logs[slot].read_done(&mut Turn::new(now, &limits, &mut self.post), request, brought);
             // Now, while it is there: what is read next, for whom ever, may drive it out.
             if self.has_dying() {
                 self.publish_dead_letters(now);

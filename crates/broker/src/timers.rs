@@ -6,11 +6,11 @@
 
 use crate::catalog::QueueDefinition;
 use crate::event::Event;
-use crate::limits::Limits;
 use crate::log::Log;
 use crate::owned::{Member, Waiting};
 use crate::post::Post;
 use crate::request::Reply;
+use crate::turn::Turn;
 use base::id::QueueSeq;
 use base::ranges::Range;
 use base::time::NS_PER_MS;
@@ -143,19 +143,19 @@ impl Log {
     }
 
     /// Looks at what consumers hold, where that is due, and takes back what they hold for too long.
-    pub(crate) fn look(&mut self, now: Now, limits: &Limits, post: &mut Post) {
-        while let Some((at, slot)) = self.timers.take_look(now.mono_ns) {
+    pub(crate) fn look(&mut self, turn: &mut Turn<'_>) {
+        while let Some((at, slot)) = self.timers.take_look(turn.now.mono_ns) {
             // The queue, or all its consumers, may have gone, and others come.
             let queue = self.queues.get_mut(slot as usize);
             let Some(queue) = queue.filter(|queue| queue.looks_at() == Some(at)) else { continue };
-            let late = queue.fifo.look(now.mono_ns / NS_PER_MS, &mut self.effects);
+            let late = queue.fifo.look(turn.now.mono_ns / NS_PER_MS, &mut self.effects);
             if !late.is_empty() {
-                queue.features_mut(now).has_late = true;
-                late.iter().for_each(|late| self.tell_late(slot, late, post));
-                self.carry_out(now, slot, None, limits, post);
+                queue.features_mut(turn.now).has_late = true;
+                late.iter().for_each(|late| self.tell_late(slot, late, turn.post));
+                self.carry_out(turn, slot, None);
                 self.mark_dirty(slot);
             }
-            self.arm_look(now, slot);
+            self.arm_look(turn.now, slot);
         }
     }
 

@@ -2,8 +2,7 @@
 
 use super::{Closed, Log};
 use crate::limits::Limits;
-use crate::post::Post;
-use base::Now;
+use crate::turn::Turn;
 use base::id::{LogIndex, QueueId};
 use journal::Place;
 use message::record::{self, Enqueue, Kind, Positions, Refer, SeqRange, flag};
@@ -24,26 +23,26 @@ impl Log {
     /// How many messages it brought: to queues, or where there are none those that somebody waits for.
     pub(super) fn apply_closed(
         &mut self,
-        now: Now,
+        turn: &mut Turn<'_>,
         Closed { sealed, applied, waiters, .. }: &Closed,
         place: Option<Place>,
-        limits: &Limits,
-        post: &mut Post,
     ) -> u64 {
         let memory = Some(sealed.memory.clone());
-        self.batches.push(sealed.base, sealed.len as u32, memory, place, now.mono_ns);
+        self.batches.push(sealed.base, sealed.len as u32, memory, place, turn.now.mono_ns);
         let from = LogIndex(sealed.base.0 + *applied as u64);
         self.delayed = 0;
         let live = self.apply_records(from, &sealed.records()[*applied..]);
-        self.batches.came(sealed.base, live, limits.spare_buffers_max);
-        self.let_go(limits);
-        waiters.iter().for_each(|waiter| post.confirm(waiter));
-        self.dispatch(now, limits, post);
-        if self.batches.is_over(limits.resident_bytes_max) {
-            self.evict(limits);
-        } else if live > 0 && self.delayed == live && self.batches.is_over(limits.resident_delayed_bytes_max)
+        self.batches.came(sealed.base, live, turn.limits.spare_buffers_max);
+        self.let_go(turn.limits);
+        waiters.iter().for_each(|waiter| turn.post.confirm(waiter));
+        self.dispatch(turn);
+        if self.batches.is_over(turn.limits.resident_bytes_max) {
+            self.evict(turn.limits);
+        } else if live > 0
+            && self.delayed == live
+            && self.batches.is_over(turn.limits.resident_delayed_bytes_max)
         {
-            self.batches.evict_newest(limits.resident_delayed_bytes_max);
+            self.batches.evict_newest(turn.limits.resident_delayed_bytes_max);
         }
         match live {
             0 => waiters.iter().map(|waiter| waiter.last - waiter.first + 1).sum(),
@@ -178,11 +177,11 @@ impl Log {
     /// Does what was asked for when records were applied, but for queues that are gone.
     #[cold]
     #[inline(never)]
-    pub(crate) fn carry_out_set_aside(&mut self, now: Now, limits: &Limits, post: &mut Post) {
+    pub(crate) fn carry_out_set_aside(&mut self, turn: &mut Turn<'_>) {
         for (queue, list) in std::mem::take(&mut self.set_aside) {
             if let Some(slot) = self.slot(queue) {
                 self.effects.list = list;
-                self.carry_out(now, slot, None, limits, post);
+                self.carry_out(turn, slot, None);
             }
         }
     }

@@ -2,46 +2,45 @@
 
 use super::{Due, Log};
 use crate::limits::Limits;
-use crate::post::Post;
-use base::Now;
+use crate::turn::Turn;
 use base::id::LogIndex;
 use journal::{Place, Sealed};
 
 impl Log {
     /// Ends the turn: applies what nobody waits for, and closes the open batch if it is to be written. Batches go to `out`;
     /// the caller writes them in order and reports with [`Log::written`].
-    pub(crate) fn end_turn(&mut self, now: Now, limits: &Limits, post: &mut Post, out: &mut Vec<Sealed>) {
+    pub(crate) fn end_turn(&mut self, turn: &mut Turn<'_>, out: &mut Vec<Sealed>) {
         if self.pipeline.may_run_ahead() {
             // What came back goes to the front before anything else is handed out.
-            self.apply_rest(limits);
+            self.apply_rest(turn.limits);
         }
         if self.streams.is_some() {
-            self.begin_share(now, limits);
+            self.begin_share(turn.now, turn.limits);
         }
-        self.dispatch(now, limits, post);
-        match self.pipeline.due(now, limits) {
+        self.dispatch(turn);
+        match self.pipeline.due(turn.now, turn.limits) {
             Due::Nothing => return,
-            Due::Write => return self.pipeline.give_out(now, &mut self.batches.spare, out),
+            Due::Write => return self.pipeline.give_out(turn.now, &mut self.batches.spare, out),
             Due::Messages => {
-                let closed = self.pipeline.close(now, &mut self.batches.spare);
-                self.apply_closed(now, &closed, None, limits, post);
+                let closed = self.pipeline.close(turn.now, &mut self.batches.spare);
+                self.apply_closed(turn, &closed, None);
                 let spare = &mut self.batches.spare;
-                self.pipeline.give_out_applied(closed, spare, limits.spare_buffers_max, out);
+                self.pipeline.give_out_applied(closed, spare, turn.limits.spare_buffers_max, out);
             }
             Due::Rest => {
-                self.apply_rest(limits);
-                self.dispatch(now, limits, post);
-                if self.pipeline.is_rest_over(now, limits) {
+                self.apply_rest(turn.limits);
+                self.dispatch(turn);
+                if self.pipeline.is_rest_over(turn.now, turn.limits) {
                     // Handing out appends what it settles at once, and what is closed counts as applied.
-                    self.apply_rest(limits);
+                    self.apply_rest(turn.limits);
                     let spare = &mut self.batches.spare;
-                    let closed = self.pipeline.close(now, spare);
-                    self.pipeline.give_out_applied(closed, spare, limits.spare_buffers_max, out);
+                    let closed = self.pipeline.close(turn.now, spare);
+                    self.pipeline.give_out_applied(closed, spare, turn.limits.spare_buffers_max, out);
                 }
             }
         }
         if self.pipeline.is_due_again() {
-            self.pipeline.give_out(now, &mut self.batches.spare, out);
+            self.pipeline.give_out(turn.now, &mut self.batches.spare, out);
         }
     }
 
@@ -61,36 +60,29 @@ impl Log {
     }
 
     /// A batch that [`Log::end_turn`] gave out is on disk, at `place`.
-    pub(crate) fn written(
-        &mut self,
-        now: Now,
-        base: LogIndex,
-        place: Place,
-        limits: &Limits,
-        post: &mut Post,
-    ) {
+    pub(crate) fn written(&mut self, turn: &mut Turn<'_>, base: LogIndex, place: Place) {
         if self.pipeline.written(base, place) {
-            let most = limits.resident_bytes_max + self.loaded_beyond(limits);
-            return self.batches.placed(base, place, most, limits.spare_buffers_max);
+            let most = turn.limits.resident_bytes_max + self.loaded_beyond(turn.limits);
+            return self.batches.placed(base, place, most, turn.limits.spare_buffers_max);
         }
-        self.commit(now, limits, post);
+        self.commit(turn);
     }
 
     /// Under [`crate::CommitRule::Quorum`]: all records before `end` are agreed on.
-    pub(crate) fn agreed(&mut self, now: Now, end: LogIndex, limits: &Limits, post: &mut Post) {
+    pub(crate) fn agreed(&mut self, turn: &mut Turn<'_>, end: LogIndex) {
         self.pipeline.agreed(end);
-        self.commit(now, limits, post);
+        self.commit(turn);
     }
 
     /// Applies the batches at the front that are committed.
-    fn commit(&mut self, now: Now, limits: &Limits, post: &mut Post) {
+    fn commit(&mut self, turn: &mut Turn<'_>) {
         while let Some((closed, place)) = self.pipeline.take_committed() {
-            let messages = self.apply_closed(now, &closed, Some(place), limits, post);
-            let took_ns = now.mono_ns.saturating_sub(closed.since);
+            let messages = self.apply_closed(turn, &closed, Some(place));
+            let took_ns = turn.now.mono_ns.saturating_sub(closed.since);
             self.latencies.publish_to_commit.add(took_ns, messages);
             self.pipeline.put_waiters(closed.waiters);
             // Where memory is full it was dropped already, and nobody else has it.
-            self.batches.spare.put(closed.sealed.memory, limits.spare_buffers_max);
+            self.batches.spare.put(closed.sealed.memory, turn.limits.spare_buffers_max);
         }
     }
 }

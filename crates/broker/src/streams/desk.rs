@@ -7,14 +7,13 @@ use super::progress::{Progress, owner_of};
 use super::request::{SingleActive, StreamCommand, StreamFilter, StreamFrom, StreamReply, StreamStats};
 use crate::catalog::Refusal;
 use crate::event::Event;
-use crate::limits::Limits;
 use crate::log::{Brings, Log, NO_QUEUE};
 use crate::modified::Modified;
 use crate::owned::Member;
 use crate::post::Post;
 use crate::queue_commands::Done;
 use crate::request::{NewConsumer, QueueCommand, Reply};
-use base::Now;
+use crate::turn::Turn;
 use base::id::{PortId, QueueId};
 use message::record::{Format, Outcome, Track};
 use queue::stream::{FEED, From, Group, NewReader};
@@ -188,12 +187,10 @@ impl Log {
     #[cold]
     pub(crate) fn at_stream(
         &mut self,
-        now: Now,
+        turn: &mut Turn<'_>,
         queue: QueueId,
         port: PortId,
         command: QueueCommand,
-        limits: &Limits,
-        post: &mut Post,
     ) -> Done {
         if let QueueCommand::Stream(command) = &command
             && let StreamCommand::StoreOffset { user, reference, offset } = &**command
@@ -205,44 +202,44 @@ impl Log {
             if let Some(streams) = &mut self.streams
                 && let Some(slot) = streams.slot(queue)
             {
-                let most = limits.stream_offsets_told_max;
+                let most = turn.limits.stream_offsets_told_max;
                 streams.owned[slot as usize].tell(reference, *offset, most);
             }
             let owner = Some(owner_of(*user, port));
-            let track = Track { stream: queue, at_ms: now.wall_ms, offset: *offset, owner, reference };
-            self.append(now, 0, Brings::STREAM, |records| track.write(records));
+            let track = Track { stream: queue, at_ms: turn.now.wall_ms, offset: *offset, owner, reference };
+            self.append(turn.now, 0, Brings::STREAM, |records| track.write(records));
             return Done::Nothing;
         }
         if let QueueCommand::Stream(command) = &command
             && let StreamCommand::Truncate { token, before } = **command
         {
-            self.append_truncate(now, queue, before, (port, token));
+            self.append_truncate(turn.now, queue, before, (port, token));
             return Done::Nothing;
         }
         let Some(streams) = &mut self.streams else { return Done::Nothing };
         let Some(slot) = streams.slot(queue) else { return Done::Nothing };
-        streams.common.read_with(limits.stream_reads_ahead, limits.stream_read_bytes_max);
+        streams.common.read_with(turn.limits.stream_reads_ahead, turn.limits.stream_read_bytes_max);
         let stream = &mut streams.owned[slot as usize];
         let definition = stream.definition.clone();
         match command {
-            QueueCommand::Stream(command) => streams.ask(slot, port, *command, post),
+            QueueCommand::Stream(command) => streams.ask(slot, port, *command, turn.post),
             QueueCommand::Consume { token, handle, consumer } => {
-                post.reply(port, token, Ok(Reply::Consuming));
+                turn.post.reply(port, token, Ok(Reply::Consuming));
                 let member = Member { port, handle };
                 let new = (consumer, Format::Amqp10);
                 streams.consume(slot, member, new, StreamFrom::Next, Default::default());
             }
             QueueCommand::Get { token, .. } | QueueCommand::Pick { token, .. } => {
-                post.reply(port, token, Err(Refusal::not_for_streams("basic.get", &definition)));
+                turn.post.reply(port, token, Err(Refusal::not_for_streams("basic.get", &definition)));
             }
             QueueCommand::Purge { token } | QueueCommand::Discard { token, .. } => {
-                post.reply(port, token, Err(Refusal::not_for_streams("queue.purge", &definition)));
+                turn.post.reply(port, token, Err(Refusal::not_for_streams("queue.purge", &definition)));
             }
             QueueCommand::Counts { token } => {
                 let ready = stream.machine.messages();
                 // As RabbitMQ has it, a declaration is told of no consumers.
                 let reply = Reply::Declared { queue: definition, is_new: false, ready, consumers: 0 };
-                post.reply(port, token, Ok(reply));
+                turn.post.reply(port, token, Ok(reply));
             }
             // In use or not, empty or not, as in RabbitMQ.
             QueueCommand::Delete { token, .. } => {
@@ -251,7 +248,7 @@ impl Log {
             QueueCommand::Cancel { token, handle, .. } => {
                 streams.remove(slot, Member { port, handle });
                 if let Some(token) = token {
-                    post.reply(port, token, Ok(Reply::Cancelled));
+                    turn.post.reply(port, token, Ok(Reply::Cancelled));
                 }
             }
             QueueCommand::Leave => {
@@ -263,9 +260,9 @@ impl Log {
                 let member = Member { port, handle };
                 streams.with(slot, member, |consumer| consumer.credit(limit, drain));
                 if echo {
-                    streams.dispatch(now, limits, post);
+                    streams.dispatch(turn);
                     let ready = streams.available(slot, member);
-                    post.event(port, Event::Available { consumer: handle, ready });
+                    turn.post.event(port, Event::Available { consumer: handle, ready });
                 }
             }
             QueueCommand::Prefetch { handle, prefetch } => {

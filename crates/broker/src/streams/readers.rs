@@ -10,6 +10,7 @@ use crate::log::Log;
 use crate::owned::Member;
 use crate::post::Post;
 use crate::request::Reply;
+use crate::turn::Turn;
 use base::{Buffer, Memory, Now};
 use message::chunk::{HEADER_LEN, Header};
 use queue::stream::{From, NewReader, Next, ReaderId};
@@ -22,24 +23,24 @@ pub(super) const HANDED_MAX: usize = 2;
 
 impl Streams {
     /// Hands out to the readers that may have something, each once, and no more to all of them than others can wait for.
-    pub(crate) fn dispatch(&mut self, now: Now, limits: &Limits, post: &mut Post) {
+    pub(crate) fn dispatch(&mut self, turn: &mut Turn<'_>) {
         while !self.turns.is_empty() {
             for (slot, reader, active) in std::mem::take(&mut self.turns) {
                 let found = self.owned.get(slot as usize).and_then(|stream| stream.readers.get(&reader));
                 if let Some(Member { port, handle }) = found.and_then(Reader::member) {
-                    post.event(port, Event::Active { consumer: handle, active });
+                    turn.post.event(port, Event::Active { consumer: handle, active });
                 }
             }
         }
         if self.truncations.has_answers() {
-            self.truncations.answer(post);
+            self.truncations.answer(turn.post);
         }
         for _ in 0..self.ready.len() {
             if !self.share.has_some() {
                 break;
             }
             let Some((slot, reader)) = self.ready.pop_front() else { break };
-            let handed = self.hand_out(now, slot, reader, limits, post);
+            let handed = self.hand_out(turn, slot, reader);
             self.share.handed(handed);
         }
     }
@@ -52,31 +53,24 @@ impl Streams {
     }
 
     /// How many bytes it was handed.
-    fn hand_out(&mut self, now: Now, slot: u32, reader: ReaderId, limits: &Limits, post: &mut Post) -> usize {
+    fn hand_out(&mut self, turn: &mut Turn<'_>, slot: u32, reader: ReaderId) -> usize {
         let Some(stream) = self.owned.get_mut(slot as usize) else { return 0 };
         match stream.readers.get_mut(&reader) {
             Some(Reader::Chunks { is_paused: true, .. }) | None => 0,
             Some(Reader::Chunks { member, .. }) => {
                 let member = *member;
-                self.hand_chunks(slot, reader, member, limits, post)
+                self.hand_chunks(turn, slot, reader, member)
             }
-            Some(Reader::Feeds(_)) => self.feed(now, slot, reader, limits),
-            Some(Reader::Messages(_)) => self.hand_messages(now, slot, reader, limits, post),
+            Some(Reader::Feeds(_)) => self.feed(turn.now, slot, reader, turn.limits),
+            Some(Reader::Messages(_)) => self.hand_messages(turn, slot, reader),
             Some(Reader::Asks { .. }) => {
-                self.answer(slot, reader, post);
+                self.answer(slot, reader, turn.post);
                 0
             }
         }
     }
 
-    fn hand_chunks(
-        &mut self,
-        slot: u32,
-        reader: ReaderId,
-        member: Member,
-        limits: &Limits,
-        post: &mut Post,
-    ) -> usize {
+    fn hand_chunks(&mut self, turn: &mut Turn<'_>, slot: u32, reader: ReaderId, member: Member) -> usize {
         let mut bytes = 0;
         loop {
             let Streams { owned, common, effects, .. } = self;
@@ -90,14 +84,14 @@ impl Streams {
             let mut asks = false;
             if let Some(Reader::Chunks { is_paused, handed, .. }) = readers.get_mut(&reader) {
                 *handed += chunk.len as usize;
-                asks = *handed >= limits.consumer_window_bytes;
+                asks = *handed >= turn.limits.consumer_window_bytes;
                 *is_paused |= asks;
             }
-            post.chunk(member.port, member.handle, &chunk.memory, range, (committed_chunk_id, asks));
+            turn.post.chunk(member.port, member.handle, &chunk.memory, range, (committed_chunk_id, asks));
             if asks {
                 break;
             }
-            if bytes >= limits.stream_turn_bytes_max {
+            if bytes >= turn.limits.stream_turn_bytes_max {
                 self.list(slot, reader);
                 break;
             }
@@ -106,21 +100,14 @@ impl Streams {
         bytes
     }
 
-    fn hand_messages(
-        &mut self,
-        now: Now,
-        slot: u32,
-        reader: ReaderId,
-        limits: &Limits,
-        post: &mut Post,
-    ) -> usize {
+    fn hand_messages(&mut self, turn: &mut Turn<'_>, slot: u32, reader: ReaderId) -> usize {
         let mut into = self.take_buffer();
         let mut items = Vec::new();
         let mut reader = reader;
         let mut has_more = false;
-        let bytes_max = limits.stream_turn_bytes_max;
+        let bytes_max = turn.limits.stream_turn_bytes_max;
         // Of all chunks together: what a filter leaves out costs no bytes.
-        let mut messages_left = limits.dispatch_messages_max;
+        let mut messages_left = turn.limits.dispatch_messages_max;
         loop {
             let Streams { owned, common, effects, converter, paced, .. } = self;
             let stream = &mut owned[slot as usize];
@@ -138,9 +125,9 @@ impl Streams {
             if consumer.room() == 0 {
                 break;
             }
-            let allowed = consumer.allowed(now.mono_ns);
+            let allowed = consumer.allowed(turn.now.mono_ns);
             if allowed == 0 {
-                let waits = consumer.wait_for_turn(now.mono_ns);
+                let waits = consumer.wait_for_turn(turn.now.mono_ns);
                 paced.extend(waits.map(|at| (at, slot, consumer.member)));
                 break;
             }
@@ -160,7 +147,7 @@ impl Streams {
             let budget = (bytes_max, &mut messages_left, allowed);
             let definition = &*stream.definition;
             let out = (&mut into, &mut items);
-            if consumer.unpack(definition, now.wall_ms, budget, converter, out) == Unpacked::Enough
+            if consumer.unpack(definition, turn.now.wall_ms, budget, converter, out) == Unpacked::Enough
                 || into.len() >= bytes_max
             {
                 has_more = true;
@@ -182,7 +169,7 @@ impl Streams {
             if !items.is_empty() {
                 stream.delivered += items.len() as u64;
                 let shown = consumer.member.shown(stream.is_traced).handle;
-                post.deliver_all(port, shown, &memory, items.into_iter());
+                turn.post.deliver_all(port, shown, &memory, items.into_iter());
             }
             if memory.capacity() <= HANDED_BYTES_MAX {
                 self.handed.rotate_left(1);
@@ -194,7 +181,7 @@ impl Streams {
                 && !consumer.is_paused
                 && let Some(unused) = consumer.drained()
             {
-                post.event(port, Event::Drained { consumer: handle, unused });
+                turn.post.event(port, Event::Drained { consumer: handle, unused });
             }
         }
         if let Some(settled) = progress {
@@ -268,22 +255,22 @@ impl Log {
     /// Hands out what readers of streams wait for.
     #[cold]
     #[inline(never)]
-    pub(crate) fn dispatch_streams(&mut self, now: Now, limits: &Limits, post: &mut Post) {
+    pub(crate) fn dispatch_streams(&mut self, turn: &mut Turn<'_>) {
         if self.streams.as_ref().is_some_and(|streams| streams.has_feeds) {
             self.see_their_room();
         }
         if let Some(streams) = &mut self.streams {
-            streams.retry(now);
+            streams.retry(turn.now);
             if !streams.paced.is_empty() {
-                streams.ring(now);
+                streams.ring(turn.now);
             }
-            streams.dispatch(now, limits, post);
+            streams.dispatch(turn);
             let has_fed = !streams.fed.is_empty();
             if !streams.progress.is_empty() {
-                self.store_progress(now, limits.stream_offsets_told_max);
+                self.store_progress(turn.now, turn.limits.stream_offsets_told_max);
             }
             if has_fed {
-                self.append_fed(now);
+                self.append_fed(turn.now);
             }
         }
     }

@@ -5,13 +5,12 @@
 //! A snapshot may be newer than the catalog's: a stream in it is kept until the replay of the catalog names it.
 
 use super::Streams;
-use crate::limits::Limits;
 use crate::log::{Log, NO_QUEUE};
-use crate::post::Post;
 use crate::shard::Shard;
+use crate::turn::Turn;
+use base::Sink;
 use base::cursor::{Reader, Short};
 use base::id::{LogId, QueueId};
-use base::{Now, Sink};
 use queue::stream::{Settings, Stream};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -96,7 +95,7 @@ impl Log {
     }
 
     /// The replay is over: what a snapshot held and the catalog never named was deleted.
-    pub(crate) fn finish_streams(&mut self, now: Now, limits: &Limits, post: &mut Post) {
+    pub(crate) fn finish_streams(&mut self, turn: &mut Turn<'_>) {
         if let Some(streams) = &mut self.streams {
             for (id, machine) in std::mem::take(&mut streams.restored) {
                 streams.end(id, machine);
@@ -113,7 +112,7 @@ impl Log {
         }
         self.finish_references();
         if let Some(streams) = &mut self.streams {
-            streams.dispatch(now, limits, post);
+            streams.dispatch(turn);
         }
     }
 }

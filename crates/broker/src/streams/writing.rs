@@ -3,10 +3,9 @@
 use super::{DrivenOut, Streams};
 use crate::catalog::QueueDefinition;
 use crate::damages::Damaged;
-use crate::limits::Limits;
 use crate::log::Log;
-use crate::post::Post;
 use crate::shard::{CATALOG_LOG, Shard};
+use crate::turn::Turn;
 use base::Now;
 use base::id::{LogId, QueueId};
 use journal::{FileKind, FileName};
@@ -160,13 +159,13 @@ impl Log {
         }
     }
 
-    fn stream_done(&mut self, now: Now, done: StreamDone, limits: &Limits, post: &mut Post) {
+    fn stream_done(&mut self, turn: &mut Turn<'_>, done: StreamDone) {
         if let Some(streams) = &mut self.streams {
-            streams.done(now, done);
+            streams.done(turn.now, done);
         }
         // While the journal is replayed nobody is handed anything.
         if self.recovering.is_none() {
-            self.dispatch(now, limits, post);
+            self.dispatch(turn);
         }
     }
 }
@@ -205,7 +204,7 @@ impl Shard {
     pub fn stream_done(&mut self, now: Now, done: StreamDone) {
         let limits = self.settings.limits;
         if let Some(slot) = self.log_slots.get(&done.log) {
-            self.logs[*slot as usize].stream_done(now, done, &limits, &mut self.post);
+            self.logs[*slot as usize].stream_done(&mut Turn::new(now, &limits, &mut self.post), done);
         }
     }
 
