@@ -23,7 +23,7 @@ impl Shard {
             Some(_) if target.asks => return self.admit(now, log, record, waiter, needs_flush),
             Some(slot) => {
                 let log = &mut self.logs[slot as usize];
-                return log.append_records(now, record.bytes(), waiter.as_slice(), needs_flush);
+                return log.commons.append_records(now, record.bytes(), waiter.as_slice(), needs_flush);
             }
             None => {}
         }

@@ -10,7 +10,7 @@
 
 use crate::delivery::Site;
 use crate::event::{Event, Item};
-use crate::log::Log;
+use crate::log::AtQueue;
 use crate::owned::{Member, OwnedQueue};
 use crate::post::Post;
 use crate::reading::ReadWhat;
@@ -103,29 +103,29 @@ impl OwnedQueue {
     }
 }
 
-impl Log {
+impl AtQueue<'_> {
     /// Somebody begins to browse a queue, at its head.
     #[cold]
-    pub(crate) fn browse(&mut self, now: Now, slot: u32, member: Member, consumer: NewConsumer) {
+    pub(crate) fn browse(&mut self, now: Now, member: Member, consumer: NewConsumer) {
         let NewConsumer { credit, settled, .. } = consumer;
-        let queue = &mut self.queues[slot as usize];
+        let queue = &mut *self.queue;
         let next = queue.fifo.head();
         let credit = credit.at_first();
         let (shown, unsettled, paused, drain) = (0, 0, false, false);
         let browser = Browser { member, next, credit, shown, unsettled, settled, paused, drain };
         queue.features_mut(now).browsers.push(browser);
-        self.mark_dirty(slot);
+        self.mark_dirty();
     }
 
     /// Browsers are gone. What is kept for them goes with the last.
     #[cold]
-    pub(crate) fn end_browsing(&mut self, slot: u32, is_gone: impl Fn(Member) -> bool) {
-        let queue = &mut self.queues[slot as usize];
+    pub(crate) fn end_browsing(&mut self, is_gone: impl Fn(Member) -> bool) {
+        let queue = &mut *self.queue;
         let Some(features) = &mut queue.features else { return };
         let before = features.browsers.len();
         features.browsers.retain(|browser| !is_gone(browser.member));
         if features.browsers.len() < before && features.is_idle() && queue.fifo.next_deadline_ms().is_none() {
-            self.timers.forget(slot, features.timer);
+            self.commons.agenda.timers.forget(self.slot, features.timer);
             queue.features = None;
         }
     }
@@ -133,17 +133,17 @@ impl Log {
     /// Has a browser do what a consumer's command says; nothing where it is gone.
     #[cold]
     #[inline(never)]
-    pub(crate) fn tell_browser(&mut self, slot: u32, member: Member, command: Command) {
-        if let Some(browser) = self.queues[slot as usize].browser_mut(member) {
+    pub(crate) fn tell_browser(&mut self, member: Member, command: Command) {
+        if let Some(browser) = self.queue.browser_mut(member) {
             browser.obey(command);
-            self.mark_dirty(slot);
+            self.mark_dirty();
         }
     }
 
     /// What a browser was shown was not sent: it is shown again. That it is settled comes by itself.
     #[cold]
-    pub(crate) fn show_again(&mut self, slot: u32, member: Member, range: SeqRange) {
-        if let Some(browser) = self.queues[slot as usize].browser_mut(member) {
+    pub(crate) fn show_again(&mut self, member: Member, range: SeqRange) {
+        if let Some(browser) = self.queue.browser_mut(member) {
             let count = range.last.0 - range.first.0 + 1;
             browser.next = browser.next.min(range.first);
             browser.shown = browser.shown.wrapping_sub(count as u32);
@@ -153,8 +153,8 @@ impl Log {
     /// Shows the browsers of a queue what they have not seen, each its share of what a queue may hand out at once.
     #[cold]
     #[inline(never)]
-    pub(crate) fn show_all(&mut self, turn: &mut Turn<'_>, slot: u32) {
-        let Some(features) = &mut self.queues[slot as usize].features else { return };
+    pub(crate) fn show_all(&mut self, turn: &mut Turn<'_>) {
+        let Some(features) = &mut self.queue.features else { return };
         if features.browsers.is_empty() {
             return;
         }
@@ -162,39 +162,39 @@ impl Log {
         let share = (turn.limits.dispatch_messages_max / browsers.len() as u32).max(1);
         let mut has_more = false;
         for browser in &mut browsers {
-            has_more |= self.show(slot, browser, share, turn.post);
+            has_more |= self.show(browser, share, turn.post);
         }
-        if let Some(features) = &mut self.queues[slot as usize].features {
+        if let Some(features) = &mut self.queue.features {
             features.browsers = browsers;
         }
         if has_more {
-            self.mark_dirty(slot);
+            self.mark_dirty();
         }
     }
 
     /// Shows a browser up to `count_max` messages. True: it could be shown more at once.
-    fn show(&mut self, slot: u32, browser: &mut Browser, count_max: u32, post: &mut Post) -> bool {
+    fn show(&mut self, browser: &mut Browser, count_max: u32, post: &mut Post) -> bool {
         let mut looked_at = 0;
         while browser.has_room() {
-            let fifo = &self.queues[slot as usize].fifo;
+            let fifo = &self.queue.fifo;
             let Some(seq) = fifo.next_ready_at(browser.next) else { break };
             if looked_at == count_max {
                 return true;
             }
             looked_at += 1;
             let (redelivered, counts) = fifo.past(seq);
-            match self.locate(slot, seq) {
+            match self.locate(seq) {
                 Site::Here(memory, offset) => {
                     let here = (memory.clone(), offset);
-                    let (memory, offset) = self.with_annotations(slot, seq, here);
+                    let (memory, offset) = self.with_annotations(seq, here);
                     let marks = Item::marks_of(redelivered, counts.delivery_count, counts.acquired_count);
-                    let is_traced = self.queues[slot as usize].is_traced();
+                    let is_traced = self.queue.is_traced();
                     let Member { port, handle } = browser.member.shown(is_traced);
                     post.deliver(port, handle, &memory, Item { seq, offset, marks });
                     browser.saw(seq);
                 }
                 Site::Away(what) => {
-                    self.reading.wait(what, slot, None);
+                    self.commons.reads.reading.wait(what, self.slot, None);
                     return false;
                 }
                 Site::Gone => browser.next = QueueSeq(seq.0 + 1),
@@ -215,16 +215,16 @@ impl Log {
 
     /// The bytes there are damaged: browsers go on behind what lies in them.
     #[cold]
-    pub(crate) fn pass_over_shown(&mut self, slot: u32, what: ReadWhat) {
-        let count = self.queues.get(slot as usize).map_or(0, |queue| queue.browsers().len());
+    pub(crate) fn pass_over_shown(&mut self, what: ReadWhat) {
+        let count = self.queue.browsers().len();
         for at in 0..count {
             loop {
-                let queue = &self.queues[slot as usize];
+                let queue = &*self.queue;
                 let Some(seq) = queue.fifo.next_ready_at(queue.browsers()[at].next) else { break };
-                if !matches!(self.locate(slot, seq), Site::Away(found) if found == what) {
+                if !matches!(self.locate(seq), Site::Away(found) if found == what) {
                     break;
                 }
-                if let Some(features) = &mut self.queues[slot as usize].features {
+                if let Some(features) = &mut self.queue.features {
                     features.browsers[at].next = QueueSeq(seq.0 + 1);
                 }
             }

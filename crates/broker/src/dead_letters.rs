@@ -11,7 +11,7 @@ use crate::delivery::Site;
 use crate::features::Features;
 use crate::fields::Fields;
 use crate::limits::Limits;
-use crate::log::Log;
+use crate::log::AtQueue;
 use crate::mail::{Fate, Waiter};
 use crate::publisher::{Addressed, Target};
 use crate::reading::ReadWhat;
@@ -102,45 +102,19 @@ pub(crate) struct Heard {
     pub(crate) fate: Fate,
 }
 
-impl Log {
+impl AtQueue<'_> {
     /// A queue has dead letters.
-    pub(crate) fn list_dying(&mut self, slot: u32) {
-        if let Some(features) = self.queues.get_mut(slot as usize).and_then(|queue| queue.features.as_mut())
+    pub(crate) fn list_dying(&mut self) {
+        if let Some(features) = &mut self.queue.features
             && !features.dying.is_empty()
             && !std::mem::replace(&mut features.is_listed, true)
         {
-            self.dying.push_back(slot);
+            self.commons.agenda.dying.push_back(self.slot);
         }
     }
 
-    /// The next of the dead, if its bytes are in memory; else they are asked for. Where the queue's rules send the dead nowhere
-    /// any more, they leave it at once.
-    pub(crate) fn next_dead_letter(&mut self, turn: &mut Turn<'_>) -> Option<DeadLetter> {
-        while let Some(slot) = self.dying.front().copied() {
-            match self.dead_letter_of(slot, turn.limits) {
-                Found::DeadLetter(dead) => {
-                    // Queues take turns.
-                    self.dying.rotate_left(1);
-                    return Some(dead);
-                }
-                Found::Nobody(range) => self.end_dead(turn, slot, range),
-                Found::Gone => {}
-                Found::Later => {
-                    self.dying.pop_front();
-                    if let Some(queue) = self.queues.get_mut(slot as usize)
-                        && let Some(features) = &mut queue.features
-                    {
-                        features.is_listed = false;
-                    }
-                }
-            }
-        }
-        None
-    }
-
-    fn dead_letter_of(&mut self, slot: u32, limits: &Limits) -> Found {
-        let Some(queue) = self.queues.get_mut(slot as usize) else { return Found::Later };
-        let Some(features) = &mut queue.features else { return Found::Later };
+    pub(crate) fn dead_letter_of(&mut self, limits: &Limits) -> Found {
+        let Some(features) = &mut self.queue.features else { return Found::Later };
         let Some((range, reason)) = features.dying.front_mut() else { return Found::Later };
         // Those that could not be placed count: the ones behind them would fare no better, and are not tried each time.
         if features.dead_lettering + features.unplaced.len() >= limits.dead_letterings_max {
@@ -152,20 +126,20 @@ impl Log {
             features.dying.pop_front();
             return Found::Nobody(range);
         };
-        let (memory, offset) = match self.locate(slot, seq) {
+        let (memory, offset) = match self.locate(seq) {
             Site::Here(memory, offset) => (memory.clone(), offset),
             Site::Away(what) => {
-                self.reading.wait(what, slot, None);
+                self.commons.reads.reading.wait(what, self.slot, None);
                 return Found::Later;
             }
             Site::Gone => {
-                self.pop_dying(slot);
+                self.pop_dying();
                 return Found::Gone;
             }
         };
-        self.pop_dying(slot);
-        let (memory, offset) = self.with_annotations(slot, seq, (memory, offset));
-        let queue = &mut self.queues[slot as usize];
+        self.pop_dying();
+        let (memory, offset) = self.with_annotations(seq, (memory, offset));
+        let queue = &mut *self.queue;
         if let Some(features) = &mut queue.features {
             features.dead_lettering += 1;
         }
@@ -175,8 +149,8 @@ impl Log {
     }
 
     /// Takes the first position off the dying.
-    fn pop_dying(&mut self, slot: u32) {
-        let Some(features) = &mut self.queues[slot as usize].features else { return };
+    fn pop_dying(&mut self) {
+        let Some(features) = &mut self.queue.features else { return };
         let Some((range, _)) = features.dying.front_mut() else { return };
         if range.first == range.last {
             features.dying.pop_front();
@@ -186,32 +160,32 @@ impl Log {
     }
 
     /// The bytes of the first dying message are damaged: it stays where it is, and those behind it go on.
-    pub(crate) fn pass_over_dying(&mut self, slot: u32, what: ReadWhat) {
-        while let Some(seq) = self.first_dying(slot)
-            && matches!(self.locate(slot, seq), Site::Away(found) if found == what)
+    pub(crate) fn pass_over_dying(&mut self, what: ReadWhat) {
+        while let Some(seq) = self.first_dying()
+            && matches!(self.locate(seq), Site::Away(found) if found == what)
         {
-            self.pop_dying(slot);
+            self.pop_dying();
         }
     }
 
-    fn first_dying(&self, slot: u32) -> Option<QueueSeq> {
-        let features = self.queues.get(slot as usize)?.features.as_ref()?;
+    fn first_dying(&self) -> Option<QueueSeq> {
+        let features = self.queue.features.as_ref()?;
         features.dying.front().map(|(range, _)| range.first)
     }
 
     /// Positions have been published anew, or go nowhere: they leave the queue.
-    fn end_dead(&mut self, turn: &mut Turn<'_>, slot: u32, range: SeqRange) {
-        let queue = &mut self.queues[slot as usize];
+    pub(crate) fn end_dead(&mut self, turn: &mut Turn<'_>, range: SeqRange) {
+        let queue = &mut *self.queue;
         if let Some(last_words) = queue.features.as_mut().and_then(|features| features.last_words.as_mut()) {
             last_words.forget(range);
         }
-        queue.fifo.apply(Command::Buried { range }, &mut self.effects);
-        self.carry_out(turn, slot, None);
+        queue.fifo.apply(Command::Buried { range }, &mut self.commons.effects);
+        self.carry_out(turn, None);
     }
 }
 
 /// The outcome of looking for a queue's next dead letter.
-enum Found {
+pub(crate) enum Found {
     DeadLetter(DeadLetter),
     /// These were to be dead-lettered, but the rules send them nowhere any more.
     Nobody(SeqRange),
@@ -398,7 +372,7 @@ impl Shard {
         else {
             return;
         };
-        let Some((slot, queue)) = log.queue_mut(dead_lettering.queue) else { return };
+        let Some((slot, queue)) = log.queues.get_mut(dead_lettering.queue) else { return };
         let range = SeqRange { first: dead_lettering.seq, last: dead_lettering.seq };
         if let Some(features) = &mut queue.features {
             features.dead_lettering -= 1;
@@ -406,16 +380,16 @@ impl Shard {
                 features.hold_back(now, range, dead_lettering.reason, &limits);
             }
         }
+        let mut at = log.at(slot);
         if dead_lettering.was_refused {
-            log.arm(now, slot);
+            at.arm(now);
         } else {
             if dead_lettering.at_least_once {
-                let of = type_index(log.queues[slot as usize].definition.queue_type);
-                self.tallies.dead_lettered[of] += 1;
+                self.tallies.dead_lettered[type_index(at.queue.definition.queue_type)] += 1;
             }
-            log.end_dead(&mut Turn::new(now, &limits, &mut self.post), slot, range);
+            at.end_dead(&mut Turn::new(now, &limits, &mut self.post), range);
         }
-        log.list_dying(slot);
+        at.list_dying();
     }
 }
 

@@ -6,7 +6,7 @@
 use crate::batches::{Batches, Found};
 use crate::event::{Event, Item, REDELIVERED};
 use crate::latency::Latencies;
-use crate::log::Log;
+use crate::log::{AtQueue, Commons};
 use crate::owned::{Member, Notice, Waiting};
 use crate::post::Post;
 use crate::reading::{BlockKey, ReadWhat};
@@ -36,58 +36,48 @@ fn delivered(latencies: &mut Latencies, batches: &Batches, now: Now, marks: u32,
     }
 }
 
-impl Log {
-    /// Hands out what is ready to who has credit, for every queue something happened to. A queue that could hand out
-    /// more than the limit stays on the list.
-    pub(crate) fn dispatch(&mut self, turn: &mut Turn<'_>) {
-        if self.has_set_aside() {
-            self.carry_out_set_aside(turn);
-        }
-        if self.streams.is_some() {
-            self.dispatch_streams(turn);
-        }
-        for _ in 0..self.dirty.len() {
-            let Some(slot) = self.dirty.pop_front() else { break };
-            let queue = &mut self.queues[slot as usize];
-            queue.is_dirty = false;
-            let room = turn.limits.waiting_for_bytes_max.saturating_sub(queue.waiting_len());
-            let budget = turn.limits.dispatch_messages_max.min(room as u32);
-            let given = queue.fifo.dispatch(turn.now.wall_ms, budget, &mut self.effects);
-            self.carry_out(turn, slot, None);
-            if self.queues[slot as usize].has_clock() {
-                self.arm(turn.now, slot);
-                self.show_all(turn, slot);
-                if self.queues[slot as usize].fifo.to_weigh().is_some() {
-                    self.weigh(turn.now, slot, turn.limits);
-                }
+impl AtQueue<'_> {
+    /// Hands out what is ready, as much as a turn may, and sets when it is to be done again.
+    #[inline]
+    pub(crate) fn hand_out(&mut self, turn: &mut Turn<'_>) {
+        self.queue.is_dirty = false;
+        let room = turn.limits.waiting_for_bytes_max.saturating_sub(self.queue.waiting_len());
+        let budget = turn.limits.dispatch_messages_max.min(room as u32);
+        let given = self.queue.fifo.dispatch(turn.now.wall_ms, budget, &mut self.commons.effects);
+        self.carry_out(turn, None);
+        if self.queue.has_clock() {
+            self.arm(turn.now);
+            self.show_all(turn);
+            if self.queue.fifo.to_weigh().is_some() {
+                self.weigh(turn.now, turn.limits);
             }
-            if given == budget && budget > 0 {
-                self.mark_dirty(slot);
-            }
+        }
+        if given == budget && budget > 0 {
+            self.mark_dirty();
         }
     }
 
     /// Does what a queue's machine asked for. `token`: of the get the effects answer.
-    pub(crate) fn carry_out(&mut self, turn: &mut Turn<'_>, slot: u32, token: Option<u32>) {
-        let mut effects = std::mem::take(&mut self.effects);
+    pub(crate) fn carry_out(&mut self, turn: &mut Turn<'_>, token: Option<u32>) {
+        let mut effects = std::mem::take(&mut self.commons.effects);
         for effect in effects.list.drain(..) {
             match effect {
                 Effect::Deliver { consumer, first, count, redelivered, delivery_count, acquired_count } => {
                     let marks = Item::marks_of(redelivered, delivery_count, acquired_count);
-                    let queue = &mut self.queues[slot as usize];
+                    let queue = &mut *self.queue;
                     queue.hand(consumer, count, redelivered);
                     if token.is_none()
                         && let Some(age_ns) = queue.watch(consumer, first, turn.now)
                     {
-                        self.latencies.deliver_to_settle.add(age_ns, 1);
+                        self.commons.figures.latencies.deliver_to_settle.add(age_ns, 1);
                     }
                     let last = QueueSeq(first.0 + u64::from(count) - 1);
                     let mut next = Some(first);
                     if token.is_none() {
                         next = if count > 1 {
-                            self.deliver_run(turn, slot, consumer, SeqRange { first, last }, marks)
+                            self.deliver_run(turn, consumer, SeqRange { first, last }, marks)
                         } else {
-                            (!self.deliver_one(turn, slot, consumer, first, marks)).then_some(first)
+                            (!self.deliver_one(turn, consumer, first, marks)).then_some(first)
                         };
                     }
                     if let Some(next) = next {
@@ -95,12 +85,12 @@ impl Log {
                             let seq = QueueSeq(seq);
                             let waiting =
                                 Waiting { consumer, seq, marks, token, settles: false, is_annotated: false };
-                            self.deliver(slot, waiting, turn.post);
+                            self.deliver(waiting, turn.post);
                         }
                     }
                 }
                 Effect::DeliverScattered { consumer, block, bits } => {
-                    self.deliver_scattered(slot, consumer, (block, bits), turn.post);
+                    self.deliver_scattered(consumer, (block, bits), turn.post);
                 }
                 Effect::DeliverAnnotated {
                     consumer,
@@ -112,37 +102,37 @@ impl Log {
                 } => {
                     let marks = Item::marks_of(redelivered, delivery_count, acquired_count);
                     let last = QueueSeq(first.0 + u64::from(count) - 1);
-                    self.deliver_annotated(slot, consumer, SeqRange { first, last }, marks, token, turn.post);
+                    self.deliver_annotated(consumer, SeqRange { first, last }, marks, token, turn.post);
                 }
                 Effect::Append { kind, range, outcome } => {
                     if outcome != Outcome::Accepted {
-                        self.count_gone(slot, kind, range, outcome);
+                        self.count_gone(kind, range, outcome);
                     }
-                    let queue = &self.queues[slot as usize];
+                    let queue = &*self.queue;
                     if kind == Kind::Settle && queue.is_waiting() {
-                        self.settle_delivered(turn.now, slot, outcome, range);
+                        self.settle_delivered(turn.now, outcome, range);
                     } else {
                         let id = queue.definition.id;
-                        self.pipeline.append_positions(turn.now, kind, id, outcome, range);
+                        self.commons.pipeline.append_positions(turn.now, kind, id, outcome, range);
                     }
                 }
                 Effect::Postpone { range, outcome, due_at_ms } => {
-                    let id = self.queues[slot as usize].definition.id;
-                    self.pipeline.append_postponed(turn.now, id, outcome, range, due_at_ms);
+                    let id = self.queue.definition.id;
+                    self.commons.pipeline.append_postponed(turn.now, id, outcome, range, due_at_ms);
                 }
                 Effect::Retry { range, outcome, after_ms } => {
-                    let id = self.queues[slot as usize].definition.id;
+                    let id = self.queue.definition.id;
                     let due_at_ms = turn.now.wall_ms.saturating_add(after_ms);
-                    self.pipeline.append_postponed(turn.now, id, outcome, range, due_at_ms);
+                    self.commons.pipeline.append_postponed(turn.now, id, outcome, range, due_at_ms);
                 }
                 Effect::Drained { consumer, unused } => {
-                    self.queues[slot as usize].used_up(consumer, unused);
-                    self.tell(slot, consumer, Notice::Drained { unused }, turn.post);
+                    self.queue.used_up(consumer, unused);
+                    self.tell(consumer, Notice::Drained { unused }, turn.post);
                 }
                 Effect::Empty { .. } => {}
-                Effect::DeadLetter { range, reason } => self.died(slot, range, reason),
+                Effect::DeadLetter { range, reason } => self.died(range, reason),
                 Effect::Active { consumer, active } => {
-                    if let Some(member) = self.queues[slot as usize].member(consumer) {
+                    if let Some(member) = self.queue.member(consumer) {
                         let event = Event::Active { consumer: member.handle, active };
                         turn.post.event(member.port, event);
                     }
@@ -150,23 +140,16 @@ impl Log {
             }
         }
         // Carrying out asks no machine for anything, so nothing came meanwhile.
-        debug_assert!(self.effects.is_empty());
-        self.effects = effects;
-        self.let_go(turn.limits);
+        debug_assert!(self.commons.effects.is_empty());
+        self.commons.effects = effects;
+        self.commons.let_go(turn.limits);
     }
 
     /// Delivers one message that was just handed out if it lies in memory in the log; false: it does not.
     #[inline]
-    fn deliver_one(
-        &mut self,
-        turn: &mut Turn<'_>,
-        slot: u32,
-        consumer: ConsumerId,
-        seq: QueueSeq,
-        marks: u32,
-    ) -> bool {
-        let Log { queues, batches, latencies, .. } = self;
-        let queue = &queues[slot as usize];
+    fn deliver_one(&mut self, turn: &mut Turn<'_>, consumer: ConsumerId, seq: QueueSeq, marks: u32) -> bool {
+        let AtQueue { queue, commons: Commons { store, figures, .. }, .. } = self;
+        let (batches, latencies) = (&mut store.batches, &mut figures.latencies);
         if queue.is_waiting() || queue.refers {
             return false;
         }
@@ -182,13 +165,12 @@ impl Log {
     fn deliver_run(
         &mut self,
         turn: &mut Turn<'_>,
-        slot: u32,
         consumer: ConsumerId,
         range: SeqRange,
         marks: u32,
     ) -> Option<QueueSeq> {
-        let Log { queues, batches, latencies, .. } = self;
-        let queue = &queues[slot as usize];
+        let AtQueue { queue, commons: Commons { store, figures, .. }, .. } = self;
+        let (batches, latencies) = (&mut store.batches, &mut figures.latencies);
         if queue.is_waiting() || queue.refers {
             return Some(range.first);
         }
@@ -216,16 +198,10 @@ impl Log {
     /// that lie in memory in the log at once, the others one by one.
     #[cold]
     #[inline(never)]
-    fn deliver_scattered(
-        &mut self,
-        slot: u32,
-        consumer: ConsumerId,
-        (block, bits): (QueueSeq, u64),
-        post: &mut Post,
-    ) {
+    fn deliver_scattered(&mut self, consumer: ConsumerId, (block, bits): (QueueSeq, u64), post: &mut Post) {
         let marks = Item::marks_of(false, 0, 0);
-        let Log { queues, batches, loaded, .. } = self;
-        let queue = &mut queues[slot as usize];
+        let AtQueue { queue, commons: Commons { store, reads, .. }, .. } = self;
+        let (batches, loaded) = (&mut store.batches, &reads.loaded);
         queue.hand(consumer, bits.count_ones(), false);
         let Some(Member { port, handle }) = queue.recipient(consumer) else { return };
         let is_waiting = queue.is_waiting() || queue.refers;
@@ -257,51 +233,51 @@ impl Log {
         }
         for seq in rest {
             let waiting = Waiting { consumer, seq, marks, token: None, settles: false, is_annotated: false };
-            self.deliver(slot, waiting, post);
+            self.deliver(waiting, post);
         }
     }
 
     /// Settles what of `range` was delivered, now, and what still waits for its bytes when it is.
     #[cold]
-    fn settle_delivered(&mut self, now: Now, slot: u32, outcome: Outcome, range: SeqRange) {
-        let queue = &mut self.queues[slot as usize];
+    fn settle_delivered(&mut self, now: Now, outcome: Outcome, range: SeqRange) {
+        let queue = &mut *self.queue;
         let id = queue.definition.id;
         let mut delivered = Vec::new();
         queue.settle_later(range, |part| delivered.push(part));
         for part in delivered {
-            self.pipeline.append_positions(now, Kind::Settle, id, outcome, part);
+            self.commons.pipeline.append_positions(now, Kind::Settle, id, outcome, part);
         }
     }
 
     #[inline]
-    fn deliver(&mut self, slot: u32, delivery: Waiting, post: &mut Post) {
-        let queue = &self.queues[slot as usize];
-        if queue.is_waiting() || !self.try_deliver(slot, delivery, post) {
-            self.queues[slot as usize].wait(delivery);
+    fn deliver(&mut self, delivery: Waiting, post: &mut Post) {
+        let queue = &*self.queue;
+        if queue.is_waiting() || !self.try_deliver(delivery, post) {
+            self.queue.wait(delivery);
         }
     }
 
     /// Where the bytes of a message are.
     #[inline]
-    pub(crate) fn locate(&mut self, slot: u32, seq: QueueSeq) -> Site<'_> {
-        match self.queues[slot as usize].refers {
-            true => self.locate_referred(slot, seq),
-            false => self.locate_record(slot, seq),
+    pub(crate) fn locate(&mut self, seq: QueueSeq) -> Site<'_> {
+        match self.queue.refers {
+            true => self.locate_referred(seq),
+            false => self.locate_record(seq),
         }
     }
 
     /// Where a message's record is, which may say that the message is elsewhere.
     #[inline]
-    pub(crate) fn locate_record(&mut self, slot: u32, seq: QueueSeq) -> Site<'_> {
-        let queue = &self.queues[slot as usize];
+    pub(crate) fn locate_record(&mut self, seq: QueueSeq) -> Site<'_> {
+        let queue = &*self.queue;
         match queue.fifo.place(seq) {
-            Some(Place::Log(index)) => match self.batches.find(index) {
+            Some(Place::Log(index)) => match self.commons.store.batches.find(index) {
                 Found::Resident(memory, offset, _) => Site::Here(memory, offset),
                 Found::Away(base, place) => Site::Away(ReadWhat::Batch { base, place }),
             },
             Some(Place::Segment(run)) => {
                 let key = BlockKey::new(queue.definition.id, run);
-                match self.loaded.block(key) {
+                match self.commons.reads.loaded.block(key) {
                     Some(block) => match block.find(seq.0) {
                         Some(range) => Site::Here(block.memory(), range.start as u32),
                         None => Site::Gone,
@@ -316,17 +292,17 @@ impl Log {
 
     /// Delivers if the bytes are in memory; else asks for them.
     #[inline]
-    pub(crate) fn try_deliver(&mut self, slot: u32, delivery: Waiting, post: &mut Post) -> bool {
-        let Some(member) = self.queues[slot as usize].recipient(delivery.consumer) else { return true };
+    pub(crate) fn try_deliver(&mut self, delivery: Waiting, post: &mut Post) -> bool {
+        let Some(member) = self.queue.recipient(delivery.consumer) else { return true };
         let Waiting { seq, marks, token, .. } = delivery;
-        let ready = token.map_or(0, |_| self.queues[slot as usize].fifo.ready());
-        let (memory, offset) = match self.locate(slot, seq) {
+        let ready = token.map_or(0, |_| self.queue.fifo.ready());
+        let (memory, offset) = match self.locate(seq) {
             Site::Here(memory, offset) => (memory, offset),
             Site::Away(what) => {
-                self.reading.wait(what, slot, Some(seq));
+                self.commons.reads.reading.wait(what, self.slot, Some(seq));
                 return false;
             }
-            Site::Gone => return Log::in_vain(member, token, post),
+            Site::Gone => return AtQueue::in_vain(member, token, post),
         };
         let item = Item { seq, offset, marks };
         match token {
@@ -339,8 +315,8 @@ impl Log {
     }
 
     /// Tells a consumer something, behind the deliveries that wait.
-    pub(crate) fn tell(&mut self, slot: u32, consumer: ConsumerId, notice: Notice, post: &mut Post) {
-        let queue = &mut self.queues[slot as usize];
+    pub(crate) fn tell(&mut self, consumer: ConsumerId, notice: Notice, post: &mut Post) {
+        let queue = &mut *self.queue;
         if queue.is_waiting() {
             return queue.tell_behind(consumer, notice);
         }
@@ -349,11 +325,9 @@ impl Log {
     }
 
     /// Tells what waited for deliveries that are out, or that nobody waits for any more.
-    pub(crate) fn tell_due(&mut self, slot: u32, post: &mut Post) {
-        while let Some((consumer, notice)) =
-            self.queues.get_mut(slot as usize).and_then(|queue| queue.take_notice())
-        {
-            if let Some(member) = self.queues[slot as usize].member(consumer) {
+    pub(crate) fn tell_due(&mut self, post: &mut Post) {
+        while let Some((consumer, notice)) = self.queue.take_notice() {
+            if let Some(member) = self.queue.member(consumer) {
                 post.event(member.port, notice.event(member.handle));
             }
         }
@@ -371,15 +345,13 @@ impl Log {
     /// The bytes of the first waiting delivery are damaged: it cannot be delivered, now or ever. It stays unsettled with
     /// its consumer, so nothing is lost that could still be repaired, and what is behind it goes on. It is reported also where
     /// nobody waits for a delivery of it, only a browser, or the shard that publishes dead letters.
-    pub(crate) fn pass_over_damage(&mut self, slot: u32, what: ReadWhat, post: &mut Post) {
-        if let Some(queue) = self.queues.get(slot as usize) {
-            post.damages.note(self.id, &queue.definition, what);
-        }
-        while let Some(first) = self.queues.get(slot as usize).and_then(|queue| queue.first_waiting()) {
+    pub(crate) fn pass_over_damage(&mut self, what: ReadWhat, post: &mut Post) {
+        post.damages.note(self.commons.id, &self.queue.definition, what);
+        while let Some(first) = self.queue.first_waiting() {
             let is_stretch = matches!(what, ReadWhat::Stretch(_));
             let lies_there =
-                is_stretch && matches!(self.locate(slot, first.seq), Site::Away(found) if found == what);
-            let queue = &mut self.queues[slot as usize];
+                is_stretch && matches!(self.locate(first.seq), Site::Away(found) if found == what);
+            let queue = &mut *self.queue;
             let is_there = match (queue.fifo.place(first.seq), what) {
                 (Some(Place::Log(index)), ReadWhat::Batch { base, place }) => {
                     index >= base && index.0 < base.0 + place.len
@@ -393,13 +365,11 @@ impl Log {
                 break;
             }
             if let Some(member) = queue.member(first.consumer) {
-                Log::in_vain(member, first.token, post);
+                AtQueue::in_vain(member, first.token, post);
             }
             queue.pop_waiting();
-            self.tell_due(slot, post);
+            self.tell_due(post);
         }
-        if self.queues.contains(slot as usize) {
-            self.mark_dirty(slot);
-        }
+        self.mark_dirty();
     }
 }

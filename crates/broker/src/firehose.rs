@@ -105,8 +105,10 @@ impl Shard {
         let on = self.catalog.is_traced(definition.vhost);
         let Some(log) = self.log_mut(definition.log) else { return };
         if definition.is_stream() {
-            log.trace_stream(definition.id, on);
-        } else if let Some((_, queue)) = log.queue_mut(definition.id) {
+            if let Some(streams) = &mut log.streams {
+                streams.trace(definition.id, on);
+            }
+        } else if let Some((_, queue)) = log.queues.get_mut(definition.id) {
             queue.trace(on);
         }
     }

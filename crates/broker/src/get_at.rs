@@ -1,6 +1,6 @@
 //! Messages that somebody chose by position: taken to be settled, or thrown away.
 
-use crate::log::Log;
+use crate::log::AtQueue;
 use crate::owned::Member;
 use crate::request::Reply;
 use crate::tally::Count;
@@ -9,49 +9,37 @@ use base::id::{PortId, QueueSeq};
 use message::record::SeqRange;
 use queue::Command;
 
-impl Log {
+impl AtQueue<'_> {
     /// Gives the message at a position, if it is ready, to what stands for the gets of `member`. Unlike a get it may be of a queue
     /// that has one consumer active at a time: who names a message means no other.
     #[cold]
-    pub(crate) fn pick(
-        &mut self,
-        turn: &mut Turn<'_>,
-        slot: u32,
-        member: Member,
-        (token, position): (u32, QueueSeq),
-    ) {
-        let id = match self.queues[slot as usize].find(member) {
+    pub(crate) fn pick(&mut self, turn: &mut Turn<'_>, member: Member, (token, position): (u32, QueueSeq)) {
+        let id = match self.queue.find(member) {
             Some(id) => id,
-            None => self.add_getter(turn.now, slot, member, turn.limits),
+            None => self.add_getter(turn.now, member, turn.limits),
         };
-        let owned = &mut self.queues[slot as usize];
+        let owned = &mut *self.queue;
         let range = SeqRange { first: position, last: position };
-        let is_there = owned.fifo.pick(id, range, turn.now.wall_ms, &mut self.effects) > 0;
+        let is_there = owned.fifo.pick(id, range, turn.now.wall_ms, &mut self.commons.effects) > 0;
         owned.count(if is_there { Count::Get } else { Count::GetEmpty }, 1);
         if !is_there {
             turn.post.reply(member.port, token, Ok(Reply::Empty));
         }
-        self.carry_out(turn, slot, Some(token));
-        self.used(turn.now, slot);
-        self.mark_dirty(slot);
+        self.carry_out(turn, Some(token));
+        self.used(turn.now);
+        self.mark_dirty();
     }
 
     /// Throws the message at a position away, if it is ready or delayed.
     #[cold]
-    pub(crate) fn discard(
-        &mut self,
-        turn: &mut Turn<'_>,
-        slot: u32,
-        port: PortId,
-        (token, position): (u32, QueueSeq),
-    ) {
-        let fifo = &mut self.queues[slot as usize].fifo;
+    pub(crate) fn discard(&mut self, turn: &mut Turn<'_>, port: PortId, (token, position): (u32, QueueSeq)) {
+        let fifo = &mut self.queue.fifo;
         let before = fifo.ready() + fifo.delayed();
         let range = SeqRange { first: position, last: position };
-        fifo.apply(Command::Discard { range }, &mut self.effects);
+        fifo.apply(Command::Discard { range }, &mut self.commons.effects);
         let messages = before - fifo.ready() - fifo.delayed();
         turn.post.reply(port, token, Ok(Reply::Purged { messages }));
-        self.carry_out(turn, slot, None);
-        self.mark_dirty(slot);
+        self.carry_out(turn, None);
+        self.mark_dirty();
     }
 }

@@ -1,7 +1,7 @@
 //! A shard as it is listed: its queues, and the memory they take.
 
 use crate::catalog::{QueueChange, QueueDefinition, VhostId};
-use crate::log::Log;
+use crate::log::{AtQueue, Log};
 use crate::owned::OwnedQueue;
 use crate::shard::Shard;
 use crate::sizing::Sample;
@@ -139,7 +139,7 @@ pub struct ListedTo {
 
 /// The queues of a log from a slot on, without passing over those before it.
 fn queues_from(log: &Log, slot: usize) -> impl Iterator<Item = (usize, &OwnedQueue)> {
-    (slot..log.queues.capacity()).filter_map(|own| Some((own, log.queues.get(own)?)))
+    (slot..log.queues.slab.capacity()).filter_map(|own| Some((own, log.queues.slab.get(own)?)))
 }
 
 fn quorum_row(queue: &OwnedQueue) -> QuorumRow {
@@ -209,7 +209,7 @@ impl<'a> Listed<'a> {
     fn find(log: &'a Log, definition: &QueueDefinition) -> Option<Listed<'a>> {
         match definition.is_stream() {
             true => log.streams.as_ref()?.get(definition.id).map(Listed::Stream),
-            false => log.queue(definition.id).map(|queue| Listed::Queue(log, queue)),
+            false => log.queues.get(definition.id).map(|queue| Listed::Queue(log, queue)),
         }
     }
 
@@ -224,7 +224,8 @@ impl<'a> Listed<'a> {
     fn row(&self, is_sampled: bool) -> (QueueRow, usize) {
         match self {
             Listed::Queue(log, queue) => {
-                let (sample, messages) = if is_sampled { log.sample(queue) } else { Default::default() };
+                let (sample, messages) =
+                    if is_sampled { log.commons.store.batches.sample(queue) } else { Default::default() };
                 (QueueRow { sample, ..row(queue) }, messages)
             }
             Listed::Stream(stream) => (stream_row(stream), 0),
@@ -251,18 +252,18 @@ impl<'a> Listed<'a> {
     }
 }
 
-impl Log {
-    fn cancel_delayed(&mut self, turn: &mut Turn<'_>, slot: u32, ids: &[u64]) -> u64 {
+impl AtQueue<'_> {
+    fn cancel_delayed(&mut self, turn: &mut Turn<'_>, ids: &[u64]) -> u64 {
         let mut cancelled = 0;
         for id in ids.iter().map(|id| QueueSeq(*id)) {
             let range = SeqRange { first: id, last: id };
-            let fifo = &mut self.queues[slot as usize].fifo;
+            let fifo = &mut self.queue.fifo;
             cancelled += fifo.delayed_within(range);
-            fifo.apply(Command::CancelDelayed { range }, &mut self.effects);
+            fifo.apply(Command::CancelDelayed { range }, &mut self.commons.effects);
         }
-        self.carry_out(turn, slot, None);
-        self.pipeline.flush_soon();
-        self.mark_dirty(slot);
+        self.carry_out(turn, None);
+        self.commons.pipeline.flush_soon();
+        self.mark_dirty();
         cancelled
     }
 }
@@ -270,7 +271,7 @@ impl Log {
 impl Shard {
     /// The queues that live here.
     pub fn queue_rows(&self) -> impl Iterator<Item = QueueRow> + '_ {
-        let queues = self.logs.iter().flat_map(|log| log.queues.iter());
+        let queues = self.logs.iter().flat_map(|log| log.queues.slab.iter());
         let streams = self.logs.iter().filter_map(|log| log.streams.as_ref());
         let streams = streams.flat_map(|streams| streams.iter()).map(stream_row);
         queues.map(|(_, queue)| row(queue)).chain(streams)
@@ -401,7 +402,7 @@ impl Shard {
             let (tally, consumers) = (stream.tally(), stream.consumers());
             return Some(Pulse { tally, ready: stream.machine.messages(), unsettled: 0, consumers });
         }
-        let queue = log.queue(definition.id)?;
+        let queue = log.queues.get(definition.id)?;
         let (tally, fifo) = (queue.tally(), &queue.fifo);
         Some(Pulse { tally, ready: fifo.ready(), unsettled: fifo.unsettled(), consumers: fifo.consumers() })
     }
@@ -410,21 +411,21 @@ impl Shard {
     /// its position; in that order. `None` where it does not.
     pub fn delayed(&self, vhost: &str, queue: &str, count_max: usize) -> Option<Vec<(u64, QueueSeq)>> {
         let (log, slot) = self.find_queue(vhost, queue)?;
-        Some(self.logs[log].queues[slot].fifo.delayed_list(count_max))
+        Some(self.logs[log].queues.slab[slot].fifo.delayed_list(count_max))
     }
 
     /// Throws delayed messages of a queue that lives here away; how many of `ids` were there. `None` where it does not.
     pub fn cancel_delayed(&mut self, now: Now, vhost: &str, queue: &str, ids: &[u64]) -> Option<u64> {
         let (log, slot) = self.find_queue(vhost, queue)?;
         let mut turn = Turn::new(now, &self.settings.limits, &mut self.post);
-        Some(self.logs[log].cancel_delayed(&mut turn, slot as u32, ids))
+        Some(self.logs[log].at(slot as u32).cancel_delayed(&mut turn, ids))
     }
 
     /// The log, and the slot in it.
     fn find_queue(&self, vhost: &str, name: &str) -> Option<(usize, usize)> {
         let definition = self.catalog.queue_by_name(self.catalog.vhost(vhost)?, name.as_bytes())?;
         let log = *self.log_slots.get(&definition.log)? as usize;
-        Some((log, self.logs[log].slot_of(definition.id)? as usize))
+        Some((log, self.logs[log].queues.slot_of(definition.id)? as usize))
     }
 
     /// Bytes of memory of queues and streams that live here, for who must not hold others up: of as many of them as `quantum`
@@ -448,11 +449,15 @@ impl Shard {
                     let streams = log.streams.as_ref();
                     let chunks =
                         streams.map_or(0, |streams| streams.unwritten_bytes() + streams.loaded_bytes());
-                    let loaded = log.loaded.block_bytes() + log.reading.bytes() as usize;
-                    log.batches.resident_bytes() + loaded + chunks
+                    let loaded =
+                        log.commons.reads.loaded.block_bytes() + log.commons.reads.reading.bytes() as usize;
+                    log.commons.store.batches.resident_bytes() + loaded + chunks
                 }),
             ),
-            ("msg_index", sum(&|log| log.batches.overhead_bytes()) + self.parcels.heap_bytes() as u64),
+            (
+                "msg_index",
+                sum(&|log| log.commons.store.batches.overhead_bytes()) + self.parcels.heap_bytes() as u64,
+            ),
             ("connection_other", self.ports_bytes() as u64),
         ]
     }
@@ -472,6 +477,6 @@ impl Shard {
 
     /// The segments that messages of queues here are in.
     pub fn segments_in_use(&self) -> impl Iterator<Item = u64> + '_ {
-        self.logs.iter().flat_map(|log| log.segments.keys().copied())
+        self.logs.iter().flat_map(|log| log.commons.store.segments.keys().copied())
     }
 }

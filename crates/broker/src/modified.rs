@@ -11,7 +11,7 @@ use crate::delivery::Site;
 use crate::event::Item;
 use crate::features::Features;
 use crate::limits::Limits;
-use crate::log::Log;
+use crate::log::AtQueue;
 use crate::owned::{Member, Waiting};
 use crate::post::Post;
 use base::id::QueueSeq;
@@ -69,18 +69,11 @@ impl Features {
     }
 }
 
-impl Log {
+impl AtQueue<'_> {
     /// Positions come back, or are refused, with annotations. Those of a message that are over a limit are not kept,
     /// nor are any in a classic queue.
-    pub(crate) fn annotate_held(
-        &mut self,
-        now: Now,
-        slot: u32,
-        id: ConsumerId,
-        modified: &Modified,
-        limits: &Limits,
-    ) {
-        let fifo = &self.queues[slot as usize].fifo;
+    pub(crate) fn annotate_held(&mut self, now: Now, id: ConsumerId, modified: &Modified, limits: &Limits) {
+        let fifo = &self.queue.fifo;
         if !fifo.settings().counts {
             return;
         }
@@ -90,24 +83,17 @@ impl Log {
         };
         let parts: Vec<SeqRange> = fifo.held_within(id, modified.range).collect();
         for part in parts {
-            self.annotate(now, slot, part, (&added, modified.outcome), limits);
+            self.annotate(now, part, (&added, modified.outcome), limits);
         }
     }
 
     /// Adds to the annotations of positions that one consumer holds: those without any share what they get.
-    fn annotate(
-        &mut self,
-        now: Now,
-        slot: u32,
-        part: SeqRange,
-        (added, outcome): (&Map<'_>, Outcome),
-        limits: &Limits,
-    ) {
+    fn annotate(&mut self, now: Now, part: SeqRange, (added, outcome): (&Map<'_>, Outcome), limits: &Limits) {
         let fresh: Arc<[u8]> = merge(None, added).into();
         let room = limits.queue_annotations_bytes_max;
         let mut from = part.first.0;
         while from <= part.last.0 {
-            let fifo = &self.queues[slot as usize].fifo;
+            let fifo = &self.queue.fifo;
             // Once there is no room the rest is not even looked at.
             if fifo.annotations_bytes() + fresh.len() as u64 > room {
                 return;
@@ -118,7 +104,7 @@ impl Log {
             };
             let range = SeqRange { first: QueueSeq(from), last: QueueSeq(last) };
             if annotations.len() <= limits.annotations_bytes_max {
-                self.put_annotations(now, slot, range, annotations, outcome, limits);
+                self.put_annotations(now, range, annotations, outcome, limits);
             }
             from = last + 1;
         }
@@ -127,13 +113,12 @@ impl Log {
     fn put_annotations(
         &mut self,
         now: Now,
-        slot: u32,
         range: SeqRange,
         annotations: Arc<[u8]>,
         outcome: Outcome,
         limits: &Limits,
     ) {
-        let queue = &mut self.queues[slot as usize];
+        let queue = &mut *self.queue;
         let bytes = annotations.len() as u64 * (range.last.0 - range.first.0 + 1);
         let said = queue.features.as_ref().and_then(|features| features.last_words.as_ref());
         let held = queue.fifo.annotations_bytes() + said.map_or(0, |said| said.bytes);
@@ -166,14 +151,13 @@ impl Log {
     #[inline(never)]
     pub(crate) fn deliver_annotated(
         &mut self,
-        slot: u32,
         consumer: ConsumerId,
         range: SeqRange,
         marks: u32,
         token: Option<u32>,
         post: &mut Post,
     ) {
-        self.queues[slot as usize].hand(
+        self.queue.hand(
             consumer,
             (range.last.0 - range.first.0 + 1) as u32,
             marks & crate::event::REDELIVERED != 0,
@@ -183,35 +167,35 @@ impl Log {
         let mut items = Vec::new();
         for seq in (range.first.0..=range.last.0).map(QueueSeq) {
             let waiting = Waiting { consumer, seq, marks, token, settles: false, is_annotated: true };
-            if self.queues[slot as usize].is_waiting() {
-                self.queues[slot as usize].wait(waiting);
+            if self.queue.is_waiting() {
+                self.queue.wait(waiting);
                 continue;
             }
-            let annotations = self.queues[slot as usize].fifo.annotations(seq).cloned();
-            match self.locate(slot, seq) {
+            let annotations = self.queue.fifo.annotations(seq).cloned();
+            match self.locate(seq) {
                 Site::Here(memory, offset) => {
                     let at = buffer.len() as u32;
                     write_with(memory, offset, annotations.as_deref(), &mut buffer);
                     items.push(Item { seq, offset: at, marks });
                 }
                 Site::Away(what) => {
-                    self.reading.wait(what, slot, Some(seq));
-                    self.queues[slot as usize].wait(waiting);
+                    self.commons.reads.reading.wait(what, self.slot, Some(seq));
+                    self.queue.wait(waiting);
                 }
                 Site::Gone => {
-                    if let Some(member) = self.queues[slot as usize].member(consumer) {
-                        Log::in_vain(member, token, post);
+                    if let Some(member) = self.queue.member(consumer) {
+                        AtQueue::in_vain(member, token, post);
                     }
                 }
             }
         }
-        let Some(Member { port, handle }) = self.queues[slot as usize].recipient(consumer) else { return };
+        let Some(Member { port, handle }) = self.queue.recipient(consumer) else { return };
         let Some(first) = items.first().copied() else { return };
         let memory = buffer.seal();
         match token {
             None => post.deliver_all(port, handle, &memory, items.into_iter()),
             Some(token) => {
-                let ready = self.queues[slot as usize].fifo.ready();
+                let ready = self.queue.fifo.ready();
                 post.got(port, token, handle, &memory, first, ready);
             }
         }
@@ -219,18 +203,18 @@ impl Log {
 
     /// Delivers one that waited for its bytes, if they are in memory; else asks for them.
     #[cold]
-    pub(crate) fn try_deliver_annotated(&mut self, slot: u32, delivery: Waiting, post: &mut Post) -> bool {
+    pub(crate) fn try_deliver_annotated(&mut self, delivery: Waiting, post: &mut Post) -> bool {
         let Waiting { consumer, seq, marks, token, .. } = delivery;
-        let Some(member) = self.queues[slot as usize].recipient(consumer) else { return true };
-        let ready = self.queues[slot as usize].fifo.ready();
-        let annotations = self.queues[slot as usize].fifo.annotations(seq).cloned();
-        let memory = match self.locate(slot, seq) {
+        let Some(member) = self.queue.recipient(consumer) else { return true };
+        let ready = self.queue.fifo.ready();
+        let annotations = self.queue.fifo.annotations(seq).cloned();
+        let memory = match self.locate(seq) {
             Site::Here(memory, offset) => rewritten(memory, offset, annotations.as_deref()),
             Site::Away(what) => {
-                self.reading.wait(what, slot, Some(seq));
+                self.commons.reads.reading.wait(what, self.slot, Some(seq));
                 return false;
             }
-            Site::Gone => return Log::in_vain(member, token, post),
+            Site::Gone => return AtQueue::in_vain(member, token, post),
         };
         let item = Item { seq, offset: 0, marks };
         match token {
@@ -242,13 +226,8 @@ impl Log {
 
     /// A message whose record is at `offset` of `memory`: where it is with its annotations, which are its last words if it
     /// is dying with such.
-    pub(crate) fn with_annotations(
-        &self,
-        slot: u32,
-        seq: QueueSeq,
-        (memory, offset): (Memory, u32),
-    ) -> (Memory, u32) {
-        let queue = &self.queues[slot as usize];
+    pub(crate) fn with_annotations(&self, seq: QueueSeq, (memory, offset): (Memory, u32)) -> (Memory, u32) {
+        let queue = &*self.queue;
         let last_words = queue.features.as_ref().and_then(|features| features.last_words(seq));
         match last_words.or_else(|| queue.fifo.annotations(seq)) {
             Some(annotations) => (rewritten(&memory, offset, Some(annotations)), 0),

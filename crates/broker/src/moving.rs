@@ -4,8 +4,7 @@
 //! ([`MoveJob::carry_out`], on another thread); the shard then points its queues there ([`Shard::finish_move`]). What
 //! leaves meanwhile is simply not pointed at. Only then, and when snapshots cover the files, may they be released.
 
-use crate::batches::Batches;
-use crate::log::Log;
+use crate::log::{Commons, Log, Store};
 use crate::mail::Mail;
 use crate::shard::Shard;
 use base::id::{LogId, LogIndex, QueueId, QueueSeq};
@@ -240,53 +239,55 @@ fn finish(
     Ok(())
 }
 
-impl Log {
-    fn begin_move(&self, bound: LogIndex) -> MoveJob {
+impl MoveJob {
+    /// What still lives of a log before `bound`, or before the end of as much as one job holds.
+    fn of(log: &Log, bound: LogIndex) -> MoveJob {
+        let Commons { id, pipeline, store: Store { batches, .. }, .. } = &log.commons;
         // The journal may be ahead: what it has written and nobody was told of yet is not applied, or its place is not
         // known, and what is not listed here must not count as moved.
-        let bound = self.batches.bound_within(bound.min(self.pipeline.whole_batches_end()), MESSAGES_MAX);
+        let bound = batches.bound_within(bound.min(pipeline.whole_batches_end()), MESSAGES_MAX);
         let mut queues = Vec::new();
-        for (_, queue) in &self.queues {
+        for (_, queue) in &log.queues.slab {
             let mut live = Listed::default();
             queue.fifo.live_below(bound).for_each(|(seq, place)| live.push(seq, place));
             if live.count > 0 {
                 queues.push((queue.definition.id, live));
             }
         }
-        MoveJob { log: self.id, bound, queues, batches: self.batches.places_below(bound) }
+        MoveJob { log: *id, bound, queues, batches: batches.places_below(bound) }
     }
+}
 
+impl Moved {
     /// Points the queues to where their messages are now; segments that hold nothing live are told by `dead`.
-    fn finish_move(&mut self, moved: &Moved, dead: &mut Vec<u64>) {
-        for (id, runs) in &moved.queues {
+    fn finish(&self, log: &mut Log, dead: &mut Vec<u64>) {
+        let Log { commons, queues, .. } = log;
+        for (id, runs) in &self.queues {
             for run in runs {
-                *self.segments.entry(run.segment).or_insert(0) += 1;
+                *commons.store.segments.entry(run.segment).or_insert(0) += 1;
             }
-            match self.queue_mut(*id) {
-                Some((slot, _)) => self.queues[slot as usize].fifo.move_out(runs, &mut self.effects),
-                None => self.effects.runs_left.extend(runs),
+            match queues.get_mut(*id) {
+                Some((_, queue)) => queue.fifo.move_out(runs, &mut commons.effects),
+                None => commons.effects.runs_left.extend(runs),
             }
         }
-        self.forget_batches_below(moved.bound);
-        self.let_segments_go(dead);
+        commons.store.batches.forget_below(self.bound);
+        commons.let_segments_go(dead);
     }
+}
 
+impl Commons {
     /// Counts down the segments whose blocks nothing is left of.
-    pub(crate) fn let_segments_go(&mut self, dead: &mut Vec<u64>) {
+    fn let_segments_go(&mut self, dead: &mut Vec<u64>) {
         for run in self.effects.runs_left.drain(..) {
-            if let Some(blocks) = self.segments.get_mut(&run.segment) {
+            if let Some(blocks) = self.store.segments.get_mut(&run.segment) {
                 *blocks -= 1;
                 if *blocks == 0 {
-                    self.segments.remove(&run.segment);
+                    self.store.segments.remove(&run.segment);
                     dead.push(run.segment);
                 }
             }
         }
-    }
-
-    fn forget_batches_below(&mut self, bound: LogIndex) {
-        let batches: &mut Batches = &mut self.batches;
-        batches.forget_below(bound);
     }
 }
 
@@ -297,7 +298,7 @@ impl Shard {
         if self.stopped.contains(&log) {
             return None;
         }
-        self.log(log).map(|log| log.begin_move(bound))
+        self.log(log).map(|log| MoveJob::of(log, bound))
     }
 
     /// What [`Shard::begin_move`] listed was copied. Where some of it is damaged the log is stopped, here and in the other
@@ -313,7 +314,7 @@ impl Shard {
         }
         let mut dead = std::mem::take(&mut self.dead_segments);
         if let Some(log) = self.log_mut(moved.log) {
-            log.finish_move(moved, &mut dead);
+            moved.finish(log, &mut dead);
         }
         self.dead_segments = dead;
     }
@@ -322,7 +323,7 @@ impl Shard {
     pub fn take_dead_segments(&mut self) -> Vec<u64> {
         for at in 0..self.logs.len() {
             let mut dead = std::mem::take(&mut self.dead_segments);
-            self.logs[at].let_segments_go(&mut dead);
+            self.logs[at].commons.let_segments_go(&mut dead);
             self.dead_segments = dead;
         }
         std::mem::take(&mut self.dead_segments)

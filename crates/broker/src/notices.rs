@@ -112,7 +112,9 @@ impl Shard {
     pub fn take_notices(&mut self, now: Now, into: &mut Vec<Notice>) {
         if self.has_streams {
             for log in &mut self.logs {
-                if let Some((count, last)) = log.take_driven_out() {
+                if let Some((count, last)) =
+                    log.streams.as_mut().and_then(|streams| streams.take_driven_out())
+                {
                     self.tallies.offsets_driven_out += count;
                     self.post.notices.note_driven_out(now, count, last);
                 }

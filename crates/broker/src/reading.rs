@@ -18,7 +18,8 @@ mod sharing;
 pub(crate) use keeping::Loaded;
 
 use crate::limits::Limits;
-use crate::log::Log;
+use crate::log::{AtQueue, Commons};
+use crate::owned::OwnedQueue;
 use crate::turn::Turn;
 use base::crc::crc32c;
 use base::id::{LogId, LogIndex, QueueId, QueueSeq};
@@ -28,6 +29,7 @@ use message::record::Kind;
 use message::record::{Outcome, SeqRange};
 use queue::Run;
 use rustc_hash::FxHashMap;
+use slab::Slab;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Reads given out for one queue at a time: while one is delivered from, the next is under way.
@@ -57,7 +59,7 @@ pub struct ReadRequest {
     /// What to read: one behind the other in one file.
     pub parts: Vec<ReadWhat>,
     /// The queue it was given out for.
-    slot: u32,
+    pub(crate) slot: u32,
     /// Used memory to read into, one for each of the first parts.
     into: Used,
 }
@@ -134,7 +136,7 @@ impl ReadRequest {
     }
 
     /// Bytes it brings.
-    fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.parts.iter().map(|part| part.span().len).sum()
     }
 }
@@ -322,7 +324,7 @@ impl Reading {
     }
 
     /// A read for the queue in `slot` came back: if it goes on, the next may bring more.
-    fn came_back(&mut self, slot: u32, bytes: u64, limits: &Limits) {
+    pub(crate) fn came_back(&mut self, slot: u32, bytes: u64, limits: &Limits) {
         self.under_way -= 1;
         self.bytes -= bytes;
         // The queue may be gone, and another in its slot.
@@ -342,43 +344,71 @@ impl Reading {
             self.hungry.push_back(Hunger::On { slot });
         }
     }
+
+    /// Of many queues at once no more is kept than of others, and nothing is kept by where each of them is.
+    pub(crate) fn has_passes(&self, slot: u32) -> bool {
+        self.ahead.get(&slot).is_some_and(|ahead| ahead.has_passes) && self.ahead.len() <= PASSES_MAX
+    }
+
+    /// The queues that wait for this to be read, which it was now.
+    pub(crate) fn take_asked(&mut self, what: ReadWhat) -> Vec<u32> {
+        self.asked.remove(&what.name()).unwrap_or_default()
+    }
+
+    /// A queue has nothing more to read: unless it is read for, it has no share.
+    pub(crate) fn forget_idle(&mut self, slot: u32) {
+        if self.ahead.get(&slot).is_some_and(|ahead| ahead.under_way == 0) {
+            self.ahead.remove(&slot);
+        }
+    }
 }
 
-impl Log {
+impl Commons {
     /// Moves the reads that deliveries wait for into `into`, as many as may be under way at once.
     #[inline]
-    pub(crate) fn take_reads(&mut self, limits: &Limits, into: &mut Vec<ReadRequest>) {
-        if !self.reading.hungry.is_empty() {
-            self.give_out_reads(limits, into);
+    pub(crate) fn take_reads(
+        &mut self,
+        queues: &Slab<OwnedQueue>,
+        limits: &Limits,
+        into: &mut Vec<ReadRequest>,
+    ) {
+        if !self.reads.reading.hungry.is_empty() {
+            self.give_out_reads(queues, limits, into);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn give_out_reads(&mut self, limits: &Limits, into: &mut Vec<ReadRequest>) {
-        while self.reading.under_way < limits.reads_max
-            && let Some(hunger) = self.reading.hungry.pop_front()
+    fn give_out_reads(&mut self, queues: &Slab<OwnedQueue>, limits: &Limits, into: &mut Vec<ReadRequest>) {
+        self.reads.referred.forget_gone(queues);
+        while self.reads.reading.under_way < limits.reads_max
+            && let Some(hunger) = self.reads.reading.hungry.pop_front()
         {
-            let Some((slot, parts)) = self.feed(hunger, limits) else { continue };
-            let spare = &mut self.batches.spare;
+            let Some((slot, parts)) = self.feed(queues, hunger, limits) else { continue };
+            let spare = &mut self.store.batches.spare;
             let used = parts.iter().map(|part| spare.take_for(part.span().len as usize)).collect();
             let request = ReadRequest { log: self.id, parts, slot, into: Used(used) };
-            self.reading.under_way += 1;
-            self.reading.bytes += request.bytes();
+            self.reads.reading.under_way += 1;
+            self.reads.reading.bytes += request.bytes();
             into.push(request);
         }
     }
 
     /// What to read for this, and for which queue; none where nothing more is needed.
-    fn feed(&mut self, hunger: Hunger, limits: &Limits) -> Option<(u32, Vec<ReadWhat>)> {
-        self.forget_who_reads_no_more();
+    fn feed(
+        &mut self,
+        queues: &Slab<OwnedQueue>,
+        hunger: Hunger,
+        limits: &Limits,
+    ) -> Option<(u32, Vec<ReadWhat>)> {
+        self.forget_who_reads_no_more(queues);
         let window_min = WINDOW_BYTES_MIN.min(limits.read_bytes_max as u64);
         let new =
             |next| Ahead { next, window: window_min, under_way: 0, is_listed: false, has_passes: false };
         let (slot, mut parts) = match hunger {
             Hunger::Only(what) => return Some((u32::MAX, vec![what])),
             Hunger::Miss { slot, seq, what } => {
-                let ahead = self.reading.ahead.entry(slot).or_insert_with(|| new(seq));
+                let ahead = self.reads.reading.ahead.entry(slot).or_insert_with(|| new(seq));
                 if seq < ahead.next {
                     ahead.window = window_min;
                 }
@@ -386,89 +416,55 @@ impl Log {
                 (slot, vec![what])
             }
             Hunger::On { slot } => {
-                self.reading.ahead.get_mut(&slot)?.is_listed = false;
+                self.reads.reading.ahead.get_mut(&slot)?.is_listed = false;
                 (slot, Vec::new())
             }
         };
         // What all queues read ahead stays until it is needed: they share what is kept.
-        let share = limits.loaded_bytes_max as u64 / 2 / self.reading.ahead.len().max(1) as u64;
+        let share = limits.loaded_bytes_max as u64 / 2 / self.reads.reading.ahead.len().max(1) as u64;
         if parts.is_empty() && share < window_min {
             return None;
         }
-        let has_more = self.take_along(slot, share, &mut parts);
+        let has_more = self.take_along(queues, slot, share, &mut parts);
         if parts.is_empty() {
             return None;
         }
-        let ahead = self.reading.ahead.get_mut(&slot)?;
+        let ahead = self.reads.reading.ahead.get_mut(&slot)?;
         ahead.under_way += 1;
         if has_more {
-            self.reading.list(slot);
+            self.reads.reading.list(slot);
         }
         Some((slot, parts))
     }
+}
 
-    /// A read ended. What of it is not what was written, or could not be read, cannot be delivered.
-    pub(crate) fn read_done(
-        &mut self,
-        turn: &mut Turn<'_>,
-        request: ReadRequest,
-        brought: Vec<Option<ReadBytes>>,
-    ) {
-        assert!(brought.len() == request.parts.len(), "a read answers for each of its parts");
-        let bytes = request.bytes();
-        // Of many queues at once no more is kept than of others, and nothing is kept by where each of them is.
-        let has_passes = self.reading.ahead.get(&request.slot).is_some_and(|ahead| ahead.has_passes)
-            && self.reading.ahead.len() <= PASSES_MAX;
-        for (what, brought) in request.parts.into_iter().zip(brought) {
-            if let Some(bytes) = brought {
-                self.keep_loaded(what, bytes, has_passes, turn.limits);
-                self.part_done(turn, what, false);
+impl AtQueue<'_> {
+    /// Something was read that the queue waits for: what waits for it is delivered, or passed over where it is damaged.
+    pub(crate) fn read_done(&mut self, turn: &mut Turn<'_>, what: ReadWhat, is_damaged: bool) {
+        if is_damaged {
+            self.pass_over_damage(what, turn.post);
+            self.pass_over_dying(what);
+            self.pass_over_shown(what);
+            self.pass_over_weighing(turn.now, what);
+        }
+        self.list_dying();
+        while let Some(first) = self.queue.first_waiting() {
+            let is_delivered = if first.is_annotated {
+                self.try_deliver_annotated(first, turn.post)
             } else {
-                self.part_done(turn, what, true);
+                self.try_deliver(first, turn.post)
+            };
+            if !is_delivered {
+                break;
+            }
+            self.queue.pop_waiting();
+            self.tell_due(turn.post);
+            if first.settles {
+                let (id, range) = (self.queue.definition.id, SeqRange { first: first.seq, last: first.seq });
+                let (kind, outcome) = (Kind::Settle, Outcome::Accepted);
+                self.commons.pipeline.append_positions(turn.now, kind, id, outcome, range);
             }
         }
-        self.reading.came_back(request.slot, bytes, turn.limits);
-        let queue = self.queues.get(request.slot as usize);
-        if queue.is_none_or(|queue| queue.fifo.ready() == 0 && !queue.is_waiting())
-            && self.reading.ahead.get(&request.slot).is_some_and(|ahead| ahead.under_way == 0)
-        {
-            self.reading.ahead.remove(&request.slot);
-        }
-    }
-
-    fn part_done(&mut self, turn: &mut Turn<'_>, what: ReadWhat, is_damaged: bool) {
-        let slots = self.reading.asked.remove(&what.name()).unwrap_or_default();
-        if slots.is_empty() {
-            return;
-        }
-        for slot in slots {
-            if is_damaged {
-                self.pass_over_damage(slot, what, turn.post);
-                self.pass_over_dying(slot, what);
-                self.pass_over_shown(slot, what);
-                self.pass_over_weighing(turn.now, slot, what);
-            }
-            self.list_dying(slot);
-            while let Some(first) = self.queues.get(slot as usize).and_then(|queue| queue.first_waiting()) {
-                let is_delivered = if first.is_annotated {
-                    self.try_deliver_annotated(slot, first, turn.post)
-                } else {
-                    self.try_deliver(slot, first, turn.post)
-                };
-                if !is_delivered {
-                    break;
-                }
-                let queue = &mut self.queues[slot as usize];
-                queue.pop_waiting();
-                self.tell_due(slot, turn.post);
-                if first.settles {
-                    let queue = &self.queues[slot as usize];
-                    let (id, range) = (queue.definition.id, SeqRange { first: first.seq, last: first.seq });
-                    self.pipeline.append_positions(turn.now, Kind::Settle, id, Outcome::Accepted, range);
-                }
-            }
-            self.mark_dirty(slot);
-        }
-        self.dispatch(turn);
+        self.mark_dirty();
     }
 }

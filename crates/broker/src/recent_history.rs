@@ -63,7 +63,9 @@ impl Shard {
                 && let Some(log) = self.log_mut(CATALOG_LOG)
             {
                 let change = change.encode();
-                log.pipeline.append(now, Brings::NOTHING, |records| record::write_catalog(&change, records));
+                log.commons
+                    .pipeline
+                    .append(now, Brings::NOTHING, |records| record::write_catalog(&change, records));
             }
             self.catalog.apply(&change);
         }

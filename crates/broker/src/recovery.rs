@@ -58,8 +58,8 @@ impl Log {
     /// ```
     fn write_snapshot(&self, is_clean: bool, bytes: &mut Pieces) {
         bytes.put(&u32::from(is_clean).to_le_bytes());
-        bytes.put(&(self.queues.len() as u64).to_le_bytes());
-        for (_, queue) in &self.queues {
+        bytes.put(&(self.queues.slab.len() as u64).to_le_bytes());
+        for (_, queue) in &self.queues.slab {
             bytes.put(&queue.definition.id.0.to_le_bytes());
             bytes.put(&queue.fifo.cursor().0.to_le_bytes());
             let at = bytes.size();
@@ -68,11 +68,13 @@ impl Log {
             let len = (bytes.size() - at - 4) as u32;
             bytes.patch(at, &len.to_le_bytes());
         }
-        self.write_streams(bytes);
+        if let Some(streams) = &self.streams {
+            streams.write_snapshot(bytes);
+        }
     }
 
     fn restore(&mut self, covered: LogIndex, bytes: &[u8]) -> Result<(), RecoveryError> {
-        let bad = |_| RecoveryError::Snapshot(self.id);
+        let bad = |_| RecoveryError::Snapshot(self.commons.id);
         let mut reader = Reader::new(bytes);
         let is_clean = reader.u32_le().map_err(bad)? == 1;
         let queues = reader.u64_le().map_err(bad)?;
@@ -80,22 +82,25 @@ impl Log {
         for _ in 0..queues {
             let id = QueueId(reader.u64_le().map_err(bad)?);
             if id == NO_QUEUE {
-                return Err(RecoveryError::Snapshot(self.id));
+                return Err(RecoveryError::Snapshot(self.commons.id));
             }
             let cursor = QueueSeq(reader.u64_le().map_err(bad)?);
             let len = reader.u32_le().map_err(bad)? as usize;
             let fifo = Fifo::read_snapshot(reader.take(len).map_err(bad)?);
-            restored.push((id, fifo.map_err(|_| RecoveryError::Snapshot(self.id))?, cursor));
+            restored.push((id, fifo.map_err(|_| RecoveryError::Snapshot(self.commons.id))?, cursor));
         }
         let streams = reader.rest();
-        self.restore_streams(streams).map_err(|_| RecoveryError::Snapshot(self.id))?;
-        self.pipeline.begin_at(covered);
+        if !streams.is_empty() {
+            let id = self.commons.id;
+            self.streams_mut().restore(streams).map_err(|_| RecoveryError::Snapshot(id))?;
+        }
+        self.commons.pipeline.begin_at(covered);
         for (id, fifo, cursor) in restored {
             for run in fifo.runs() {
-                *self.segments.entry(run.segment).or_insert(0) += 1;
+                *self.commons.store.segments.entry(run.segment).or_insert(0) += 1;
             }
             let cursor = is_clean.then_some(cursor);
-            let slot = self.slot(id);
+            let slot = self.queues.slot(id);
             let recovering = self.recovering.as_mut().expect("snapshots come before the end of the replay");
             let Some(slot) = slot else {
                 recovering.restored.insert(id, (fifo, cursor));
@@ -105,7 +110,7 @@ impl Log {
                 Some(cursor) => recovering.cursors.insert(slot, cursor),
                 None => recovering.cursors.remove(&slot),
             };
-            self.queues[slot as usize].restore(fifo);
+            self.queues.slab[slot as usize].restore(fifo);
         }
         Ok(())
     }
@@ -113,19 +118,19 @@ impl Log {
     /// Takes in a batch of the journal: what the snapshot does not cover is applied, the rest is known to be there.
     /// False: something before it is missing, and it was not applied: positions would no longer mean what they did.
     fn replay(&mut self, base: LogIndex, records: &[u8], place: Place) -> bool {
-        if base > self.pipeline.applied() {
+        if base > self.commons.pipeline.applied() {
             return false;
         }
         let next = LogIndex(base.0 + records.len() as u64);
-        self.batches.push(base, records.len() as u32, None, Some(place), 0);
-        if next > self.pipeline.applied() {
-            let covered = self.pipeline.applied().0.saturating_sub(base.0) as usize;
+        self.commons.store.batches.push(base, records.len() as u32, None, Some(place), 0);
+        if next > self.commons.pipeline.applied() {
+            let covered = self.commons.pipeline.applied().0.saturating_sub(base.0) as usize;
             if let Some(recovering) = &mut self.recovering {
                 recovering.has_replayed = true;
             }
             self.apply_records(LogIndex(base.0 + covered as u64), &records[covered..]);
-            self.effects.left.clear();
-            self.pipeline.begin_at(next);
+            self.commons.effects.left.clear();
+            self.commons.pipeline.begin_at(next);
         }
         true
     }
@@ -134,37 +139,39 @@ impl Log {
     /// message are in no batch, and the log must be stopped.
     fn finish_recovery(&mut self, turn: &mut Turn<'_>) -> bool {
         let Some(recovering) = self.recovering.take() else { return true };
-        self.finish_streams(turn);
+        if let Some(streams) = &mut self.streams {
+            streams.finish(&mut self.commons, &mut self.queues, turn);
+        }
         // What a snapshot held and the catalog never named was deleted.
         for (fifo, _) in recovering.restored.into_values() {
-            self.effects.runs_left.extend(fifo.runs());
+            self.commons.effects.runs_left.extend(fifo.runs());
         }
-        let slots: Vec<usize> = self.queues.iter().map(|(slot, _)| slot).collect();
-        let mut batches = std::mem::take(&mut self.batches);
+        let slots: Vec<usize> = self.queues.slab.iter().map(|(slot, _)| slot).collect();
+        let mut batches = std::mem::take(&mut self.commons.store.batches);
         let (mut has_undelivered, mut is_whole) = (false, true);
         for slot in slots {
             let clean = recovering.cursors.get(&(slot as u32)).filter(|_| !recovering.has_replayed);
             let recovery = clean.map_or(Recovery::Dirty, |cursor| Recovery::Clean(*cursor));
-            self.queues[slot].fifo.recover(recovery, &mut self.effects);
-            has_undelivered |= clean.is_some() && self.queues[slot].fifo.total() > 0;
-            self.effects.left.clear();
-            self.carry_out(turn, slot as u32, None);
-            if self.queues[slot].has_clock() {
+            self.queues.slab[slot].fifo.recover(recovery, &mut self.commons.effects);
+            has_undelivered |= clean.is_some() && self.queues.slab[slot].fifo.total() > 0;
+            self.commons.effects.left.clear();
+            self.at(slot as u32).carry_out(turn, None);
+            if self.queues.slab[slot].has_clock() {
                 // Handing out sets the timer.
-                self.mark_dirty(slot as u32);
+                self.at(slot as u32).mark_dirty();
             }
-            is_whole &= count_live(&mut batches, &self.queues[slot].fifo);
+            is_whole &= count_live(&mut batches, &self.queues.slab[slot].fifo);
         }
         batches.settle_counts();
-        self.batches = batches;
+        self.commons.store.batches = batches;
         if !is_whole {
             // Nothing is written of what recovery itself would have told, and no segment is let go of.
-            self.pipeline.begin_at(self.pipeline.whole_batches_end());
-            self.effects.runs_left.clear();
+            self.commons.pipeline.begin_at(self.commons.pipeline.whole_batches_end());
+            self.commons.effects.runs_left.clear();
         } else if has_undelivered {
             // From here on something may be delivered, which costs no record: the snapshot of the clean end must not be
             // taken for the last word by whoever starts after a crash.
-            self.pipeline.append(turn.now, Brings::FLUSH, |records| {
+            self.commons.pipeline.append(turn.now, Brings::FLUSH, |records| {
                 // It changes nothing: a purge of nothing from no queue.
                 let (nobody, outcome) = (record::NOBODY, Outcome::Released);
                 Positions::write(Kind::Purge, nobody, outcome, turn.now.wall_ms, 0, &[], records);
@@ -240,7 +247,7 @@ impl Shard {
             return;
         }
         self.stopped.push(log);
-        let waiting = self.log_mut(log).map(|log| log.pipeline.take_waiting()).unwrap_or_default();
+        let waiting = self.log_mut(log).map(|log| log.commons.pipeline.take_waiting()).unwrap_or_default();
         self.refuse_stopped(log, &waiting);
     }
 
@@ -251,7 +258,7 @@ impl Shard {
 
     fn replay_catalog(&mut self, base: LogIndex, records: &[u8]) -> Result<(), RecoveryError> {
         let bad = RecoveryError::Record(CATALOG_LOG);
-        let covered = self.log_mut(CATALOG_LOG).map(|log| log.pipeline.applied());
+        let covered = self.log_mut(CATALOG_LOG).map(|log| log.commons.pipeline.applied());
         let covered = covered.unwrap_or(self.catalog_covered);
         let mut at = base;
         let mut rest = records;
@@ -278,10 +285,10 @@ impl Shard {
         let mut missing = Vec::new();
         for log in &mut self.logs {
             // What a stopped log holds stays as it is found.
-            if !self.stopped.contains(&log.id)
+            if !self.stopped.contains(&log.commons.id)
                 && !log.finish_recovery(&mut Turn::new(now, &limits, &mut self.post))
             {
-                missing.push(log.id);
+                missing.push(log.commons.id);
             }
         }
         self.stopped.extend(&missing);
@@ -295,10 +302,12 @@ impl Shard {
         let fed: BTreeSet<_> =
             queues.iter().filter(|queue| queue.has_source()).map(|queue| queue.id).collect();
         for log in &mut self.logs {
-            if !self.stopped.contains(&log.id) {
-                log.forget_feeds(now, |queue| fed.contains(&queue));
+            if !self.stopped.contains(&log.commons.id)
+                && let Some(streams) = &log.streams
+            {
+                streams.forget_feeds(&mut log.commons, now, |queue| fed.contains(&queue));
             }
-            log.queues.iter_mut().for_each(|(_, queue)| queue.begin_tally());
+            log.queues.slab.iter_mut().for_each(|(_, queue)| queue.begin_tally());
             log.streams.iter_mut().for_each(|streams| streams.begin_tally());
         }
         missing
@@ -326,14 +335,14 @@ impl Shard {
             bytes.put(&catalog);
         }
         owned.write_snapshot(is_clean, &mut bytes);
-        Some(LogSnapshot { log, covered: owned.pipeline.applied(), bytes })
+        Some(LogSnapshot { log, covered: owned.commons.pipeline.applied(), bytes })
     }
 
     /// What was applied of a log of this shard though it is not written yet goes to disk at the end of the turn: what a snapshot
     /// knows the journal is to know too, for the start that finds that snapshot damaged.
     pub fn write_out(&mut self, log: LogId) {
         if let Some(log) = self.log_mut(log) {
-            log.pipeline.flush_soon();
+            log.commons.pipeline.flush_soon();
         }
     }
 

@@ -6,12 +6,15 @@
 //! Not here: who holds the segments (`streams::references`), reading them ([`crate::reading`]).
 
 use crate::delivery::Site;
-use crate::log::Log;
+use crate::log::AtQueue;
+use crate::owned::OwnedQueue;
 use crate::reading::{ReadWhat, StretchKey};
+use crate::streams::Converter;
 use base::id::{QueueId, QueueSeq};
 use base::{Buffer, Memory};
 use journal::{FileKind, FileName};
 use message::record::{self, Refer};
+use slab::Slab;
 
 /// Records that are kept before it is looked whether their messages are still there.
 const SOUGHT_MAX: usize = 64;
@@ -21,6 +24,7 @@ const SOUGHT_MAX: usize = 64;
 pub(crate) struct Referred {
     made: Option<Made>,
     sought: Vec<Sought>,
+    converter: Option<Box<Converter>>,
 }
 
 /// A message that was made.
@@ -46,34 +50,47 @@ impl Referred {
         self.made = None;
     }
 
+    /// Many records are kept: those go whose messages are not in their queues any more.
+    #[inline]
+    pub(crate) fn forget_gone(&mut self, queues: &Slab<OwnedQueue>) {
+        if self.sought.len() > SOUGHT_MAX {
+            self.sought.retain(|sought| {
+                queues.get(sought.slot as usize).is_some_and(|queue| {
+                    queue.definition.id == sought.queue && queue.fifo.place(sought.seq).is_some()
+                })
+            });
+        }
+    }
+
     fn sought(&self, queue: QueueId, seq: QueueSeq) -> Option<usize> {
         self.sought.iter().position(|sought| (sought.queue, sought.seq) == (queue, seq))
     }
 }
 
-impl Log {
+impl AtQueue<'_> {
     /// As [`Log::locate`], in a queue whose messages may lie in segments of a stream.
     #[cold]
     #[inline(never)]
-    pub(crate) fn locate_referred(&mut self, slot: u32, seq: QueueSeq) -> Site<'_> {
-        let queue = &self.queues[slot as usize];
+    pub(crate) fn locate_referred(&mut self, seq: QueueSeq) -> Site<'_> {
+        let queue = &*self.queue;
         let id = queue.definition.id;
-        let is_made = self.referred.made.as_ref().is_some_and(|made| (made.queue, made.seq) == (id, seq));
+        let is_made =
+            self.commons.reads.referred.made.as_ref().is_some_and(|made| (made.queue, made.seq) == (id, seq));
         if queue.fifo.place(seq).is_none() {
             return Site::Gone;
         }
         if !is_made {
-            let sought = self.referred.sought(id, seq);
+            let sought = self.commons.reads.referred.sought(id, seq);
             let record: Box<[u8]> = match sought {
-                Some(at) => self.referred.sought.swap_remove(at).record,
-                None => match self.locate_record(slot, seq) {
+                Some(at) => self.commons.reads.referred.sought.swap_remove(at).record,
+                None => match self.locate_record(seq) {
                     Site::Away(what) => return Site::Away(what),
                     Site::Gone => return Site::Gone,
                     Site::Here(memory, offset) => {
                         let found = record::split(&memory[offset as usize..]);
                         match found.filter(|(kind, ..)| *kind == record::Kind::Refer) {
                             Some((_, record, _)) => record.into(),
-                            None => return self.locate_record(slot, seq),
+                            None => return self.locate_record(seq),
                         }
                     }
                 },
@@ -81,12 +98,12 @@ impl Log {
             let refer = Refer::read(&record).expect("a committed batch holds whole records");
             let Some(memory) = self.make(&refer) else {
                 let key = self.stretch_of(&refer);
-                self.seek(Sought { slot, queue: id, seq, record });
+                self.commons.reads.referred.sought.push(Sought { slot: self.slot, queue: id, seq, record });
                 return Site::Away(ReadWhat::Stretch(key));
             };
-            self.referred.made = Some(Made { queue: id, seq, memory });
+            self.commons.reads.referred.made = Some(Made { queue: id, seq, memory });
         }
-        match &self.referred.made {
+        match &self.commons.reads.referred.made {
             Some(made) => Site::Here(&made.memory, 0),
             None => Site::Gone,
         }
@@ -94,32 +111,18 @@ impl Log {
 
     fn stretch_of(&self, refer: &Refer<'_>) -> StretchKey {
         let Refer { segment, position, len, crc, .. } = *refer;
-        StretchKey { file: FileName::of_log(FileKind::Stream, self.id, segment), position, len, crc }
+        StretchKey { file: FileName::of_log(FileKind::Stream, self.commons.id, segment), position, len, crc }
     }
 
     /// The message, as a record for its queue, if it was read.
     fn make(&mut self, refer: &Refer<'_>) -> Option<Memory> {
         let Refer { queue, received_at_ms, offset, len, name, .. } = *refer;
-        let (memory, at) = self.loaded.stretch(self.stretch_of(refer))?;
+        let (memory, at) = self.commons.reads.loaded.stretch(self.stretch_of(refer))?;
         let message = &memory[at..at + len as usize];
         let mut record = Buffer::default();
-        let converter = &mut self.streams_mut().converter;
+        let converter = self.commons.reads.referred.converter.get_or_insert_default();
         let is_made = converter.write_fed(message, (offset, name), (queue, received_at_ms), &mut record);
         assert!(is_made, "it was made when it was fed");
         Some(record.seal())
-    }
-
-    fn seek(&mut self, new: Sought) {
-        let Log { referred, queues, .. } = self;
-        if referred.sought.len() >= SOUGHT_MAX {
-            let is_there = |sought: &Sought| {
-                let queue = queues.get(sought.slot as usize);
-                queue.is_some_and(|queue| {
-                    queue.definition.id == sought.queue && queue.fifo.place(sought.seq).is_some()
-                })
-            };
-            referred.sought.retain(is_there);
-        }
-        referred.sought.push(new);
     }
 }

@@ -3,7 +3,7 @@
 use crate::catalog::{Overflow, Refusal};
 use crate::dead_letters::{DeadLetter, is_own};
 use crate::event::Event;
-use crate::log::Log;
+use crate::log::Queues;
 use crate::mail::{Fate, Waiter};
 use crate::owned::OwnedQueue;
 use crate::shard::Shard;
@@ -12,12 +12,12 @@ use base::{Buffer, Now};
 use message::record::{self, DeathReason, Enqueue, Kind, Refer, leave_out};
 use rustc_hash::FxHashSet;
 
-impl Log {
+impl Queues {
     /// The queues of an enqueue record that are too full for it. Those that are not count it as arriving.
     fn ask(&mut self, message: &Enqueue<'_>) -> Vec<QueueId> {
         let mut full = Vec::new();
         for id in message.queues() {
-            let Some((_, queue)) = self.queue_mut(id) else { continue };
+            let Some((_, queue)) = self.get_mut(id) else { continue };
             let bytes = queue.size_of(message);
             let (coming, coming_bytes) = queue.arriving();
             let Some(features) = queue.features.as_mut().filter(|features| features.rules.refuses()) else {
@@ -105,10 +105,10 @@ impl Shard {
     ) {
         let Some(slot) = self.log_slots.get(&log).map(|slot| *slot as usize) else { return };
         let message = Enqueue::read(record.bytes()).expect("a shard sends whole records");
-        let full = self.logs[slot].ask(&message);
+        let full = self.logs[slot].queues.ask(&message);
         let is_for_some = full.len() < message.queues().len();
         for id in &full {
-            let Some((_, queue)) = self.logs[slot].queue_mut(*id) else { continue };
+            let Some((_, queue)) = self.logs[slot].queues.get_mut(*id) else { continue };
             let Some(features) = &queue.features else { continue };
             if features.rules.overflow == Overflow::RejectPublishDeadLetter
                 && let Some(rule) = features.rules.takes_dead()
@@ -132,7 +132,7 @@ impl Shard {
         }
         if is_for_some {
             let waiters = waiter.filter(|_| !is_refused);
-            self.logs[slot].append_records(now, record.bytes(), waiters.as_slice(), needs_flush);
+            self.logs[slot].commons.append_records(now, record.bytes(), waiters.as_slice(), needs_flush);
         }
     }
 }

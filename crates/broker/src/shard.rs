@@ -235,7 +235,11 @@ impl Shard {
     pub fn survey(&self) -> Survey {
         let mut survey = self.tallies.survey();
         for log in &self.logs {
-            survey.merge(&Survey { ends: log.ends, latencies: log.latencies, ..Survey::default() });
+            survey.merge(&Survey {
+                ends: log.commons.figures.ends,
+                latencies: log.commons.figures.latencies,
+                ..Survey::default()
+            });
         }
         survey
     }
@@ -381,11 +385,14 @@ impl Shard {
             return self.settings.placement.memory_log(self.settings.id);
         }
         let is_open = |log: &&Log| {
-            log.pipeline.is_durable() && log.id != CATALOG_LOG && !self.stopped.contains(&log.id)
+            log.commons.pipeline.is_durable()
+                && log.commons.id != CATALOG_LOG
+                && !self.stopped.contains(&log.commons.id)
         };
         let mine = self.logs.iter().filter(is_open);
-        let count = |log: &&Log| log.queues.len() + log.streams.as_ref().map_or(0, |streams| streams.len());
-        let fewest = mine.min_by_key(count).map(|log| log.id);
+        let count =
+            |log: &&Log| log.queues.slab.len() + log.streams.as_ref().map_or(0, |streams| streams.len());
+        let fewest = mine.min_by_key(count).map(|log| log.commons.id);
         fewest.unwrap_or(CATALOG_LOG)
     }
 
@@ -583,7 +590,9 @@ impl Shard {
         if change.is_durable() {
             let encoded = change.encode();
             let log = self.log_mut(CATALOG_LOG).expect("the planner owns the catalog's log");
-            log.pipeline.append(now, Brings::FLUSH, |records| record::write_catalog(&encoded, records));
+            log.commons
+                .pipeline
+                .append(now, Brings::FLUSH, |records| record::write_catalog(&encoded, records));
         }
         self.apply_change(Some(now), &change);
         if let Change::Bind(binding) = &change {
@@ -595,7 +604,7 @@ impl Shard {
     /// A change of the catalog was applied here that is not known to be on disk. Until it is there is no snapshot, and where
     /// changes come without end, none ever: see [`Shard::hold_changes`].
     pub fn has_change_under_way(&self) -> bool {
-        let committed = self.log(CATALOG_LOG).map(|log| log.pipeline.committed()).unwrap_or_default();
+        let committed = self.log(CATALOG_LOG).map(|log| log.commons.pipeline.committed()).unwrap_or_default();
         self.planner.as_ref().is_some_and(|planner| planner.has_unwritten(committed))
     }
 
@@ -655,11 +664,13 @@ impl Shard {
                     if definition.is_stream()
                         && let Some(slot) = self.log_slots.get(&definition.log)
                     {
-                        self.logs[*slot as usize].remove_stream(definition.id, &mut self.post);
+                        if let Some(streams) = &mut self.logs[*slot as usize].streams {
+                            streams.delete(definition.id, &mut self.post);
+                        }
                     } else if let Some(slot) = self.log_slots.get(&definition.log)
                         && let Some(queue) = self.logs[*slot as usize].remove_queue(definition.id, &limits)
                     {
-                        Log::tell_members(&queue, &mut self.post);
+                        queue.tell_members(&mut self.post);
                         // A replay finds the record of it.
                         if let Some(now) = now.filter(|_| definition.has_source()) {
                             self.logs[*slot as usize].end_feed(now, definition.id);
@@ -729,7 +740,7 @@ impl Shard {
 
     /// On the planning shard, at the end of a turn: sends the waves that are committed, answers those all have seen.
     fn advance_waves(&mut self, now: Now) {
-        let committed = self.log_mut(CATALOG_LOG).map(|log| log.pipeline.committed());
+        let committed = self.log_mut(CATALOG_LOG).map(|log| log.commons.pipeline.committed());
         let (Some(planner), Some(committed)) = (&mut self.planner, committed) else { return };
         let mut sent = 0;
         while let Some((number, changes)) = planner.next_to_send(committed) {
@@ -756,7 +767,7 @@ impl Shard {
                 if self.stopped.contains(&log) {
                     self.drop_stopped(log, records.bytes(), &waiters);
                 } else if let Some(log) = self.log_mut(log) {
-                    log.append_records(now, records.bytes(), &waiters, needs_flush);
+                    log.commons.append_records(now, records.bytes(), &waiters, needs_flush);
                 }
                 let unacknowledged = &mut self.unacknowledged[from.0 as usize];
                 unacknowledged.bytes += records.len();
@@ -823,13 +834,13 @@ impl Shard {
             self.logs[slot].end_turn(&mut Turn::new(now, &limits, &mut self.post), out);
             self.carry_parked(now, slot);
             self.logs[slot].take_reads(&limits, &mut self.reads);
-            if self.logs[slot].timers.first().is_some_and(|at| at <= now.mono_ns) {
+            if self.logs[slot].commons.agenda.timers.first().is_some_and(|at| at <= now.mono_ns) {
                 self.ring(now, slot);
             }
         }
         if let Some(planner) = &mut self.planner {
             let slot = self.log_slots[&CATALOG_LOG];
-            planner.close_wave(Some(self.logs[slot as usize].pipeline.next()));
+            planner.close_wave(Some(self.logs[slot as usize].commons.pipeline.next()));
         }
         self.advance_waves(now);
         self.tell_taken();
@@ -869,7 +880,7 @@ impl Shard {
     /// Queues have dead letters.
     #[inline]
     fn has_dying(&self) -> bool {
-        self.logs.iter().any(|log| !log.dying.is_empty())
+        self.logs.iter().any(|log| !log.commons.agenda.dying.is_empty())
     }
 
     /// Tells other shards that what they sent is taken in, unless too much waits for the disk here: then they hold
@@ -903,7 +914,7 @@ impl Shard {
     /// Puts a log of this shard under another commit rule; only before anything was appended to it.
     pub fn set_commit_rule(&mut self, log: LogId, rule: CommitRule) {
         if let Some(log) = self.log_mut(log) {
-            log.pipeline.set_rule(rule);
+            log.commons.pipeline.set_rule(rule);
         }
     }
 
@@ -935,8 +946,8 @@ impl Shard {
 
     /// When to come back though nothing came in; monotonic nanoseconds.
     pub fn deadline(&self) -> Option<u64> {
-        let has_spares =
-            !self.parcels.is_empty() || self.logs.iter().any(|log| !log.batches.spare.is_empty());
+        let has_spares = !self.parcels.is_empty()
+            || self.logs.iter().any(|log| !log.commons.store.batches.spare.is_empty());
         let logs = self.logs.iter().filter_map(|log| log.deadline(&self.settings.limits));
         logs.chain(has_spares.then_some(self.spares_at)).min()
     }
@@ -955,7 +966,7 @@ impl Shard {
     }
 
     fn bytes_in_flight(&self) -> usize {
-        self.logs.iter().map(|log| log.pipeline.bytes()).sum()
+        self.logs.iter().map(|log| log.commons.pipeline.bytes()).sum()
     }
 
     /// Takes the reads that deliveries wait for; each is to be answered with [`Shard::read_done`].

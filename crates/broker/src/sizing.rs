@@ -3,7 +3,7 @@
 //! A queue keeps the places of its messages, not their sizes, unless a limit in bytes asks for them. What is told here
 //! is exact where a queue has at most [`SAMPLES`] messages and all are in memory, and otherwise as good as those looked at.
 
-use crate::log::Log;
+use crate::batches::Batches;
 use crate::owned::{OwnedQueue, size_in};
 use base::id::{LogIndex, QueueSeq};
 use message::amqp091::Properties;
@@ -22,7 +22,7 @@ pub struct Sample {
     pub head_timestamp_s: Option<u64>,
 }
 
-impl Log {
+impl Batches {
     /// Looks at some messages of a queue here, and says how many that were.
     pub(crate) fn sample(&self, queue: &OwnedQueue) -> (Sample, usize) {
         let mut sample = Sample::default();
@@ -47,7 +47,7 @@ impl Log {
         };
         let (mut bytes, mut count) = (0, 0);
         for place in &places {
-            let Some(record) = self.batches.peek(*place) else { continue };
+            let Some(record) = self.peek(*place) else { continue };
             let Some((_, record, _)) = record::split(record) else { continue };
             if let Some(refer) = Refer::read(record) {
                 bytes += queue.size_of_referred(&refer);

@@ -6,7 +6,7 @@
 
 use crate::catalog::QueueDefinition;
 use crate::event::Event;
-use crate::log::Log;
+use crate::log::AtQueue;
 use crate::owned::{Member, Waiting};
 use crate::post::Post;
 use crate::request::Reply;
@@ -64,14 +64,14 @@ impl Timers {
     }
 
     /// Takes out the first timer that is due.
-    fn take_due(&mut self, now_ns: u64) -> Option<u32> {
+    pub(crate) fn take_due(&mut self, now_ns: u64) -> Option<u32> {
         let (at, slot) = self.set.first().copied().filter(|(at, _)| *at <= now_ns)?;
         self.forget(slot, Some(at));
         Some(slot)
     }
 
     /// Takes out the first look that is due.
-    fn take_look(&mut self, now_ns: u64) -> Option<(u64, u32)> {
+    pub(crate) fn take_look(&mut self, now_ns: u64) -> Option<(u64, u32)> {
         let (at, slot) = self.looks.first().copied().filter(|(at, _)| *at <= now_ns)?;
         self.forget_look(slot, Some(at));
         Some((at, slot))
@@ -83,15 +83,15 @@ impl Timers {
     }
 }
 
-impl Log {
+impl AtQueue<'_> {
     /// Sets the queue's timer to when something is due next.
-    pub(crate) fn arm(&mut self, now: Now, slot: u32) {
-        let queue = &mut self.queues[slot as usize];
+    pub(crate) fn arm(&mut self, now: Now) {
+        let queue = &mut *self.queue;
         let (deadline, is_used) = (queue.fifo.next_deadline_ms(), queue.is_used());
         let Some(features) = &mut queue.features else {
             if deadline.is_some() {
                 queue.features_mut(now);
-                self.arm(now, slot);
+                self.arm(now);
             }
             return;
         };
@@ -101,68 +101,60 @@ impl Log {
         let Some(next) = next else { return };
         let at = now.after_ms(next.saturating_sub(now.wall_ms));
         if features.timer.is_none_or(|timer| at < timer) {
-            self.timers.forget(slot, features.timer);
+            self.commons.agenda.timers.forget(self.slot, features.timer);
             features.timer = Some(at);
-            self.timers.set(at, slot);
+            self.commons.agenda.timers.set(at, self.slot);
         }
     }
 
-    /// Does what is due. Queues that were unused for too long are added to `ended`: they are to be deleted.
+    /// Does what is due. A queue that was unused for too long is added to `ended`: it is to be deleted.
     pub(crate) fn ring(&mut self, now: Now, ended: &mut Vec<Arc<QueueDefinition>>) {
-        while let Some(slot) = self.timers.take_due(now.mono_ns) {
-            let queue = &mut self.queues[slot as usize];
-            let Some(features) = &mut queue.features else { continue };
-            features.timer = None;
-            features.try_again(now);
-            if features.ends_at_ms().is_some_and(|ends| ends <= now.wall_ms) {
-                // Until it is gone: not at every turn.
-                features.used_at_ms = now.wall_ms;
-                if !queue.is_used() {
-                    ended.push(queue.definition.clone());
-                }
+        let Some(features) = &mut self.queue.features else { return };
+        features.timer = None;
+        features.try_again(now);
+        if features.ends_at_ms().is_some_and(|ends| ends <= now.wall_ms) {
+            // Until it is gone: not at every turn.
+            features.used_at_ms = now.wall_ms;
+            if !self.queue.is_used() {
+                ended.push(self.queue.definition.clone());
             }
-            self.list_dying(slot);
-            // Handing out is also when messages expire, and the timer is set anew after it.
-            self.mark_dirty(slot);
         }
+        self.list_dying();
+        // Handing out is also when messages expire, and the timer is set anew after it.
+        self.mark_dirty();
     }
 
     /// Sets when to look at what consumers of the queue hold, if anybody is watched. Queues with the same timeout are looked
     /// at in the same moments: one waking for all.
-    pub(crate) fn arm_look(&mut self, now: Now, slot: u32) {
-        let queue = &mut self.queues[slot as usize];
+    pub(crate) fn arm_look(&mut self, now: Now) {
+        let queue = &mut *self.queue;
         let Some(every_ms) = queue.fifo.look_every_ms() else { return };
         let every = every_ms.saturating_mul(NS_PER_MS);
         let at = (now.mono_ns / every).saturating_add(1).saturating_mul(every);
         let before = queue.looks_at();
         if before.is_none_or(|before| at < before || before <= now.mono_ns) {
             queue.set_looks_at(Some(at));
-            self.timers.forget_look(slot, before);
-            self.timers.set_look(at, slot);
+            self.commons.agenda.timers.forget_look(self.slot, before);
+            self.commons.agenda.timers.set_look(at, self.slot);
         }
     }
 
-    /// Looks at what consumers hold, where that is due, and takes back what they hold for too long.
+    /// Looks at what consumers hold, and takes back what they hold for too long.
     pub(crate) fn look(&mut self, turn: &mut Turn<'_>) {
-        while let Some((at, slot)) = self.timers.take_look(turn.now.mono_ns) {
-            // The queue, or all its consumers, may have gone, and others come.
-            let queue = self.queues.get_mut(slot as usize);
-            let Some(queue) = queue.filter(|queue| queue.looks_at() == Some(at)) else { continue };
-            let late = queue.fifo.look(turn.now.mono_ns / NS_PER_MS, &mut self.effects);
-            if !late.is_empty() {
-                queue.features_mut(turn.now).has_late = true;
-                late.iter().for_each(|late| self.tell_late(slot, late, turn.post));
-                self.carry_out(turn, slot, None);
-                self.mark_dirty(slot);
-            }
-            self.arm_look(turn.now, slot);
+        let late = self.queue.fifo.look(turn.now.mono_ns / NS_PER_MS, &mut self.commons.effects);
+        if !late.is_empty() {
+            self.queue.features_mut(turn.now).has_late = true;
+            late.iter().for_each(|late| self.tell_late(late, turn.post));
+            self.carry_out(turn, None);
+            self.mark_dirty();
         }
+        self.arm_look(turn.now);
     }
 
     /// Tells a consumer what was taken back from it. What it was never sent goes back without a word: it could not
     /// settle that.
-    fn tell_late(&mut self, slot: u32, late: &Late, post: &mut Post) {
-        let queue = &mut self.queues[slot as usize];
+    fn tell_late(&mut self, late: &Late, post: &mut Post) {
+        let queue = &mut *self.queue;
         let Some(Member { port, handle }) = queue.member(late.consumer) else { return };
         let mut told = RangeSet::new();
         for range in &late.ranges {
@@ -177,7 +169,7 @@ impl Log {
                 }
             }
         }
-        self.tell_due(slot, post);
+        self.tell_due(post);
         let mut ranges = told.iter().peekable();
         while let Some(Range { first, last }) = ranges.next() {
             let range = SeqRange { first: QueueSeq(first), last: QueueSeq(last) };
@@ -189,19 +181,19 @@ impl Log {
     /// A consumer settles what perhaps was taken back from it.
     #[cold]
     #[inline(never)]
-    pub(crate) fn settle_late(&mut self, slot: u32, member: Member, range: SeqRange) {
-        let queue = &mut self.queues[slot as usize];
+    pub(crate) fn settle_late(&mut self, member: Member, range: SeqRange) {
+        let queue = &mut *self.queue;
         let Some(id) = queue.find(member) else { return };
         queue.fifo.settle_late(id, range);
         if let Some(features) = &mut queue.features {
             features.has_late = queue.fifo.has_late();
         }
-        self.mark_dirty(slot);
+        self.mark_dirty();
     }
 
     /// The queue was used: it lives for its time from here on.
-    pub(crate) fn used(&mut self, now: Now, slot: u32) {
-        if let Some(features) = &mut self.queues[slot as usize].features {
+    pub(crate) fn used(&mut self, now: Now) {
+        if let Some(features) = &mut self.queue.features {
             features.used_at_ms = now.wall_ms;
         }
     }

@@ -8,34 +8,34 @@
 
 use crate::delivery::Site;
 use crate::limits::Limits;
-use crate::log::{Brings, Log};
+use crate::log::{AtQueue, Brings};
 use crate::owned::{OwnedQueue, size_in};
 use crate::reading::ReadWhat;
 use base::Now;
 use base::id::QueueSeq;
 use message::record::{Enqueue, SeqRange, Weigh};
 
-impl Log {
+impl AtQueue<'_> {
     /// Weighs the next messages of a queue, if any are to be weighed and none is under way.
     #[cold]
     #[inline(never)]
-    pub(crate) fn weigh(&mut self, now: Now, slot: u32, limits: &Limits) {
-        let Some(range) = self.next_to_weigh(slot) else { return };
-        let OwnedQueue { definition, fifo, .. } = &self.queues[slot as usize];
+    pub(crate) fn weigh(&mut self, now: Now, limits: &Limits) {
+        let Some(range) = self.next_to_weigh() else { return };
+        let OwnedQueue { definition, fifo, .. } = &*self.queue;
         let definition = definition.clone();
         let some: Vec<QueueSeq> = fifo.live_within(range).take(limits.weighed_at_once_max).collect();
         let is_all = some.len() < limits.weighed_at_once_max;
         let mut last = some.last().copied().filter(|_| !is_all).unwrap_or(range.last);
         let mut sizes = Vec::with_capacity(some.len());
         for seq in some {
-            match self.locate(slot, seq) {
+            match self.locate(seq) {
                 Site::Here(memory, offset) => {
                     let message = Enqueue::read(&memory[offset as usize..]);
                     let bytes = size_in(&definition, &message.expect("a live message is a record"));
                     sizes.push((seq, bytes.try_into().unwrap_or(u32::MAX)));
                 }
                 Site::Away(what) => {
-                    self.reading.wait(what, slot, None);
+                    self.commons.reads.reading.wait(what, self.slot, None);
                     last = QueueSeq(seq.0.saturating_sub(1));
                     break;
                 }
@@ -43,48 +43,48 @@ impl Log {
             }
         }
         if range.first <= last && (!sizes.is_empty() || last == range.last) {
-            self.append_weights(now, slot, SeqRange { first: range.first, last }, &sizes);
+            self.append_weights(now, SeqRange { first: range.first, last }, &sizes);
         }
     }
 
     /// What is to be weighed, unless a record about it is under way.
-    fn next_to_weigh(&self, slot: u32) -> Option<SeqRange> {
-        let queue = self.queues.get(slot as usize)?;
+    fn next_to_weigh(&self) -> Option<SeqRange> {
+        let queue = &*self.queue;
         let features = queue.features.as_ref()?;
         let is_asked_for =
-            features.rules.bytes_max.is_some() && self.pipeline.applied() >= features.weighed_to;
+            features.rules.bytes_max.is_some() && self.commons.pipeline.applied() >= features.weighed_to;
         queue.fifo.to_weigh().filter(|_| is_asked_for)
     }
 
-    fn append_weights(&mut self, now: Now, slot: u32, range: SeqRange, sizes: &[(QueueSeq, u32)]) {
-        let id = self.queues[slot as usize].definition.id;
-        self.pipeline.append(now, Brings::NOTHING, |records| {
+    fn append_weights(&mut self, now: Now, range: SeqRange, sizes: &[(QueueSeq, u32)]) {
+        let id = self.queue.definition.id;
+        self.commons.pipeline.append(now, Brings::NOTHING, |records| {
             Weigh::write(id, range, now.wall_ms, sizes, records);
         });
-        let end = self.pipeline.next();
-        if let Some(features) = &mut self.queues[slot as usize].features {
+        let end = self.commons.pipeline.next();
+        if let Some(features) = &mut self.queue.features {
             features.weighed_to = end;
         }
         // The turn that follows applies it.
-        self.mark_dirty(slot);
+        self.mark_dirty();
     }
 
     /// The bytes there are damaged: what of the next to be weighed lies in them weighs nothing.
     #[cold]
-    pub(crate) fn pass_over_weighing(&mut self, now: Now, slot: u32, what: ReadWhat) {
-        let Some(range) = self.next_to_weigh(slot) else { return };
+    pub(crate) fn pass_over_weighing(&mut self, now: Now, what: ReadWhat) {
+        let Some(range) = self.next_to_weigh() else { return };
         let mut next = range.first;
         while next <= range.last {
             let rest = SeqRange { first: next, last: range.last };
-            let Some(seq) = self.queues[slot as usize].fifo.live_within(rest).next() else { break };
-            if !matches!(self.locate(slot, seq), Site::Away(found) if found == what) {
+            let Some(seq) = self.queue.fifo.live_within(rest).next() else { break };
+            if !matches!(self.locate(seq), Site::Away(found) if found == what) {
                 break;
             }
             next = QueueSeq(seq.0 + 1);
         }
         if next > range.first {
             let range = SeqRange { first: range.first, last: QueueSeq(next.0 - 1) };
-            self.append_weights(now, slot, range, &[]);
+            self.append_weights(now, range, &[]);
         }
     }
 }

@@ -1,12 +1,15 @@
 //! Records of a log are applied: they move messages of the queues and streams placed on it.
 
 use super::{Closed, Log};
+use crate::features::settings_of;
 use crate::limits::Limits;
 use crate::turn::Turn;
-use base::id::{LogIndex, QueueId};
+use base::id::LogIndex;
 use journal::Place;
-use message::record::{self, Enqueue, Kind, Positions, Refer, SeqRange, flag};
-use queue::Record;
+use message::record::{
+    self, Annotate, Configure, Deduplicate, Enqueue, Kind, Positions, Refer, SeqRange, Weigh, flag,
+};
+use queue::{Record, WindowSettings};
 
 /// The record of positions that left without being settled.
 #[cold]
@@ -28,21 +31,21 @@ impl Log {
         place: Option<Place>,
     ) -> u64 {
         let memory = Some(sealed.memory.clone());
-        self.batches.push(sealed.base, sealed.len as u32, memory, place, turn.now.mono_ns);
+        self.commons.store.batches.push(sealed.base, sealed.len as u32, memory, place, turn.now.mono_ns);
         let from = LogIndex(sealed.base.0 + *applied as u64);
-        self.delayed = 0;
+        self.commons.store.delayed = 0;
         let live = self.apply_records(from, &sealed.records()[*applied..]);
-        self.batches.came(sealed.base, live, turn.limits.spare_buffers_max);
-        self.let_go(turn.limits);
+        self.commons.store.batches.came(sealed.base, live, turn.limits.spare_buffers_max);
+        self.commons.let_go(turn.limits);
         waiters.iter().for_each(|waiter| turn.post.confirm(waiter));
         self.dispatch(turn);
-        if self.batches.is_over(turn.limits.resident_bytes_max) {
-            self.evict(turn.limits);
+        if self.commons.store.batches.is_over(turn.limits.resident_bytes_max) {
+            self.commons.evict(turn.limits);
         } else if live > 0
-            && self.delayed == live
-            && self.batches.is_over(turn.limits.resident_delayed_bytes_max)
+            && self.commons.store.delayed == live
+            && self.commons.store.batches.is_over(turn.limits.resident_delayed_bytes_max)
         {
-            self.batches.evict_newest(turn.limits.resident_delayed_bytes_max);
+            self.commons.store.batches.evict_newest(turn.limits.resident_delayed_bytes_max);
         }
         match live {
             0 => waiters.iter().map(|waiter| waiter.last - waiter.first + 1).sum(),
@@ -50,24 +53,13 @@ impl Log {
         }
     }
 
-    /// Drops from memory what is needed last.
-    #[cold]
-    #[inline(never)]
-    fn evict(&mut self, limits: &Limits) {
-        let most = limits.resident_bytes_max + self.loaded_beyond(limits);
-        match std::mem::take(&mut self.has_levels) {
-            true => self.batches.evict_oldest(most, limits.spare_buffers_max),
-            false => self.batches.evict_newest(most),
-        }
-    }
-
     /// Applies what of the open batch is not applied yet.
     pub(super) fn apply_rest(&mut self, limits: &Limits) {
-        let (open, applied) = self.pipeline.lend_open();
+        let (open, applied) = self.commons.pipeline.lend_open();
         let at = LogIndex(open.base().0 + applied as u64);
         self.apply_records(at, &open.bytes()[applied..]);
-        self.pipeline.applied_open(open);
-        self.let_go(limits);
+        self.commons.pipeline.applied_open(open);
+        self.commons.let_go(limits);
     }
 
     /// Applies records to their queues and counts the messages that became live, once per queue. Records of queues
@@ -80,10 +72,12 @@ impl Log {
             match kind {
                 Kind::Enqueue => live += self.apply_enqueue(at, record),
                 Kind::Catalog => {}
-                Kind::Append => self.apply_append(record),
-                Kind::Track => self.apply_track(record),
+                Kind::Append | Kind::Track | Kind::Truncate => {
+                    if let Some(streams) = &mut self.streams {
+                        streams.apply(kind, record);
+                    }
+                }
                 Kind::Refer => live += self.apply_refer(at, record),
-                Kind::Truncate => self.apply_truncate(record),
                 Kind::Configure => self.apply_configure(record),
                 Kind::Annotate => self.apply_annotate(record),
                 _ => self.apply_positions(kind, record),
@@ -92,7 +86,9 @@ impl Log {
             rest = after;
         }
         assert!(rest.is_empty(), "a committed batch holds whole records");
-        self.close_chunks();
+        if let Some(streams) = &mut self.streams {
+            streams.close_chunks();
+        }
         live
     }
 
@@ -103,24 +99,28 @@ impl Log {
             || message.expires_at_ms != 0;
         let mut live = 0;
         for id in message.queues() {
-            let Some(slot) = self.slot(id) else {
-                self.apply_to_stream(id, record);
+            let Some(slot) = self.queues.slot(id) else {
+                if let Some(streams) = &mut self.streams {
+                    streams.apply_message(id, record);
+                }
                 continue;
             };
-            let queue = &mut self.queues[slot as usize];
+            let mut at_queue = self.at(slot);
+            let queue = &mut *at_queue.queue;
             let is_transient = !message.is_durable() && !queue.definition.is_quorum();
             if asks || queue.has_features() {
                 // The record, not what was read of it, which would have to be kept for this.
                 if !queue.arrive(at, record, is_transient) {
                     continue;
                 }
-                self.has_levels |= queue.fifo.has_levels();
-                self.delayed += u32::from(message.flags & flag::DELAYED != 0);
+                let store = &mut at_queue.commons.store;
+                store.has_levels |= queue.fifo.has_levels();
+                store.delayed += u32::from(message.flags & flag::DELAYED != 0);
             } else {
                 queue.fifo.enqueue(at, is_transient);
             }
+            at_queue.mark_dirty();
             live += 1;
-            self.mark_dirty(slot);
         }
         live
     }
@@ -130,82 +130,74 @@ impl Log {
     #[inline(never)]
     fn apply_refer(&mut self, at: LogIndex, record: &[u8]) -> u32 {
         let refer = Refer::read(record).expect("a committed batch holds whole records");
-        let Some(slot) = self.slot(refer.queue) else { return 0 };
-        let queue = &mut self.queues[slot as usize];
+        let Some(slot) = self.queues.slot(refer.queue) else { return 0 };
+        let queue = &mut self.queues.slab[slot as usize];
         let seq = queue.fifo.next_seq();
         queue.arrive_referred(at, &refer);
         queue.refers = true;
-        self.has_levels |= queue.fifo.has_levels();
+        self.commons.store.has_levels |= queue.fifo.has_levels();
         self.streams_mut().references.add(refer.queue, seq, refer.segment);
-        self.mark_dirty(slot);
+        self.at(slot).mark_dirty();
         1
     }
 
     fn apply_positions(&mut self, kind: Kind, record: &[u8]) {
         let positions = Positions::read(record).expect("a committed batch holds whole records");
-        let Some(slot) = self.slot(positions.queue) else { return };
-        let fifo = &mut self.queues[slot as usize].fifo;
+        let Some(slot) = self.queues.slot(positions.queue) else { return };
+        let mut at_queue = self.at(slot);
+        let (fifo, effects) = (&mut at_queue.queue.fifo, &mut at_queue.commons.effects);
         if fifo.has_features() && kind == Kind::Settle {
-            fifo.settled_together(positions.ranges(), &mut self.effects);
+            fifo.settled_together(positions.ranges(), effects);
         } else {
             for range in positions.ranges() {
                 match kind {
-                    Kind::Settle => fifo.settled(range, &mut self.effects),
-                    Kind::Return => fifo.returned(range, positions.outcome, &mut self.effects),
-                    Kind::Purge => fifo.purged(range, &mut self.effects),
+                    Kind::Settle => fifo.settled(range, effects),
+                    Kind::Return => fifo.returned(range, positions.outcome, effects),
+                    Kind::Purge => fifo.purged(range, effects),
                     Kind::Postpone => {
                         let due_at_ms = positions.delivered_at_ms;
-                        fifo.postponed(range, positions.outcome, due_at_ms, &mut self.effects);
+                        fifo.postponed(range, positions.outcome, due_at_ms, effects);
                     }
-                    kind => fifo.record(rare(kind, range), &mut self.effects),
+                    kind => fifo.record(rare(kind, range), effects),
                 }
             }
         }
-        if !self.effects.list.is_empty() {
-            self.set_aside(positions.queue);
+        if !effects.list.is_empty() {
+            at_queue.commons.set_aside(positions.queue);
         }
-        self.mark_dirty(slot);
+        at_queue.mark_dirty();
     }
 
-    /// Keeps what a queue's machine has asked for apart from what others ask for.
+    /// A record of the kind that all these but annotations have.
     #[cold]
-    #[inline(never)]
-    fn set_aside(&mut self, queue: QueueId) {
-        self.set_aside.push((queue, std::mem::take(&mut self.effects.list)));
-    }
-
-    /// Does what was asked for when records were applied, but for queues that are gone.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn carry_out_set_aside(&mut self, turn: &mut Turn<'_>) {
-        for (queue, list) in std::mem::take(&mut self.set_aside) {
-            if let Some(slot) = self.slot(queue) {
-                self.effects.list = list;
-                self.carry_out(turn, slot, None);
+    fn apply_configure(&mut self, record: &[u8]) {
+        if let Some(Deduplicate { queue, keys_max, ttl_ms, .. }) = Deduplicate::read(record) {
+            let keys_max = keys_max.min(WindowSettings::KEYS_MAX);
+            if let Some((_, queue)) = self.queues.get_mut(queue) {
+                queue.fifo.deduplicate(WindowSettings { keys_max, ttl_ms });
             }
+            return;
+        }
+        if let Some(weigh) = Weigh::read(record) {
+            let Some((slot, queue)) = self.queues.get_mut(weigh.queue) else { return };
+            queue.fifo.weigh(weigh.range, weigh.sizes());
+            // There may be too much in it, now that it is known.
+            self.at(slot).mark_dirty();
+            return;
+        }
+        let configure = Configure::read(record).expect("a committed batch holds whole records");
+        let Some((slot, queue)) = self.queues.get_mut(configure.queue) else { return };
+        queue.fifo.configure(settings_of(&configure, queue.fifo.settings()));
+        if queue.fifo.to_weigh().is_some() {
+            self.at(slot).mark_dirty();
         }
     }
 
-    /// Something was asked for when records were applied.
-    #[inline]
-    pub(crate) fn has_set_aside(&self) -> bool {
-        !self.set_aside.is_empty()
-    }
-
-    /// Frees what left the queues since the last time.
-    pub(crate) fn let_go(&mut self, limits: &Limits) {
-        if !self.effects.left.is_empty() {
-            self.batches.left(&self.effects.left, limits.spare_buffers_max);
-            self.effects.left.clear();
-        }
-    }
-
-    #[inline]
-    pub(crate) fn mark_dirty(&mut self, slot: u32) {
-        let queue = &mut self.queues[slot as usize];
-        if !queue.is_dirty {
-            queue.is_dirty = true;
-            self.dirty.push_back(slot);
-        }
+    /// Positions have annotations.
+    #[cold]
+    fn apply_annotate(&mut self, record: &[u8]) {
+        let annotate = Annotate::read(record).expect("a committed batch holds whole records");
+        let Some((_, queue)) = self.queues.get_mut(annotate.queue) else { return };
+        queue.fifo.annotated(annotate.range, &annotate.annotations.into());
     }
 }

@@ -105,7 +105,13 @@ impl Shard {
             _ if target.asks || !hidden.is_empty() => self.append_apart(now, addressed),
             Some(slot) => {
                 let log = &mut self.logs[slot as usize];
-                log.append_message(now, (message, message.sizes()), &target.queues, waiter, needs_flush);
+                log.commons.append_message(
+                    now,
+                    (message, message.sizes()),
+                    &target.queues,
+                    waiter,
+                    needs_flush,
+                );
             }
             None => self.append_remote(addressed),
         }

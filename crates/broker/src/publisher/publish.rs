@@ -111,7 +111,7 @@ impl Shard {
             match target.slot {
                 Some(slot) if !target.is_special => {
                     let log = &mut self.logs[slot as usize];
-                    log.append_message(now, (&message, sizes), &target.queues, waiter, needs_flush);
+                    log.commons.append_message(now, (&message, sizes), &target.queues, waiter, needs_flush);
                 }
                 _ => {
                     let addressed = Addressed { message: &message, hidden: &[], target, waiter, needs_flush };

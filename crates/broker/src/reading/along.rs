@@ -6,13 +6,14 @@
 
 use super::{Ahead, BlockKey, Loaded, READS_OF_QUEUE_MAX, ReadWhat, Reading};
 use crate::batches::{Batches, Found};
-use crate::log::Log;
+use crate::log::{Commons, Reads, Store};
 use crate::owned::OwnedQueue;
 use base::id::{LogIndex, QueueSeq};
 use journal::span::SPANS_MAX;
 use message::record::SeqRange;
 use queue::Stretch;
 use rustc_hash::FxHashMap;
+use slab::Slab;
 
 /// A read that is being put together.
 struct Basket<'a> {
@@ -42,11 +43,17 @@ impl Basket<'_> {
     }
 }
 
-impl Log {
+impl Commons {
     /// Adds to `parts` what the queue in `slot` needs next, as far as its window holds and at most `share` bytes in all.
     /// True: there is more, for another read.
-    pub(super) fn take_along(&mut self, slot: u32, share: u64, parts: &mut Vec<ReadWhat>) -> bool {
-        let Log { queues, batches, loaded, reading, .. } = self;
+    pub(super) fn take_along(
+        &mut self,
+        queues: &Slab<OwnedQueue>,
+        slot: u32,
+        share: u64,
+        parts: &mut Vec<ReadWhat>,
+    ) -> bool {
+        let Commons { store: Store { batches, .. }, reads: Reads { loaded, reading, .. }, .. } = self;
         let Reading { asked, ahead, .. } = reading;
         let (Some(queue), Some(ahead)) = (queues.get(slot as usize), ahead.get_mut(&slot)) else {
             return false;
@@ -97,7 +104,7 @@ impl Log {
     }
 }
 
-/// As [`Log::take_along`], in a queue whose messages have priorities: of a batch or block only some are handed out next, so
+/// As [`Commons::take_along`], in a queue whose messages have priorities: of a batch or block only some are handed out next, so
 /// what consumers have room for is soon read, and is not looked at. What is read ahead is bounded by its bytes instead.
 fn take_of_level(
     queue: &OwnedQueue,

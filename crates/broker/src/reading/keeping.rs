@@ -12,7 +12,7 @@ use super::{
 };
 use crate::batches::Batches;
 use crate::limits::Limits;
-use crate::log::Log;
+use crate::log::{Commons, Reads, Store};
 use base::Memory;
 use base::id::LogIndex;
 use journal::SegmentBlock;
@@ -160,16 +160,16 @@ impl Loaded {
     }
 }
 
-impl Log {
+impl Commons {
     /// Keeps what was read of a queue; `has_passes`: it is gone through more than once, and few others are read.
-    pub(super) fn keep_loaded(
+    pub(crate) fn keep_loaded(
         &mut self,
         what: ReadWhat,
         brought: ReadBytes,
         has_passes: bool,
         limits: &Limits,
     ) {
-        let Log { loaded, batches, .. } = self;
+        let Commons { store: Store { batches, .. }, reads: Reads { loaded, .. }, .. } = self;
         loaded.keep(batches, what, brought);
         if !has_passes {
             loaded.drop_oldest(batches, what.name(), limits);
@@ -180,6 +180,6 @@ impl Log {
 
     /// Bytes of what was read back that are more than [`Limits::loaded_bytes_max`].
     pub(crate) fn loaded_beyond(&self, limits: &Limits) -> usize {
-        self.loaded.bytes(&self.batches).saturating_sub(limits.loaded_bytes_max)
+        self.reads.loaded.bytes(&self.store.batches).saturating_sub(limits.loaded_bytes_max)
     }
 }

@@ -5,37 +5,39 @@
 //! A queue whose consumers have no room for now keeps its share: it goes on where it was.
 
 use crate::batches::Found;
-use crate::log::Log;
+use crate::log::{Commons, Reads, Store};
+use crate::owned::OwnedQueue;
 use base::id::LogIndex;
 use queue::Place;
+use slab::Slab;
 
 /// Queues looked at with each read that is given out.
 const LOOKS: usize = 16;
 
-impl Log {
+impl Commons {
     /// Of the queues with a share the next few are looked at: those that read no more have none from here on.
-    pub(super) fn forget_who_reads_no_more(&mut self) {
-        let from = self.reading.look_from;
+    pub(super) fn forget_who_reads_no_more(&mut self, queues: &Slab<OwnedQueue>) {
+        let from = self.reads.reading.look_from;
         let mut looked_at = [0; LOOKS];
         let mut count = 0;
-        for ((slot, _), place) in self.reading.ahead.range(from..).zip(&mut looked_at) {
+        for ((slot, _), place) in self.reads.reading.ahead.range(from..).zip(&mut looked_at) {
             *place = *slot;
             count += 1;
         }
         let looked_at = &looked_at[..count];
         // Behind the last one, it begins again.
         let is_round = count < LOOKS;
-        self.reading.look_from = looked_at.last().filter(|_| !is_round).map_or(0, |slot| slot + 1);
+        self.reads.reading.look_from = looked_at.last().filter(|_| !is_round).map_or(0, |slot| slot + 1);
         for slot in looked_at {
-            if self.reads_no_more(*slot) {
-                self.reading.ahead.remove(slot);
+            if self.reads_no_more(queues, *slot) {
+                self.reads.reading.ahead.remove(slot);
             }
         }
     }
 
     /// The queue in `slot` has nothing to read, as far as can be seen.
-    fn reads_no_more(&mut self, slot: u32) -> bool {
-        let Log { queues, batches, reading, .. } = self;
+    fn reads_no_more(&mut self, queues: &Slab<OwnedQueue>, slot: u32) -> bool {
+        let Commons { store: Store { batches, .. }, reads: Reads { reading, .. }, .. } = self;
         let (Some(queue), Some(ahead)) = (queues.get(slot as usize), reading.ahead.get(&slot)) else {
             return true;
         };

@@ -35,9 +35,9 @@ impl Shard {
         let waiter = |count: u32| Waiter { port, publisher, first, last: first + u64::from(count) - 1 };
         if let Some(slot) = self.log_slots.get(&log) {
             let log = &mut self.logs[*slot as usize];
-            let count = log.append(now, 0, Brings::STREAM, |records| record.write(messages, records));
+            let count = log.commons.append(now, 0, Brings::STREAM, |records| record.write(messages, records));
             if count > 0 {
-                log.pipeline.wait(waiter(count));
+                log.commons.pipeline.wait(waiter(count));
             }
             return Ok(());
         }

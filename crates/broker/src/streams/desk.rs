@@ -7,7 +7,7 @@ use super::progress::{Progress, owner_of};
 use super::request::{SingleActive, StreamCommand, StreamFilter, StreamFrom, StreamReply, StreamStats};
 use crate::catalog::Refusal;
 use crate::event::Event;
-use crate::log::{Brings, Log, NO_QUEUE};
+use crate::log::{Brings, Commons, NO_QUEUE};
 use crate::modified::Modified;
 use crate::owned::Member;
 use crate::post::Post;
@@ -182,11 +182,12 @@ impl Streams {
     }
 }
 
-impl Log {
+impl Streams {
     /// Carries out a connection's command for a stream that is there.
     #[cold]
-    pub(crate) fn at_stream(
+    pub(crate) fn carry(
         &mut self,
+        commons: &mut Commons,
         turn: &mut Turn<'_>,
         queue: QueueId,
         port: PortId,
@@ -199,35 +200,32 @@ impl Log {
             if reference.starts_with(FEED) {
                 return Done::Nothing;
             }
-            if let Some(streams) = &mut self.streams
-                && let Some(slot) = streams.slot(queue)
-            {
+            if let Some(slot) = self.slot(queue) {
                 let most = turn.limits.stream_offsets_told_max;
-                streams.owned[slot as usize].tell(reference, *offset, most);
+                self.owned[slot as usize].tell(reference, *offset, most);
             }
             let owner = Some(owner_of(*user, port));
             let track = Track { stream: queue, at_ms: turn.now.wall_ms, offset: *offset, owner, reference };
-            self.append(turn.now, 0, Brings::STREAM, |records| track.write(records));
+            commons.append(turn.now, 0, Brings::STREAM, |records| track.write(records));
             return Done::Nothing;
         }
         if let QueueCommand::Stream(command) = &command
             && let StreamCommand::Truncate { token, before } = **command
         {
-            self.append_truncate(turn.now, queue, before, (port, token));
+            self.append_truncate(commons, turn.now, queue, before, (port, token));
             return Done::Nothing;
         }
-        let Some(streams) = &mut self.streams else { return Done::Nothing };
-        let Some(slot) = streams.slot(queue) else { return Done::Nothing };
-        streams.common.read_with(turn.limits.stream_reads_ahead, turn.limits.stream_read_bytes_max);
-        let stream = &mut streams.owned[slot as usize];
+        let Some(slot) = self.slot(queue) else { return Done::Nothing };
+        self.common.read_with(turn.limits.stream_reads_ahead, turn.limits.stream_read_bytes_max);
+        let stream = &mut self.owned[slot as usize];
         let definition = stream.definition.clone();
         match command {
-            QueueCommand::Stream(command) => streams.ask(slot, port, *command, turn.post),
+            QueueCommand::Stream(command) => self.ask(slot, port, *command, turn.post),
             QueueCommand::Consume { token, handle, consumer } => {
                 turn.post.reply(port, token, Ok(Reply::Consuming));
                 let member = Member { port, handle };
                 let new = (consumer, Format::Amqp10);
-                streams.consume(slot, member, new, StreamFrom::Next, Default::default());
+                self.consume(slot, member, new, StreamFrom::Next, Default::default());
             }
             QueueCommand::Get { token, .. } | QueueCommand::Pick { token, .. } => {
                 turn.post.reply(port, token, Err(Refusal::not_for_streams("basic.get", &definition)));
@@ -246,61 +244,60 @@ impl Log {
                 return Done::Delete { definition, token: Some(token), messages: 0 };
             }
             QueueCommand::Cancel { token, handle, .. } => {
-                streams.remove(slot, Member { port, handle });
+                self.remove(slot, Member { port, handle });
                 if let Some(token) = token {
                     turn.post.reply(port, token, Ok(Reply::Cancelled));
                 }
             }
             QueueCommand::Leave => {
                 for member in stream.of_port(port) {
-                    streams.remove(slot, member);
+                    self.remove(slot, member);
                 }
             }
             QueueCommand::Credit { handle, limit, drain, echo } => {
                 let member = Member { port, handle };
-                streams.with(slot, member, |consumer| consumer.credit(limit, drain));
+                self.with(slot, member, |consumer| consumer.credit(limit, drain));
                 if echo {
-                    streams.dispatch(turn);
-                    let ready = streams.available(slot, member);
+                    self.dispatch(turn);
+                    let ready = self.available(slot, member);
                     turn.post.event(port, Event::Available { consumer: handle, ready });
                 }
             }
             QueueCommand::Prefetch { handle, prefetch } => {
-                streams.with(slot, Member { port, handle }, |consumer| consumer.prefetch(prefetch));
+                self.with(slot, Member { port, handle }, |consumer| consumer.prefetch(prefetch));
             }
-            QueueCommand::Pause { handle, paused } => streams.pause(slot, Member { port, handle }, paused),
+            QueueCommand::Pause { handle, paused } => self.pause(slot, Member { port, handle }, paused),
             QueueCommand::Settle { handle, range, outcome } => {
-                streams.with(slot, Member { port, handle }, |consumer| consumer.settle(range, outcome));
+                self.with(slot, Member { port, handle }, |consumer| consumer.settle(range, outcome));
             }
             QueueCommand::Accept { handle, ranges } => {
-                streams.with(slot, Member { port, handle }, |consumer| {
+                self.with(slot, Member { port, handle }, |consumer| {
                     ranges.iter().for_each(|range| consumer.settle(*range, Outcome::Accepted));
                 });
             }
             QueueCommand::Unsent { handle, range } => {
-                streams.with(slot, Member { port, handle }, |consumer| consumer.unsent(range));
+                self.with(slot, Member { port, handle }, |consumer| consumer.unsent(range));
             }
             QueueCommand::Modify(modified) => {
                 let member = Member { port, handle: modified.handle };
                 let Modified { range, outcome, .. } = *modified;
-                streams.with(slot, member, |consumer| consumer.settle(range, outcome));
+                self.with(slot, member, |consumer| consumer.settle(range, outcome));
             }
         }
         Done::Nothing
     }
 
     /// A stream is deleted: who reads is told, and what of it is on disk is left to be removed.
-    pub(crate) fn remove_stream(&mut self, id: QueueId, post: &mut Post) {
-        let Some(streams) = &mut self.streams else { return };
-        let Some(slot) = streams.by_id.remove(&id) else { return };
-        streams.last_lookup = (NO_QUEUE, 0);
-        let stream = streams.owned.remove(slot as usize);
-        streams.unwritten -= stream.unwritten;
-        streams.open.retain(|open| *open != slot);
-        streams.ready.retain(|(of, _)| *of != slot);
-        streams.turns.retain(|(of, ..)| *of != slot);
-        streams.starved.retain(|(of, _)| *of != slot);
-        streams.truncations.refuse(id, post);
+    pub(crate) fn delete(&mut self, id: QueueId, post: &mut Post) {
+        let Some(slot) = self.by_id.remove(&id) else { return };
+        self.last_lookup = (NO_QUEUE, 0);
+        let stream = self.owned.remove(slot as usize);
+        self.unwritten -= stream.unwritten;
+        self.open.retain(|open| *open != slot);
+        self.ready.retain(|(of, _)| *of != slot);
+        self.turns.retain(|(of, ..)| *of != slot);
+        self.starved.retain(|(of, _)| *of != slot);
+        self.truncations.refuse(id, post);
         for (port, token) in stream.asking() {
             post.reply(port, token, Err(Refusal::queue_gone()));
         }
@@ -308,6 +305,6 @@ impl Log {
             let queue = stream.definition.clone();
             post.event(port, Event::Cancelled { consumer: handle, queue });
         }
-        streams.end(id, stream.machine);
+        self.end(id, stream.machine);
     }
 }

@@ -14,7 +14,7 @@ use super::consumer::{Consumer, Feeding, Unpacked};
 use super::owned::Reader;
 use crate::catalog::{Source, SourceFrom};
 use crate::limits::Limits;
-use crate::log::{Brings, Log};
+use crate::log::{Brings, Commons, Queues};
 use crate::owned::Member;
 use crate::request::{Credit, NewConsumer};
 use crate::shard::Shard;
@@ -233,12 +233,17 @@ impl Streams {
     }
 }
 
-impl Log {
+impl Streams {
     /// A queue of this log is filled from a stream of this log from now on, going on where it was before.
-    pub(crate) fn begin_feed(&mut self, now: Now, queue: QueueId, source: Source, limits: &Limits) {
-        let Some(streams) = &mut self.streams else { return };
-        let Some(slot) = streams.slot(source.stream) else { return };
-        let stream = &mut streams.owned[slot as usize];
+    pub(crate) fn begin_feed(
+        &mut self,
+        commons: &mut Commons,
+        now: Now,
+        (queue, source): (QueueId, Source),
+        limits: &Limits,
+    ) {
+        let Some(slot) = self.slot(source.stream) else { return };
+        let stream = &mut self.owned[slot as usize];
         if stream.feed_of(queue).is_some() {
             return;
         }
@@ -280,7 +285,7 @@ impl Log {
         let referred_bytes_min = limits.referred_bytes_min;
         consumer.feeds =
             Some(Box::new(Feeding { queue, chunk_at: None, referred_bytes_min, referred_bytes: 0 }));
-        let Streams { owned, common, effects, .. } = &mut **streams;
+        let Streams { owned, common, effects, .. } = self;
         let stream = &mut owned[slot as usize];
         let filter = source.chunks.map(Box::new);
         let new = NewReader { from, filter, credit: 0, group: None };
@@ -299,66 +304,58 @@ impl Log {
             is_starved: false,
         };
         stream.add_feed(queue, reader, feed);
-        streams.has_feeds = true;
-        streams.sort(slot);
-        streams.list(slot, reader);
+        self.has_feeds = true;
+        self.sort(slot);
+        self.list(slot, reader);
         if stored.is_none() {
             // From here on it is known, whatever `next` or an age would mean later.
-            self.append_fed_upto(now, source.stream, queue, place);
+            append_fed_upto(commons, now, source.stream, queue, place);
         }
     }
 
     /// A queue is gone: nothing is kept of how far it was fed.
-    pub(crate) fn end_feed(&mut self, now: Now, queue: QueueId) {
-        let Some(streams) = &mut self.streams else { return };
-        let found = streams.owned.iter().find_map(|(slot, stream)| Some((slot, stream.feed_of(queue)?)));
+    pub(crate) fn end_feed(&mut self, commons: &mut Commons, now: Now, queue: QueueId) {
+        let found = self.owned.iter().find_map(|(slot, stream)| Some((slot, stream.feed_of(queue)?)));
         let Some((slot, reader)) = found else { return };
-        let Streams { owned, common, effects, starved, .. } = &mut **streams;
+        let Streams { owned, common, effects, starved, .. } = self;
         let stream = &mut owned[slot];
         stream.remove_feed(queue);
         stream.machine.detach(reader, common, effects);
         starved.retain(|waits| *waits != (slot as u32, reader));
         let id = stream.definition.id;
-        streams.sort(slot as u32);
-        self.append_fed_upto(now, id, queue, u64::MAX);
-    }
-
-    fn append_fed_upto(&mut self, now: Now, stream: QueueId, queue: QueueId, offset: u64) {
-        let track = Track { stream, at_ms: now.wall_ms, offset, owner: None, reference: &reference(queue) };
-        self.append(now, 0, Brings::STREAM, |records| track.write(records));
+        self.sort(slot as u32);
+        append_fed_upto(commons, now, id, queue, u64::MAX);
     }
 
     /// Looks how much room those queues have that are to be fed now, or wait for room.
     #[cold]
-    pub(super) fn see_their_room(&mut self) {
-        let Some(mut streams) = self.streams.take() else { return };
-        let starved = std::mem::take(&mut streams.starved);
-        let listed: Vec<(u32, ReaderId)> = streams.ready.iter().copied().collect();
+    pub(super) fn see_their_room(&mut self, queues: &mut Queues) {
+        let starved = std::mem::take(&mut self.starved);
+        let listed: Vec<(u32, ReaderId)> = self.ready.iter().copied().collect();
         for (is_starved, (slot, reader)) in
             listed.into_iter().map(|at| (false, at)).chain(starved.into_iter().map(|at| (true, at)))
         {
-            let stream = streams.owned.get_mut(slot as usize);
+            let stream = self.owned.get_mut(slot as usize);
             let Some(Reader::Feeds(feed)) = stream.and_then(|stream| stream.readers.get_mut(&reader)) else {
                 continue;
             };
-            let queue = self.queue_mut(feed.queue).map(|(_, queue)| queue);
+            let queue = queues.get_mut(feed.queue).map(|(_, queue)| queue);
             feed.may_refer = queue.as_ref().is_some_and(|queue| queue.may_refer());
             feed.room = queue.map_or(0, |queue| queue.room_beside_arriving());
             if is_starved && feed.room > 0 {
                 feed.is_starved = false;
-                streams.list(slot, reader);
+                self.list(slot, reader);
             } else if is_starved {
-                streams.starved.push((slot, reader));
+                self.starved.push((slot, reader));
             }
         }
-        self.streams = Some(streams);
     }
 
     /// After a start: of queues that are gone it is forgotten how far they were fed. The node may have gone down between the
     /// record of a queue's end and the one that says so here.
-    pub(crate) fn forget_feeds(&mut self, now: Now, is_fed: impl Fn(QueueId) -> bool) {
+    pub(crate) fn forget_feeds(&self, commons: &mut Commons, now: Now, is_fed: impl Fn(QueueId) -> bool) {
         let mut gone = Vec::new();
-        for stream in self.streams.iter().flat_map(|streams| streams.iter()) {
+        for stream in self.iter() {
             stream.machine.each_offset(|reference, _| {
                 gone.extend(
                     queue_of(reference)
@@ -368,21 +365,26 @@ impl Log {
             });
         }
         for (stream, queue) in gone {
-            self.append_fed_upto(now, stream, queue, u64::MAX);
+            append_fed_upto(commons, now, stream, queue, u64::MAX);
         }
     }
 
     /// Puts what was taken out of streams into the log.
     #[cold]
-    pub(super) fn append_fed(&mut self, now: Now) {
-        let Some(streams) = &mut self.streams else { return };
-        for Fed { queue, records } in std::mem::take(&mut streams.fed) {
-            if let Some((_, queue)) = self.queue_mut(queue) {
+    pub(super) fn append_fed(&mut self, commons: &mut Commons, queues: &mut Queues, now: Now) {
+        for Fed { queue, records } in std::mem::take(&mut self.fed) {
+            if let Some((_, queue)) = queues.get_mut(queue) {
                 queue.count_arriving(records.bytes());
             }
-            self.append_records(now, records.bytes(), &[], true);
+            commons.append_records(now, records.bytes(), &[], true);
         }
     }
+}
+
+/// Appends that a queue was fed up to an offset of a stream.
+fn append_fed_upto(commons: &mut Commons, now: Now, stream: QueueId, queue: QueueId, offset: u64) {
+    let track = Track { stream, at_ms: now.wall_ms, offset, owner: None, reference: &reference(queue) };
+    commons.append(now, 0, Brings::STREAM, |records| track.write(records));
 }
 
 impl Shard {

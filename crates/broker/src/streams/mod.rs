@@ -30,13 +30,13 @@ pub use request::{
 pub use writing::StreamDamage;
 
 use crate::catalog::{QueueDefinition, StreamRules};
-use crate::log::{Log, NO_QUEUE};
+use crate::log::NO_QUEUE;
 use crate::owned::Member;
 use base::id::{LogId, QueueId};
 use base::{Memory, Now};
 use feeding::Fed;
-use message::record::{Append, Enqueue, Track};
-use messages::Converter;
+use message::record::{Append, Enqueue, Kind, Track, Truncate};
+pub(crate) use messages::Converter;
 pub(crate) use owned::OwnedStream;
 use progress::Settled;
 use queue::stream::{self, Common, Effect, ReaderId, Remove, Settings, Storing, Stream, Work};
@@ -300,100 +300,84 @@ impl Streams {
     }
 }
 
-impl Log {
-    /// The streams; the box is made if it is not there.
-    pub(crate) fn streams_mut(&mut self) -> &mut Streams {
-        let (id, feeds_wait) = (self.id, self.feeds_wait);
-        let is_replaying = self.recovering.is_some();
-        self.streams.get_or_insert_with(|| {
-            let references = References::new(is_replaying);
-            Box::new(Streams { feeds_wait, references, ..Streams::new(id) })
-        })
+impl Streams {
+    /// Of a log without any yet.
+    pub(crate) fn of(log: LogId, feeds_wait: bool, is_replaying: bool) -> Streams {
+        Streams { feeds_wait, references: References::new(is_replaying), ..Streams::new(log) }
     }
 
     /// A stream was declared; what a snapshot held of it is given back to it. Nothing goes for being too much before the
-    /// rules are known: see [`Log::stream_goes_by`].
-    pub(crate) fn create_stream(&mut self, definition: Arc<QueueDefinition>, declared: &StreamRules) {
-        let streams = self.streams_mut();
+    /// rules are known: see [`Streams::go_by`].
+    pub(crate) fn create(&mut self, definition: Arc<QueueDefinition>, declared: &StreamRules) {
         let id = definition.id;
         let declared = Settings { bytes_max: None, age_max_ms: None, ..settings(declared) };
-        let machine = match streams.restored.remove(&id) {
+        let machine = match self.restored.remove(&id) {
             Some(mut machine) => {
-                machine.configure(0, declared, &mut streams.common, &mut streams.effects);
+                machine.configure(0, declared, &mut self.common, &mut self.effects);
                 machine
             }
             None => Stream::new(declared),
         };
-        let slot = streams.owned.insert(OwnedStream::new(definition, machine)) as u32;
-        streams.by_id.insert(id, slot);
-        streams.sort(slot);
-        streams.count(slot);
+        let slot = self.owned.insert(OwnedStream::new(definition, machine)) as u32;
+        self.by_id.insert(id, slot);
+        self.sort(slot);
+        self.count(slot);
     }
 
     /// From now on the stream goes by these rules.
-    pub(crate) fn stream_goes_by(&mut self, now: Now, id: QueueId, rules: &StreamRules) {
-        let Some(streams) = &mut self.streams else { return };
-        let Some(slot) = streams.slot(id) else { return };
-        let Streams { owned, common, effects, .. } = &mut **streams;
+    pub(crate) fn go_by(&mut self, now: Now, id: QueueId, rules: &StreamRules) {
+        let Some(slot) = self.slot(id) else { return };
+        let Streams { owned, common, effects, .. } = self;
         let machine = &mut owned[slot as usize].machine;
         let settings = settings(rules);
         if *machine.settings() != settings {
             machine.configure(now.wall_ms as i64, settings, common, effects);
         }
-        streams.sort(slot);
-        streams.count(slot);
+        self.sort(slot);
+        self.count(slot);
     }
 
     /// Deliveries of a stream are told of from now on, or no longer.
-    pub(crate) fn trace_stream(&mut self, id: QueueId, on: bool) {
-        if let Some(streams) = &mut self.streams
-            && let Some(slot) = streams.slot(id)
-        {
-            streams.owned[slot as usize].is_traced = on;
+    pub(crate) fn trace(&mut self, id: QueueId, on: bool) {
+        if let Some(slot) = self.slot(id) {
+            self.owned[slot as usize].is_traced = on;
         }
     }
 
-    pub(crate) fn has_stream(&self, id: QueueId) -> bool {
-        self.streams.as_ref().is_some_and(|streams| streams.by_id.contains_key(&id))
+    pub(crate) fn has(&self, id: QueueId) -> bool {
+        self.by_id.contains_key(&id)
+    }
+
+    /// A record for streams is applied.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn apply(&mut self, kind: Kind, record: &[u8]) {
+        let whole = "a committed batch holds whole records";
+        match kind {
+            Kind::Append => {
+                self.share.published(record.len());
+                self.append(&Append::read(record).expect(whole));
+            }
+            Kind::Track => self.track(&Track::read(record).expect(whole)),
+            Kind::Truncate => self.truncate(&Truncate::read(record).expect(whole)),
+            kind => unreachable!("{kind:?} is no record of streams"),
+        }
     }
 
     /// A message came for what is no queue of the log: a stream, or nothing.
     #[cold]
     #[inline(never)]
-    pub(crate) fn apply_to_stream(&mut self, id: QueueId, record: &[u8]) {
-        if let Some(streams) = &mut self.streams {
-            let message = Enqueue::read(record).expect("it was read before");
-            streams.share.published(record.len());
-            streams.enqueue(id, &message);
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn apply_append(&mut self, record: &[u8]) {
-        let append = Append::read(record).expect("a committed batch holds whole records");
-        if let Some(streams) = &mut self.streams {
-            streams.share.published(record.len());
-            streams.append(&append);
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn apply_track(&mut self, record: &[u8]) {
-        let track = Track::read(record).expect("a committed batch holds whole records");
-        if let Some(streams) = &mut self.streams {
-            streams.track(&track);
-        }
+    pub(crate) fn apply_message(&mut self, id: QueueId, record: &[u8]) {
+        let message = Enqueue::read(record).expect("it was read before");
+        self.share.published(record.len());
+        self.enqueue(id, &message);
     }
 
     /// The batch ends whose records were applied.
     #[inline]
     pub(crate) fn close_chunks(&mut self) {
-        if let Some(streams) = &mut self.streams
-            && !streams.open.is_empty()
-        {
-            streams.close();
+        if !self.open.is_empty() {
+            self.close();
         }
     }
 }

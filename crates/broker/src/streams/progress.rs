@@ -5,7 +5,7 @@
 //! before a crash may come again.
 
 use super::Streams;
-use crate::log::{Brings, Log};
+use crate::log::{Brings, Commons};
 use base::id::{PortId, QueueId};
 use base::ranges::Range;
 use base::{Now, RangeSet};
@@ -101,19 +101,16 @@ impl Streams {
     }
 }
 
-impl Log {
+impl Streams {
     /// Stores how far consumers have come.
     #[cold]
-    pub(super) fn store_progress(&mut self, now: Now, most: usize) {
-        let Some(streams) = &mut self.streams else { return };
-        for (stream, Settled { name, owner, upto: offset }) in std::mem::take(&mut streams.progress) {
-            if let Some(streams) = &mut self.streams
-                && let Some(slot) = streams.slot(stream)
-            {
-                streams.owned[slot as usize].tell(&name, offset, most);
+    pub(super) fn store_progress(&mut self, commons: &mut Commons, now: Now, most: usize) {
+        for (stream, Settled { name, owner, upto: offset }) in std::mem::take(&mut self.progress) {
+            if let Some(slot) = self.slot(stream) {
+                self.owned[slot as usize].tell(&name, offset, most);
                 let track =
                     Track { stream, at_ms: now.wall_ms, offset, owner: Some(owner), reference: &name };
-                self.pipeline.append(now, Brings::NOTHING, |records| track.write(records));
+                commons.pipeline.append(now, Brings::NOTHING, |records| track.write(records));
             }
         }
     }

@@ -6,7 +6,7 @@ use super::owned::{OwnedStream, Reader};
 use super::request::StreamReply;
 use crate::event::Event;
 use crate::limits::Limits;
-use crate::log::Log;
+use crate::log::{Commons, Queues};
 use crate::owned::Member;
 use crate::post::Post;
 use crate::request::Reply;
@@ -242,36 +242,32 @@ fn take_back(reader: Option<&mut Reader>) -> Option<u64> {
     }
 }
 
-impl Log {
+impl Streams {
     /// The turn ends: readers of streams have their share anew.
     #[cold]
     #[inline(never)]
     pub(crate) fn begin_share(&mut self, now: Now, limits: &Limits) {
-        if let Some(streams) = &mut self.streams {
-            streams.share.begin(now, limits);
-        }
+        self.share.begin(now, limits);
     }
 
-    /// Hands out what readers of streams wait for.
+    /// Hands out what readers of streams wait for, and puts into the log what comes of it.
     #[cold]
     #[inline(never)]
-    pub(crate) fn dispatch_streams(&mut self, turn: &mut Turn<'_>) {
-        if self.streams.as_ref().is_some_and(|streams| streams.has_feeds) {
-            self.see_their_room();
+    pub(crate) fn hand_out_all(&mut self, commons: &mut Commons, queues: &mut Queues, turn: &mut Turn<'_>) {
+        if self.has_feeds {
+            self.see_their_room(queues);
         }
-        if let Some(streams) = &mut self.streams {
-            streams.retry(turn.now);
-            if !streams.paced.is_empty() {
-                streams.ring(turn.now);
-            }
-            streams.dispatch(turn);
-            let has_fed = !streams.fed.is_empty();
-            if !streams.progress.is_empty() {
-                self.store_progress(turn.now, turn.limits.stream_offsets_told_max);
-            }
-            if has_fed {
-                self.append_fed(turn.now);
-            }
+        self.retry(turn.now);
+        if !self.paced.is_empty() {
+            self.ring(turn.now);
+        }
+        self.dispatch(turn);
+        let has_fed = !self.fed.is_empty();
+        if !self.progress.is_empty() {
+            self.store_progress(commons, turn.now, turn.limits.stream_offsets_told_max);
+        }
+        if has_fed {
+            self.append_fed(commons, queues, turn.now);
         }
     }
 }

@@ -5,7 +5,7 @@
 //! A snapshot may be newer than the catalog's: a stream in it is kept until the replay of the catalog names it.
 
 use super::Streams;
-use crate::log::{Log, NO_QUEUE};
+use crate::log::{Commons, NO_QUEUE, Queues};
 use crate::shard::Shard;
 use crate::turn::Turn;
 use base::Sink;
@@ -21,7 +21,7 @@ const VERSION: u32 = 1;
 const VERSION_REFERENCES: u32 = 2;
 
 impl Streams {
-    fn write_snapshot(&self, bytes: &mut impl Sink) {
+    pub(crate) fn write_snapshot(&self, bytes: &mut impl Sink) {
         let has_references = self.references.is_recorded();
         let version = if has_references { VERSION_REFERENCES } else { VERSION };
         bytes.put(&version.to_le_bytes());
@@ -46,24 +46,9 @@ impl Streams {
     }
 }
 
-impl Log {
-    /// Appends what is recorded of the streams, if there is anything.
-    ///
-    /// ```text
-    ///   0         4           12        20          28
-    ///   | version | next file | streams | id        | length (4) | stream's snapshot | next stream ... | references
-    /// ```
-    pub(crate) fn write_streams(&self, bytes: &mut impl Sink) {
-        if let Some(streams) = &self.streams {
-            streams.write_snapshot(bytes);
-        }
-    }
-
-    /// Takes in what [`Log::write_streams`] wrote; nothing is nothing.
-    pub(crate) fn restore_streams(&mut self, bytes: &[u8]) -> Result<(), Short> {
-        if bytes.is_empty() {
-            return Ok(());
-        }
+impl Streams {
+    /// Takes in what [`Streams::write_snapshot`] wrote.
+    pub(crate) fn restore(&mut self, bytes: &[u8]) -> Result<(), Short> {
         let mut reader = Reader::new(bytes);
         let version = reader.u32_le()?;
         if !matches!(version, VERSION | VERSION_REFERENCES) {
@@ -71,49 +56,42 @@ impl Log {
         }
         let next_file = reader.u64_le()?;
         let count = reader.u64_le()?;
-        let streams = self.streams_mut();
-        streams.common.set_next_file(next_file);
-        streams.references.has_snapshot(next_file);
+        self.common.set_next_file(next_file);
+        self.references.has_snapshot(next_file);
         for _ in 0..count {
             let id = Some(QueueId(reader.u64_le()?)).filter(|id| *id != NO_QUEUE).ok_or(Short)?;
             let len = reader.u32_le()? as usize;
             let bytes = reader.take(len)?;
-            let settings = match streams.slot(id) {
-                Some(slot) => *streams.owned[slot as usize].machine.settings(),
+            let settings = match self.slot(id) {
+                Some(slot) => *self.owned[slot as usize].machine.settings(),
                 None => Settings::default(),
             };
             let machine = Stream::read_snapshot(bytes, settings).map_err(|_| Short)?;
-            match streams.slot(id) {
-                Some(slot) => streams.owned[slot as usize].machine = machine,
-                None => _ = streams.restored.insert(id, machine),
+            match self.slot(id) {
+                Some(slot) => self.owned[slot as usize].machine = machine,
+                None => _ = self.restored.insert(id, machine),
             }
         }
         if version == VERSION_REFERENCES {
-            streams.references.read(&mut reader)?;
+            self.references.read(&mut reader)?;
         }
         Ok(())
     }
 
     /// The replay is over: what a snapshot held and the catalog never named was deleted.
-    pub(crate) fn finish_streams(&mut self, turn: &mut Turn<'_>) {
-        if let Some(streams) = &mut self.streams {
-            for (id, machine) in std::mem::take(&mut streams.restored) {
-                streams.end(id, machine);
-            }
-            let slots: Vec<usize> = streams.owned.iter().map(|(slot, _)| slot).collect();
-            for slot in slots {
-                streams.owned[slot].machine.replayed(&mut streams.effects);
-                streams.sort(slot as u32);
-            }
+    pub(crate) fn finish(&mut self, commons: &mut Commons, queues: &mut Queues, turn: &mut Turn<'_>) {
+        for (id, machine) in std::mem::take(&mut self.restored) {
+            self.end(id, machine);
         }
-        if let Some(streams) = &mut self.streams {
-            // It was told when it was so.
-            streams.driven_out = (0, None);
+        let slots: Vec<usize> = self.owned.iter().map(|(slot, _)| slot).collect();
+        for slot in slots {
+            self.owned[slot].machine.replayed(&mut self.effects);
+            self.sort(slot as u32);
         }
-        self.finish_references();
-        if let Some(streams) = &mut self.streams {
-            streams.dispatch(turn);
-        }
+        // It was told when it was so.
+        self.driven_out = (0, None);
+        self.finish_references(commons, queues);
+        self.dispatch(turn);
     }
 }
 

@@ -11,7 +11,7 @@
 //! Invariant: `held` counts the runs, those that fade and what is under way, by segment.
 
 use super::Streams;
-use crate::log::{Log, NO_QUEUE};
+use crate::log::{Commons, NO_QUEUE, Queues};
 use crate::shard::Shard;
 use base::Sink;
 use base::cursor::{Reader, Short};
@@ -121,7 +121,7 @@ impl References {
     }
 
     /// A queue is gone, or was never there.
-    fn forget(&mut self, queue: QueueId, at: LogIndex) {
+    pub(crate) fn forget(&mut self, queue: QueueId, at: LogIndex) {
         let runs = self.runs.remove(&queue).unwrap_or_default();
         self.fading.extend(runs.iter().map(|run| (at, run.segment)));
     }
@@ -218,25 +218,25 @@ impl Shard {
     }
 }
 
-impl Log {
+impl Streams {
     /// Ends the runs of which nothing is left: those that the queues' heads have passed, or where `looks_within` all.
     #[inline]
-    pub(super) fn end_runs(&mut self, looks_within: bool) {
-        if self.streams.as_ref().is_some_and(|streams| !streams.references.is_idle()) {
-            self.end_some_runs(looks_within);
+    pub(super) fn end_runs(&mut self, commons: &Commons, queues: &mut Queues, looks_within: bool) {
+        if !self.references.is_idle() {
+            self.end_some_runs(commons, queues, looks_within);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn end_some_runs(&mut self, looks_within: bool) {
-        let Some(mut streams) = self.streams.take() else { return };
-        let at = self.pipeline.next();
-        let References { runs, fading, .. } = &mut streams.references;
+    fn end_some_runs(&mut self, commons: &Commons, queues: &mut Queues, looks_within: bool) {
+        let pipeline = &commons.pipeline;
+        let at = pipeline.next();
+        let References { runs, fading, .. } = &mut self.references;
         let mut end = |run: &Run| fading.push_back((at, run.segment));
         runs.retain(|queue, runs| {
             // One that is not there may still be named by the catalog's replay.
-            let Some((_, queue)) = self.queue_mut(*queue) else { return true };
+            let Some((_, queue)) = queues.get_mut(*queue) else { return true };
             while let Some(first) = runs.pop_front_if(|first| first.range.last < queue.fifo.head()) {
                 end(&first);
             }
@@ -252,36 +252,25 @@ impl Log {
             queue.refers = !runs.is_empty();
             !runs.is_empty()
         });
-        let is_on_disk = |until: LogIndex| !self.pipeline.is_durable() || until <= self.pipeline.committed();
-        let references = &mut streams.references;
+        let is_on_disk = |until: LogIndex| !pipeline.is_durable() || until <= pipeline.committed();
+        let references = &mut self.references;
         while let Some((_, segment)) = references.fading.pop_front_if(|(until, _)| is_on_disk(*until)) {
             references.let_go(segment);
         }
-        streams.remove_doomed();
-        self.streams = Some(streams);
-    }
-
-    /// A queue is gone: what it held in streams' segments it lets go of.
-    pub(crate) fn forget_references(&mut self, queue: QueueId) {
-        let at = self.pipeline.next();
-        if let Some(streams) = &mut self.streams {
-            streams.references.forget(queue, at);
-        }
+        self.remove_doomed();
     }
 
     /// The replay is over: queues that are not there hold nothing, and files may go.
-    pub(super) fn finish_references(&mut self) {
-        let Some(mut streams) = self.streams.take() else { return };
-        let at = self.pipeline.next();
-        let queues: Vec<QueueId> = streams.references.runs.keys().copied().collect();
-        for id in queues {
-            match self.queue_mut(id) {
+    pub(super) fn finish_references(&mut self, commons: &Commons, queues: &mut Queues) {
+        let at = commons.pipeline.next();
+        let ids: Vec<QueueId> = self.references.runs.keys().copied().collect();
+        for id in ids {
+            match queues.get_mut(id) {
                 Some((_, queue)) => queue.refers = true,
-                None => streams.references.forget(id, at),
+                None => self.references.forget(id, at),
             }
         }
-        streams.references.is_replaying = false;
-        self.streams = Some(streams);
-        self.end_runs(false);
+        self.references.is_replaying = false;
+        self.end_runs(commons, queues, false);
     }
 }

@@ -3,7 +3,7 @@
 use super::Streams;
 use super::request::StreamReply;
 use crate::catalog::Refusal;
-use crate::log::{Brings, Log};
+use crate::log::{Brings, Commons};
 use crate::post::Post;
 use crate::request::Reply;
 use base::Now;
@@ -39,7 +39,7 @@ impl Truncations {
 }
 
 impl Streams {
-    fn truncate(&mut self, truncate: &Truncate) {
+    pub(super) fn truncate(&mut self, truncate: &Truncate) {
         let Some(slot) = self.slot(truncate.stream) else { return };
         let Streams { owned, common, effects, .. } = self;
         let at_ms = i64::try_from(truncate.at_ms).unwrap_or(i64::MAX);
@@ -55,28 +55,18 @@ impl Streams {
     }
 }
 
-impl Log {
+impl Streams {
     /// Has the beginning of a stream let go of; who asked is answered when that is on disk.
     pub(super) fn append_truncate(
         &mut self,
+        commons: &mut Commons,
         now: Now,
         stream: QueueId,
         before: u64,
         (port, token): (PortId, u32),
     ) {
         let truncate = Truncate { stream, at_ms: now.wall_ms, before };
-        if let Some(streams) = &mut self.streams {
-            streams.truncations.asked.push((truncate, port, token));
-        }
-        self.append(now, 0, Brings::STREAM, |records| truncate.write(records));
-    }
-
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn apply_truncate(&mut self, record: &[u8]) {
-        let truncate = Truncate::read(record).expect("a committed batch holds whole records");
-        if let Some(streams) = &mut self.streams {
-            streams.truncate(&truncate);
-        }
+        self.truncations.asked.push((truncate, port, token));
+        commons.append(now, 0, Brings::STREAM, |records| truncate.write(records));
     }
 }

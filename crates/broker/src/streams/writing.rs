@@ -148,25 +148,18 @@ impl Streams {
     }
 }
 
-impl Log {
+impl Streams {
     /// Moves the jobs that are to be carried out into `into`, and what is to be removed into `removals`.
-    #[inline]
-    fn take_stream_jobs(&mut self, into: &mut Vec<StreamJob>, removals: &mut Vec<StreamJob>) {
-        self.end_runs(false);
-        if let Some(streams) = &mut self.streams {
-            into.append(&mut streams.jobs);
-            removals.append(&mut streams.removals);
-        }
+    fn take_jobs(&mut self, into: &mut Vec<StreamJob>, removals: &mut Vec<StreamJob>) {
+        into.append(&mut self.jobs);
+        removals.append(&mut self.removals);
     }
 
-    fn stream_done(&mut self, turn: &mut Turn<'_>, done: StreamDone) {
-        if let Some(streams) = &mut self.streams {
-            streams.done(turn.now, done);
-        }
-        // While the journal is replayed nobody is handed anything.
-        if self.recovering.is_none() {
-            self.dispatch(turn);
-        }
+    /// How many stored offsets others took the place of since this was asked last, and the last of them.
+    #[inline]
+    pub(crate) fn take_driven_out(&mut self) -> Option<(u64, DrivenOut)> {
+        let (count, last) = &mut self.driven_out;
+        Some((std::mem::take(count), last.take()?))
     }
 }
 
@@ -178,7 +171,9 @@ impl Shard {
         }
         let mut removals = Vec::new();
         for log in &mut self.logs {
-            log.take_stream_jobs(into, &mut removals);
+            let Log { streams: Some(streams), commons, queues, .. } = log else { continue };
+            streams.end_runs(commons, queues, false);
+            streams.take_jobs(into, &mut removals);
         }
         if !removals.is_empty() || !self.removals.is_empty() {
             self.remove_files(removals, into);
@@ -190,7 +185,8 @@ impl Shard {
     #[cold]
     fn remove_files(&mut self, new: Vec<StreamJob>, into: &mut Vec<StreamJob>) {
         // Other shards hear of changes when they are on disk.
-        let catalog = self.log(CATALOG_LOG).map(|log| (log.pipeline.next(), log.pipeline.committed()));
+        let catalog =
+            self.log(CATALOG_LOG).map(|log| (log.commons.pipeline.next(), log.commons.pipeline.committed()));
         let (next, committed) = catalog.unwrap_or_default();
         // What else is in the catalog's log is not waited for: on a full disk that may itself wait for files to go.
         let until = if self.has_change_under_way() { next } else { committed };
@@ -203,17 +199,24 @@ impl Shard {
     /// What came of a job. Where it is fatal ([`Done::is_fatal`]) the node must stop instead.
     pub fn stream_done(&mut self, now: Now, done: StreamDone) {
         let limits = self.settings.limits;
-        if let Some(slot) = self.log_slots.get(&done.log) {
-            self.logs[*slot as usize].stream_done(&mut Turn::new(now, &limits, &mut self.post), done);
+        let Some(slot) = self.log_slots.get(&done.log) else { return };
+        let log = &mut self.logs[*slot as usize];
+        if let Some(streams) = &mut log.streams {
+            streams.done(now, done);
+        }
+        // While the journal is replayed nobody is handed anything.
+        if log.recovering.is_none() {
+            log.dispatch(&mut Turn::new(now, &limits, &mut self.post));
         }
     }
 
     /// Takes what must be on disk before the snapshot of a log is that [`Shard::snapshot`] has just made. Each is to be
     /// answered as others; where one fails, the snapshot is not to be written.
     pub fn take_stream_syncs(&mut self, log: LogId) -> Vec<StreamJob> {
-        let Some(log) = self.log_mut(log) else { return Vec::new() };
-        log.end_runs(true);
-        let Some(streams) = &mut log.streams else { return Vec::new() };
+        let Some(Log { streams: Some(streams), commons, queues, .. }) = self.log_mut(log) else {
+            return Vec::new();
+        };
+        streams.end_runs(commons, queues, true);
         streams.note_snapshot();
         streams.syncs()
     }
@@ -229,15 +232,6 @@ impl Shard {
                 into.extend(streams.damages.drain(..).map(Damaged::Stream));
             }
         }
-    }
-}
-
-impl Log {
-    /// How many stored offsets others took the place of since this was asked last, and the last of them.
-    #[inline]
-    pub(crate) fn take_driven_out(&mut self) -> Option<(u64, DrivenOut)> {
-        let (count, last) = &mut self.streams.as_mut()?.driven_out;
-        Some((std::mem::take(count), last.take()?))
     }
 }
 

@@ -1,0 +1,190 @@
+//! What the machines of a log have in common: its pipeline, where its records are, what is read of them, what is to be done next.
+//!
+//! A machine changes itself and this, and sees no other machine: see [`AtQueue`]. Not here: the machines ([`super::Queues`], [`Streams`]).
+//!
+//! [`Streams`]: crate::streams::Streams
+
+use super::{Brings, Pipeline};
+use crate::batches::Batches;
+use crate::commit::CommitRule;
+use crate::latency::Latencies;
+use crate::limits::Limits;
+use crate::mail::Waiter;
+use crate::owned::OwnedQueue;
+use crate::queue_commands::Parked;
+use crate::reading::{Loaded, Reading};
+use crate::referred::Referred;
+use crate::tally::Ends;
+use crate::timers::Timers;
+use base::id::{LogId, LogIndex, PortId, QueueId};
+use base::{Buffer, Now};
+use message::record::{NewEnqueue, Sizes};
+use queue::{Effect, Effects};
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+
+/// See the module's head.
+#[derive(Debug)]
+pub(crate) struct Commons {
+    pub(crate) id: LogId,
+    pub(crate) pipeline: Pipeline,
+    pub(crate) store: Store,
+    pub(crate) reads: Reads,
+    pub(crate) agenda: Agenda,
+    pub(crate) effects: Effects,
+    pub(crate) figures: Figures,
+}
+
+/// Where the messages of a log are.
+#[derive(Debug, Default)]
+pub(crate) struct Store {
+    pub(crate) batches: Batches,
+    /// Segments with blocks of this log's queues, and in how many of them something lives.
+    pub(crate) segments: FxHashMap<u64, u32>,
+    /// Messages that were delayed when they came, once per queue, of the batch that is being applied.
+    pub(crate) delayed: u32,
+    /// Messages came since something was last dropped from memory to a queue that has messages of several priorities.
+    pub(crate) has_levels: bool,
+}
+
+/// What is read of a log's messages that are not in memory.
+#[derive(Debug, Default)]
+pub(crate) struct Reads {
+    pub(crate) reading: Reading,
+    pub(crate) loaded: Loaded,
+    /// Messages that lie in segments of streams.
+    pub(crate) referred: Referred,
+}
+
+/// What a log's queues are to do, by their slots.
+#[derive(Debug, Default)]
+pub(crate) struct Agenda {
+    /// Queues that may hand out something.
+    pub(crate) dirty: VecDeque<u32>,
+    /// Queues with dead letters.
+    pub(crate) dying: VecDeque<u32>,
+    pub(crate) timers: Timers,
+    /// Commands that wait for messages under way, in the order of what they wait for.
+    pub(crate) parked: VecDeque<Parked>,
+    /// What machines asked for when records were applied to them, for the next time something is handed out.
+    pub(crate) set_aside: Vec<(QueueId, Vec<Effect>)>,
+}
+
+/// What is counted of a log.
+#[derive(Debug, Default)]
+pub(crate) struct Figures {
+    /// Messages that ended otherwise than by being settled.
+    pub(crate) ends: Ends,
+    /// How long messages took.
+    pub(crate) latencies: Latencies,
+}
+
+impl Commons {
+    pub(super) fn new(id: LogId, rule: CommitRule, next: LogIndex) -> Commons {
+        Commons {
+            id,
+            pipeline: Pipeline::new(id, rule, next),
+            store: Store::default(),
+            reads: Reads::default(),
+            agenda: Agenda::default(),
+            effects: Effects::default(),
+            figures: Figures::default(),
+        }
+    }
+
+    /// Appends the records with messages that `write` writes, of which `bytes` are known to come. What is no message goes into the
+    /// pipeline itself, and never has its batch closed.
+    #[inline]
+    pub(crate) fn append<R>(
+        &mut self,
+        now: Now,
+        bytes: usize,
+        brings: Brings,
+        write: impl FnOnce(&mut Buffer) -> R,
+    ) -> R {
+        if self.pipeline.is_full(bytes) {
+            self.pipeline.close_full(now, &mut self.store.batches.spare);
+        }
+        self.pipeline.append(now, brings, write)
+    }
+
+    /// Appends a message for `queues` of this log. `waiter`: who waits for it to be committed.
+    #[inline]
+    pub(crate) fn append_message(
+        &mut self,
+        now: Now,
+        (message, sizes): (&NewEnqueue<'_>, Sizes),
+        queues: &[QueueId],
+        waiter: Option<(PortId, u32, u64)>,
+        needs_flush: bool,
+    ) {
+        self.append(now, 0, Brings::messages(needs_flush), |records| {
+            message.write_of(sizes, queues, records)
+        });
+        if let Some(waiter) = waiter {
+            self.pipeline.wait(Waiter::one(waiter));
+        }
+    }
+
+    /// Appends whole records that another shard made.
+    pub(crate) fn append_records(&mut self, now: Now, records: &[u8], waiters: &[Waiter], needs_flush: bool) {
+        let brings = Brings::messages(needs_flush);
+        self.append(now, records.len(), brings, |into| into.extend(records));
+        waiters.iter().for_each(|waiter| self.pipeline.wait(*waiter));
+    }
+
+    /// Keeps what a queue's machine has asked for apart from what others ask for.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn set_aside(&mut self, queue: QueueId) {
+        self.agenda.set_aside.push((queue, std::mem::take(&mut self.effects.list)));
+    }
+
+    /// Frees what left the queues since the last time.
+    pub(crate) fn let_go(&mut self, limits: &Limits) {
+        if !self.effects.left.is_empty() {
+            self.store.batches.left(&self.effects.left, limits.spare_buffers_max);
+            self.effects.left.clear();
+        }
+    }
+
+    /// Drops from memory what is needed last.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn evict(&mut self, limits: &Limits) {
+        let most = limits.resident_bytes_max + self.loaded_beyond(limits);
+        match std::mem::take(&mut self.store.has_levels) {
+            true => self.store.batches.evict_oldest(most, limits.spare_buffers_max),
+            false => self.store.batches.evict_newest(most),
+        }
+    }
+}
+
+impl Agenda {
+    /// The queue in `slot` is gone.
+    pub(super) fn forget(&mut self, slot: u32, queue: &OwnedQueue) {
+        self.dirty.retain(|dirty| *dirty != slot);
+        self.dying.retain(|dying| *dying != slot);
+        self.timers.forget(slot, queue.features.as_ref().and_then(|features| features.timer));
+        self.timers.forget_look(slot, queue.looks_at());
+    }
+}
+
+/// A queue of a log at work: it, and what it has in common with the others.
+#[derive(Debug)]
+pub(crate) struct AtQueue<'a> {
+    pub(crate) slot: u32,
+    pub(crate) queue: &'a mut OwnedQueue,
+    pub(crate) commons: &'a mut Commons,
+}
+
+impl AtQueue<'_> {
+    /// It may hand out something.
+    #[inline]
+    pub(crate) fn mark_dirty(&mut self) {
+        if !self.queue.is_dirty {
+            self.queue.is_dirty = true;
+            self.commons.agenda.dirty.push_back(self.slot);
+        }
+    }
+}
