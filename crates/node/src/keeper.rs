@@ -126,6 +126,8 @@ pub struct Keeper {
     groups: u64,
     /// Times it was asked for a round since the last one.
     waited: u32,
+    /// A round is under way.
+    is_running: bool,
     /// What is still to be done in this round, the last first.
     steps: Vec<Step>,
     asked: Option<Asked>,
@@ -170,6 +172,7 @@ impl Keeper {
             owes_round: false,
             groups: 0,
             waited: 0,
+            is_running: false,
             steps: Vec::new(),
             asked: None,
             is_late: false,
@@ -186,7 +189,7 @@ impl Keeper {
 
     /// No round is under way.
     pub fn is_idle(&self) -> bool {
-        self.steps.is_empty() && self.asked.is_none()
+        !self.is_running && self.asked.is_none()
     }
 
     /// Writes the snapshot of a log of a node that ends, and before it what it counts on. Nothing in the journal from before

@@ -30,6 +30,7 @@ impl Keeper {
         self.groups = groups;
         self.waited = 0;
         self.gave_up_spare = false;
+        self.is_running = true;
         let kept = if is_tight || self.is_behind { 0 } else { RESTING_FILES };
         self.plan(house, kept);
         true
@@ -58,39 +59,33 @@ impl Keeper {
     /// What the device said: the node must stop.
     pub fn step(&mut self, house: &mut dyn House) -> Result<Next, DiskError> {
         assert!(self.asked.is_none(), "the shard's answer comes first");
-        let Some(step) = self.steps.pop() else { return Ok(Next::Over) };
-        let done = self.carry_out(house, step);
-        self.unless_full(
-            house,
-            done.map(|asks| asks.map_or(Next::Step, |(to, errand)| Next::Ask(to, errand))),
-        )
-    }
-
-    fn unless_full(
-        &mut self,
-        house: &mut dyn House,
-        outcome: Result<Next, DiskError>,
-    ) -> Result<Next, DiskError> {
-        match outcome {
-            Err(DiskError::NoSpace) => {}
-            Ok(Next::Step) if self.is_idle() && !self.lacks_space => {
+        let outcome = match self.steps.pop() {
+            Some(step) => self.carry_out(house, step),
+            None if self.lacks_space => Err(DiskError::NoSpace),
+            None => {
                 self.end(house, true);
                 return Ok(Next::Over);
             }
-            Ok(Next::Step) if self.is_idle() => {}
-            other => return other,
+        };
+        match outcome {
+            Ok(None) => Ok(Next::Step),
+            Ok(Some((shard, errand))) => Ok(Next::Ask(shard, errand)),
+            Err(DiskError::NoSpace) if !self.gave_up_spare && house.give_up_spare() => {
+                self.gave_up_spare = true;
+                self.plan(house, 0);
+                Ok(Next::Step)
+            }
+            Err(DiskError::NoSpace) => {
+                self.end(house, false);
+                Ok(Next::Over)
+            }
+            Err(error) => Err(error),
         }
-        self.steps.clear();
-        if !self.gave_up_spare && house.give_up_spare() {
-            self.gave_up_spare = true;
-            self.plan(house, 0);
-            return Ok(Next::Step);
-        }
-        self.end(house, false);
-        Ok(Next::Over)
     }
 
     fn end(&mut self, house: &mut dyn House, had_space: bool) {
+        self.steps.clear();
+        self.is_running = false;
         self.is_unfinished = false;
         if !had_space && !self.is_behind {
             house.note(Finding::NoSpace);
@@ -130,6 +125,7 @@ impl Keeper {
     /// no other before [`Keeper::answer`] or [`Keeper::forget`].
     pub fn give_up(&mut self) {
         self.steps.clear();
+        self.is_running = false;
         self.is_late = self.asked.is_some();
         // Whether there is space now it did not find out.
         self.is_unfinished = true;
