@@ -193,6 +193,80 @@ fn a_turn_that_a_member_left_behind_is_nobody_elses() {
     assert_eq!(node.take_seen(), expected);
 }
 
+fn in_group(handle: u32, partition: Option<u32>) -> StreamCommand {
+    let group = Some(SingleActive { name: "g".into(), partition });
+    StreamCommand::Subscribe { token: 2, handle, from: StreamFrom::First, credit: 1, filter: None, group }
+}
+
+/// Who reads a stream that is restarted is let go of at once, wherever it is: nobody has its turn because somebody before it left.
+#[test]
+fn of_a_stream_that_is_restarted_nobody_becomes_active() {
+    let active = |shard: usize, handle: u32, is| {
+        let event = Event::Active { consumer: handle, active: is };
+        format!("{shard}: {event:?}")
+    };
+    // Where members are, at the owner's shard or another, in the order they come; how many are told that they are active, or no
+    // longer are, until all are there; and whether those have answered.
+    let rows: [(&[usize], Option<u32>, bool); 8] = [
+        (&[0, 1], None, true),
+        (&[0, 1], None, false),
+        (&[1, 0], None, true),
+        (&[1, 1, 0], None, true),
+        (&[0, 1, 0], Some(1), true),
+        (&[0, 1, 0], Some(1), false),
+        (&[1, 0, 1, 1], Some(2), true),
+        (&[1], Some(0), true),
+    ];
+    for (members, partition, answers) in rows {
+        let mut node = node(2);
+        append(&mut node, 0, 1, None, &[(0, "", "a")]);
+        let stream = node.shards[0].catalog().queue_by_name(VhostId(0), b"s").unwrap().id;
+        let handle = |at: usize| 10 + at as u32;
+        for (at, shard) in members.iter().enumerate() {
+            node.shards[*shard].watch_queue(node.ports[*shard], stream, 0);
+            let seen = ask(&mut node, *shard, in_group(handle(at), partition));
+            assert_eq!(seen.iter().filter(|seen| seen.contains("Consuming")).count(), 1, "{seen:?}");
+            if answers {
+                for (at, shard) in members.iter().enumerate().take(at + 1) {
+                    ask(
+                        &mut node,
+                        *shard,
+                        StreamCommand::Continue { handle: handle(at), from: StreamFrom::Next },
+                    );
+                }
+            }
+        }
+        // Others that read it: one without a group, which ends too, and one of messages, which goes on.
+        ask(&mut node, 1, subscribe(5, 1));
+        consume(&mut node, 1, 4, Credit::Prefetch(10), StreamFrom::Next);
+        assert_eq!(ask(&mut node, 1, StreamCommand::Disband { token: 9 }), ["1: Cancelled"], "{members:?}");
+        (0..2).for_each(|shard| node.shards[shard].stream_restarted(stream));
+        node.work();
+        let mut told: Vec<String> = node.take_seen();
+        told.sort_unstable();
+        let mut expected: Vec<String> = members
+            .iter()
+            .map(|shard| format!("{shard}: {:?}", Event::StreamRestarted { queue: stream }))
+            .collect();
+        expected.sort_unstable();
+        assert_eq!(told, expected);
+        // What they say before they hear it finds nobody.
+        for (at, shard) in members.iter().enumerate() {
+            let handle = handle(at);
+            assert_eq!(ask(&mut node, *shard, StreamCommand::Credit { handle, chunks: 1 }), [""; 0]);
+            let answer = StreamCommand::Continue { handle, from: StreamFrom::First };
+            assert_eq!(ask(&mut node, *shard, answer), [""; 0]);
+            let leave = StreamCommand::Unsubscribe { token: 3, handle };
+            assert_eq!(ask(&mut node, *shard, leave), [format!("{shard}: Cancelled")]);
+        }
+        append(&mut node, 0, 2, None, &[(0, "", "b")]);
+        assert_eq!(node.take_seen(), ["0: 9 confirmed 2-2".to_owned(), gets(1, 4, 1, "b")]);
+        // The group begins anew.
+        let seen = ask(&mut node, 1, in_group(30, Some(0)));
+        assert_eq!(seen, ["1: Consuming".to_owned(), active(1, 30, true)]);
+    }
+}
+
 #[test]
 fn large_chunks_wait_for_room_whatever_the_credit() {
     // Once at the owner's shard, once by mail.

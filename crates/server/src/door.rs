@@ -30,6 +30,8 @@ pub enum Letter {
     Truncate(Box<Truncate>, Sender<Result<Reply, Refusal>>),
     /// A stream is to remember that a consumer has read nothing; what came of it.
     ResetOffset(Box<ResetOffset>, Sender<Result<Reply, Refusal>>),
+    /// A stream, by virtual host and name, is to let go of whoever reads it by chunks; what came of it.
+    DisbandStream(Box<(String, String)>, Sender<Result<Reply, Refusal>>),
     /// A stream, by virtual host and name, is restarted; whether it is known here.
     RestartStream(Box<(String, String)>, Sender<bool>),
     /// The node wants something done in a virtual host; what came of it.

@@ -731,6 +731,13 @@ impl Node for Manager<'_> {
 
     fn restart_stream(&self, vhost: &str, stream: &str) -> Result<bool, Busy> {
         let named = (vhost.to_owned(), stream.to_owned());
+        // Its owner lets go of all readers first: were they told shard by shard, a single active consumer that waits would have
+        // its turn for a moment, since those told before it had left.
+        let (sender, receiver) = channel();
+        self.next_door().letters.put(Letter::DisbandStream(Box::new(named.clone()), sender));
+        if receiver.recv_timeout(PATIENCE).map_err(|_| Busy)?.is_err() {
+            return Ok(false);
+        }
         let answers = self.ask_all(|sender| Letter::RestartStream(Box::new(named.clone()), sender))?;
         Ok(answers.into_iter().all(|is_known| is_known))
     }

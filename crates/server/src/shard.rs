@@ -350,6 +350,7 @@ impl ShardLoop {
                 }
                 Letter::Truncate(asked, answer) => self.truncate(now, &asked, answer),
                 Letter::ResetOffset(asked, answer) => self.reset_offset(now, &asked, answer),
+                Letter::DisbandStream(named, answer) => self.disband_stream(now, &named, answer),
                 Letter::RestartStream(named, answer) => self.restart_stream(&named, answer),
                 Letter::Act(asked, answer) => self.act(now, *asked, answer),
                 Letter::Look(look) => {

@@ -150,6 +150,13 @@ impl Streams {
                 self.remove(slot, Member { port, handle });
                 post.reply(port, token, Ok(Reply::Cancelled));
             }
+            StreamCommand::Disband { token } => {
+                stream.machine.disband();
+                for member in stream.subscribers() {
+                    self.remove(slot, member);
+                }
+                post.reply(port, token, Ok(Reply::Cancelled));
+            }
             StreamCommand::Sequence { token, reference } => {
                 let sequence = StreamReply::Sequence(stream.machine.sequence(&reference));
                 post.reply(port, token, Ok(Reply::Stream(sequence)));

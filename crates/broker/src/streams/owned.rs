@@ -153,6 +153,14 @@ impl OwnedStream {
         theirs
     }
 
+    /// Subscriptions to chunks, in a fixed order.
+    pub(crate) fn subscribers(&self) -> Vec<Member> {
+        let chunks = self.readers.values().filter(|reader| matches!(reader, Reader::Chunks { .. }));
+        let mut all: Vec<Member> = chunks.filter_map(Reader::member).collect();
+        all.sort_unstable_by_key(|member| (member.port, member.handle));
+        all
+    }
+
     /// All who read, those who only ask left out; in a fixed order.
     pub(crate) fn all_members(&self) -> Vec<Member> {
         let mut all: Vec<Member> = self.by_member.keys().copied().collect();

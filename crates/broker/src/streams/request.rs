@@ -126,6 +126,12 @@ pub enum StreamCommand {
         /// The subscription's handle.
         handle: u32,
     },
+    /// The stream is restarted: every subscription to chunks ends, and no member of a group has its turn for that. Whose they
+    /// were is told by [`crate::Shard::stream_restarted`]. Answer: [`crate::Reply::Cancelled`].
+    Disband {
+        /// For the answer.
+        token: u32,
+    },
     /// Which publishing id came last under this reference. Answer: [`StreamReply::Sequence`].
     Sequence {
         /// For the answer.
@@ -178,6 +184,7 @@ impl StreamCommand {
             StreamCommand::Consume { token, .. }
             | StreamCommand::Subscribe { token, .. }
             | StreamCommand::Unsubscribe { token, .. }
+            | StreamCommand::Disband { token }
             | StreamCommand::Sequence { token, .. }
             | StreamCommand::QueryOffset { token, .. }
             | StreamCommand::Stats { token }

@@ -251,6 +251,11 @@ impl Stream {
         }
     }
 
+    /// Groups are no more. Their readers stay as they are until they are detached, and none has its turn for that.
+    pub fn disband(&mut self) {
+        self.groups = super::groups::Groups::default();
+    }
+
     /// Gives credit for so many more chunks, or takes some back, and answers what it has.
     pub fn credit(&mut self, id: ReaderId, chunks: i32) -> u32 {
         let Some(reader) = self.readers.get_mut(id) else { return 0 };

@@ -72,6 +72,17 @@ impl ShardLoop {
         self.ask_stream(now, port, &stream, StreamCommand::Truncate { token, before: 0 });
     }
 
+    /// Ends all that connections of the stream protocol read of a stream, wherever they are: each is to be told then
+    /// ([`ShardLoop::restart_stream`]).
+    pub(super) fn disband_stream(&mut self, now: Now, (vhost, stream): &(String, String), answer: Answer) {
+        let Some((stream, answer)) = self.stream(vhost, stream, answer) else { return };
+        if !stream.is_stream() {
+            return self.tell(answer, Err(Refusal::missing("stream", &stream.name, vhost)));
+        }
+        let (port, token) = self.await_answer(stream.vhost, None, answer);
+        self.ask_stream(now, port, &stream, StreamCommand::Disband { token });
+    }
+
     /// Has connections of this shard that publish to a stream or read it told that it is restarted. Nothing else happens: its one
     /// member is here, and there is nobody to elect another.
     pub(super) fn restart_stream(&mut self, (vhost, stream): &(String, String), answer: Sender<bool>) {
