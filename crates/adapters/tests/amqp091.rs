@@ -247,6 +247,44 @@ fn refusals_are_in_rabbitmqs_words() {
     refused("channel: 404 NOT_FOUND - no previously declared queue 60 70", |client| client.get("", false));
 }
 
+/// A message that goes nowhere is confirmed at once. That is told, whatever comes in the same packet and ends the channel.
+#[test]
+fn what_is_confirmed_is_told_before_a_channel_or_connection_ends() {
+    let frame = |kind: u8, payload: &[u8]| {
+        [&[kind, 0, 1][..], &(payload.len() as u32).to_be_bytes(), payload, &[0xce]].concat()
+    };
+    let said = |client: &mut Client, bytes: Vec<u8>| client.machine.output_mut().extend(&bytes);
+    let too_long = [&[0, 60, 0, 0][..], &(17_u64 << 20).to_be_bytes(), &[0, 0]].concat();
+    type Ends<'a> = &'a dyn Fn(&mut Client);
+    let rows: [(&str, Ends<'_>); 8] = [
+        ("channel: 404 NOT_FOUND", &|client| client.publish_to("x", "k", PERSISTENT, b"")),
+        ("channel: 406 PRECONDITION_FAILED", &|client| client.machine.ack(1, 7, false)),
+        ("channel: 406 PRECONDITION_FAILED", &|client| client.send(&TxSelect::default())),
+        ("channel: 406 PRECONDITION_FAILED - message size", &|client| {
+            let publish = [&[0, 60, 0, 40, 0, 0, 0, 1][..], b"q", &[0]].concat();
+            said(client, [frame(1, &publish), frame(2, &too_long)].concat());
+        }),
+        ("connection: 540 NOT_IMPLEMENTED", &|client| client.send(&BasicRecover::default())),
+        ("connection: 505 UNEXPECTED_FRAME", &|client| said(client, frame(3, b"x"))),
+        ("connection: 501 FRAME_ERROR", &|client| said(client, frame(1, &[0, 60, 0, 40, 0]))),
+        ("queue q 0 0", &|client| {
+            client.send(&QueueDeclare { queue: b"q", durable: true, ..Default::default() })
+        }),
+    ];
+    for (expected, ends) in rows {
+        let mut world = World::new(1);
+        let mut client = Client::open(&mut world, 0);
+        client.send(&ConfirmSelect::default());
+        client.hears(&mut world, &["ConfirmSelectOk"]);
+        let to = PublishPrefix::new(1, b"", b"nobody", false);
+        (0..3).for_each(|_| client.machine.publish(&to, PERSISTENT, &Body::Bytes(b"")));
+        ends(&mut client);
+        let heard = client.talk(&mut world);
+        assert_eq!(heard[0], "ack 3 and before", "{expected}: {heard:?}");
+        assert!(heard[1].starts_with(expected), "{expected}: {heard:?}");
+    }
+}
+
 #[test]
 fn publishing_without_a_key_twice_is_no_harm() {
     everywhere(|world, mut one, _| {

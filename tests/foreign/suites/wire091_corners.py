@@ -154,3 +154,44 @@ for name, value, said in (
             lambda names, value=value: [
                 method(1, 50, 20, b"\0\0" + short(names["q"]) + short("amq.headers") + short("") + b"\0"
                        + table091(("x-match", value)))], (50, 20))
+
+
+CONFIRM_SELECT, UNROUTABLE = method(1, 85, 10, b"\0"), publish(short(""), short("foreign.corner.none"))
+HANG_UP = struct.pack(">H", 200) + short("") + bytes(4)
+
+
+def confirmed(name, words, step, answer, expected):
+    """Three messages that go nowhere, with `step` right behind them: all three are confirmed, and then `expected` is heard."""
+
+    def run():
+        with Corner() as corner:
+            corner.peer.send(CONFIRM_SELECT)
+            equal(corner.heard()[0], (85, 11))
+            corner.peer.send(3 * UNROUTABLE + step(corner.names))
+            safe = set()
+            while (heard := corner.heard())[0] == (60, 80):
+                tag, multiple = struct.unpack(">QB", heard[1])
+                safe |= set(range(1 if multiple else tag, tag + 1))
+            equal((safe, heard[:2] if isinstance(heard[0], str) else heard[0]), ({1, 2, 3}, expected))
+
+    suite.add(f"corner.confirmed.{name}", f"three messages that go nowhere and, in the same packet, {words}",
+              f"all three are confirmed, then {answer}", run)
+
+
+for name, words, step, answer, expected in (
+    ("cc", "a publish with a CC header that is no array",
+     lambda names: publish(short(""), short(names["q"]), headers=table091(("CC", v091("I", 0)))), "channel closed: 406", ("channel", 406)),
+    ("exchange", "a publish to an exchange that is not there", lambda _names: publish(short("foreign.corner.none"), short("")),
+     "channel closed: 404", ("channel", 404)),
+    ("ack", "basic.ack of a delivery that never was", lambda _names: method(1, 60, 80, struct.pack(">QB", 7, 0)),
+     "channel closed: 406", ("channel", 406)),
+    ("immediate", "a publish with immediate",
+     lambda _names: method(1, 60, 40, b"\0\0" + short("") + short("") + b"\2") + frame(2, 1, struct.pack(">HHQH", 60, 0, 0, 0)),
+     "connection closed: 540", ("connection", 540)),
+    ("frame", "a body without a publish", lambda _names: frame(3, 1, b"x"), "connection closed: 505", ("connection", 505)),
+    ("channel-close", "channel.close", lambda _names: method(1, 20, 40, HANG_UP), "close-ok", (20, 41)),
+    ("connection-close", "connection.close", lambda _names: method(0, 10, 50, HANG_UP), "close-ok", (10, 51)),
+    ("qos", "basic.qos", lambda _names: method(1, 60, 10, struct.pack(">IHB", 0, 1, 0)), "qos-ok", (60, 11)),
+    ("declare", "queue.declare", lambda names: declare(names["new"]), "declare-ok", DECLARE_OK),
+):
+    confirmed(name, words, step, answer, expected)

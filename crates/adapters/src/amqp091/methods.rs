@@ -175,6 +175,8 @@ impl Adapter {
             }
             _ => {
                 self.pass_on_settled(context);
+                // No answer is heard before what came before its question.
+                self.tell_confirms();
                 if let Err(refusal) = self.ask(context, number, method) {
                     self.refuse(context, number, &refusal, method.id());
                 }

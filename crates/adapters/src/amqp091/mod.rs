@@ -201,14 +201,17 @@ impl Adapter {
             WireEvent::Open(open) => self.open(context, &open),
             WireEvent::ChannelOpen { channel } => self.open_channel(context, channel),
             WireEvent::ChannelClose { channel, .. } => {
+                self.tell_confirms();
                 self.drop_channel(context, channel);
                 self.machine.channel_close_ok(channel);
             }
             WireEvent::ChannelFailed { channel, error } => {
                 self.note(context, Gravity::Error, format!("channel {channel} error: {error}"));
+                self.tell_confirms_before(&error);
                 self.drop_channel(context, channel);
             }
             WireEvent::Close(_) => {
+                self.tell_confirms();
                 // What it had for itself is gone when it hears so.
                 self.drop_channels(context);
                 context.shard.close_port(context.now, context.port);
@@ -217,6 +220,7 @@ impl Adapter {
             WireEvent::Failed(error) => {
                 self.pending = None;
                 self.note(context, Gravity::Error, format!("error: {error}"));
+                self.tell_confirms_before(&error);
                 // Behind its close nothing more may be said: no confirm, no delivery.
                 self.drop_channels(context);
             }
@@ -272,10 +276,7 @@ impl Adapter {
     /// The turn ends: confirms gathered are told.
     pub(crate) fn end_turn(&mut self, context: &mut Context<'_>) {
         self.pass_on_settled(context);
-        if self.is_due {
-            self.is_due = false;
-            self.tell_confirms();
-        }
+        self.tell_confirms();
         if self.is_full {
             self.see_whether_full(context);
         }
@@ -415,6 +416,7 @@ impl Adapter {
         if refusal.code.is_hard() || channel == 0 {
             return self.close(context, refusal, method);
         }
+        self.tell_confirms();
         self.note(context, Gravity::Error, format!("channel {channel} error: {}", refusal.reply_text()));
         self.drop_channel(context, channel);
         self.machine.close_channel(channel, code(refusal), &refusal.reply_text(), method);
@@ -422,6 +424,7 @@ impl Adapter {
 
     fn close(&mut self, context: &mut Context<'_>, refusal: &Refusal, method: MethodId) {
         self.note(context, Gravity::Error, format!("error: {}", refusal.reply_text()));
+        self.tell_confirms();
         self.machine.close_connection(context.now, code(refusal), &refusal.reply_text(), method);
         self.pending = None;
         self.drop_channels(context);

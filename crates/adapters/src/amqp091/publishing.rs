@@ -1,12 +1,13 @@
 //! Messages in, confirms out.
 
 use super::Adapter;
+use super::channel::Channels;
 use super::confirms::Ack;
 use super::publish_options::PublishOptions;
 use crate::connection::Context;
 use crate::transaction::HeldPublish;
 use ::amqp091::method::{BasicNack, BasicPublish, MethodId};
-use ::amqp091::{Body, Outgoing, ReplyCode};
+use ::amqp091::{Body, Connection, Error, Outgoing, ReplyCode};
 use broker::catalog::{Refusal, ReplyCode as Code};
 use broker::fields::Fields091;
 use broker::{Count, Publish, Published};
@@ -261,15 +262,30 @@ impl Adapter {
         self.is_full = self.channels.iter().any(|channel| channel.unconfirmed >= most);
     }
 
+    /// Tells what is safe, where something is that was not told: at the end of a turn, and before all that would come in front
+    /// of it, or instead of it where a channel ends.
     pub(super) fn tell_confirms(&mut self) {
-        let machine = &mut self.machine;
-        self.channels.each(|channel| {
-            let number = channel.number;
-            if std::mem::take(&mut channel.is_due)
-                && let Some(confirms) = &mut channel.confirms
-            {
-                confirms.tell(|Ack { tag, multiple }| machine.ack(number, tag, multiple));
-            }
-        });
+        if std::mem::take(&mut self.is_due) {
+            tell_safe(&mut self.channels, &mut self.machine);
+        }
     }
+
+    /// As [`Adapter::tell_confirms`], where the machine has sent its close for `error` already.
+    pub(super) fn tell_confirms_before(&mut self, error: &Error) {
+        if std::mem::take(&mut self.is_due) {
+            let channels = &mut self.channels;
+            self.machine.before_close(error, |machine| tell_safe(channels, machine));
+        }
+    }
+}
+
+fn tell_safe(channels: &mut Channels, machine: &mut Connection) {
+    channels.each(|channel| {
+        let number = channel.number;
+        if std::mem::take(&mut channel.is_due)
+            && let Some(confirms) = &mut channel.confirms
+        {
+            confirms.tell(|Ack { tag, multiple }| machine.ack(number, tag, multiple));
+        }
+    });
 }

@@ -10,6 +10,10 @@ use crate::method::{
 };
 use message::amqp091::Table;
 
+/// Bytes of a close's frame beside its text, of a channel and of the connection alike: head, method, code, the text's length, what
+/// was refused, end.
+const CLOSE_LEN: usize = 7 + 4 + 2 + 1 + 4 + 1;
+
 /// The handshake.
 impl Connection {
     /// Server, after [`Event::ProtocolHeader`]: announces itself. `mechanisms` and `locales` are lists with spaces
@@ -198,6 +202,20 @@ impl Connection {
     /// Client: gives a delivery back (`requeue`) or away.
     pub fn reject(&mut self, channel: u16, delivery_tag: u64, requeue: bool) {
         self.method_frame(channel, &BasicReject { delivery_tag, requeue });
+    }
+
+    /// Has something said in front of the close that came of `error`, which [`Event::Failed`] or [`Event::ChannelFailed`] told of just
+    /// now: what was known before it and not said yet.
+    pub fn before_close(&mut self, error: &Error, say: impl FnOnce(&mut Connection)) {
+        let close_len = match error {
+            Error::Refused { text, .. } => CLOSE_LEN + text.len(),
+            // Of the others nothing is sent.
+            _ => 0,
+        };
+        let own = self.output.own();
+        let close = own.split_off(own.len().saturating_sub(close_len));
+        say(self);
+        self.output.extend(&close);
     }
 
     pub(super) fn send_close(&mut self, reply_code: u16, reply_text: &[u8], method: MethodId) {
