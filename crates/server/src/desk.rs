@@ -17,7 +17,7 @@ use node::turn::Raised;
 use serde_json::Value;
 use std::path::Path;
 use std::string::FromUtf8Error;
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
 /// How long an answer of a shard is waited for.
@@ -119,11 +119,11 @@ impl Desk<'_> {
             }
             ctl::Request::SetMemoryLimit { limit } => {
                 self.watermarks.set_memory(&limit).map_err(unfit_word)?;
-                Ok(Value::Null)
+                self.judge()
             }
             ctl::Request::SetDiskLimit { limit } => {
                 self.watermarks.set_disk(&limit).map_err(unfit_word)?;
-                Ok(Value::Null)
+                self.judge()
             }
         }
     }
@@ -136,6 +136,14 @@ impl Desk<'_> {
             let text = format!("Error:\nError: failed to authenticate user \"{user}\"\n{}", denied.reason);
             refusal(ctl::exit::DATA, text)
         })?;
+        Ok(Value::Null)
+    }
+
+    /// Limits were changed: answers once publishers are held, or let go, by the new ones. Whoever sets one relies on it from then on.
+    fn judge(&self) -> ctl::Answer {
+        let (sender, receiver) = channel();
+        self.end.send(End::Judge(sender)).map_err(|_| busy())?;
+        receiver.recv_timeout(PATIENCE).map_err(|_| busy())?;
         Ok(Value::Null)
     }
 

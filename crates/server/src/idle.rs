@@ -45,7 +45,7 @@ pub fn wait(
                 Ok(End::StartApp) => break true,
                 Ok(End::Asked) | Err(_) => break false,
                 // What was still said to the node that was stopped.
-                Ok(End::StopApp | End::Look | End::Failed(_)) => {}
+                Ok(End::StopApp | End::Look | End::Judge(_) | End::Failed(_)) => {}
             }
         };
         is_over.store(true, Ordering::SeqCst);

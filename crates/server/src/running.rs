@@ -67,6 +67,8 @@ pub enum End {
     Failed(String),
     /// It goes on, but the disk may be fuller than it was: look now.
     Look,
+    /// What is allowed and demanded was changed: look now, and answer when the shards have been told what holds.
+    Judge(Sender<()>),
     /// All but its process is to stop.
     StopApp,
     /// What was stopped is to go on.
@@ -584,6 +586,7 @@ impl Running {
         let mut is_interval = true;
         let mut shortages = 0;
         let mut complaints = Complaints::default();
+        let mut asked = None;
         loop {
             (alarms.memory_limit, alarms.disk_limit) = self.watermarks.bytes();
             if alarms.raised().memory || (is_interval && thrift.is_due(heap::used_ns())) {
@@ -605,6 +608,10 @@ impl Running {
                 }
                 Err(error) => self.logger.warning(format!("memory and disk cannot be measured: {error}")),
             }
+            if let Some(asked) = asked.take() {
+                // One that no longer waits has its answer from the next look.
+                let _ = Sender::send(&asked, ());
+            }
             lines.drain(..).for_each(|(level, text): (Level, String)| self.logger.log(level, text));
             also();
             if let Some(line) = complaints.due(self.clock.now().mono_ns, broker::access::given_up) {
@@ -616,6 +623,7 @@ impl Running {
                 Ok(End::Asked) => return Ok(Then::End),
                 Ok(End::StopApp) => return Ok(Then::Wait),
                 Ok(End::Failed(why)) => return Err(why),
+                Ok(End::Judge(answer)) => asked = Some(answer),
                 Ok(End::Look | End::StartApp) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err("nobody is left to end the node".into()),
             }

@@ -207,6 +207,43 @@ def _():
         connection.close()
 
 
+@suite.case("alarm.at-once", "a limit of memory or disk changed by the tool, a publish right behind that; five times each",
+            "what is published is held from then on; let go right behind the tool's answer as well", seconds_max=SECONDS_MAX)
+def _():
+    if suite.options.tool:
+        tool = Tool()
+    elif suite.options.broker:
+        # No look comes of itself while this lasts.
+        tool = Ctl(started("memory_monitor_interval=600000"))
+    else:
+        raise Skip("stops everybody's publishers: needs --broker, or --tool of a broker of one's own")
+    connection, channel, _queue, heard = blocked_publisher(tool.uri)
+    other = connect(tool.uri)
+    looking = other.channel()
+    looking.queue_declare("foreign.at-once")
+
+    def count():
+        return looking.queue_declare("foreign.at-once", passive=True).method.message_count
+
+    limits = (("set_vm_memory_high_watermark", "0", "0.9"), ("set_disk_free_limit", ALL_OF_IT, NEXT_TO_NOTHING))
+    try:
+        for number in range(10):
+            word, holds, lets_go = limits[number % 2]
+            tool.run(word, holds)
+            channel.basic_publish("", "foreign.at-once", b"held")
+            eventually(lambda: connection.process_data_events(0.05) or len(heard) == 2 * number + 1, "blocked")
+            equal(count(), number)
+            tool.run(word, lets_go)
+            eventually(lambda: connection.process_data_events(0.05) or len(heard) == 2 * number + 2, "unblocked")
+            eventually(lambda: count() == number + 1, "let go")
+    finally:
+        for word, _holds, lets_go in limits:
+            tool.run(word, lets_go)
+    looking.queue_delete("foreign.at-once")
+    connection.close()
+    other.close()
+
+
 @suite.case("alarm.full-disk", "publishing until the disk is full, and consuming then",
             "beyond RabbitMQ: what is settled makes room again; the publisher goes on, and every message arrives in order",
             seconds_max=SECONDS_MAX)
