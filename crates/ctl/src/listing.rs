@@ -174,6 +174,16 @@ const DEPRECATED: Fields = Fields {
 const STREAM_CONNECTION: Fields = Fields {
     known: &[
         ("conn_name", "name"),
+        ("pid", "pid"),
+        ("subscriptions", "subscriptions"),
+        ("ssl_protocol", "ssl_protocol"),
+        ("ssl_key_exchange", "ssl_key_exchange"),
+        ("ssl_cipher", "ssl_cipher"),
+        ("ssl_hash", "ssl_hash"),
+        ("peer_cert_subject", "peer_cert_subject"),
+        ("peer_cert_issuer", "peer_cert_issuer"),
+        ("peer_cert_validity", "peer_cert_validity"),
+        ("peer_cert_serial_number", "peer_cert_serial_number"),
         ("host", "host"),
         ("port", "port"),
         ("peer_host", "peer_host"),
@@ -191,12 +201,13 @@ const STREAM_CONNECTION: Fields = Fields {
         ("send_oct", "send_oct"),
         ("node", "node"),
     ],
-    usual: &["conn_name"],
+    usual: &["node", "conn_name"],
 };
 
 const STREAM_PUBLISHER: Fields = Fields {
     known: &[
         ("connection_name", "connection_details.name"),
+        ("connection_pid", "pid"),
         ("node", "connection_details.node"),
         ("publisher_id", "publisher_id"),
         ("stream", "queue.name"),
@@ -218,10 +229,11 @@ const STREAM_PUBLISHER: Fields = Fields {
 const STREAM_CONSUMER: Fields = Fields {
     known: &[
         ("connection_name", "connection_details.name"),
+        ("connection_pid", "pid"),
         ("node", "connection_details.node"),
         ("subscription_id", "subscription_id"),
         ("stream", "queue.name"),
-        ("messages", "consumed"),
+        ("messages_consumed", "consumed"),
         ("offset", "offset"),
         ("offset_lag", "offset_lag"),
         ("credits", "credits"),
@@ -232,7 +244,7 @@ const STREAM_CONSUMER: Fields = Fields {
     usual: &[
         "subscription_id",
         "stream",
-        "messages",
+        "messages_consumed",
         "offset",
         "offset_lag",
         "credits",
@@ -304,6 +316,12 @@ pub(crate) fn pids(session: &Session<'_>) -> Result<BTreeMap<String, String>, Re
     let rows = items(session, &["connections"], "columns=name,pid")?;
     let text = |row: &Value, name: &str| row[name].as_str().unwrap_or_default().to_owned();
     Ok(rows.iter().map(|row| (text(row, "name"), text(row, "pid"))).collect())
+}
+
+/// The process id of the connection that a row is of.
+fn connection_pid(pids: &BTreeMap<String, String>, row: &Value) -> String {
+    let name = row["connection_details"]["name"].as_str().unwrap_or_default();
+    pids.get(name).cloned().unwrap_or_default()
 }
 
 /// The process id of a channel: its connection's, with its number.
@@ -384,27 +402,37 @@ pub(crate) fn run(word: &ListWord, session: &Session<'_>) -> Result<String, Refu
             let columns = ["protocol", "auth_attempts", "auth_attempts_failed", "auth_attempts_succeeded"];
             Ok(show.rows(&words(&columns), &rows))
         }
-        ListWord::ListStreamConnections { columns } => list(
-            session,
-            "Listing stream connections ...".into(),
-            (&STREAM_CONNECTION, columns),
-            &["stream", "connections"],
-            |_| (),
-        ),
-        ListWord::ListStreamPublishers { columns } => list(
-            session,
-            "Listing stream publishers ...".into(),
-            (&STREAM_PUBLISHER, columns),
-            &["stream", "publishers", vhost],
-            |_| (),
-        ),
-        ListWord::ListStreamConsumers { columns } => list(
-            session,
-            "Listing stream consumers ...".into(),
-            (&STREAM_CONSUMER, columns),
-            &["stream", "consumers", vhost],
-            |_| (),
-        ),
+        ListWord::ListStreamConnections { columns } => {
+            let fields = &STREAM_CONNECTION;
+            let has_count = fields.choose(columns)?.iter().any(|column| column == "subscriptions");
+            let pids = pids(session)?;
+            let consumers =
+                if has_count { items(session, &["stream", "consumers"], "")? } else { Vec::new() };
+            let banner = "Listing stream connections ...".into();
+            list(session, banner, (fields, columns), &["stream", "connections"], |row| {
+                let name = row["name"].as_str().unwrap_or_default();
+                let own = consumers.iter().filter(|consumer| consumer["connection_details"]["name"] == name);
+                let (count, pid) = (own.count(), pids.get(name).cloned().unwrap_or_default());
+                row["subscriptions"] = count.into();
+                row["pid"] = pid.into();
+            })
+        }
+        ListWord::ListStreamPublishers { columns } => {
+            STREAM_PUBLISHER.choose(columns)?;
+            let pids = pids(session)?;
+            let banner = "Listing stream publishers ...".into();
+            list(session, banner, (&STREAM_PUBLISHER, columns), &["stream", "publishers", vhost], |row| {
+                row["pid"] = connection_pid(&pids, row).into();
+            })
+        }
+        ListWord::ListStreamConsumers { columns } => {
+            STREAM_CONSUMER.choose(columns)?;
+            let pids = pids(session)?;
+            let banner = "Listing stream consumers ...".into();
+            list(session, banner, (&STREAM_CONSUMER, columns), &["stream", "consumers", vhost], |row| {
+                row["pid"] = connection_pid(&pids, row).into();
+            })
+        }
     }
 }
 

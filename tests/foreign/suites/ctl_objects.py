@@ -349,6 +349,37 @@ def _():
         check([(f"{tool}activate_stream_consumer {of} -q", 0, "OK\n")])
 
 
+@case("stream-pid", "list_stream_connections conn_name,pid,client_properties and the other lists' connection_pid; close_connection of that pid",
+      "a row each; the connection of that pid ends, as for list_connections")
+def stream_pid():
+    tool = "rabbitmq-streams "
+    uri = tools().uri
+    port = tools().broker.stream_port() if tools().is_ours else suite.options.stream_port
+    with Peer(uri, port, user=uri.user, password=uri.password, vhost=VHOST) as peer:
+        peer.ask(CREATE, text("ctl-pid") + pairs({}))
+        try:
+            equal(peer.code(DECLARE, b"\x01" + text("") + text("ctl-pid")), OK)
+            equal((peer.subscribe(3, "ctl-pid"), peer.subscribe(4, "ctl-pid")), (OK, OK))
+            listed = eventually(lambda: [
+                row.split("\t") for row in tools().run(
+                    f"{tool}list_stream_connections -q --formatter table vhost,pid,client_properties,subscriptions").stdout.splitlines()
+                if row.startswith(VHOST)], "listed")
+            (_, pid, properties, subscriptions), = listed
+            assert re.fullmatch(r"<\d+(\.\d+)+>", pid) and properties.startswith("["), listed
+            equal(subscriptions, "2")
+            at = f"--vhost {VHOST}"
+            for words in (f"list_stream_publishers {at} -s connection_pid", f"list_stream_consumers {at} -s connection_pid,subscription_id"):
+                rows = tools().run(tool + words).stdout.splitlines()
+                assert rows and all(row.split("\t")[0] == pid for row in rows), (words, rows, pid)
+            told = json.loads(tools().run(f"{tool}list_stream_consumers {at} --formatter json").stdout)
+            equal({"messages_consumed", "offset_lag", "properties"} <= set(told[0]), True)
+            assert tools().run(f"{tool}list_stream_consumers {at} messages -q").returncode == 64
+            check([(f"close_connection {pid} enough", 0, re.compile("^Closing connection"))])
+            eventually(lambda: pid not in tools().run(f"{tool}list_stream_connections -s pid").stdout, "gone")
+        finally:
+            tools().run(f"delete_queue -p {VHOST} ctl-pid")
+
+
 @case("restart-stream", "restart_stream of a stream that connections of the stream protocol publish to and read",
       "each hears once that it is not available, what they have there ends, and they come again; others hear nothing; of a queue "
       "that is none, or that is not there, it fails")
