@@ -42,7 +42,7 @@ fuzz_target!(|bytes: &[u8]| {
         return;
     }
     shard_one.recover_streams(LOG, &BTreeMap::new());
-    shard_one.finish_recovery(Now::default());
+    _ = shard_one.finish_recovery(Now::default());
     let Some(written) = shard_one.snapshot(LOG, false) else { return };
     shard().restore(LOG, written.covered, &written.bytes.to_vec()).expect("what was written is taken in");
 });

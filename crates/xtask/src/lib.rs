@@ -10,6 +10,7 @@
 pub mod cargo;
 pub mod circles;
 pub mod floors;
+pub mod fuzzing;
 pub mod guards;
 pub mod licences;
 pub mod report;

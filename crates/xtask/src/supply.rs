@@ -31,30 +31,42 @@ pub fn check(report: &mut Report, root: &Path) {
         Ok(()) => report.pass("dependencies"),
         Err(why) => report.fail("dependencies", &why),
     }
-    advisories(report, &tool, root);
+    let given = std::env::var("LEVERET_ADVISORY_DB").ok().filter(|path| !path.is_empty());
+    let database = Database { address: DATABASE, given: given.as_deref(), folder: &root.join(".deps") };
+    advisories(report, &tool, root, &database);
 }
 
-/// Known vulnerabilities, by the database that `LEVERET_ADVISORY_DB` names (a clone of it), or that can be fetched.
-fn advisories(report: &mut Report, tool: &Path, root: &Path) {
-    let given = std::env::var("LEVERET_ADVISORY_DB").ok().filter(|path| !path.is_empty());
-    let config = match with_database(root) {
+/// Where known vulnerabilities are told of.
+struct Database<'a> {
+    /// Where it can be had.
+    address: &'a str,
+    /// A clone of it that is looked at instead.
+    given: Option<&'a str>,
+    /// Where the tool keeps its own.
+    folder: &'a Path,
+}
+
+/// Known vulnerabilities of what the workspace at `root` depends on.
+fn advisories(report: &mut Report, tool: &Path, root: &Path, database: &Database<'_>) {
+    let Database { address, given, .. } = *database;
+    let config = match with_database(root, database) {
         Ok(config) => config,
         Err(why) => return report.fail("advisories", &why),
     };
     let command = |words: &[&str]| {
         let mut command = deny(tool, root, Some(&config));
-        if let Some(path) = &given {
+        if let Some(path) = given {
             // The tool knows databases by their address alone: git is told to look for it in the folder.
             let key = format!("url.file://{path}.insteadOf");
             command
                 .env("GIT_CONFIG_COUNT", "1")
                 .env("GIT_CONFIG_KEY_0", key)
-                .env("GIT_CONFIG_VALUE_0", DATABASE);
+                .env("GIT_CONFIG_VALUE_0", address);
         }
         command.args(words);
         command
     };
-    match (run(command(&["fetch", "db"]).stderr(Stdio::null())), &given) {
+    match (run(command(&["fetch", "db"]).stderr(Stdio::null())), given) {
         (Err(why), Some(path)) => report.fail("advisories", &format!("LEVERET_ADVISORY_DB={path}: {why}")),
         (Err(_), None) => {
             report.skip("advisories", "no database can be had: LEVERET_ADVISORY_DB names a clone of one")
@@ -83,17 +95,18 @@ fn run(command: &mut Command) -> Result<(), String> {
     }
 }
 
-/// `deny.toml` with the database kept in the ignored folder.
-fn with_database(root: &Path) -> Result<PathBuf, String> {
+/// `deny.toml` with the database's address and place.
+fn with_database(root: &Path, database: &Database<'_>) -> Result<PathBuf, String> {
     let text =
         std::fs::read_to_string(root.join("deny.toml")).map_err(|error| format!("deny.toml: {error}"))?;
-    let folder = root.join(".deps").join("advisory-dbs");
+    let folder = database.folder.join("advisory-dbs").display().to_string();
     let head = "[advisories]\n";
     if !text.contains(head) {
         return Err("deny.toml has no section [advisories]".to_owned());
     }
-    let text = text.replacen(head, &format!("{head}db-path = {:?}\n", folder.display().to_string()), 1);
-    let path = root.join(".deps").join("deny.toml");
+    let entries = format!("{head}db-path = {folder:?}\ndb-urls = [{:?}]\n", database.address);
+    let text = text.replacen(head, &entries, 1);
+    let path = database.folder.join("deny.toml");
     std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
     Ok(path)
 }
@@ -140,4 +153,86 @@ fn install_package(folder: &Path) -> Result<(), String> {
     ]);
     install.arg("--requirement").arg(&requirements).stderr(Stdio::null());
     run(&mut install)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Totals;
+
+    /// Where the database of a test would be fetched from: nowhere.
+    const NOWHERE: &str = "https://advisories.invalid/advisory-db";
+
+    /// A folder of its own, removed in the end.
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn new(name: &str) -> Scratch {
+            let path = std::env::temp_dir().join(format!("advisories-{}-{name}", std::process::id()));
+            std::fs::create_dir_all(&path).unwrap();
+            Scratch(path)
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn git(folder: &Path, words: &[&str]) {
+        let mut git = Command::new("git");
+        git.current_dir(folder).args(["-c", "user.name=test", "-c", "user.email=test@localhost"]).args(words);
+        run(&mut git).unwrap();
+    }
+
+    /// A database with one advisory about `package`, with `rest` in its head.
+    fn database(folder: &Path, package: &str, rest: &str) {
+        let place = folder.join("crates").join(package);
+        std::fs::create_dir_all(&place).unwrap();
+        let text = format!(
+            "```toml\n[advisory]\nid = \"RUSTSEC-2020-0001\"\npackage = \"{package}\"\ndate = \"2020-01-01\"\n{rest}\n```\n\n\
+             # Made up\n\nFor a test.\n"
+        );
+        std::fs::write(place.join("RUSTSEC-2020-0001.md"), text).unwrap();
+        git(folder, &["init", "--quiet", "--initial-branch=main"]);
+        git(folder, &["add", "."]);
+        git(folder, &["commit", "--quiet", "-m", "Made up"]);
+    }
+
+    /// Each row: what the advisory is about, what else its head says, and what comes of it. The whole workspace is looked at, which
+    /// depends on `slab` and on no `leftpad`.
+    #[test]
+    fn a_finding_fails_and_no_database_is_one_named_skip() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let tool = tool(&root).expect("what a run checks dependencies with");
+        let (passed, failed, skipped) = ((1, 0, 0), (0, 1, 0), (0, 0, 1));
+        let check = |name: &str, made: Option<(&str, &str)>, expected: (u64, u64, u64)| {
+            let scratch = Scratch::new(name);
+            let (clone, folder) = (scratch.0.join("clone"), scratch.0.join("kept"));
+            [&clone, &folder].into_iter().for_each(|path| std::fs::create_dir_all(path).unwrap());
+            let given = made.map(|(package, rest)| {
+                if !package.is_empty() {
+                    database(&clone, package, rest);
+                }
+                clone.display().to_string()
+            });
+            let mut report = Report::default();
+            let database = Database { address: NOWHERE, given: given.as_deref(), folder: &folder };
+            advisories(&mut report, &tool, &root, &database);
+            let (passed, failed, skipped) = expected;
+            assert_eq!(report.totals(), Totals { passed, failed, skipped }, "{name}");
+        };
+        let none = "[versions]\npatched = []";
+        check("finding", Some(("slab", none)), failed);
+        check("patched-later", Some(("slab", "[versions]\npatched = [\">= 1000.0.0\"]")), failed);
+        let unsound = format!("informational = \"unsound\"\n{none}");
+        check("unsound", Some(("slab", &unsound)), failed);
+        check("patched", Some(("slab", "[versions]\npatched = [\">= 0.0.1\"]")), passed);
+        let withdrawn = format!("withdrawn = \"2020-01-02\"\n{none}");
+        check("withdrawn", Some(("slab", &withdrawn)), passed);
+        check("of-another", Some(("leftpad", none)), passed);
+        check("not-a-database", Some(("", "")), failed);
+        check("none", None, skipped);
+    }
 }

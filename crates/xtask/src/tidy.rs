@@ -1,7 +1,7 @@
 //! `cargo xtask tidy`: what a reviewer should not have to say.
 
 use crate::report::Report;
-use crate::{cargo, circles, floors, licences, rows, secrets, shape, supply, text};
+use crate::{cargo, circles, floors, fuzzing, licences, rows, secrets, shape, supply, text};
 
 /// Runs every check and prints one line for each.
 pub fn tidy() -> Report {
@@ -13,6 +13,7 @@ pub fn tidy() -> Report {
         Ok(metadata) => {
             report.check("floors", &floors::complaints(&metadata));
             check_text(&mut report, &metadata);
+            fuzzing::check(&mut report, &metadata.workspace_root, &metadata.target_directory);
         }
         Err(why) => report.fail("floors", &why),
     }
