@@ -137,8 +137,11 @@ pub(crate) fn run(word: &LifeWord, session: &Session<'_>) -> Result<String, Refu
             let pid = told["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok()).unwrap_or_default();
             let show = session.announce(format!("Starting node {node} ..."));
             session.ask(&Request::StartApp)?;
-            until(session, || match session.is_running() {
-                Ok(is_running) => Ok(is_running),
+            until(session, || match session.ask(&Request::Ping) {
+                Ok(told) => match told["failed"].as_str() {
+                    Some(why) => Err(failed(format!("the node could not start, and waits: {why}"))),
+                    None => Ok(told["state"] == crate::RUNNING),
+                },
                 Err(_) if is_there(pid) => Ok(false),
                 Err(_) => Err(failed("the node could not start, and has ended; its log says why")),
             })?;

@@ -205,7 +205,7 @@ impl RealDisk {
     ///
     /// # Errors
     /// What the system said; some of it may be gone then.
-    pub fn wipe(self) -> std::io::Result<()> {
+    pub fn wipe(&self) -> std::io::Result<()> {
         for kind in [FileKind::Identity, FileKind::IdentityNew, FileKind::IdentityAgain] {
             match std::fs::remove_file(self.path(FileName::new(kind, 0))) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),

@@ -1,7 +1,8 @@
 //! A node that was stopped but for its process, as `rabbitmqctl stop_app` has it: it listens on its administration socket alone,
 //! where it is started again, made anew or ended.
 //!
-//! Everything else went the way of a clean stop, and comes back the way of a start.
+//! Everything else went the way of a clean stop, and comes back the way of a start. Where that fails it waits on, and tells why. The
+//! data folder stays locked meanwhile: what is in it is still this node's.
 
 use crate::config::{Config, Level};
 use crate::disk::{DiskOptions, RealDisk};
@@ -11,13 +12,25 @@ use ctl::client::SOCKET_NAME;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 
 /// Words that need what is stopped are refused so, as by RabbitMQ's tools.
 const STOPPED: &str = "Error: this command requires the 'rabbit' app to be running on the target node. Start it with 'rabbitmqctl \
                        start_app'.";
 
-/// Waits until the node is to go on: true; or to end.
+/// What is answered from while nothing else of the node runs.
+struct Idle<'a> {
+    config: &'a Config,
+    logger: &'a Logger,
+    end: &'a Sender<End>,
+    /// The locked data folder, or why it could not be locked.
+    disk: Result<RealDisk, String>,
+    /// Why the node could not start when it was asked to last.
+    failed: Mutex<Option<String>>,
+}
+
+/// Waits until the node is to go on: true; or to end. `failed`: why it could not go on before.
 ///
 /// # Errors
 /// Why it cannot be asked for either.
@@ -26,7 +39,13 @@ pub fn wait(
     logger: &Logger,
     end: &Sender<End>,
     ends: &Receiver<End>,
+    failed: Option<String>,
 ) -> Result<bool, String> {
+    let disk = RealDisk::open(&config.data_dir, DiskOptions::default()).map_err(|error| error.to_string());
+    if let Err(why) = &disk {
+        logger.warning(format!("the data folder is not locked while the node is stopped: {why}"));
+    }
+    let idle = Idle { config, logger, end, disk, failed: Mutex::new(failed) };
     let socket = config.data_dir.join(SOCKET_NAME);
     let control = ctl::server::listen(&socket)
         .map_err(|error| format!("cannot listen on {}: {error}", socket.display()))?;
@@ -36,7 +55,7 @@ pub fn wait(
     std::thread::scope(|threads| {
         let answer = || {
             let is_over = || is_over.load(Ordering::SeqCst);
-            ctl::server::serve(&control, &limits, is_over, |request| answer(config, logger, end, request));
+            ctl::server::serve(&control, &limits, is_over, |request| idle.answer(request));
         };
         let spawned = Builder::new().name("ctl".into()).spawn_scoped(threads, answer);
         spawned.map_err(|error| format!("the node cannot be asked to go on: {error}"))?;
@@ -56,43 +75,58 @@ pub fn wait(
     })
 }
 
-fn answer(config: &Config, logger: &Logger, end: &Sender<End>, request: ctl::Request) -> ctl::Answer {
-    let say = |what: End| {
-        // One that ends already has heard.
-        let _ = end.send(what);
-        Ok(Value::Null)
-    };
-    match request {
-        ctl::Request::Ping => Ok(json!({
-            "node": config.node_name,
-            "pid": std::process::id(),
-            "version": base::rabbitmq::VERSION,
-            "state": ctl::STOPPED,
-        })),
-        ctl::Request::Stop => say(End::Asked),
-        ctl::Request::StartApp => say(End::StartApp),
-        ctl::Request::StopApp => Ok(Value::Null),
-        ctl::Request::Reset => reset(config, logger),
-        ctl::Request::LogTail { lines } => Ok(json!(logger.last(lines as usize))),
-        ctl::Request::LogSince { next } => {
-            let (lines, next) = logger.since(next);
-            Ok(json!({ "lines": lines, "next": next }))
-        }
-        _ => Err(ctl::Refusal { code: ctl::exit::USAGE, message: STOPPED.to_owned() }),
-    }
-}
-
-/// Forgets all there is: the next start is a first one.
-fn reset(config: &Config, logger: &Logger) -> ctl::Answer {
-    let opened = RealDisk::open(&config.data_dir, DiskOptions::default()).map_err(|error| error.to_string());
-    match opened.and_then(|disk| disk.wipe().map_err(|error| error.to_string())) {
-        Ok(()) => {
-            logger.log(Level::Warning, "reset: all that was declared and stored is gone");
+impl Idle<'_> {
+    fn answer(&self, request: ctl::Request) -> ctl::Answer {
+        let say = |what: End| {
+            // One that ends already has heard.
+            let _ = self.end.send(what);
             Ok(Value::Null)
+        };
+        match request {
+            ctl::Request::Ping => Ok(json!({
+                "node": self.config.node_name,
+                "pid": std::process::id(),
+                "version": base::rabbitmq::VERSION,
+                "state": ctl::STOPPED,
+                "failed": *self.failed(),
+            })),
+            ctl::Request::Stop => say(End::Asked),
+            ctl::Request::StartApp => {
+                // Whoever asks next asks about this start.
+                *self.failed() = None;
+                say(End::StartApp)
+            }
+            ctl::Request::StopApp => Ok(Value::Null),
+            ctl::Request::Reset => self.reset(),
+            ctl::Request::LogTail { lines } => Ok(json!(self.logger.last(lines as usize))),
+            ctl::Request::LogSince { next } => {
+                let (lines, next) = self.logger.since(next);
+                Ok(json!({ "lines": lines, "next": next }))
+            }
+            _ => Err(ctl::Refusal { code: ctl::exit::USAGE, message: STOPPED.to_owned() }),
         }
-        Err(why) => Err(ctl::Refusal {
-            code: ctl::exit::UNAVAILABLE,
-            message: format!("Error:\nnot all could be removed: {why}"),
-        }),
+    }
+
+    /// No state here is broken by a thread that panicked.
+    fn failed(&self) -> MutexGuard<'_, Option<String>> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets all there is: the next start is a first one.
+    fn reset(&self) -> ctl::Answer {
+        let wiped = match &self.disk {
+            Ok(disk) => disk.wipe().map_err(|error| error.to_string()),
+            Err(why) => Err(why.clone()),
+        };
+        match wiped {
+            Ok(()) => {
+                self.logger.log(Level::Warning, "reset: all that was declared and stored is gone");
+                Ok(Value::Null)
+            }
+            Err(why) => Err(ctl::Refusal {
+                code: ctl::exit::UNAVAILABLE,
+                message: format!("Error:\nnot all could be removed: {why}"),
+            }),
+        }
     }
 }

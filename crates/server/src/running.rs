@@ -112,16 +112,29 @@ enum Then {
     /// Its process waits.
     Wait,
 }
+    /// It never came to serve, for this reason, and nothing of it runs.
+    Failed(String),
 
 /// Runs a node until it ends. `end` is where whoever wants that says so; `ends` is where the node hears of it.
 ///
 /// # Errors
 /// Why it could not start or had to stop, in plain words.
 pub fn run(config: &Config, logger: &Logger, end: Sender<End>, ends: &Receiver<End>) -> Result<(), String> {
-    while run_once(config, logger, end.clone(), ends)? == Then::Wait {
-        if !idle::wait(config, logger, &end, ends)? {
-            break;
-        }
+    let mut failed = match run_once(config, logger, end.clone(), ends)? {
+        Then::End => return Ok(()),
+        Then::Wait => None,
+        Then::Failed(why) => return Err(why),
+    };
+    while idle::wait(config, logger, &end, ends, failed)? {
+        failed = match run_once(config, logger, end.clone(), ends)? {
+            Then::End => return Ok(()),
+            Then::Wait => None,
+            // Whoever asked for the start hears of it, and may ask again.
+            Then::Failed(why) => {
+                logger.error(format!("the node could not start again: {why}"));
+                Some(why)
+            }
+        };
     }
     Ok(())
 }
@@ -137,12 +150,10 @@ fn run_once(
     let shares = Shares::raised(logger);
     heap::share(config.shards.map_or_else(cores, u32::from));
     heap::merge_at_once();
-    let mut opened = recover(config, shares, clock, logger)?;
-    let Opened { disk, node } = &mut opened;
-    seed::first_user(config, clock, node, &**disk)?;
-    first::flush(node, &**disk, &|| clock.now()).map_err(|Stop(why)| why)?;
-    exposure::warnings(config, node.shards[0].catalog()).iter().for_each(|it| logger.warning(it.as_str()));
-    let ports = Ports::open(config)?;
+    let (opened, ports) = match prepare(config, shares, clock, logger) {
+        Ok(prepared) => prepared,
+        Err(why) => return Ok(Then::Failed(why)),
+    };
     for (kind, why) in &ports.without {
         let (_, what, _) = kind.names();
         let key = match kind {
@@ -156,6 +167,22 @@ fn run_once(
     let running = Running::start(config, logger, clock, opened, end.clone())?;
     let outcome = running.serve(config, ports, shares, end, ends);
     running.stop(outcome)
+}
+
+/// Brings back what there is, and opens the ports. Where it fails nothing of the node runs yet.
+fn prepare(
+    config: &Config,
+    shares: Shares,
+    clock: Clock,
+    logger: &Logger,
+) -> Result<(Opened, Ports), String> {
+    let mut opened = recover(config, shares, clock, logger)?;
+    let Opened { disk, node } = &mut opened;
+    seed::first_user(config, clock, node, &**disk)?;
+    first::flush(node, &**disk, &|| clock.now()).map_err(|Stop(why)| why)?;
+    exposure::warnings(config, node.shards[0].catalog()).iter().for_each(|it| logger.warning(it.as_str()));
+    let ports = Ports::open(config)?;
+    Ok((opened, ports))
 }
 
 fn raised_of(bits: &AtomicU8) -> Raised {
@@ -474,7 +501,9 @@ impl Running {
         };
         let manager = &manager;
         let board = &Board::default();
-        definitions::load(config, manager, &self.logger)?;
+        if let Err(why) = definitions::load(config, manager, &self.logger) {
+            return Ok(Then::Failed(why));
+        }
         std::thread::scope(|threads| {
             let doors = &self.doors;
             let hand_over = move |arrival| {

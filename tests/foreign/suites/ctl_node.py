@@ -183,6 +183,48 @@ def _():
             broker.close()
 
 
+@case("start-app-fails", "start_app while another has the node's port; a second node on the folder of one that is stopped",
+      "fails and says why, the process stays and starts when the port is free; the second is refused")
+def _():
+    only_ours()
+    broker = Broker(suite.options.broker)
+    try:
+        broker.start()
+        data, taken = os.path.join(broker.folder, "data"), broker.port
+        broker.stop()
+        words = [broker.binary, "server", "--data-dir", data, "--set", "management.tcp=none", "--set", "prometheus.tcp=none",
+                 "--set", "stream.listeners.tcp=none", "--set", "web_amqp.tcp=none"]
+        with tempfile.TemporaryFile() as said:
+            node = subprocess.Popen([*words, "--set", f"listeners.tcp.default=127.0.0.1:{taken}"], stdout=said, stderr=said)
+            try:
+                def ctl(*words):
+                    done = subprocess.run([broker.binary, "ctl", "--data-dir", data, *words], capture_output=True, text=True, timeout=60)
+                    return done.returncode, done.stdout + done.stderr
+
+                assert ctl("await_startup", "-t", "30")[0] == 0
+                assert ctl("stop_app")[0] == 0
+                second = subprocess.run([*words, "--set", "listeners.tcp.default=127.0.0.1:0"], capture_output=True, text=True, timeout=60)
+                assert second.returncode == 1 and "in use" in second.stdout + second.stderr, second
+                with socket.socket() as other:
+                    other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                    other.bind(("127.0.0.1", taken))
+                    other.listen()
+                    for _ in range(2):
+                        code, text = ctl("start_app")
+                        assert code == 69 and str(taken) in text and "waits" in text, (code, text)
+                    assert ctl("ping")[0] == 0 and node.poll() is None
+                    assert ctl("list_queues")[0] == 64
+                assert ctl("start_app") [0] == 0
+                assert ctl("list_queues", "-q")[0] == 0 and ctl("check_running")[0] == 0
+                assert ctl("stop")[0] == 0 and node.wait(20) == 0
+            finally:
+                if node.poll() is None:
+                    node.kill()
+                    node.wait()
+    finally:
+        broker.close()
+
+
 @case("stop-app", "stop_app, reset and start_app, and what is answered meanwhile; publishing with confirms across it",
       "clients are told, no port is open, words that need the broker end with 64; what was confirmed is there; after a reset nothing is")
 def _():
