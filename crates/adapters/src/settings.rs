@@ -3,6 +3,7 @@
 use crate::following::Following;
 use crate::stream::StreamSettings;
 pub use broker::Encryption;
+use message::stamps::Stamps;
 use std::sync::Arc;
 
 /// Settings of the front, the same for all connections. Sizes in bytes.
@@ -57,6 +58,8 @@ pub struct Settings {
     pub handshake_ms_max: u64,
     /// By what rule connections go to the shard of the queue they use; none: they stay.
     pub following: Option<Arc<Following>>,
+    /// What is written on messages that come in over AMQP; mostly nothing.
+    pub stamps: Option<Box<Stamps>>,
 }
 
 impl Settings {
@@ -85,6 +88,7 @@ impl Settings {
             blocked_bytes_max: 1 << 20,
             handshake_ms_max: 10_000,
             following: None,
+            stamps: None,
         }
     }
 }

@@ -155,6 +155,8 @@ impl<S> Transaction<S> {
                     due_at_ms: entry.due_at_ms,
                     // It was vouched for when the publish came.
                     user_id: None,
+                    // It is written on when it is published.
+                    stamped: false,
                 },
                 format: entry.format,
                 durable: entry.durable,
@@ -191,6 +193,7 @@ mod tests {
                 hidden: more_keys.len() / 2,
                 due_at_ms: mark * 7,
                 user_id: None,
+                stamped: false,
             },
             format: Format::Amqp091,
             durable: mark.is_multiple_of(2),

@@ -3,6 +3,7 @@
 use message::amqp10::{Decoder, Map, Message, Properties as Properties10, Value as Amqp10};
 use message::amqp091::{Properties, Table, Value as Wire};
 use message::record::Format;
+use message::stamps;
 use routing::{
     Arguments, DELAY, Field, Float, Headers, INDEXED_MAX, IntType, Property, RECEIVED_FROM, Value,
 };
@@ -60,6 +61,41 @@ impl Headers for Fields091<'_> {
 
     fn property(&self, property: Property) -> Option<Field<'_>> {
         property091(self.0, property)
+    }
+}
+
+/// The headers of a message on which the node wrote when it came: nothing is routed by that, as in RabbitMQ.
+pub struct Unstamped<'a>(pub &'a dyn Headers);
+
+impl Unstamped<'_> {
+    fn is_stamp(name: &[u8]) -> bool {
+        [stamps::TIME_HEADER, stamps::TIME_ANNOTATION].iter().any(|own| own.as_bytes() == name)
+    }
+}
+
+impl Headers for Unstamped<'_> {
+    fn get(&self, name: &[u8]) -> Option<Field<'_>> {
+        if Unstamped::is_stamp(name) { None } else { self.0.get(name) }
+    }
+
+    fn encodings<'a>(&'a self, visit: &mut dyn FnMut(&'a [u8], &'a [u8])) {
+        self.0.encodings(&mut |name, encoding| {
+            if !Unstamped::is_stamp(name) {
+                visit(name, encoding);
+            }
+        });
+    }
+
+    fn read<'a>(&'a self, encoding: &'a [u8]) -> Option<Field<'a>> {
+        self.0.read(encoding)
+    }
+
+    fn delay(&self) -> Option<Field<'_>> {
+        self.0.delay()
+    }
+
+    fn property(&self, property: Property) -> Option<Field<'_>> {
+        self.0.property(property)
     }
 }
 

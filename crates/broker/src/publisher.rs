@@ -59,6 +59,8 @@ pub struct More<'a> {
     pub due_at_ms: u64,
     /// Who sent it, as it says itself: what the broker vouches for, see [`AccessCache::check_publish`].
     pub user_id: Option<&'a [u8]>,
+    /// Of a 0-9-1 message: the node wrote into its head when it came.
+    pub stamped: bool,
 }
 
 impl<'a> More<'a> {
@@ -84,7 +86,8 @@ impl<'a> Publish<'a> {
     fn record(&self, now: Now) -> NewEnqueue<'a> {
         NewEnqueue {
             flags: if self.durable { flag::DURABLE } else { 0 }
-                | if self.priority.is_some() { flag::PRIORITY } else { 0 },
+                | if self.priority.is_some() { flag::PRIORITY } else { 0 }
+                | if self.more.is_some_and(|more| more.stamped) { flag::STAMPED } else { 0 },
             format: self.format,
             priority: self.priority.unwrap_or(0),
             received_at_ms: now.wall_ms,

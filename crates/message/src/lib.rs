@@ -9,6 +9,7 @@
 //! - [`annotations`]: what consumers add to a message that they give back.
 //! - [`deaths`]: what a message says of where it died.
 //! - [`delay`]: what it says of a delay that was taken.
+//! - [`stamps`]: what a node writes on it when it comes in.
 
 pub mod amqp091;
 pub mod amqp10;
@@ -18,3 +19,4 @@ pub mod convert;
 pub mod deaths;
 pub mod delay;
 pub mod record;
+pub mod stamps;

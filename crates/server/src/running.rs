@@ -40,6 +40,7 @@ use broker::access::{AccessRules, Anonymous, Mechanisms};
 use broker::{Limits, Shard};
 use ctl::client::SOCKET_NAME;
 use journal::Disk;
+use message::stamps::Stamps;
 use node::commit::Written;
 use node::start::{self, Found, Gravity, Logs, Makeup, Recovered};
 use node::turn::Raised;
@@ -105,15 +106,15 @@ struct Opened {
 }
 
 /// What a node does once it has stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Then {
     /// Its process ends.
     End,
     /// Its process waits.
     Wait,
-}
     /// It never came to serve, for this reason, and nothing of it runs.
     Failed(String),
+}
 
 /// Runs a node until it ends. `end` is where whoever wants that says so; `ends` is where the node hears of it.
 ///
@@ -322,6 +323,11 @@ fn front_settings(config: &Config) -> Settings {
     settings.amqp10.handshake_ms = settings.amqp091.handshake_ms_max;
     config.stream.apply(&mut settings.stream);
     settings.stream.limits.handshake_ms_max = settings.amqp091.handshake_ms_max;
+    let stamps = Stamps {
+        time: config.interceptors.time,
+        node: config.interceptors.node.map(|overwrites| (config.node_name.as_str().into(), overwrites)),
+    };
+    settings.stamps = (!stamps.is_empty()).then(|| Box::new(stamps));
     if let Some(most) = config.credit.incoming_window {
         settings.amqp10.incoming_window_max = most;
         settings.session_window_max = most;

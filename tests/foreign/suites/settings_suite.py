@@ -23,7 +23,7 @@ from pika import exceptions
 
 from lab.broker import Broker, BrokerError
 from lab.cases import Skip, Suite, Uri, equal
-from suites import network_bench
+from suites import network_bench, settings_stamps
 
 suite = Suite("settings")
 ANSWERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "settings_answers.json")
@@ -56,7 +56,7 @@ REFUSED = {
     "web_mqtt.*.port = *": PROTOCOL,
     "web_stomp.*.port = *": PROTOCOL,
     "log.syslog = true": LATER,
-    "message_interceptors.*": LATER,
+    "message_interceptors.outgoing.timestamp.enabled = true": LATER,
     "channel_max = -1": STRICT,
     "default_policies.operator.?.*_pattern = *": STRICT,
     "default_queue_type = strem": STRICT,
@@ -508,6 +508,101 @@ def _():
                 equal("is a link: mount what it leads to instead" in broker_log(broker), True)
     finally:
         os.umask(before)
+
+
+STAMPS = "message_interceptors.incoming.set_header_timestamp.overwrite={0}", "message_interceptors.incoming.set_header_routing_node.overwrite={0}"
+
+
+@contextlib.contextmanager
+def stamping(overwrites, kind="quorum"):
+    with started(*(setting.replace("{0}", overwrites) for setting in STAMPS)) as broker:
+        node = json.loads(ctl(broker, "status", "--formatter", "json"))["node"] if broker else None
+        desk = settings_stamps.Desk(broker.port, node, kind)
+        try:
+            yield desk
+        finally:
+            desk.close()
+
+
+@suite.case("stamps.kept", "incoming interceptors for time and node, without overwriting: messages of both protocols read over both",
+            "timestamp_in_ms, x-routed-by and timestamp over 0-9-1, x-opt-rabbitmq-received-time and x-routed-by over 1.0; what is there stays")
+def _():
+    for kind in ("quorum", "classic"):
+        with stamping("false", kind) as desk:
+            equal(settings_stamps.differences(desk, settings_stamps.KEPT), [])
+
+
+@suite.case("stamps.replaced", "the same with overwriting, of messages that have all of it", "the node's take the place of theirs")
+def _():
+    with stamping("true") as desk:
+        equal(settings_stamps.differences(desk, settings_stamps.REPLACED), [])
+
+
+@suite.case("stamps.elsewhere", "messages that come back, of a transaction, of a headers exchange, of a queue whose dead go on, in a stream",
+            "are written on too; they are routed by the node's name and not by the time; a stream keeps the time and no timestamp")
+def _():
+    with stamping("false") as desk:
+        both = {"timestamp_in_ms": "NOW", "x-routed-by": "NODE"}
+        equal(desk.returned(), (both, "NOW_S"))
+        equal(desk.matched(), {"node": 2, "time": 0, "received": 0})
+        channel = desk.slow.channel()
+        channel.tx_select()
+        channel.basic_publish("", desk.queue, b"b")
+        channel.tx_commit()
+        equal(desk.read091(), (both, "NOW_S"))
+        channel.basic_publish("", desk.queue, b"b")
+        channel.tx_commit()
+        annotations = {"x-opt-rabbitmq-received-time": "NOW", "x-routed-by": "NODE"}
+        equal(desk.read10(), (annotations, 0))
+        arguments = {"x-message-ttl": 50, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": desk.queue}
+        desk.channel.queue_declare("stamped-dying", arguments=arguments)
+        for read, expected in ((desk.read091, (both, "NOW_S")), (desk.read10, (annotations, 0))):
+            desk.publish({}, "stamped-dying")
+            found, at = read()
+            equal(({name: value for name, value in found.items() if name in expected[0]}, at), expected)
+    with stamping("false", "stream") as desk:
+        desk.publish({})
+        desk.publish({"annotations": {}})
+        desk.channel.basic_qos(prefetch_count=10)
+        told = []
+        for method, properties, _ in desk.channel.consume(desk.queue, arguments={"x-stream-offset": "first"}, inactivity_timeout=10):
+            told.append(({name: desk.named(value) for name, value in properties.headers.items() if name != "x-stream-offset"},
+                         properties.timestamp))
+            desk.channel.basic_ack(method.delivery_tag)
+            if len(told) == 2:
+                break
+        equal(told, [(both, None)] * 2)
+
+
+@suite.case("stamps.refused", "an interceptor for what goes out, and two that RabbitMQ has none of", "the start is refused, with the reason")
+def _():
+    for line, reason in (("outgoing.timestamp.enabled = true", "when they go out"), ("incoming.timestamp.overwrite = true", "set_header_timestamp"),
+                         ("incoming.set_header_timestamp.overwrite = maybe", "is no value for")):
+        code, report = check_config(f"message_interceptors.{line}\n")
+        equal((code, reason in report), (1, True), report)
+    equal(check_config("message_interceptors.outgoing.timestamp.enabled = false\n")[0], 0)
+
+
+@suite.case("log-claimed", "log.file in the data folder of a node that runs, for a second one, and in a folder that is another user's",
+            "the second is refused, and no line of it is in the first one's file; no log is made in a folder that is refused")
+def _():
+    with started("log.file=r.log") as broker:
+        data = os.path.join(broker.folder, "data")
+        path = os.path.join(data, "log", "r.log")
+        with open(path, encoding="utf-8") as file:
+            before = file.read().count("Starting Leveret")
+        words = [broker.binary, "server", "--data-dir", data, "--set", "log.file=r.log", "--set", "listeners.tcp.default=127.0.0.1:0"]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=30, check=False)
+        equal((done.returncode, "in use" in done.stderr or "another" in done.stderr), (1, True), done.stderr)
+        with open(path, encoding="utf-8") as file:
+            equal((before, file.read().count("Starting Leveret")), (1, 1))
+        if os.geteuid() == 0:
+            foreign = os.path.join(broker.folder, "foreign")
+            os.mkdir(foreign)
+            os.chmod(foreign, 0o777)
+            os.chown(foreign, 65534, 65534)
+            done = subprocess.run([*words[:3], foreign, *words[4:]], capture_output=True, text=True, timeout=30, check=False)
+            equal((done.returncode, os.listdir(foreign)), (1, []), done.stderr)
 
 
 if __name__ == "__main__":

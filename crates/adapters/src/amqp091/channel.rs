@@ -19,6 +19,8 @@ pub(super) struct Channel {
     pub(super) confirms: Option<Box<Confirms>>,
     /// Only after tx.select.
     pub(super) transaction: Option<Box<ChannelTransaction>>,
+    /// There is more to its publishes than what their properties ask for: it is transactional, or the node writes on them.
+    pub(super) does_more: bool,
     /// Its consumer of direct replies.
     pub(super) reply: Option<Box<ReplyConsumer>>,
     /// Publishes that wait for the broker.
@@ -58,6 +60,7 @@ impl Channel {
             publisher,
             confirms: None,
             transaction: None,
+            does_more: false,
             reply: None,
             unconfirmed: 0,
             last_tag: 0,

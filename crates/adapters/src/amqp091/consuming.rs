@@ -105,7 +105,7 @@ pub(super) fn outgoing<'a>(
         }
         Format::Amqp10 => {
             let read = Message::read_parts(head, body).expect("it was read when it came");
-            let body = converted.convert(&read);
+            let body = converted.convert_at(&read, message.received_at_ms);
             let converted = &*converted;
             Outgoing {
                 exchange,

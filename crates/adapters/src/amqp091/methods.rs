@@ -112,7 +112,8 @@ impl Adapter {
         let access = AccessCache::new(actor.clone());
         let handle = numbered(&mut self.next_channel, number);
         let publisher = Publisher::new(context.port, handle, access);
-        let channel = Channel::new(number, publisher, context.settings.default_prefetch);
+        let mut channel = Channel::new(number, publisher, context.settings.default_prefetch);
+        channel.does_more = context.settings.stamps.is_some();
         self.channels.add(Channel { is_counted, ..channel });
         context.shard.tallies().channel_came();
         self.machine.channel_open_ok(number);

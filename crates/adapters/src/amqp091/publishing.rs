@@ -9,13 +9,19 @@ use crate::transaction::HeldPublish;
 use ::amqp091::method::{BasicNack, BasicPublish, MethodId};
 use ::amqp091::{Body, Connection, Error, Outgoing, ReplyCode};
 use broker::catalog::{Refusal, ReplyCode as Code};
-use broker::fields::Fields091;
+use broker::fields::{Fields091, Unstamped};
 use broker::{Count, Publish, Published};
 use message::amqp091::Properties;
 use message::record::Format;
+use message::stamps::Stamped;
 
 /// basic.publish.
 pub(super) const PUBLISH: MethodId = MethodId { class: 60, method: 40 };
+
+/// The properties of a message that comes now, with what the node writes on it; `None`: it writes nothing.
+pub(super) fn stamped(context: &Context<'_>, properties: &Properties<'_>) -> Option<Stamped> {
+    context.settings.stamps.as_ref()?.on_amqp091(properties, context.now.wall_ms)
+}
 
 impl Adapter {
     #[inline]
@@ -32,7 +38,7 @@ impl Adapter {
             self.tell_blocked();
         }
         let Some(channel) = self.channels.get(number) else { return };
-        if properties.has_wishes() || channel.transaction.is_some() {
+        if properties.has_wishes() || channel.does_more {
             return self.publish_with_wishes(context, number, publish, properties, body);
         }
         let message = Publish {
@@ -58,7 +64,7 @@ impl Adapter {
         self.published(context, number, seq, published, &message, publish.mandatory);
     }
 
-    /// A message whose properties may ask something of the broker, or that belongs to a transaction.
+    /// A message whose properties may ask something of the broker, that belongs to a transaction, or that the node writes on.
     fn publish_with_wishes(
         &mut self,
         context: &mut Context<'_>,
@@ -68,8 +74,12 @@ impl Adapter {
         body: &[u8],
     ) {
         let Some(channel) = self.channels.get(number) else { return };
+        // Of a transaction's messages that waits for the commit: until then they have not come.
+        let stamped = if channel.transaction.is_some() { None } else { stamped(context, properties) };
+        let read = stamped.as_ref().and_then(|stamped| Properties::read(&stamped.head).ok());
+        let properties = read.as_ref().unwrap_or(properties);
         let reply = channel.reply.as_ref().map(|reply| &*reply.name);
-        let options = match PublishOptions::read(properties, reply) {
+        let mut options = match PublishOptions::read(properties, reply) {
             Ok(options) => options,
             Err(refusal) => {
                 // What is wrong with the exchange comes first.
@@ -79,6 +89,7 @@ impl Adapter {
                 return self.refuse(context, number, &refusal, PUBLISH);
             }
         };
+        options.more.stamped = stamped.as_ref().is_some_and(|stamped| stamped.has_time);
         let head = options.head.as_deref().unwrap_or(properties.raw());
         if channel.transaction.is_some() {
             let held = HeldPublish {
@@ -98,11 +109,13 @@ impl Adapter {
             }
             return;
         }
+        let fields = Fields091(properties);
+        let unstamped = Unstamped(&fields);
         let message = Publish {
             exchange: publish.exchange,
             routing_key: publish.routing_key,
             more: options.more.some(),
-            headers: &Fields091(properties),
+            headers: if options.more.stamped { &unstamped } else { &fields },
             format: Format::Amqp091,
             durable: properties.is_persistent(),
             priority: properties.priority(),
@@ -173,16 +186,23 @@ impl Adapter {
     ) -> Result<Published, Refusal> {
         let Some(channel) = self.channels.get(number) else { return Ok(Published::Done) };
         let properties = Properties::read(held.head).expect("it was read when it came");
+        let stamped = stamped(context, &properties);
+        let read = stamped.as_ref().and_then(|stamped| Properties::read(&stamped.head).ok());
+        let properties = read.unwrap_or(properties);
+        let fields = Fields091(&properties);
+        let unstamped = Unstamped(&fields);
+        let mut more = held.more.clone();
+        more.stamped = stamped.as_ref().is_some_and(|stamped| stamped.has_time);
         let message = Publish {
             exchange: held.exchange,
             routing_key: held.routing_key,
-            more: held.more.some(),
-            headers: &Fields091(&properties),
+            more: more.some(),
+            headers: if more.stamped { &unstamped } else { &fields },
             format: held.format,
             durable: held.durable,
             priority: held.priority,
             ttl_ms: held.ttl_ms,
-            head: &[held.head],
+            head: &[properties.raw()],
             body: &[held.body],
             confirm: true,
         };

@@ -5,6 +5,7 @@
 //! published is safe.
 
 use super::Adapter;
+use super::publishing::stamped;
 use super::unacked::Delivery;
 use crate::connection::Context;
 use crate::transaction::{HeldPublish, Transaction};
@@ -12,6 +13,7 @@ use ::amqp091::method::{MethodId, TxCommitOk, TxRollbackOk, TxSelectOk};
 use broker::Count;
 use broker::Published;
 use broker::catalog::{Refusal, ReplyCode};
+use message::amqp091::Properties;
 use message::record::Outcome;
 
 /// An ack that is held back.
@@ -61,6 +63,7 @@ impl Adapter {
             return Err(Refusal::new(ReplyCode::PreconditionFailed, text));
         }
         channel.transaction.get_or_insert_default();
+        channel.does_more = true;
         self.machine.send(number, &TxSelectOk {});
         Ok(())
     }
@@ -136,10 +139,12 @@ impl Adapter {
                     if let Some(channel) = self.channels.get(number) {
                         channel.note(context, None, what, 1);
                     }
-                    self.return_held(number, &publish);
+                    self.return_held(context, number, &publish);
                 }
                 // Its exchange was there when it was published; what is gone since leads nowhere.
-                Err(refusal) if refusal.code == ReplyCode::NotFound => self.return_held(number, &publish),
+                Err(refusal) if refusal.code == ReplyCode::NotFound => {
+                    self.return_held(context, number, &publish)
+                }
                 Err(refusal) => return Err(refusal),
             }
         }
@@ -152,9 +157,12 @@ impl Adapter {
         Ok(())
     }
 
-    fn return_held(&mut self, number: u16, publish: &HeldPublish<'_>) {
+    fn return_held(&mut self, context: &Context<'_>, number: u16, publish: &HeldPublish<'_>) {
         if publish.mark & MANDATORY != 0 {
-            self.send_back(number, publish.exchange, publish.routing_key, publish.head, publish.body);
+            let properties = Properties::read(publish.head).expect("it was read when it came");
+            let stamped = stamped(context, &properties);
+            let head = stamped.as_ref().map_or(publish.head, |stamped| &stamped.head);
+            self.send_back(number, publish.exchange, publish.routing_key, head, publish.body);
         }
     }
 

@@ -29,7 +29,7 @@ impl Watched {
 impl Link {
     /// It sends to the queue of this name by its address.
     fn sends_to(&self, queue: &str) -> bool {
-        matches!(&self.end, End::Target { aim: Aim::To(to), .. } if to.exchange.is_empty() && *to.key == *queue)
+        matches!(&self.end, End::Target { aim: Aim::To(to) | Aim::Stamped(to), .. } if to.exchange.is_empty() && *to.key == *queue)
     }
 }
 

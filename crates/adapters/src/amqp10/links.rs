@@ -44,6 +44,8 @@ pub(super) enum End {
 pub(super) enum Aim {
     /// All to one place.
     To(Destination),
+    /// The same, and the node writes on each.
+    Stamped(Destination),
     /// To this exchange, each by the key that is its subject.
     Subject(Box<str>),
     /// Each where it says.
@@ -53,7 +55,7 @@ pub(super) enum Aim {
 impl Aim {
     /// Where all messages go.
     pub(super) fn destination(&self) -> Option<&Destination> {
-        if let Aim::To(destination) = self { Some(destination) } else { None }
+        if let Aim::To(destination) | Aim::Stamped(destination) = self { Some(destination) } else { None }
     }
 }
 
@@ -341,7 +343,12 @@ impl Adapter {
         id: SessionId,
         aim: &Aim,
     ) -> Result<(), Refused> {
-        let (Aim::To(Destination { exchange, .. }) | Aim::Subject(exchange)) = aim else { return Ok(()) };
+        let (Aim::To(Destination { exchange, .. })
+        | Aim::Stamped(Destination { exchange, .. })
+        | Aim::Subject(exchange)) = aim
+        else {
+            return Ok(());
+        };
         let Some(session) = self.session(id) else { return Ok(()) };
         let access = session.publisher.access();
         // Topics are looked at message by message.
@@ -357,6 +364,10 @@ impl Adapter {
         aim: Aim,
         answer: &Attach<'_>,
     ) {
+        let aim = match aim {
+            Aim::To(to) if context.settings.stamps.is_some() => Aim::Stamped(to),
+            aim => aim,
+        };
         let credit = Credit::new(context.settings.link_credit_min);
         let Some(session) = self.session(id) else { return };
         let vhost = session.publisher.access().vhost();
@@ -550,7 +561,7 @@ impl Adapter {
         let Some(at) = session.links.iter().position(|it| it.id == link) else { return };
         let gone = session.links.swap_remove(at);
         match gone.end {
-            End::Target { aim: Aim::To(to), .. } if to.exchange.is_empty() => {
+            End::Target { aim: Aim::To(to) | Aim::Stamped(to), .. } if to.exchange.is_empty() => {
                 self.unwatch(context, id, &to.key);
             }
             End::Target { .. } => {}

@@ -10,7 +10,7 @@ use ::amqp10::{Error, LinkId, Outcome, SessionId, Transfer, condition};
 use base::Now;
 use base::id::QueueId;
 use broker::catalog::{Refusal, ReplyCode};
-use broker::fields::Fields10;
+use broker::fields::{Fields10, Unstamped};
 use broker::{Count, Protocol, Publish, Published, Publisher};
 use message::amqp10::properties::Property;
 use message::amqp10::{Encoder, Map, Message, Plain};
@@ -228,7 +228,7 @@ impl Adapter {
         let is_anonymous = matches!(aim, Aim::Each);
         let resolved;
         let destination = match aim {
-            Aim::To(destination) => destination,
+            Aim::To(destination) | Aim::Stamped(destination) => destination,
             aim => match resolve(aim, &message) {
                 Ok(destination) => {
                     resolved = destination;
@@ -241,11 +241,17 @@ impl Adapter {
                 }
             },
         };
+        let stamps = context.settings.stamps.as_deref();
+        let whole = stamps.and_then(|stamps| stamps.on_amqp10(&message, context.now.wall_ms));
+        let message = whole.as_ref().and_then(|whole| Message::read(whole).ok()).unwrap_or(message);
+        let fields = Fields10::of(&message);
+        let unstamped = Unstamped(&fields);
+        let has_time = stamps.is_some_and(|stamps| stamps.time.is_some());
         let publish = Publish {
             exchange: destination.exchange.as_bytes(),
             routing_key: destination.key.as_bytes(),
             more: more.as_ref(),
-            headers: &Fields10::of(&message),
+            headers: if has_time { &unstamped } else { &fields },
             format: Format::Amqp10,
             durable: message.header.durable,
             priority: message.header.priority,
@@ -462,7 +468,7 @@ impl Adapter {
 /// Where a message goes: of a link without an address its `to` says.
 fn resolve(aim: &Aim, message: &Message<'_>) -> Result<Destination, String> {
     match aim {
-        Aim::To(destination) => return Ok(destination.clone()),
+        Aim::To(destination) | Aim::Stamped(destination) => return Ok(destination.clone()),
         Aim::Subject(exchange) => {
             let key = message.properties.subject().unwrap_or_default();
             return Ok(Destination { exchange: exchange.clone(), key: key.into() });

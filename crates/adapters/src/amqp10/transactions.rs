@@ -21,9 +21,11 @@ use ::amqp10::{
 use base::id::QueueSeq;
 use broker::access::AccessCache;
 use broker::catalog::ReplyCode;
+use broker::fields::{Fields10, Unstamped};
 use broker::{Count, Publish, Published, Publisher, QueueCommand};
 use message::amqp10::{BodyKind, Decoder, Encoder, Map, Message, Value};
 use message::record::{Format, Outcome, SeqRange};
+use message::stamps::Stamps;
 use std::collections::VecDeque;
 
 /// Requests a controller may have open at once.
@@ -283,7 +285,7 @@ impl Adapter {
     fn obstacle(&mut self, context: &Context<'_>, held: &Transaction<Retired>) -> Option<Doomed> {
         let publisher = &mut self.transactions.as_mut()?.publisher;
         for publish in held.publishes() {
-            let text = with_publish(&publish, |publish| {
+            let text = with_publish(&publish, None, |publish| {
                 match context.shard.would_publish(context.now, publisher, publish) {
                     Ok(true) => None,
                     Ok(false) => Some("a message of the transaction is routed nowhere"),
@@ -310,10 +312,12 @@ impl Adapter {
         let Some(transactions) = &mut self.transactions else { return };
         let publisher = &mut transactions.publisher;
         let first = publisher.next_seq();
+        let stamps = context.settings.stamps.as_deref().map(|stamps| (stamps, context.now.wall_ms));
         let mut left = 0;
         for publish in held.publishes() {
-            let published =
-                with_publish(&publish, |publish| context.shard.publish_rare(context.now, publisher, publish));
+            let published = with_publish(&publish, stamps, |publish| {
+                context.shard.publish_rare(context.now, publisher, publish)
+            });
             // Whether it may be published and is routed was asked in this turn, of the same catalog.
             if published == Ok(Published::Waiting) {
                 left += 1;
@@ -663,20 +667,29 @@ fn wire_outcome(outcome: Outcome) -> WireOutcome<'static> {
     }
 }
 
-/// Calls `work` with a publish that was held back.
-fn with_publish<T>(held: &HeldPublish<'_>, work: impl FnOnce(&Publish<'_>) -> T) -> T {
+/// Calls `work` with a publish that was held back, and with what the node writes on it now.
+fn with_publish<T>(
+    held: &HeldPublish<'_>,
+    stamps: Option<(&Stamps, u64)>,
+    work: impl FnOnce(&Publish<'_>) -> T,
+) -> T {
     let message = Message::read_parts(held.head, held.body).expect("it was read when it came");
+    let whole = stamps.and_then(|(stamps, at_ms)| stamps.on_amqp10(&message, at_ms));
+    let message = whole.as_ref().and_then(|whole| Message::read(whole).ok()).unwrap_or(message);
+    let fields = Fields10::of(&message);
+    let unstamped = Unstamped(&fields);
+    let has_time = stamps.is_some_and(|(stamps, _)| stamps.time.is_some());
     work(&Publish {
         exchange: held.exchange,
         routing_key: held.routing_key,
         more: held.more.some(),
-        headers: &broker::fields::Fields10::of(&message),
+        headers: if has_time { &unstamped } else { &fields },
         format: Format::Amqp10,
         durable: held.durable,
         priority: held.priority,
         ttl_ms: held.ttl_ms,
-        head: &[held.head],
-        body: &[held.body],
+        head: &[message.head],
+        body: &[message.bare],
         confirm: true,
     })
 }

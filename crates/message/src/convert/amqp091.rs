@@ -5,7 +5,7 @@ use crate::amqp10::properties::Property;
 use crate::amqp10::value::Array;
 use crate::amqp10::{BodyKind, Map, Message, Value};
 use crate::amqp091::{NewProperties, Table};
-use crate::deaths;
+use crate::{deaths, stamps};
 use std::io::Write;
 
 /// A short string holds at most this many bytes (AMQP 0-9-1 §4.2.5.3).
@@ -45,11 +45,16 @@ impl Amqp091 {
 
     /// Converts a message; what was in here is forgotten. Answers the body, see [`Amqp091::body`].
     pub fn convert<'a>(&mut self, from: &Message<'a>) -> Body<'a> {
+        self.convert_at(from, 0)
+    }
+
+    /// Converts a message that came at `received_at_ms`, which it has as its timestamp where the node wrote it there.
+    pub fn convert_at<'a>(&mut self, from: &Message<'a>, received_at_ms: u64) -> Body<'a> {
         self.headers.clear();
         self.properties.clear();
         self.joined.clear();
         self.reply_to.clear();
-        self.write_properties(from);
+        self.write_properties(from, received_at_ms);
         match (from.body.kind, from.body.single_data()) {
             (BodyKind::Data, Some(data)) => Body::Within(data),
             (BodyKind::Data, None) => {
@@ -64,19 +69,22 @@ impl Amqp091 {
         }
     }
 
-    fn write_properties(&mut self, from: &Message<'_>) {
+    fn write_properties(&mut self, from: &Message<'_>, received_at_ms: u64) {
         let annotations = from.message_annotations;
         let properties = from.properties.fields();
         let mut fields = Fields::new(&mut self.headers);
         // What is in both is an annotation's (RabbitMQ merges them in this order); with very many it stays in both, as
         // looking each up would take quadratic time.
-        let is_annotation = |name: &str| annotations.len() <= DISTINCT_MAX && annotations.get(name).is_some();
+        let is_annotation = |name: &str| {
+            let name = if name == stamps::TIME_HEADER { stamps::TIME_ANNOTATION } else { name };
+            annotations.len() <= DISTINCT_MAX && annotations.get(name).is_some()
+        };
         for (name, value) in from.application_properties.iter() {
             if let Some(name) = name.as_str().filter(|name| !is_annotation(name)) {
                 fields.put(name.as_bytes(), value);
             }
         }
-        let mut message_type = None;
+        let (mut message_type, mut stamp) = (None, None);
         for (name, value) in annotations.iter() {
             match name.as_str() {
                 Some("x-basic-type") => message_type = short(value.as_str()),
@@ -90,6 +98,11 @@ impl Amqp091 {
                     }
                 }
                 Some("x-cc") => fields.put(b"CC", value),
+                Some(stamps::TIME_ANNOTATION) if matches!(value, Value::Timestamp(_)) => {
+                    let Value::Timestamp(ms) = value else { continue };
+                    fields.put(stamps::TIME_HEADER.as_bytes(), Value::Long(ms));
+                    stamp = u64::try_from(ms).ok().filter(|ms| *ms == received_at_ms);
+                }
                 Some(name) if !OWN_ANNOTATIONS.contains(&name) => {
                     fields.put(name.as_bytes(), value);
                 }
@@ -116,7 +129,7 @@ impl Amqp091 {
             reply_to: reply_to.then_some(&self.reply_to[..]),
             expiration,
             message_id,
-            timestamp: from.properties.creation_time_ms().map(seconds),
+            timestamp: from.properties.creation_time_ms().map(seconds).or(stamp.map(|ms| ms / 1000)),
             message_type,
             user_id: from.properties.user_id().filter(|user| user.len() <= SHORT_MAX),
             app_id: short(from.properties.group_id()),

@@ -4,8 +4,8 @@ use super::{OWN_ANNOTATIONS, text};
 use crate::amqp10::section::{data_prefix, descriptor};
 use crate::amqp10::{Encoder, Header, Message, Value, properties};
 use crate::amqp091::{self, Properties, Table};
-use crate::deaths;
 use crate::record::flag;
+use crate::{deaths, stamps};
 
 /// A 0-9-1 message as 1.0 sections. Keep one and convert many into it: its vectors are reused.
 ///
@@ -38,9 +38,13 @@ impl Amqp10 {
             ttl_ms: ttl_ms.map(|ms| ms.min(u32::MAX.into()) as u32),
             ..Header::default()
         };
-        self.write_properties(from);
+        let stamp = if flags & flag::STAMPED != 0 { stamps::time_of(from) } else { None };
+        self.write_properties(from, stamp.is_some_and(|(_, is_timestamp)| is_timestamp));
         if let Some(headers) = from.headers() {
-            self.write_headers(headers, flags & flag::DEATHS != 0);
+            self.write_headers(headers, flags & flag::DEATHS != 0, stamp.is_some());
+        }
+        if let Some((ms, _)) = stamp {
+            self.annotate(stamps::TIME_ANNOTATION, Value::Timestamp(ms));
         }
         if let Some(kind) = from.message_type() {
             self.annotate("x-basic-type", text_value(kind));
@@ -56,7 +60,8 @@ impl Amqp10 {
         is_sections
     }
 
-    fn write_properties(&mut self, from: &Properties<'_>) {
+    /// `is_stamped`: when it came is no word of its publisher's.
+    fn write_properties(&mut self, from: &Properties<'_>, is_stamped: bool) {
         let [message_uuid, correlation_uuid] =
             [from.message_id(), from.correlation_id()].map(|id| id.and_then(text::uuid));
         let id = |text: Option<_>| text.map_or(Value::Null, text_value);
@@ -76,7 +81,7 @@ impl Amqp10 {
         fields[5] = correlation_uuid.as_ref().map_or_else(|| id(from.correlation_id()), Value::Uuid);
         fields[6] = symbol(from.content_type());
         fields[7] = symbol(from.content_encoding());
-        if let Some(seconds) = from.timestamp() {
+        if let Some(seconds) = from.timestamp().filter(|_| !is_stamped) {
             fields[9] = Value::Timestamp(milliseconds(seconds));
         }
         fields[10] = match from.app_id().map(std::str::from_utf8) {
@@ -87,13 +92,14 @@ impl Amqp10 {
     }
 
     /// Headers `x-...` become annotations, others application-properties, which hold simple values only (§3.2.5).
-    fn write_headers(&mut self, headers: Table<'_>, is_dead: bool) {
+    fn write_headers(&mut self, headers: Table<'_>, is_dead: bool, is_stamped: bool) {
         let mut encoder = Encoder::new(&mut self.bare);
         let mut map = None;
         for (name, value) in headers.iter() {
             let Ok(name) = std::str::from_utf8(name) else { continue };
             let is_compound = matches!(value, amqp091::Value::Array(_) | amqp091::Value::Table(_));
-            if is_annotation(name) || is_compound || name == "BCC" {
+            let is_stamp = is_stamped && name == stamps::TIME_HEADER;
+            if is_annotation(name) || is_compound || name == "BCC" || is_stamp {
                 continue;
             }
             let map = map.get_or_insert_with(|| {
@@ -116,6 +122,7 @@ impl Amqp10 {
                     self.annotations_count += 2;
                 }
                 (Ok("CC"), amqp091::Value::Array(_)) => self.annotate_with("x-cc", value),
+                (Ok(stamps::TIME_ANNOTATION), _) if is_stamped => {}
                 (Ok(name), _) if is_annotation(name) && !OWN_ANNOTATIONS.contains(&name) => {
                     self.annotate_with(name, value);
                 }

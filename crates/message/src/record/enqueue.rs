@@ -35,6 +35,8 @@ pub mod flag {
     pub const HIDDEN_KEYS: u8 = 64;
     /// Its head is what a consumer is to get: it was made for one of its protocol, and is in no log.
     pub const SHOWN: u8 = 128;
+    /// In a log, of a 0-9-1 message: the node wrote into its head when it came ([`crate::stamps`]).
+    pub const STAMPED: u8 = 128;
 }
 
 /// A message as a log holds it. Lengths: exchange up to 255 bytes, routing key up to 65,535, queues up to 65,535,

@@ -590,7 +590,28 @@ pub const KEYS: &[(&str, Standing)] = &[
     ("amqp10_client.*", Inert("this node is nobody's client")),
     ("aws.*", Inert("no cloud is asked for other nodes")),
     ("channel_interceptor.*", Refused("what channels do is not intercepted")),
-    ("message_interceptors.*", Refused("messages are not changed on their way yet")),
+    (
+        "message_interceptors.incoming.set_header_timestamp.overwrite",
+        Served(|draft, _, value| put(boolean(value), |it| draft.config.interceptors.time = Some(it))),
+    ),
+    (
+        "message_interceptors.incoming.set_header_routing_node.overwrite",
+        Served(|draft, _, value| put(boolean(value), |it| draft.config.interceptors.node = Some(it))),
+    ),
+    (
+        "message_interceptors.outgoing.timestamp.enabled",
+        Judged(|_, _, value| match boolean(value) {
+            Ok(false) => Verdict::Works,
+            Ok(true) => Verdict::Absent("nothing is written on messages when they go out yet".into()),
+            Err(hint) => Verdict::Wrong(hint),
+        }),
+    ),
+    (
+        "message_interceptors.*",
+        Refused(
+            "RabbitMQ has none of this name: it has incoming.set_header_timestamp and incoming.set_header_routing_node",
+        ),
+    ),
     ("channel_tx_message_max", Inert("transactions have a bound of their own")),
     ("consumer_disconnected_timeout", Inert("a consumer is on this node or nowhere")),
     ("credentials_obfuscation.*", Inert("passwords are kept as salted hashes")),

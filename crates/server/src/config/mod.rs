@@ -168,6 +168,15 @@ pub struct CreditCaps {
     pub link: Option<u32>,
 }
 
+/// What is written on messages when they come in, and whether in place of what their publisher wrote there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Interceptors {
+    /// When they came.
+    pub time: Option<bool>,
+    /// The node's name.
+    pub node: Option<bool>,
+}
+
 /// What the node was told.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
@@ -277,6 +286,8 @@ pub struct Config {
     pub test_sync_delay_us: u64,
     /// Caps on adaptive credit.
     pub credit: CreditCaps,
+    /// What is written on messages when they come in.
+    pub interceptors: Interceptors,
     /// The settings that have an effect, as they came; of several of one key the last counts.
     pub settings: Vec<(String, String)>,
     /// Files it was read from.
@@ -393,6 +404,7 @@ impl Config {
             test_read_delay_us: 0,
             test_sync_delay_us: 0,
             credit: CreditCaps::default(),
+            interceptors: Interceptors::default(),
             settings: Vec::new(),
             files: Vec::new(),
             pid_file: None,

@@ -30,7 +30,7 @@ impl Adapter {
             let access = publisher.access();
             access.forget();
             let mut may = |link: &Link| match &link.end {
-                End::Target { aim: Aim::To(to), .. } => {
+                End::Target { aim: Aim::To(to) | Aim::Stamped(to), .. } => {
                     access.check(catalog, Access::Write, Resource::Exchange(&to.exchange))
                 }
                 End::Target { aim: Aim::Subject(exchange), .. } => {
