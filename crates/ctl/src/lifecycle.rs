@@ -373,7 +373,8 @@ pub(crate) fn enable_flag(session: &Session<'_>, name: &str) -> Result<String, R
     let what = if is_all { "all feature flags".to_owned() } else { format!("feature flag \"{name}\"") };
     let show = session.announce(format!("Enabling {what} ..."));
     if !is_all {
-        let response = session.api("PUT", &["feature-flags", name, "enable"], "", Some(&Value::Null))?;
+        let response =
+            session.api("PUT", &["feature-flags", name, "enable"], "", Some(&serde_json::json!({})))?;
         if !(200..300).contains(&response.status) {
             let node = session.node()?;
             let message = format!("Error:\nThis feature flag is not supported by node {node}");
