@@ -4,10 +4,9 @@
 //! that finds no file fails, rather than leave a gap in front.
 
 use super::index;
-use super::job::work_error;
 use base::id::LogId;
 use journal::{Disk, DiskError, FileKind, FileName};
-use queue::stream::{FILE_HEADER_LEN, StorePiece, Sync, SyncFailure, Write};
+use queue::stream::{FILE_HEADER_LEN, StorePiece, Sync, SyncFailure, WorkError, Write};
 use std::collections::BTreeMap;
 use std::io::IoSlice;
 
@@ -88,4 +87,14 @@ pub(super) fn remove(
 pub fn stream_files(disk: &dyn Disk, log: LogId) -> Result<BTreeMap<u64, u64>, DiskError> {
     let names = disk.list(FileKind::Stream)?.into_iter().filter(|name| name.log == log);
     names.map(|name| Ok((name.number, disk.len(name)?))).collect()
+}
+
+/// A disk's error in the words of the machine.
+pub(super) fn work_error(error: DiskError) -> WorkError {
+    match error {
+        DiskError::NoSpace => WorkError::NoSpace,
+        DiskError::NotFound => WorkError::Missing,
+        DiskError::Exists => WorkError::Io(0),
+        DiskError::Io(code) => WorkError::Io(code),
+    }
 }

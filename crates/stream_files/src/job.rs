@@ -2,6 +2,7 @@
 //!
 //! Knows no machine: a job goes out with the names of its log and its stream and comes back with what it brought.
 
+use super::file::work_error;
 use super::{file, read, seek};
 use base::id::{LogId, QueueId};
 use journal::{Disk, DiskError};
@@ -117,14 +118,5 @@ impl StreamDone {
             },
             _ => None,
         }
-    }
-}
-
-pub(super) fn work_error(error: DiskError) -> WorkError {
-    match error {
-        DiskError::NoSpace => WorkError::NoSpace,
-        DiskError::NotFound => WorkError::Missing,
-        DiskError::Exists => WorkError::Io(0),
-        DiskError::Io(code) => WorkError::Io(code),
     }
 }

@@ -17,7 +17,6 @@ const LARGE: &[(&str, usize)] = &[
     ("queue", 21),
     ("routing", 6),
     ("sim", 6),
-    ("stream_files", 6),
 ];
 
 /// Every circle that is too large.
