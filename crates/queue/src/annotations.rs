@@ -5,11 +5,8 @@
 //! Invariant: every position here is live and among those that are counted.
 
 use crate::effect::{Effect, Effects};
-use crate::fifo::Fifo;
-use crate::ranges::numbers;
 use base::id::QueueSeq;
 use base::ranges::Range;
-use message::record::SeqRange;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -73,59 +70,40 @@ impl Annotations {
     pub(crate) fn heap_bytes(&self) -> usize {
         self.by_seq.len() * 32 + self.bytes as usize
     }
-}
 
-impl Fifo {
-    /// Positions have these annotations, in place of those they had. Nothing in queues that do not count.
-    #[cold]
-    pub fn annotated(&mut self, range: SeqRange, annotations: &Arc<[u8]>) {
-        let Some(range) = numbers(range).filter(|_| self.line.returns.counts()) else { return };
-        self.count_tried(range);
-        let parts: Vec<Range> = self.line.live.parts(range).collect();
-        for seq in parts.iter().flat_map(|part| part.first..=part.last) {
-            self.features_mut().annotations.put(seq, annotations.clone());
-            self.line.returns.touch(seq);
-        }
-        if let Some(features) = &mut self.features {
-            let came = (annotations.len() as u64).saturating_mul(range.len());
-            features.annotations.coming_bytes = features.annotations.coming_bytes.saturating_sub(came);
-        }
-        self.tidy_features();
+    /// A record came that was asked for, of so many bytes.
+    pub(crate) fn came(&mut self, bytes: u64) {
+        self.coming_bytes = self.coming_bytes.saturating_sub(bytes);
     }
 
-    /// The owner asks for a record that gives these positions annotations of so many bytes.
-    pub fn will_annotate(&mut self, range: SeqRange, bytes: usize) {
-        let Some(range) = numbers(range) else { return };
-        self.features_mut().annotations.coming_bytes += bytes as u64 * range.len();
+    /// A record is asked for, of so many bytes.
+    pub(crate) fn will_come(&mut self, bytes: u64) {
+        self.coming_bytes += bytes;
     }
 
     /// The annotations of a message.
-    pub fn annotations(&self, seq: QueueSeq) -> Option<&Arc<[u8]>> {
-        self.features.as_ref()?.annotations.by_seq.get(&seq.0)
+    pub(crate) fn get(&self, seq: u64) -> Option<&Arc<[u8]>> {
+        self.by_seq.get(&seq)
     }
 
     /// The first of `range` that has annotations.
-    pub fn next_annotated(&self, range: SeqRange) -> Option<QueueSeq> {
-        let range = numbers(range)?;
-        let by_seq = &self.features.as_ref()?.annotations.by_seq;
-        by_seq.range(range.first..=range.last).next().map(|(seq, _)| QueueSeq(*seq))
+    pub(crate) fn next_within(&self, range: Range) -> Option<QueueSeq> {
+        self.by_seq.range(range.first..=range.last).next().map(|(seq, _)| QueueSeq(*seq))
     }
 
     /// Bytes of all annotations, those asked for included, as if no two messages shared any.
-    pub fn annotations_bytes(&self) -> u64 {
-        let annotations = self.features.as_ref().map(|features| &features.annotations);
-        annotations.map_or(0, |annotations| annotations.bytes + annotations.coming_bytes)
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes + self.coming_bytes
     }
 
     /// Behind handing out: what is handed out and has annotations is told as such.
     #[cold]
     #[inline(never)]
-    pub(crate) fn mark_annotated(&self, effects: &mut Effects) {
-        let Some(features) = self.features.as_ref().filter(|features| !features.annotations.has_none())
-        else {
+    pub(crate) fn mark(&self, effects: &mut Effects) {
+        if self.has_none() {
             return;
-        };
-        let by_seq = &features.annotations.by_seq;
+        }
+        let by_seq = &self.by_seq;
         let mut told = Vec::with_capacity(effects.list.len());
         for effect in effects.list.drain(..) {
             let Effect::Deliver { consumer, first, count, redelivered, delivery_count, acquired_count } =

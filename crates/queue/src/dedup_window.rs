@@ -7,8 +7,7 @@
 //! Invariants: `known` has the keys of `arrived` and no others; of a key that is there twice it has the time of the last,
 //! which is the highest.
 
-use crate::fifo::Fifo;
-use crate::snapshot::{SnapshotError, put};
+use crate::snapshot_fields::{SnapshotError, put};
 use base::Sink;
 use base::cursor::Reader;
 use std::collections::{BTreeMap, VecDeque};
@@ -41,12 +40,22 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    fn new(settings: WindowSettings) -> Window {
+    pub(crate) fn new(settings: WindowSettings) -> Window {
         Window { settings, arrived: VecDeque::new(), known: BTreeMap::new() }
     }
 
+    pub(crate) fn settings(&self) -> WindowSettings {
+        self.settings
+    }
+
+    /// Keys that are there stay, as many as there is room for.
+    pub(crate) fn configure(&mut self, settings: WindowSettings) {
+        self.settings = settings;
+        self.shrink();
+    }
+
     /// A message with this key came; false: it is a duplicate. `ttl_ms`: how long its key stays, where the message says so.
-    fn admit(&mut self, key: MessageKey, at_ms: u64, ttl_ms: Option<u64>) -> bool {
+    pub(crate) fn admit(&mut self, key: MessageKey, at_ms: u64, ttl_ms: Option<u64>) -> bool {
         while self.arrived.front().is_some_and(|(_, until_ms)| *until_ms <= at_ms) {
             self.forget_first();
         }
@@ -123,34 +132,5 @@ impl Window {
             window.add(key, until_ms);
         }
         Ok(window)
-    }
-}
-
-impl Fifo {
-    /// From here on messages with a key go through [`Fifo::admit`]. A record: keys that are there stay, as many as there is
-    /// room for. Panics where the window has no size, or more than the largest.
-    pub fn deduplicate(&mut self, settings: WindowSettings) {
-        assert!((1..=WindowSettings::KEYS_MAX).contains(&settings.keys_max), "{settings:?}");
-        match &mut self.features_mut().window {
-            Some(window) => {
-                window.settings = settings;
-                window.shrink();
-            }
-            window => *window = Some(Box::new(Window::new(settings))),
-        }
-    }
-
-    /// What its window is like, if it has one.
-    pub fn window(&self) -> Option<WindowSettings> {
-        Some(self.features.as_ref()?.window.as_ref()?.settings)
-    }
-
-    /// A message with a key arrives that was received at that time, milliseconds since 1970. False: it is a duplicate and
-    /// is to be passed over; else it is to arrive next. `ttl_ms`: how long its key stays, where the message says so itself.
-    /// Part of the record of its arrival.
-    #[cold]
-    pub fn admit(&mut self, key: MessageKey, received_at_ms: u64, ttl_ms: Option<u64>) -> bool {
-        let window = self.features.as_mut().and_then(|features| features.window.as_mut());
-        window.is_none_or(|window| window.admit(key, received_at_ms, ttl_ms))
     }
 }

@@ -6,21 +6,20 @@
 //! A message that was delayed when it came takes its place in the queue when it is due: behind what was there
 //! then, before what comes after. One that came back and was delayed is then as any other that came back.
 //!
-//! Invariants: what is `waiting` or in `lined` is in no other state; both are [elsewhere](crate::features) where the
+//! Invariants: what is `waiting` or in `lined` is in no other state; both are [elsewhere](crate::ahead) where the
 //! cursor has not passed them; `line` names all of `lined`, and may name what left it, which never comes back to it.
 
-use crate::command::ConsumerId;
 use crate::deadlines::{Deadlines, Due};
 use crate::delivery::Delivery;
-use crate::effect::{Effect, Effects};
-use crate::features::Features;
-use crate::fifo::Fifo;
-use crate::ranges::{numbers, positions};
+use crate::effect::Effects;
+use crate::levels::Levels;
+use crate::line::Line;
+use crate::live::Live;
 use crate::sizes::Sizes;
 use base::RangeSet;
 use base::id::QueueSeq;
 use base::ranges::Range;
-use message::record::{DeathReason, Kind, Outcome, SeqRange};
+use message::record::{Kind, Outcome};
 use std::collections::VecDeque;
 
 /// Positions of the usual level whose time has come.
@@ -37,7 +36,7 @@ struct Turn {
 #[derive(Debug, Default)]
 pub(crate) struct Delays {
     // Recorded.
-    pub(crate) dues: Deadlines,
+    dues: Deadlines,
     // Volatile.
     waiting: RangeSet,
     /// Those of them that came back: a limit counts them as if they were ready.
@@ -45,11 +44,11 @@ pub(crate) struct Delays {
     /// Of what came back and is waiting.
     back_bytes: u64,
     /// Their record was asked for and has not come back.
-    pub(crate) postponing: RangeSet,
-    pub(crate) lined: RangeSet,
+    postponing: RangeSet,
+    lined: RangeSet,
     line: VecDeque<Turn>,
     /// Of what is waiting.
-    pub(crate) bytes: u64,
+    bytes: u64,
     /// What is due later than this was not due for any owner before, milliseconds since 1970.
     began_ms: Option<u64>,
 }
@@ -141,7 +140,9 @@ impl Delays {
         self.dues.leave(range);
     }
 
-    fn tidy(&mut self) {
+    /// What left is forgotten where it is the most.
+    pub(crate) fn tidy(&mut self, live: &Live) {
+        self.dues.tidy(live.count(), live);
         if self.lined.is_empty() {
             self.line = VecDeque::new();
         } else if self.line.len() as u64 > self.lined.count().saturating_mul(2) {
@@ -157,197 +158,139 @@ impl Delays {
             + self.dues.heap_bytes()
             + self.line.capacity() * size_of::<Turn>()
     }
-}
 
-impl Fifo {
-    // Records.
-
-    /// A message that just arrived, ready nowhere, waits.
-    #[cold]
-    pub(crate) fn delay_new(&mut self, seq: u64, due_at_ms: u64) {
-        let features = self.features_mut();
-        let range = Range { first: seq, last: seq };
-        features.levels.withdraw(range);
-        features.delays.dues.push(seq, due_at_ms);
-        features.delays.waiting.insert(range);
-        if features.levels.next_usual(seq) == seq {
-            let is_new = features.elsewhere.insert(range);
-            self.line.ready.hide(is_new);
-        }
+    /// Sizes of what is waiting, all of them together.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
-    /// Positions came back and are delayed until `due_at_ms`: they count, and those whose delay this owner asked for wait,
-    /// or die where that was once too often. Others get their time, for the owner that comes after.
-    pub fn postponed(&mut self, range: SeqRange, outcome: Outcome, due_at_ms: u64, effects: &mut Effects) {
-        let Some(clipped) = self.line.live.clip(range) else { return };
-        self.count_return(clipped, outcome);
-        let live: Vec<Range> = self.line.live.parts(clipped).collect();
-        for part in live {
-            self.features_mut().delays.dues.change(due_at_ms, part);
-        }
+    /// When messages are due.
+    pub(crate) fn dues(&self) -> &Deadlines {
+        &self.dues
+    }
+
+    /// When messages are due, as read.
+    pub(crate) fn dues_mut(&mut self) -> &mut Deadlines {
+        &mut self.dues
+    }
+
+    /// Positions whose time has come and that are ready through the line.
+    pub(crate) fn lined(&self) -> &RangeSet {
+        &self.lined
+    }
+
+    /// A message that just arrived waits.
+    pub(crate) fn push(&mut self, seq: u64, due_at_ms: u64) {
+        self.dues.push(seq, due_at_ms);
+        self.waiting.insert(Range { first: seq, last: seq });
+    }
+
+    /// A message of that size arrived, and waits.
+    pub(crate) fn push_bytes(&mut self, bytes: u32) {
+        self.bytes += u64::from(bytes);
+    }
+
+    /// A record is asked for that delays positions.
+    pub(crate) fn postpone(&mut self, range: Range) {
+        self.postponing.insert(range);
+    }
+
+    /// The record came back, of live positions: they have that time from here on.
+    pub(crate) fn change(&mut self, range: Range, due_at_ms: u64) {
+        self.dues.change(due_at_ms, range);
+    }
+
+    /// Which of `range` this owner asked a record for, that has come back.
+    pub(crate) fn take_asked(&mut self, range: Range) -> RangeSet {
         let mut asked = RangeSet::new();
-        self.features_mut().delays.postponing.remove(clipped, |part| _ = asked.insert(part));
-        let failed = self.line.returns.over_limit(asked.iter());
-        let features = self.features_mut();
-        for part in asked.iter().flat_map(|part| failed.gaps(part)) {
-            let bytes = features.sizes.sum(part);
-            features.delays.bytes += bytes;
-            features.delays.back_bytes += bytes;
-            features.delays.waiting.insert(part);
-            features.delays.back.insert(part);
-        }
-        for part in failed.iter() {
-            self.die(part, DeathReason::DeliveryLimit, effects);
-        }
+        self.postponing.remove(range, |part| _ = asked.insert(part));
+        asked
     }
 
-    // The owner.
-
-    /// What `consumer` holds of `range` is given back and delayed until `due_at_ms` (milliseconds since 1970), once the
-    /// record of that comes back. What it does not hold is counted in [`Effects::ignored`].
-    #[cold]
-    pub fn postpone(
-        &mut self,
-        consumer: ConsumerId,
-        range: SeqRange,
-        outcome: Outcome,
-        due_at_ms: u64,
-        effects: &mut Effects,
-    ) {
-        let Some(range) = numbers(range) else { return };
-        let consumers = self.consumers.as_mut();
-        let parts = consumers.map_or_else(RangeSet::new, |consumers| consumers.give_back(consumer, range));
-        effects.ignored += range.len() - parts.count();
-        for part in parts.iter() {
-            self.delay_back(part, outcome, due_at_ms, effects);
-        }
+    /// Positions that came back wait from here on.
+    pub(crate) fn wait(&mut self, range: Range, sizes: &Sizes) {
+        let bytes = sizes.sum(range);
+        self.bytes += bytes;
+        self.back_bytes += bytes;
+        self.waiting.insert(range);
+        self.back.insert(range);
     }
 
-    /// Positions nobody holds any more are to be delayed.
-    pub(crate) fn delay_back(
-        &mut self,
-        range: Range,
-        outcome: Outcome,
-        due_at_ms: u64,
-        effects: &mut Effects,
-    ) {
-        // What was settled by a record while it was held is gone.
-        let live: Vec<Range> = self.line.live.parts(range).collect();
-        for part in live {
-            self.given_back(part);
-            self.features_mut().delays.postponing.insert(part);
-            self.line.returns.note(part, outcome);
-            effects.list.push(Effect::Postpone { range: positions(part), outcome, due_at_ms });
-        }
-    }
-
-    /// Messages that wait for their time.
-    pub fn delayed(&self) -> u64 {
-        self.features.as_ref().map_or(0, |features| features.delays.count())
-    }
-
-    /// The first `count_max` of those that wait for their time: when each is due, milliseconds since 1970, and its
-    /// position; in that order.
-    pub fn delayed_list(&self, count_max: usize) -> Vec<(u64, QueueSeq)> {
-        let Some(features) = &self.features else { return Vec::new() };
-        let dues = features.delays.dues.in_order(&self.line.live);
-        let waiting = dues.flat_map(|Due { at_ms, range, .. }| {
-            let parts = features.delays.waiting.within(range);
+    /// The first `count_max` of those that wait for their time: when each is due, and its position; in that order.
+    pub(crate) fn list(&self, count_max: usize, live: &Live) -> Vec<(u64, QueueSeq)> {
+        let waiting = self.dues.in_order(live).flat_map(|Due { at_ms, range, .. }| {
+            let parts = self.waiting.within(range);
             parts.flat_map(move |part| (part.first..=part.last).map(move |seq| (at_ms, QueueSeq(seq))))
         });
         waiting.take(count_max).collect()
     }
 
     /// How many messages wait for their time in `range`.
-    pub fn delayed_within(&self, range: SeqRange) -> u64 {
-        let waiting = self.features.as_ref().map(|features| &features.delays.waiting);
-        waiting.zip(numbers(range)).map_or(0, |(waiting, range)| waiting.count_within(range))
+    pub(crate) fn count_within(&self, range: Range) -> u64 {
+        self.waiting.count_within(range)
     }
 
     /// What waits of `range` is thrown away.
     #[cold]
-    pub(crate) fn cancel_delayed(&mut self, range: Range, effects: &mut Effects) {
-        let Some(features) = &mut self.features else { return };
+    pub(crate) fn cancel(&mut self, range: Range, sizes: &Sizes, effects: &mut Effects) {
         let mut gone = 0;
-        features.delays.waiting.remove(range, |part| {
-            gone += features.sizes.sum(part);
+        self.waiting.remove(range, |part| {
+            gone += sizes.sum(part);
             effects.append(Kind::Purge, Outcome::Released, part);
         });
-        features.delays.bytes -= gone;
-        let Features { delays, sizes, .. } = &mut **features;
-        delays.leave_back(range, |part| sizes.sum(part));
+        self.bytes -= gone;
+        self.leave_back(range, |part| sizes.sum(part));
     }
 
-    /// Of those whose time has come what came back is ready, and is as what came back. The others are told, which wait no
-    /// more: they are for [`Fifo::line_up`].
-    pub(crate) fn come_back_of_age(&mut self, now_ms: u64) -> Vec<Due> {
-        let Some(features) = &mut self.features else { return Vec::new() };
-        features.delays.began_ms.get_or_insert(now_ms);
-        if features.delays.dues.next_ms().is_none_or(|next_ms| next_ms > now_ms) {
-            return Vec::new();
-        }
-        let Some(mut features) = self.features.take() else { return Vec::new() };
+    /// Positions whose time has come wait no more: those that came back, and those that were delayed when they came.
+    pub(crate) fn take_due(&mut self, now_ms: u64, live: &Live, sizes: &Sizes) -> (Vec<Range>, Vec<Due>) {
+        self.began_ms.get_or_insert(now_ms);
         let mut due = Vec::new();
-        features.delays.dues.take_due(now_ms, u64::MAX, &self.line.live, |part| due.push(part));
-        let Features { delays, sizes, .. } = &mut *features;
+        self.dues.take_due(now_ms, u64::MAX, live, |part| due.push(part));
         let (mut back, mut new) = (Vec::new(), Vec::new());
         for Due { at_ms, range, is_changed } in due {
-            delays.waiting.remove(range, |range| {
-                delays.bytes -= sizes.sum(range);
+            let bytes = &mut self.bytes;
+            self.waiting.remove(range, |range| {
+                *bytes -= sizes.sum(range);
                 if is_changed { back.push(range) } else { new.push(Due { at_ms, range, is_changed }) }
             });
         }
-        back.iter().for_each(|part| delays.leave_back(*part, |part| sizes.sum(part)));
-        self.features = Some(features);
-        back.into_iter().for_each(|part| self.put_back(part));
-        new
+        back.iter().for_each(|part| self.leave_back(*part, |part| sizes.sum(part)));
+        (back, new)
     }
 
-    /// What was delayed when it came, and waits no more, is ready.
-    pub(crate) fn line_up(&mut self, new: Vec<Due>) {
-        let new = self.line_up_groups(new);
-        let Some(features) = self.features.as_deref_mut().filter(|_| !new.is_empty()) else { return };
-        let Features { delays, sizes, ready_bytes, deadlines, levels, .. } = features;
-        let (behind, began_ms) = (self.line.live.next_seq(), delays.began_ms.unwrap_or(0));
-        for Due { at_ms, range, .. } in new {
-            *ready_bytes += sizes.sum(range);
-            deadlines.come_back(range);
-            levels.come_of_age(range, |range| {
-                delays.lined.insert(range);
-                delays.line.push_back(Turn { behind, range, is_new: at_ms > began_ms });
-            });
-        }
+    /// Positions that wait no more, of those delayed when they came, are ready: behind what is there now, but for those of
+    /// other priorities.
+    pub(crate) fn line_up(&mut self, due: Due, behind: u64, levels: &mut Levels) {
+        let is_new = due.at_ms > self.began_ms.unwrap_or(0);
+        levels.come_of_age(due.range, |range| {
+            self.lined.insert(range);
+            self.line.push_back(Turn { behind, range, is_new });
+        });
     }
 
-    /// Who is next in line is handed out.
-    pub(crate) fn next_in_line(&self, delays: &mut Delays, count_max: u64) -> Option<Delivery> {
-        let (turn, Range { first, last }) = delays.next()?;
+    /// The next in line is handed out.
+    pub(crate) fn take_next(&mut self, line: &Line, count_max: u64) -> Option<Delivery> {
+        let (turn, Range { first, last }) = self.next()?;
         let range = Range { first, last: last.min(first.saturating_add(count_max - 1)) };
-        let ready = if turn.is_new { Delivery::first_time(range) } else { self.line.fresh(range) };
-        delays.lined.remove(ready.range, |_| {});
-        Some(ready)
+        let delivery = if turn.is_new { Delivery::first_time(range) } else { line.fresh(range) };
+        self.lined.remove(delivery.range, |_| {});
+        Some(delivery)
     }
 
     /// Everything that ever was delayed waits, for an owner that begins; tells of it.
-    pub(crate) fn forget_delays(&self, delays: &mut Delays, mut waits: impl FnMut(Range)) {
-        delays.dues.forget();
-        let Delays { waiting, back, postponing, lined, line, .. } = delays;
+    pub(crate) fn forget(&mut self, live: &Live, mut waits: impl FnMut(Range)) {
+        self.dues.forget();
+        let Delays { waiting, back, postponing, lined, line, .. } = self;
         [&mut *waiting, &mut *back, postponing, lined].into_iter().for_each(RangeSet::clear);
         line.clear();
-        delays.began_ms = None;
-        for due in delays.dues.in_order(&self.line.live) {
-            delays.waiting.insert(due.range);
+        self.began_ms = None;
+        for due in self.dues.in_order(live) {
+            self.waiting.insert(due.range);
             if due.is_changed {
-                delays.back.insert(due.range);
+                self.back.insert(due.range);
             }
             waits(due.range);
         }
-    }
-
-    pub(crate) fn tidy_delays(&mut self) {
-        let Some(mut features) = self.features.take() else { return };
-        features.delays.dues.tidy(self.total(), &self.line.live);
-        features.delays.tidy();
-        self.features = Some(features);
     }
 }

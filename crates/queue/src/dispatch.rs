@@ -1,89 +1,123 @@
 //! Handing out: the next ready positions to whose turn it is.
+//!
+//! Where messages are in groups, consumers are asked in turn, those of lower priority behind those of higher, until one may have
+//! something.
 
-use crate::command::ConsumerId;
+use crate::consumers::Consumers;
 use crate::delivery::Delivery;
 use crate::effect::{Accepted, Effect, Effects};
-use crate::fifo::Fifo;
-use message::record::{Kind, Outcome};
+use crate::features::{Features, Given};
+use crate::line::Line;
+use base::id::QueueSeq;
 
-impl Fifo {
-    /// Hands out at most `budget` messages, one each in turn among the consumers of the highest priority that can take
-    /// any; how many it were. Then tells draining consumers that there was no more, if so. Before and after, what is due
-    /// at `now_ms` (since 1970) ends: nothing does that was not offered once, and after come the limits.
-    pub fn dispatch(&mut self, now_ms: u64, budget: u32, effects: &mut Effects) -> u32 {
-        if self.features.is_some() {
-            self.before_dispatch(now_ms, effects);
-            if self.has_groups() {
-                return self.dispatch_groups(now_ms, budget, effects);
-            }
-            // Of the last priority what is left lies scattered as well.
-            if self.has_levels() || self.line.ready.has_gone_ahead() {
-                return self.dispatch_levels(now_ms, budget, effects);
-            }
-        }
-        let (given, is_done) = self.hand_out(budget, effects);
-        if self.features.is_some() {
-            self.after_dispatch(now_ms, is_done, effects);
-        }
-        given
+/// Hands out at most `budget` messages, which `next` takes; how many it were.
+#[inline(always)]
+pub(crate) fn hand_out(
+    consumers: &mut Consumers,
+    budget: u32,
+    effects: &mut Effects,
+    mut next: impl FnMut(u64) -> Option<Delivery>,
+) -> u32 {
+    let mut given = 0;
+    let mut accepted = Accepted::default();
+    while given < budget {
+        let Some((id, count_max)) = consumers.turn() else { break };
+        let Some(delivery) = next(u64::from(count_max.min(budget - given))) else { break };
+        effects.list.push(delivery.to(id));
+        consumers.give(id, delivery.range, &mut accepted, effects);
+        given += delivery.range.len() as u32;
+        consumers.took(id);
     }
+    accepted.finish(effects);
+    given
+}
 
-    /// Hands out; how many messages, and whether nobody would have more.
-    #[inline(always)]
-    fn hand_out(&mut self, budget: u32, effects: &mut Effects) -> (u32, bool) {
-        let Some(mut consumers) = self.consumers.take() else { return (0, true) };
-        let mut given = 0;
-        let mut accepted = Accepted::default();
-        while given < budget {
-            let Some((id, count_max)) = consumers.turn() else { break };
-            let count_max = count_max.min(budget - given);
-            let Some(delivery) = self.next_ready(u64::from(count_max)) else { break };
-            effects.list.push(delivery.to(id));
-            consumers.give(id, delivery.range, &mut accepted, effects);
-            given += delivery.range.len() as u32;
-            consumers.took(id);
-        }
-        accepted.finish(effects);
-        if consumers.is_draining() {
-            consumers.drain(self.ready() == 0, false, effects);
-        }
-        self.consumers = Some(consumers);
-        (given, given < budget || budget == 0)
+/// As [`hand_out`], of a queue with features; where groups keep something back, that is seen in [`Features::is_on_the_way`].
+#[inline(never)]
+pub(crate) fn hand_out_featured(
+    consumers: &mut Consumers,
+    budget: u32,
+    features: &mut Features,
+    line: &mut Line,
+    effects: &mut Effects,
+) -> u32 {
+    if features.groups.is_some() {
+        return hand_out_groups(consumers, budget, features, line, effects);
     }
+    // Of the last priority what is left lies scattered as well.
+    if !features.levels.is_empty() || line.ready.has_gone_ahead() {
+        return hand_out_levels(consumers, budget, features, line, effects);
+    }
+    hand_out(consumers, budget, effects, |count_max| features.next(line, count_max))
+}
 
-    /// Gives one message to `id` whatever its credit (AMQP 0-9-1 basic.get), settled at once or held; false, and
-    /// [`Effect::Empty`], where none is ready. What is due at `now_ms` (since 1970) and was offered before ends first.
-    /// Panics where `id` was never added.
-    pub fn take(&mut self, id: ConsumerId, settled: bool, now_ms: u64, effects: &mut Effects) -> bool {
-        if self.features.is_some() {
-            self.before_dispatch(now_ms, effects);
-            if self.has_groups() {
-                return self.take_of_groups(id, settled, effects);
+/// As [`hand_out`], where messages have priorities: what is alike of a block of positions at once.
+#[cold]
+#[inline(never)]
+fn hand_out_levels(
+    consumers: &mut Consumers,
+    budget: u32,
+    features: &mut Features,
+    line: &mut Line,
+    effects: &mut Effects,
+) -> u32 {
+    let may_scatter = features.may_scatter();
+    let mut given = 0;
+    let mut accepted = Accepted::default();
+    while given < budget {
+        let Some((id, count_max)) = consumers.turn() else { break };
+        let count_max = count_max.min(budget - given);
+        let some = if may_scatter && count_max > 1 { features.next_scattered(line, count_max) } else { None };
+        let next = some.or_else(|| features.next(line, u64::from(count_max)).map(Given::Range));
+        given += match next {
+            Some(Given::Range(delivery)) => {
+                effects.list.push(delivery.to(id));
+                consumers.give(id, delivery.range, &mut accepted, effects);
+                delivery.range.len() as u32
             }
-        }
-        let consumers = self.consumers.as_mut().and_then(|consumers| consumers.get(id));
-        assert!(consumers.is_some(), "{id:?} was not added");
-        let Some(ready) = self.next_ready(1) else {
-            effects.list.push(Effect::Empty { consumer: id });
-            return false;
+            Some(Given::Scattered(block, bits)) => {
+                effects.list.push(Effect::DeliverScattered { consumer: id, block: QueueSeq(block), bits });
+                consumers.give_bits(id, block, bits, &mut accepted, effects);
+                bits.count_ones()
+            }
+            None => break,
         };
-        effects.list.push(ready.to(id));
-        if self.features.is_some() {
-            self.mark_tried(effects);
-            self.mark_annotated(effects);
-        }
-        if settled {
-            effects.append(Kind::Settle, Outcome::Accepted, ready.range);
-        } else if let Some(consumers) = &mut self.consumers {
-            consumers.hold(id, ready.range);
-            consumers.got(id);
-        }
-        true
+        consumers.took(id);
     }
+    accepted.finish(effects);
+    given
+}
 
-    /// Takes up to `count_max` positions that are ready and alike.
-    #[inline(always)]
-    fn next_ready(&mut self, count_max: u64) -> Option<Delivery> {
-        if self.features.is_some() { self.next_featured(count_max) } else { self.line.next(count_max) }
+/// As [`hand_out`], where messages are in groups: to each consumer the first it may have.
+#[cold]
+#[inline(never)]
+fn hand_out_groups(
+    consumers: &mut Consumers,
+    budget: u32,
+    features: &mut Features,
+    line: &mut Line,
+    effects: &mut Effects,
+) -> u32 {
+    let mut given = 0;
+    let mut accepted = Accepted::default();
+    while given < budget {
+        let mut taker = consumers.turn().map(|(id, _)| id);
+        let mut next = None;
+        while let Some(id) = taker {
+            next = features.next_for(id, line).map(|delivery| (id, delivery));
+            if next.is_some() {
+                break;
+            }
+            taker = consumers.after(id);
+        }
+        let Some((id, delivery)) = next else { break };
+        effects.list.push(delivery.to(id));
+        if consumers.give(id, delivery.range, &mut accepted, effects) {
+            features.hold(delivery.range, id);
+        }
+        given += 1;
+        consumers.took_before(id);
     }
+    accepted.finish(effects);
+    given
 }

@@ -1,30 +1,36 @@
-//! What only some queues need: time, priorities, sizes, annotations, limits, the dying. A queue without has none of this.
+//! Parts that only some queues need: time, priorities, sizes, annotations, limits, dead letters. A queue without has none of this.
 //!
-//! Recorded are the settings, and of live messages the level, the deadline, the size and the annotations. The rules, and who is dying, are
-//! the owner's.
-//!
-//! The cursor of the queue stays that of the usual level; *elsewhere* are the live positions of that level from the cursor
-//! on that are not ready through it, but on their way out or waiting. They, and all of other levels, count as gone ahead.
-//! Invariants: nothing elsewhere is below the cursor, settled or of another level; what is back ahead is neither, nor
-//! elsewhere; what is dying is ready nowhere and held by nobody.
+//! Recorded are the settings, and of live messages the priority, the deadline, the size, the annotations and the group. The rules,
+//! and what is dying, are the owner's.
+//! Here is what concerns several of the parts: messages that arrive, are withdrawn, come back and leave. What is handed out next
+//! stands in `order`, what time does in `time`, what limits do in `limits`.
 
+mod limits;
+mod order;
+mod time;
+
+pub(crate) use order::Given;
+
+use crate::ahead::Ahead;
 use crate::annotations::Annotations;
 use crate::command::ConsumerId;
 use crate::deadlines::Deadlines;
 use crate::dedup_window::Window;
 use crate::delays::Delays;
-use crate::delivery::Delivery;
+use crate::dying::{self, Dying};
 use crate::effect::Effects;
-use crate::fifo::Fifo;
 use crate::groups::Groups;
-use crate::levels::{Levels, Next};
-use crate::prior_failures::Tried;
+use crate::levels::Levels;
+use crate::line::Line;
+use crate::prior_failures::PriorFailures;
+use crate::priority_blocks::BLOCK;
+use crate::returns::Returns;
 use crate::settings::{Arrival, Priorities, Rules, Settings};
-use crate::sizes::Sizes;
+use crate::weights::Weights;
 use base::RangeSet;
-use base::id::{LogIndex, QueueSeq};
+use base::id::QueueSeq;
 use base::ranges::Range;
-use message::record::{DeathReason, Kind, Outcome};
+use message::record::{DeathReason, Kind, Outcome, SeqRange};
 
 /// State of queues with features, absent in others.
 #[derive(Debug, Default)]
@@ -33,37 +39,35 @@ pub(crate) struct Features {
     pub(crate) settings: Settings,
     pub(crate) levels: Levels,
     pub(crate) deadlines: Deadlines,
-    pub(crate) sizes: Sizes,
-    /// What is in it has no size yet, but for what came while sizes were kept.
-    pub(crate) unweighed: Option<Range>,
+    pub(crate) weights: Weights,
     pub(crate) annotations: Annotations,
     /// Where duplicates are passed over.
     pub(crate) window: Option<Box<Window>>,
     // Recorded and volatile.
     pub(crate) delays: Delays,
-    pub(crate) tried: Tried,
+    pub(crate) prior: PriorFailures,
     /// Where live messages are in groups.
     pub(crate) groups: Option<Box<Groups>>,
     // Volatile.
     /// Messages that come may be in groups.
     pub(crate) is_grouped: bool,
     pub(crate) rules: Rules,
-    pub(crate) elsewhere: RangeSet,
-    /// What of the positions that are ready through the cursor was out before: chosen by position, and back at its place.
-    pub(crate) back_ahead: RangeSet,
-    /// Their owner is to see that somebody takes them.
-    pub(crate) dying: RangeSet,
+    pub(crate) ahead: Ahead,
+    pub(crate) dying: Dying,
     /// Positions below it had their chance to be handed out.
-    pub(crate) offered_below: u64,
-    /// Above every position of another level than the usual that was handed out.
-    pub(crate) handed_below: u64,
-    /// Of what is ready.
-    pub(crate) ready_bytes: u64,
+    offered_below: u64,
+    /// Above every position that was handed out of another level than the usual, or by choice.
+    handed_below: u64,
 }
 
 impl Features {
+    /// Of a queue that had none. Nothing that came before has a deadline: nothing was offered that could be due.
+    pub(crate) fn new(settings: Settings) -> Features {
+        Features { settings, ..Features::default() }
+    }
+
     /// Nothing recorded but what a plain queue is like, and nothing the owner needs.
-    fn is_plain(&self) -> bool {
+    pub(crate) fn is_plain(&self) -> bool {
         self.settings == Settings::plain(self.settings.counts)
             && Rules { delivery_limit: None, drops_head: false, ..self.rules } == Rules::default()
             && self.window.is_none()
@@ -73,38 +77,98 @@ impl Features {
             && self.deadlines.is_empty()
             && self.delays.is_empty()
             && self.annotations.is_empty()
-            && self.tried.is_empty()
-            && self.elsewhere.is_empty()
-            && self.back_ahead.is_empty()
+            && self.prior.is_empty()
+            && self.ahead.is_empty()
             && self.dying.is_empty()
     }
 
-    /// Heap bytes.
-    pub(crate) fn heap_bytes(&self) -> usize {
-        let sets = self.elsewhere.heap_bytes() + self.back_ahead.heap_bytes() + self.dying.heap_bytes();
-        let window = self.window.as_ref().map_or(0, |window| size_of::<Window>() + window.heap_bytes());
-        let groups = self.groups.as_ref().map_or(0, |groups| size_of::<Groups>() + groups.heap_bytes());
-        window
-            + groups
-            + sets
-            + self.levels.heap_bytes()
-            + self.deadlines.heap_bytes()
-            + self.sizes.heap_bytes()
-            + self.delays.heap_bytes()
-            + self.annotations.heap_bytes()
-            + self.tried.heap_bytes()
+    /// Parts go with their last user.
+    pub(crate) fn tidy(&mut self) {
+        self.groups.take_if(|groups| groups.is_empty());
     }
+
+    // Records.
+
+    /// A message that just arrived has more to it than its place ([`Arrival::is_plain`]).
+    pub(crate) fn arrive(&mut self, seq: u64, arrival: &Arrival, line: &mut Line) {
+        let Settings { ttl_ms, priorities, .. } = self.settings;
+        let range = Range { first: seq, last: seq };
+        let level = arrival.level(priorities);
+        if level != priorities.usual() {
+            self.levels.insert(level, range);
+            line.ready.hide(1);
+        }
+        if let Some(group) = arrival.group {
+            self.groups.get_or_insert_default().join(seq, group, &line.live);
+        }
+        if let Some(deadline_ms) = arrival.deadline_ms(ttl_ms) {
+            self.deadlines.push(seq, deadline_ms);
+            self.deadlines.tidy(line.live.count(), &line.live);
+        }
+        if self.settings.keeps_sizes() {
+            self.weights.push(seq, arrival.bytes, &line.live, !arrival.is_delayed());
+            if arrival.is_delayed() {
+                self.delays.push_bytes(arrival.bytes);
+            }
+        }
+        if arrival.is_delayed() {
+            self.levels.withdraw(range);
+            self.delays.push(seq, arrival.due_at_ms);
+            if self.levels.next_usual(seq) == seq {
+                self.ahead.hide(range, &mut line.ready);
+            }
+        }
+        if arrival.failures > 0 {
+            self.prior.push(seq, arrival.failures);
+        }
+    }
+
+    /// A message is about to arrive that has a priority at most. False, and nothing is done: the queue keeps more of its messages.
+    pub(crate) fn arrive_simply(&mut self, priority: Option<u8>, line: &mut Line) -> bool {
+        let Settings { ttl_ms, priorities, .. } = self.settings;
+        let keeps_more = ttl_ms.is_some() || self.settings.keeps_sizes();
+        if keeps_more || self.is_grouped || self.window.is_some() {
+            return false;
+        }
+        let level = priorities.level(priority);
+        if level != priorities.usual() {
+            self.levels.insert_one(level, line.live.next_seq());
+            line.ready.hide(1);
+        }
+        true
+    }
+
+    /// From now on messages that come are kept so.
+    pub(crate) fn configure(&mut self, settings: Settings, line: &Line) {
+        let before = std::mem::replace(&mut self.settings, settings);
+        self.weights.keep(before.sizes, settings.sizes, &line.live, &mut self.delays);
+    }
+
+    /// Positions are so large ([`Weights::weigh`]).
+    pub(crate) fn weigh(
+        &mut self,
+        range: SeqRange,
+        sizes: impl Iterator<Item = (QueueSeq, u32)>,
+        line: &Line,
+    ) {
+        if let Some(part) = self.weights.next_unweighed(range) {
+            let ready = self.ready_within(part, line);
+            self.weights.weigh(part, sizes, &ready, &line.live, &mut self.delays);
+        }
+    }
+
+    // Ready positions.
 
     /// It is ready, and was out.
     pub(crate) fn came_back(&self, seq: u64) -> bool {
-        self.back_ahead.contains(seq)
+        self.ahead.back().contains(seq)
             || self.levels.came_back(seq)
             || self.groups.as_ref().is_some_and(|groups| groups.came_back(seq))
     }
 
     /// Ready, and out before, but for those of the usual level below the cursor.
     pub(crate) fn ready_returned(&self) -> u64 {
-        self.back_ahead.count()
+        self.ahead.back().count()
             + self.levels.ready_returned()
             + self.groups.as_ref().map_or(0, |groups| groups.came_back_count())
     }
@@ -112,495 +176,220 @@ impl Features {
     /// Ready, but neither through the cursor nor because they came back.
     pub(crate) fn ready_elsewhere(&self) -> u64 {
         let passed = self.groups.as_ref().map_or(0, |groups| groups.passed().count());
-        self.levels.ready() + self.delays.lined.count() + passed
-    }
-}
-
-impl Fifo {
-    pub(crate) fn features_mut(&mut self) -> &mut Features {
-        let settings = self.settings();
-        // Nothing that came before has a deadline: nothing was offered that could be due.
-        self.features.get_or_insert_with(|| Box::new(Features { settings, ..Features::default() }))
+        self.levels.ready() + self.delays.lined().count() + passed
     }
 
-    // Records.
-
-    /// It keeps more of its messages than their places, or goes by rules of its own.
-    #[inline]
-    pub fn has_features(&self) -> bool {
-        self.features.is_some()
-    }
-
-    /// Whether a message without a priority, or with the usual one, and without an expiry may come through
-    /// [`Fifo::enqueue`]; else it comes through [`Fifo::arrive`].
-    #[inline]
-    pub fn takes_plain(&self) -> bool {
-        self.features
-            .as_ref()
-            .is_none_or(|features| features.settings.ttl_ms.is_none() && !features.settings.keeps_sizes())
-    }
-
-    /// A message arrived, its record is at `place`: its position.
-    #[cold]
-    #[inline(never)]
-    pub fn arrive(&mut self, place: LogIndex, arrival: &Arrival) -> QueueSeq {
-        let seq = self.enqueue(place, arrival.transient);
-        let range = Range { first: seq.0, last: seq.0 };
-        let settings = self.settings();
-        let Settings { ttl_ms, priorities, .. } = settings;
-        let level = match arrival.group {
-            Some(_) => priorities.usual(),
-            None => priorities.level(arrival.priority),
-        };
-        if level != priorities.usual() {
-            let features = self.features_mut();
-            features.levels.insert(level, range);
-            self.line.ready.hide(1);
-        }
-        if let Some(group) = arrival.group {
-            self.join_group(seq.0, group);
-        }
-        if let Some(deadline_ms) = arrival.deadline_ms(ttl_ms) {
-            self.features_mut().deadlines.push(seq.0, deadline_ms);
-            self.tidy_deadlines();
-        }
-        if settings.keeps_sizes()
-            && let Some(mut features) = self.features.take()
-        {
-            let end = features.sizes.end();
-            let between = self.line.live.count_between(end, seq.0);
-            features.sizes.push(seq.0, arrival.bytes, between);
-            let bytes =
-                if arrival.is_delayed() { &mut features.delays.bytes } else { &mut features.ready_bytes };
-            *bytes += u64::from(arrival.bytes);
-            self.features = Some(features);
-        }
-        if arrival.is_delayed() {
-            self.delay_new(seq.0, arrival.due_at_ms);
-        }
-        if arrival.failures > 0 {
-            self.features_mut().tried.push(seq.0, arrival.failures);
-        }
-        seq
-    }
-
-    /// As [`Fifo::arrive`], of a message that has a priority at most. False, and nothing is done: the queue keeps more of its
-    /// messages.
-    #[cold]
-    #[inline(never)]
-    pub fn arrive_simply(&mut self, place: LogIndex, transient: bool, priority: Option<u8>) -> bool {
-        let Some(features) = &mut self.features else { return false };
-        let Settings { ttl_ms, priorities, .. } = features.settings;
-        let keeps_more = ttl_ms.is_some() || features.settings.keeps_sizes();
-        if keeps_more || features.is_grouped || features.window.is_some() {
-            return false;
-        }
-        let level = priorities.level(priority);
-        if level != priorities.usual() {
-            features.levels.insert_one(level, self.line.live.next_seq());
-            self.line.ready.hide(1);
-        }
-        self.enqueue(place, transient);
-        true
-    }
-
-    /// From now on messages that come are kept so; `counts` stays as it is. Sizes that are no longer kept are forgotten;
-    /// where all are to be kept, those of what is there are asked for ([`Fifo::to_weigh`]).
-    pub fn configure(&mut self, settings: Settings) {
-        let counts = self.line.returns.counts();
-        let priorities = if counts { Priorities::Strict } else { settings.priorities };
-        let settings = Settings { counts, priorities, ..settings }.normal();
-        if settings == self.settings() {
-            return;
-        }
-        let before = std::mem::replace(&mut self.features_mut().settings, settings);
-        self.keep_sizes(before.sizes, settings.sizes);
-        self.tidy_features();
-    }
-
-    // The owner.
-
-    /// From now on the owner goes by these; what they forbid ends at once. An owner that recovers does so first.
-    pub fn set_rules(&mut self, rules: Rules, effects: &mut Effects) {
-        if self.rules().single_active
-            && !rules.single_active
-            && let Some(consumers) = &mut self.consumers
-        {
-            consumers.end_election();
-        }
-        self.line.returns.set_delivery_limit(rules.delivery_limit);
-        self.features_mut().rules = rules;
-        self.drop_failed(effects);
-        self.drop_over(effects);
-        self.tidy_features();
-    }
-
-    /// The rules it goes by.
-    pub fn rules(&self) -> Rules {
-        let rules = self.features.as_ref().map_or_else(Rules::default, |features| features.rules);
-        Rules { delivery_limit: self.line.returns.delivery_limit(), ..rules }
-    }
-
-    /// Bytes of ready messages, where sizes are kept; else 0.
-    pub fn ready_bytes(&self) -> u64 {
-        self.features.as_ref().map_or(0, |features| features.ready_bytes)
-    }
-
-    /// Messages that died and whose end is not recorded yet.
-    pub fn dying(&self) -> u64 {
-        self.features.as_ref().map_or(0, |features| features.dying.count())
-    }
-
-    /// Who is active, where one consumer at a time is; told at the dispatch after a change ([`crate::Effect::Active`]).
-    pub fn active(&self) -> Option<ConsumerId> {
-        let is_single = self.features.as_ref().is_some_and(|features| features.rules.single_active);
-        self.consumers.as_ref().filter(|_| is_single)?.active.consumer()
-    }
-
-    /// When [`Fifo::dispatch`] is due again though nothing happens, milliseconds since 1970. May be early, never late.
-    pub fn next_deadline_ms(&self) -> Option<u64> {
-        let features = self.features.as_ref()?;
-        if features.groups.as_ref().is_some_and(|groups| groups.is_on_the_way) {
-            return Some(0);
-        }
-        features.deadlines.next_ms().into_iter().chain(features.delays.dues.next_ms()).min()
-    }
-
-    /// In front of handing out: what was offered before and is due ends.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn before_dispatch(&mut self, now_ms: u64, effects: &mut Effects) {
-        let Some(features) = &self.features else { return };
-        if features.rules.single_active
-            && let Some(consumers) = &mut self.consumers
-        {
-            consumers.elect(self.line.returns.counts(), effects);
-        }
-        let offered_below = features.offered_below;
-        // What came back had its chance already; what was delayed when it came has it after the others' are over.
-        let new = self.come_back_of_age(now_ms);
-        self.expire(now_ms, offered_below, effects);
-        self.line_up(new);
-    }
-
-    /// Behind handing out. Where it `is_done`, everything was offered to whoever would have it.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn after_dispatch(&mut self, now_ms: u64, is_done: bool, effects: &mut Effects) {
-        self.mark_tried(effects);
-        self.mark_annotated(effects);
-        if is_done {
-            self.features_mut().offered_below = self.line.live.next_seq();
-            self.expire(now_ms, self.line.live.next_seq(), effects);
-            self.drop_over(effects);
-        }
-        self.tidy_deadlines();
-        self.tidy_delays();
-        self.tidy_features();
-    }
-
-    fn expire(&mut self, now_ms: u64, below: u64, effects: &mut Effects) {
-        let Some(mut features) = self.features.take() else { return };
-        let mut due = RangeSet::new();
-        features.deadlines.take_due(now_ms, below, &self.line.live, |part| _ = due.insert(part.range));
-        self.features = Some(features);
-        for part in due.iter() {
-            self.kill(part, DeathReason::Expired, effects);
-        }
-    }
-
-    /// Ready messages that failed too often die.
-    pub(crate) fn drop_failed(&mut self, effects: &mut Effects) {
-        let all = Range { first: 0, last: u64::MAX - 1 };
-        let failed = self.line.returns.over_limit(std::iter::once(all));
-        for part in failed.iter() {
-            self.kill(part, DeathReason::DeliveryLimit, effects);
-        }
-    }
-
-    /// What is ready of `range` dies.
-    fn kill(&mut self, range: Range, reason: DeathReason, effects: &mut Effects) {
-        for part in self.withdraw(range).iter() {
-            self.die(part, reason, effects);
-        }
-    }
-
-    /// Positions that are ready nowhere and held by nobody end: dying where somebody takes the dead.
-    pub(crate) fn die(&mut self, range: Range, reason: DeathReason, effects: &mut Effects) {
-        if let Some(groups) = self.groups_mut() {
-            groups.let_go(range);
-        }
-        match &mut self.features {
-            Some(features) if features.rules.takes_dead => {
-                features.dying.insert(range);
-                effects.dead_letter(range, reason);
-            }
-            _ => match reason {
-                DeathReason::Rejected | DeathReason::Undeliverable => {
-                    effects.append(Kind::Settle, Outcome::Rejected, range);
-                }
-                DeathReason::Expired => effects.append(Kind::Expire, Outcome::Released, range),
-                DeathReason::MaxLength => effects.append(Kind::Drop, Outcome::Released, range),
-                DeathReason::DeliveryLimit => effects.append(Kind::Drop, Outcome::Failed, range),
-            },
-        }
-    }
-
-    /// The dead are safe elsewhere: their end is to be recorded.
-    pub(crate) fn buried(&mut self, range: Range, effects: &mut Effects) {
-        let Some(features) = &mut self.features else { return };
-        features.dying.remove(range, |part| effects.append(Kind::DeadLetter, Outcome::Rejected, part));
+    /// All that are ready.
+    pub(crate) fn ready_count(&self, line: &Line) -> u64 {
+        line.ready_count() + self.ready_elsewhere()
     }
 
     /// What is ready of `range`.
-    pub(crate) fn ready_within(&self, features: &Features, range: Range) -> RangeSet {
+    pub(crate) fn ready_within(&self, range: Range, line: &Line) -> RangeSet {
         let mut ready = RangeSet::new();
-        self.line.ready.returned().within(range).for_each(|part| _ = ready.insert(part));
-        features.levels.ready_within(range, |part| _ = ready.insert(part));
-        features.delays.lined.within(range).for_each(|part| _ = ready.insert(part));
-        let passed = features.groups.iter().flat_map(|groups| groups.passed().within(range));
+        line.ready.returned().within(range).for_each(|part| _ = ready.insert(part));
+        self.levels.ready_within(range, |part| _ = ready.insert(part));
+        self.delays.lined().within(range).for_each(|part| _ = ready.insert(part));
+        let passed = self.groups.iter().flat_map(|groups| groups.passed().within(range));
         passed.for_each(|part| _ = ready.insert(part));
-        let ahead = self.line.live.next_seq().checked_sub(1).filter(|last| self.line.ready.cursor() <= *last);
-        let ahead = ahead.and_then(|last| range.overlap(Range { first: self.line.ready.cursor(), last }));
-        for part in ahead.into_iter().flat_map(|ahead| self.line.live.settled().gaps(ahead)) {
-            let usual = features.elsewhere.gaps(part).flat_map(|part| features.levels.usual_within(part));
-            usual.for_each(|part| _ = ready.insert(part));
+        let cursor = line.ready.cursor();
+        let ahead = line.live.next_seq().checked_sub(1).filter(|last| cursor <= *last);
+        let ahead = ahead.and_then(|last| range.overlap(Range { first: cursor, last }));
+        for part in ahead.into_iter().flat_map(|ahead| line.live.parts(ahead)) {
+            self.ahead.ready_within(part, &self.levels, |part| _ = ready.insert(part));
         }
         ready
     }
 
     /// What is ready of `range` is so no more: what that was.
-    pub(crate) fn withdraw(&mut self, range: Range) -> RangeSet {
-        self.features_mut();
-        let Some(mut features) = self.features.take() else { return RangeSet::new() };
-        let ready = self.ready_within(&features, range);
-        for part in ready.iter() {
-            self.line.ready.take_returned(part);
-            features.back_ahead.remove(part, |_| {});
-            features.levels.withdraw(part);
-            features.delays.withdraw(part);
-            features.groups.iter_mut().for_each(|groups| groups.withdraw(part));
-            features.ready_bytes -= features.sizes.sum(part);
-            if part.last >= self.line.ready.cursor() {
-                let ahead = Range { first: part.first.max(self.line.ready.cursor()), last: part.last };
-                let usual = features.levels.usual_within(ahead);
-                self.line.ready.hide(usual.map(|part| features.elsewhere.insert(part)).sum::<u64>());
-            }
+    pub(crate) fn withdraw(&mut self, range: Range, line: &mut Line) -> RangeSet {
+        let withdrawn = self.ready_within(range, line);
+        for part in withdrawn.iter() {
+            line.ready.take_returned(part);
+            self.ahead.withdraw(part, &mut line.ready, &self.levels);
+            self.levels.withdraw(part);
+            self.delays.withdraw(part);
+            self.groups.iter_mut().for_each(|groups| groups.withdraw(part));
+            self.weights.take_ready(part);
         }
-        self.features = Some(features);
-        ready
+        withdrawn
     }
 
-    // Handing out.
-
-    /// Takes up to `count_max` positions that are ready and alike: as [`Fifo::next_ready`], for any queue.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn next_featured(&mut self, count_max: u64) -> Option<Delivery> {
-        let mut features = self.features.take()?;
-        let ready = self.next_sized(&mut features, count_max);
-        self.features = Some(features);
-        ready
+    /// Positions were chosen and are handed out.
+    pub(crate) fn hand_out_chosen(&mut self, part: Range, line: &mut Line) {
+        self.withdraw(part, line);
+        self.handed_below = self.handed_below.max(part.last + 1);
     }
 
-    pub(crate) fn next_sized(&mut self, features: &mut Features, count_max: u64) -> Option<Delivery> {
-        let ready = self.next_of(features, count_max)?;
-        if !features.sizes.is_empty() {
-            features.ready_bytes -= features.sizes.sum(ready.range);
-        }
-        Some(ready)
+    /// Positions above this were never handed out but through the cursor.
+    pub(crate) fn handed_below(&self) -> u64 {
+        self.handed_below
     }
 
-    fn next_of(&mut self, features: &mut Features, count_max: u64) -> Option<Delivery> {
-        let ready = self.next_in_front(features, count_max);
-        ready.or_else(|| self.next_passed(features)).or_else(|| self.next_behind(features, count_max))
+    /// Positions were handed out to be settled; those in groups are of groups that are this consumer's now.
+    pub(crate) fn hold(&mut self, range: Range, id: ConsumerId) {
+        self.groups.iter_mut().for_each(|groups| groups.hold(range, id));
     }
 
-    /// What goes before all that never was out and is of the usual level.
-    pub(crate) fn next_in_front(&mut self, features: &mut Features, count_max: u64) -> Option<Delivery> {
-        let priorities = features.settings.priorities;
-        let usual = priorities.usual();
-        let is_strict = priorities == Priorities::Strict;
-        if is_strict && let Some(next) = features.levels.first_returned(|level| level > usual) {
-            return Some(self.next_of_level(features, next, count_max));
-        }
-        if is_strict && let Some(first) = self.line.ready.returned().first() {
-            return Some(self.line.next_returned(first, count_max));
-        }
-        if is_strict && let Some(next) = features.levels.first_returned(|level| level < usual) {
-            return Some(self.next_of_level(features, next, count_max));
-        }
-        if let Some(next) = features.levels.first(|level| level > usual) {
-            return Some(self.next_of_level(features, next, count_max));
-        }
-        let first = self.line.ready.returned().first()?;
-        Some(self.line.next_returned(first, count_max))
+    /// It was not seen yet whether there is something for somebody behind what groups keep back.
+    pub(crate) fn is_on_the_way(&self) -> bool {
+        self.groups.as_ref().is_some_and(|groups| groups.is_on_the_way())
     }
-
-    /// What is ready through the cursor, and what goes behind that.
-    pub(crate) fn next_behind(&mut self, features: &mut Features, count_max: u64) -> Option<Delivery> {
-        let usual = features.settings.priorities.usual();
-        self.pass_elsewhere(features);
-        let behind = features.delays.next_behind();
-        if behind.is_some_and(|behind| behind <= self.line.ready.cursor()) {
-            return self.next_in_line(&mut features.delays, count_max);
-        }
-        if self.line.ready.cursor() < self.line.live.next_seq() {
-            let first = self.line.ready.cursor();
-            let not_ready = [features.elsewhere.next_present(first), features.levels.next_member(first)];
-            let back = features.back_ahead.next_present(first);
-            let came_back = back == Some(first);
-            let changes = if came_back { Some(features.back_ahead.next_absent(first)) } else { back };
-            let ends =
-                [self.line.live.settled().next_present(first), behind, changes].into_iter().chain(not_ready);
-            let end = ends.flatten().fold(self.line.live.next_seq(), u64::min);
-            let range = Range { first, last: end.min(first.saturating_add(count_max)) - 1 };
-            let ready = if came_back { self.line.again(range) } else { self.line.fresh(range) };
-            if came_back {
-                features.back_ahead.remove(ready.range, |_| {});
-            }
-            self.line.ready.hand_out(ready.range.last + 1);
-            return Some(ready);
-        }
-        let next = features.levels.first(|level| level < usual)?;
-        Some(self.next_of_level(features, next, count_max))
-    }
-
-    fn next_of_level(&self, features: &mut Features, next: Next, count_max: u64) -> Delivery {
-        let Range { first, last } = next.range;
-        let range = Range { first, last: last.min(first.saturating_add(count_max - 1)) };
-        let ready = if next.is_returned() { self.line.again(range) } else { self.line.fresh(range) };
-        features.levels.take(next, ready.range);
-        features.handed_below = features.handed_below.max(ready.range.last + 1);
-        ready
-    }
-
-    /// Moves the cursor over what is settled or elsewhere.
-    pub(crate) fn pass_elsewhere(&mut self, features: &mut Features) {
-        while self.line.ready.has_gone_ahead() {
-            let to = features.levels.next_usual(self.line.ready.cursor());
-            let to = self.line.live.settled().next_absent(features.elsewhere.next_absent(to));
-            if to == self.line.ready.cursor() {
-                return;
-            }
-            features.elsewhere.remove(Range { first: self.line.ready.cursor(), last: to - 1 }, |_| {});
-            self.line.ready.pass(to);
-        }
-    }
-
-    // What the plain queue asks for.
 
     /// Positions are ready again.
     #[cold]
     #[inline(never)]
-    pub(crate) fn put_back(&mut self, range: Range) {
-        let Some(features) = &mut self.features else {
-            self.line.ready.put_back(range);
-            return;
-        };
-        features.deadlines.come_back(range);
-        features.ready_bytes += features.sizes.sum(range);
-        match features.groups.is_some() {
-            true => self.rejoin(range, true).into_iter().for_each(|part| self.come_back(part)),
-            false => self.come_back(range),
+    pub(crate) fn put_back(&mut self, range: Range, line: &mut Line) {
+        self.deadlines.come_back(range);
+        self.weights.add_ready(range);
+        match &mut self.groups {
+            Some(groups) => {
+                let others = groups.rejoin(range, true, &mut line.ready, &mut self.ahead);
+                others.iter().for_each(|part| self.come_back(part, line));
+            }
+            None => self.come_back(range, line),
         }
     }
 
     /// Positions in no group go before what never was out; those that were chosen, and behind others of their level that never
     /// were, where they were.
-    fn come_back(&mut self, range: Range) {
-        let Fifo { line, features, .. } = self;
-        let (Some(features), ready) = (features, &mut line.ready) else { return };
-        let cursor = ready.cursor();
-        let Features { levels, elsewhere, back_ahead, settings, .. } = &mut **features;
-        levels.come_back(range, settings.priorities == Priorities::Strict, |part| {
-            if part.first < cursor {
-                ready.put_back(Range { first: part.first, last: part.last.min(cursor - 1) });
-            }
-            if part.last >= cursor {
-                let ahead = Range { first: part.first.max(cursor), last: part.last };
-                let count = elsewhere.remove(ahead, |_| {});
-                assert!(count == ahead.len(), "what is out is not ready through the cursor");
-                ready.show(count);
-                back_ahead.insert(ahead);
-            }
-        });
+    fn come_back(&mut self, range: Range, line: &mut Line) {
+        let Features { levels, ahead, settings, .. } = self;
+        let is_strict = settings.priorities == Priorities::Strict;
+        levels.come_back(range, is_strict, |part| ahead.come_back(part, &mut line.ready));
+    }
+
+    /// Live positions nobody holds any more are to wait if this queue has them wait: whether it has.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn give_back(
+        &mut self,
+        range: Range,
+        outcome: Outcome,
+        returns: &mut Returns,
+        effects: &mut Effects,
+    ) -> bool {
+        self.prior.count(range, returns);
+        self.groups.iter_mut().for_each(|groups| groups.give_back(range));
+        self.retry_later(range, outcome, returns, effects)
+    }
+
+    // The end.
+
+    /// Positions that are ready nowhere and held by nobody end: dying where somebody takes the dead.
+    pub(crate) fn die(&mut self, range: Range, reason: DeathReason, effects: &mut Effects) {
+        self.groups.iter_mut().for_each(|groups| _ = groups.let_go(range));
+        if self.rules.takes_dead {
+            self.dying.die(range, reason, effects);
+        } else {
+            dying::end(range, reason, effects);
+        }
+    }
+
+    /// What is ready of `range` dies.
+    pub(crate) fn kill(&mut self, range: Range, reason: DeathReason, line: &mut Line, effects: &mut Effects) {
+        for part in self.withdraw(range, line).iter() {
+            self.die(part, reason, effects);
+        }
+    }
+
+    /// What is ready or delayed of `range` is thrown away.
+    #[cold]
+    pub(crate) fn discard(&mut self, range: Range, line: &mut Line, effects: &mut Effects) {
+        let withdrawn = self.withdraw(range, line);
+        withdrawn.iter().for_each(|part| effects.append(Kind::Purge, Outcome::Released, part));
+        self.delays.cancel(range, self.weights.sizes(), effects);
     }
 
     /// Everything this knows about live positions that leave; before all else about them changes.
     #[cold]
     #[inline(never)]
-    pub(crate) fn leave_features(&mut self, part: Range) {
-        let Some(mut features) = self.features.take() else { return };
-        if !features.sizes.is_empty() {
-            let ready = self.ready_within(&features, part);
-            features.ready_bytes -= ready.iter().map(|part| features.sizes.sum(part)).sum::<u64>();
+    pub(crate) fn leave(&mut self, part: Range, line: &mut Line) {
+        if !self.weights.sizes().is_empty() {
+            let ready = self.ready_within(part, line);
+            ready.iter().for_each(|part| self.weights.take_ready(part));
         }
-        let sizes = &features.sizes;
-        features.delays.leave(part, |part| sizes.sum(part));
-        features.sizes.leave(part);
-        self.line.ready.show(features.elsewhere.remove(part, |_| {}));
-        features.back_ahead.remove(part, |_| {});
-        self.line.ready.show(features.levels.leave(part, self.line.ready.cursor()));
-        features.dying.remove(part, |_| {});
-        features.deadlines.leave(part);
-        features.annotations.leave(part);
-        features.tried.leave(part);
-        features.groups.iter_mut().for_each(|groups| groups.leave(part));
-        self.features = Some(features);
+        let sizes = self.weights.sizes();
+        self.delays.leave(part, |part| sizes.sum(part));
+        self.weights.leave(part);
+        self.ahead.leave(part, &mut line.ready);
+        line.ready.show(self.levels.leave(part, line.ready.cursor()));
+        self.dying.leave(part);
+        self.deadlines.leave(part);
+        self.annotations.leave(part);
+        self.prior.leave(part);
+        self.groups.iter_mut().for_each(|groups| groups.leave(part));
     }
 
-    /// Everything ready and everything delayed is thrown away.
-    #[cold]
-    pub(crate) fn purge_features(&mut self, effects: &mut Effects) {
-        let all = Range { first: 0, last: u64::MAX - 1 };
-        self.withdraw(all).iter().for_each(|part| effects.append(Kind::Purge, Outcome::Released, part));
-        self.cancel_delayed(all, effects);
+    /// As [`Features::leave`] and [`Line::leave`], of some positions of the block that begins at `block`; false, and nothing is
+    /// done: more is known of messages than their priorities.
+    pub(crate) fn leave_bits(&mut self, block: u64, bits: u64, line: &mut Line) -> bool {
+        let Line { live, ready, returns } = line;
+        let knows_more = returns.knows_any() || !ready.returned().is_empty() || !live.transient().is_empty();
+        if knows_more || !self.knows_levels_alone() {
+            return false;
+        }
+        let cursor = ready.cursor();
+        ready.show(self.levels.leave_bits(block, bits, cursor));
+        let ahead = match cursor.saturating_sub(block) {
+            by if by < BLOCK => bits & u64::MAX << by,
+            _ => 0,
+        };
+        ready.hide(u64::from(ahead.count_ones()));
+        true
     }
 
-    /// Everything live is ready: what an owner knew is forgotten, but for the rules. The plain queue has done so.
-    pub(crate) fn forget_features(&mut self) {
-        let Some(mut features) = self.features.take() else { return };
-        features.dying.clear();
-        features.elsewhere.clear();
-        features.back_ahead.clear();
-        features.deadlines.forget();
-        features.annotations.forget();
-        features.levels.forget();
-        if !self.line.returns.counts() {
-            features.tried = Tried::default();
+    /// All that is known of a message that leaves is its priority.
+    fn knows_levels_alone(&self) -> bool {
+        self.weights.sizes().is_empty()
+            && self.delays.is_empty()
+            && self.dying.is_empty()
+            && self.ahead.is_empty()
+            && self.deadlines.is_empty()
+            && self.annotations.has_none()
+            && self.prior.is_empty()
+            && self.groups.is_none()
+            && self.levels.is_all_mixed()
+    }
+
+    /// Everything live is ready: what an owner knew is forgotten, but for the rules. The line has done so.
+    pub(crate) fn forget(&mut self, line: &mut Line) {
+        self.dying.forget();
+        self.ahead.forget();
+        self.deadlines.forget();
+        self.annotations.forget();
+        self.levels.forget();
+        if !line.returns.counts() {
+            self.prior = PriorFailures::default();
         }
-        let Features { levels, elsewhere, delays, .. } = &mut *features;
-        self.forget_delays(delays, |part| {
+        let Features { levels, ahead, delays, .. } = self;
+        let Line { live, ready, .. } = line;
+        delays.forget(live, |part| {
             levels.withdraw(part);
-            levels.usual_within(part).for_each(|part| _ = elsewhere.insert(part));
+            levels.usual_within(part).for_each(|part| ahead.hide(part, ready));
         });
-        self.line.ready.hide(elsewhere.count() + levels.count());
-        if let Some(groups) = &mut features.groups {
-            groups.forget(&features.delays);
+        ready.hide(levels.count());
+        if let Some(groups) = &mut self.groups {
+            groups.forget(self.delays.back_ranges());
         }
-        features.offered_below = self.line.live.next_seq();
-        features.handed_below = 0;
-        let live = Range { first: 0, last: u64::MAX - 1 };
-        let bytes: u64 = self.line.live.parts(live).map(|part| features.sizes.sum(part)).sum();
-        features.delays.weigh(&features.sizes);
-        features.ready_bytes = bytes - features.delays.bytes;
-        self.features = Some(features);
+        self.offered_below = live.next_seq();
+        self.handed_below = 0;
+        self.weights.forget(live, &mut self.delays);
     }
 
-    /// The rare state goes with its last user.
-    pub(crate) fn tidy_features(&mut self) {
-        if let Some(features) = &mut self.features {
-            features.groups.take_if(|groups| groups.is_empty());
-        }
-        if self.features.as_ref().is_some_and(|features| features.is_plain()) {
-            self.features = None;
-        }
-    }
-
-    fn tidy_deadlines(&mut self) {
-        let Some(mut features) = self.features.take() else { return };
-        features.deadlines.tidy(self.total(), &self.line.live);
-        self.features = Some(features);
+    /// Heap bytes.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let window = self.window.as_ref().map_or(0, |window| size_of::<Window>() + window.heap_bytes());
+        let groups = self.groups.as_ref().map_or(0, |groups| size_of::<Groups>() + groups.heap_bytes());
+        window
+            + groups
+            + self.ahead.heap_bytes()
+            + self.dying.heap_bytes()
+            + self.levels.heap_bytes()
+            + self.deadlines.heap_bytes()
+            + self.weights.heap_bytes()
+            + self.delays.heap_bytes()
+            + self.annotations.heap_bytes()
+            + self.prior.heap_bytes()
     }
 }

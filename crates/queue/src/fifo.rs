@@ -14,16 +14,21 @@ mod questions;
 
 use crate::command::Record;
 use crate::consumers::Consumers;
+use crate::dedup_window::{MessageKey, Window, WindowSettings};
+use crate::dying;
 use crate::effect::Effects;
 use crate::features::Features;
 use crate::line::Line;
 use crate::places::{Places, Run};
-use crate::ranges::positions;
+use crate::priority_blocks::{BLOCK, Block};
+use crate::ranges::{numbers, positions};
 use crate::returns::Returns;
-use crate::settings::Settings;
+use crate::settings::{Arrival, Priorities, Settings};
+use crate::settle_many::{Some64, by_block};
 use base::id::{LogIndex, QueueSeq};
 use base::ranges::Range;
 use message::record::{DeathReason, Kind, Outcome, SeqRange};
+use std::sync::Arc;
 
 /// How the owner before ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,14 +58,6 @@ impl Fifo {
         let mut fifo = Fifo { line, ..Fifo::default() };
         fifo.configure(settings);
         fifo
-    }
-
-    /// What it keeps of the messages that come now.
-    pub fn settings(&self) -> Settings {
-        match &self.features {
-            Some(features) => features.settings,
-            None => Settings::plain(self.line.returns.counts()),
-        }
     }
 
     // Records.
@@ -97,6 +94,40 @@ impl Fifo {
         QueueSeq(seq)
     }
 
+    /// As [`Fifo::enqueue`], of a message of which more is to be known.
+    #[cold]
+    #[inline(never)]
+    pub fn arrive(&mut self, place: LogIndex, arrival: &Arrival) -> QueueSeq {
+        let seq = self.enqueue(place, arrival.transient);
+        if !arrival.is_plain(self.settings()) {
+            let (features, line) = self.with_features();
+            features.arrive(seq.0, arrival, line);
+        }
+        seq
+    }
+
+    /// As [`Fifo::arrive`], of a message that has a priority at most. False, and nothing is done: the queue keeps more of its
+    /// messages.
+    #[cold]
+    #[inline(never)]
+    pub fn arrive_simply(&mut self, place: LogIndex, transient: bool, priority: Option<u8>) -> bool {
+        let Some(features) = &mut self.features else { return false };
+        let is_simple = features.arrive_simply(priority, &mut self.line);
+        if is_simple {
+            self.enqueue(place, transient);
+        }
+        is_simple
+    }
+
+    /// A message with a key arrives that was received at that time, milliseconds since 1970. False: it is a duplicate and
+    /// is to be passed over; else it is to arrive next. `ttl_ms`: how long its key stays, where the message says so itself.
+    /// Part of the record of its arrival.
+    #[cold]
+    pub fn admit(&mut self, key: MessageKey, received_at_ms: u64, ttl_ms: Option<u64>) -> bool {
+        let window = self.features.as_mut().and_then(|features| features.window.as_mut());
+        window.is_none_or(|window| window.admit(key, received_at_ms, ttl_ms))
+    }
+
     /// Positions are done with. Those already gone, and those that never were, are passed over.
     #[inline]
     pub fn settled(&mut self, range: SeqRange, effects: &mut Effects) {
@@ -114,6 +145,32 @@ impl Fifo {
             }
         }
         self.line.settle(range);
+    }
+
+    /// Each of `ranges` is settled ([`Fifo::settled`]).
+    #[cold]
+    #[inline(never)]
+    pub fn settled_together(&mut self, ranges: impl Iterator<Item = SeqRange>, effects: &mut Effects) {
+        by_block(ranges, |some| match some {
+            Some64::Range(range) => self.settled(positions(range), effects),
+            Some64::Bits(block, bits) => self.settled_bits(block, bits, effects),
+        });
+    }
+
+    fn settled_bits(&mut self, block: u64, bits: u64, effects: &mut Effects) {
+        let of_block = Range { first: block, last: block + (BLOCK - 1) };
+        let Some(range) = self.line.live.clip(positions(of_block)) else { return };
+        let live = bits & Block::bits_within(block, range) & !self.line.live.settled().bits(block);
+        if live == 0 {
+            return;
+        }
+        let Fifo { line, places, features, .. } = self;
+        let is_simple = features.as_mut().is_some_and(|features| features.leave_bits(block, live, line));
+        if !is_simple {
+            return Block::runs_of(block, live, &mut |run| self.settled(positions(run), effects));
+        }
+        places.remove_bits(block, live, &mut effects.left, &mut effects.runs_left);
+        line.settle_bits(block, live);
     }
 
     /// Positions were thrown away while ready; the same as settled but for the reason. So are those that expired, were
@@ -134,19 +191,74 @@ impl Fifo {
     }
 
     /// Positions came back: where the queue counts, they are counted.
-    pub(crate) fn count_return(&mut self, clipped: Range, outcome: Outcome) {
-        if self.features.is_some() {
-            self.count_tried(clipped);
-        }
+    fn count_return(&mut self, clipped: Range, outcome: Outcome) {
         let Line { live, returns, .. } = &mut self.line;
+        if let Some(features) = &mut self.features {
+            features.prior.count(clipped, returns);
+        }
         returns.count(live.parts(clipped), outcome);
+    }
+
+    /// Positions came back and are delayed until `due_at_ms`: they count, and those whose delay this owner asked for wait,
+    /// or die where that was once too often. Others get their time, for the owner that comes after.
+    pub fn postponed(&mut self, range: SeqRange, outcome: Outcome, due_at_ms: u64, effects: &mut Effects) {
+        let Some(clipped) = self.line.live.clip(range) else { return };
+        self.count_return(clipped, outcome);
+        let (features, line) = self.with_features();
+        features.postponed(clipped, due_at_ms, line, effects);
+    }
+
+    /// From now on messages that come are kept so; `counts` stays as it is. Sizes that are no longer kept are forgotten;
+    /// where all are to be kept, those of what is there are asked for ([`Fifo::to_weigh`]).
+    pub fn configure(&mut self, settings: Settings) {
+        let counts = self.line.returns.counts();
+        let priorities = if counts { Priorities::Strict } else { settings.priorities };
+        let settings = Settings { counts, priorities, ..settings }.normal();
+        if settings != self.settings() {
+            let (features, line) = self.with_features();
+            features.configure(settings, line);
+            self.tidy();
+        }
+    }
+
+    /// From here on messages with a key go through [`Fifo::admit`]. A record: keys that are there stay, as many as there is
+    /// room for. Panics where the window has no size, or more than the largest.
+    pub fn deduplicate(&mut self, settings: WindowSettings) {
+        assert!((1..=WindowSettings::KEYS_MAX).contains(&settings.keys_max), "{settings:?}");
+        match &mut self.with_features().0.window {
+            Some(window) => window.configure(settings),
+            window => *window = Some(Box::new(Window::new(settings))),
+        }
+    }
+
+    /// Positions are so large, those of `range` that `sizes` does not name are empty or gone. Passed over where they are not
+    /// next to be weighed; sizes that are known stay.
+    #[cold]
+    pub fn weigh(&mut self, range: SeqRange, sizes: impl Iterator<Item = (QueueSeq, u32)>) {
+        if let Some(features) = &mut self.features {
+            features.weigh(range, sizes, &self.line);
+        }
+    }
+
+    /// Positions have these annotations, in place of those they had. Nothing in queues that do not count.
+    #[cold]
+    pub fn annotated(&mut self, range: SeqRange, annotations: &Arc<[u8]>) {
+        let Some(range) = numbers(range).filter(|_| self.line.returns.counts()) else { return };
+        let (features, Line { live, returns, .. }) = self.with_features();
+        features.prior.count(range, returns);
+        for seq in live.parts(range).flat_map(|part| part.first..=part.last) {
+            features.annotations.put(seq, annotations.clone());
+            returns.touch(seq);
+        }
+        features.annotations.came((annotations.len() as u64).saturating_mul(range.len()));
+        self.tidy();
     }
 
     /// Everything about live positions but their being settled.
     #[inline]
     fn leave(&mut self, part: Range, effects: &mut Effects) {
-        if self.features.is_some() {
-            self.leave_features(part);
+        if let Some(features) = &mut self.features {
+            features.leave(part, &mut self.line);
         }
         self.line.leave(part);
         self.places.remove(part, &mut effects.left, &mut effects.runs_left);
@@ -172,7 +284,52 @@ impl Fifo {
     /// Everything live is ready.
     pub(crate) fn begin(&mut self) {
         self.line.begin();
-        self.forget_features();
+        if let Some(features) = &mut self.features {
+            features.forget(&mut self.line);
+        }
+    }
+
+    /// What only some queues need, from now on.
+    fn with_features(&mut self) -> (&mut Features, &mut Line) {
+        let settings = Settings::plain(self.line.returns.counts());
+        let features = self.features.get_or_insert_with(|| Box::new(Features::new(settings)));
+        (features, &mut self.line)
+    }
+
+    /// What is not needed any more goes with its last user.
+    fn tidy(&mut self) {
+        if let Some(features) = &mut self.features {
+            features.tidy();
+            if features.is_plain() {
+                self.features = None;
+            }
+        }
+    }
+
+    /// Positions are ready again.
+    fn put_back(&mut self, range: Range) {
+        match &mut self.features {
+            Some(features) => features.put_back(range, &mut self.line),
+            None => self.line.ready.put_back(range),
+        }
+    }
+
+    /// Positions that are ready nowhere and held by nobody end.
+    fn die(&mut self, range: Range, reason: DeathReason, effects: &mut Effects) {
+        match &mut self.features {
+            Some(features) => features.die(range, reason, effects),
+            None => dying::end(range, reason, effects),
+        }
+    }
+
+    /// Ready messages that failed too often die.
+    fn drop_failed(&mut self, effects: &mut Effects) {
+        let all = Range { first: 0, last: u64::MAX - 1 };
+        let failed = self.line.returns.over_limit(std::iter::once(all));
+        for part in failed.iter() {
+            let (features, line) = self.with_features();
+            features.kill(part, DeathReason::DeliveryLimit, line, effects);
+        }
     }
 
     // Moving.

@@ -13,22 +13,19 @@
 //! has the first that waits of each group unless something is back in front of it; a group that is in `groups` has
 //! something waiting or out.
 
+use crate::ahead::Ahead;
 use crate::command::ConsumerId;
-use crate::deadlines::Due;
-use crate::delays::Delays;
-use crate::fifo::Fifo;
+use crate::live::Live;
+use crate::ready::Ready;
+use crate::settings::GroupKey;
 use crate::sizes::Sizes;
-use crate::snapshot::{SnapshotError, put, read_varint};
+use crate::snapshot_fields::{SnapshotError, put, read_varint};
 use base::cursor::Reader;
 use base::put_varint;
 use base::ranges::Range;
 use base::{RangeSet, Sink};
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
-
-/// Stands for a group: messages that have the same are in the same one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct GroupKey(pub NonZeroU32);
 
 /// Stretches of ready messages, each of one group, that the cursor passes at most because nobody who may have them has room.
 pub const PASSED_MAX: usize = 65_536;
@@ -79,9 +76,9 @@ pub(crate) struct Groups {
     /// Of what waits, summed up over the groups.
     stretches: usize,
     /// So many may be passed until the end of this handing out.
-    pub(crate) passes_left: u32,
+    passes_left: u32,
     /// The last handing out ended where no more could be passed: there may be something for somebody behind it.
-    pub(crate) is_on_the_way: bool,
+    is_on_the_way: bool,
 }
 
 impl Groups {
@@ -90,13 +87,15 @@ impl Groups {
         self.count == 0
     }
 
-    /// Above the last position that is in a group.
-    pub(crate) fn end(&self) -> u64 {
-        self.keys.end()
+    /// A message that just arrived is in a group.
+    #[cold]
+    pub(crate) fn join(&mut self, seq: u64, key: GroupKey, live: &Live) {
+        let between = live.count_between(self.keys.end(), seq);
+        self.push(seq, key, between);
     }
 
-    /// A position above all others is in a group; `between` of those from [`Groups::end`] on are live.
-    pub(crate) fn push(&mut self, seq: u64, GroupKey(key): GroupKey, between: u64) {
+    /// A position above all others is in a group; `between` of those above the last that is in one are live.
+    fn push(&mut self, seq: u64, GroupKey(key): GroupKey, between: u64) {
         self.keys.push(seq, key.get(), between);
         self.count += 1;
     }
@@ -200,8 +199,24 @@ impl Groups {
         });
     }
 
+    /// Positions are handed out from here on, as many as `budget`: what is handed out is passed before.
+    pub(crate) fn begin(&mut self, budget: u32) {
+        self.passes_left = PASSED_AT_ONCE_MAX.saturating_add(budget);
+        self.is_on_the_way = false;
+    }
+
+    /// One position is to be handed out, and whether there is one is to be said now.
+    pub(crate) fn begin_one(&mut self) {
+        self.passes_left = u32::MAX;
+    }
+
+    /// It was not seen yet whether there is something for somebody behind what is passed.
+    pub(crate) fn is_on_the_way(&self) -> bool {
+        self.is_on_the_way
+    }
+
     /// What is held of this is back.
-    fn give_back(&mut self, range: Range) {
+    pub(crate) fn give_back(&mut self, range: Range) {
         self.change_each(range, |group, part| {
             if group.held.remove(part, |_| {}) > 0 {
                 group.back.insert(part);
@@ -218,6 +233,32 @@ impl Groups {
         })
     }
 
+    /// Positions are ready that were out or waited for their time. Those in no group are told: they have yet to find their
+    /// place.
+    pub(crate) fn rejoin(
+        &mut self,
+        range: Range,
+        was_out: bool,
+        ready: &mut Ready,
+        ahead: &mut Ahead,
+    ) -> RangeSet {
+        let cursor = ready.cursor();
+        let keyed = self.let_go(range);
+        for seq in keyed.iter().flat_map(|part| part.first..=part.last) {
+            let one = Range { first: seq, last: seq };
+            if was_out {
+                self.came_back.insert(one);
+            }
+            if seq < cursor {
+                self.pass(seq);
+            } else {
+                // The cursor will come to it.
+                ahead.show(one, ready);
+            }
+        }
+        keyed.gaps(range).collect()
+    }
+
     /// Positions are gone.
     pub(crate) fn leave(&mut self, range: Range) {
         self.withdraw(range);
@@ -226,10 +267,10 @@ impl Groups {
     }
 
     /// Everything live is ready, as if it never was out, but for what came back and waits for its time.
-    pub(crate) fn forget(&mut self, delays: &Delays) {
+    pub(crate) fn forget(&mut self, back: impl Iterator<Item = Range>) {
         let (keys, count) = (std::mem::take(&mut self.keys), self.count);
         *self = Groups { keys, count, ..Groups::default() };
-        for range in delays.back_ranges() {
+        for range in back {
             self.change_each(range, |group, part| _ = group.back.insert(part));
         }
     }
@@ -246,101 +287,15 @@ impl Groups {
             + self.groups.values().map(of_group).sum::<usize>()
             + self.offers.len() * size_of::<Offer>() * 3 / 2
     }
-}
 
-impl Fifo {
-    /// Messages that come from here on may be in groups ([`crate::Arrival::group`]): the queue keeps more of its messages
-    /// than their places ([`Fifo::has_features`]) though none is. Not recorded.
-    pub fn group(&mut self) {
-        self.features_mut().is_grouped = true;
-    }
-
-    /// Whether messages that come may be in groups.
-    pub fn is_grouped(&self) -> bool {
-        self.features.as_ref().is_some_and(|features| features.is_grouped)
-    }
-
-    /// The group a live message is in.
-    pub fn group_of(&self, seq: base::id::QueueSeq) -> Option<GroupKey> {
-        let groups = self.features.as_ref()?.groups.as_ref().filter(|_| self.is_live(seq))?;
-        groups.key(seq.0)
-    }
-
-    pub(crate) fn has_groups(&self) -> bool {
-        self.features.as_ref().is_some_and(|features| features.groups.is_some())
-    }
-
-    pub(crate) fn groups_mut(&mut self) -> Option<&mut Groups> {
-        self.features.as_mut()?.groups.as_deref_mut()
-    }
-
-    /// A message that just arrived is in a group.
-    #[cold]
-    pub(crate) fn join_group(&mut self, seq: u64, key: GroupKey) {
-        let end = self.groups_mut().map_or(0, |groups| groups.end());
-        let between = self.line.live.count_between(end, seq);
-        self.features_mut().groups.get_or_insert_default().push(seq, key, between);
-    }
-
-    /// Positions nobody holds any more, which are to be ready again.
-    pub(crate) fn given_back(&mut self, range: Range) {
-        if let Some(groups) = self.groups_mut() {
-            groups.give_back(range);
-        }
-    }
-
-    /// Positions are ready that were out or waited for their time. Those in no group are told: they have yet to find their
-    /// place.
-    pub(crate) fn rejoin(&mut self, range: Range, was_out: bool) -> Vec<Range> {
-        let cursor = self.line.ready.cursor();
-        let Some(features) = self.features.as_deref_mut() else { return vec![range] };
-        let Some(groups) = &mut features.groups else { return vec![range] };
-        let keyed = groups.let_go(range);
-        for seq in keyed.iter().flat_map(|part| part.first..=part.last) {
-            let one = Range { first: seq, last: seq };
-            if was_out {
-                groups.came_back.insert(one);
-            }
-            if seq < cursor {
-                groups.pass(seq);
-            } else {
-                // The cursor will come to it.
-                self.line.ready.show(features.elsewhere.remove(one, |_| {}));
-            }
-        }
-        keyed.gaps(range).collect()
-    }
-
-    /// Of those whose time has come for the first time, those in groups are ready; the others are told.
-    pub(crate) fn line_up_groups(&mut self, new: Vec<Due>) -> Vec<Due> {
-        if new.is_empty() || !self.has_groups() {
-            return new;
-        }
-        let mut others = Vec::new();
-        for due in new {
-            let parts = self.rejoin(due.range, false);
-            let gaps: RangeSet = parts.iter().copied().collect();
-            if let Some(features) = &mut self.features {
-                for part in gaps.gaps(due.range) {
-                    features.ready_bytes += features.sizes.sum(part);
-                    features.deadlines.come_back(part);
-                }
-            }
-            others.extend(parts.into_iter().map(|range| Due { range, ..due }));
-        }
-        others
-    }
-}
-
-impl Fifo {
     /// Keys in the order in which they come up, and for every live position which of them it has, counted from 1; 0: none.
-    pub(crate) fn write_groups(&self, groups: &Groups, out: &mut impl Sink) {
+    pub(crate) fn write(&self, live: &Live, out: &mut impl Sink) {
         let mut numbers: BTreeMap<u32, u64> = BTreeMap::new();
         let mut keys = Vec::new();
         let mut positions: Vec<u8> = Vec::new();
-        for part in self.line.live.all() {
+        for part in live.all() {
             let mut next = part.first;
-            for (seq, key) in groups.keys.each(part) {
+            for (seq, key) in self.keys.each(part) {
                 positions.resize(positions.len() + (seq - next) as usize, 0);
                 let number = *numbers.entry(key).or_insert_with(|| {
                     keys.push(key);
@@ -356,7 +311,8 @@ impl Fifo {
         out.put(&positions);
     }
 
-    pub(crate) fn read_groups(&self, reader: &mut Reader<'_>) -> Result<Groups, SnapshotError> {
+    /// What [`Groups::write`] wrote.
+    pub(crate) fn read(live: &Live, reader: &mut Reader<'_>) -> Result<Groups, SnapshotError> {
         const PART: &str = "groups";
         let broken = Err(SnapshotError::Broken(PART));
         let mut keys = Vec::new();
@@ -370,7 +326,7 @@ impl Fifo {
         }
         let mut groups = Groups::default();
         let (mut seen, mut between) = (0, 0);
-        for seq in self.line.live.all().flat_map(|part| part.first..=part.last) {
+        for seq in live.all().flat_map(|part| part.first..=part.last) {
             let number = read_varint(reader, PART)?;
             // Each comes up behind those before it.
             let is_next = number <= seen + 1 && number <= keys.len() as u64;

@@ -10,24 +10,24 @@
 
 use crate::delivery::Counts;
 use crate::effect::{Effect, Effects};
-use crate::fifo::Fifo;
+use crate::returns::Returns;
 use crate::spans::Spans;
 use base::id::QueueSeq;
 use base::ranges::Range;
 
 /// How often each failed, in runs.
 #[derive(Debug, Default)]
-pub(crate) struct Tried {
+pub(crate) struct PriorFailures {
     failures: Spans,
 }
 
-impl Tried {
+impl PriorFailures {
     pub(crate) fn is_empty(&self) -> bool {
         self.failures.is_empty()
     }
 
     /// How many there are.
-    pub(crate) fn count(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         self.failures.iter().map(|(_, part)| part.len()).sum()
     }
 
@@ -44,86 +44,48 @@ impl Tried {
     pub(crate) fn heap_bytes(&self) -> usize {
         self.failures.heap_bytes()
     }
-}
 
-impl Fifo {
-    /// The message failed before it came, and has not come back since.
-    pub(crate) fn is_tried(&self, seq: QueueSeq) -> bool {
-        self.tried(seq).is_some()
+    /// How often the message failed before it came, if it did and has not come back since.
+    pub(crate) fn of(&self, seq: u64) -> Option<u64> {
+        self.failures.within(Range { first: seq, last: seq }).next().map(|(failures, _)| failures)
     }
 
-    fn tried(&self, seq: QueueSeq) -> Option<u64> {
-        let tried = &self.features.as_ref()?.tried;
-        tried.failures.within(Range { first: seq.0, last: seq.0 }).next().map(|(failures, _)| failures)
-    }
-
-    /// The counts of a message that failed before it came to a queue that counts.
-    pub(crate) fn tried_counts(&self, seq: QueueSeq) -> Option<Counts> {
-        self.tried(seq).map(Counts::failed_before)
-    }
-
-    /// How often deliveries of a message failed: where the queue counts with those before it came, else those that this
-    /// owner saw.
-    pub fn failed(&self, seq: QueueSeq) -> u32 {
-        match self.line.returns.seen_failures(Range { first: seq.0, last: seq.0 }) {
-            Some((failures, _)) => failures,
-            None => self.counts(seq).delivery_count,
-        }
-    }
-
-    /// Those of `range` are from here on among the counts.
+    /// Those of `range` are from here on among the counts, where the queue counts.
     #[cold]
     #[inline(never)]
-    pub(crate) fn count_tried(&mut self, range: Range) {
-        let Fifo { features: Some(features), line, .. } = self else { return };
-        if line.returns.counts() {
-            let returns = &mut line.returns;
-            features.tried.failures.cut(range, |failures, part| returns.add_failed_before(failures, part));
+    pub(crate) fn count(&mut self, range: Range, returns: &mut Returns) {
+        if returns.counts() {
+            self.failures.cut(range, |failures, part| returns.add_failed_before(failures, part));
         }
     }
 
-    /// All counts of messages, in order of position: what is recorded of how often they came back and failed.
-    pub(crate) fn all_counts(&self) -> impl Iterator<Item = (u64, Counts)> + '_ {
-        let mut counted = self.line.returns.all_recorded().peekable();
-        let features = self.features.as_ref().filter(|_| self.line.returns.counts());
-        let tried = features.into_iter().flat_map(|features| features.tried.failures.iter());
-        let mut tried = tried
-            .flat_map(|(failures, part)| {
-                (part.first..=part.last).map(move |seq| (seq, Counts::failed_before(failures)))
-            })
-            .peekable();
-        std::iter::from_fn(move || match (counted.peek(), tried.peek()) {
-            (Some((seq, _)), Some((of, _))) if seq > of => tried.next(),
-            (None, _) => tried.next(),
-            _ => counted.next(),
+    /// All of them, in order of position.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, Counts)> + '_ {
+        self.failures.iter().flat_map(|(failures, part)| {
+            (part.first..=part.last).map(move |seq| (seq, Counts::failed_before(failures)))
         })
     }
 
-    /// Of the counts that were read those are taken out which say what is kept here.
-    pub(crate) fn read_tried(&mut self) {
-        let annotations = self.features.as_ref().map(|features| &features.annotations);
-        let is_annotated = |seq: u64| annotations.is_some_and(|annotations| annotations.has(seq));
-        let mut tried = Tried::default();
-        self.line.returns.retain(|seq, counts| match u16::try_from(counts.delivery_count) {
+    /// Takes out of the counts that were read those which say what is kept here; of messages with annotations none does.
+    pub(crate) fn take_from(returns: &mut Returns, is_annotated: impl Fn(u64) -> bool) -> PriorFailures {
+        let mut prior = PriorFailures::default();
+        returns.retain(|seq, counts| match u16::try_from(counts.delivery_count) {
             Ok(failures @ 1..) if counts.acquired_count == 0 && !is_annotated(seq) => {
-                tried.push(seq, failures);
+                prior.push(seq, failures);
                 false
             }
             _ => true,
         });
-        if !tried.is_empty() {
-            self.features_mut().tried = tried;
-        }
+        prior
     }
 
     /// Behind handing out: of what is handed out those that failed before they came are told with their counts.
     #[cold]
     #[inline(never)]
-    pub(crate) fn mark_tried(&self, effects: &mut Effects) {
-        let Some(features) = self.features.as_ref().filter(|features| !features.tried.is_empty()) else {
+    pub(crate) fn mark(&self, counts: bool, effects: &mut Effects) {
+        if self.is_empty() {
             return;
-        };
-        let counts = self.line.returns.counts();
+        }
         let mut told = Vec::with_capacity(effects.list.len());
         for effect in effects.list.drain(..) {
             let Effect::Deliver { consumer, first, count, .. } = effect else {
@@ -132,7 +94,7 @@ impl Fifo {
             };
             let range = Range { first: first.0, last: first.0 + u64::from(count) - 1 };
             let mut from = range.first;
-            for (failures, part) in features.tried.failures.within(range) {
+            for (failures, part) in self.failures.within(range) {
                 if from < part.first {
                     told.push(part_of(effect, Range { first: from, last: part.first - 1 }));
                 }

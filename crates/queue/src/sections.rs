@@ -5,10 +5,12 @@
 use crate::deadlines::{Deadlines, Due};
 use crate::dedup_window::Window;
 use crate::features::Features;
-use crate::fifo::Fifo;
+use crate::groups::Groups;
 use crate::levels::Levels;
+use crate::line::Line;
+use crate::live::Live;
 use crate::settings::{Priorities, STRICT_MAX, Settings};
-use crate::snapshot::{SnapshotError, put, put_ranges, read_ranges, read_varint};
+use crate::snapshot_fields::{SnapshotError, put, put_ranges, read_ranges, read_varint};
 use base::cursor::Reader;
 use base::put_varint;
 use base::ranges::Range;
@@ -35,31 +37,29 @@ pub(crate) const UNWEIGHED: u32 = 512;
 pub(crate) const SECTIONS: u32 =
     SETTINGS | LEVELS | DEADLINES | SIZES | DUES | ANNOTATIONS | WINDOW | GROUPS | UNWEIGHED;
 
-impl Fifo {
+impl Features {
     /// Those this queue has.
-    pub(crate) fn sections(&self) -> u32 {
-        let Some(features) = &self.features else { return 0 };
+    pub(crate) fn sections(&self, line: &Line) -> u32 {
         let flag = |is_there, flag| if is_there { flag } else { 0 };
-        let settings = features.settings;
+        let settings = self.settings;
         flag(settings != Settings::plain(settings.counts), SETTINGS)
-            | flag(!features.levels.is_empty(), LEVELS)
-            | flag(features.deadlines.has_any(&self.line.live), DEADLINES)
-            | flag(settings.keeps_sizes() && self.total() > 0, SIZES)
-            | flag(features.delays.dues.has_any(&self.line.live), DUES)
-            | flag(!features.annotations.has_none(), ANNOTATIONS)
-            | flag(features.window.is_some(), WINDOW)
-            | flag(features.groups.as_ref().is_some_and(|groups| !groups.is_empty()), GROUPS)
+            | flag(!self.levels.is_empty(), LEVELS)
+            | flag(self.deadlines.has_any(&line.live), DEADLINES)
+            | flag(settings.keeps_sizes() && line.live.count() > 0, SIZES)
+            | flag(self.delays.dues().has_any(&line.live), DUES)
+            | flag(!self.annotations.has_none(), ANNOTATIONS)
+            | flag(self.window.is_some(), WINDOW)
+            | flag(self.groups.as_ref().is_some_and(|groups| !groups.is_empty()), GROUPS)
             | flag(settings.sizes == SizesKept::All, UNWEIGHED)
     }
 
-    pub(crate) fn write_sections(&self, out: &mut impl Sink) {
-        let Some(features) = &self.features else { return };
-        let sections = self.sections();
+    pub(crate) fn write_sections(&self, line: &Line, out: &mut impl Sink) {
+        let sections = self.sections(line);
         if sections & SETTINGS != 0 {
-            write_settings(features.settings, out);
+            write_settings(self.settings, out);
         }
         if sections & LEVELS != 0 {
-            let levels = features.levels.members();
+            let levels = self.levels.members();
             put(out, levels.len() as u64);
             for (level, members) in levels {
                 out.put(&[level]);
@@ -67,106 +67,88 @@ impl Fifo {
             }
         }
         if sections & DEADLINES != 0 {
-            self.write_times(&features.deadlines, |_| None, out);
+            write_times(&self.deadlines, &line.live, |_| None, out);
         }
         if sections & SIZES != 0 {
-            for part in self.line.live.all() {
+            for part in line.live.all() {
                 for seq in part.first..=part.last {
-                    put_varint(out, features.sizes.sum(Range { first: seq, last: seq }));
+                    put_varint(out, self.weights.sizes().sum(Range { first: seq, last: seq }));
                 }
             }
         }
         if sections & DUES != 0 {
-            self.write_times(&features.delays.dues, |due| Some(u8::from(due.is_changed)), out);
+            write_times(self.delays.dues(), &line.live, |due| Some(u8::from(due.is_changed)), out);
         }
         if sections & ANNOTATIONS != 0 {
-            let runs = features.annotations.runs();
+            let runs = self.annotations.runs();
             put(out, runs.len() as u64);
             for (range, annotations) in runs {
-                put_varint(out, range.first - self.line.live.head());
+                put_varint(out, range.first - line.live.head());
                 put_varint(out, range.last - range.first);
                 put_varint(out, annotations.len() as u64);
                 out.put(&annotations[..]);
             }
         }
-        if let Some(window) = &features.window {
+        if let Some(window) = &self.window {
             window.write(out);
         }
-        if let Some(groups) = features.groups.as_ref().filter(|groups| !groups.is_empty()) {
-            self.write_groups(groups, out);
+        if let Some(groups) = self.groups.as_ref().filter(|groups| !groups.is_empty()) {
+            groups.write(&line.live, out);
         }
         if sections & UNWEIGHED != 0 {
-            let unweighed = features.unweighed.map_or((0, 0), |range| (range.first, range.last + 1));
+            let unweighed = self.weights.unweighed().map_or((0, 0), |range| (range.first, range.last + 1));
             put(out, unweighed.0);
             put(out, unweighed.1);
         }
     }
 
-    fn write_times(&self, times: &Deadlines, more: impl Fn(&Due) -> Option<u8>, out: &mut impl Sink) {
-        let at = out.size();
-        put(out, 0);
-        let (mut runs, mut before_ms) = (0u64, 0);
-        for due in times.in_order(&self.line.live) {
-            put_varint(out, due.at_ms - before_ms);
-            put_varint(out, due.range.first - self.line.live.head());
-            put_varint(out, due.range.last - due.range.first);
-            more(&due).inspect(|more| out.put(&[*more]));
-            before_ms = due.at_ms;
-            runs += 1;
-        }
-        // How many there are is known only now: they are not all in memory at once.
-        out.patch(at, &runs.to_le_bytes());
-    }
-
+    /// What [`Features::write_sections`] wrote, of a queue without sections such a line.
     pub(crate) fn read_sections(
-        &mut self,
         sections: u32,
+        line: &Line,
         reader: &mut Reader<'_>,
-    ) -> Result<(), SnapshotError> {
-        if sections == 0 {
-            return Ok(());
-        }
-        let counts = self.line.returns.counts();
-        let mut features = Features { settings: Settings::plain(counts), ..Features::default() };
+    ) -> Result<Features, SnapshotError> {
+        let counts = line.returns.counts();
+        let mut features = Features::new(Settings::plain(counts));
         if sections & SETTINGS != 0 {
             features.settings = read_settings(counts, reader)?;
         }
         if sections & LEVELS != 0 {
-            self.read_levels(&mut features, reader)?;
+            features.read_levels(&line.live, reader)?;
         }
         if sections & DEADLINES != 0 {
             let deadlines = &mut features.deadlines;
-            self.read_times("deadlines", false, reader, |due| deadlines.insert(due.at_ms, due.range))?;
+            let insert = |due: Due| deadlines.insert(due.at_ms, due.range);
+            read_times("deadlines", false, &line.live, reader, insert)?;
         }
         if sections & SIZES != 0 {
-            self.read_sizes(&mut features, reader)?;
+            features.read_sizes(&line.live, reader)?;
         }
         if sections & DUES != 0 {
-            let dues = &mut features.delays.dues;
-            self.read_times("dues", true, reader, |due| match due.is_changed {
+            let dues = features.delays.dues_mut();
+            read_times("dues", true, &line.live, reader, |due| match due.is_changed {
                 true => dues.change(due.at_ms, due.range),
                 false => dues.insert(due.at_ms, due.range),
             })?;
         }
         if sections & ANNOTATIONS != 0 {
-            self.read_annotations(&mut features, reader)?;
+            features.read_annotations(line, reader)?;
         }
         if sections & WINDOW != 0 {
             features.window = Some(Box::new(Window::read(reader)?));
         }
         if sections & GROUPS != 0 {
-            features.groups = Some(Box::new(self.read_groups(reader)?));
+            features.groups = Some(Box::new(Groups::read(&line.live, reader)?));
         }
         if sections & UNWEIGHED != 0 {
-            self.read_unweighed(&mut features, reader)?;
+            features.read_unweighed(&line.live, reader)?;
         }
-        self.features = Some(Box::new(features));
-        Ok(())
+        Ok(features)
     }
 
-    fn read_levels(&self, features: &mut Features, reader: &mut Reader<'_>) -> Result<(), SnapshotError> {
+    fn read_levels(&mut self, live: &Live, reader: &mut Reader<'_>) -> Result<(), SnapshotError> {
         let broken = Err(SnapshotError::Broken("levels"));
-        let priorities = features.settings.priorities;
+        let priorities = self.settings.priorities;
         let level_max = if priorities == Priorities::Strict { STRICT_MAX } else { u8::MAX };
         let mut least = 0u16;
         let mut seen = RangeSet::new();
@@ -174,109 +156,63 @@ impl Fifo {
         let levels = reader.u64_le()?;
         for _ in 0..levels {
             let level = reader.u8()?;
-            let members = read_ranges(reader, self.line.live.head(), self.line.live.next_seq(), "levels")?;
+            let members = read_ranges(reader, live.head(), live.next_seq(), "levels")?;
             let is_level = u16::from(level) >= least && level <= level_max && level != priorities.usual();
             if !is_level || members.is_empty() {
                 return broken;
             }
             least = u16::from(level) + 1;
             for range in members.iter() {
-                if !self.line.live.has_all(range) || seen.insert(range) != range.len() {
+                if !live.has_all(range) || seen.insert(range) != range.len() {
                     return broken;
                 }
                 all.push((level, range));
             }
         }
         all.sort_unstable_by_key(|(_, range)| range.first);
-        features.levels = Levels::of(&all);
+        self.levels = Levels::of(&all);
         if levels == 0 { broken } else { Ok(()) }
     }
 
-    /// Tells `each` of the times in the section `part`; with a byte more of each where `has_more`.
-    fn read_times(
-        &self,
-        part: &'static str,
-        has_more: bool,
-        reader: &mut Reader<'_>,
-        mut each: impl FnMut(Due),
-    ) -> Result<(), SnapshotError> {
-        let broken = Err(SnapshotError::Broken(part));
-        let mut seen = RangeSet::new();
-        let mut before: Option<Due> = None;
-        let runs = reader.u64_le()?;
-        for _ in 0..runs {
-            let later_ms = read_varint(reader, part)?;
-            let first = self.line.live.head().checked_add(read_varint(reader, part)?);
-            let last =
-                first.zip(Some(read_varint(reader, part)?)).and_then(|(first, more)| first.checked_add(more));
-            let more = if has_more { reader.u8()? } else { 0 };
-            let at_ms = before.map_or(0, |before| before.at_ms).checked_add(later_ms);
-            let (Some(first), Some(last), Some(at_ms), 0 | 1) = (first, last, at_ms, more) else {
-                return broken;
-            };
-            let range = Range { first, last };
-            let is_changed = more == 1;
-            // In order, and not what would have been one run.
-            let is_next = before.is_none_or(|before| {
-                let last = before.range.last;
-                before.at_ms < at_ms || last < first && (last + 1 < first || before.is_changed != is_changed)
-            });
-            if !is_next || !self.line.live.has_all(range) || seen.insert(range) != range.len() {
-                return broken;
-            }
-            let due = Due { at_ms, range, is_changed };
-            each(due);
-            before = Some(due);
-        }
-        if runs == 0 { broken } else { Ok(()) }
-    }
-
-    fn read_sizes(&self, features: &mut Features, reader: &mut Reader<'_>) -> Result<(), SnapshotError> {
+    fn read_sizes(&mut self, live: &Live, reader: &mut Reader<'_>) -> Result<(), SnapshotError> {
         let broken = Err(SnapshotError::Broken("sizes"));
-        if !features.settings.keeps_sizes() || self.total() == 0 {
+        if !self.settings.keeps_sizes() || live.count() == 0 {
             return broken;
         }
-        for part in self.line.live.all() {
+        for part in live.all() {
             for seq in part.first..=part.last {
                 let Ok(bytes) = u32::try_from(read_varint(reader, "sizes")?) else { return broken };
-                features.sizes.push(seq, bytes, 0);
+                self.weights.sizes_mut().push(seq, bytes, 0);
             }
         }
         Ok(())
     }
-}
 
-impl Fifo {
-    fn read_unweighed(&self, features: &mut Features, reader: &mut Reader<'_>) -> Result<(), SnapshotError> {
+    fn read_unweighed(&mut self, live: &Live, reader: &mut Reader<'_>) -> Result<(), SnapshotError> {
         let (first, end) = (reader.u64_le()?, reader.u64_le()?);
-        features.unweighed = match (first, end) {
+        let unweighed = match (first, end) {
             (0, 0) => None,
-            (first, end) if first < end && end <= self.line.live.next_seq() => {
-                Some(Range { first, last: end - 1 })
-            }
+            (first, end) if first < end && end <= live.next_seq() => Some(Range { first, last: end - 1 }),
             _ => return Err(SnapshotError::Broken("unweighed")),
         };
-        if !features.settings.keeps_sizes() {
+        if !self.settings.keeps_sizes() {
             return Err(SnapshotError::Broken("unweighed"));
         }
-        features.settings.sizes = SizesKept::All;
+        self.weights.set_unweighed(unweighed);
+        self.settings.sizes = SizesKept::All;
         Ok(())
     }
 
-    fn read_annotations(
-        &self,
-        features: &mut Features,
-        reader: &mut Reader<'_>,
-    ) -> Result<(), SnapshotError> {
+    fn read_annotations(&mut self, line: &Line, reader: &mut Reader<'_>) -> Result<(), SnapshotError> {
         const PART: &str = "annotations";
         let broken = Err(SnapshotError::Broken(PART));
-        if !self.line.returns.counts() {
+        if !line.returns.counts() {
             return broken;
         }
         let mut before: Option<(u64, Arc<[u8]>)> = None;
         let runs = reader.u64_le()?;
         for _ in 0..runs {
-            let first = self.line.live.head().checked_add(read_varint(reader, PART)?);
+            let first = line.live.head().checked_add(read_varint(reader, PART)?);
             let more = read_varint(reader, PART)?;
             let last = first.and_then(|first| first.checked_add(more));
             let len = usize::try_from(read_varint(reader, PART)?);
@@ -286,21 +222,76 @@ impl Fifo {
             let is_next = before
                 .as_ref()
                 .is_none_or(|(before, of)| *before < first && (*before + 1 < first || *of != annotations));
-            if !is_next || last >= self.line.live.next_seq() {
+            if !is_next || last >= line.live.next_seq() {
                 return broken;
             }
             // All of it is counted, which bounds what a run costs; and live, since that is.
-            let mut counted = self.line.returns.recorded_within(Range { first, last });
+            let mut counted = line.returns.recorded_within(Range { first, last });
             for seq in first..=last {
                 if counted.next().is_none_or(|(of, _)| of != seq) {
                     return broken;
                 }
-                features.annotations.put(seq, annotations.clone());
+                self.annotations.put(seq, annotations.clone());
             }
             before = Some((last, annotations));
         }
         if runs == 0 { broken } else { Ok(()) }
     }
+}
+
+fn write_times(times: &Deadlines, live: &Live, more: impl Fn(&Due) -> Option<u8>, out: &mut impl Sink) {
+    let at = out.size();
+    put(out, 0);
+    let (mut runs, mut before_ms) = (0u64, 0);
+    for due in times.in_order(live) {
+        put_varint(out, due.at_ms - before_ms);
+        put_varint(out, due.range.first - live.head());
+        put_varint(out, due.range.last - due.range.first);
+        more(&due).inspect(|more| out.put(&[*more]));
+        before_ms = due.at_ms;
+        runs += 1;
+    }
+    // How many there are is known only now: they are not all in memory at once.
+    out.patch(at, &runs.to_le_bytes());
+}
+
+/// Tells `each` of the times in the section `part`; with a byte more of each where `has_more`.
+fn read_times(
+    part: &'static str,
+    has_more: bool,
+    live: &Live,
+    reader: &mut Reader<'_>,
+    mut each: impl FnMut(Due),
+) -> Result<(), SnapshotError> {
+    let broken = Err(SnapshotError::Broken(part));
+    let mut seen = RangeSet::new();
+    let mut before: Option<Due> = None;
+    let runs = reader.u64_le()?;
+    for _ in 0..runs {
+        let later_ms = read_varint(reader, part)?;
+        let first = live.head().checked_add(read_varint(reader, part)?);
+        let last =
+            first.zip(Some(read_varint(reader, part)?)).and_then(|(first, more)| first.checked_add(more));
+        let more = if has_more { reader.u8()? } else { 0 };
+        let at_ms = before.map_or(0, |before| before.at_ms).checked_add(later_ms);
+        let (Some(first), Some(last), Some(at_ms), 0 | 1) = (first, last, at_ms, more) else {
+            return broken;
+        };
+        let range = Range { first, last };
+        let is_changed = more == 1;
+        // In order, and not what would have been one run.
+        let is_next = before.is_none_or(|before| {
+            let last = before.range.last;
+            before.at_ms < at_ms || last < first && (last + 1 < first || before.is_changed != is_changed)
+        });
+        if !is_next || !live.has_all(range) || seen.insert(range) != range.len() {
+            return broken;
+        }
+        let due = Due { at_ms, range, is_changed };
+        each(due);
+        before = Some(due);
+    }
+    if runs == 0 { broken } else { Ok(()) }
 }
 
 /// ```text

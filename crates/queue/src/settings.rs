@@ -1,8 +1,8 @@
 //! What a queue is told to be like: settings that are recorded, rules that are the owner's, and what comes with a message.
 
-use crate::groups::GroupKey;
 use crate::retry::Retry;
 use message::record::SizesKept;
+use std::num::NonZeroU32;
 
 /// What a queue keeps of its messages. Recorded: a change comes by a record ([`crate::Record::Configure`]) and is about
 /// messages that come after it. The default keeps nothing.
@@ -98,6 +98,10 @@ pub struct Rules {
     pub retry: Option<Retry>,
 }
 
+/// Stands for a group: messages that have the same are in the same one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupKey(pub NonZeroU32);
+
 /// A message that arrives, as far as its queue is concerned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Arrival {
@@ -122,6 +126,25 @@ pub struct Arrival {
 }
 
 impl Arrival {
+    /// A queue keeps no more of it than its place.
+    pub(crate) fn is_plain(&self, settings: Settings) -> bool {
+        let Settings { ttl_ms, priorities, .. } = settings;
+        self.level(priorities) == priorities.usual()
+            && self.group.is_none()
+            && self.deadline_ms(ttl_ms).is_none()
+            && !settings.keeps_sizes()
+            && !self.is_delayed()
+            && self.failures == 0
+    }
+
+    /// Its level in a queue with these priorities.
+    pub(crate) fn level(&self, priorities: Priorities) -> u8 {
+        match self.group {
+            Some(_) => priorities.usual(),
+            None => priorities.level(self.priority),
+        }
+    }
+
     /// It is not ready when it comes.
     pub(crate) fn is_delayed(&self) -> bool {
         self.due_at_ms > self.received_at_ms

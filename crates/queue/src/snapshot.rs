@@ -4,14 +4,17 @@
 //! 32 times their number.
 
 use crate::delivery::Counts;
+use crate::features::Features;
 use crate::fifo::Fifo;
 use crate::live::Live;
 use crate::places::Run;
+use crate::prior_failures::PriorFailures;
 use crate::sections::{ANNOTATIONS, DUES, GROUPS, SECTIONS, UNWEIGHED, WINDOW};
 use crate::settings::Settings;
-use base::cursor::{Reader, Short};
+use crate::snapshot_fields::{SnapshotError, put, put_ranges, read_ranges, read_varint};
+use base::cursor::Reader;
 use base::id::{LogIndex, QueueSeq};
-use base::ranges::{Range, RangeSet};
+use base::ranges::Range;
 use base::{Sink, put_varint};
 
 /// First bytes of every snapshot.
@@ -37,46 +40,12 @@ const VERSION_UNDELAYED: u8 = 2;
 
 const FLAG_COUNTS: u32 = 1;
 
-/// Why bytes are no snapshot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SnapshotError {
-    /// They do not begin as one.
-    Magic,
-    /// Of a version this program does not know.
-    Version(u8),
-    /// They end early.
-    Short,
-    /// Bytes follow that belong to nothing.
-    Long,
-    /// They contradict themselves, in the part named.
-    Broken(&'static str),
-}
-
-impl std::fmt::Display for SnapshotError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            SnapshotError::Magic => f.write_str("not a queue snapshot"),
-            SnapshotError::Version(version) => write!(f, "queue snapshot of unknown version {version}"),
-            SnapshotError::Short => f.write_str("queue snapshot ends early"),
-            SnapshotError::Long => f.write_str("queue snapshot is followed by other bytes"),
-            SnapshotError::Broken(part) => write!(f, "queue snapshot contradicts itself: {part}"),
-        }
-    }
-}
-
-impl std::error::Error for SnapshotError {}
-
-impl From<Short> for SnapshotError {
-    fn from(_: Short) -> SnapshotError {
-        SnapshotError::Short
-    }
-}
-
 impl Fifo {
     /// Appends the recorded state to `out`.
     pub fn write_snapshot(&self, out: &mut impl Sink) {
         out.put(&MAGIC);
-        let sections = self.sections();
+        let features = self.features.as_deref();
+        let sections = features.map_or(0, |features| features.sections(&self.line));
         out.put(&[version_of(sections)]);
         let flags = sections | if self.line.returns.counts() { FLAG_COUNTS } else { 0 };
         out.put(&flags.to_le_bytes()[..3]);
@@ -92,8 +61,9 @@ impl Fifo {
             out.put(&run.count.to_le_bytes());
             out.put(&run.len.to_le_bytes());
         }
-        let tried = self.features.as_ref().map_or(0, |features| features.tried.count());
-        put(out, self.line.returns.recorded_len() + if self.line.returns.counts() { tried } else { 0 });
+        let counts = self.line.returns.counts();
+        let prior = features.filter(|_| counts).map_or(0, |features| features.prior.len());
+        put(out, self.line.returns.recorded_len() + prior);
         for (seq, counts) in self.all_counts() {
             put(out, seq);
             out.put(&counts.delivery_count.to_le_bytes());
@@ -106,7 +76,7 @@ impl Fifo {
             put_varint(out, place.0.wrapping_sub(before));
             before = place.0;
         }
-        self.write_sections(out);
+        features.iter().for_each(|features| features.write_sections(&self.line, out));
     }
 
     /// The queue whose recorded state [`Fifo::write_snapshot`] wrote; everything live in it is ready.
@@ -137,10 +107,36 @@ impl Fifo {
         fifo.read_runs(&mut reader)?;
         fifo.read_counts(&mut reader)?;
         fifo.read_places(&mut reader)?;
-        fifo.read_sections(sections, &mut reader)?;
-        fifo.read_tried();
+        if sections != 0 {
+            fifo.features = Some(Box::new(Features::read_sections(sections, &fifo.line, &mut reader)?));
+        }
+        fifo.read_prior_failures();
         fifo.begin();
         if reader.is_empty() { Ok(fifo) } else { Err(SnapshotError::Long) }
+    }
+
+    /// All counts of messages, in order of position: what is recorded of how often they came back and failed.
+    fn all_counts(&self) -> impl Iterator<Item = (u64, Counts)> + '_ {
+        let features = self.features.as_ref().filter(|_| self.line.returns.counts());
+        let mut prior = features.into_iter().flat_map(|features| features.prior.iter()).peekable();
+        let mut recorded = self.line.returns.all_recorded().peekable();
+        std::iter::from_fn(move || match (recorded.peek(), prior.peek()) {
+            (Some((seq, _)), Some((of, _))) if seq > of => prior.next(),
+            (None, _) => prior.next(),
+            _ => recorded.next(),
+        })
+    }
+
+    /// Of the counts that were read those are taken out which say how often messages failed before they came.
+    fn read_prior_failures(&mut self) {
+        let Fifo { line, features, .. } = self;
+        let annotations = features.as_ref().map(|features| &features.annotations);
+        let is_annotated = |seq: u64| annotations.is_some_and(|annotations| annotations.has(seq));
+        let prior = PriorFailures::take_from(&mut line.returns, is_annotated);
+        if !prior.is_empty() {
+            let settings = Settings::plain(line.returns.counts());
+            features.get_or_insert_with(|| Box::new(Features::new(settings))).prior = prior;
+        }
     }
 
     fn read_runs(&mut self, reader: &mut Reader<'_>) -> Result<(), SnapshotError> {
@@ -234,54 +230,4 @@ fn version_of(sections: u32) -> u8 {
         sections if sections & GROUPS == 0 => VERSION_WINDOW,
         _ => VERSION_GROUPS,
     }
-}
-
-pub(crate) fn put(out: &mut impl Sink, number: u64) {
-    out.put(&number.to_le_bytes());
-}
-
-pub(crate) fn put_ranges(out: &mut impl Sink, set: &RangeSet) {
-    put(out, set.ranges_count() as u64);
-    for range in set.iter() {
-        put(out, range.first);
-        put(out, range.last);
-    }
-}
-
-/// Ranges within `from..end`, in order and apart.
-pub(crate) fn read_ranges(
-    reader: &mut Reader<'_>,
-    from: u64,
-    end: u64,
-    part: &'static str,
-) -> Result<RangeSet, SnapshotError> {
-    let mut set = RangeSet::new();
-    let mut above = from;
-    for _ in 0..reader.u64_le()? {
-        let (first, last) = (reader.u64_le()?, reader.u64_le()?);
-        if first < above || last < first || last >= end {
-            return Err(SnapshotError::Broken(part));
-        }
-        set.insert(Range { first, last });
-        // The next does not touch this one.
-        above = last + 2;
-    }
-    Ok(set)
-}
-
-/// What [`put_varint`] wrote.
-pub(crate) fn read_varint(reader: &mut Reader<'_>, part: &'static str) -> Result<u64, SnapshotError> {
-    let mut number = 0;
-    for shift in (0..64).step_by(7) {
-        let byte = reader.u8()?;
-        let bits = u64::from(byte & 0x7f);
-        if (bits << shift) >> shift != bits {
-            break;
-        }
-        number |= bits << shift;
-        if byte < 0x80 {
-            return Ok(number);
-        }
-    }
-    Err(SnapshotError::Broken(part))
 }

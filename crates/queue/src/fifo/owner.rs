@@ -4,9 +4,14 @@ use super::Fifo;
 use crate::command::{Command, Consume, ConsumerId, Refused};
 use crate::consumer_timeout::Late;
 use crate::consumers::Consumers;
-use crate::effect::Effects;
+use crate::dispatch::{hand_out, hand_out_featured};
+use crate::effect::{Effect, Effects};
 use crate::line::Line;
+use crate::pick::choices;
+use crate::priority_blocks::Block;
 use crate::ranges::{numbers, positions};
+use crate::settings::Rules;
+use crate::settle_many::{Some64, by_block};
 use base::RangeSet;
 use base::ranges::Range;
 use message::record::{DeathReason, Kind, Outcome, SeqRange};
@@ -28,22 +33,51 @@ impl Fifo {
             Command::Settle { consumer, range, outcome } => self.settle(consumer, range, outcome, effects),
             Command::Purge => self.purge(effects),
             Command::CancelDelayed { range } => {
-                if let Some(range) = numbers(range) {
-                    self.cancel_delayed(range, effects);
+                if let Some((features, range)) = self.features.as_mut().zip(numbers(range)) {
+                    features.delays.cancel(range, features.weights.sizes(), effects);
                 }
             }
             Command::Discard { range } => {
                 if let Some(range) = numbers(range) {
-                    self.discard(range, effects);
+                    let (features, line) = self.with_features();
+                    features.discard(range, line, effects);
+                    self.tidy();
                 }
             }
             Command::Buried { range } => {
-                if let Some(range) = numbers(range) {
-                    self.buried(range, effects);
+                if let Some((features, range)) = self.features.as_mut().zip(numbers(range)) {
+                    features.dying.dead_lettered(range, effects);
                 }
             }
         }
     }
+
+    /// From now on the owner goes by these; what they forbid ends at once. An owner that recovers does so first.
+    pub fn set_rules(&mut self, rules: Rules, effects: &mut Effects) {
+        if self.rules().single_active && !rules.single_active {
+            self.with_consumers(Consumers::end_election);
+        }
+        self.line.returns.set_delivery_limit(rules.delivery_limit);
+        self.with_features().0.rules = rules;
+        self.drop_failed(effects);
+        let (features, line) = self.with_features();
+        features.drop_over(line, effects);
+        self.tidy();
+    }
+
+    /// Messages that come from here on may be in groups ([`crate::Arrival::group`]): the queue keeps more of its messages
+    /// than their places ([`Fifo::has_features`]) though none is. Not recorded.
+    pub fn group(&mut self) {
+        self.with_features().0.is_grouped = true;
+    }
+
+    /// The owner asks for a record that gives these positions annotations of so many bytes.
+    pub fn will_annotate(&mut self, range: SeqRange, bytes: usize) {
+        let Some(range) = numbers(range) else { return };
+        self.with_features().0.annotations.will_come(bytes as u64 * range.len());
+    }
+
+    // Consumers.
 
     /// Opens a consumer, or says why not. Panics where its slot is taken.
     pub fn consume(&mut self, new: Consume) -> Result<(), Refused> {
@@ -110,6 +144,30 @@ impl Fifo {
         effects.ignored += range.len() - count;
     }
 
+    /// `id` accepts each of `ranges`, in the order of positions ([`Command::Settle`](crate::Command::Settle)).
+    #[cold]
+    #[inline(never)]
+    pub fn accept_together(
+        &mut self,
+        id: ConsumerId,
+        ranges: impl Iterator<Item = SeqRange>,
+        effects: &mut Effects,
+    ) {
+        by_block(ranges, |some| match some {
+            Some64::Range(range) => self.settle(id, positions(range), Outcome::Accepted, effects),
+            Some64::Bits(block, bits) => {
+                let consumers = self.consumers.as_mut();
+                let taken = consumers.map_or(0, |consumers| consumers.let_go_bits(id, block, bits));
+                Block::runs_of(block, taken, &mut |run| {
+                    effects.append(Kind::Settle, Outcome::Accepted, run);
+                });
+                effects.ignored += u64::from((bits & !taken).count_ones());
+            }
+        });
+    }
+
+    // Timeouts.
+
     /// What this consumer holds for longer than `timeout_ms` milliseconds is taken back from it ([`Fifo::look`]), until it
     /// is closed. Passed over where there is no such consumer.
     pub fn watch(&mut self, consumer: ConsumerId, timeout_ms: u64) {
@@ -146,6 +204,8 @@ impl Fifo {
         self.with_consumers(|all| all.restore_credit(consumer, count));
     }
 
+    // What comes back.
+
     /// Positions that were handed to one that settles them at once, and that it was never sent, are ready again, or will be when
     /// their record comes back. That they were settled must not be on record.
     pub fn unsent(&mut self, range: SeqRange, effects: &mut Effects) {
@@ -154,15 +214,38 @@ impl Fifo {
         }
     }
 
+    /// What `consumer` holds of `range` is given back and delayed until `due_at_ms` (milliseconds since 1970), once the
+    /// record of that comes back. What it does not hold is counted in [`Effects::ignored`].
+    #[cold]
+    pub fn postpone(
+        &mut self,
+        consumer: ConsumerId,
+        range: SeqRange,
+        outcome: Outcome,
+        due_at_ms: u64,
+        effects: &mut Effects,
+    ) {
+        let Some(range) = numbers(range) else { return };
+        let consumers = self.consumers.as_mut();
+        let held = consumers.map_or_else(RangeSet::new, |consumers| consumers.give_back(consumer, range));
+        effects.ignored += range.len() - held.count();
+        // What was settled by a record while it was held is gone.
+        let live: Vec<Range> = held.iter().flat_map(|part| self.line.live.parts(part)).collect();
+        for part in live {
+            let (features, line) = self.with_features();
+            features.postpone(part, outcome, due_at_ms, &mut line.returns, effects);
+        }
+    }
+
     /// Positions nobody holds any more are ready again, or will be when their record comes back.
-    pub(crate) fn give_back(&mut self, range: Range, outcome: Outcome, effects: &mut Effects) {
+    fn give_back(&mut self, range: Range, outcome: Outcome, effects: &mut Effects) {
         let Some(live) = self.line.live.clip(positions(range)) else { return };
         let parts: Vec<Range> = self.line.live.parts(live).collect();
         for part in parts {
-            if self.features.is_some() && self.retry_later(part, outcome, effects) {
-                continue;
-            }
-            if self.line.returns.give_back(part, outcome, effects) {
+            let returns = &mut self.line.returns;
+            let features = self.features.as_mut();
+            let waits = features.is_some_and(|features| features.give_back(part, outcome, returns, effects));
+            if !waits && returns.give_back(part, outcome, effects) {
                 self.put_back(part);
             }
         }
@@ -179,11 +262,129 @@ impl Fifo {
     }
 
     fn purge(&mut self, effects: &mut Effects) {
-        if self.features.is_some() {
-            self.purge_features(effects);
-            return;
+        if let Some(features) = &mut self.features {
+            return features.discard(Range { first: 0, last: u64::MAX - 1 }, &mut self.line, effects);
         }
         let Line { live, ready, .. } = &mut self.line;
         ready.purge(live, effects);
+    }
+
+    /// Somebody looks at the queue before the next dispatch: what is over a limit goes now, unless a consumer could be given of it.
+    pub fn cut(&mut self, effects: &mut Effects) {
+        if !self.has_taker()
+            && let Some(features) = &mut self.features
+        {
+            features.drop_over(&mut self.line, effects);
+        }
+    }
+
+    // Handing out.
+
+    /// Hands out at most `budget` messages, one each in turn among the consumers of the highest priority that can take
+    /// any; how many it were. Then tells draining consumers that there was no more, if so. Before and after, what is due
+    /// at `now_ms` (since 1970) ends: nothing does that was not offered once, and after come the limits.
+    pub fn dispatch(&mut self, now_ms: u64, budget: u32, effects: &mut Effects) -> u32 {
+        if self.features.is_some() {
+            return self.dispatch_featured(now_ms, budget, effects);
+        }
+        let Fifo { line, consumers: Some(consumers), .. } = self else { return 0 };
+        let given = hand_out(consumers, budget, effects, |count_max| line.next(count_max));
+        if consumers.is_draining() {
+            consumers.drain(line.ready_count() == 0, false, effects);
+        }
+        given
+    }
+
+    #[inline(never)]
+    fn dispatch_featured(&mut self, now_ms: u64, budget: u32, effects: &mut Effects) -> u32 {
+        self.before_dispatch(now_ms, effects);
+        let Fifo { line, consumers, features: Some(features), .. } = self else { return 0 };
+        features.groups.iter_mut().for_each(|groups| groups.begin(budget));
+        let mut given = 0;
+        if let Some(consumers) = consumers {
+            given = hand_out_featured(consumers, budget, features, line, effects);
+            if consumers.is_draining() {
+                let is_over = given < budget && features.groups.is_some() && !features.is_on_the_way();
+                consumers.drain(features.ready_count(line) == 0, is_over, effects);
+            }
+        }
+        let is_done = (given < budget || budget == 0) && !features.is_on_the_way();
+        features.after_dispatch(now_ms, is_done, line, effects);
+        self.tidy();
+        given
+    }
+
+    /// In front of handing out: one consumer is active where only one is, and what is due ends.
+    fn before_dispatch(&mut self, now_ms: u64, effects: &mut Effects) {
+        let Fifo { line, consumers, features: Some(features), .. } = self else { return };
+        if features.rules.single_active
+            && let Some(consumers) = consumers
+        {
+            consumers.elect(line.returns.counts(), effects);
+        }
+        features.before_dispatch(now_ms, line, effects);
+    }
+
+    /// Gives one message to `id` whatever its credit (AMQP 0-9-1 basic.get), settled at once or held; false, and
+    /// [`Effect::Empty`], where none is ready. What is due at `now_ms` (since 1970) and was offered before ends first.
+    /// Panics where `id` was never added.
+    pub fn take(&mut self, id: ConsumerId, settled: bool, now_ms: u64, effects: &mut Effects) -> bool {
+        self.before_dispatch(now_ms, effects);
+        let Fifo { line, features, .. } = self;
+        let consumers = self.consumers.as_mut().filter(|consumers| consumers.get(id).is_some());
+        assert!(consumers.is_some(), "{id:?} was not added");
+        let next = match features {
+            Some(features) => features.next_one(id, line),
+            None => line.next(1),
+        };
+        let Some(delivery) = next else {
+            effects.list.push(Effect::Empty { consumer: id });
+            return false;
+        };
+        effects.list.push(delivery.to(id));
+        if let Some(features) = features {
+            features.mark(line.returns.counts(), effects);
+            if !settled {
+                features.hold(delivery.range, id);
+            }
+        }
+        if settled {
+            effects.append(Kind::Settle, Outcome::Accepted, delivery.range);
+        } else if let Some(consumers) = consumers {
+            consumers.hold(id, delivery.range);
+            consumers.got(id);
+        }
+        true
+    }
+
+    /// Gives `id` what is ready of `range`, in order of arrival and whatever its credit, to be settled; how many messages. What is
+    /// not ready is passed over, and what is of a group that another consumer has. What is due at `now_ms` (since 1970) and was
+    /// offered before ends first. Panics where `id` was never added.
+    #[cold]
+    pub fn pick(&mut self, id: ConsumerId, range: SeqRange, now_ms: u64, effects: &mut Effects) -> u64 {
+        let is_there = self.consumers.as_ref().is_some_and(|consumers| consumers.get(id).is_some());
+        assert!(is_there, "{id:?} was not added");
+        self.before_dispatch(now_ms, effects);
+        let Some(range) = numbers(range) else { return 0 };
+        self.with_features();
+        let Fifo { line, consumers: Some(consumers), features: Some(features), .. } = self else { return 0 };
+        let mut count = 0;
+        for (part, came_back) in choices(features, line, id, range) {
+            features.hand_out_chosen(part, line);
+            let mut first = part.first;
+            while first <= part.last {
+                let rest = Range { first, last: part.last };
+                let delivery = if came_back { line.again(rest) } else { line.fresh(rest) };
+                effects.list.push(delivery.to(id));
+                first = delivery.range.last + 1;
+            }
+            consumers.hold(id, part);
+            features.hold(part, id);
+            count += part.len();
+        }
+        features.mark(line.returns.counts(), effects);
+        consumers.got(id);
+        self.tidy();
+        count
     }
 }

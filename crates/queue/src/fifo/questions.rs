@@ -1,14 +1,17 @@
 //! Questions that a queue answers; none changes it.
 
 use super::Fifo;
+use crate::browse;
 use crate::command::ConsumerId;
+use crate::dedup_window::WindowSettings;
 use crate::delivery::Counts;
 use crate::places::{Place, Stretch};
 use crate::ranges::{numbers, positions};
-use crate::settings::Priorities;
+use crate::settings::{GroupKey, Priorities, Rules, Settings};
 use base::id::QueueSeq;
 use base::ranges::Range;
-use message::record::SeqRange;
+use message::record::{SeqRange, SizesKept};
+use std::sync::Arc;
 
 impl Fifo {
     /// Messages that could be handed out now.
@@ -16,6 +19,11 @@ impl Fifo {
     pub fn ready(&self) -> u64 {
         let elsewhere = self.features.as_ref().map_or(0, |features| features.ready_elsewhere());
         self.line.ready_count() + elsewhere
+    }
+
+    /// Bytes of ready messages, where sizes are kept; else 0.
+    pub fn ready_bytes(&self) -> u64 {
+        self.features.as_ref().map_or(0, |features| features.weights.ready_bytes())
     }
 
     /// Messages consumers hold.
@@ -46,6 +54,42 @@ impl Fifo {
         }
     }
 
+    /// Messages that died and whose end is not recorded yet.
+    pub fn dying(&self) -> u64 {
+        self.features.as_ref().map_or(0, |features| features.dying.count())
+    }
+
+    /// Messages that wait for their time.
+    pub fn delayed(&self) -> u64 {
+        self.features.as_ref().map_or(0, |features| features.delays.count())
+    }
+
+    /// How many messages wait for their time in `range`.
+    pub fn delayed_within(&self, range: SeqRange) -> u64 {
+        let delays = self.features.as_ref().map(|features| &features.delays);
+        delays.zip(numbers(range)).map_or(0, |(delays, range)| delays.count_within(range))
+    }
+
+    /// The first `count_max` of those that wait for their time: when each is due, milliseconds since 1970, and its
+    /// position; in that order.
+    pub fn delayed_list(&self, count_max: usize) -> Vec<(u64, QueueSeq)> {
+        let delays = self.features.as_ref().map(|features| &features.delays);
+        delays.map_or_else(Vec::new, |delays| delays.list(count_max, &self.line.live))
+    }
+
+    /// Whether a limit is reached, counting `coming` messages of `coming_bytes` that are under way and have not arrived:
+    /// with one message more there would be too many. What is delayed is promised a place and counts. False where the
+    /// queue makes room by itself ([`Rules::drops_head`]).
+    pub fn is_full(&self, coming: u64, coming_bytes: u64) -> bool {
+        self.vacancy(coming, coming_bytes) == 0
+    }
+
+    /// Messages that a queue which refuses them has room for, as far as their number goes; of one that does not, any.
+    pub fn vacancy(&self, coming: u64, coming_bytes: u64) -> u64 {
+        let features = self.features.as_ref();
+        features.map_or(u64::MAX, |features| features.vacancy(coming, coming_bytes, &self.line))
+    }
+
     /// Messages that are ready, and were out before.
     pub fn ready_returned(&self) -> u64 {
         let elsewhere = self.features.as_ref().map_or(0, |features| features.ready_returned());
@@ -63,6 +107,86 @@ impl Fifo {
             all.insert(at, (usual, of_usual));
         }
         all
+    }
+
+    /// The first position from `from` on that could be handed out, in order of arrival, whatever its priority.
+    pub fn next_ready_at(&self, from: QueueSeq) -> Option<QueueSeq> {
+        browse::next_ready(&self.line, self.features.as_deref(), from.0).map(QueueSeq)
+    }
+
+    /// What of the priority that is handed out next is ready from `from` on, in order of arrival.
+    pub fn coming(&self, from: QueueSeq) -> impl Iterator<Item = QueueSeq> + '_ {
+        browse::coming(&self.line, self.features.as_deref(), from.0).map(QueueSeq)
+    }
+
+    /// When [`Fifo::dispatch`] is due again though nothing happens, milliseconds since 1970. May be early, never late.
+    pub fn next_deadline_ms(&self) -> Option<u64> {
+        self.features.as_ref()?.next_deadline_ms()
+    }
+
+    // How it is kept.
+
+    /// What it keeps of the messages that come now.
+    pub fn settings(&self) -> Settings {
+        match &self.features {
+            Some(features) => features.settings,
+            None => Settings::plain(self.line.returns.counts()),
+        }
+    }
+
+    /// The rules it goes by.
+    pub fn rules(&self) -> Rules {
+        let rules = self.features.as_ref().map_or_else(Rules::default, |features| features.rules);
+        Rules { delivery_limit: self.line.returns.delivery_limit(), ..rules }
+    }
+
+    /// What its window is like, if it has one.
+    pub fn window(&self) -> Option<WindowSettings> {
+        Some(self.features.as_ref()?.window.as_ref()?.settings())
+    }
+
+    /// It keeps more of its messages than their places, or goes by rules of its own.
+    #[inline]
+    pub fn has_features(&self) -> bool {
+        self.features.is_some()
+    }
+
+    /// It has messages of another priority than the usual one: what is handed out next need not be the first.
+    pub fn has_levels(&self) -> bool {
+        self.features.as_ref().is_some_and(|features| !features.levels.is_empty())
+    }
+
+    /// Whether messages that come may be in groups.
+    pub fn is_grouped(&self) -> bool {
+        self.features.as_ref().is_some_and(|features| features.is_grouped)
+    }
+
+    /// Whether a message without a priority, or with the usual one, and without an expiry may come through
+    /// [`Fifo::enqueue`]; else it comes through [`Fifo::arrive`].
+    #[inline]
+    pub fn takes_plain(&self) -> bool {
+        self.features
+            .as_ref()
+            .is_none_or(|features| features.settings.ttl_ms.is_none() && !features.settings.keeps_sizes())
+    }
+
+    /// What is to be weighed, some of which may be gone or have a size already ([`crate::Record::Weigh`]).
+    #[inline]
+    pub fn to_weigh(&self) -> Option<SeqRange> {
+        self.features.as_ref()?.weights.unweighed().map(positions)
+    }
+
+    /// The size of everything in it is known.
+    pub fn knows_sizes(&self) -> bool {
+        self.settings().sizes == SizesKept::All && self.to_weigh().is_none()
+    }
+
+    // Consumers.
+
+    /// Who is active, where one consumer at a time is; told at the dispatch after a change ([`crate::Effect::Active`]).
+    pub fn active(&self) -> Option<ConsumerId> {
+        let is_single = self.features.as_ref().is_some_and(|features| features.rules.single_active);
+        self.consumers.as_ref().filter(|_| is_single)?.active.consumer()
     }
 
     /// Consumers; cancelled ones and those that stand for gets do not count.
@@ -101,7 +225,7 @@ impl Fifo {
     /// Nothing from here on was ever handed out, by this owner or one before: what a clean end saves for
     /// [`Recovery::Clean`].
     pub fn cursor(&self) -> QueueSeq {
-        let handed_below = self.features.as_ref().map_or(0, |features| features.handed_below);
+        let handed_below = self.features.as_ref().map_or(0, |features| features.handed_below());
         QueueSeq(self.line.ready.cursor().max(self.line.ready.redelivered_below()).max(handed_below))
     }
 
@@ -110,7 +234,56 @@ impl Fifo {
         if !self.line.returns.counts() {
             return Counts::default();
         }
-        self.line.returns.recorded(seq.0).or_else(|| self.tried_counts(seq)).unwrap_or_default()
+        let failed_before = || self.failed_before(seq).map(Counts::failed_before);
+        self.line.returns.recorded(seq.0).or_else(failed_before).unwrap_or_default()
+    }
+
+    /// How often the message failed before it came, if it did and has not come back since.
+    fn failed_before(&self, seq: QueueSeq) -> Option<u64> {
+        self.features.as_ref()?.prior.of(seq.0)
+    }
+
+    /// How often deliveries of a message failed: where the queue counts with those before it came, else those that this
+    /// owner saw.
+    pub fn failed(&self, seq: QueueSeq) -> u32 {
+        match self.line.returns.seen_failures(Range { first: seq.0, last: seq.0 }) {
+            Some((failures, _)) => failures,
+            None => self.counts(seq).delivery_count,
+        }
+    }
+
+    /// Whether a ready message may have been out before, and how often it was and failed: what its next consumer will be
+    /// told, unless it was delayed from before this owner until after: then that knows that it was never out.
+    pub fn past(&self, seq: QueueSeq) -> (bool, Counts) {
+        let mut counts = self.counts(seq).shown();
+        if let Some((failures, _)) = self.line.returns.seen_failures(Range { first: seq.0, last: seq.0 }) {
+            counts.delivery_count = failures;
+        }
+        let ready = &self.line.ready;
+        let came_back = ready.returned().contains(seq.0)
+            || self.features.as_ref().is_some_and(|features| features.came_back(seq.0));
+        (came_back || seq.0 < ready.redelivered_below() || self.failed_before(seq).is_some(), counts)
+    }
+
+    /// The annotations of a message.
+    pub fn annotations(&self, seq: QueueSeq) -> Option<&Arc<[u8]>> {
+        self.features.as_ref()?.annotations.get(seq.0)
+    }
+
+    /// The first of `range` that has annotations.
+    pub fn next_annotated(&self, range: SeqRange) -> Option<QueueSeq> {
+        self.features.as_ref()?.annotations.next_within(numbers(range)?)
+    }
+
+    /// Bytes of all annotations, those asked for included, as if no two messages shared any.
+    pub fn annotations_bytes(&self) -> u64 {
+        self.features.as_ref().map_or(0, |features| features.annotations.bytes())
+    }
+
+    /// The group a live message is in.
+    pub fn group_of(&self, seq: QueueSeq) -> Option<GroupKey> {
+        let groups = self.features.as_ref()?.groups.as_ref().filter(|_| self.is_live(seq))?;
+        groups.key(seq.0)
     }
 
     /// How many milliseconds lie between two looks ([`Fifo::look`]), if anybody is watched. Of a timeout they are a sixty-fourth
@@ -141,6 +314,13 @@ impl Fifo {
     pub fn held_count(&self, consumer: ConsumerId) -> u64 {
         let consumer = self.consumers.as_ref().and_then(|consumers| consumers.get(consumer));
         consumer.map_or(0, |consumer| consumer.unsettled.count())
+    }
+
+    // Positions and places.
+
+    /// The live positions of `range`, in order.
+    pub fn live_within(&self, range: SeqRange) -> impl Iterator<Item = QueueSeq> + '_ {
+        self.line.live.each_within(range).map(QueueSeq)
     }
 
     /// Whether the message is still in the queue, in whatever state.

@@ -7,7 +7,7 @@ use super::machine::{EPOCH, Stream};
 use super::offsets::Stored;
 use super::tracking::{FEED, Sequence};
 use super::{FILE_HEADER_LEN, Place, Segment, Settings};
-use crate::snapshot::{SnapshotError, put};
+use crate::snapshot_fields::{SnapshotError, put};
 use base::Sink;
 use base::cursor::Reader;
 use message::record::Owner;
