@@ -3,8 +3,10 @@
 //! Blocks are bounded in memory; what was not used since it had its turn goes first. A reader whose block went asks for it
 //! again. Readers at the same place find the same block.
 
+use super::chunk::{Chunk, Place};
+use super::limits::Limits;
 use super::retired::Retired;
-use super::{Block, BlockChunk, Chunk, Limits, Place};
+use super::work::{Block, BlockChunk};
 use base::{Buffer, Memory};
 use std::collections::{BTreeMap, VecDeque};
 use std::mem::size_of;

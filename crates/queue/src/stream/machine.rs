@@ -5,17 +5,20 @@
 //! Invariants: offsets are dense; times never go back; what is not written is in memory; a file is removed only while
 //! nothing is being written.
 
+use super::chunk::{Chunk, Place};
 use super::common::Common;
+use super::effect::Effect;
 use super::groups::Groups;
 use super::offsets::Storing;
 use super::readers::Readers;
+use super::segments::Segment;
 use super::segments::{NewChunk, SegmentEnd, Segments};
+use super::settings::{FILE_HEADER_LEN, Settings};
 use super::tail::{NewTailChunk, Tail};
 use super::tracking::{Sequence, Tracked};
 use super::work::{
     Damage, DamageReason, Done, Remove, Sync, SyncDone, SyncFailure, Work, WorkError, Write, WriteDone,
 };
-use super::{Chunk, Effect, FILE_HEADER_LEN, Place, Segment, Settings};
 use base::Buffer;
 use message::chunk::{self, BATCH_HEAD, Entry, Kind, MESSAGE_HEAD, Writer};
 use message::record::Owner;

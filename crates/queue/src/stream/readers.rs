@@ -7,14 +7,18 @@
 //! held, in turn, until one has come back. What is asked of the disk is thus bounded, however many come and go.
 //! Invariant: while a reader is held, as much is under way as may be, so that something will come back.
 
+use super::chunk::{Chunk, Place};
 use super::common::{Common, Ends, Found};
+use super::effect::Effect;
 use super::groups::{Group, Turn};
+use super::limits::Limits;
 use super::machine::Stream;
+use super::segments::Segment;
 use super::segments::Segments;
+use super::settings::FILE_HEADER_LEN;
 use super::work::{
     Block, Damage, DamageReason, Read, ReadDone, Seek, SeekDone, SeekFor, Spare, Work, WorkError,
 };
-use super::{Chunk, Effect, FILE_HEADER_LEN, Limits, Place, Segment};
 use message::chunk::Filter;
 use std::collections::VecDeque;
 

@@ -2,7 +2,9 @@
 //!
 //! Invariants: numbers rise, offsets go on from each segment to the next, and only the last one grows.
 
-use super::{FILE_HEADER_LEN, Limits, Place, Settings};
+use super::chunk::Place;
+use super::limits::Limits;
+use super::settings::{FILE_HEADER_LEN, Settings};
 use std::collections::VecDeque;
 
 /// A file of chunks.

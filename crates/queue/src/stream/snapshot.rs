@@ -3,10 +3,12 @@
 //! The same state gives the same bytes. Chunks are not in it: they are in files, which are durable before the snapshot is
 //! ([`Stream::take_sync`]). Reading takes any bytes; what it makes costs at most 32 times their number.
 
+use super::chunk::Place;
 use super::machine::{EPOCH, Stream};
 use super::offsets::Stored;
+use super::segments::Segment;
+use super::settings::{FILE_HEADER_LEN, Settings};
 use super::tracking::{FEED, Sequence};
-use super::{FILE_HEADER_LEN, Place, Segment, Settings};
 use crate::snapshot_fields::{SnapshotError, put};
 use base::Sink;
 use base::cursor::Reader;

@@ -5,10 +5,11 @@
 //! there are none.
 //! Invariants: chunks go on from each to the next, and all that are not written are here.
 
+use super::chunk::{Chunk, Place};
 use super::common::Common;
 use super::segments::NewChunk;
+use super::settings::FILE_HEADER_LEN;
 use super::work::{IndexEntry, StorePiece, Write};
-use super::{Chunk, FILE_HEADER_LEN, Place};
 use base::{Buffer, Memory};
 use std::collections::VecDeque;
 

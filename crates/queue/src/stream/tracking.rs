@@ -3,7 +3,7 @@
 //! Bounded: of publishers those that were active last are known, as in RabbitMQ's streams 255 when a segment is full and more
 //! between. Offsets of messages that are gone are forgotten with them; one beyond the last message is taken, as by RabbitMQ.
 
-use super::Limits;
+use super::limits::Limits;
 use super::offsets::{Offsets, Storing};
 use message::record::Owner;
 use std::collections::BTreeMap;

@@ -3,7 +3,7 @@
 //! Writing the same again does no harm: the same bytes go to the same place. So a background write may still be under way
 //! while the same chunks are written for a snapshot.
 
-use super::Place;
+use super::chunk::Place;
 use base::{Buffer, Memory};
 use message::chunk::Filter;
 use std::ops::Range;

@@ -1,0 +1,23 @@
+//! Effects of a stream.
+
+use super::readers::ReaderId;
+use super::work::{Damage, Work};
+
+/// What a stream wants to happen.
+#[derive(Clone, Debug)]
+pub enum Effect {
+    /// [`super::Stream::next`] may have something for this reader.
+    Ready(ReaderId),
+    /// The client is to be told whether its consumer is the active one of its group, and to answer
+    /// ([`super::Stream::answer`]).
+    Active {
+        /// Whose client.
+        reader: ReaderId,
+        /// It is to go on, or to stop.
+        active: bool,
+    },
+    /// To be carried out by whoever has a disk; what it brings goes to [`super::Stream::done`].
+    Work(Work),
+    /// Something on disk is not what was written; the rest is served.
+    Damaged(Damage),
+}
