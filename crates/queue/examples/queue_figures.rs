@@ -1,4 +1,4 @@
-//! What a message costs in the machine: enqueue, hand out, settle, and the settle's record.
+//! The cost of a message in the machine: enqueue, hand out, settle, and the settle's record.
 //!
 //! `cargo run -p queue --profile quick --example queue_figures`
 

@@ -1,4 +1,4 @@
-//! The single active consumer: who of all is given messages, where only one is.
+//! The single active consumer: the one of all that is given messages, where only one is.
 //!
 //! The highest priority is next, and of these who came first. Who is active stays so until it goes; in queues that count it
 //! makes room for a higher priority: it is given nothing more, and is relieved once it holds nothing. Who has not settled
@@ -11,7 +11,7 @@ use crate::consumers::{Consumer, Consumers};
 use crate::effect::{Effect, Effects};
 use std::cmp::Reverse;
 
-/// Who is active.
+/// The active consumer, if there is one.
 #[derive(Debug, Default)]
 pub(crate) struct Active {
     consumer: Option<ConsumerId>,

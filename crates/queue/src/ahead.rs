@@ -17,7 +17,7 @@ pub(crate) struct Ahead {
     back: RangeSet,
 }
 
-/// What the cursor finds where it is.
+/// The state of the position at the cursor.
 pub(crate) struct Found {
     /// The position was out before.
     pub(crate) came_back: bool,
@@ -83,7 +83,7 @@ impl Ahead {
         self.back.remove(range, |_| {});
     }
 
-    /// What is ready of `range`, which is live, at or above the cursor, and not all of the usual priority.
+    /// Tells `each` of what is ready of `range`, which is live, at or above the cursor, and not all of the usual priority.
     pub(crate) fn ready_within(&self, range: Range, levels: &Levels, each: impl FnMut(Range)) {
         self.elsewhere.gaps(range).flat_map(|part| levels.usual_within(part)).for_each(each);
     }

@@ -50,7 +50,7 @@ impl Annotations {
         }
     }
 
-    /// What was asked for will not come: the owner is another.
+    /// Records that were asked for will not come: the owner is another.
     pub(crate) fn forget(&mut self) {
         self.coming_bytes = 0;
     }

@@ -1,4 +1,4 @@
-//! What goes into the machine: records in log order, commands of the owner.
+//! Input of the machine: records in log order, commands of the owner.
 
 use crate::settings::{Arrival, Settings};
 use base::id::{LogIndex, QueueSeq};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConsumerId(pub u32);
 
-/// What a log says about a queue. The order of records is the order of the log; nothing else changes what survives.
+/// A record of a log about a queue. The order of records is the order of the log; nothing else changes what survives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record {
     /// A message arrived: it takes the next position.
@@ -40,7 +40,7 @@ pub enum Record {
     Arrive {
         /// Where its record is.
         place: LogIndex,
-        /// What is known.
+        /// Its properties.
         arrival: Arrival,
     },
     /// Positions are gone: their time was over.
@@ -88,22 +88,22 @@ pub enum Record {
     },
 }
 
-/// What the owner asks; costs no write unless an effect says so.
+/// A request of the owner; costs no write unless an effect says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
     /// No more deliveries; what it holds stays with it until settled or closed (AMQP 0-9-1 basic.cancel).
     Cancel {
-        /// Who.
+        /// Its id.
         consumer: ConsumerId,
     },
     /// It is gone: what it holds goes back, as failed where the queue counts. The slot is free again.
     Close {
-        /// Who.
+        /// Its id.
         consumer: ConsumerId,
     },
     /// Explicit credit, set absolutely (AMQP 1.0 §2.6.7). A consumer with a prefetch trades it in.
     Credit {
-        /// Who.
+        /// Its id.
         consumer: ConsumerId,
         /// Messages it may still be given.
         credit: u32,
@@ -112,21 +112,21 @@ pub enum Command {
     },
     /// At most so many unsettled; a consumer with explicit credit trades it in.
     Prefetch {
-        /// Who.
+        /// Its id.
         consumer: ConsumerId,
         /// 0: any number.
         prefetch: u32,
     },
     /// Its connection cannot take more for now, or can again.
     Pause {
-        /// Who.
+        /// Its id.
         consumer: ConsumerId,
         /// It cannot.
         paused: bool,
     },
     /// Positions it holds are done with. Those it does not hold are counted in [`crate::Effects::ignored`].
     Settle {
-        /// Who.
+        /// Its id.
         consumer: ConsumerId,
         /// Which.
         range: SeqRange,
@@ -135,12 +135,12 @@ pub enum Command {
     },
     /// Everything ready and everything delayed is thrown away.
     Purge,
-    /// What is delayed of this is thrown away; the rest is passed over.
+    /// Delayed messages of this are thrown away; the rest is passed over.
     CancelDelayed {
         /// Which.
         range: SeqRange,
     },
-    /// What is ready of this and what is delayed of it is thrown away; the rest is passed over.
+    /// Ready and delayed messages of this are thrown away; the rest is passed over.
     Discard {
         /// Which.
         range: SeqRange,
@@ -160,7 +160,7 @@ pub struct Consume {
     pub consumer: ConsumerId,
     /// How it gets credit.
     pub credit: Credit,
-    /// What is delivered is settled at once; a prefetch then bounds nothing.
+    /// Deliveries are settled at once; a prefetch then bounds nothing.
     pub settled: bool,
     /// Nobody else may consume.
     pub exclusive: bool,

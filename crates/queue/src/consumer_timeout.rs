@@ -3,7 +3,7 @@
 //! Nothing is noted when a message is handed out. The owner looks now and then ([`crate::Fifo::look`]): what a consumer holds and
 //! did not hold at the look before is noted with the time of this one. So a message is taken back at the first look that
 //! comes its timeout after the first that saw it: never early, and late by two looks at most.
-//! Whose turn it is at a look, `crate::timeout_rounds` knows.
+//! Turns to be looked at stand in `crate::timeout_rounds`.
 //! Volatile, as who holds what: a new owner counts from the beginning.
 //!
 //! Invariant: what is noted as held is held, since then, by that consumer; what is late is not held by it.
@@ -16,11 +16,11 @@ use base::ranges::Range;
 use message::record::SeqRange;
 use std::collections::VecDeque;
 
-/// What a consumer held at former looks.
+/// Positions that a consumer held at former looks.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     pub(crate) timeout_ms: u64,
-    /// What it holds since that time, milliseconds, oldest first; none is empty.
+    /// Positions that it holds since that time, milliseconds, oldest first; none is empty.
     since: VecDeque<(u64, RangeSet)>,
     /// Taken back from it and not settled by it.
     late: RangeSet,
@@ -63,10 +63,10 @@ impl Watch {
     }
 }
 
-/// What was taken back from a consumer.
+/// Messages that were taken back from a consumer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Late {
-    /// Who held it for too long.
+    /// The consumer that held them for too long.
     pub consumer: ConsumerId,
     /// Which positions, lowest first.
     pub ranges: Vec<SeqRange>,
@@ -144,9 +144,9 @@ impl Consumers {
         self.rounds.as_ref().is_some_and(|rounds| rounds.late > 0)
     }
 
-    /// What a consumer may be given has changed.
+    /// A consumer may be given more or less than before.
     fn may_take(&mut self, id: ConsumerId) {
-        // Who is late makes room for another active one, and may come back as one.
+        // A late consumer makes room for another active one, and may come back as one.
         self.active.is_open = true;
         self.refresh(id);
     }

@@ -1,4 +1,4 @@
-//! Who consumes: slots, credit, and whose turn it is.
+//! Consumers of a queue: their slots, their credit, and the order of their turns.
 //!
 //! Consumers that could take a message stand in a ring per priority; only rings with somebody in them exist. So whose
 //! turn it is costs O(1), however many consumers are idle or blocked.
@@ -28,7 +28,7 @@ pub(crate) struct Consumer {
     next: u32,
     previous: u32,
     role: Role,
-    /// What it is given is settled at once.
+    /// Deliveries to it are settled at once.
     pub(crate) settled: bool,
     /// Why it is given nothing though it has room: [`PAUSED`], [`LATE`].
     pub(crate) held_up: u8,
@@ -93,7 +93,7 @@ impl Consumer {
 #[derive(Debug)]
 struct Ring {
     priority: i32,
-    /// Whose turn it is.
+    /// The consumer that is next.
     turn: u32,
 }
 
@@ -111,7 +111,7 @@ pub(crate) struct Consumers {
     joined: u32,
     has_exclusive: bool,
     pub(crate) active: Active,
-    /// Who is looked at when, where what they hold has an end.
+    /// When consumers are looked at, where what they hold has an end.
     pub(crate) rounds: Option<Box<Rounds>>,
 }
 
@@ -325,7 +325,7 @@ impl Consumers {
         }
     }
 
-    /// Whose turn it is, and how many it may be given now: one, unless the ring is its alone.
+    /// The consumer that is next, and how many it may be given now: one, unless the ring is its alone.
     #[inline(always)]
     pub(crate) fn turn(&self) -> Option<(ConsumerId, u32)> {
         let turn = self.rings.last()?.turn;
@@ -402,7 +402,7 @@ impl Consumers {
         }
     }
 
-    /// Who is next where whose turn it is has nothing to take.
+    /// The consumer behind one that has nothing to take.
     pub(crate) fn after(&self, id: ConsumerId) -> Option<ConsumerId> {
         let Consumer { next, priority, .. } = *self.consumer(id.0);
         let at = self.rings.binary_search_by_key(&priority, |ring| ring.priority).ok()?;
@@ -455,7 +455,7 @@ impl Consumers {
         draining.retain(|id| {
             let Some(consumer) = self.get_mut(*id) else { return false };
             let Credit::Link(unused) = consumer.credit else { return false };
-            // Who waits to become the active one, or is late, has nothing coming.
+            // A consumer that waits to become the active one, or is late, has nothing coming.
             let is_over = is_empty || asked && consumer.receives && consumer.held_up == 0;
             if !is_over && unused > 0 && !consumer.waits() && !consumer.is_late() {
                 return true;

@@ -16,7 +16,7 @@ use base::ranges::Range;
 /// Runs looked at in one go: what is due beyond them is due in the next.
 pub(crate) const DUE_MAX: usize = 4096;
 
-/// What is due: positions of one time.
+/// Positions of one time that are due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Due {
     pub(crate) at_ms: u64,

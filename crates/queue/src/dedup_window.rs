@@ -12,11 +12,11 @@ use base::Sink;
 use base::cursor::Reader;
 use std::collections::{BTreeMap, VecDeque};
 
-/// What stands for a value that messages are told apart by: a digest of it.
+/// A digest of a value that messages are told apart by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MessageKey(pub [u64; 2]);
 
-/// What a window is like.
+/// Settings of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowSettings {
     /// Keys at most, 1 to [`WindowSettings::KEYS_MAX`].

@@ -49,7 +49,7 @@ pub(crate) struct Delays {
     line: VecDeque<Turn>,
     /// Of what is waiting.
     bytes: u64,
-    /// What is due later than this was not due for any owner before, milliseconds since 1970.
+    /// Messages that are due later than this were not due for any owner before, milliseconds since 1970.
     began_ms: Option<u64>,
 }
 
@@ -84,25 +84,25 @@ impl Delays {
         (self.bytes, self.back_bytes) = (weigh(&self.waiting), weigh(&self.back));
     }
 
-    /// What of `range` waits, and what of that came back, in bytes.
+    /// Bytes of `range` that wait, and those of them that came back.
     pub(crate) fn bytes_within(&self, range: Range, sizes: &Sizes) -> (u64, u64) {
         let weigh = |set: &RangeSet| set.within(range).map(|part| sizes.sum(part)).sum();
         (weigh(&self.waiting), weigh(&self.back))
     }
 
-    /// What waits is so many bytes more, and what of that came back.
+    /// Waiting messages have so many bytes more, and those of them that came back.
     pub(crate) fn grow(&mut self, (bytes, back_bytes): (u64, u64)) {
         self.bytes += bytes;
         self.back_bytes += back_bytes;
     }
 
-    /// What came back of `range` waits no more; `bytes` tells sizes.
+    /// Positions of `range` that came back wait no more; `bytes` tells sizes.
     fn leave_back(&mut self, range: Range, bytes: impl Fn(Range) -> u64) {
         let gone = &mut self.back_bytes;
         self.back.remove(range, |part| *gone -= bytes(part));
     }
 
-    /// What is next in line, and whether it cannot have been out; the cursor is there.
+    /// The next in line, and whether it cannot have been out; the cursor is there.
     fn next(&mut self) -> Option<(Turn, Range)> {
         while let Some(turn) = self.line.front().copied() {
             if let Some(range) = self.lined.within(turn.range).next() {
@@ -121,7 +121,7 @@ impl Delays {
         self.next().map(|(turn, _)| turn.behind)
     }
 
-    /// What is ready through the line goes from it.
+    /// Positions that are ready through the line go from it.
     pub(crate) fn withdraw(&mut self, range: Range) {
         self.lined.remove(range, |_| {});
     }
@@ -140,7 +140,7 @@ impl Delays {
         self.dues.leave(range);
     }
 
-    /// What left is forgotten where it is the most.
+    /// Memory of positions that left goes where they are the most.
     pub(crate) fn tidy(&mut self, live: &Live) {
         self.dues.tidy(live.count(), live);
         if self.lined.is_empty() {
@@ -230,7 +230,7 @@ impl Delays {
         self.waiting.count_within(range)
     }
 
-    /// What waits of `range` is thrown away.
+    /// Waiting positions of `range` are thrown away.
     #[cold]
     pub(crate) fn cancel(&mut self, range: Range, sizes: &Sizes, effects: &mut Effects) {
         let mut gone = 0;

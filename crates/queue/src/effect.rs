@@ -1,4 +1,4 @@
-//! What should happen, as data: flat lists that the caller owns and uses again.
+//! Output of the machine, as data: flat lists that the caller owns and uses again.
 
 use crate::command::ConsumerId;
 use crate::places::Run;
@@ -60,7 +60,7 @@ pub enum Effect {
     /// Give this consumer some of the 64 messages from `block` on, lowest first: those whose bits are set, two at least, the
     /// lowest bit being that of `block`. None of them was ever out.
     DeliverScattered {
-        /// Who gets them.
+        /// The consumer that gets them.
         consumer: ConsumerId,
         /// The position of the lowest bit.
         block: QueueSeq,
@@ -78,14 +78,14 @@ pub enum Effect {
     },
     /// A draining consumer got all there was: its credit is 0 now.
     Drained {
-        /// Who.
+        /// Its id.
         consumer: ConsumerId,
         /// Credit that was left.
         unused: u32,
     },
     /// There was nothing to take.
     Empty {
-        /// Who asked.
+        /// The one that asked.
         consumer: ConsumerId,
     },
     /// Positions died. They stay until [`crate::Command::Buried`] says that they are safe elsewhere; told once, and after
@@ -98,7 +98,7 @@ pub enum Effect {
     },
     /// Of a queue with a single active consumer: who is given messages from here on, or is no more.
     Active {
-        /// Who.
+        /// Its id.
         consumer: ConsumerId,
         /// It is.
         active: bool,
@@ -142,7 +142,7 @@ pub fn scattered(block: QueueSeq, bits: u64) -> impl Iterator<Item = QueueSeq> {
     })
 }
 
-/// What one queue wants done, in order. Carry it out and clear it before another queue gets it: records of one queue
+/// Things that one queue wants done, in order. Carry it out and clear it before another queue gets it: records of one queue
 /// that follow on are merged.
 #[derive(Debug, Default)]
 pub struct Effects {

@@ -184,7 +184,7 @@ impl Features {
         line.ready_count() + self.ready_elsewhere()
     }
 
-    /// What is ready of `range`.
+    /// Ready positions of `range`.
     pub(crate) fn ready_within(&self, range: Range, line: &Line) -> RangeSet {
         let mut ready = RangeSet::new();
         line.ready.returned().within(range).for_each(|part| _ = ready.insert(part));
@@ -201,7 +201,7 @@ impl Features {
         ready
     }
 
-    /// What is ready of `range` is so no more: what that was.
+    /// Ready positions of `range` are ready no more: which they were.
     pub(crate) fn withdraw(&mut self, range: Range, line: &mut Line) -> RangeSet {
         let withdrawn = self.ready_within(range, line);
         for part in withdrawn.iter() {
@@ -286,14 +286,14 @@ impl Features {
         }
     }
 
-    /// What is ready of `range` dies.
+    /// Ready positions of `range` die.
     pub(crate) fn kill(&mut self, range: Range, reason: DeathReason, line: &mut Line, effects: &mut Effects) {
         for part in self.withdraw(range, line).iter() {
             self.die(part, reason, effects);
         }
     }
 
-    /// What is ready or delayed of `range` is thrown away.
+    /// Ready and delayed positions of `range` are thrown away.
     #[cold]
     pub(crate) fn discard(&mut self, range: Range, line: &mut Line, effects: &mut Effects) {
         let withdrawn = self.withdraw(range, line);

@@ -47,7 +47,7 @@ pub struct Fifo {
     pub(crate) places: Places,
     /// Volatile.
     pub(crate) consumers: Option<Box<Consumers>>,
-    /// What only some queues need.
+    /// Parts that only some queues need.
     pub(crate) features: Option<Box<Features>>,
 }
 
@@ -289,14 +289,14 @@ impl Fifo {
         }
     }
 
-    /// What only some queues need, from now on.
+    /// The parts that only some queues need, from now on.
     fn with_features(&mut self) -> (&mut Features, &mut Line) {
         let settings = Settings::plain(self.line.returns.counts());
         let features = self.features.get_or_insert_with(|| Box::new(Features::new(settings)));
         (features, &mut self.line)
     }
 
-    /// What is not needed any more goes with its last user.
+    /// Features that are not used any more go.
     fn tidy(&mut self) {
         if let Some(features) = &mut self.features {
             features.tidy();

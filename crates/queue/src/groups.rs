@@ -34,10 +34,10 @@ pub const PASSED_MAX: usize = 65_536;
 /// once.
 pub const PASSED_AT_ONCE_MAX: u32 = 16_384;
 
-/// What is known of a group some of which is out or was passed.
+/// State of a group some of which is out or was passed.
 #[derive(Debug, Default)]
 struct Group {
-    /// Who has what is held, or had it last.
+    /// The consumer that has what is held, or had it last.
     holder: ConsumerId,
     held: RangeSet,
     back: RangeSet,
@@ -106,7 +106,7 @@ impl Groups {
         NonZeroU32::new(key).map(GroupKey)
     }
 
-    /// What is ready and was passed.
+    /// Ready positions that were passed.
     pub(crate) fn passed(&self) -> &RangeSet {
         &self.passed
     }
@@ -181,7 +181,7 @@ impl Groups {
         group.is_none_or(|group| group.held.is_empty() || group.holder == id)
     }
 
-    /// What is ready of this is so no more.
+    /// Ready positions of `range` are ready no more.
     pub(crate) fn withdraw(&mut self, range: Range) {
         let mut gone = Vec::new();
         self.came_back.remove(range, |_| {});
@@ -215,7 +215,7 @@ impl Groups {
         self.is_on_the_way
     }
 
-    /// What is held of this is back.
+    /// Held positions of `range` are back.
     pub(crate) fn give_back(&mut self, range: Range) {
         self.change_each(range, |group, part| {
             if group.held.remove(part, |_| {}) > 0 {
@@ -224,7 +224,7 @@ impl Groups {
         });
     }
 
-    /// What is out of this is out no more: what of it is in groups.
+    /// Positions of `range` are out no more: which of them are in groups.
     pub(crate) fn let_go(&mut self, range: Range) -> RangeSet {
         self.came_back.remove(range, |_| {});
         self.change_each(range, |group, part| {
@@ -311,7 +311,7 @@ impl Groups {
         out.put(&positions);
     }
 
-    /// What [`Groups::write`] wrote.
+    /// Reads what [`Groups::write`] wrote.
     pub(crate) fn read(live: &Live, reader: &mut Reader<'_>) -> Result<Groups, SnapshotError> {
         const PART: &str = "groups";
         let broken = Err(SnapshotError::Broken(PART));

@@ -10,7 +10,7 @@ use crate::priority_blocks::{BLOCK, Mixed, blocks_cut};
 use base::RangeSet;
 use base::ranges::Range;
 
-/// What a level has beside [`Mixed`].
+/// State of a level beside [`Mixed`].
 #[derive(Debug)]
 struct Level {
     level: u8,
@@ -48,7 +48,7 @@ pub(crate) struct Levels {
     ready_ranges: u64,
 }
 
-/// What could be handed out next of the levels.
+/// Positions of a level that could be handed out next.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Next {
     at: usize,
@@ -63,7 +63,7 @@ impl Next {
     }
 }
 
-/// What of a level is ready in bits of one block.
+/// Positions of a level that are ready in bits of one block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scattered {
     at: usize,
@@ -261,7 +261,7 @@ impl Levels {
         self.ready_ranges > 0
     }
 
-    /// What the first block that has any has fresh of the highest level that `is_asked` for, where nothing is ready in
+    /// Fresh positions of the highest level that `is_asked` for, in the first block that has any, where nothing is ready in
     /// ranges.
     #[inline]
     pub(crate) fn first_scattered(&self, is_asked: impl Fn(u8) -> bool) -> Option<Scattered> {
@@ -306,7 +306,7 @@ impl Levels {
         asked.find_map(|(at, level)| Some(Next { at, range: level.returned.first()?, how: How::Returned }))
     }
 
-    /// What begins with what is `next`, all of which is ready in the same way, is handed out.
+    /// A range that begins with what is `next`, all of which is ready in the same way, is handed out.
     #[inline]
     pub(crate) fn take(&mut self, next: Next, range: Range) {
         let level = &mut self.list[next.at];
@@ -427,7 +427,7 @@ impl Levels {
 
     fn has_fresh_below(&self, at: usize, seq: u64) -> bool {
         let level = &self.list[at];
-        // What was handed out in its turn is below `mixed_from`, and nothing is searched for.
+        // Positions that were handed out in their turn are below `mixed_from`, and nothing is searched for.
         let mixed = || self.mixed.next_fresh(level.level, level.mixed_from);
         level.fresh.first().is_some_and(|range| range.first < seq)
             || (level.mixed > 0
@@ -445,7 +445,7 @@ impl Levels {
         self.mixed.fresh_within(range, part);
     }
 
-    /// What is ready of `range` is so no more.
+    /// Ready positions of `range` are ready no more.
     pub(crate) fn withdraw(&mut self, range: Range) {
         self.withdraw_ranges(range);
         let Levels { mixed, list, ready_mixed, .. } = self;
@@ -470,7 +470,7 @@ impl Levels {
             list.iter_mut().filter(|of| of.level == level).for_each(|of| of.mixed -= count);
             *ready_mixed -= count;
         });
-        // What leaves was nearly always handed out.
+        // Messages that leave were nearly always handed out.
         if self.ready_ranges > 0 {
             self.withdraw_ranges(range);
         }

@@ -356,7 +356,7 @@ impl Places {
         })
     }
 
-    /// What is in the log below `bound` and not in `gone`.
+    /// Positions in the log below `bound` that are not in `gone`.
     pub(crate) fn live_below<'a>(
         &'a self,
         bound: LogIndex,

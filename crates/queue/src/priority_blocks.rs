@@ -206,7 +206,7 @@ impl Mixed {
         self.next_bits(level, from).map(|(at, first, bits)| (at, Block::run_of(first, bits)))
     }
 
-    /// What the first block that has any has fresh of `level` from `from` on: which block, where it begins, and the bits.
+    /// Fresh positions of `level` from `from` on in the first block that has any: which block, where it begins, and the bits.
     #[inline]
     pub(crate) fn next_bits(&self, level: u8, from: u64) -> Option<(usize, u64, u64)> {
         let mut at = self.find(from);

@@ -78,7 +78,7 @@ struct Line {
     len: usize,
     /// All behind the first.
     blocks: VecDeque<Vec<u8>>,
-    /// What of the first block is behind `first`.
+    /// Where in the first block that begins which is behind `first`.
     at: usize,
 }
 

@@ -102,7 +102,7 @@ impl Features {
         }
     }
 
-    /// What [`Features::write_sections`] wrote, of a queue without sections such a line.
+    /// Reads what [`Features::write_sections`] wrote, of a queue whose line is this.
     pub(crate) fn read_sections(
         sections: u32,
         line: &Line,

@@ -1,10 +1,10 @@
-//! What a queue is told to be like: settings that are recorded, rules that are the owner's, and what comes with a message.
+//! Configuration of a queue: settings that are recorded, rules that are the owner's, and what comes with a message.
 
 use crate::retry::Retry;
 use message::record::SizesKept;
 use std::num::NonZeroU32;
 
-/// What a queue keeps of its messages. Recorded: a change comes by a record ([`crate::Record::Configure`]) and is about
+/// How a queue keeps its messages. Recorded: a change comes by a record ([`crate::Record::Configure`]) and is about
 /// messages that come after it. The default keeps nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
@@ -13,13 +13,13 @@ pub struct Settings {
     pub counts: bool,
     /// How long a message lives in the queue at most, milliseconds; 0: it is offered once.
     pub ttl_ms: Option<u64>,
-    /// What a priority means.
+    /// The meaning of a priority.
     pub priorities: Priorities,
     /// Which messages' sizes are kept: what a limit in bytes needs.
     pub sizes: SizesKept,
 }
 
-/// What a priority means in a queue.
+/// The meaning of a priority in a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Priorities {
     /// Nothing.
@@ -78,7 +78,7 @@ impl Settings {
     }
 }
 
-/// What an owner does beyond handing out. Volatile: costs no record, but what follows from it does.
+/// Rules that an owner goes by beyond handing out. Volatile: costs no record, but what follows from it does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
     /// Ready messages at most.
@@ -94,7 +94,7 @@ pub struct Rules {
     pub takes_dead: bool,
     /// One consumer at a time is given messages; gets are no consumers.
     pub single_active: bool,
-    /// What comes back waits; only in queues that count.
+    /// Messages that come back wait; only in queues that count.
     pub retry: Option<Retry>,
 }
 

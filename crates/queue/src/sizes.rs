@@ -109,7 +109,7 @@ impl Sizes {
             block.sizes.push(bytes);
             return;
         }
-        // What is weighed is weighed in order: the block before has all it will have.
+        // Messages are weighed in order: the block before has all it will have.
         if let Some(before) = at.checked_sub(1).and_then(|before| self.blocks.get_mut(before)) {
             before.sizes.shrink_to_fit();
         }

@@ -1,4 +1,4 @@
-//! Whose turn it is to be looked at, and how often: consumers that may hold what they are given for some time only.
+//! Turns to be looked at, of consumers that may hold what they are given for some time only.
 //!
 //! They stand in classes by how often they need a look, each class half as often as the one before. Of a class only those are
 //! looked at that are marked: who is given something is, and stays so until a look finds that it holds nothing.
@@ -30,7 +30,7 @@ pub(crate) struct Rounds {
     longer: BTreeMap<u64, u32>,
     /// Those that are looked at most often first; none is without members.
     classes: Vec<Class>,
-    /// Who has not settled what was taken back from it.
+    /// How many consumers have not settled what was taken back from them.
     pub(crate) late: u32,
 }
 
@@ -133,7 +133,7 @@ impl Rounds {
         (!self.is_empty()).then(|| every_ms(self.shortest.0))
     }
 
-    /// Who is to be looked at at `now_ms`: who is marked, of the classes for which the next look would be too late. Lowest slot
+    /// Consumers to be looked at at `now_ms`: those that are marked, of the classes for which the next look would be too late. Lowest slot
     /// first.
     pub(crate) fn begin(&mut self, now_ms: u64) -> Vec<ConsumerId> {
         let next_ms = now_ms.saturating_add(self.every_ms().unwrap_or_default());

@@ -8,7 +8,7 @@ use message::record::Outcome;
 use owner::Owner;
 use queue::{Command, ConsumerId, Credit, Priorities, Rules, Settings};
 
-/// What who begins at `from` sees, as in [`Owner::told`]; and that the queue is as before.
+/// Messages that a browser which begins at `from` sees, as in [`Owner::told`]; and that the queue is as before.
 fn check(owner: &Owner, from: u64, expected: &str) {
     let before = (owner.snapshot(), owner.counts());
     let mut seen = Vec::new();

@@ -29,7 +29,7 @@ fn the_refused_die() {
         assert_eq!(told, if takes_dead { "rejected 1-3" } else { "+settle 1-3" });
         assert_eq!(owner.settle(0, 0, 0, Outcome::Accepted), "+settle 0-0");
         assert_eq!((owner.counts(), owner.fifo.dying()), ((0, 1, 5), if takes_dead { 3 } else { 0 }));
-        // What was refused and has not failed is recorded as rejected.
+        // A message that was refused and has not failed is recorded as rejected.
         let told = owner.settle(0, 4, 4, Outcome::Undeliverable);
         assert_eq!(told, if takes_dead { "undeliverable 4-4" } else { "+settle 4-4" });
     }
@@ -133,7 +133,7 @@ fn after_a_restart_they_die_anew_or_are_handed_out_once_more() {
     assert_eq!(owner.at(1070), "expired 5-6");
 }
 
-/// What is settled by a record of another owner dies no more.
+/// A message that is settled by a record of another owner dies no more.
 #[test]
 fn records_end_the_dying() {
     let mut owner = Owner::new(false);

@@ -1,4 +1,4 @@
-//! What many delayed messages cost in memory, all of it as the allocator sees it: one test, since it counts for the process.
+//! Memory that many delayed messages take, all of it as the allocator sees it: one test, since it counts for the process.
 
 #[allow(dead_code, reason = "shared; this test uses a part")]
 mod owner;

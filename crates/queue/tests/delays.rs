@@ -130,7 +130,7 @@ fn a_purge_takes_all() {
     assert_eq!(owner.at(9000), "");
 }
 
-/// What comes due is ready after a restart whatever the time; only what cannot have been out is said not to have been.
+/// A message that comes due is ready after a restart whatever the time; only one that cannot have been out is said not to have been.
 #[test]
 fn survives_a_restart() {
     let mut owner = with_dues(Settings::default(), &[2000, 4000, 0, 2000]);
@@ -144,7 +144,7 @@ fn survives_a_restart() {
     assert_eq!(owner.at(4000), "c0<1-1");
 }
 
-/// What comes back may be delayed: it counts, waits, and is then as what came back.
+/// A message that comes back may be delayed: it counts, waits, and is then as any that came back.
 #[test]
 fn comes_back_delayed() {
     for counts in [false, true] {

@@ -137,7 +137,7 @@ fn times_survive_and_what_is_due_ends_first() {
     assert_eq!(owner.dispatch(), "c0<0-0");
     assert_eq!(owner.at(1060), "+expire 3-3");
     assert_eq!(owner.restart(Rules::default()), "");
-    // What was held, and what was on its way out, is ready again.
+    // Messages that were held, and those on their way out, are ready again.
     assert_eq!((owner.counts(), owner.fifo.next_deadline_ms()), ((4, 0, 4), Some(1050)));
     owner.consume(0, Credit::Link(1));
     assert_eq!(owner.at(1070), "+expire 3-3 c0<0-0!");

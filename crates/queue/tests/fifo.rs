@@ -207,7 +207,7 @@ fn purge_takes_what_is_ready_and_nothing_else() {
     owner.settle(0, 1, 1, Outcome::Released);
     assert_eq!(owner.apply(Command::Purge), "+purge 1-1 +purge 3-5");
     assert_eq!((owner.fifo.ready(), owner.fifo.unsettled(), owner.fifo.total()), (0, 2, 6));
-    // What arrives before the purge commits stays.
+    // Messages that arrive before the purge commits stay.
     owner.publish(1);
     owner.commit();
     assert_eq!(owner.left(), [1, 3, 4, 5]);
@@ -316,7 +316,7 @@ fn records_of_another_owner_are_obeyed() {
         owner.fifo.settled(range(4, 4), &mut owner.effects);
         assert_eq!(owner.left(), [1, 4]);
         assert_eq!((owner.fifo.ready(), owner.fifo.total()), (2, 4));
-        // What is gone does not come back.
+        // A message that is gone does not come back.
         owner.settle(0, 3, 5, Outcome::Released);
         owner.commit();
         assert_eq!((owner.fifo.ready(), owner.fifo.unsettled(), owner.fifo.total()), (4, 0, 4));

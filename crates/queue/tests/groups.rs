@@ -92,7 +92,7 @@ fn nothing_passes_what_is_on_its_way_back() {
     owner.commit();
     assert_eq!(owner.dispatch(), "c1<0-0!");
     settle(&mut owner, 1, 0, 0, Outcome::Accepted);
-    // Who goes makes room as its messages come back.
+    // A consumer that goes makes room as its messages come back.
     assert_eq!(owner.dispatch(), "c0<1-1! c0<2-2");
     owner.apply(Command::Close { consumer: ConsumerId(0) });
     assert_eq!(owner.dispatch(), "");
@@ -186,7 +186,7 @@ fn all_that_is_ready_is_seen_and_purged() {
     assert_eq!(owner.dispatch(), "c0<0-0");
     arrive(&mut owner, &[1]);
     owner.fifo.add_getter(ConsumerId(5));
-    // What is looked through for the get, and is not for it.
+    // Messages that are looked through for the get, and are not for it.
     assert_eq!(owner.get(5), "c5<2-2 +settle 2-2");
     assert_eq!(owner.get(5), "empty");
     let next = |from| owner.fifo.next_ready_at(QueueSeq(from)).map(|seq| seq.0);
@@ -211,7 +211,7 @@ fn dispatch_on(owner: &mut Owner) -> (usize, String) {
     (times, told)
 }
 
-/// What is in the way is passed a part at a time, and what is to happen when all was offered happens then.
+/// Messages in the way are passed a part at a time, and what is to happen when all was offered happens then.
 #[test]
 fn a_long_way_is_gone_in_parts() {
     let long = 5 * PASSED_AT_ONCE_MAX as usize;
@@ -233,7 +233,7 @@ fn a_long_way_is_gone_in_parts() {
     assert!((4..=6).contains(&times), "{times}");
     assert_eq!(dispatch_on(&mut owner), (1, String::new()), "the way is behind it");
 
-    // Who drains is done behind all that it may have.
+    // A draining consumer is done behind all that it may have.
     let mut owner = stuck();
     arrive(&mut owner, &[2]);
     owner.consume(1, Credit::Link(0));
@@ -248,7 +248,7 @@ fn a_long_way_is_gone_in_parts() {
     owner.consume(1, Credit::Prefetch(0));
     assert_eq!(dispatch_on(&mut owner).1, format!("c1<{0}-{0}", long + 1));
 
-    // Who asks for one message is told what there is.
+    // A get for one message is told what there is.
     let mut owner = stuck();
     arrive(&mut owner, &[2]);
     owner.fifo.add_getter(ConsumerId(1));
@@ -263,7 +263,7 @@ fn a_long_way_is_gone_in_parts() {
     assert_eq!(dispatch_on(&mut owner), (1, String::new()));
 }
 
-/// What is handed out is not counted among what is in the way.
+/// Messages that are handed out are not counted among those in the way.
 #[test]
 fn a_long_way_of_what_is_handed_out_is_gone_at_once() {
     let mut owner = queue(false, &[], &[0]);

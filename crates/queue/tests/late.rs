@@ -1,4 +1,4 @@
-//! What is held for too long is taken back, and who held it waits until it has settled that.
+//! Messages that are held for too long are taken back, and their consumer waits until it has settled them.
 
 #[allow(dead_code, reason = "shared; not every test needs all of it")]
 mod owner;
@@ -305,7 +305,7 @@ fn each_timeout_keeps_its_own_time() {
     }
 }
 
-/// What this thread had of the processor so far: a clock that stands while others have it.
+/// Processor time of this thread so far: a clock that stands while others have it.
 fn processor_time() -> Duration {
     let now = clock_gettime(ClockId::ThreadCPUTime);
     Duration::try_from(now).expect("it never runs backwards")
@@ -321,7 +321,7 @@ fn cost(mut run: impl FnMut()) -> Duration {
     [(); 3].map(once).into_iter().min().unwrap_or_default()
 }
 
-/// What costs `few` among few and `many` among `times` as many costs no more for that, or only as often as it is done more often.
+/// An operation that costs `few` among few and `many` among `times` as many costs no more for that, or only as often as it is done more often.
 fn assert_alike(few: Duration, many: Duration, times: u32) {
     println!("{few:?} {many:?}");
     // Less than a few milliseconds says nothing.

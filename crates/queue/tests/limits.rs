@@ -42,7 +42,7 @@ fn only_ready_messages_count_and_consumers_come_first() {
     owner.consume(0, Credit::Link(2));
     owner.publish(4);
     assert_eq!(owner.dispatch(), "c0<0-1 +drop 2-3");
-    // What comes back counts, and is what would be handed out next.
+    // A message that comes back counts, and is the one that would be handed out next.
     owner.rules(longest(2));
     owner.publish(2);
     assert_eq!(owner.dispatch(), "");
@@ -131,7 +131,7 @@ fn over_the_limit_after_a_restart() {
     assert_eq!(owner.counts(), (2, 0, 4));
 }
 
-/// What a size costs: four bytes a message.
+/// The cost of a size: four bytes a message.
 #[test]
 fn sizes_of_a_million() {
     let mut owner = sized();

@@ -11,7 +11,7 @@ use queue::{
 };
 use std::num::NonZeroU32;
 
-/// Who picks.
+/// The consumer that picks.
 const HAND: ConsumerId = ConsumerId(7);
 
 fn pick(owner: &mut Owner, first: u64, last: u64) -> String {
@@ -90,7 +90,7 @@ fn what_comes_back_is_handed_out_behind_older_ones() {
         owner.consume(0, Credit::Link(4));
         assert_eq!(owner.fifo.ready_returned(), 2);
         assert_eq!(owner.dispatch(), "c0<0-2 c0<3-3!", "{counts}");
-        // What comes back to a place that others have passed goes first.
+        // A message that comes back to a place that others have passed goes first.
         owner.settle(0, 1, 1, Outcome::Released);
         owner.settle(7, 8, 8, Outcome::Released);
         owner.commit();
@@ -144,7 +144,7 @@ fn where_priorities_are_strict_what_was_chosen_of_a_high_one_is_behind_older_one
     assert_eq!((owner.fifo.ready_returned(), owner.counts().0), (2, 6));
     owner.consume(0, Credit::Link(2));
     assert_eq!(owner.dispatch(), "c0<1-1 c0<3-3!");
-    // What nothing is in front of any more goes first of all that comes back; what was handed out in its turn too.
+    // A message with nothing in front of it goes first of all that comes back; so does one that was handed out in its turn.
     owner.settle(7, 2, 2, Outcome::Released);
     owner.settle(0, 1, 1, Outcome::Released);
     owner.commit();
@@ -230,7 +230,7 @@ fn of_a_group_what_nobody_else_has_anything_of() {
         // Of 1 somebody has one. Of 2 and of no group nobody has any.
         assert_eq!(pick(&mut owner, 2, 4), "c7<3-4");
         owner.apply(Command::Prefetch { consumer: ConsumerId(0), prefetch: 0 });
-        // What is in front of what was picked waits for it.
+        // Messages in front of the picked one wait for it.
         assert_eq!(owner.dispatch(), "c0<2-2 c0<5-5");
         owner.settle(7, 3, 4, Outcome::Released);
         owner.commit();
@@ -238,7 +238,7 @@ fn of_a_group_what_nobody_else_has_anything_of() {
         owner.settle(0, 0, 2, Outcome::Released);
         owner.settle(0, 3, 5, Outcome::Accepted);
         owner.commit();
-        // What is held of a group does not keep others of it from being thrown away.
+        // Held messages of a group do not keep others of it from being thrown away.
         owner.apply(Command::Prefetch { consumer: ConsumerId(0), prefetch: 1 });
         assert_eq!(owner.dispatch(), "c0<0-0!");
         assert_eq!(discard(&mut owner, 0, 9), "+purge 1-2");
@@ -282,7 +282,7 @@ fn what_was_offered_and_is_over_ends_first() {
     owner.commit();
     owner.arrive_as(&[255, 255]);
     assert_eq!(pick(&mut owner, 3, 3), "c7<3-3");
-    // What is held does not end, and does so once it is back.
+    // A held message does not end, and does so once it is back.
     assert_eq!(owner.at(1300), "+expire 2-2");
     owner.settle(7, 3, 3, Outcome::Released);
     assert_eq!(owner.at(1300), "+expire 3-3");

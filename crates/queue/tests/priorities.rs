@@ -64,7 +64,7 @@ fn what_is_ready_is_counted_by_priority() {
         owner.apply(Command::Credit { consumer: ConsumerId(0), credit: 500, drain: false });
         owner.dispatch();
         check(&owner, 0, &[]);
-        // What came back of the usual priority.
+        // Messages of the usual priority that came back.
         owner.settle(0, 3, 4, Outcome::Released);
         owner.commit();
         check(&owner, 2, &[]);
@@ -264,7 +264,7 @@ fn a_priority_costs_bits_and_a_long_stretch_of_one_nothing() {
     assert!(stretches < 4000, "{stretches}");
 }
 
-/// What comes next of the priority that is handed out next, from a position on.
+/// The next message of the priority that is handed out next, from a position on.
 #[test]
 fn it_is_known_what_comes() {
     let check = |owner: &Owner, from: u64, expected: &[u64]| {
@@ -331,7 +331,7 @@ fn ends(told: &str) -> (u64, u64) {
     (first.parse().unwrap(), last.parse().unwrap())
 }
 
-/// What a dispatch hands out at once: where the block begins, and which of its positions.
+/// Positions that a dispatch hands out at once: where the block begins, and which of its positions.
 fn check_together(priorities: &[u8], credit: u32, expected: &[(u64, u64)]) {
     let mut owner = up_to(9);
     owner.arrive_as(priorities);

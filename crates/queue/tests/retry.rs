@@ -129,7 +129,7 @@ fn keeps_the_time_it_was_given() {
     assert_eq!(owner.at(1100), "c0<0-0!x1");
 }
 
-/// What came back and waits takes room, and is spared while something else is there to go.
+/// A message that came back and waits takes room, and is spared while something else is there to go.
 #[test]
 fn counts_for_limits() {
     let rules = Rules { length_max: Some(2), drops_head: true, ..retrying(ALL) };
@@ -174,7 +174,7 @@ fn expires_when_it_is_due() {
     assert_eq!(owner.at(1110), "+expire 0-0");
 }
 
-/// What all of a purge are.
+/// The effects of a purge.
 #[test]
 fn is_purged() {
     let mut owner = holding(retrying(ALL), 2);

@@ -117,7 +117,7 @@ fn a_higher_priority_takes_over_once_nothing_is_held_where_the_queue_counts() {
     assert_eq!(owner.dispatch(), "");
     owner.settle(1, 1, 1, Outcome::Accepted);
     assert_eq!(owner.dispatch(), "c1 relieved c4 active c4<2-2");
-    // Who was to take over goes again: all as it was.
+    // The consumer that was to take over goes again: all as it was.
     joins(&mut owner, 5, 10);
     owner.publish(1);
     assert_eq!(owner.dispatch(), "");

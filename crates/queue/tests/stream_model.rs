@@ -16,7 +16,7 @@ use stream_files::Bench;
 const REFERENCES: [&[u8]; 3] = [b"one", b"two", b"three"];
 const VALUES: [&[u8]; 4] = [b"", b"red", b"green", b"blue"];
 
-/// What is in a batch.
+/// An entry of a batch.
 #[derive(Clone, Debug)]
 enum Part {
     Message { len: usize, value: usize },
@@ -24,7 +24,7 @@ enum Part {
     Track { reference: usize, offset: u64 },
 }
 
-/// What is in the log.
+/// An entry of the log.
 #[derive(Clone, Debug)]
 enum Record {
     Message {
@@ -315,7 +315,7 @@ impl Model {
                 (offset, stored) => assert_eq!(offset, stored.copied()),
             }
         }
-        // What is there to be read into again is half as much.
+        // Memory to be read into again is half as much.
         assert!(common.loaded_bytes() <= common.limits().loaded_bytes_max * 3 / 2);
         assert_eq!(stream.readers(), self.readers.len());
         let waiting = self.bench.files.waiting.iter();
@@ -338,7 +338,7 @@ impl Model {
             let end = self.bench.stream.next_offset();
             match known.wanted {
                 None => {
-                    // What is gone it need not have seen.
+                    // Messages that are gone it need not have seen.
                     let next = known.next.max(self.bench.stream.first_offset());
                     assert!(next == end, "{next} of {end}");
                 }

@@ -19,7 +19,7 @@ fn entry() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![4 => message, 1 => batch]
 }
 
-/// Who publishes, under which ids, what.
+/// Publishers, their ids, and their messages.
 type Said = (Option<u8>, Vec<(u64, Vec<u8>)>);
 
 fn said() -> impl Strategy<Value = Said> {

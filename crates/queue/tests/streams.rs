@@ -163,7 +163,7 @@ fn whole_segments_go() {
     }
     assert_eq!(bench.read_all(at_first), [24, 27]);
     assert_eq!(bench.read_all(at_third), [24, 27]);
-    // What comes with a new segment takes the last one along.
+    // A chunk that comes with a new segment takes the last one along.
     bench.batch(9000, &[b"one"]);
     assert_eq!((bench.stream.first_offset(), bench.stream.messages()), (30, 1));
     bench.settle();
@@ -346,7 +346,7 @@ fn memory_of_what_is_read_is_bounded() {
     for _ in 0..3 {
         let reader = attach(&mut bench, From::First);
         assert_eq!(bench.read_all(reader).len(), 500);
-        // What is there to be read into again is half as much.
+        // Memory to be read into again is half as much.
         assert!(bench.common.loaded_bytes() <= 384 << 10, "{}", bench.common.loaded_bytes());
     }
 }
@@ -360,7 +360,7 @@ fn small_chunks_share_memory() {
     assert!(bench.stream.unwritten_bytes() <= 100 * 4096 + 1600 * 128, "{}", bench.stream.unwritten_bytes());
     let reader = attach(&mut bench, From::First);
     assert_eq!(bench.read_all(reader).len() as u32, CREDIT);
-    // What is written stays for the reader, and goes with it.
+    // Written chunks stay for the reader, and go with it.
     bench.write();
     bench.stream.credit(reader, 1000);
     assert_eq!((bench.read_all(reader).len(), bench.files.reads), (600, 0));
@@ -396,7 +396,7 @@ fn filters_leave_chunks_out() {
     }
 }
 
-/// What the clients of a group are told, and what they answer.
+/// Words to the clients of a group, and their answers.
 #[test]
 fn one_of_a_group_reads() {
     let mut bench = bench();
@@ -618,7 +618,7 @@ fn a_stream_of_small_segments_has_few_of_them() {
         let _ = reader;
         assert_eq!(bench.stream.next_offset(), 500);
     }
-    // What is let go of makes room for small ones again.
+    // Segments that are let go make room for small ones again.
     let settings = Settings { segment_bytes_max: 1, bytes_max: Some(300), ..Settings::default() };
     let mut bench = Bench::new(settings, limits);
     (0..500).for_each(|batch| bench.batch(1000 + batch, &[b"message"]));

@@ -162,7 +162,7 @@ fn together_is_as_one_by_one() {
     }
 }
 
-/// What comes at the very head, behind gaps, twice, and where nothing is.
+/// Ranges at the very head, behind gaps, twice, and where nothing is.
 #[test]
 fn the_head_moves_over_what_was_settled_before() {
     let mut twins = Twins::new(Settings { priorities: Priorities::UpTo(9), ..Settings::default() });

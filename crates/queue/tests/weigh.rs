@@ -77,7 +77,7 @@ fn the_limit_holds_as_far_as_is_known() {
     assert_eq!(weigh(&mut owner, 2, 3, &[(2, 100), (3, 100)]), (Some((4, 5)), 400));
     assert_eq!(owner.dispatch(), "+drop 0-1");
     owner.commit();
-    // What comes counts at once, and what nobody knows of goes in its turn.
+    // A message that comes counts at once, and one of unknown size goes in its turn.
     owner.arrive(Arrival { bytes: 250, ..Arrival::default() });
     assert_eq!(owner.dispatch(), "+drop 2-3");
     owner.arrive(Arrival { bytes: 1, ..Arrival::default() });

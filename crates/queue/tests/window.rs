@@ -63,7 +63,7 @@ fn a_key_stays_for_its_time() {
     check(8, None, &messages, &[true, true, false, true, false]);
 }
 
-/// What the module's head says, asked of all that ever came.
+/// The words of the module's head, checked against all that ever came.
 #[test]
 fn behaves_as_said() {
     let mut dice = Random::new(7);
@@ -108,7 +108,7 @@ fn the_largest_window_is_bounded() {
     assert!(fifo.admit(key(2), 0, None) && !fifo.admit(key(2), 0, None));
 }
 
-/// What an earlier version wrote reads and goes on as it did: the numbers never change.
+/// A snapshot of an earlier version reads and goes on as it did: the numbers never change.
 #[test]
 fn the_state_of_a_replay_stays_what_it_was() {
     let mut fifo = queue(5, Some(100));

@@ -1,6 +1,6 @@
 //! Length limits: when a queue has too many messages, or too many bytes, and what goes then.
 //!
-//! What waits for its time is promised a place: publishers are refused for its sake, and nothing that is ready is dropped
+//! A message that waits for its time is promised a place: publishers are refused for its sake, and nothing that is ready is dropped
 //! for it unless it was ready before and came back.
 
 use super::Features;
@@ -25,7 +25,7 @@ impl Features {
     /// While a limit is passed, what would be handed out next goes.
     pub(crate) fn drop_over(&mut self, line: &mut Line, effects: &mut Effects) {
         let Rules { length_max, bytes_max, drops_head: true, .. } = self.rules else { return };
-        // What came back and waits is counted, and spared.
+        // Messages that came back and wait are counted, and spared.
         let (back, back_bytes) = self.delays.back();
         let count = self.ready_count(line) + back;
         let mut over = length_max.map_or(0, |length_max| count.saturating_sub(length_max));

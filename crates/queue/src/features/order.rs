@@ -1,7 +1,7 @@
 //! The order in which a queue with features hands out: what is next, and takes it.
 //!
 //! Higher priorities go first; what came back goes before what never was out, unless older ones of its priority were never out.
-//! What was delayed when it came is in line behind what was there when it was due. Of messages in groups a consumer is given
+//! A message that was delayed when it came is in line behind what was there when it was due. Of messages in groups a consumer is given
 //! those it may have, others are passed.
 //!
 //! Where priorities take turns, what is next is one position here and one there. To a consumer that can take several go all that
@@ -52,7 +52,7 @@ impl Features {
         self.next(line, 1)
     }
 
-    /// What goes before all that never was out and is of the usual level.
+    /// Takes positions that go before all that never was out and is of the usual level.
     fn next_in_front(&mut self, line: &mut Line, count_max: u64) -> Option<Delivery> {
         let priorities = self.settings.priorities;
         let usual = priorities.usual();
@@ -73,7 +73,7 @@ impl Features {
         Some(line.next_returned(first, count_max))
     }
 
-    /// What is ready through the cursor, and what goes behind that.
+    /// Takes positions that are ready through the cursor, or go behind those.
     fn next_behind(&mut self, line: &mut Line, count_max: u64) -> Option<Delivery> {
         self.ahead.move_cursor(line, &self.levels);
         let behind = self.delays.next_behind();
@@ -156,7 +156,7 @@ impl Features {
 
     // Levels.
 
-    /// What is handed out may be told in bits: no part looks at each message by itself.
+    /// Deliveries may be told in bits: no part looks at each message by itself.
     pub(crate) fn may_scatter(&self) -> bool {
         self.weights.sizes().is_empty()
             && self.prior.is_empty()

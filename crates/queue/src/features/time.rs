@@ -24,7 +24,7 @@ impl Features {
     #[inline(never)]
     pub(crate) fn before_dispatch(&mut self, now_ms: u64, line: &mut Line, effects: &mut Effects) {
         let (back, new) = self.delays.take_due(now_ms, &line.live, self.weights.sizes());
-        // What came back had its chance already; what was delayed when it came has it after the others' are over.
+        // A message that came back had its chance already; one that was delayed when it came has it after the others' are over.
         back.into_iter().for_each(|part| self.put_back(part, line));
         self.expire(now_ms, self.offered_below, line, effects);
         new.into_iter().for_each(|due| self.line_up(due, line));

@@ -1,4 +1,4 @@
-//! What the owner of a queue asks: who consumes, who gets what, what is thrown away.
+//! Requests of a queue's owner: consumers, handing out, and messages that are given back or thrown away.
 
 use super::Fifo;
 use crate::command::{Command, Consume, ConsumerId, Refused};
@@ -168,7 +168,7 @@ impl Fifo {
 
     // Timeouts.
 
-    /// What this consumer holds for longer than `timeout_ms` milliseconds is taken back from it ([`Fifo::look`]), until it
+    /// From now on messages that this consumer holds for longer than `timeout_ms` are taken back ([`Fifo::look`]), until it
     /// is closed. Passed over where there is no such consumer.
     pub fn watch(&mut self, consumer: ConsumerId, timeout_ms: u64) {
         self.with_consumers(|all| all.watch(consumer, timeout_ms));
@@ -197,14 +197,14 @@ impl Fifo {
         self.with_consumers(|all| all.settle_late(consumer, range));
     }
 
-    /// What was taken back from a consumer had never been sent to it: its link's credit was not used for so many.
+    /// Messages that were taken back from a consumer had never been sent to it: its link's credit was not used for so many.
     #[cold]
     #[inline(never)]
     pub fn restore_credit(&mut self, consumer: ConsumerId, count: u32) {
         self.with_consumers(|all| all.restore_credit(consumer, count));
     }
 
-    // What comes back.
+    // Messages that come back or go.
 
     /// Positions that were handed to one that settles them at once, and that it was never sent, are ready again, or will be when
     /// their record comes back. That they were settled must not be on record.
@@ -214,7 +214,7 @@ impl Fifo {
         }
     }
 
-    /// What `consumer` holds of `range` is given back and delayed until `due_at_ms` (milliseconds since 1970), once the
+    /// Messages of `range` that `consumer` holds are given back and delayed until `due_at_ms` (milliseconds since 1970), once the
     /// record of that comes back. What it does not hold is counted in [`Effects::ignored`].
     #[cold]
     pub fn postpone(
@@ -229,7 +229,7 @@ impl Fifo {
         let consumers = self.consumers.as_mut();
         let held = consumers.map_or_else(RangeSet::new, |consumers| consumers.give_back(consumer, range));
         effects.ignored += range.len() - held.count();
-        // What was settled by a record while it was held is gone.
+        // Messages that were settled by a record while they were held are gone.
         let live: Vec<Range> = held.iter().flat_map(|part| self.line.live.parts(part)).collect();
         for part in live {
             let (features, line) = self.with_features();
@@ -255,7 +255,7 @@ impl Fifo {
     #[cold]
     fn reject(&mut self, parts: &RangeSet, reason: DeathReason, effects: &mut Effects) {
         for part in parts.iter() {
-            // What was settled by a record while it was held is gone.
+            // Messages that were settled by a record while they were held are gone.
             let live: Vec<Range> = self.line.live.parts(part).collect();
             live.into_iter().for_each(|part| self.die(part, reason, effects));
         }

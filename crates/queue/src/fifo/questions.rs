@@ -114,7 +114,7 @@ impl Fifo {
         browse::next_ready(&self.line, self.features.as_deref(), from.0).map(QueueSeq)
     }
 
-    /// What of the priority that is handed out next is ready from `from` on, in order of arrival.
+    /// Messages of the priority that is handed out next that are ready from `from` on, in order of arrival.
     pub fn coming(&self, from: QueueSeq) -> impl Iterator<Item = QueueSeq> + '_ {
         browse::coming(&self.line, self.features.as_deref(), from.0).map(QueueSeq)
     }
@@ -126,7 +126,7 @@ impl Fifo {
 
     // How it is kept.
 
-    /// What it keeps of the messages that come now.
+    /// How messages are kept that come now.
     pub fn settings(&self) -> Settings {
         match &self.features {
             Some(features) => features.settings,
@@ -140,7 +140,7 @@ impl Fifo {
         Rules { delivery_limit: self.line.returns.delivery_limit(), ..rules }
     }
 
-    /// What its window is like, if it has one.
+    /// The settings of its window, if it has one.
     pub fn window(&self) -> Option<WindowSettings> {
         Some(self.features.as_ref()?.window.as_ref()?.settings())
     }
@@ -170,7 +170,7 @@ impl Fifo {
             .is_none_or(|features| features.settings.ttl_ms.is_none() && !features.settings.keeps_sizes())
     }
 
-    /// What is to be weighed, some of which may be gone or have a size already ([`crate::Record::Weigh`]).
+    /// Messages to be weighed, some of which may be gone or have a size already ([`crate::Record::Weigh`]).
     #[inline]
     pub fn to_weigh(&self) -> Option<SeqRange> {
         self.features.as_ref()?.weights.unweighed().map(positions)
@@ -183,7 +183,7 @@ impl Fifo {
 
     // Consumers.
 
-    /// Who is active, where one consumer at a time is; told at the dispatch after a change ([`crate::Effect::Active`]).
+    /// The active consumer, where one at a time is; told at the dispatch after a change ([`crate::Effect::Active`]).
     pub fn active(&self) -> Option<ConsumerId> {
         let is_single = self.features.as_ref().is_some_and(|features| features.rules.single_active);
         self.consumers.as_ref().filter(|_| is_single)?.active.consumer()
@@ -297,13 +297,13 @@ impl Fifo {
         self.consumers.as_ref().is_some_and(|consumers| consumers.has_late())
     }
 
-    /// What a consumer holds, lowest first.
+    /// Positions that a consumer holds, lowest first.
     pub fn held(&self, consumer: ConsumerId) -> impl Iterator<Item = SeqRange> + '_ {
         let consumer = self.consumers.as_ref().and_then(|consumers| consumers.get(consumer));
         consumer.into_iter().flat_map(|consumer| consumer.unsettled.iter().map(positions))
     }
 
-    /// What a consumer holds of `range`, lowest first.
+    /// Positions of `range` that a consumer holds, lowest first.
     pub fn held_within(&self, consumer: ConsumerId, range: SeqRange) -> impl Iterator<Item = SeqRange> + '_ {
         let consumer = self.consumers.as_ref().and_then(|consumers| consumers.get(consumer));
         let within = numbers(range).zip(consumer);

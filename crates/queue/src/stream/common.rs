@@ -1,4 +1,4 @@
-//! What the streams of a log share: the number of their next file, buffers to be used again, and blocks read back.
+//! Parts that the streams of a log share: the number of their next file, buffers to be used again, and blocks read back.
 //!
 //! Blocks are bounded in memory; what was not used since it had its turn goes first. A reader whose block went asks for it
 //! again. Readers at the same place find the same block.
@@ -57,7 +57,7 @@ pub(super) struct Ends {
     pub(super) is_exact: bool,
 }
 
-/// What is known of a place that was asked for.
+/// State of a place that was asked for.
 #[derive(Debug)]
 pub(super) enum Found {
     /// A chunk, and where it begins: there or later.
@@ -132,7 +132,7 @@ impl Common {
         self.next_file - 1
     }
 
-    /// What names the filter of a reader; never 0.
+    /// A number for the filter of a reader; never 0.
     pub(super) fn take_tag(&mut self) -> u32 {
         self.tags = self.tags.checked_add(1).unwrap_or(1);
         self.tags
@@ -220,7 +220,7 @@ impl Common {
         }
     }
 
-    /// What is at `place`, or follows it.
+    /// The chunk at `place`, or the one that follows it.
     pub(super) fn find(&mut self, tag: u32, place: Place) -> Found {
         match self.find_tagged(0, place) {
             Found::Unknown if tag != 0 => self.find_tagged(tag, place),

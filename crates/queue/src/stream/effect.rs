@@ -3,7 +3,7 @@
 use super::readers::ReaderId;
 use super::work::{Damage, Work};
 
-/// What a stream wants to happen.
+/// A thing that a stream wants to happen.
 #[derive(Clone, Debug)]
 pub enum Effect {
     /// [`super::Stream::next`] may have something for this reader.
@@ -11,7 +11,7 @@ pub enum Effect {
     /// The client is to be told whether its consumer is the active one of its group, and to answer
     /// ([`super::Stream::answer`]).
     Active {
-        /// Whose client.
+        /// The reader of that client.
         reader: ReaderId,
         /// It is to go on, or to stop.
         active: bool,

@@ -8,7 +8,7 @@
 use super::readers::ReaderId;
 use std::collections::BTreeMap;
 
-/// What group a reader is in.
+/// The group that a reader is in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     /// Its name.
@@ -23,7 +23,7 @@ struct Members {
     /// In the order they came.
     members: Vec<ReaderId>,
     partition: Option<u32>,
-    /// Who is active, or on its way in or out.
+    /// The reader that is active, or on its way in or out.
     current: Option<ReaderId>,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Groups {
     groups: BTreeMap<Box<[u8]>, Members>,
 }
 
-/// What a group wants next.
+/// The next thing that a group wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     /// Nothing.
@@ -72,7 +72,7 @@ impl Groups {
         }
     }
 
-    /// What is to happen now. Whoever is to begin is the current one from here on.
+    /// The thing that is to happen now. A reader that is to begin is the current one from here on.
     pub(super) fn turn(&mut self, name: &[u8]) -> Turn {
         let Some(members) = self.groups.get_mut(name) else { return Turn::Stay };
         let chosen = match (members.partition, members.current) {

@@ -28,7 +28,7 @@ pub struct Limits {
     pub reads_max: usize,
     /// Chunks in memory that a reader goes over at once because its filter does not want them; then others have a turn.
     pub passed_over_max: u32,
-    /// Who reads on is read for in larger and larger pieces, and before it asks.
+    /// For a reader that goes on, larger and larger pieces are read, and before it asks.
     pub reads_ahead: bool,
     /// Publishers whose last publishing id is still known when a segment is full.
     pub sequences_kept: usize,

@@ -40,7 +40,7 @@ pub struct Stream {
     pub(super) tail: Tail,
     pub(super) readers: Readers,
     pub(super) groups: Groups,
-    /// What [`Common`] knows of the memory of the tail.
+    /// The memory of the tail, as [`Common`] knows it.
     tail_counted: usize,
     /// Bytes of the chunk that was closed last: the next one is mostly like it.
     last_len: usize,
@@ -57,7 +57,7 @@ struct Open {
     entries_max: u16,
 }
 
-/// What is known of the files.
+/// State of the files.
 #[derive(Debug, Default)]
 struct Durability {
     /// A write is under way.
@@ -335,7 +335,7 @@ impl Stream {
         self.segments.find(number).is_some()
     }
 
-    /// What it is told to be like.
+    /// Its settings.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
@@ -372,7 +372,7 @@ impl Stream {
         self.tail.unwritten_bytes()
     }
 
-    /// What is not written, to be written without making it durable; `None`: nothing, or a write is under way.
+    /// Bytes that are not written, to be written without making it durable; `None`: nothing, or a write is under way.
     pub fn take_write(&mut self) -> Option<Work> {
         if self.disk.is_writing {
             return None;
@@ -382,7 +382,7 @@ impl Stream {
         Some(Work::Write(write))
     }
 
-    /// What is needed for all of it to be durable, what is being written included; `None`: it is. A snapshot of its log
+    /// Work that is needed for all of it to be durable, what is being written included; `None`: it is. A snapshot of its log
     /// waits for this.
     pub fn take_sync(&mut self) -> Option<Work> {
         let write = self.tail.unwritten();
@@ -458,7 +458,7 @@ impl Stream {
         self.disk.moves
     }
 
-    /// What a snapshot says of it is on disk for good.
+    /// All that a snapshot says of it is on disk for good.
     pub(super) fn is_durable_to(&mut self, offset: u64) {
         self.disk.durable_to = offset;
     }
@@ -578,7 +578,7 @@ impl Stream {
         }
     }
 
-    /// What is written stays in memory only while somebody reads, within a bound.
+    /// Written chunks stay in memory only while somebody reads, within a bound.
     pub(super) fn shrink_tail(&mut self, common: &mut Common) {
         let bytes_max = if self.readers.count() > 0 { common.tail_room() } else { 0 };
         self.tail.shrink(bytes_max, common);

@@ -12,17 +12,17 @@ use message::record::Owner;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What a consumer stored.
+/// An offset that a consumer stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stored {
     pub(super) offset: u64,
-    /// Who stored it last.
+    /// The user that stored it last.
     pub(super) owner: Owner,
     /// When, among all that was stored in the stream.
     pub(super) turn: u64,
 }
 
-/// What became of an offset.
+/// The outcome for an offset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Storing {
     /// It is stored.
@@ -31,7 +31,7 @@ pub enum Storing {
     InPlaceOf {
         /// The name.
         reference: Arc<[u8]>,
-        /// What had been stored under it.
+        /// The offset that had been stored under it.
         offset: u64,
     },
     /// There is no room, by the rule of records that name no owner.
@@ -147,7 +147,7 @@ impl Offsets {
         self.remove(&reference)
     }
 
-    /// What is below `first_offset` goes, but for what queues were fed.
+    /// Offsets below `first_offset` go, but for what queues were fed.
     pub(super) fn forget_before(&mut self, first_offset: u64) {
         let is_behind = |(reference, stored): &(&Arc<[u8]>, &Stored)| {
             stored.offset < first_offset && !reference.starts_with(FEED)

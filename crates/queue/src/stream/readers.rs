@@ -59,7 +59,7 @@ pub struct NewReader {
     pub group: Option<Group>,
 }
 
-/// What a reader gets.
+/// An answer to a reader.
 #[derive(Clone, Debug)]
 pub enum Next {
     /// This chunk, for one credit.
@@ -130,7 +130,7 @@ pub(super) struct Readers {
     reads: Vec<UnderWay>,
     /// Reads and seeks that have not come back, those that nobody waits for any more among them.
     under_way: usize,
-    /// Who needs one more.
+    /// Readers that need one more.
     held: VecDeque<ReaderId>,
     tickets: u32,
 }
@@ -149,7 +149,7 @@ impl Readers {
         self.at_tail = waiting;
     }
 
-    /// What followed in this segment, and behind it, is elsewhere, by offset.
+    /// Chunks that followed in this segment, and behind it, are elsewhere, by offset.
     pub(super) fn moved(&mut self, segment: u64, place_of: impl Fn(u64) -> Option<Place>) {
         for reader in self.slots.iter_mut().flatten().filter(|reader| reader.place.segment >= segment) {
             reader.place = place_of(reader.offset).unwrap_or(reader.place);
@@ -165,7 +165,7 @@ impl Readers {
         self.slots.get_mut(reader.0 as usize)?.as_deref_mut()
     }
 
-    /// What the reader waited for has come.
+    /// Something that the reader waited for has come.
     fn stand(&mut self, id: ReaderId, waited: State, effects: &mut Vec<Effect>) {
         if let Some(reader) = self.get_mut(id).filter(|reader| reader.state == waited) {
             reader.state = State::Standing;
@@ -303,7 +303,7 @@ impl Stream {
         Some(Place { segment, position: position.checked_sub(chunk.len.into())? })
     }
 
-    /// What the reader gets next.
+    /// The next answer to the reader.
     pub fn next(&mut self, id: ReaderId, common: &mut Common, effects: &mut Vec<Effect>) -> Next {
         // Out of its slot while everything else is looked at.
         let Some(mut reader) = self.readers.slots.get_mut(id.0 as usize).and_then(Option::take) else {
@@ -416,7 +416,7 @@ impl Stream {
         let (id, state) = match self.groups.turn(name) {
             Turn::Stay => return,
             Turn::Begin(id) => (id, State::Beginning),
-            // Who has not answered yet is not asked again: this comes again with its answer.
+            // A reader that has not answered yet is not asked again: this comes again with its answer.
             Turn::Retire(id) => (id, State::Retiring),
         };
         let Some(reader) = self.readers.get_mut(id) else { return };
@@ -576,7 +576,7 @@ impl Stream {
     }
 }
 
-/// What there is to read in a segment from some place on.
+/// Bytes that there are to read in a segment from some place on.
 #[derive(Clone, Copy)]
 struct Span<'a> {
     place: Place,
@@ -606,7 +606,7 @@ impl Reader {
         Some(segment)
     }
 
-    /// What there is to read from where it stands.
+    /// Bytes that there are to read from where it stands.
     fn span<'a>(&self, end: u64, segment: &'a Segment) -> Span<'a> {
         let Reader { place, offset, is_exact, .. } = *self;
         Span { place, offset, is_exact, end, segment }

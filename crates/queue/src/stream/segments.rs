@@ -30,7 +30,7 @@ pub struct Segment {
     pub(super) indexed_at: u64,
 }
 
-/// What a chunk is to its segment.
+/// A chunk as its segment knows it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NewChunk {
     pub(super) next_offset: u64,
@@ -166,7 +166,7 @@ impl Segments {
         loop {
             let segment = self.list.get(at)?;
             if segment.number != place.segment {
-                // What is before all goes on with the first; the end of the last is where the next one begins.
+                // A place before all goes on with the first; the end of the last is where the next one begins.
                 *place = Place { segment: segment.number, position: FILE_HEADER_LEN };
             }
             if place.position < segment.bytes {

@@ -8,7 +8,7 @@ pub const FILE_HEADER_LEN: u64 = 8;
 /// [`Settings::chunk_entries_first`] where nobody says.
 pub const CHUNK_ENTRIES_FIRST_DEFAULT: u16 = 128;
 
-/// What a stream is told to be like. Not in its snapshot: it comes from its declaration and its policies. The bytes of
+/// Settings of a stream. Not in its snapshot: it comes from its declaration and its policies. The bytes of
 /// chunks depend on `filter_len` and `chunk_entries_first` alone, which only a declaration says: a replay makes them again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {

@@ -77,7 +77,7 @@ impl Stream {
     /// The stream whose recorded state [`Stream::write_snapshot`] wrote. All its chunks are in its files.
     ///
     /// # Errors
-    /// What is wrong with the bytes.
+    /// The fault of the bytes.
     pub fn read_snapshot(bytes: &[u8], settings: Settings) -> Result<Stream, SnapshotError> {
         let mut reader = Reader::new(bytes);
         if reader.take(4)? != MAGIC {

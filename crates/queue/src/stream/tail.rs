@@ -135,7 +135,7 @@ impl Tail {
         }
     }
 
-    /// What is not written, to be written; `None`: nothing.
+    /// Bytes that are not written, to be written; `None`: nothing.
     pub(super) fn unwritten(&self) -> Option<Write> {
         let mut pieces: Vec<StorePiece> = Vec::new();
         let mut last = None;

@@ -1,4 +1,4 @@
-//! What a stream remembers of publishers and consumers: the publishing ids they reached, the offsets they stored.
+//! Memory of publishers and consumers: the publishing ids they reached, the offsets they stored.
 //!
 //! Bounded: of publishers those that were active last are known, as in RabbitMQ's streams 255 when a segment is full and more
 //! between. Offsets of messages that are gone are forgotten with them; one beyond the last message is taken, as by RabbitMQ.
@@ -113,7 +113,7 @@ mod tests {
         assert!(stored(&mut tracked, b"a", 5, 0));
         assert!(stored(&mut tracked, b"b", 9, 0));
         assert!(!stored(&mut tracked, b"c", 9, 0));
-        // Who is known goes on, also backwards.
+        // A known publisher goes on, also backwards.
         assert!(stored(&mut tracked, b"a", 3, 0));
         assert!(stored(&mut tracked, b"c", 12, 4));
         assert_eq!([b"a", b"b", b"c"].map(|reference| tracked.offset(reference)), [None, Some(9), Some(12)]);

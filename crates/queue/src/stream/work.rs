@@ -1,4 +1,4 @@
-//! What a stream asks of a disk, as values, and what it is told of it.
+//! Requests of a stream to a disk, as values, and the answers.
 //!
 //! Writing the same again does no harm: the same bytes go to the same place. So a background write may still be under way
 //! while the same chunks are written for a snapshot.
@@ -61,7 +61,7 @@ pub struct IndexEntry {
 /// All of a stream to be made durable.
 #[derive(Clone, Debug)]
 pub struct Sync {
-    /// What is to be written first.
+    /// The bytes that are to be written first.
     pub write: Write,
     /// Segments that changed, those that are written first among them.
     pub segments: Vec<u64>,
@@ -88,9 +88,9 @@ pub struct Read {
     pub indexed: u32,
     /// Where given, chunks that cannot match are left out, and only their headers are read.
     pub filter: Option<Box<Filter>>,
-    /// What they can be read into.
+    /// A buffer that they can be read into.
     pub memory: Spare,
-    /// Whose filter it is; 0: nobody's.
+    /// The reader that has this filter; 0: none.
     pub(super) tag: u32,
 }
 
@@ -109,7 +109,7 @@ impl Clone for Spare {
 pub struct Seek {
     /// The segment it is in.
     pub segment: u64,
-    /// What is known of it.
+    /// Its known properties.
     pub want: SeekFor,
     /// Where the segment ends, as far as it is written.
     pub end: u64,
@@ -118,7 +118,7 @@ pub struct Seek {
     pub(super) ticket: u32,
 }
 
-/// What is known of a chunk that is sought.
+/// Known properties of a chunk that is sought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SeekFor {
     /// It is the one with this offset.
@@ -134,7 +134,7 @@ pub struct Remove {
     pub segments: Vec<u64>,
 }
 
-/// What came of some [`Work`].
+/// The outcome of some [`Work`].
 #[derive(Clone, Debug)]
 pub enum Done {
     /// Of [`Work::Write`].
@@ -167,7 +167,7 @@ pub enum WorkError {
     Io(i32),
 }
 
-/// What came of writing.
+/// The outcome of writing.
 #[derive(Clone, Debug)]
 pub struct WriteDone {
     pub(super) to: u64,
@@ -177,7 +177,7 @@ pub struct WriteDone {
 }
 
 impl Write {
-    /// What came of it.
+    /// The outcome.
     pub fn done(self, result: Result<(), WorkError>) -> WriteDone {
         WriteDone { to: self.to, segments: self.segments(), result }
     }
@@ -187,7 +187,7 @@ impl Write {
     }
 }
 
-/// What came of making durable.
+/// The outcome of making durable.
 #[derive(Clone, Debug)]
 pub struct SyncDone {
     pub(super) to: u64,
@@ -209,14 +209,14 @@ pub enum SyncFailure {
 }
 
 impl Sync {
-    /// What came of it.
+    /// The outcome.
     pub fn done(self, result: Result<(), SyncFailure>) -> SyncDone {
         let written = self.write.segments();
         SyncDone { to: self.write.to, stamp: self.stamp, end: self.end, written, result }
     }
 }
 
-/// What a read brought.
+/// The outcome of a read.
 #[derive(Clone, Debug)]
 pub struct ReadDone {
     pub(super) place: Place,
@@ -226,7 +226,7 @@ pub struct ReadDone {
 }
 
 impl Read {
-    /// What came of it.
+    /// The outcome.
     pub fn done(self, result: Result<Block, WorkError>) -> ReadDone {
         ReadDone { place: self.place, tag: self.tag, result }
     }
@@ -242,7 +242,7 @@ pub struct Block {
     pub chunks: Vec<BlockChunk>,
     /// Holds them.
     pub memory: Memory,
-    /// What was found damaged.
+    /// Damage that was found.
     pub damages: Vec<Damage>,
 }
 
@@ -277,7 +277,7 @@ impl BlockChunk {
     }
 }
 
-/// What came of a search.
+/// The outcome of a search.
 #[derive(Clone, Debug)]
 pub struct SeekDone {
     pub(super) segment: u64,
@@ -288,7 +288,7 @@ pub struct SeekDone {
 }
 
 impl Seek {
-    /// What came of it.
+    /// The outcome.
     pub fn done(self, result: Result<Sought, WorkError>) -> SeekDone {
         SeekDone { segment: self.segment, want: self.want, ticket: self.ticket, result }
     }
@@ -301,7 +301,7 @@ pub struct Sought {
     pub position: u64,
     /// Its first offset, if there is one.
     pub first_offset: Option<u64>,
-    /// What was found damaged on the way.
+    /// Damage that was found on the way.
     pub damages: Vec<Damage>,
 }
 
@@ -310,11 +310,11 @@ pub struct Sought {
 pub struct Damage {
     /// Where it begins.
     pub place: Place,
-    /// What is wrong.
+    /// The reason.
     pub reason: DamageReason,
 }
 
-/// What is wrong with a piece of a segment.
+/// The reason why a piece of a segment counts as damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DamageReason {
     /// It is no chunk, or not what was written.
@@ -323,7 +323,7 @@ pub enum DamageReason {
     Order {
         /// The least first offset it should have.
         expected: u64,
-        /// What its header says.
+        /// The value in its header.
         found: u64,
     },
     /// The file ends before.

@@ -1,4 +1,4 @@
-//! What must be so at any time: every message is somewhere, once.
+//! Checks that hold at any time: every message is somewhere, once.
 
 use super::*;
 
@@ -37,7 +37,7 @@ impl Bench {
         }
     }
 
-    /// Who browses sees all that is ready, in order of arrival, marked as its consumer would see it.
+    /// A browser sees all that is ready, in order of arrival, marked as its consumer would see it.
     fn check_browsing(&self) {
         let mut next = QueueSeq(0);
         let seen = std::iter::from_fn(|| {

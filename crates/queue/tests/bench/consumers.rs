@@ -1,4 +1,4 @@
-//! Who takes messages: opened, watched for what they hold too long, paused, cancelled and closed.
+//! Consumers: opened, watched for what they hold too long, paused, cancelled and closed.
 
 use super::*;
 
@@ -109,7 +109,7 @@ impl Bench {
         }
     }
 
-    /// What was held for too long is taken back.
+    /// Messages that were held for too long are taken back.
     pub(super) fn look(&mut self) {
         self.now_ms += self.dice.below(100);
         let late = self.fifo.look(self.now_ms, &mut self.effects);
@@ -138,7 +138,7 @@ impl Bench {
         self.model_back(&back, Outcome::Released);
     }
 
-    /// What a consumer holds as the model has it.
+    /// Positions that a consumer holds, as the model has it.
     fn held_by(&self, slot: u32) -> BTreeSet<u64> {
         let all = self.messages.iter().enumerate();
         let held = all.filter(|(_, message)| message.state == State::Held(slot));

@@ -4,7 +4,7 @@ use super::*;
 use queue::Retry;
 
 impl Bench {
-    /// What is due: what came back is ready, then what is over ends, then what was delayed when it came is ready.
+    /// Messages are due: those that came back are ready, then those past their time end, then those delayed when they came are ready.
     pub(super) fn model_due(&mut self) {
         let began_ms = *self.began_ms.get_or_insert(self.now_ms);
         let mut due = self.model_delayed();
@@ -26,7 +26,7 @@ impl Bench {
         }
     }
 
-    /// What waits for its time: when it is due, and which it is.
+    /// Messages that wait for their time: when each is due, and which it is.
     pub(super) fn model_delayed(&self) -> Vec<(u64, u64)> {
         let delayed = self.messages.iter().enumerate().filter(|(_, message)| message.state == State::Delayed);
         let mut delayed: Vec<_> =

@@ -1,4 +1,4 @@
-//! What is written and what the machine sees of it: records, in order, some of them twice.
+//! The log as it is written and as the machine sees it: records, in order, some of them twice.
 //!
 //! The model changes here as each record is seen; how, is in `model`.
 

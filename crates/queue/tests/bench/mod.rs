@@ -31,7 +31,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 /// Consumers a bench uses at most.
 pub const SLOTS: u32 = 7;
 
-/// What the log, or the mover of segments, did to the queue.
+/// A thing that the log, or the mover of segments, did to the queue.
 #[derive(Clone, Debug)]
 pub enum Entry {
     Record(Record),
@@ -127,7 +127,7 @@ pub struct Bench {
     offered_below: usize,
     effects: Effects,
     messages: Vec<Message>,
-    /// What is ready, in the order in which it is to be handed out.
+    /// Ready messages, in the order in which they are to be handed out.
     ready: BTreeSet<(Rank, u64)>,
     /// The first time anything was handed out since the owner began.
     began_ms: Option<u64>,
@@ -135,7 +135,7 @@ pub struct Bench {
     grown: u64,
     active: Option<u32>,
     joined: u64,
-    /// What the machine should ask for, and tell of.
+    /// Effects that the machine should have.
     appends: Vec<(Kind, Outcome, u64)>,
     postpones: Vec<(Outcome, u64, u64)>,
     deaths: Vec<(DeathReason, u64)>,
@@ -147,7 +147,7 @@ pub struct Bench {
     consumers: BTreeMap<u32, Consumer>,
     /// By group: what is out, and who holds it; nobody: it is on its way back.
     out: BTreeMap<u32, BTreeMap<u64, Option<u32>>>,
-    /// Whose turn it is, by priority: the front.
+    /// Consumers that are next, by priority: the front.
     turns: BTreeMap<i32, VecDeque<u32>>,
     draining: Vec<u32>,
     /// Written, in order; the machine has seen `applied` of it.

@@ -107,7 +107,7 @@ impl Bench {
         });
     }
 
-    /// What is ready, below `below`, and past its time.
+    /// Ready messages below `below` that are past their time.
     pub(super) fn model_expire(&mut self, below: usize) {
         let mut due: Vec<u64> = self.ready.iter().map(|(_, seq)| *seq).collect();
         due.retain(|seq| {

@@ -4,7 +4,7 @@ use super::*;
 use queue::scattered;
 
 impl Bench {
-    /// What the next message is handed out as.
+    /// The way in which the next message is handed out.
     fn model_hand_out(&mut self, slot: u32, settled: bool) -> Option<(u32, u64, bool, u32)> {
         let mut ready = self.ready.iter().map(|(_, seq)| *seq);
         let seq = ready.find(|seq| self.may_have(slot, *seq))?;
@@ -35,7 +35,7 @@ impl Bench {
         let mut expected = Vec::new();
         let mut settled = Vec::new();
         while expected.len() < budget as usize {
-            // Whose turn it is, and who is asked if there is nothing for them.
+            // The consumer that is next, and those that are asked if there is nothing for it.
             let lines = self.turns.values().rev();
             let asked: Vec<(usize, u32)> = lines.flat_map(|line| line.iter().copied().enumerate()).collect();
             let next = asked.into_iter().find_map(|(at, slot)| {
@@ -176,7 +176,7 @@ impl Bench {
         self.settle_range(slot, positions, outcome);
     }
 
-    /// What the consumer holds comes back with annotations.
+    /// Messages that the consumer holds come back with annotations.
     fn annotate(&mut self, consumer: ConsumerId, positions: SeqRange) {
         let parts: Vec<SeqRange> = self.fifo.held_within(consumer, positions).collect();
         for range in parts {

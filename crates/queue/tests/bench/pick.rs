@@ -1,4 +1,4 @@
-//! What is chosen by position, to be held or to be thrown away.
+//! Messages chosen by position, to be held or to be thrown away.
 
 use super::*;
 

@@ -28,7 +28,7 @@ impl Bench {
         let cursor = self.fifo.cursor().0;
         fifo.recover(recovery, &mut self.effects);
         self.fifo = fifo;
-        // What was not committed is lost with the owner.
+        // Records that were not committed are lost with the owner.
         self.log.clear();
         self.consumers.clear();
         self.turns.clear();
