@@ -310,12 +310,6 @@ impl Fifo {
         within.into_iter().flat_map(|(range, consumer)| consumer.unsettled.within(range).map(positions))
     }
 
-    /// How many a consumer holds.
-    pub fn held_count(&self, consumer: ConsumerId) -> u64 {
-        let consumer = self.consumers.as_ref().and_then(|consumers| consumers.get(consumer));
-        consumer.map_or(0, |consumer| consumer.unsettled.count())
-    }
-
     // Positions and places.
 
     /// The live positions of `range`, in order.
@@ -325,7 +319,7 @@ impl Fifo {
 
     /// Whether the message is still in the queue, in whatever state.
     #[inline]
-    pub fn is_live(&self, seq: QueueSeq) -> bool {
+    pub(crate) fn is_live(&self, seq: QueueSeq) -> bool {
         self.line.live.contains(seq.0)
     }
 

@@ -75,7 +75,7 @@ impl Bench {
             let message = self.messages.get(seq as usize).filter(|message| message.state != State::Gone);
             let place = self.fifo.place(QueueSeq(seq));
             assert_eq!(place.is_some(), message.is_some());
-            assert_eq!(self.fifo.is_live(QueueSeq(seq)), message.is_some());
+            assert_eq!(self.fifo.place(QueueSeq(seq)).is_some(), message.is_some());
             if let (Some(place), Some(message)) = (place, message) {
                 match message.place {
                     Where::Log(index) => assert_eq!(place, Place::Log(index)),
