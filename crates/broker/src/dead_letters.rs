@@ -179,7 +179,7 @@ impl AtQueue<'_> {
         if let Some(last_words) = queue.features.as_mut().and_then(|features| features.last_words.as_mut()) {
             last_words.forget(range);
         }
-        queue.fifo.apply(Command::Buried { range }, &mut self.commons.effects);
+        queue.fifo.apply(Command::DeadLettered { range }, &mut self.commons.effects);
         self.carry_out(turn, None);
     }
 }

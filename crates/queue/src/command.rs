@@ -147,7 +147,7 @@ pub enum Command {
     },
     /// Dead messages ([`crate::Effect::DeadLetter`]) are safe where they went, or went nowhere for good: they end here.
     /// Those that are not dying are passed over.
-    Buried {
+    DeadLettered {
         /// Which.
         range: SeqRange,
     },

@@ -88,7 +88,7 @@ pub enum Effect {
         /// The one that asked.
         consumer: ConsumerId,
     },
-    /// Positions died. They stay until [`crate::Command::Buried`] says that they are safe elsewhere; told once, and after
+    /// Positions died. They stay until [`crate::Command::DeadLettered`] says that they are safe elsewhere; told once, and after
     /// a restart perhaps again.
     DeadLetter {
         /// Which.

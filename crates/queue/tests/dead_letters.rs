@@ -36,7 +36,7 @@ fn the_refused_die() {
 }
 
 #[test]
-fn they_stay_until_they_are_buried_and_are_told_once() {
+fn they_stay_until_they_are_dead_lettered_and_are_told_once() {
     let mut owner = Owner::new(false);
     owner.rules(TAKEN);
     owner.consume(0, Credit::Prefetch(0));
@@ -49,7 +49,7 @@ fn they_stay_until_they_are_buried_and_are_told_once() {
     assert_eq!((owner.counts(), owner.fifo.dying()), ((0, 0, 4), 1));
     owner.commit();
     assert_eq!((owner.counts(), owner.left()), ((0, 0, 1), vec![1, 2, 3]));
-    // Nobody takes the dead any more: those already told of are still to be buried.
+    // Nobody takes the dead any more: those already told of are still to be dead-lettered.
     owner.rules(Rules::default());
     assert_eq!(owner.bury(0, 0), "+deadletter 0-0");
     owner.commit();

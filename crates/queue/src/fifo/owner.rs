@@ -44,7 +44,7 @@ impl Fifo {
                     self.tidy();
                 }
             }
-            Command::Buried { range } => {
+            Command::DeadLettered { range } => {
                 if let Some((features, range)) = self.features.as_mut().zip(numbers(range)) {
                     features.dying.dead_lettered(range, effects);
                 }

@@ -46,7 +46,7 @@ enum State {
     Delayed,
     /// A record about it was asked for.
     Away,
-    /// Told as dead, and not buried.
+    /// Told as dead, and not dead-lettered.
     Dying,
     Gone,
 }

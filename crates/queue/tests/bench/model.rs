@@ -165,7 +165,7 @@ impl Bench {
     }
 
     pub(super) fn bury(&mut self, positions: SeqRange) {
-        self.fifo.apply(Command::Buried { range: positions }, &mut self.effects);
+        self.fifo.apply(Command::DeadLettered { range: positions }, &mut self.effects);
         for seq in positions.first.0..=positions.last.0.min(self.messages.len() as u64) {
             if self.messages.get(seq as usize).is_some_and(|message| message.state == State::Dying) {
                 self.turn_to(seq, State::Away);

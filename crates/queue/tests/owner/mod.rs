@@ -65,7 +65,7 @@ impl Owner {
     }
 
     pub fn bury(&mut self, first: u64, last: u64) -> String {
-        self.apply(Command::Buried { range: range(first, last) })
+        self.apply(Command::DeadLettered { range: range(first, last) })
     }
 
     /// Ends, and begins again from a snapshot.
