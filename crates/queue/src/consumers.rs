@@ -378,7 +378,7 @@ impl Consumers {
         }
     }
 
-    /// Gives it positions to hold, out of turn and whatever its credit; its turns are settled by [`Consumers::got`].
+    /// Gives it positions to hold, out of turn and whatever its credit; [`Consumers::got`] is to follow.
     pub(crate) fn hold(&mut self, id: ConsumerId, range: Range) {
         if let Some(consumer) = self.get_mut(id) {
             self.unsettled += consumer.unsettled.insert(range);
