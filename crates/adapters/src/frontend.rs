@@ -10,7 +10,7 @@ use ::amqp091::frame::PROTOCOL_HEADER;
 use base::id::{PortId, ShardId};
 use base::{Now, Output, Quantum};
 use broker::catalog::{Catalog, VhostId};
-use broker::catalog::{Refusal, ReplyCode};
+use broker::catalog::{Reason, Refusal, ReplyCode};
 use broker::{ChannelTally, ConnectionSums, Depth, OpenSums, Opened};
 use broker::{ConnectionRow, Event, Events, Leaver, Reply, SessionRow, Shard};
 use slab::Slab;
@@ -495,7 +495,8 @@ impl Frontend {
     }
 
     fn close(&mut self, now: Now, shard: &mut Shard, slot: u32, reason: &str) {
-        let event = Event::Close { refusal: Refusal::new(ReplyCode::ConnectionForced, reason) };
+        let event =
+            Event::Close { refusal: Refusal::new(ReplyCode::ConnectionForced, Reason::Closed, reason) };
         self.with(now, shard, slot, |connection, context| {
             connection.adapter.event(context, &event, &Events::default());
         });

@@ -160,6 +160,93 @@ fn what_is_unknown_is_refused() {
     }
 }
 
+/// A full stop in a name ends no sentence.
+#[test]
+fn refusals_name_queues_in_whole() {
+    let mut world = World::new(1);
+    let owner = base::id::PortId { slot: 9999, generation: 1, ..Default::default() };
+    let names = ["mine", "mine. It", "a. b. c", ". ", "end.", "é. é"];
+    declare(&mut world, 0, "q");
+    for name in names {
+        use broker::catalog::Op;
+        let op = Op::DeclareQueue {
+            name: name.into(),
+            passive: false,
+            durable: false,
+            exclusive: true,
+            auto_delete: false,
+            arguments: routing::Arguments::default(),
+            log: world.shards[0].log_for_new_queue(false),
+            random: [0; 16],
+        };
+        world.shards[0].request(world.now, owner, 1, op);
+        world.run();
+    }
+    let mut client = Client::open(&mut world, 0);
+    let cases = names.into_iter().flat_map(|name| {
+        let there = format!("detach amqp:resource-locked: cannot obtain exclusive access to locked queue '{name}' in vhost '/'");
+        let missing = format!("detach amqp:not-found: no queue '{name}?' in vhost '/'");
+        [(name.to_owned(), there), (format!("{name}?"), missing)]
+    });
+    for (name, expected) in cases {
+        let address: String = name.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        client.receive("in", &format!("/queues/{address}"), SenderSettleMode::Unsettled);
+        let heard = client.talk(&mut world);
+        assert_eq!(heard.last(), Some(&expected), "{heard:?}");
+    }
+}
+
+/// Publishing to an internal exchange ends a link, and a missing permission its session, whatever the exchange is called.
+#[test]
+fn an_internal_exchange_ends_a_link_alone() {
+    let mut world = World::new(1);
+    declare(&mut world, 0, "q");
+    let port = base::id::PortId { slot: 9999, generation: 1, ..Default::default() };
+    let exchanges = [("in", true), ("in. side", true), ("forbidden to publish to internal", false)];
+    for (name, internal) in exchanges {
+        use broker::catalog::Op;
+        let op = Op::DeclareExchange {
+            name: name.into(),
+            kind: "fanout".into(),
+            passive: false,
+            durable: true,
+            auto_delete: false,
+            internal,
+            arguments: routing::Arguments::default(),
+        };
+        world.shards[0].request(world.now, port, 1, op);
+        world.run();
+    }
+    let mut client = Client::open(&mut world, 0);
+    for (name, internal) in exchanges {
+        let address = format!("/exchanges/{}", name.replace(' ', "%20"));
+        let target = Some(Target { address: Some(&address), ..Target::default() });
+        let attach = Attach { target, source: Some(Source::default()), ..Attach::new("out", Role::Sender) };
+        let link = client.machine.attach(client.session, &attach).unwrap();
+        let refused = format!(
+            "detach amqp:unauthorized-access: forbidden to publish to internal exchange '{name}' in vhost '/'"
+        );
+        let heard = client.talk(&mut world);
+        match internal {
+            true => assert_eq!(heard, ["attach out in vain", &refused]),
+            false => {
+                assert_eq!(heard, ["attach out"]);
+                client.machine.detach(client.session, link, None, true);
+                client.hears(&mut world, &["detach"]);
+            }
+        }
+    }
+    // By message: the link goes, and the session with what else is in it stays.
+    client.sender(&mut world, "still", Some("/queues/q"));
+    let each = client.sender(&mut world, "each", None);
+    client.send(each, 0, &message(true, Some("/exchanges/in/k"), "m"));
+    client.hears(
+        &mut world,
+        &["detach amqp:unauthorized-access: forbidden to publish to internal exchange 'in' in vhost '/'"],
+    );
+    client.sender(&mut world, "more", Some("/queues/q"));
+}
+
 #[test]
 fn who_guesses_wrong_hears_so_after_a_silence() {
     let mut world = World::new(1);

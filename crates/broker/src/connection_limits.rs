@@ -4,7 +4,7 @@
 //! held up: it is counted as its word arrives. Who has one asks first, and counts from then on, so that of two who ask
 //! for the last place one is refused. Channels are counted only where their user or the node has a limit of them.
 
-use crate::catalog::{Actor, Catalog, Refusal, ReplyCode, VhostId};
+use crate::catalog::{Actor, Catalog, Object, Reason, Refusal, ReplyCode, VhostId};
 use crate::limits::Limits;
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
@@ -91,21 +91,30 @@ impl Census {
         actor: &Actor,
         unit: Unit,
     ) -> Result<(), Refusal> {
-        let refused = |text: String| Err(Refusal::new(ReplyCode::NotAllowed, text));
+        let of = |object, text: String| {
+            Err(Refusal::new(ReplyCode::NotAllowed, Reason::LimitReached(object), text))
+        };
+        let refused = |text: String| of(Object::Connection, text);
         let user = &actor.user;
         let of_user = catalog.user_limits(user);
         if unit == Unit::Channel {
             if let Some(most) = of_user.channels_max
                 && count(&self.channels, user) >= most.into()
             {
-                return refused(format!(
-                    "number of channels opened for user '{user}' has reached the maximum allowed user limit of {most}"
-                ));
+                return of(
+                    Object::Channel,
+                    format!(
+                        "number of channels opened for user '{user}' has reached the maximum allowed user limit of {most}"
+                    ),
+                );
             }
             return match limits.channels_max {
-                Some(most) if self.all_channels >= most => refused(format!(
-                    "number of channels opened on node '{node}' has reached the maximum allowed limit of {most}"
-                )),
+                Some(most) if self.all_channels >= most => of(
+                    Object::Channel,
+                    format!(
+                        "number of channels opened on node '{node}' has reached the maximum allowed limit of {most}"
+                    ),
+                ),
                 _ => Ok(()),
             };
         }

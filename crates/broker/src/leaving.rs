@@ -3,7 +3,7 @@
 //! Only one that has nothing here but itself leaves: no consumer, no queue of its own, nothing under way. What happened to
 //! the catalog between its leaving and its coming is told to it when it comes.
 
-use crate::catalog::{Actor, Refusal, ReplyCode};
+use crate::catalog::{Actor, Object, Reason, Refusal, ReplyCode};
 use crate::event::Event;
 use crate::publisher::Publisher;
 use crate::shard::{Port, Shard};
@@ -52,13 +52,17 @@ impl Shard {
             self.post.event(port, Event::Introduce);
         }
         let gone = match self.catalog.vhost_definition(vhost) {
-            None => Some("its vhost is deleted".to_owned()),
+            None => Some((Object::VirtualHost, "its vhost is deleted".to_owned())),
             // The node's own name is no user's.
             Some(_) if is_internal => None,
-            Some(_) => self.catalog.user(&user).is_none().then(|| format!("user '{user}' is deleted")),
+            Some(_) => self
+                .catalog
+                .user(&user)
+                .is_none()
+                .then(|| (Object::User, format!("user '{user}' is deleted"))),
         };
-        if let Some(text) = gone {
-            let refusal = Refusal::new(ReplyCode::ConnectionForced, text);
+        if let Some((object, text)) = gone {
+            let refusal = Refusal::new(ReplyCode::ConnectionForced, Reason::Deleted(object), text);
             self.post.event(port, Event::Close { refusal });
         }
     }

@@ -1,13 +1,13 @@
 //! How many virtual hosts, exchanges and queues a node may have: asked of what was planned, before it is done.
 
-use crate::catalog::{Catalog, Change, Refusal, ReplyCode};
+use crate::catalog::{Catalog, Change, Object, Reason, Refusal};
 use crate::limits::Limits;
 
 impl Limits {
     /// Whether the node may have what these changes add. It is asked last, so that what is wrong for other reasons is
     /// refused for those; what is there already stays, however much it is.
     pub(crate) fn check(&self, catalog: &Catalog, changes: &[Change]) -> Result<(), Refusal> {
-        let refused = |text: String| Err(Refusal::new(ReplyCode::PreconditionFailed, text));
+        let refused = |object, text: String| Err(Refusal::precondition(Reason::LimitReached(object), text));
         let is_full = |most: Option<u64>, count: usize| most.filter(|most| count as u64 >= *most);
         let (mut added_exchanges, mut added_queues) = (0, 0);
         for change in changes {
@@ -15,27 +15,32 @@ impl Limits {
                 Change::AddVhost(vhost) => {
                     if let Some(most) = is_full(self.vhosts_max, catalog.vhosts().count()) {
                         let name = &vhost.name;
-                        return refused(format!(
-                            "cannot create vhost '{name}': vhost limit of {most} is reached"
-                        ));
+                        return refused(
+                            Object::VirtualHost,
+                            format!("cannot create vhost '{name}': vhost limit of {most} is reached"),
+                        );
                     }
                 }
                 Change::AddExchange(exchange) => {
                     let count = catalog.exchange_count() + added_exchanges;
                     if let Some(most) = is_full(self.exchanges_max, count) {
                         let named = catalog.exchange_named(exchange.vhost, &exchange.name);
-                        return refused(format!(
-                            "cannot declare {named}: exchange limit of {most} is reached"
-                        ));
+                        return refused(
+                            Object::Exchange,
+                            format!("cannot declare {named}: exchange limit of {most} is reached"),
+                        );
                     }
                     added_exchanges += 1;
                 }
                 Change::AddQueue(queue) => {
                     if let Some(most) = is_full(self.queues_max, catalog.queue_count() + added_queues) {
                         let name = &queue.name;
-                        return refused(format!(
-                            "cannot declare queue '{name}': queue limit in cluster ({most}) is reached"
-                        ));
+                        return refused(
+                            Object::Queue,
+                            format!(
+                                "cannot declare queue '{name}': queue limit in cluster ({most}) is reached"
+                            ),
+                        );
                     }
                     added_queues += 1;
                 }

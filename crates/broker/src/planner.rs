@@ -4,7 +4,7 @@
 //! to every shard, and its answers go out when every shard has applied it. Waves finish in order. An answer that needs
 //! no change waits for the waves before it: it may rest on what they changed.
 
-use crate::catalog::{Actor, Change, Op, Refusal};
+use crate::catalog::{Actor, Change, Op, Reason, Refusal};
 use crate::connection_limits::Census;
 use crate::mail::Answering;
 use crate::request::Reply;
@@ -159,7 +159,10 @@ impl Planner {
     /// there is some, and no snapshot is made meanwhile, without which no file of the journal can be used again.
     pub(crate) fn check_room(&self, changes: &[Change]) -> Result<(), Refusal> {
         if self.is_short && changes.iter().any(Change::is_coming) {
-            return Err(Refusal::precondition("no disk space is left for what is newly declared".to_owned()));
+            return Err(Refusal::precondition(
+                Reason::NoSpace,
+                "no disk space is left for what is newly declared",
+            ));
         }
         Ok(())
     }

@@ -9,8 +9,8 @@
 
 use crate::access::AccessRules;
 use crate::catalog::{
-    Actor, Applied, Catalog, Change, FirstContent, Op, Plan, QueueDefinition, Refusal, ReplyCode, VhostId,
-    first_content,
+    Actor, Applied, Catalog, Change, FirstContent, Object, Op, Plan, QueueDefinition, Reason, Refusal,
+    ReplyCode, VhostId, first_content,
 };
 use crate::commit::CommitRule;
 use crate::connection_limits::Unit;
@@ -651,11 +651,11 @@ impl Shard {
                 Applied::Traced(vhost) => self.trace(vhost),
                 Applied::VhostDeleted(vhost) => {
                     let text = format!("vhost '{}' is deleted", vhost.name);
-                    self.close_ports(&text, |actor| actor.vhost == vhost.id);
+                    self.close_ports(Object::VirtualHost, &text, |actor| actor.vhost == vhost.id);
                 }
                 Applied::UserDeleted(user) => {
                     let text = format!("user '{user}' is deleted");
-                    self.close_ports(&text, |actor| actor.user == user);
+                    self.close_ports(Object::User, &text, |actor| actor.user == user);
                 }
                 Applied::QueueDeleted(definition) => {
                     let is_here = self.log_slots.contains_key(&definition.log);
@@ -727,13 +727,13 @@ impl Shard {
         }
     }
 
-    /// Has the connections of whom `is_theirs` says so closed, in the order of their ports.
-    fn close_ports(&mut self, text: &str, is_theirs: impl Fn(&Actor) -> bool) {
+    /// Closes the connections that a deleted object takes with it, in the order of their ports.
+    fn close_ports(&mut self, object: Object, text: &str, is_theirs: impl Fn(&Actor) -> bool) {
         let theirs = self.ports.iter().filter(|(_, state)| is_theirs(&state.actor));
         let mut ports: Vec<PortId> = theirs.map(|(port, _)| *port).collect();
         ports.sort_unstable();
         for port in ports {
-            let refusal = Refusal::new(ReplyCode::ConnectionForced, text);
+            let refusal = Refusal::new(ReplyCode::ConnectionForced, Reason::Deleted(object), text);
             self.post.event(port, Event::Close { refusal });
         }
     }

@@ -5,7 +5,7 @@ mod node;
 use base::id::{PortId, ShardId};
 use base::{Random, Secrets};
 use broker::access::AccessCache;
-use broker::catalog::{Actor, Op, Refusal, VhostId};
+use broker::catalog::{Actor, Object, Op, Refusal, VhostId};
 use broker::{Credit, Published, Publisher, ReplyAddress};
 use node::{NOW, Node};
 use std::collections::BTreeSet;
@@ -54,11 +54,11 @@ fn a_reply_goes_straight_to_its_consumer_on_whichever_shard_or_nowhere() {
         ["0: Drained { consumer: 10, unused: 3 }", "0: Available { consumer: 10, ready: 0 }"]
     );
     let asker = node.ports[1];
-    node.shards[1].ask_reply(asker, 1, address, Refusal::missing("queue", "r", "/"));
+    node.shards[1].ask_reply(asker, 1, address, Refusal::missing(Object::Queue, "r", "/"));
     node.settle();
     assert_eq!(node.take_seen(), ["1: Done"]);
     node.shards[0].close_port(NOW, port);
-    node.shards[1].ask_reply(asker, 1, address, Refusal::missing("queue", "r", "/"));
+    node.shards[1].ask_reply(asker, 1, address, Refusal::missing(Object::Queue, "r", "/"));
     let mut publisher = node.publisher(1);
     assert_eq!(node.publish(1, &mut publisher, &address.name(), "late", true), Published::Done);
     node.settle();
@@ -90,7 +90,7 @@ fn a_reply_goes_to_its_own_virtual_host_alone() {
             assert_eq!(node.take_seen(), heard, "from shard {at}");
             if can_ask {
                 let named = ReplyAddress::read(address.name().as_bytes(), vhost).unwrap();
-                node.shards[at].ask_reply(from, 1, named, Refusal::missing("queue", "r", "v"));
+                node.shards[at].ask_reply(from, 1, named, Refusal::missing(Object::Queue, "r", "v"));
                 node.settle();
                 let is_there = node.take_seen().concat().ends_with("Done");
                 assert_eq!(is_there, vhost == its_vhost, "asked on shard {at}");

@@ -14,7 +14,7 @@ use crate::{
     bindings, exchanges, json, kept, limits, mirrors, parameters, permissions, policies, queues, users,
     vhosts,
 };
-use broker::catalog::{Catalog, Op, PolicyKind, QueueType, Refusal, ReplyCode};
+use broker::catalog::{Catalog, Op, PolicyKind, QueueType, Reason, Refusal};
 use serde_json::{Map, Value};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet};
@@ -79,17 +79,14 @@ fn by_default_durable(row: &mut Body) {
 
 /// Tells of a step that the catalog says no to.
 pub(crate) fn refuse(report: &mut Report, entry: Entry, is_declaration: bool, refusal: &Refusal) {
-    if is_declaration && refusal.code == ReplyCode::PreconditionFailed {
-        if refusal.text.starts_with("inequivalent arg") {
-            // What is there as something else stays what it is, as with RabbitMQ.
-            return;
+    match &refusal.reason {
+        // An object that is there as something else stays what it is, as with RabbitMQ.
+        Reason::Inequivalent { .. } if is_declaration => {}
+        Reason::InvalidProperty { .. } if is_declaration => {
+            report.remark(entry, format!("left out, as RabbitMQ leaves it out: {}", refusal.peer_text()));
         }
-        if refusal.text.starts_with("invalid property") {
-            report.remark(entry, format!("left out, as RabbitMQ leaves it out: {}", refusal.text));
-            return;
-        }
+        _ => report.refuse(entry, refusal.peer_text()),
     }
-    report.refuse(entry, refusal.text.as_str());
 }
 
 /// See the module.

@@ -11,7 +11,9 @@ use crate::response::Response;
 use crate::routes::Call;
 use base::id::{LogId, PortId};
 use broker::access::open_vhost;
-use broker::catalog::{Actor, Catalog, Change, Op, QueueDefinition, Refusal, ReplyCode, VhostId};
+use broker::catalog::{
+    Actor, Catalog, Change, Object, Op, QueueDefinition, Reason, Refusal, ReplyCode, VhostId,
+};
 use message::amqp091::Table;
 use routing::Arguments;
 use std::cell::RefCell;
@@ -69,10 +71,9 @@ impl<'a, 'c, N: Node> Rehearsal<'a, 'c, N> {
 
     fn try_step(&mut self, entry: &Entry, step: Step) -> Result<(), Refusal> {
         if !entry.vhost.is_empty() && self.catalog.vhost(&entry.vhost).is_none() {
-            return Err(Refusal::new(
-                ReplyCode::NotFound,
-                format!("Please create virtual host \"{}\" prior to importing definitions.", entry.vhost),
-            ));
+            let vhost = &entry.vhost;
+            let text = format!("Please create virtual host \"{vhost}\" prior to importing definitions.");
+            return Err(no_vhost(text));
         }
         let (by, op) = match step {
             Step::Request(op) => (Actor::internal(VhostId::default(), PortId::default()), op),
@@ -112,9 +113,7 @@ impl<N: Node> Taker for Rehearsal<'_, '_, N> {
 
 fn actor(catalog: &Catalog, login: &Login, vhost: &str) -> Result<Actor, Refusal> {
     if login.is_own {
-        let id = catalog
-            .vhost(vhost)
-            .ok_or_else(|| Refusal::new(ReplyCode::NotFound, format!("no vhost '{vhost}'")))?;
+        let id = catalog.vhost(vhost).ok_or_else(|| no_vhost(format!("no vhost '{vhost}'")))?;
         return Ok(Actor::internal(id, PortId::default()));
     }
     let id = open_vhost(catalog, &login.user, vhost)?;
@@ -132,20 +131,21 @@ fn queue_of(step: &Step) -> Option<(String, String)> {
     Some((vhost.clone(), name.clone()))
 }
 
+fn no_vhost(text: String) -> Refusal {
+    Refusal::new(ReplyCode::NotFound, Reason::NotFound(Object::VirtualHost), text)
+}
+
 fn text(text: String) -> Result<Box<str>, Refusal> {
     if text.len() > NAME_BYTES_MAX {
-        return Err(Refusal::new(
-            ReplyCode::PreconditionFailed,
-            format!("a name is longer than {NAME_BYTES_MAX} bytes"),
-        ));
+        let text = format!("a name is longer than {NAME_BYTES_MAX} bytes");
+        return Err(Refusal::precondition(Reason::TooLong, text));
     }
     Ok(text.into())
 }
 
 fn table(bytes: &[u8]) -> Result<Arguments, Refusal> {
-    let bad = |_| {
-        Refusal::new(ReplyCode::PreconditionFailed, "the arguments cannot be written as a table".to_owned())
-    };
+    let reason = Reason::TooLong;
+    let bad = |_| Refusal::precondition(reason, "the arguments cannot be written as a table");
     Ok(broker::fields::arguments(&Table::new(bytes).map_err(bad)?))
 }
 

@@ -131,9 +131,9 @@ impl Response {
     /// What the catalog says no to.
     pub(crate) fn refused(refusal: &Refusal) -> Response {
         match refusal.code {
-            ReplyCode::NotFound => Response::error(404, "not_found", refusal.text.as_str()),
+            ReplyCode::NotFound => Response::error(404, "not_found", refusal.peer_text()),
             ReplyCode::AccessRefused => Response::not_authorised("Access refused."),
-            _ => Response::bad_request(refusal.text.as_str()),
+            _ => Response::bad_request(refusal.peer_text()),
         }
     }
 }

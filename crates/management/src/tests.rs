@@ -19,7 +19,7 @@ use crate::request::Request;
 use crate::routes::handle;
 use base::id::{LogId, PortId, QueueSeq, ShardId};
 use broker::access::{PasswordHash, SALT};
-use broker::catalog::{Actor, Catalog, Op, QueueDefinition, Refusal, VhostDefaults, VhostId};
+use broker::catalog::{Actor, Catalog, Object, Op, QueueDefinition, Refusal, VhostDefaults, VhostId};
 use broker::{
     ChannelRow, ConnectionId, ConnectionRow, ConnectionSums, ConsumerRow, Count, ExchangeTally, LinkEnd,
     LinkRow, OpenSums, Opened, Protocol, Pulse, QueueRow, QuorumRow, SessionRow, StreamConsumerRow,
@@ -413,7 +413,7 @@ impl Node for Bench {
     fn truncate_stream(&self, vhost: &str, stream: &str, before: u64) -> Result<u64, Trouble> {
         match (vhost, stream) {
             ("/", "events") => Ok(before / 10 * 10),
-            _ => Err(Trouble::Refused(Refusal::missing("queue", stream, vhost))),
+            _ => Err(Trouble::Refused(Refusal::missing(Object::Queue, stream, vhost))),
         }
     }
 

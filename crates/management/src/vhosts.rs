@@ -7,7 +7,7 @@ use crate::request::{Method, Only};
 use crate::response::{Answer, Response};
 use crate::routes::Call;
 use crate::{list, stats};
-use broker::catalog::{Op, QueueType, ReplyCode, VhostDefinition, VhostId};
+use broker::catalog::{Op, QueueType, Reason, VhostDefinition, VhostId};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -129,7 +129,7 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, name: &str) -> Answer {
         _ if !is_there => Err(Response::not_found()),
         Method::Delete => {
             match call.node.request(Op::DeleteVhost { name: name.into() }) {
-                Err(Trouble::Refused(refusal)) if refusal.code == ReplyCode::PreconditionFailed => {
+                Err(Trouble::Refused(refusal)) if refusal.reason == Reason::Protected => {
                     let reason = format!(
                         "Refusing to delete virtual host '{name}' because it is protected from deletion"
                     );

@@ -39,7 +39,7 @@ pub fn make_content(
         node.shards[0].take_events(&mut events);
         for (_, event) in &events.list {
             if let Event::Reply { token, reply } = event {
-                reply.as_ref().map_err(|refusal| Stop(refusal.text.clone()))?;
+                reply.as_ref().map_err(|refusal| Stop(refusal.peer_text().to_owned()))?;
                 waits.retain(|waiting| waiting != token);
             }
         }

@@ -14,7 +14,7 @@ use amqp091::method::{
 };
 use amqp091::{Body, Connection, Event, Input, Limits, Method, MethodId, PublishPrefix, ReplyCode, Tune};
 use base::Now;
-use broker::catalog::{Refusal, ReplyCode as Code};
+use broker::catalog::{Reason, Refusal, ReplyCode as Code};
 use management::{Action, GetMode, Got, Login, Outcome, Publication, Trouble};
 use message::amqp091::Table;
 use std::io::{ErrorKind, Read, Write};
@@ -456,7 +456,7 @@ fn table(bytes: &[u8]) -> Result<Table<'_>, Trouble> {
 }
 
 fn refused(code: Code, text: &str) -> Trouble {
-    Trouble::Refused(Refusal::new(code, text))
+    Trouble::Refused(Refusal::new(code, Reason::Relayed, text))
 }
 
 fn unexpected(event: &Event<'_>) -> Trouble {

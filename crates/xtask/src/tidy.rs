@@ -1,7 +1,7 @@
 //! `cargo xtask tidy`: what a reviewer should not have to say.
 
 use crate::report::Report;
-use crate::{cargo, circles, floors, fuzzing, licences, rows, secrets, shape, supply, text};
+use crate::{cargo, circles, floors, fuzzing, licences, refusals, rows, secrets, shape, supply, text};
 
 /// Runs every check and prints one line for each.
 pub fn tidy() -> Report {
@@ -49,6 +49,7 @@ fn check_text(report: &mut Report, metadata: &cargo::Metadata) {
             report.check("secrets", &secrets::complaints(&files));
             report.check("shape", &shape::complaints(&files));
             report.check("circles", &circles::complaints(&files));
+            report.check("refusals", &refusals::complaints(&files));
             for long in text::long(&files) {
                 println!("note: {long}: which two nouns does it hold?");
             }
@@ -59,6 +60,7 @@ fn check_text(report: &mut Report, metadata: &cargo::Metadata) {
             report.skip("secrets", &why);
             report.skip("shape", &why);
             report.skip("circles", &why);
+            report.skip("refusals", &why);
         }
     }
 }

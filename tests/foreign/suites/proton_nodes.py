@@ -146,6 +146,23 @@ def _():
         raise AssertionError("it was attached")
 
 
+@suite.case("node.locked-name", "another connection receives from an exclusive queue with a full stop in its name",
+            "refused: `amqp:resource-locked` `cannot obtain exclusive access to locked queue 'a. b...' in vhost '/'`")
+def _():
+    with Bench() as bench:
+        name = fresh("a. b")
+        address = "/queues/" + urllib.parse.quote(name, safe="")
+        equal(Pair(bench.connection).ask("PUT", address, {"exclusive": True})[0], "201")
+        other = connect()
+        try:
+            other.create_receiver(address)
+        except LinkDetached as error:
+            text = f"cannot obtain exclusive access to locked queue '{name}' in vhost '/'"
+            equal((error.condition, str(error).endswith(f"\"{text}\")")), ("amqp:resource-locked", True))
+            return
+        raise AssertionError("it was attached")
+
+
 @suite.case("node.detach", "the link that asked for a temporary queue detaches, another is still there",
             "the queue is deleted; the other link is detached with `amqp:resource-deleted`, without a description")
 def _():

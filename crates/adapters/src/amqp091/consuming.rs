@@ -9,7 +9,7 @@ use ::amqp091::method::{BasicCancel, MethodId};
 use ::amqp091::{Body, DeliverPrefix, Outgoing};
 use base::Memory;
 use base::id::QueueSeq;
-use broker::catalog::{QueueDefinition, QueueType, Refusal, ReplyCode};
+use broker::catalog::{Object, QueueDefinition, QueueType, Reason, Refusal, ReplyCode};
 use broker::{ConsumerRef, Count, Events, Held, Item, QueueCommand};
 use message::amqp10::Message;
 use message::amqp091::{write_counts, write_position};
@@ -285,7 +285,7 @@ impl Adapter {
         };
         if !is_known {
             let text = format!("unknown delivery tag {tag}");
-            let refusal = Refusal::new(ReplyCode::PreconditionFailed, text);
+            let refusal = Refusal::precondition(Reason::NotFound(Object::Delivery), text);
             self.refuse(context, number, &refusal, method);
         }
     }
@@ -392,7 +392,7 @@ impl Adapter {
     pub(super) fn add_handle(&mut self, make: impl FnOnce(u32) -> Consumer) -> Result<u32, Refusal> {
         self.consumers.add(make).ok_or_else(|| {
             let text = format!("a connection has at most {HANDLES_MAX} consumers");
-            Refusal::new(ReplyCode::ResourceError, text)
+            Refusal::new(ReplyCode::ResourceError, Reason::LimitReached(Object::Consumer), text)
         })
     }
 
@@ -453,7 +453,7 @@ impl Adapter {
                     "delivery acknowledgement on channel {number} timed out. Timeout value used: -1 ms. This timeout \
                      value can be configured, see consumers doc guide to learn more"
                 );
-                let refusal = Refusal::new(ReplyCode::PreconditionFailed, text);
+                let refusal = Refusal::precondition(Reason::TimedOut, text);
                 self.refuse(context, number, &refusal, MethodId::NONE);
             }
         }

@@ -6,7 +6,7 @@ use super::methods::BrokerRequest;
 use crate::connection::Context;
 use ::amqp091::DeliverPrefix;
 use ::amqp091::method::{BasicConsume, MethodId, QueueDeclareOk};
-use broker::catalog::{Actor, Refusal, ReplyCode};
+use broker::catalog::{Actor, Object, Reason, Refusal, ReplyCode};
 use broker::{ConsumerRef, Credit, REPLY_TO, ReplyAddress};
 
 /// A channel's consumer of direct replies: at most one.
@@ -29,10 +29,11 @@ impl Adapter {
         let Some(channel) = self.channels.get(number) else { return Ok(()) };
         if !consume.no_ack {
             let text = "reply consumer cannot acknowledge";
-            return Err(Refusal::new(ReplyCode::PreconditionFailed, text));
+            return Err(Refusal::precondition(Reason::Unsuited(Object::Consumer), text));
         }
         if channel.reply.is_some() {
-            return Err(Refusal::new(ReplyCode::PreconditionFailed, "reply consumer already set"));
+            let reason = Reason::Exists(Object::Consumer);
+            return Err(Refusal::precondition(reason, "reply consumer already set"));
         }
         let prefix = Some(DeliverPrefix::new(number, &tag));
         let handle = self.add_handle(|handle| Consumer {
@@ -86,7 +87,7 @@ impl Adapter {
             return Ok(false);
         }
         let vhost = self.vhost_name(context);
-        let missing = Refusal::missing("queue", name, &vhost);
+        let missing = Refusal::missing(Object::Queue, name, &vhost);
         let vhost = self.actor.as_ref().map(|actor| actor.vhost);
         match vhost.and_then(|vhost| ReplyAddress::read(name.as_bytes(), vhost)) {
             Some(address) => {
@@ -120,6 +121,7 @@ impl Adapter {
         Err(match what {
             Use::Bind => Refusal::new(
                 ReplyCode::AccessRefused,
+                Reason::Unsuited(Object::Queue),
                 "cannot bind or unbind to a volatile (direct reply-to) queue",
             ),
             Use::Consume => {
@@ -130,10 +132,11 @@ impl Adapter {
                 } else {
                     "only creator channel may consume from"
                 };
-                Refusal::new(ReplyCode::PreconditionFailed, format!("{rule} {named}"))
+                Refusal::precondition(Reason::Unsuited(Object::Queue), format!("{rule} {named}"))
             }
             Use::Get => Refusal::new(
                 ReplyCode::NotImplemented,
+                Reason::Unsuited(Object::Queue),
                 format!("basic.get not supported by volatile {named}"),
             ),
         })

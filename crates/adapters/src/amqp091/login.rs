@@ -1,8 +1,8 @@
 //! From the protocol header to an open connection: who, and in which virtual host.
 
+use super::Adapter;
 use super::methods::BrokerRequest;
 use super::tables::arguments;
-use super::{Adapter, code};
 use crate::connection::{Context, Gravity};
 use crate::credentials::{self, Unproved};
 use crate::settings::{INFORMATION, PLATFORM, PRODUCT, Peer};
@@ -151,8 +151,7 @@ impl Adapter {
                 self.opened(context, actor);
             }
             Err(refusal) => {
-                self.note(context, Gravity::Error, format!("error: {}", refusal.reply_text()));
-                self.machine.close_connection(context.now, code(&refusal), &refusal.reply_text(), OPEN);
+                self.close(context, &refusal, OPEN);
             }
         }
     }

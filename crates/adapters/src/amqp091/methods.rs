@@ -14,7 +14,7 @@ use ::amqp091::DeliverPrefix;
 use ::amqp091::method::*;
 use base::id::{QueueId, QueueSeq, ShardId};
 use broker::access::{Access, AccessCache};
-use broker::catalog::{Actor, Op, QueueDefinition, QueueType, Refusal, ReplyCode};
+use broker::catalog::{Actor, Object, Op, QueueDefinition, QueueType, Reason, Refusal, ReplyCode};
 use broker::{
     Count, Credit, Events, Held, NewConsumer, Occurrence, Publisher, QueueCommand, REPLY_TO, Reply,
 };
@@ -93,7 +93,7 @@ fn text(bytes: &[u8]) -> Result<Box<str>, Refusal> {
     let name = str::from_utf8(bytes).map_err(|_| {
         let shown = String::from_utf8_lossy(bytes);
         // The machine lets no such name in.
-        Refusal::new(ReplyCode::PreconditionFailed, format!("name '{shown}' is not valid UTF-8"))
+        Refusal::precondition(Reason::Invalid(Object::Queue), format!("name '{shown}' is not valid UTF-8"))
     })?;
     Ok(name.into())
 }
@@ -131,7 +131,7 @@ impl Adapter {
             return Ok(());
         }
         let text = format!("reached maximum ({most}) of consumers per channel");
-        Err(Refusal::new(ReplyCode::NotAllowed, text))
+        Err(Refusal::new(ReplyCode::NotAllowed, Reason::LimitReached(Object::Consumer), text))
     }
 
     /// Methods that are no part of the protocol are for this node's own connections.
@@ -140,7 +140,7 @@ impl Adapter {
             return Ok(());
         }
         let text = format!("method {{{},{}}} is for the node itself", method.class, method.method);
-        Err(Refusal::new(ReplyCode::NotImplemented, text))
+        Err(Refusal::not_served(text))
     }
 
     /// Where the operator has forbidden them: no queue that is neither durable nor exclusive is made.
@@ -153,7 +153,7 @@ impl Adapter {
         if context.shard.catalog().queue_by_name(actor.vhost, declare.queue).is_some() {
             return Ok(());
         }
-        Err(Refusal::new(ReplyCode::InternalError, TRANSIENT_FORBIDDEN))
+        Err(Refusal::new(ReplyCode::InternalError, Reason::NotPermitted, TRANSIENT_FORBIDDEN))
     }
 
     pub(super) fn method(&mut self, context: &mut Context<'_>, number: u16, method: &Method<'_>) {
@@ -229,7 +229,8 @@ impl Adapter {
         }
         let last = self.channels.get(number).map(|channel| channel.last_queue.clone()).unwrap_or_default();
         if last.is_empty() {
-            return Err(Refusal::new(ReplyCode::NotFound, "no previously declared queue"));
+            let reason = Reason::NotFound(Object::Queue);
+            return Err(Refusal::new(ReplyCode::NotFound, reason, "no previously declared queue"));
         }
         Ok(last)
     }
@@ -243,7 +244,8 @@ impl Adapter {
     ) -> Result<Arc<QueueDefinition>, Refusal> {
         let name = self.queue_name(number, name)?;
         let Some(channel) = self.channels.get(number) else {
-            return Err(Refusal::new(ReplyCode::InternalError, "no such channel"));
+            let reason = Reason::NotFound(Object::Channel);
+            return Err(Refusal::new(ReplyCode::InternalError, reason, "no such channel"));
         };
         channel.publisher.access().queue(context.shard.catalog(), access, &name).cloned()
     }
@@ -368,7 +370,7 @@ impl Adapter {
             Method::BasicQos(qos) => {
                 if qos.prefetch_size != 0 {
                     let text = format!("prefetch_size!=0 ({})", qos.prefetch_size);
-                    return Err(Refusal::new(ReplyCode::NotImplemented, text));
+                    return Err(Refusal::not_served(text));
                 }
                 // Where it is not permitted `global` is answered like any other and the prefetch stays per consumer, as
                 // RabbitMQ 4.3 does.
@@ -384,7 +386,7 @@ impl Adapter {
                 let channel = self.channels.get(number);
                 if channel.as_ref().is_some_and(|channel| channel.transaction.is_some()) {
                     let text = "cannot switch from tx to confirm mode";
-                    return Err(Refusal::new(ReplyCode::PreconditionFailed, text));
+                    return Err(Refusal::precondition(Reason::WrongState, text));
                 }
                 if let Some(channel) = channel.filter(|channel| channel.confirms.is_none()) {
                     let confirms = Confirms::new(channel.publisher.next_seq());
@@ -398,11 +400,11 @@ impl Adapter {
                 self.machine.send(number, &ChannelFlowOk { active: true });
             }
             Method::ChannelFlow(_) => {
-                return Err(Refusal::new(ReplyCode::NotImplemented, "active=false"));
+                return Err(Refusal::not_served("active=false"));
             }
             Method::BasicRecover(BasicRecover { requeue: false })
             | Method::BasicRecoverAsync(BasicRecoverAsync { requeue: false }) => {
-                return Err(Refusal::new(ReplyCode::NotImplemented, "requeue=false"));
+                return Err(Refusal::not_served("requeue=false"));
             }
             Method::BasicRecover(_) => {
                 self.give_back(context, number);
@@ -501,7 +503,7 @@ impl Adapter {
         if self.by_tag(number, wanted).is_some() {
             let tag = String::from_utf8_lossy(wanted);
             let text = format!("attempt to reuse consumer tag '{tag}'");
-            return Err(Refusal::new(ReplyCode::NotAllowed, text));
+            return Err(Refusal::new(ReplyCode::NotAllowed, Reason::Exists(Object::Consumer), text));
         }
         Ok(wanted.into())
     }
@@ -713,12 +715,15 @@ impl Adapter {
 }
 
 /// An argument of basic.consume that is a whole number of whatever width.
-fn integer(consume: &BasicConsume<'_>, queue: &QueueDefinition, name: &str) -> Result<Option<i64>, Refusal> {
+fn integer(
+    consume: &BasicConsume<'_>,
+    queue: &QueueDefinition,
+    name: &'static str,
+) -> Result<Option<i64>, Refusal> {
     let Some(value) = consume.arguments.get(name.as_bytes()) else { return Ok(None) };
     value.as_i64().map(Some).ok_or_else(|| {
         let (named, kind) = (queue.named(), tables::type_name(&value));
-        let text = format!("invalid arg '{name}' for {named}: \"expected integer, got {kind}\"");
-        Refusal::new(ReplyCode::PreconditionFailed, text)
+        Refusal::invalid_argument(name, &named, &format!(": \"expected integer, got {kind}\""))
     })
 }
 
@@ -730,18 +735,14 @@ fn check_not_of_streams(consume: &BasicConsume<'_>, queue: &QueueDefinition) -> 
     let Some(name) = OF_STREAMS.iter().find(|name| consume.arguments.get(name.as_bytes()).is_some()) else {
         return Ok(());
     };
-    let text =
-        format!("invalid arg '{name}' for {} of queue type {}", queue.named(), queue.queue_type.module());
-    Err(Refusal::new(ReplyCode::PreconditionFailed, text))
+    let of_type = format!(" of queue type {}", queue.queue_type.module());
+    Err(Refusal::invalid_argument(name, &queue.named(), &of_type))
 }
 
 /// How long a consumer may hold a message, milliseconds, if it says so: of quorum queues alone.
 fn timeout(consume: &BasicConsume<'_>, queue: &QueueDefinition) -> Result<Option<u64>, Refusal> {
     let name = "x-consumer-timeout";
-    let refuse = |what: &str| {
-        let text = format!("invalid arg '{name}' for {}{what}", queue.named());
-        Err(Refusal::new(ReplyCode::PreconditionFailed, text))
-    };
+    let refuse = |what: &str| Err(Refusal::invalid_argument(name, &queue.named(), what));
     if !queue.is_quorum() {
         return match consume.arguments.get(name.as_bytes()) {
             Some(_) => refuse(" of queue type rabbit_classic_queue"),

@@ -1,7 +1,7 @@
 //! What the properties of a message ask of the broker: a time to live, further keys (CC, BCC), a user that it is to
 //! vouch for, a reply-to that stands for the requester's own name.
 
-use broker::catalog::{Refusal, ReplyCode};
+use broker::catalog::{Object, Reason, Refusal};
 use broker::{More, REPLY_TO};
 use message::amqp091::{Properties, Table, Value};
 
@@ -14,8 +14,9 @@ pub(super) struct PublishOptions<'a> {
     pub(super) head: Option<Vec<u8>>,
 }
 
-fn precondition(text: String) -> Refusal {
-    Refusal::new(ReplyCode::PreconditionFailed, text)
+/// A property of the message is none that it can have.
+fn invalid(text: impl Into<Box<str>>) -> Refusal {
+    Refusal::precondition(Reason::Invalid(Object::Message), text)
 }
 
 impl<'a> PublishOptions<'a> {
@@ -27,9 +28,12 @@ impl<'a> PublishOptions<'a> {
         let mut options = PublishOptions::default();
         let wants_reply = properties.reply_to() == Some(REPLY_TO.as_bytes());
         if wants_reply && reply.is_none() {
-            return Err(precondition("fast reply consumer does not exist".to_owned()));
+            return Err(Refusal::precondition(
+                Reason::NotFound(Object::Consumer),
+                "fast reply consumer does not exist",
+            ));
         }
-        options.ttl_ms = properties.expiration_ms().map_err(|error| precondition(error.to_string()))?;
+        options.ttl_ms = properties.expiration_ms().map_err(|error| invalid(error.to_string()))?;
         let has_bcc = match properties.headers() {
             Some(headers) => options.read_keys(&headers)?,
             None => false,
@@ -79,7 +83,7 @@ impl<'a> PublishOptions<'a> {
         }
         if let Some((shown, kind)) = wrong {
             let text = format!("invalid message: {{unacceptable_type_in_header,\"{shown}\",{kind}}}");
-            return Err(precondition(text));
+            return Err(invalid(text));
         }
         self.more.hidden = hidden.len();
         self.more.keys.extend(hidden);

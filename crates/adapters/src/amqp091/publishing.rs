@@ -8,7 +8,7 @@ use crate::connection::Context;
 use crate::transaction::HeldPublish;
 use ::amqp091::method::{BasicNack, BasicPublish, MethodId};
 use ::amqp091::{Body, Connection, Error, Outgoing, ReplyCode};
-use broker::catalog::{Refusal, ReplyCode as Code};
+use broker::catalog::{Reason, Refusal};
 use broker::fields::{Fields091, Unstamped};
 use broker::{Count, Publish, Published};
 use message::amqp091::Properties;
@@ -271,7 +271,7 @@ impl Adapter {
             self.machine.send(number, &BasicNack { delivery_tag, multiple: false, requeue: false });
         }
         if self.is_waiting_for_commit(number) {
-            let refusal = Refusal::new(Code::PreconditionFailed, "partial tx completion");
+            let refusal = Refusal::precondition(Reason::Rejected, "partial tx completion");
             self.refuse(context, number, &refusal, MethodId::NONE);
         }
     }

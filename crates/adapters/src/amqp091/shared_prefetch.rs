@@ -18,7 +18,7 @@ use super::unacked::Delivery;
 use crate::connection::Context;
 use ::amqp091::DeliverPrefix;
 use base::{Buffer, Memory};
-use broker::catalog::{QueueDefinition, Refusal, ReplyCode};
+use broker::catalog::{QueueDefinition, Refusal};
 use broker::{Events, Item, QueueCommand};
 use message::record::{Enqueue, Outcome, split};
 use std::collections::VecDeque;
@@ -196,7 +196,7 @@ impl Adapter {
         let Some(shared) = &channel.shared else { return Ok(None) };
         if queue.makes_durable() {
             let text = format!("{} does not support global qos", queue.named());
-            return Err(Refusal::new(ReplyCode::NotImplemented, text));
+            return Err(Refusal::not_served(text));
         }
         let part = shared.part(shared.members.len() + 1).max(1);
         Ok(Some(if own == 0 { part } else { part.min(own) }))

@@ -8,7 +8,7 @@ use super::{Adapter, tables};
 use crate::connection::Context;
 use ::amqp091::DeliverPrefix;
 use ::amqp091::method::{BasicConsume, MethodId};
-use broker::catalog::{QueueDefinition, Refusal, ReplyCode, age_ms};
+use broker::catalog::{QueueDefinition, Reason, Refusal, age_ms};
 use broker::{
     CONSUMER_NAME_MAX, Credit, FILTER_VALUES_MAX, NewConsumer, QueueCommand, RATE_MAX, StreamCommand,
     StreamFilter, StreamFrom,
@@ -87,9 +87,9 @@ fn read_options(
     now_ms: u64,
 ) -> Result<ReadOptions, Refusal> {
     let named = stream.named();
-    let precondition = |text: String| Err(Refusal::new(ReplyCode::PreconditionFailed, text));
+    let invalid = |argument, why: String| Err(Refusal::invalid_argument(argument, &named, &why));
     if let Some(name) = OTHERS.iter().find(|name| consume.arguments.get(name.as_bytes()).is_some()) {
-        return precondition(format!("invalid arg '{name}' for {named} of queue type rabbit_stream_queue"));
+        return invalid(name, " of queue type rabbit_stream_queue".to_owned());
     }
     let from = match consume.arguments.get(b"x-stream-offset") {
         None => StreamFrom::Next,
@@ -102,7 +102,7 @@ fn read_options(
                     _ => "...".to_owned(),
                 };
                 let why = format!("{{invalid_stream_offset_arg,{{{kind},{shown}}}}}");
-                return precondition(format!("invalid arg 'x-stream-offset' for {named}: {why}"));
+                return invalid("x-stream-offset", format!(": {why}"));
             }
         },
     };
@@ -112,7 +112,7 @@ fn read_options(
             Some(rate @ 1..=RATE_MAX) => Some(rate),
             _ => {
                 let why = format!("it is to be a number of messages a second, 1 to {RATE_MAX}");
-                return precondition(format!("invalid arg 'x-replay-rate' for {named}: {why}"));
+                return invalid("x-replay-rate", format!(": {why}"));
             }
         },
     };
@@ -123,21 +123,22 @@ fn read_options(
         }
         Some(_) => {
             let why = format!("it is to be a text of 1 to {CONSUMER_NAME_MAX} bytes");
-            return precondition(format!("invalid arg 'x-stream-consumer-name' for {named}: {why}"));
+            return invalid("x-stream-consumer-name", format!(": {why}"));
         }
     };
     if let Some(Value::Array(values)) = consume.arguments.get(b"x-stream-filter")
         && values.iter().count() > FILTER_VALUES_MAX
     {
         let why = format!("it has more than {FILTER_VALUES_MAX} values");
-        return precondition(format!("invalid arg 'x-stream-filter' for {named}: {why}"));
+        return invalid("x-stream-filter", format!(": {why}"));
     }
     if prefetch == 0 {
-        return precondition(format!("consumer prefetch count is not set for stream {named}"));
+        let text = format!("consumer prefetch count is not set for stream {named}");
+        return Err(Refusal::precondition(Reason::WrongState, text));
     }
     if consume.no_ack {
         let text = format!("automatic acknowledgement not supported by stream {named}");
-        return Err(Refusal::new(ReplyCode::NotImplemented, text));
+        return Err(Refusal::not_served(text));
     }
     Ok((from, StreamFilter { chunks: filter(consume), messages: None }, rate, name))
 }

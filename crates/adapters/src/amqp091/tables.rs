@@ -1,6 +1,6 @@
 //! What the values of field tables are called and become.
 
-use broker::catalog::{QueueDefinition, Refusal, ReplyCode};
+use broker::catalog::{QueueDefinition, Refusal};
 pub(super) use broker::fields::arguments;
 use message::amqp091::{Table, Value as Wire};
 use routing::Arguments;
@@ -14,10 +14,8 @@ pub(super) fn browses(
     is_exclusive: bool,
     queue: &QueueDefinition,
 ) -> Result<bool, Refusal> {
-    let refused = |why: &str| {
-        let text = format!("invalid arg 'x-browse' for {}: \"{why}\"", queue.named());
-        Err(Refusal::new(ReplyCode::PreconditionFailed, text))
-    };
+    let refused =
+        |why: &str| Err(Refusal::invalid_argument("x-browse", &queue.named(), &format!(": \"{why}\"")));
     match arguments.get(b"x-browse") {
         None => Ok(false),
         Some(Wire::Bool(true)) if is_exclusive => refused("who browses cannot be exclusive"),

@@ -12,7 +12,7 @@ use crate::transaction::{HeldPublish, Transaction};
 use ::amqp091::method::{MethodId, TxCommitOk, TxRollbackOk, TxSelectOk};
 use broker::Count;
 use broker::Published;
-use broker::catalog::{Refusal, ReplyCode};
+use broker::catalog::{Object, Reason, Refusal, ReplyCode};
 use message::amqp091::Properties;
 use message::record::Outcome;
 
@@ -52,7 +52,7 @@ impl ChannelTransaction {
 fn too_large(context: &Context<'_>) -> Refusal {
     let most = context.settings.transaction_bytes_max;
     let text = format!("transaction is larger than configured max size {most}");
-    Refusal::new(ReplyCode::PreconditionFailed, text)
+    Refusal::precondition(Reason::TooLarge(Object::Transaction), text)
 }
 
 impl Adapter {
@@ -60,7 +60,7 @@ impl Adapter {
         let Some(channel) = self.channels.get(number) else { return Ok(()) };
         if channel.confirms.is_some() {
             let text = "cannot switch from confirm to tx mode";
-            return Err(Refusal::new(ReplyCode::PreconditionFailed, text));
+            return Err(Refusal::precondition(Reason::WrongState, text));
         }
         channel.transaction.get_or_insert_default();
         channel.does_more = true;
@@ -194,7 +194,7 @@ impl Adapter {
         let channel = self.channels.get(number);
         let Some(transaction) = channel.and_then(|channel| channel.transaction.as_mut()) else {
             let text = "channel is not transactional";
-            return Err(Refusal::new(ReplyCode::PreconditionFailed, text));
+            return Err(Refusal::precondition(Reason::WrongState, text));
         };
         Ok(std::mem::take(&mut transaction.held))
     }

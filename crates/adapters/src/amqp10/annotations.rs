@@ -4,7 +4,7 @@
 //! Keys are symbols that begin with `x-`: all others are reserved. `x-cc` holds further keys a message is routed by,
 //! `x-opt-delivery-time` when it is to be delivered, milliseconds since 1970.
 
-use super::links::Refused;
+use super::refused::Refused;
 use ::amqp10::condition;
 use broker::More;
 use message::amqp10::{Map, Message, Value};

@@ -4,7 +4,8 @@
 //! outcome. A receiver that was attached gets its consumer when the connection has come.
 
 use super::Adapter;
-use super::links::{Pending, Receiving, Waiting, shortened};
+use super::links::{Pending, Receiving, Waiting};
+use super::refused::Refused;
 use crate::connection::Context;
 use crate::following::common_home;
 use ::amqp10::{LinkId, Role, SessionId};
@@ -107,7 +108,7 @@ impl Adapter {
             let access = session.publisher.access();
             let queue = context.shard.catalog().open_queue(access.actor(), &name).cloned();
             let opened = queue
-                .map_err(shortened)
+                .map_err(Refused::at_source)
                 .and_then(|queue| self.consume(context, at.0, at.1, &queue, receiving));
             if let Err(refused) = opened {
                 self.refuse(context, at, "", Role::Sender, &refused);

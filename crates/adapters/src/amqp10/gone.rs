@@ -6,7 +6,8 @@
 //! Invariant: the broker is asked for news of exactly the queues in a session's [`Watched`].
 
 use super::address::Destination;
-use super::links::{Aim, End, Link, Refused};
+use super::links::{Aim, End, Link};
+use super::refused::Refused;
 use super::{Adapter, Session};
 use crate::connection::{Context, Gravity};
 use ::amqp10::{Error, LinkId, Outcome, SessionId, Transfer, condition};
@@ -185,7 +186,7 @@ impl Adapter {
         transfer: &Transfer<'_>,
         refused: &Refused,
     ) {
-        let Refused { condition, text } = refused;
+        let Refused { condition, text, .. } = refused;
         self.note(context, Gravity::Error, format!("a link ends: {condition}: {text}"));
         let info = named(transfer);
         let error = Error { info: Map::new(2, &info), ..Error::new(condition, text) };

@@ -5,6 +5,7 @@ use super::following::Going;
 use super::management;
 use super::nodes::Making;
 use super::publishing::Credit;
+use super::refused::Refused;
 use super::streams::{CAPABILITIES, ReadOptions};
 use super::{Adapter, Session, old_nodes, termini};
 use crate::connection::Context;
@@ -13,18 +14,10 @@ use ::amqp10::{
     condition,
 };
 use broker::access::{Access, Resource};
-use broker::catalog::{QueueDefinition, QueueType, Refusal};
+use broker::catalog::{Object, QueueDefinition, QueueType, Refusal};
 use broker::{ConsumerRef, Held, NewConsumer, QueueCommand, Reply, ReplyAddress, StreamCommand};
 use message::amqp10::{Encoder, Value};
 use message::record::Format;
-
-/// How the refusal of a publish to an internal exchange begins.
-const INTERNAL: &str = "cannot publish to internal ";
-
-/// Nobody may publish to the exchange, whatever the permissions: that ends a link, not its session.
-pub(super) fn is_internal(refusal: &Refusal) -> bool {
-    refusal.text.starts_with(INTERNAL)
-}
 
 /// Which end of which link.
 #[derive(Debug)]
@@ -231,29 +224,6 @@ impl Receiving {
     }
 }
 
-/// Why an attach is refused.
-#[derive(Debug)]
-pub(super) struct Refused {
-    pub(super) condition: &'static str,
-    pub(super) text: String,
-}
-
-impl From<Refusal> for Refused {
-    fn from(refusal: Refusal) -> Refused {
-        if let Some(exchange) = refusal.text.strip_prefix(INTERNAL) {
-            let text = format!("forbidden to publish to internal {exchange}");
-            return Refused { condition: refusal.code.condition(), text };
-        }
-        Refused { condition: refusal.code.condition(), text: refusal.text }
-    }
-}
-
-impl Refused {
-    pub(super) fn new(condition: &'static str, text: impl Into<String>) -> Refused {
-        Refused { condition, text: text.into() }
-    }
-}
-
 impl Session {
     pub(super) fn link(&mut self, id: LinkId) -> Option<&mut Link> {
         self.links.iter_mut().find(|link| link.id == id)
@@ -318,7 +288,7 @@ impl Adapter {
             let vhost = access.vhost();
             if exchange.is_empty() && catalog.queue_by_name(vhost, key.as_bytes()).is_none() {
                 let vhost = catalog.vhost_definition(vhost).map_or("", |vhost| &vhost.name);
-                return Err(Refusal::missing("queue", key, vhost).into());
+                return Err(Refusal::missing(Object::Queue, key, vhost).into());
             }
             // Topics are looked at message by message.
             access.check_publish(catalog, exchange.as_bytes(), [], None)?;
@@ -408,7 +378,7 @@ impl Adapter {
         let catalog = context.shard.catalog();
         let Some(session) = self.session(id) else { return Ok(()) };
         let access = session.publisher.access();
-        let queue = catalog.open_queue(access.actor(), &name).map_err(shortened)?.clone();
+        let queue = catalog.open_queue(access.actor(), &name).map_err(Refused::at_source)?.clone();
         access.check(catalog, Access::Read, Resource::Queue(&name))?;
         let receiving = Receiving::of(attach, &source, &queue, context.now.wall_ms)?;
         match self.goes_to_consume(context, (id, link), &queue, receiving) {
@@ -595,10 +565,4 @@ impl Adapter {
         self.machine.detach(session, link, Some(error), true);
         self.drop_link(context, session, link);
     }
-}
-
-/// The first sentence of a refusal, which is all that RabbitMQ tells a receiver of a locked queue.
-pub(super) fn shortened(refusal: Refusal) -> Refused {
-    let end = refusal.text.find(". ").unwrap_or(refusal.text.len());
-    Refused::new(refusal.code.condition(), &refusal.text[..end])
 }

@@ -24,6 +24,7 @@ mod news;
 mod nodes;
 mod old_nodes;
 mod publishing;
+mod refused;
 mod streams;
 mod termini;
 mod transactions;
@@ -48,6 +49,7 @@ use login::Login;
 use management::Management;
 use nodes::Nodes;
 use publishing::Window;
+use refused::Refused;
 use std::collections::VecDeque;
 use transactions::Transactions;
 
@@ -238,7 +240,8 @@ impl Adapter {
             Event::Close { refusal } => {
                 self.note(context, Gravity::Error, format!("error: {refusal}"));
                 self.stay();
-                self.machine.close(Some(Error::new(refusal.code.condition(), &refusal.text)));
+                let Refused { condition, text, .. } = Refused::from(refusal);
+                self.machine.close(Some(Error::new(condition, &text)));
             }
         }
     }

@@ -4,8 +4,9 @@
 //! A temporary queue is an exclusive classic queue with a name of ours; it is deleted when the link that asked for it
 //! detaches. A volatile queue is no queue at all: its address leads straight to the link, see [`broker::ReplyAddress`].
 
-use super::links::{Activity, Aim, ConsumerAt, End, Link, Particulars, Pending, Receiving, Refused, Waiting};
+use super::links::{Activity, Aim, ConsumerAt, End, Link, Particulars, Pending, Receiving, Waiting};
 use super::management::percent_encoded;
+use super::refused::Refused;
 use super::{Adapter, termini};
 use crate::connection::{Context, Gravity};
 use ::amqp10::{
@@ -13,7 +14,7 @@ use ::amqp10::{
     condition,
 };
 use base::id::{LogId, QueueId};
-use broker::catalog::{MADE_FOR_LINK, Op, QueueDefinition, QueueType, Refusal, generated_name};
+use broker::catalog::{MADE_FOR_LINK, Object, Op, QueueDefinition, QueueType, Refusal, generated_name};
 use broker::{QueueCommand, Reply, ReplyAddress};
 use message::amqp10::{Encoder, Map};
 use routing::Arguments;
@@ -282,7 +283,7 @@ impl Adapter {
     ) -> Result<(), Refused> {
         let Some(actor) = &self.actor else { return Ok(()) };
         let vhost = context.shard.catalog().vhost_definition(actor.vhost).map_or("", |vhost| &vhost.name);
-        let missing = Refusal::missing("queue", &name, vhost);
+        let missing = Refusal::missing(Object::Queue, &name, vhost);
         self.next_token = self.next_token.wrapping_add(1);
         let token = self.next_token;
         let waiting = Waiting::Reply { name, sender_settle_mode: attach.sender_settle_mode };
@@ -323,10 +324,9 @@ impl Adapter {
         role: Role,
         refused: &Refused,
     ) {
-        let Refused { condition, text } = refused;
+        let Refused { condition, text, ends_session } = refused;
         self.note(context, Gravity::Error, format!("link '{name}' refused: {condition}: {text}"));
-        let is_permission = !text.starts_with("forbidden to publish to internal ");
-        if *condition == condition::UNAUTHORIZED_ACCESS && is_permission {
+        if *ends_session {
             return self.end_session(context, id, condition, text);
         }
         self.machine.refuse_attach(id, link, &Attach::new(name, role), Error::new(condition, text));

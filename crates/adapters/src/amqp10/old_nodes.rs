@@ -6,14 +6,15 @@
 use super::Adapter;
 use super::address::Destination;
 use super::address_v1::{Named, named};
-use super::links::{Aim, Pending, Receiving, Refused, Waiting};
+use super::links::{Aim, Pending, Receiving, Waiting};
+use super::refused::Refused;
 use crate::connection::Context;
 use ::amqp10::{
     Attach, LinkId, ReceiverSettleMode, Role, SenderSettleMode, SessionId, Source, Target, condition,
 };
 use broker::Reply;
 use broker::access::{Access, Resource};
-use broker::catalog::{Op, QueueDefinition, Refusal};
+use broker::catalog::{Object, Op, QueueDefinition, Refusal};
 use routing::Arguments;
 use std::sync::Arc;
 
@@ -135,7 +136,7 @@ impl Adapter {
                 let Some(actor) = &self.actor else { return Ok(()) };
                 if catalog.exchange(actor.vhost, exchange.as_bytes()).is_none() {
                     let vhost = catalog.vhost_definition(actor.vhost).map_or("", |vhost| &vhost.name);
-                    return Err(Refusal::missing("exchange", &exchange, vhost).into());
+                    return Err(Refusal::missing(Object::Exchange, &exchange, vhost).into());
                 }
                 let step = Step::Bind(receiving, exchange, key.unwrap_or_default());
                 self.declare_old(context, (id, link), "".into(), durable, step)
@@ -160,7 +161,7 @@ impl Adapter {
         let found = catalog.queue_by_name(vhost, name.as_bytes()).cloned();
         found.ok_or_else(|| {
             let vhost = catalog.vhost_definition(vhost).map_or("", |vhost| &vhost.name);
-            Refusal::missing("queue", name, vhost).into()
+            Refusal::missing(Object::Queue, name, vhost).into()
         })
     }
 
@@ -182,7 +183,7 @@ impl Adapter {
         let Some(session) = self.session(id) else { return Ok(()) };
         let access = session.publisher.access();
         let catalog = context.shard.catalog();
-        catalog.open_queue(access.actor(), &queue.name).map_err(super::links::shortened)?;
+        catalog.open_queue(access.actor(), &queue.name).map_err(Refused::at_source)?;
         access.check(catalog, Access::Read, Resource::Queue(&queue.name))?;
         self.consume(context, id, link, queue, receiving)
     }

@@ -3,7 +3,8 @@
 use super::address::{self, Destination};
 use super::annotations::{self, Wrong};
 use super::gone;
-use super::links::{Aim, End, Link, Refused, is_internal};
+use super::links::{Aim, End, Link};
+use super::refused::Refused;
 use super::{Adapter, HELD, Session, seconds};
 use crate::connection::{Context, Gravity};
 use ::amqp10::{Error, LinkId, Outcome, SessionId, Transfer, condition};
@@ -287,19 +288,20 @@ impl Adapter {
                 self.count(context, what, 1);
                 self.tell(transfer, &Outcome::Released);
             }
-            Err(refusal) if is_internal(&refusal) => {
-                self.end_link(context, transfer, &refusal.into());
+            Err(refusal) => {
+                let code = refusal.code;
+                let refused = Refused::from(refusal);
+                match code {
+                    ReplyCode::AccessRefused if refused.ends_session => {
+                        self.end_session(context, transfer.session, refused.condition, &refused.text);
+                    }
+                    ReplyCode::AccessRefused | ReplyCode::WrongUser => {
+                        self.end_link(context, transfer, &refused);
+                    }
+                    ReplyCode::NotFound => self.unaddressed(context, transfer, is_anonymous, &refused),
+                    _ => self.reject(context, transfer, &refused),
+                }
             }
-            Err(refusal @ Refusal { code: ReplyCode::WrongUser, .. }) => {
-                self.end_link(context, transfer, &refusal.into());
-            }
-            Err(Refusal { code: ReplyCode::AccessRefused, text }) => {
-                self.end_session(context, transfer.session, condition::UNAUTHORIZED_ACCESS, &text);
-            }
-            Err(refusal @ Refusal { code: ReplyCode::NotFound, .. }) => {
-                self.unaddressed(context, transfer, is_anonymous, &refusal.into());
-            }
-            Err(refusal) => self.reject(context, transfer, &refusal.into()),
         }
         self.is_due = true;
     }
@@ -335,7 +337,7 @@ impl Adapter {
     /// A message breaks a rule that ends its link: it goes with the link, without an outcome of its own.
     #[cold]
     pub(super) fn end_link(&mut self, context: &mut Context<'_>, transfer: &Transfer<'_>, refused: &Refused) {
-        let Refused { condition, text } = refused;
+        let Refused { condition, text, .. } = refused;
         self.note(context, Gravity::Error, format!("a link ends: {condition}: {text}"));
         self.machine.detach(transfer.session, transfer.link, Some(Error::new(condition, text)), true);
         self.drop_link(context, transfer.session, transfer.link);

@@ -4,7 +4,7 @@
 //! content a stream is filtered by SQL or by reference values of properties, and of application properties, not by
 //! both; what comes last in the set is looked at first.
 
-use super::links::Refused;
+use super::refused::Refused;
 use ::amqp10::{Source, condition};
 use broker::catalog::{QueueDefinition, age_ms};
 use broker::{CONSUMER_NAME_MAX, FILTER_VALUES_MAX, RATE_MAX, StreamFilter, StreamFrom, Wanted};

@@ -4,7 +4,7 @@
 //! not. Ours are how deliveries are given out and what becomes of unsettled ones. Filters are repeated where they say
 //! something of streams, which a queue passes over; those that select by content are not in place and so are left out.
 
-use super::links::Refused;
+use super::refused::Refused;
 use super::streams::ReadOptions;
 use ::amqp10::{Attach, ReceiverSettleMode, SenderSettleMode, Source, Symbols, condition};
 use message::amqp10::{Decoder, Descriptor, Map, Value};

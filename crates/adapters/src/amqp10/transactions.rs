@@ -8,8 +8,9 @@
 //! RabbitMQ has none of this.
 
 use super::consuming::{Added, outcome_of};
-use super::links::{ConsumerAt, End, Link, Particulars, Refused};
+use super::links::{ConsumerAt, End, Link, Particulars};
 use super::publishing::Addressed;
+use super::refused::Refused;
 use super::{Adapter, annotations, gone, termini};
 use crate::connection::{Context, Gravity};
 use crate::handles::numbered;

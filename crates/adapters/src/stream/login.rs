@@ -8,7 +8,7 @@ use crate::settings::{INFORMATION, PLATFORM, PRODUCT, Peer};
 use ::stream_protocol::{List, Pair, Response, ResponseCode, Tune};
 use base::rabbitmq::VERSION;
 use broker::access::open_vhost;
-use broker::catalog::{Actor, Refusal, ReplyCode};
+use broker::catalog::{Actor, Object, Reason, Refusal, ReplyCode};
 use broker::{Caller, Settled};
 use routing::{Arguments, Value};
 use std::sync::Arc;
@@ -177,7 +177,7 @@ impl Adapter {
         let Some(user) = self.login.as_ref().and_then(|login| login.user.clone()) else { return };
         if let Some(most) = self.arrival.as_ref().and_then(Arrival::too_many) {
             let text = format!("connection refused: node connection limit ({most}) is reached");
-            let refusal = Refusal::new(ReplyCode::NotAllowed, text);
+            let refusal = Refusal::new(ReplyCode::NotAllowed, Reason::LimitReached(Object::Connection), text);
             return self.not_opened(context, correlation_id, &refusal);
         }
         match open_vhost(context.shard.catalog(), &user, &String::from_utf8_lossy(vhost)) {

@@ -3,7 +3,7 @@
 //! Grants only, as RabbitMQ's: a refusal ends the channel anyway. Costs nothing until the first grant.
 
 use super::permissions::{Access, Resource};
-use crate::catalog::{Actor, Catalog, QueueDefinition, Refusal, ReplyCode, VhostId};
+use crate::catalog::{Actor, Catalog, QueueDefinition, Reason, Refusal, ReplyCode, VhostId};
 use std::sync::Arc;
 
 /// The tag of users who may send messages in the names of others.
@@ -103,9 +103,11 @@ impl AccessCache {
         self.check(catalog, Access::Write, Resource::Exchange(name))?;
         match catalog.exchange(vhost, exchange) {
             None => Err(catalog.no_exchange(vhost, exchange)),
-            Some(entry) if entry.definition.internal && !self.actor.is_internal => Err(Refusal::access(
-                format!("cannot publish to internal {}", catalog.exchange_named(vhost, name)),
-            )),
+            Some(entry) if entry.definition.internal && !self.actor.is_internal => {
+                let exchange = catalog.exchange_named(vhost, name);
+                let text = format!("cannot publish to internal {exchange}");
+                Err(Refusal::access(Reason::InternalExchange { exchange: exchange.into() }, text))
+            }
             Some(entry) => keys.into_iter().try_for_each(|key| {
                 catalog.check_topic_access(&self.actor, Access::Write, &entry.definition, key)
             }),
@@ -124,7 +126,7 @@ impl AccessCache {
         }
         let claimed = String::from_utf8_lossy(claimed);
         let text = format!("user_id property set to '{claimed}' but authenticated user was '{user}'");
-        Err(Refusal::new(ReplyCode::WrongUser, text))
+        Err(Refusal::new(ReplyCode::WrongUser, Reason::WrongUser, text))
     }
 
     /// The queue of this name, if the actor may have `access` to it and no other connection has it for itself.

@@ -3,7 +3,7 @@
 //! The peer learns only that it was refused; the reason is for the log.
 
 use super::password::{PasswordHash, SALT};
-use crate::catalog::{Catalog, Refusal, ReplyCode, UserDefinition, VhostId};
+use crate::catalog::{Catalog, Object, Reason, Refusal, ReplyCode, UserDefinition, VhostId};
 use std::sync::Arc;
 
 /// The operator's rules beside users and permissions.
@@ -94,9 +94,10 @@ impl Denied {
 
     /// What the peer is told.
     pub fn refusal(&self, mechanism: &str) -> Refusal {
-        Refusal::access(format!(
+        let text = format!(
             "Login was refused using authentication mechanism {mechanism}. For details see the broker logfile."
-        ))
+        );
+        Refusal::access(Reason::Login, text)
     }
 }
 
@@ -176,11 +177,12 @@ fn check_loopback(name: &str, is_loopback: bool, rules: &AccessRules) -> Result<
 /// nothing.
 pub fn open_vhost(catalog: &Catalog, user: &str, vhost: &str) -> Result<VhostId, Refusal> {
     let Some(id) = catalog.vhost(vhost) else {
-        return Err(Refusal::new(ReplyCode::NotAllowed, format!("vhost {vhost} not found")));
+        let reason = Reason::NotFound(Object::VirtualHost);
+        return Err(Refusal::new(ReplyCode::NotAllowed, reason, format!("vhost {vhost} not found")));
     };
     if catalog.permissions(id, user).is_none() {
         let text = format!("access to vhost '{vhost}' refused for user '{user}'");
-        return Err(Refusal::new(ReplyCode::NotAllowed, text));
+        return Err(Refusal::new(ReplyCode::NotAllowed, Reason::Permission(Object::VirtualHost), text));
     }
     Ok(id)
 }

@@ -1,7 +1,7 @@
 //! What one user may do in one virtual host: three patterns over the names of its queues and exchanges.
 
 use super::pattern::{BadPattern, Pattern};
-use crate::catalog::Refusal;
+use crate::catalog::{Object, Reason, Refusal};
 
 /// What somebody wants to do with a thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -46,9 +46,14 @@ impl<'a> Resource<'a> {
 
     /// `queue` or `exchange`.
     pub fn kind(self) -> &'static str {
+        self.object().name()
+    }
+
+    /// The kind of object, as refusals have it.
+    pub fn object(self) -> Object {
         match self {
-            Resource::Queue(_) => "queue",
-            Resource::Exchange(_) => "exchange",
+            Resource::Queue(_) => Object::Queue,
+            Resource::Exchange(_) => Object::Exchange,
         }
     }
 }
@@ -87,12 +92,13 @@ impl Permissions {
 
 /// The no that follows from permissions.
 pub(crate) fn refused(access: Access, resource: Resource<'_>, vhost: &str, user: &str) -> Refusal {
-    Refusal::access(format!(
+    let text = format!(
         "{} access to {} '{}' in vhost '{vhost}' refused for user '{user}'",
         access.name(),
         resource.kind(),
         resource.pattern_name(),
-    ))
+    );
+    Refusal::access(Reason::Permission(resource.object()), text)
 }
 
 #[cfg(test)]

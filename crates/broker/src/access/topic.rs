@@ -5,7 +5,7 @@
 
 use super::pattern::{BadPattern, Pattern};
 use super::permissions::Access;
-use crate::catalog::Refusal;
+use crate::catalog::{Object, Reason, Refusal};
 
 /// The two patterns of a user on an exchange.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,11 +42,12 @@ impl TopicPermissions {
 
 /// The no that follows from topic permissions.
 pub(crate) fn topic_refused(access: Access, key: &[u8], exchange: &str, vhost: &str, user: &str) -> Refusal {
-    Refusal::access(format!(
+    let text = format!(
         "{} access to topic '{}' in exchange '{exchange}' in vhost '{vhost}' refused for user '{user}'",
         access.name(),
         String::from_utf8_lossy(key),
-    ))
+    );
+    Refusal::access(Reason::Permission(Object::Topic), text)
 }
 
 /// The pattern with its variables replaced.

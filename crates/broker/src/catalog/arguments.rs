@@ -6,7 +6,7 @@
 
 use super::source;
 use super::stream::{STREAM_SAME, age_ms, compared};
-use super::{QueueDefinition, QueueType, Refusal, ReplyCode};
+use super::{Object, QueueDefinition, QueueType, Reason, Refusal, ReplyCode};
 use queue::WindowSettings;
 use routing::{Arguments, Value, disagreement};
 
@@ -246,10 +246,13 @@ pub(super) fn check_server_named(arguments: &Arguments, unnamed: QueueType) -> R
     };
     match &*name {
         "" | "undefined" | "classic" => Ok(()),
-        "quorum" | "stream" => Err(Refusal::precondition(format!(
-            "Cannot declare a server-named queue for type rabbit_{name}_queue"
-        ))),
-        _ => Err(Refusal::precondition(format!("unknown queue type '{name}'"))),
+        "quorum" | "stream" => Err(Refusal::precondition(
+            Reason::Unsuited(Object::Queue),
+            format!("Cannot declare a server-named queue for type rabbit_{name}_queue"),
+        )),
+        _ => {
+            Err(Refusal::precondition(Reason::Invalid(Object::Queue), format!("unknown queue type '{name}'")))
+        }
     }
 }
 
@@ -271,9 +274,7 @@ pub(super) fn check(arguments: &Arguments, queue_type: QueueType, named: &str) -
     for (name, _) in arguments.iter() {
         if let Some(Row { name, .. }) = ROWS.iter().find(|row| row.name.as_bytes() == name && !is_for(row)) {
             let module = queue_type.module();
-            return Err(Refusal::precondition(format!(
-                "invalid arg '{name}' for {named} of queue type {module}"
-            )));
+            return Err(Refusal::invalid_argument(name, named, &format!(" of queue type {module}")));
         }
     }
     Ok(())
@@ -286,7 +287,9 @@ pub(super) fn check_served(arguments: &Arguments, named: &str) -> Result<(), Ref
             && !row.served
         {
             return Err(match row.name {
-                MASTER_LOCATOR => Refusal::new(ReplyCode::InternalError, MASTER_LOCATOR_DENIED),
+                MASTER_LOCATOR => {
+                    Refusal::new(ReplyCode::InternalError, Reason::NotPermitted, MASTER_LOCATOR_DENIED)
+                }
                 name => not_served(name, value, named),
             });
         }
@@ -294,13 +297,12 @@ pub(super) fn check_served(arguments: &Arguments, named: &str) -> Result<(), Ref
     Ok(())
 }
 
-fn invalid(name: &str, named: &str, why: &str) -> Refusal {
-    Refusal::precondition(format!("invalid arg '{name}' for {named}: {why}"))
+fn invalid(name: &'static str, named: &str, why: &str) -> Refusal {
+    Refusal::invalid_argument(name, named, &format!(": {why}"))
 }
 
 fn not_served(name: &str, value: &Value, named: &str) -> Refusal {
-    let text = format!("arg '{name}' with value '{value}' for {named} is not served");
-    Refusal::new(ReplyCode::NotImplemented, text)
+    Refusal::not_served(format!("arg '{name}' with value '{value}' for {named} is not served"))
 }
 
 fn check_value(check: Check, value: &Value, arguments: &Arguments) -> Result<(), String> {
@@ -376,7 +378,7 @@ pub(super) fn check_same(
     if received.is_empty() && queue_type == unnamed && current.is_empty() {
         return Ok(());
     }
-    let names: &[&str] = match queue_type {
+    let names: &[&'static str] = match queue_type {
         QueueType::Classic => &CLASSIC_SAME,
         QueueType::Quorum => &QUORUM_SAME,
         QueueType::Stream => &STREAM_SAME,
@@ -437,21 +439,20 @@ fn check_same_type(
     if received == current {
         return Ok(());
     }
-    Err(Refusal::precondition(format!(
-        "inequivalent arg 'x-queue-type' for {named}: received '{received}' but current is '{current}'"
-    )))
+    let how = format!("received '{received}' but current is '{current}'");
+    Err(Refusal::inequivalent("x-queue-type", named, &how))
 }
 
 /// Whether one argument of a thing that is there is as it was declared.
 pub(super) fn check_same_argument(
-    name: &str,
+    name: &'static str,
     received: Option<&Value>,
     current: Option<&Value>,
     named: &str,
 ) -> Result<(), Refusal> {
     match disagreement(received, current) {
         None => Ok(()),
-        Some(how) => Err(Refusal::precondition(format!("inequivalent arg '{name}' for {named}: {how}"))),
+        Some(how) => Err(Refusal::inequivalent(name, named, &how)),
     }
 }
 

@@ -3,7 +3,7 @@
 //! Kept beside the definitions, since few have any. A limit counts when something new is asked for; what is there
 //! already stays, however much it is.
 
-use super::{Actor, Catalog, Change, Plan, Refusal, ReplyCode, VhostId};
+use super::{Actor, Catalog, Change, Object, Plan, Reason, Refusal, VhostId};
 use std::sync::Arc;
 
 /// Limits of a virtual host; none: any number.
@@ -80,8 +80,8 @@ impl Catalog {
             return Ok(());
         }
         let vhost = self.vhost_name(vhost);
-        Err(Refusal::new(
-            ReplyCode::PreconditionFailed,
+        Err(Refusal::precondition(
+            Reason::LimitReached(Object::Queue),
             format!("cannot declare queue '{name}': queue limit in vhost '{vhost}' ({most}) is reached"),
         ))
     }

@@ -30,6 +30,7 @@ mod plan_super_stream;
 mod plan_topic;
 mod policy;
 mod policy_keys;
+mod reason;
 mod refusal;
 mod retry;
 mod route;
@@ -58,6 +59,7 @@ pub use plan_policy::check_operator_key;
 pub use plan_queue::{MADE_FOR_LINK, generated_name};
 pub use plan_super_stream::PARTITION_ORDER;
 pub use policy::{ApplyTo, Matched, PolicyDefinition, PolicyKind};
+pub use reason::{Object, Reason};
 pub use refusal::{Refusal, ReplyCode};
 pub use snapshot::BadSnapshot;
 pub(crate) use source::{Source, SourceFrom};
@@ -319,7 +321,7 @@ impl Catalog {
     }
 
     pub(crate) fn no_exchange(&self, vhost: VhostId, name: &[u8]) -> Refusal {
-        Refusal::missing("exchange", &String::from_utf8_lossy(name), self.vhost_name(vhost))
+        Refusal::missing(Object::Exchange, &String::from_utf8_lossy(name), self.vhost_name(vhost))
     }
 
     /// `exchange 'e' in vhost '/'`, as error texts have it.
@@ -383,7 +385,7 @@ impl Catalog {
     /// The queue of this name, if no other connection has it for itself. Permissions are asked before.
     pub fn open_queue(&self, actor: &Actor, name: &str) -> Result<&Arc<QueueDefinition>, Refusal> {
         let Some(queue) = self.queue_by_name(actor.vhost, name.as_bytes()) else {
-            return Err(Refusal::missing("queue", name, self.vhost_name(actor.vhost)));
+            return Err(Refusal::missing(Object::Queue, name, self.vhost_name(actor.vhost)));
         };
         if !actor.is_internal && !queue.is_open_to(actor.port) {
             return Err(Refusal::queue_locked(queue));

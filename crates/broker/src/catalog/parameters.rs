@@ -5,7 +5,7 @@
 
 use super::plan::check_length;
 use super::wire::LIMITS;
-use super::{Actor, Catalog, Change, Plan, Refusal, VhostId};
+use super::{Actor, Catalog, Change, Object, Plan, Reason, Refusal, VhostId};
 use std::collections::BTreeMap;
 
 /// Parameters of a virtual host, by component and name: JSON.
@@ -25,7 +25,10 @@ impl Catalog {
         check_value(value)?;
         if before.is_none() && self.parameters.len() >= LIMITS.parameters_max {
             let most = LIMITS.parameters_max;
-            return Err(Refusal::precondition(format!("there are at most {most} global parameters")));
+            return Err(Refusal::precondition(
+                Reason::LimitReached(Object::Parameter),
+                format!("there are at most {most} global parameters"),
+            ));
         }
         Ok(Plan::one(Change::SetParameter { name: name.into(), value: value.map(Box::from) }))
     }
@@ -54,9 +57,10 @@ impl Catalog {
         check_value(value)?;
         if before.is_none() && kept.len() >= LIMITS.parameters_max {
             let most = LIMITS.parameters_max;
-            return Err(Refusal::precondition(format!(
-                "vhost '{vhost}' has as many parameters as it may: {most}"
-            )));
+            return Err(Refusal::precondition(
+                Reason::LimitReached(Object::Parameter),
+                format!("vhost '{vhost}' has as many parameters as it may: {most}"),
+            ));
         }
         let value = value.map(Box::from);
         Ok(Plan::one(Change::SetVhostParameter { vhost: id, component, name, value }))
@@ -93,7 +97,10 @@ impl Catalog {
 fn check_value(value: Option<&str>) -> Result<(), Refusal> {
     let most = LIMITS.parameter_bytes_max;
     if value.is_some_and(|value| value.len() > most) {
-        return Err(Refusal::precondition(format!("a parameter has at most {most} bytes")));
+        return Err(Refusal::precondition(
+            Reason::TooLarge(Object::Parameter),
+            format!("a parameter has at most {most} bytes"),
+        ));
     }
     Ok(())
 }

@@ -4,7 +4,7 @@
 //! one. Texts and order were seen on RabbitMQ 4.3.6 through pika.
 
 use super::definition::Binding;
-use super::{Actor, Catalog, Change, Destination, ExchangeDefinition, Op, Plan, Refusal};
+use super::{Actor, Catalog, Change, Destination, ExchangeDefinition, Object, Op, Plan, Reason, Refusal};
 use crate::access::{Access, Resource, refused};
 use base::id::QueueId;
 use routing::ExchangeId;
@@ -105,15 +105,19 @@ impl Plan {
 /// The default exchange is not there to be declared, bound or deleted.
 pub(super) fn check_not_default(exchange: &str) -> Result<(), Refusal> {
     if exchange.is_empty() {
-        return Err(Refusal::access("operation not permitted on the default exchange".to_owned()));
+        return Err(Refusal::access(
+            Reason::Reserved(Object::Exchange),
+            "operation not permitted on the default exchange",
+        ));
     }
     Ok(())
 }
 
 /// Names that begin with `amq.` are the server's to give.
-pub(super) fn check_not_reserved(kind: &str, name: &str) -> Result<(), Refusal> {
+pub(super) fn check_not_reserved(object: Object, name: &str) -> Result<(), Refusal> {
     if name.starts_with("amq.") {
-        return Err(Refusal::access(format!("{kind} name '{name}' contains reserved prefix 'amq.*'")));
+        let text = format!("{} name '{name}' contains reserved prefix 'amq.*'", object.name());
+        return Err(Refusal::access(Reason::Reserved(object), text));
     }
     Ok(())
 }
@@ -121,7 +125,10 @@ pub(super) fn check_not_reserved(kind: &str, name: &str) -> Result<(), Refusal> 
 /// Where a protocol has no short strings, lengths are refused here.
 pub(super) fn check_length(kind: &str, name: &str) -> Result<(), Refusal> {
     if name.len() > NAME_BYTES_MAX {
-        return Err(Refusal::precondition(format!("{kind} is longer than {NAME_BYTES_MAX} bytes")));
+        return Err(Refusal::precondition(
+            Reason::TooLong,
+            format!("{kind} is longer than {NAME_BYTES_MAX} bytes"),
+        ));
     }
     Ok(())
 }

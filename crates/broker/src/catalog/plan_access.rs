@@ -4,8 +4,8 @@ use super::plan::check_length;
 use super::plan_exchange::event_exchange;
 use super::plan_policy::default_policy;
 use super::{
-    Actor, Catalog, Change, DefaultUser, Op, PermissionDefinition, Plan, Refusal, UserDefinition, VhostAbout,
-    VhostDefaults, VhostDefinition, VhostId, VhostLimits,
+    Actor, Catalog, Change, DefaultUser, Object, Op, PermissionDefinition, Plan, Reason, Refusal,
+    UserDefinition, VhostAbout, VhostDefaults, VhostDefinition, VhostId, VhostLimits,
 };
 use crate::access::{PasswordHash, Permissions};
 use base::id::PortId;
@@ -18,15 +18,15 @@ impl Catalog {
         if by.is_internal || is_administrator() {
             return Ok(());
         }
-        Err(Refusal::access(format!("user '{}' is not an administrator", by.user)))
+        Err(Refusal::access(Reason::Role, format!("user '{}' is not an administrator", by.user)))
     }
 
     pub(super) fn known_user(&self, name: &str) -> Result<&Arc<UserDefinition>, Refusal> {
-        self.user(name).ok_or_else(|| Refusal::not_found(format!("no user '{name}'")))
+        self.user(name).ok_or_else(|| Refusal::not_found(Object::User, format!("no user '{name}'")))
     }
 
     pub(super) fn known_vhost(&self, name: &str) -> Result<VhostId, Refusal> {
-        self.vhost(name).ok_or_else(|| Refusal::not_found(format!("no vhost '{name}'")))
+        self.vhost(name).ok_or_else(|| Refusal::not_found(Object::VirtualHost, format!("no vhost '{name}'")))
     }
 
     pub(super) fn new_vhost(
@@ -38,7 +38,10 @@ impl Catalog {
         self.check_administrator(by)?;
         check_length("virtual host name", name)?;
         if name.is_empty() {
-            return Err(Refusal::precondition("a virtual host needs a name".to_owned()));
+            return Err(Refusal::precondition(
+                Reason::Invalid(Object::VirtualHost),
+                "a virtual host needs a name",
+            ));
         }
         if self.vhost(name).is_some() {
             return Ok(Plan::nothing());
@@ -111,7 +114,7 @@ impl Catalog {
         self.check_administrator(by)?;
         let id = self.known_vhost(name)?;
         if self.vhost_definition(id).is_some_and(|vhost| vhost.about().is_protected) {
-            return Err(Refusal::precondition(PROTECTED.to_owned()));
+            return Err(Refusal::precondition(Reason::Protected, PROTECTED));
         }
         Ok(Plan::one(Change::DeleteVhost(id)))
     }
@@ -126,10 +129,13 @@ impl Catalog {
         self.check_administrator(by)?;
         check_length("user name", name)?;
         if name.is_empty() {
-            return Err(Refusal::precondition("a user needs a name".to_owned()));
+            return Err(Refusal::precondition(Reason::Invalid(Object::User), "a user needs a name"));
         }
         if self.user(name).is_some() {
-            return Err(Refusal::precondition(format!("user '{name}' already exists")));
+            return Err(Refusal::precondition(
+                Reason::Exists(Object::User),
+                format!("user '{name}' already exists"),
+            ));
         }
         check_tags(tags)?;
         let (name, password, tags) = (name.into(), password.clone(), tags.to_vec());
@@ -192,9 +198,10 @@ const DESCRIPTION_BYTES_MAX: usize = 4096;
 
 fn check_about(about: &VhostAbout) -> Result<(), Refusal> {
     if about.description.len() > DESCRIPTION_BYTES_MAX {
-        return Err(Refusal::precondition(format!(
-            "description is longer than {DESCRIPTION_BYTES_MAX} bytes"
-        )));
+        return Err(Refusal::precondition(
+            Reason::TooLong,
+            format!("description is longer than {DESCRIPTION_BYTES_MAX} bytes"),
+        ));
     }
     check_tags(&about.tags)
 }
@@ -204,7 +211,10 @@ const TAGS_MAX: usize = 64;
 
 fn check_tags(tags: &[Box<str>]) -> Result<(), Refusal> {
     if tags.len() > TAGS_MAX {
-        return Err(Refusal::precondition(format!("more than {TAGS_MAX} tags")));
+        return Err(Refusal::precondition(
+            Reason::LimitReached(Object::Tag),
+            format!("more than {TAGS_MAX} tags"),
+        ));
     }
     tags.iter().try_for_each(|tag| check_length("tag", tag))
 }
@@ -215,7 +225,8 @@ fn permit(vhost: VhostId, user: &Arc<str>, permissions: Permissions) -> Change {
 
 fn permissions([configure, write, read]: [&str; 3]) -> Result<Permissions, Refusal> {
     Permissions::new(configure, write, read).map_err(|bad| {
-        Refusal::precondition(format!("regular expression '{}' is invalid: {}", bad.pattern, bad.why))
+        let text = format!("regular expression '{}' is invalid: {}", bad.pattern, bad.why);
+        Refusal::precondition(Reason::Invalid(Object::Permission), text)
     })
 }
 

@@ -1,7 +1,9 @@
 //! Binding and unbinding.
 
 use super::plan::{Removal, check_length, check_not_default};
-use super::{Actor, Binding, Catalog, Change, Destination, ExchangeEntry, Plan, QueueType, Refusal};
+use super::{
+    Actor, Binding, Catalog, Change, Destination, ExchangeEntry, Object, Plan, QueueType, Reason, Refusal,
+};
 use crate::access::{Access, Resource};
 use routing::{Arguments, Kind};
 use std::sync::Arc;
@@ -81,16 +83,16 @@ impl Catalog {
         self.check_binding(by, request)?;
         check_length("binding key", request.key)?;
         let Some(source) = self.exchange(by.vhost, request.source.as_bytes()) else {
-            return Err(Refusal::missing("exchange", request.source, self.vhost_name(by.vhost)));
+            return Err(Refusal::missing(Object::Exchange, request.source, self.vhost_name(by.vhost)));
         };
         let Some(end) = self.end(by, request.destination) else {
             let name = request.destination.pattern_name();
-            return Err(Refusal::missing(request.destination.kind(), name, self.vhost_name(by.vhost)));
+            return Err(Refusal::missing(request.destination.object(), name, self.vhost_name(by.vhost)));
         };
         self.check_open(by, &end)?;
         let kind = source.definition.kind.chooses_as(&source.definition.arguments);
         kind.check(request.key.as_bytes(), request.arguments)
-            .map_err(|error| Refusal::precondition(error.to_string()))?;
+            .map_err(|error| Refusal::precondition(Reason::Invalid(Object::Binding), error.to_string()))?;
         if kind == Kind::LocalRandom {
             self.check_local(&end)?;
         }
@@ -151,13 +153,13 @@ impl Catalog {
     /// What a local random exchange may lead to.
     fn check_local(&self, end: &End) -> Result<(), Refusal> {
         let Destination::Queue(id) = end.destination else {
-            return Err(Refusal::precondition("Destination not found".to_owned()));
+            return Err(Refusal::precondition(Reason::Unsuited(Object::Exchange), "Destination not found"));
         };
         match self.queue(id).map(|queue| queue.queue_type) {
             Some(queue_type) if queue_type != QueueType::Classic => {
                 let module = queue_type.module();
                 let text = format!("Queue type {module} not valid for this exchange type");
-                Err(Refusal::precondition(text))
+                Err(Refusal::precondition(Reason::Unsuited(Object::Queue), text))
             }
             _ => Ok(()),
         }

@@ -2,7 +2,7 @@
 
 use super::arguments::check_same_argument;
 use super::plan::{Removal, check_length, check_not_default, check_not_reserved, without_line_ends};
-use super::{Actor, Catalog, Change, ExchangeDefinition, Plan, Refusal, VhostId};
+use super::{Actor, Catalog, Change, ExchangeDefinition, Object, Plan, Reason, Refusal, VhostId};
 use crate::access::{Access, Resource};
 use routing::{Arguments, ExchangeId, Kind, Value};
 use std::sync::Arc;
@@ -19,8 +19,13 @@ pub(crate) const EVENT_EXCHANGE: &str = "amq.rabbitmq.event";
 fn kind(name: &str) -> Result<Kind, Refusal> {
     match Kind::from_name(name.as_bytes()) {
         Some(kind) => Ok(kind),
-        None if name.is_empty() => Err(Refusal::precondition("invalid exchange type ''".to_owned())),
-        None => Err(Refusal::precondition(format!("unknown exchange type '{name}'"))),
+        None if name.is_empty() => {
+            Err(Refusal::precondition(Reason::Invalid(Object::Exchange), "invalid exchange type ''"))
+        }
+        None => Err(Refusal::precondition(
+            Reason::Invalid(Object::Exchange),
+            format!("unknown exchange type '{name}'"),
+        )),
     }
 }
 
@@ -42,7 +47,7 @@ impl Catalog {
         self.check_any_access(by, Resource::Exchange(&name))?;
         match self.exchange(by.vhost, name.as_bytes()) {
             Some(_) => Ok(Plan::nothing()),
-            None => Err(Refusal::missing("exchange", &name, self.vhost_name(by.vhost))),
+            None => Err(Refusal::missing(Object::Exchange, &name, self.vhost_name(by.vhost))),
         }
     }
 
@@ -67,7 +72,7 @@ impl Catalog {
             check_same(&entry.definition, kind, flags, arguments, &named)?;
             return Ok(Plan::nothing());
         }
-        check_not_reserved("exchange", &name)?;
+        check_not_reserved(Object::Exchange, &name)?;
         match arguments.get(ALTERNATE.as_bytes()) {
             None => {}
             Some(Value::Text(alternate)) => {
@@ -76,13 +81,11 @@ impl Catalog {
                 self.check_access(by, Access::Write, Resource::Exchange(&alternate))?;
             }
             Some(other) => {
-                let of_type = other.type_name();
-                return Err(Refusal::precondition(format!(
-                    "invalid type '{of_type}' for arg '{ALTERNATE}' in {named}"
-                )));
+                return Err(Refusal::invalid_type(ALTERNATE, other.type_name(), &named));
             }
         }
-        kind.check_declaration(arguments).map_err(|error| Refusal::precondition(error.to_string()))?;
+        kind.check_declaration(arguments)
+            .map_err(|error| Refusal::precondition(Reason::Invalid(Object::Exchange), error.to_string()))?;
         let [durable, auto_delete, internal] = flags;
         Ok(Plan::one(Change::AddExchange(Arc::new(ExchangeDefinition {
             id: ExchangeId(self.next_exchange),
@@ -102,12 +105,15 @@ impl Catalog {
         check_not_default(&name)?;
         let named = format!("exchange '{name}' in vhost '{}'", self.vhost_name(by.vhost));
         if name.starts_with("amq.") {
-            return Err(Refusal::access(format!("deletion of system {named} not allowed")));
+            return Err(Refusal::access(
+                Reason::Reserved(Object::Exchange),
+                format!("deletion of system {named} not allowed"),
+            ));
         }
         self.check_access(by, Access::Configure, Resource::Exchange(&name))?;
         let Some(entry) = self.exchange(by.vhost, name.as_bytes()) else { return Ok(Plan::nothing()) };
         if if_unused && !entry.exchange.is_unused() {
-            return Err(Refusal::precondition(format!("{named} in use")));
+            return Err(Refusal::precondition(Reason::InUse(Object::Exchange), format!("{named} in use")));
         }
         let mut removal = Removal::new(self);
         removal.exchange(&entry.definition);
@@ -169,10 +175,9 @@ fn check_same(
     arguments: &Arguments,
     named: &str,
 ) -> Result<(), Refusal> {
-    let differs = |argument: &str, received: &str, current: &str| {
-        Err(Refusal::precondition(format!(
-            "inequivalent arg '{argument}' for {named}: received '{received}' but current is '{current}'"
-        )))
+    let differs = |argument: &'static str, received: &str, current: &str| {
+        let how = format!("received '{received}' but current is '{current}'");
+        Err(Refusal::inequivalent(argument, named, &how))
     };
     if kind != current.kind {
         return differs("type", kind.name(), current.kind.name());

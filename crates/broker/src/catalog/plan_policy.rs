@@ -3,8 +3,8 @@
 use super::policy_keys::check_definition;
 use super::wire::LIMITS;
 use super::{
-    Actor, ApplyTo, Catalog, Change, DefaultPolicy, Op, Plan, PolicyDefinition, PolicyKind, Refusal, VhostId,
-    plan::check_length,
+    Actor, ApplyTo, Catalog, Change, DefaultPolicy, Object, Op, Plan, PolicyDefinition, PolicyKind, Reason,
+    Refusal, VhostId, plan::check_length,
 };
 use crate::access::Pattern;
 use routing::{Arguments, Value};
@@ -48,7 +48,7 @@ impl Catalog {
         name: &str,
     ) -> Result<Plan, Refusal> {
         self.check_policymaker(by, kind)?;
-        let missing = || Refusal::not_found("Parameter does not exist".to_owned());
+        let missing = || Refusal::not_found(Object::Policy, "Parameter does not exist");
         let vhost = self.vhost(vhost).ok_or_else(missing)?;
         let policies = self.host(vhost).map(|host| &host.policies);
         let policy = policies.and_then(|policies| policies.get(kind, name)).ok_or_else(missing)?;
@@ -62,7 +62,10 @@ impl Catalog {
         }
         let most = LIMITS.policies_max;
         let vhost = &host.definition.name;
-        Err(Refusal::precondition(format!("vhost '{vhost}' has as many policies as it may: {most}")))
+        Err(Refusal::precondition(
+            Reason::LimitReached(Object::Policy),
+            format!("vhost '{vhost}' has as many policies as it may: {most}"),
+        ))
     }
 }
 
@@ -95,7 +98,10 @@ impl PolicyRequest<'_> {
             (wrong, apply_to, pattern) => {
                 let wrong = [wrong, apply_to.err(), pattern.err()].into_iter().flatten();
                 let lines: String = wrong.map(|text| text + "\n").collect();
-                return Err(Refusal::precondition(format!("Validation failed\n\n{lines}")));
+                return Err(Refusal::precondition(
+                    Reason::Invalid(Object::Policy),
+                    format!("Validation failed\n\n{lines}"),
+                ));
             }
         };
         let (name, definition) = (name.into(), definition.clone());

@@ -5,7 +5,7 @@ use super::arguments::{
 };
 use super::plan::{Removal, check_length, check_not_reserved, without_line_ends};
 use super::stream;
-use super::{Actor, Catalog, Change, Op, Plan, QueueDefinition, QueueType, Refusal};
+use super::{Actor, Catalog, Change, Object, Op, Plan, QueueDefinition, QueueType, Refusal};
 use crate::access::{Access, Resource, base64_url};
 use base::id::QueueId;
 use routing::Value;
@@ -22,7 +22,7 @@ impl Catalog {
         let name = without_line_ends(name);
         self.check_any_access(by, Resource::Queue(&name))?;
         let Some(queue) = self.queue_by_name(by.vhost, name.as_bytes()) else {
-            return Err(Refusal::missing("queue", &name, self.vhost_name(by.vhost)));
+            return Err(Refusal::missing(Object::Queue, &name, self.vhost_name(by.vhost)));
         };
         if !queue.is_open_to(by.port) {
             return Err(Refusal::queue_locked(queue));
@@ -51,7 +51,7 @@ impl Catalog {
             let name = without_line_ends(name);
             // Nobody but the server knows its dice: a name that ends in them is the server's own.
             if !(name.starts_with(MADE_FOR_LINK) && name.ends_with(&base64_url(random))) {
-                check_not_reserved("queue", &name)?;
+                check_not_reserved(Object::Queue, &name)?;
             }
             name
         };
@@ -59,7 +59,7 @@ impl Catalog {
         self.check_access(by, Access::Configure, Resource::Queue(&name))?;
         let owner = exclusive.then_some(by.port);
         let Some(vhost) = self.vhost_definition(by.vhost) else {
-            return Err(Refusal::not_found("the virtual host has just been deleted".to_owned()));
+            return Err(Refusal::not_found(Object::VirtualHost, "the virtual host has just been deleted"));
         };
         let named = format!("queue '{name}' in vhost '{}'", vhost.name);
         if let Some(queue) = self.queue_by_name(by.vhost, name.as_bytes()) {
@@ -79,10 +79,7 @@ impl Catalog {
                 self.check_access(by, Access::Write, Resource::Exchange(&exchange))?;
             }
             Some(other) => {
-                return Err(Refusal::precondition(format!(
-                    "invalid type '{}' for arg 'x-dead-letter-exchange' in {named}",
-                    other.type_name()
-                )));
+                return Err(Refusal::invalid_type("x-dead-letter-exchange", other.type_name(), &named));
             }
         }
         let queue_type = queue_type(arguments, unnamed, &named)?;
@@ -93,7 +90,7 @@ impl Catalog {
             let rules =
                 [(*auto_delete, "auto-delete"), (*exclusive, "exclusive-owner"), (!durable, "non-durable")];
             if let Some((_, property)) = rules.into_iter().find(|(is_broken, _)| *is_broken) {
-                return Err(Refusal::precondition(format!("invalid property '{property}' for {named}")));
+                return Err(Refusal::invalid_property(property, &named));
             }
         }
         if queue_type == QueueType::Stream {
@@ -151,13 +148,12 @@ impl Catalog {
     }
 }
 
-fn check_same_flag(flag: &str, received: bool, current: bool, named: &str) -> Result<(), Refusal> {
+fn check_same_flag(flag: &'static str, received: bool, current: bool, named: &str) -> Result<(), Refusal> {
     if received == current {
         return Ok(());
     }
-    Err(Refusal::precondition(format!(
-        "inequivalent arg '{flag}' for {named}: received '{received}' but current is '{current}'"
-    )))
+    let how = format!("received '{received}' but current is '{current}'");
+    Err(Refusal::inequivalent(flag, named, &how))
 }
 
 /// A name the server makes: `prefix` and 22 characters that stand for the random bytes.

@@ -1,6 +1,9 @@
 //! What users may do with single topics: setting, clearing, asking.
 
-use super::{Actor, Catalog, Change, ExchangeDefinition, Plan, Refusal, TopicPermissionDefinition, VhostId};
+use super::{
+    Actor, Catalog, Change, ExchangeDefinition, Object, Plan, Reason, Refusal, TopicPermissionDefinition,
+    VhostId,
+};
 use crate::access::{Access, TopicPermissions, topic_refused};
 use routing::Kind;
 use std::sync::Arc;
@@ -37,11 +40,12 @@ impl Catalog {
         self.check_administrator(by)?;
         let user = self.known_user(user)?.name.clone();
         TopicPermissions::new(write, read, &user, vhost).map_err(|bad| {
-            Refusal::precondition(format!("regular expression '{}' is invalid: {}", bad.pattern, bad.why))
+            let text = format!("regular expression '{}' is invalid: {}", bad.pattern, bad.why);
+            Refusal::precondition(Reason::Invalid(Object::Permission), text)
         })?;
         let vhost = self.known_vhost(vhost)?;
         if self.exchange(vhost, exchange.as_bytes()).is_none() {
-            return Err(Refusal::not_found(format!("Exchange {exchange} does not exist")));
+            return Err(Refusal::not_found(Object::Exchange, format!("Exchange {exchange} does not exist")));
         }
         let (exchange, write, read) = (exchange.into(), write.into(), read.into());
         let definition = TopicPermissionDefinition { vhost, user, exchange, write, read };

@@ -1,9 +1,11 @@
-//! An answer that says no: whose rule was broken, in the words RabbitMQ uses.
+//! An answer that says no: the rule that was broken, as data for the broker and in RabbitMQ's words for the peer.
 //!
-//! The text carries no code in front of it: AMQP 0-9-1 wants one ([`Refusal::reply_text`]), AMQP 1.0 names a condition
-//! beside it ([`ReplyCode::condition`]), HTTP has ways of its own.
+//! Decisions go by [`Reason`] or [`ReplyCode`]. The text is for peers and logs alone: [`Refusal::peer_text`] is called where a
+//! protocol is encoded (`cargo xtask tidy` knows those files). It carries no code in front of it: AMQP 0-9-1 wants one
+//! ([`Refusal::reply_text`]), AMQP 1.0 names a condition beside it ([`ReplyCode::condition`]), HTTP has ways of its own.
 
 use super::definition::QueueDefinition;
+use super::reason::{Object, Reason};
 use std::fmt;
 
 /// What kind of no. The numbers are AMQP 0-9-1's (§1.2), the conditions AMQP 1.0's (§2.8.15).
@@ -91,29 +93,23 @@ const REPLY_TEXT_MAX: usize = 255;
 /// A no with its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
+    /// The rule that was broken.
+    pub reason: Reason,
     /// What kind of no.
     pub code: ReplyCode,
-    /// For the peer, without the code's name.
-    pub text: String,
+    /// For the peer, without the code's name. Private, so that no decision goes by it.
+    text: Box<str>,
 }
 
 impl Refusal {
-    /// What is asked for, streams do not do.
-    #[cold]
-    pub fn not_for_streams(what: &str, stream: &QueueDefinition) -> Refusal {
-        let text = format!("{what} not supported by stream queues {}", stream.named());
-        Refusal::new(ReplyCode::NotImplemented, text)
-    }
-
-    /// What is asked for, only streams do.
-    #[cold]
-    pub fn no_stream(queue: &QueueDefinition) -> Refusal {
-        Refusal::precondition(format!("{} is no stream", queue.named()))
-    }
-
     /// A no of this kind.
-    pub fn new(code: ReplyCode, text: impl Into<String>) -> Refusal {
-        Refusal { code, text: text.into() }
+    pub fn new(code: ReplyCode, reason: Reason, text: impl Into<Box<str>>) -> Refusal {
+        Refusal { reason, code, text: text.into() }
+    }
+
+    /// The text as protocols send it, without the code's name.
+    pub fn peer_text(&self) -> &str {
+        &self.text
     }
 
     /// The text as AMQP 0-9-1 sends it: code and reason, at most 255 bytes, cut with an ellipsis.
@@ -126,71 +122,117 @@ impl Refusal {
         text
     }
 
-    pub(crate) fn access(text: String) -> Refusal {
-        Refusal::new(ReplyCode::AccessRefused, text)
+    /// Streams do not do what is asked for.
+    #[cold]
+    pub fn not_for_streams(what: &str, stream: &QueueDefinition) -> Refusal {
+        let text = format!("{what} not supported by stream queues {}", stream.named());
+        Refusal::new(ReplyCode::NotImplemented, Reason::Unsuited(Object::Queue), text)
     }
 
-    pub(crate) fn not_found(text: String) -> Refusal {
-        Refusal::new(ReplyCode::NotFound, text)
+    /// Streams alone do what is asked for.
+    #[cold]
+    pub fn no_stream(queue: &QueueDefinition) -> Refusal {
+        Refusal::precondition(Reason::Unsuited(Object::Queue), format!("{} is no stream", queue.named()))
     }
 
-    pub(crate) fn precondition(text: String) -> Refusal {
-        Refusal::new(ReplyCode::PreconditionFailed, text)
+    /// The user may not.
+    pub(crate) fn access(reason: Reason, text: impl Into<Box<str>>) -> Refusal {
+        Refusal::new(ReplyCode::AccessRefused, reason, text)
     }
 
-    /// Nothing by this name and kind (`queue`, `exchange`) in the virtual host.
-    pub fn missing(kind: &str, name: &str, vhost: &str) -> Refusal {
-        Refusal::not_found(format!("no {kind} '{name}' in vhost '{vhost}'"))
+    /// There is no such object.
+    pub(crate) fn not_found(object: Object, text: impl Into<Box<str>>) -> Refusal {
+        Refusal::new(ReplyCode::NotFound, Reason::NotFound(object), text)
+    }
+
+    /// The request does not fit what is there, or no rule at all.
+    pub fn precondition(reason: Reason, text: impl Into<Box<str>>) -> Refusal {
+        Refusal::new(ReplyCode::PreconditionFailed, reason, text)
+    }
+
+    /// Leveret does not serve this.
+    pub fn not_served(text: impl Into<Box<str>>) -> Refusal {
+        Refusal::new(ReplyCode::NotImplemented, Reason::NotServed, text)
+    }
+
+    /// A declaration names another value for an argument or property than the object has.
+    pub(crate) fn inequivalent(argument: &'static str, named: &str, how: &str) -> Refusal {
+        let text = format!("inequivalent arg '{argument}' for {named}: {how}");
+        Refusal::precondition(Reason::Inequivalent { argument }, text)
+    }
+
+    /// An argument has a value that it cannot have, or none that the object knows. `why` follows the object's name.
+    pub fn invalid_argument(argument: &'static str, named: &str, why: &str) -> Refusal {
+        let text = format!("invalid arg '{argument}' for {named}{why}");
+        Refusal::precondition(Reason::InvalidArgument { argument }, text)
+    }
+
+    /// The type of the queue that is declared does not have this property.
+    pub(crate) fn invalid_property(property: &'static str, named: &str) -> Refusal {
+        let text = format!("invalid property '{property}' for {named}");
+        Refusal::precondition(Reason::InvalidProperty { property }, text)
+    }
+
+    /// An argument that names something is no text.
+    pub(crate) fn invalid_type(argument: &'static str, of_type: &str, named: &str) -> Refusal {
+        let text = format!("invalid type '{of_type}' for arg '{argument}' in {named}");
+        Refusal::precondition(Reason::InvalidArgument { argument }, text)
+    }
+
+    /// No object of this kind and name in the virtual host.
+    pub fn missing(object: Object, name: &str, vhost: &str) -> Refusal {
+        Refusal::not_found(object, format!("no {} '{name}' in vhost '{vhost}'", object.name()))
     }
 
     /// The queue was deleted between finding it and asking its owner.
     pub fn queue_gone() -> Refusal {
-        Refusal::not_found("the queue has just been deleted".to_owned())
+        Refusal::not_found(Object::Queue, "the queue has just been deleted")
     }
 
     /// Deleting only if unused, but there are consumers.
     pub fn queue_in_use(queue: &QueueDefinition) -> Refusal {
-        Refusal::precondition(format!("{} in use", queue.named()))
+        Refusal::precondition(Reason::InUse(Object::Queue), format!("{} in use", queue.named()))
     }
 
     /// Deleting only if empty, but there are messages.
     pub fn queue_not_empty(queue: &QueueDefinition) -> Refusal {
-        Refusal::precondition(format!("{} not empty", queue.named()))
+        Refusal::precondition(Reason::NotEmpty, format!("{} not empty", queue.named()))
     }
 
     /// Consuming where another consumer is exclusive, or exclusively where there are others.
     pub fn exclusive_use(queue: &QueueDefinition) -> Refusal {
-        Refusal::access(format!("{} in exclusive use", queue.named()))
+        Refusal::access(Reason::ExclusiveUse, format!("{} in exclusive use", queue.named()))
     }
 
-    /// A quorum queue that has one active consumer at a time gives nothing to who asks for single messages.
+    /// A quorum queue that has one active consumer at a time gives out no single messages.
     pub fn get_from_single_active(queue: &QueueDefinition) -> Refusal {
         let text = format!(
             "cannot obtain access to locked {}. basic.get operations are not supported by <<\"quorum\">> queues with single active consumer",
             queue.named()
         );
-        Refusal::new(ReplyCode::ResourceLocked, text)
+        Refusal::new(ReplyCode::ResourceLocked, Reason::SingleActive, text)
     }
 
     /// The queue's log holds damage: what is in it is neither served nor changed until somebody has looked.
     pub fn log_stopped(log: base::id::LogId) -> Refusal {
         let text = format!("the queue is on log {log}, which is damaged on disk; see the node's log");
-        Refusal::new(ReplyCode::InternalError, text)
+        Refusal::new(ReplyCode::InternalError, Reason::Damaged, text)
     }
 
     /// The message is too large to be recorded.
     pub fn message_too_large() -> Refusal {
-        Refusal::precondition("message size is larger than what a record can hold".to_owned())
+        let reason = Reason::TooLarge(Object::Message);
+        Refusal::precondition(reason, "message size is larger than what a record can hold")
     }
 
     /// The queue belongs to another connection.
     pub fn queue_locked(queue: &QueueDefinition) -> Refusal {
+        let named = queue.named();
         let text = format!(
-            "cannot obtain exclusive access to locked {}. It could be originally declared on another connection or \
-             the exclusive property value does not match that of the original declaration.",
-            queue.named()
+            "cannot obtain exclusive access to locked {named}. It could be originally declared on another connection or \
+             the exclusive property value does not match that of the original declaration."
         );
-        Refusal::new(ReplyCode::ResourceLocked, text)
+        Refusal::new(ReplyCode::ResourceLocked, Reason::Locked { queue: named.into() }, text)
     }
 }
 
@@ -208,10 +250,17 @@ mod tests {
 
     #[test]
     fn long_texts_are_cut_to_a_short_string() {
-        let refusal = Refusal::missing("queue", &"é".repeat(200), "/");
+        let refusal = Refusal::missing(Object::Queue, &"é".repeat(200), "/");
         let text = refusal.reply_text();
         assert!(text.len() <= 255 && text.starts_with("NOT_FOUND - no queue 'é") && text.ends_with("é..."));
-        assert_eq!(Refusal::missing("queue", "q", "/").reply_text(), "NOT_FOUND - no queue 'q' in vhost '/'");
+        let missing = Refusal::missing(Object::Queue, "q", "/");
+        assert_eq!(missing.reply_text(), "NOT_FOUND - no queue 'q' in vhost '/'");
+        assert_eq!(missing.peer_text(), "no queue 'q' in vhost '/'");
+    }
+
+    #[test]
+    fn an_answer_is_no_larger_for_the_refusals_sake() {
+        assert_eq!(size_of::<Result<crate::Reply, Refusal>>(), size_of::<crate::Reply>());
     }
 
     #[test]

@@ -7,7 +7,7 @@
 
 use super::arguments::integer;
 use super::stream::age_ms;
-use super::{Actor, Catalog, QueueDefinition, Refusal};
+use super::{Actor, Catalog, Object, QueueDefinition, Refusal};
 use crate::access::{Access, Resource};
 use crate::streams::{FILTER_VALUES_MAX, StreamFrom, Wanted};
 use base::id::{LogId, QueueId};
@@ -105,20 +105,18 @@ impl Catalog {
         let others = [OFFSET, FILTER, FILTER_VALUES, MATCH_UNFILTERED];
         let Some(Value::Text(name)) = arguments.get(STREAM.as_bytes()) else {
             return match others.into_iter().find(|name| arguments.get(name.as_bytes()).is_some()) {
-                Some(name) => {
-                    Err(Refusal::precondition(format!("invalid arg '{name}' for {named}: no_source_stream")))
-                }
+                Some(name) => Err(Refusal::invalid_argument(name, named, ": no_source_stream")),
                 None => Ok(None),
             };
         };
         let rules = [(exclusive, "exclusive-owner"), (!durable, "non-durable")];
         if let Some((_, property)) = rules.into_iter().find(|(is_broken, _)| *is_broken) {
-            return Err(Refusal::precondition(format!("invalid property '{property}' for {named}")));
+            return Err(Refusal::invalid_property(property, named));
         }
         let shown = String::from_utf8_lossy(name);
         self.check_access(by, Access::Read, Resource::Queue(&shown))?;
         match self.queue_by_name(by.vhost, name) {
-            None => Err(Refusal::missing("queue", &shown, self.vhost_name(by.vhost))),
+            None => Err(Refusal::missing(Object::Queue, &shown, self.vhost_name(by.vhost))),
             Some(stream) if !stream.is_stream() => Err(Refusal::no_stream(stream)),
             Some(stream) => Ok(Some(stream.log)),
         }

@@ -7,7 +7,7 @@
 use super::arguments::integer;
 use super::effective::count;
 use super::policy::Matched;
-use super::{Refusal, ReplyCode};
+use super::{Reason, Refusal};
 use message::chunk::{FILTER_LEN_DEFAULT, FILTER_LEN_MIN};
 use queue::stream::CHUNK_ENTRIES_FIRST_DEFAULT;
 use routing::{Arguments, Value};
@@ -100,15 +100,19 @@ pub(super) fn compared<'a>(name: &str, value: Option<&'a Value>) -> Option<Cow<'
 /// Whether the sizes of a new stream are within their bounds.
 pub(super) fn check_sizes(arguments: &Arguments) -> Result<(), Refusal> {
     let size = |name: &str| arguments.get(name.as_bytes()).and_then(integer);
-    let refused = |text: &str| Err(Refusal::new(ReplyCode::PreconditionFailed, text));
+    let refused =
+        |argument, text: &str| Err(Refusal::precondition(Reason::InvalidArgument { argument }, text));
     if size("x-stream-max-segment-size-bytes").is_some_and(|size| size > SEGMENT_BYTES_MAX) {
-        return refused("Exceeded max value for x-stream-max-segment-size-bytes");
+        return refused(
+            "x-stream-max-segment-size-bytes",
+            "Exceeded max value for x-stream-max-segment-size-bytes",
+        );
     }
     if size("x-stream-filter-size-bytes").is_some_and(|size| !(16..=255).contains(&size)) {
-        return refused("Invalid value for x-stream-filter-size-bytes");
+        return refused("x-stream-filter-size-bytes", "Invalid value for x-stream-filter-size-bytes");
     }
     if size("x-stream-first-chunk-messages").is_some_and(|size| !(1..=65_535).contains(&size)) {
-        return refused("Invalid value for x-stream-first-chunk-messages");
+        return refused("x-stream-first-chunk-messages", "Invalid value for x-stream-first-chunk-messages");
     }
     Ok(())
 }

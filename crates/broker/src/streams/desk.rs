@@ -5,7 +5,7 @@ use super::consumer::Consumer;
 use super::owned::Reader;
 use super::progress::{Progress, owner_of};
 use super::request::{SingleActive, StreamCommand, StreamFilter, StreamFrom, StreamReply, StreamStats};
-use crate::catalog::Refusal;
+use crate::catalog::{Reason, Refusal};
 use crate::event::Event;
 use crate::log::{Brings, Commons, NO_QUEUE};
 use crate::modified::Modified;
@@ -122,7 +122,7 @@ impl Streams {
                 });
                 if group.as_ref().is_some_and(|group| !stream.machine.agrees(group)) {
                     let text = "the group has members for which the stream is another partition, or none";
-                    return post.reply(port, token, Err(Refusal::precondition(text.to_owned())));
+                    return post.reply(port, token, Err(Refusal::precondition(Reason::WrongState, text)));
                 }
                 post.reply(port, token, Ok(Reply::Consuming));
                 let filter = filter.map(Box::new);

@@ -9,7 +9,7 @@ use adapters::NODE_SLOT;
 use base::Now;
 use base::id::PortId;
 use broker::access::open_vhost;
-use broker::catalog::{Actor, Op, QueueDefinition, Refusal, ReplyCode, VhostId};
+use broker::catalog::{Actor, Object, Op, QueueDefinition, Reason, Refusal, ReplyCode, VhostId};
 use broker::{QueueCommand, Reply, StreamCommand};
 use management::Action;
 use message::amqp091::Table;
@@ -77,7 +77,7 @@ impl ShardLoop {
     pub(super) fn disband_stream(&mut self, now: Now, (vhost, stream): &(String, String), answer: Answer) {
         let Some((stream, answer)) = self.stream(vhost, stream, answer) else { return };
         if !stream.is_stream() {
-            return self.tell(answer, Err(Refusal::missing("stream", &stream.name, vhost)));
+            return self.tell(answer, Err(Refusal::missing(Object::Queue, &stream.name, vhost)));
         }
         let (port, token) = self.await_answer(stream.vhost, None, answer);
         self.ask_stream(now, port, &stream, StreamCommand::Disband { token });
@@ -105,7 +105,7 @@ impl ShardLoop {
         let catalog = self.home.shard.catalog();
         let found = catalog.vhost(vhost).and_then(|vhost| catalog.queue_by_name(vhost, stream.as_bytes()));
         let Some(found) = found.cloned() else {
-            self.tell(answer, Err(Refusal::missing("queue", stream, vhost)));
+            self.tell(answer, Err(Refusal::missing(Object::Queue, stream, vhost)));
             return None;
         };
         Some((found, answer))
@@ -145,9 +145,10 @@ impl ShardLoop {
         let catalog = self.home.shard.catalog();
         match user {
             Some(user) => open_vhost(catalog, user, vhost),
-            None => catalog
-                .vhost(vhost)
-                .ok_or_else(|| Refusal::new(ReplyCode::NotFound, format!("vhost '{vhost}' not found"))),
+            None => catalog.vhost(vhost).ok_or_else(|| {
+                let text = format!("vhost '{vhost}' not found");
+                Refusal::new(ReplyCode::NotFound, Reason::NotFound(Object::VirtualHost), text)
+            }),
         }
     }
 
@@ -172,7 +173,7 @@ impl ShardLoop {
             }
             Action::Purge { queue } => {
                 let found = self.queue(vhost, queue);
-                let found = found.ok_or_else(|| Refusal::missing("queue", queue, &asked.vhost))?;
+                let found = found.ok_or_else(|| Refusal::missing(Object::Queue, queue, &asked.vhost))?;
                 return Ok(Asked::Command(found, QueueCommand::Purge { token: 0 }));
             }
             Action::DeclareExchange { name, kind, durable, auto_delete, internal, arguments } => {
@@ -207,7 +208,7 @@ impl ShardLoop {
             | Action::Move { .. }
             | Action::Discard { .. } => {
                 let text = "messages are published and got in a user's name";
-                return Err(Refusal::new(ReplyCode::NotImplemented, text));
+                return Err(Refusal::not_served(text));
             }
         }))
     }
@@ -248,11 +249,11 @@ impl ShardLoop {
 fn text(name: &str) -> Result<Box<str>, Refusal> {
     match name.len() {
         0..=NAME_BYTES_MAX => Ok(name.into()),
-        _ => Err(Refusal::new(ReplyCode::PreconditionFailed, "a name is longer than 255 bytes")),
+        _ => Err(Refusal::precondition(Reason::TooLong, "a name is longer than 255 bytes")),
     }
 }
 
 fn table(bytes: &[u8]) -> Result<Arguments, Refusal> {
-    let bad = |_| Refusal::new(ReplyCode::PreconditionFailed, "the arguments are too many or too deep");
+    let bad = |_| Refusal::precondition(Reason::TooLong, "the arguments are too many or too deep");
     Ok(broker::fields::arguments(&Table::new(bytes).map_err(bad)?))
 }

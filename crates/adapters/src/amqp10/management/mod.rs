@@ -13,7 +13,8 @@ mod request;
 
 pub(super) use answer::percent_encoded;
 
-use super::links::{End, Link, Particulars, Pending, Refused, Waiting};
+use super::links::{End, Link, Particulars, Pending, Waiting};
+use super::refused::Refused;
 use super::{Adapter, Session};
 use crate::connection::{Context, Gravity};
 use ::amqp10::{
@@ -21,7 +22,9 @@ use ::amqp10::{
     Source, Symbols, Target, Transfer, condition,
 };
 use broker::access::{Access, Resource};
-use broker::catalog::{Actor, Binding, Catalog, Destination, Op, QueueDefinition, Refusal, ReplyCode};
+use broker::catalog::{
+    Actor, Binding, Catalog, Destination, Object, Op, QueueDefinition, Reason, Refusal, ReplyCode,
+};
 use broker::{QueueCommand, Reply, ReplyAddress};
 use message::amqp10::{Encoder, Message, Value};
 use request::{Request, Wrong};
@@ -247,7 +250,8 @@ impl Adapter {
                 self.pending = Some(Box::new(Pending { token, session: id, link, waiting }));
             }
             Went::Refused(refusal) => {
-                self.end_session(context, id, refusal.code.condition(), &refusal.text);
+                let Refused { condition, text, .. } = refusal.into();
+                self.end_session(context, id, condition, &text);
             }
             Went::Wrong(Wrong { status, text }) => {
                 self.note(context, Gravity::Warning, format!("management request refused: {status}: {text}"));
@@ -345,10 +349,10 @@ impl Adapter {
                 let Some(queue) = catalog.queue_by_name(actor.vhost, name.as_bytes()).cloned() else {
                     let vhost = vhost_name(catalog, actor);
                     let text = format!("queue '{name}' in vhost '{vhost}' not found");
-                    let missing = Refusal { code: ReplyCode::NotFound, text };
                     let Some(address) = ReplyAddress::read(name.as_bytes(), actor.vhost) else {
-                        return Ok(Wrong::new("404", missing.text).into());
+                        return Ok(Wrong::new("404", text).into());
                     };
+                    let missing = Refusal::new(ReplyCode::NotFound, Reason::NotFound(Object::Queue), text);
                     context.shard.ask_reply(context.port, token, address, missing);
                     return Ok(Went::Waits(token, Asking::GetReply(name)));
                 };
@@ -360,7 +364,7 @@ impl Adapter {
                 let queue = match context.shard.catalog().open_queue(actor, &name) {
                     Ok(queue) => queue.clone(),
                     Err(refusal) if refusal.code == ReplyCode::NotFound => return Ok(Went::Count(0)),
-                    Err(refusal) => return Ok(Wrong::new("400", refusal.text).into()),
+                    Err(refusal) => return Ok(Wrong::new("400", Refused::from(refusal).text).into()),
                 };
                 let delete = QueueCommand::Delete { token, if_unused: false, if_empty: false };
                 self.command(context, &queue, delete);
@@ -372,7 +376,7 @@ impl Adapter {
                     Ok(queue) => queue.clone(),
                     Err(refusal) => {
                         let Some(address) = ReplyAddress::read(name.as_bytes(), actor.vhost) else {
-                            return Ok(Wrong::new(status(refusal.code), refusal.text).into());
+                            return Ok(Wrong::new(status(refusal.code), Refused::from(refusal).text).into());
                         };
                         context.shard.ask_reply(context.port, token, address, refusal);
                         return Ok(Went::Waits(token, Asking::PurgeReply));
@@ -483,7 +487,8 @@ impl Adapter {
             }
             // Rules were asked before: what is left are permissions on what arguments name.
             (_, Err(refusal)) if refusal.code == ReplyCode::AccessRefused => {
-                self.end_session(context, id, refusal.code.condition(), &refusal.text);
+                let Refused { condition, text, .. } = refusal.into();
+                self.end_session(context, id, condition, &text);
             }
             (what, Err(refusal)) => {
                 let status = match (what, refusal.code) {
@@ -494,7 +499,7 @@ impl Adapter {
                     ) => "404",
                     _ => "400",
                 };
-                let text = refusal.text;
+                let text = Refused::from(refusal).text;
                 self.note(context, Gravity::Warning, format!("management request refused: {status}: {text}"));
                 self.answer(context, id, link, status, correlation, |encoder| encoder.string(&text));
             }

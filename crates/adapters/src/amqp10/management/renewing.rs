@@ -4,11 +4,11 @@
 //! session with a link that may no more ends; without access to the virtual host the connection ends.
 
 use super::super::links::{Aim, End, Link};
+use super::super::refused::Refused;
 use super::super::{Adapter, Session};
 use crate::connection::{Context, Gravity};
 use ::amqp10::{Error, condition};
 use broker::access::{Access, Resource, open_vhost};
-use broker::catalog::Refusal;
 
 impl Adapter {
     /// Asks anew what every link may do.
@@ -18,7 +18,8 @@ impl Adapter {
         let catalog = context.shard.catalog();
         let vhost = super::vhost_name(catalog, actor);
         if let Err(refusal) = open_vhost(catalog, &actor.user, vhost) {
-            let text = format!("access to vhost {vhost} failed for new credential: {}", refusal.text);
+            let why = Refused::from(refusal).text;
+            let text = format!("access to vhost {vhost} failed for new credential: {why}");
             self.note(context, Gravity::Error, format!("error: {text}"));
             self.stay();
             self.machine.close(Some(Error::new(condition::UNAUTHORIZED_ACCESS, &text)));
@@ -50,11 +51,11 @@ impl Adapter {
             let (senders, receivers): (Vec<&Link>, Vec<&Link>) =
                 links.iter().partition(|link| link.is_publishing());
             if let Some(refusal) = senders.into_iter().chain(receivers).find_map(|link| may(link).err()) {
-                refused.push((*id, refusal));
+                refused.push((*id, Refused::from(refusal)));
             }
         }
-        for (id, Refusal { code, text }) in refused {
-            self.end_session(context, id, code.condition(), &text);
+        for (id, Refused { condition, text, .. }) in refused {
+            self.end_session(context, id, condition, &text);
         }
     }
 }

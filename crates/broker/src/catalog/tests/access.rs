@@ -374,7 +374,7 @@ fn a_message_names_who_sends_it_or_nobody() {
     }
     // The broker moves what others sent.
     assert_eq!(check(&world, Actor::internal(VhostId(0), port(9)), "amq.direct", Some(b"boss")), "ok");
-    let refusal = Refusal::new(ReplyCode::WrongUser, "");
+    let refusal = Refusal::new(ReplyCode::WrongUser, Reason::WrongUser, "");
     assert_eq!((refusal.code.number(), refusal.code.is_hard()), (406, false));
     assert_eq!(refusal.code.condition(), "amqp:unauthorized-access");
 }
