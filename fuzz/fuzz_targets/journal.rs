@@ -19,7 +19,6 @@ const LIMITS: Limits = Limits {
     first_file_bytes: FILE as u64,
     spare_files: 0,
     spare_files_max: 1,
-    live_files_max: 4,
     packed_bytes_max: 1 << 10,
     inline_bytes_max: 8 << 10,
     bulk_bytes_max: 64 << 10,

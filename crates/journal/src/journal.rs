@@ -481,12 +481,6 @@ impl Journal {
         !self.released.is_empty()
     }
 
-    /// More files are live than the bound: publishers should wait until some are released. Writing still works, or
-    /// nothing could ever be settled.
-    pub fn is_full(&self) -> bool {
-        self.live.len() > self.limits.live_files_max
-    }
-
     /// What it has done.
     pub fn counters(&self) -> Counters {
         self.counters

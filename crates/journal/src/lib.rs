@@ -54,8 +54,6 @@ pub struct Limits {
     pub spare_files: usize,
     /// Prepared files kept when more come back from use than were in reserve.
     pub spare_files_max: usize,
-    /// Live files from which on [`Journal::is_full`] asks for back-pressure.
-    pub live_files_max: usize,
     /// A group whose records are at most this long is copied behind its header instead of taking a block of its own.
     pub packed_bytes_max: usize,
     /// A batch longer than this goes to a bulk file of its own.
@@ -84,7 +82,6 @@ impl Default for Limits {
             first_file_bytes: 4 << 20,
             spare_files: 2,
             spare_files_max: 4,
-            live_files_max: 64,
             packed_bytes_max: 16 << 10,
             inline_bytes_max: 8 << 20,
             bulk_bytes_max: 256 << 20,

@@ -508,7 +508,6 @@ mod tests {
             first_file_bytes: 0,
             spare_files: 1,
             spare_files_max: 2,
-            live_files_max: 64,
             packed_bytes_max: 16 << 10,
             inline_bytes_max: 512 << 10,
             bulk_bytes_max: 256 << 20,

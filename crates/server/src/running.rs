@@ -287,9 +287,6 @@ fn journal_limits(config: &Config) -> journal::Limits {
         limits.file_bytes = bytes.next_multiple_of(base::memory::BLOCK as u64);
         limits.first_file_bytes = limits.first_file_bytes.min(limits.file_bytes);
     }
-    if let Some(files) = config.journal_files {
-        limits.live_files_max = files as usize;
-    }
     limits
 }
 

@@ -122,8 +122,7 @@ fn what_a_damaged_journal_lost_stays_in_the_files_of_a_stream() {
 /// Where all snapshots of a log are bad what they held is not known to be anywhere: no start takes its queues for empty ones.
 #[test]
 fn a_log_without_a_sound_snapshot_is_stopped_by_every_start() {
-    let settings =
-        ["leveret.shards=1", "leveret.logs=3", "leveret.journal_file_bytes=1MiB", "leveret.journal_files=3"];
+    let settings = ["leveret.shards=1", "leveret.logs=3", "leveret.journal_file_bytes=1MiB"];
     let folder = Folder::new();
     let node = Node::start(&folder.0, &settings);
     let mut client = Client::open(&node);

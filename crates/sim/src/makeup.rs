@@ -49,8 +49,11 @@ pub fn roll(dice: &mut Random, whole_turns: bool) -> Makeup {
         first_file_bytes: block * one_of(dice, &[2, 4]),
         spare_files: one_of(dice, &[0, 1, 2]) as usize,
         spare_files_max: one_of(dice, &[0, 2, 4]) as usize,
-        live_files_max: one_of(dice, &[2, 8, 64]) as usize,
-        packed_bytes_max: one_of(dice, &[0, 1024, 16 << 10]) as usize,
+        packed_bytes_max: {
+            // A roll that decides nothing any more; without it all seeds would mean something else.
+            dice.below(3);
+            one_of(dice, &[0, 1024, 16 << 10]) as usize
+        },
         inline_bytes_max: one_of(dice, &[2048, 16 << 10, 8 << 20]) as usize,
         bulk_bytes_max: one_of(dice, &[8192, 256 << 10]),
         prepare_bytes: one_of(dice, &[4096, 16 << 10]) as usize,

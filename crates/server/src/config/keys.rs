@@ -664,9 +664,7 @@ pub const KEYS: &[(&str, Standing)] = &[
     ),
     (
         "leveret.journal_files",
-        Served(|draft, _, value| {
-            put(integer(value, 3, 65_536), |it| draft.config.journal_files = Some(it as u32))
-        }),
+        Refused("the journal has the files it needs; disk_free_limit says from when on publishers wait"),
     ),
     (
         "leveret.inline_flush_us",

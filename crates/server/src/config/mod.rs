@@ -274,8 +274,6 @@ pub struct Config {
     pub logs: Option<u32>,
     /// Bytes of a journal file; `None`: the journal's default.
     pub journal_file_bytes: Option<u64>,
-    /// Journal files in use at once; `None`: the journal's default.
-    pub journal_files: Option<u32>,
     /// Microseconds a flush may take to be done inside a shard's loop; 0: never.
     pub inline_flush_us: u64,
     /// Bytes of files the data folder is made to have room for; for tests of full disks. `None`: what the device has.
@@ -398,7 +396,6 @@ impl Config {
             follows_queues: true,
             logs: None,
             journal_file_bytes: None,
-            journal_files: None,
             inline_flush_us: 200,
             test_disk_bytes: None,
             test_read_delay_us: 0,

@@ -541,6 +541,20 @@ fn terms_win_over_lines_and_come_from_other_places_as_well() {
     assert_eq!(none.warnings.len(), 1);
 }
 
+/// Publishers wait for the disk, and no number of files: a bound that nothing kept is no key.
+#[test]
+fn the_journal_is_bounded_by_the_disk_alone() {
+    let refused = "'leveret.journal_files' cannot be used: the journal has the files it needs; disk_free_limit says from \
+                   when on publishers wait";
+    assert!(error("leveret.journal_files = 3").contains(refused), "{}", error("leveret.journal_files = 3"));
+    let by_variable = load_from("", "", &["LEVERET_JOURNAL_FILES=3"], &[]).expect_err("refused");
+    let by_word = load_from("", "", &[], &["leveret.journal_files=3"]).expect_err("refused");
+    for problem in [by_variable, by_word] {
+        assert!(problem.contains("disk_free_limit"), "{problem}");
+    }
+    assert_eq!(config("leveret.journal_file_bytes = 1MiB").journal_file_bytes, Some(1 << 20));
+}
+
 #[test]
 fn a_cluster_is_refused_and_what_forms_none_is_not() {
     let refused =
