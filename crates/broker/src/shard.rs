@@ -641,7 +641,7 @@ impl Shard {
                         }
                     }
                 }
-                // No queue does yet what a rule could change: policies that ask for it are refused.
+                // Policies changed what the queue goes by: its owner takes that up at once.
                 Applied::RulesChanged(definition) => {
                     if let Some(now) = now {
                         self.go_by(now, &definition);
