@@ -20,13 +20,27 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A consumer of the connection, or what stands for a channel's gets from a queue.
+/// Kind of a consumer, with the prefix of its deliveries where it has one.
+#[derive(Debug)]
+pub(super) enum Kind {
+    /// Consumer of a queue.
+    Plain(DeliverPrefix),
+    /// Consumer of direct replies: it is of no queue, and its `at` means nothing.
+    Reply(DeliverPrefix),
+    /// Consumer whose deliveries say their positions in the queue.
+    Telling(DeliverPrefix),
+    /// Consumer that shares a prefetch with others of its channel, which keeps its prefix.
+    Shared,
+    /// Placeholder for a channel's gets from a queue: it is given nothing by itself.
+    Getter,
+}
+
+/// A consumer of the connection, or the placeholder for a channel's gets from a queue.
 #[derive(Debug)]
 pub(super) struct Consumer {
     pub(super) channel: u16,
     pub(super) at: ConsumerRef,
-    /// What begins each of its deliveries; none for gets.
-    pub(super) prefix: Option<DeliverPrefix>,
+    pub(super) kind: Kind,
     pub(super) no_ack: bool,
     /// Its own prefetch; 0: none.
     pub(super) prefetch: u16,
@@ -34,12 +48,6 @@ pub(super) struct Consumer {
     pub(super) is_cancelled: bool,
     /// Once it is cancelled: of what it may still hold, nothing has a later tag.
     pub(super) newest: u64,
-    /// It takes direct replies: it is of no queue, and `at` means nothing.
-    pub(super) is_reply: bool,
-    /// It shares a prefetch with others of its channel, which keeps its prefix.
-    pub(super) is_shared: bool,
-    /// What begins each of its deliveries where these say their positions: it has no other prefix.
-    pub(super) telling: Option<Box<DeliverPrefix>>,
     /// It is the queue's only one.
     pub(super) exclusive: bool,
     /// Its queue's type; none: it takes direct replies.
@@ -55,9 +63,30 @@ pub(super) struct Consumer {
 }
 
 impl Consumer {
-    /// It stands for gets, which have no prefix, and is given nothing by itself.
+    /// See [`Kind::Getter`].
     pub(super) fn is_getter(&self) -> bool {
-        self.prefix.is_none() && !self.is_shared && self.telling.is_none()
+        matches!(self.kind, Kind::Getter)
+    }
+
+    /// See [`Kind::Reply`].
+    pub(super) fn is_reply(&self) -> bool {
+        matches!(self.kind, Kind::Reply(_))
+    }
+
+    /// See [`Kind::Shared`].
+    pub(super) fn is_shared(&self) -> bool {
+        matches!(self.kind, Kind::Shared)
+    }
+
+    /// A plain consumer shares a prefetch from now on: its prefix, for the channel to keep. Others stay what they are.
+    pub(super) fn share(&mut self) -> Option<DeliverPrefix> {
+        match std::mem::replace(&mut self.kind, Kind::Shared) {
+            Kind::Plain(prefix) => Some(prefix),
+            other => {
+                self.kind = other;
+                None
+            }
+        }
     }
 }
 
@@ -151,11 +180,11 @@ impl Adapter {
             }
         };
         consumer.delivered += count;
-        let Some(prefix) = &consumer.prefix else {
-            return match consumer.telling {
-                None => self.deliver_shared(context, handle, memory, items, events),
-                Some(_) => self.deliver_telling(context, handle, memory, items, events),
-            };
+        let prefix = match &consumer.kind {
+            Kind::Plain(prefix) | Kind::Reply(prefix) => prefix,
+            Kind::Telling(_) => return self.deliver_telling(context, handle, memory, items, events),
+            Kind::Shared => return self.deliver_shared(context, handle, memory, items, events),
+            Kind::Getter => return,
         };
         let Some(channel) = self.channels.get(consumer.channel) else { return };
         let bytes = &events.memories[memory as usize];
@@ -196,7 +225,7 @@ impl Adapter {
         events: &Events,
     ) {
         let Some(consumer) = self.consumers.get(handle) else { return };
-        let Some(prefix) = &consumer.telling else { return };
+        let Kind::Telling(prefix) = &consumer.kind else { return };
         let Some(channel) = self.channels.get(consumer.channel) else { return };
         let bytes = &events.memories[memory as usize];
         for item in &events.items[items.start as usize..items.end as usize] {
@@ -362,7 +391,7 @@ impl Adapter {
         &mut self,
         queue: &Arc<QueueDefinition>,
         channel: u16,
-        prefix: Option<DeliverPrefix>,
+        kind: Kind,
         no_ack: bool,
     ) -> Result<u32, Refusal> {
         self.add_handle(|handle| {
@@ -370,14 +399,11 @@ impl Adapter {
             Consumer {
                 channel,
                 at,
-                prefix,
+                kind,
                 no_ack,
                 prefetch: 0,
                 is_cancelled: false,
                 newest: u64::MAX,
-                is_reply: false,
-                is_shared: false,
-                telling: None,
                 exclusive: false,
                 of: Some(queue.queue_type),
                 arguments: None,
@@ -442,8 +468,8 @@ impl Adapter {
     pub(super) fn timed_out(&mut self, context: &mut Context<'_>, handle: u32) {
         let Some(consumer) = self.consumers.get(handle) else { return };
         let number = consumer.channel;
-        match &consumer.prefix {
-            Some(prefix) if self.hears_cancel && !consumer.is_cancelled => {
+        match &consumer.kind {
+            Kind::Plain(prefix) | Kind::Reply(prefix) if self.hears_cancel && !consumer.is_cancelled => {
                 let prefix = prefix.clone();
                 self.tell_cancelled(number, &prefix);
             }
@@ -482,11 +508,12 @@ impl Adapter {
 
     /// Closes a consumer for good: what it holds goes back.
     pub(super) fn close_consumer(&mut self, context: &mut Context<'_>, handle: u32) {
-        let Some(Consumer { at, is_reply, .. }) = self.consumers.remove(handle) else { return };
-        if is_reply {
+        let Some(consumer) = self.consumers.remove(handle) else { return };
+        if consumer.is_reply() {
             return context.shard.close_reply(context.port, handle);
         }
         let command = QueueCommand::Cancel { token: None, handle, held: Held::Fails };
+        let at = consumer.at;
         context.shard.command(context.now, context.port, at.log, at.queue, command);
         context.shard.forget_consumer(context.port, handle);
     }
@@ -530,7 +557,7 @@ impl Adapter {
     pub(crate) fn set_paused(&mut self, context: &mut Context<'_>, paused: bool) {
         self.is_paused = paused;
         for (_, consumer) in self.consumers.iter() {
-            if consumer.is_reply {
+            if consumer.is_reply() {
                 context.shard.pause_reply(context.port, consumer.at.handle, paused);
             } else if !consumer.is_getter() {
                 let ConsumerRef { log, queue, handle } = consumer.at;

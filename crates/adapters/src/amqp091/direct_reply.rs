@@ -1,7 +1,7 @@
 //! Direct reply-to: consuming from the pseudo-queue, and requests that name it.
 
 use super::Adapter;
-use super::consuming::Consumer;
+use super::consuming::{Consumer, Kind};
 use super::methods::BrokerRequest;
 use crate::connection::Context;
 use ::amqp091::DeliverPrefix;
@@ -35,18 +35,15 @@ impl Adapter {
             let reason = Reason::Exists(Object::Consumer);
             return Err(Refusal::precondition(reason, "reply consumer already set"));
         }
-        let prefix = Some(DeliverPrefix::new(number, &tag));
+        let kind = Kind::Reply(DeliverPrefix::new(number, &tag));
         let handle = self.add_handle(|handle| Consumer {
             channel: number,
             at: ConsumerRef { log: Default::default(), queue: Default::default(), handle },
-            prefix,
+            kind,
             no_ack: true,
             prefetch: 0,
             is_cancelled: false,
             newest: u64::MAX,
-            is_reply: true,
-            is_shared: false,
-            telling: None,
             exclusive: false,
             of: None,
             arguments: None,

@@ -103,5 +103,5 @@ fn handed(consumer: &Consumer) -> Tally {
 
 /// Whether it is a consumer for those who look, and not what stands for gets.
 fn is_listed(consumer: &Consumer) -> bool {
-    !consumer.is_getter() && !consumer.is_cancelled && !consumer.is_reply
+    !consumer.is_getter() && !consumer.is_cancelled && !consumer.is_reply()
 }

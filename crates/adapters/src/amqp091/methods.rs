@@ -4,6 +4,7 @@
 
 use super::channel::Channel;
 use super::confirms::Confirms;
+use super::consuming::Kind;
 use super::direct_reply::Use;
 use super::following::Parked;
 use super::news::News;
@@ -340,7 +341,7 @@ impl Adapter {
                 let queue = self.queue(context, number, Access::Read, get.queue)?;
                 let handle = match self.getter(number, &queue) {
                     Some(handle) => handle,
-                    None => self.add_consumer(&queue, number, None, false)?,
+                    None => self.add_consumer(&queue, number, Kind::Getter, false)?,
                 };
                 let token = self.wait(
                     number,
@@ -356,7 +357,7 @@ impl Adapter {
                 let queue = self.queue(context, number, Access::Read, pick.queue)?;
                 let handle = match self.getter(number, &queue) {
                     Some(handle) => handle,
-                    None => self.add_consumer(&queue, number, None, false)?,
+                    None => self.add_consumer(&queue, number, Kind::Getter, false)?,
                 };
                 let token = self.wait(
                     number,
@@ -548,15 +549,14 @@ impl Adapter {
             browses,
             timeout_ms,
         };
-        let prefix = Some(DeliverPrefix::new(number, &tag));
-        let handle = self.add_consumer(&queue, number, prefix, consume.no_ack)?;
+        let prefix = DeliverPrefix::new(number, &tag);
+        let tells = self.peer.is_agent() && tables::tells_positions(&consume.arguments);
+        let kind = if tells { Kind::Telling(prefix) } else { Kind::Plain(prefix) };
+        let handle = self.add_consumer(&queue, number, kind, consume.no_ack)?;
         if let Some(consumer) = self.consumers.get_mut(handle) {
             consumer.prefetch = prefetch;
             consumer.exclusive = consume.exclusive;
             consumer.arguments = tables::kept(&consume.arguments);
-            if self.peer.is_agent() && tables::tells_positions(&consume.arguments) {
-                consumer.telling = consumer.prefix.take().map(Box::new);
-            }
         }
         if let Some(first) = first {
             self.join(number, handle, first);
@@ -586,7 +586,7 @@ impl Adapter {
             }
             return;
         };
-        if self.consumers.get(handle).is_some_and(|consumer| consumer.is_reply) {
+        if self.consumers.get(handle).is_some_and(|consumer| consumer.is_reply()) {
             self.close_consumer(context, handle);
             if let Some(channel) = self.channels.get(number) {
                 channel.reply = None;

@@ -41,7 +41,7 @@ impl Adapter {
         queue: Option<&QueueDefinition>,
     ) {
         let Some(consumer) = self.consumers.get(handle) else { return };
-        if consumer.is_cancelled || consumer.is_reply || !context.shard.is_heard() {
+        if consumer.is_cancelled || consumer.is_reply() || !context.shard.is_heard() {
             return;
         }
         // Without a tag it stands for a channel's gets.

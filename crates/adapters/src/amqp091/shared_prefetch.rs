@@ -13,7 +13,7 @@
 
 use super::Adapter;
 use super::channel::Channel;
-use super::consuming::{Consumer, outgoing};
+use super::consuming::{Consumer, Kind, outgoing};
 use super::unacked::Delivery;
 use crate::connection::Context;
 use ::amqp091::DeliverPrefix;
@@ -159,8 +159,7 @@ impl Adapter {
         let handles: Vec<u32> = handles.map(|(handle, _)| handle).collect();
         for handle in handles {
             let Some(consumer) = self.consumers.get_mut(handle) else { continue };
-            let Some(prefix) = consumer.prefix.take() else { continue };
-            consumer.is_shared = true;
+            let Some(prefix) = consumer.share() else { continue };
             let own = consumer.prefetch;
             shared.add(Member { handle, prefix, own, sent: 0, waiting: 0, told: u32::MAX });
         }
@@ -175,10 +174,11 @@ impl Adapter {
         shared.most = u32::MAX;
         self.send_waiting(context, number, &mut shared);
         for Member { handle, prefix, own, told, .. } in shared.members {
-            let Some(consumer) = self.consumers.get_mut(handle).filter(|consumer| consumer.is_shared) else {
+            let Some(consumer) = self.consumers.get_mut(handle).filter(|consumer| consumer.is_shared())
+            else {
                 continue;
             };
-            (consumer.prefix, consumer.is_shared) = (Some(prefix), false);
+            consumer.kind = Kind::Plain(prefix);
             if !consumer.is_cancelled {
                 self.set_prefetch(context, handle, told, own.into());
             }
@@ -207,18 +207,18 @@ impl Adapter {
         let Some(consumer) = self.consumers.get_mut(handle) else { return };
         let Some(channel) = self.channels.get(number) else { return };
         let Some(shared) = &mut channel.shared else { return };
-        let Some(prefix) = consumer.prefix.take() else { return };
-        consumer.is_shared = true;
+        let Some(prefix) = consumer.share() else { return };
         shared.add(Member { handle, prefix, own: consumer.prefetch, sent: 0, waiting: 0, told });
     }
 
     /// What begins the deliveries of a consumer; none for gets.
     pub(super) fn prefix_of(&self, handle: u32) -> Option<&DeliverPrefix> {
         let consumer = self.consumers.get(handle)?;
-        if consumer.is_shared {
-            return self.channels.find(consumer.channel)?.shared.as_ref()?.prefix(handle);
+        match &consumer.kind {
+            Kind::Plain(prefix) | Kind::Reply(prefix) | Kind::Telling(prefix) => Some(prefix),
+            Kind::Shared => self.channels.find(consumer.channel)?.shared.as_ref()?.prefix(handle),
+            Kind::Getter => None,
         }
-        consumer.prefix.as_ref().or(consumer.telling.as_deref())
     }
 
     /// Messages for a consumer without a prefix of its own: those of a channel that shares a prefetch.
@@ -232,7 +232,9 @@ impl Adapter {
         items: Range<u32>,
         events: &Events,
     ) {
-        let Some(consumer) = self.consumers.get(handle).filter(|consumer| consumer.is_shared) else { return };
+        let Some(consumer) = self.consumers.get(handle).filter(|consumer| consumer.is_shared()) else {
+            return;
+        };
         let number = consumer.channel;
         let Some(mut shared) = self.channels.get(number).and_then(|channel| channel.shared.take()) else {
             return;
@@ -272,7 +274,9 @@ impl Adapter {
 
     /// What waits for a consumer that was cancelled goes back; if its queue is gone, it is gone too.
     pub(super) fn drop_waiting(&mut self, context: &mut Context<'_>, handle: u32, goes_back: bool) {
-        let Some(consumer) = self.consumers.get(handle).filter(|consumer| consumer.is_shared) else { return };
+        let Some(consumer) = self.consumers.get(handle).filter(|consumer| consumer.is_shared()) else {
+            return;
+        };
         let Some(channel) = self.channels.get(consumer.channel) else { return };
         let Some(shared) = &mut channel.shared else { return };
         shared.seen = None;
@@ -301,7 +305,7 @@ impl Adapter {
         let Some(channel) = self.channels.get(number) else { return };
         let Some(mut shared) = channel.shared.take() else { return };
         let consumers = &self.consumers;
-        shared.members.retain(|member| consumers.get(member.handle).is_some_and(|it| it.is_shared));
+        shared.members.retain(|member| consumers.get(member.handle).is_some_and(|it| it.is_shared()));
         if shared.count(channel) {
             self.send_waiting(context, number, &mut shared);
             if let Some(channel) = self.channels.get(number) {

@@ -2,6 +2,7 @@
 //!
 //! Rules and texts are RabbitMQ 4.3.6's, seen by consuming through pika.
 
+use super::consuming::Kind;
 use super::methods::BrokerRequest;
 use super::news::News;
 use super::{Adapter, tables};
@@ -36,8 +37,8 @@ impl Adapter {
         let (from, filter, rate, name) = read_options(consume, stream, prefetch, context.now.wall_ms)?;
         // Consumers of streams share no prefetch.
         self.check_shared(number, stream)?;
-        let prefix = Some(DeliverPrefix::new(number, tag));
-        let handle = self.add_consumer(stream, number, prefix, false)?;
+        let kind = Kind::Plain(DeliverPrefix::new(number, tag));
+        let handle = self.add_consumer(stream, number, kind, false)?;
         if let Some(consumer) = self.consumers.get_mut(handle) {
             consumer.prefetch = prefetch;
             consumer.arguments = tables::kept(&consume.arguments);
