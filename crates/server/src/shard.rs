@@ -16,7 +16,7 @@ use crate::linger::{LINGER, Lingering};
 use crate::log::Logger;
 use crate::mailbox::Sleeper;
 use crate::reader::{Ask, Asks};
-use crate::socket::{Arrival, Brought, Socket};
+use crate::socket::{Arrival, Brought, Reading, Socket, Warmth};
 use crate::timers::Timers;
 use crate::turns::Turns;
 use adapters::{Frontend, Gravity, Note};
@@ -312,7 +312,7 @@ impl ShardLoop {
             socket.can_read = true;
             socket.is_ending |= event.is_read_closed() || event.is_error();
             let is_gone = event.is_error() || event.is_write_closed();
-            if is_gone && socket.is_waiting {
+            if is_gone && socket.reading == Reading::Waiting {
                 // Nobody will read it on to its end, and nobody is there to hear what it waits for.
                 return self.close(now, slot);
             }
@@ -433,9 +433,7 @@ impl ShardLoop {
             self.sockets.resize_with(index + 1, || None);
         }
         let socket = self.sockets[index].insert(socket);
-        if !socket.is_waiting {
-            list(&mut self.run_list, socket, slot);
-        }
+        list(&mut self.run_list, socket, slot);
         self.timers.set(slot, self.home.front.deadline(slot));
     }
 
@@ -474,10 +472,10 @@ impl ShardLoop {
 
     fn read_socket(&mut self, now: Now, slot: u32) {
         let Some(Some(socket)) = self.sockets.get_mut(slot as usize) else { return };
-        socket.is_listed = false;
-        if socket.is_waiting {
+        if socket.reading != Reading::Listed {
             return;
         }
+        socket.reading = Reading::Idle;
         let mut have = socket.tail.len();
         if self.buffer.len() < have + READ_BYTES_TURN {
             self.buffer.resize(have + READ_BYTES_TURN, 0);
@@ -503,7 +501,9 @@ impl ShardLoop {
                     if taken.consumed > 0 && have > 0 {
                         self.buffer.copy_within(taken.consumed..end, 0);
                     }
-                    socket.is_waiting = taken.is_waiting;
+                    if taken.is_waiting {
+                        socket.reading = Reading::Waiting;
+                    }
                     if taken.is_waiting || self.home.front.is_over(slot) || brought == Brought::Dear(count) {
                         break;
                     }
@@ -521,12 +521,8 @@ impl ShardLoop {
         if have > 0 {
             socket.tail.extend_from_slice(&self.buffer[..have]);
         }
-        socket.was_active = true;
-        if !socket.is_warm {
-            socket.is_warm = true;
-            self.warm.push(slot);
-        }
-        if socket.can_read && !socket.is_waiting && !self.home.front.is_over(slot) {
+        warm_up(&mut self.warm, socket, slot);
+        if socket.can_read && !self.home.front.is_over(slot) {
             list(&mut self.run_list, socket, slot);
         }
     }
@@ -538,13 +534,17 @@ impl ShardLoop {
         let now = self.around.clock.now();
         for slot in slots.drain(..) {
             let Some(Some(socket)) = self.sockets.get_mut(slot as usize) else { continue };
-            socket.is_waiting = false;
+            if socket.reading == Reading::Waiting {
+                socket.reading = Reading::Idle;
+            }
             if !socket.tail.is_empty() {
                 let taken = self.home.front.input(now, &mut self.home.shard, slot, &socket.tail);
                 socket.tail.drain(..taken.consumed);
-                socket.is_waiting = taken.is_waiting;
+                if taken.is_waiting {
+                    socket.reading = Reading::Waiting;
+                }
             }
-            if socket.can_read && !socket.is_waiting {
+            if socket.can_read {
                 list(&mut self.run_list, socket, slot);
             }
         }
@@ -631,11 +631,7 @@ impl ShardLoop {
             // Others had their turn to wait for; this one goes on in the next.
             go_on(&mut self.unsent, socket, slot);
         }
-        socket.was_active = true;
-        if !socket.is_warm {
-            socket.is_warm = true;
-            self.warm.push(slot);
-        }
+        warm_up(&mut self.warm, socket, slot);
         if !self.home.front.is_over(slot) {
             self.timers.set(slot, self.home.front.deadline(slot));
         } else if is_sent {
@@ -660,15 +656,19 @@ impl ShardLoop {
         warm.retain(|slot| {
             let Some(Some(socket)) = sockets.get_mut(*slot as usize) else { return false };
             let output = front.output(*slot);
-            if std::mem::take(&mut socket.was_active) || !output.is_empty() {
+            let was_active = socket.warmth == Warmth::Active;
+            socket.warmth = Warmth::Warm;
+            if was_active || !output.is_empty() {
                 output.cool();
                 socket.trim();
                 return true;
             }
             socket.cool();
             drop(output.release());
-            socket.is_warm = !socket.tail.is_empty();
-            socket.is_warm
+            if socket.tail.is_empty() {
+                socket.warmth = Warmth::Cold;
+            }
+            socket.warmth == Warmth::Warm
         });
     }
 
@@ -731,10 +731,18 @@ impl ShardLoop {
     }
 }
 
+/// The socket is read in this turn or the next, unless its connection wants no input.
 fn list(run_list: &mut Vec<u32>, socket: &mut Socket, slot: u32) {
-    if !socket.is_listed {
-        socket.is_listed = true;
+    if socket.reading == Reading::Idle {
+        socket.reading = Reading::Listed;
         run_list.push(slot);
+    }
+}
+
+/// Something happened on the socket: its buffers are kept for now.
+fn warm_up(warm: &mut Vec<u32>, socket: &mut Socket, slot: u32) {
+    if std::mem::replace(&mut socket.warmth, Warmth::Active) == Warmth::Cold {
+        warm.push(slot);
     }
 }
 

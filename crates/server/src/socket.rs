@@ -60,20 +60,38 @@ pub struct Socket {
     pub can_write: bool,
     /// The peer will send no more, or the socket failed: read on to the end, whatever the last read brought.
     pub is_ending: bool,
-    /// It is on the list of those to be read.
-    pub is_listed: bool,
+    /// When it is read next.
+    pub reading: Reading,
     /// It is on the list of those with more to send in the next turn.
     pub goes_on: bool,
-    /// The connection does not want its input for now.
-    pub is_waiting: bool,
-    /// It holds buffers and is on the list of those that do.
-    pub is_warm: bool,
-    /// Something happened since buffers were last looked at.
-    pub was_active: bool,
+    /// Whether it holds buffers.
+    pub warmth: Warmth,
     /// It is over and has a time limit to send what is left.
     pub is_parting: bool,
     /// What went over it.
     pub traffic: Traffic,
+}
+
+/// When a socket is read next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// When there is something to read.
+    Idle,
+    /// In this turn or the next: it is on the list of those.
+    Listed,
+    /// When its connection wants input again.
+    Waiting,
+}
+
+/// Whether a socket holds buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Warmth {
+    /// It holds none.
+    Cold,
+    /// It is on the list of those that do, and nothing has happened since that was last gone through.
+    Warm,
+    /// It is on the list, and something has happened since.
+    Active,
 }
 
 /// What a read brought.
@@ -101,11 +119,9 @@ impl Socket {
             can_read: true,
             can_write: true,
             is_ending: false,
-            is_listed: false,
+            reading: Reading::Idle,
             goes_on: false,
-            is_waiting: false,
-            is_warm: false,
-            was_active: false,
+            warmth: Warmth::Cold,
             is_parting: false,
             traffic: Traffic { since_ms: now_ms, ..Traffic::default() },
         }
@@ -113,7 +129,7 @@ impl Socket {
 
     /// Another shard's loop has it from now on: it is on none of the lists of this one.
     pub fn moves(&mut self) {
-        (self.is_listed, self.goes_on, self.is_warm, self.is_waiting) = (false, false, false, true);
+        (self.reading, self.goes_on, self.warmth) = (Reading::Waiting, false, Warmth::Cold);
         (self.can_read, self.can_write) = (true, true);
     }
 
