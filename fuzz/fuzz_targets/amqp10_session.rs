@@ -8,14 +8,14 @@ use amqp10::{
 use base::Now;
 use libfuzzer_sys::fuzz_target;
 use message::amqp10::{Map, Message, Value};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
-static LIMITS: LazyLock<Limits> = LazyLock::new(|| Limits {
+static LIMITS: LazyLock<Arc<Limits>> = LazyLock::new(|| Arc::new(Limits {
     incoming_window_max: 8,
     message_bytes_max: 2000,
     unsettled_max: 64,
     ..Limits::default()
-});
+}));
 
 /// A message to a coordinator.
 fn control(payload: &[u8]) -> Option<Control<'_>> {
@@ -94,7 +94,7 @@ fn look(server: &mut Connection, bytes: &[u8]) {
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    let config = Config { limits: &LIMITS, mechanisms: &["PLAIN"], first_id: u32::MAX - 2 };
+    let config = Config { limits: LIMITS.clone(), mechanisms: &["PLAIN"], first_id: u32::MAX - 2 };
     let mut server = Connection::server(config, Now::default());
     look(&mut server, b"AMQP\x03\x01\0\0\0\0\0\x13\x02\x01\0\0\0\x53\x41\xc0\x06\x01\xa3\x03ANY");
     look(&mut server, b"AMQP\0\x01\0\0\0\0\0\x17\x02\0\0\0\0\x53\x10\xc0\x0a\x03\xa1\x01c\x40\x70\0\0\x02\0");

@@ -9,6 +9,7 @@ use base::{Now, Output};
 use broker::catalog::{Catalog, VhostId};
 use broker::{ConnectionRow, Depth, Event, Events, Item, Opened, SessionRow, Shard};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// What an adapter works with while it is called.
 #[derive(Debug)]
@@ -22,7 +23,7 @@ pub struct Context<'a> {
     /// What all connections have in common.
     pub settings: &'a Settings,
     /// Bounds of AMQP 1.0 connections, which each of them refers to.
-    pub limits10: &'static ::amqp10::Limits,
+    pub limits10: &'a Arc<::amqp10::Limits>,
     /// Lines for the log, at most a few a connection.
     pub notes: &'a mut Vec<Note>,
     /// Memory to work in.

@@ -138,7 +138,8 @@ pub struct Mover {
 pub struct Frontend {
     shard: ShardId,
     settings: Arc<Settings>,
-    limits10: &'static amqp10::Limits,
+    /// Shared by all connections of the front.
+    limits10: Arc<amqp10::Limits>,
     scratch: Scratch,
     connections: Slab<Connection>,
     next_generation: u32,
@@ -157,8 +158,7 @@ pub struct Frontend {
 impl Frontend {
     /// A front without connections.
     pub fn new(shard: ShardId, settings: Arc<Settings>) -> Frontend {
-        // Made once for each shard of a process, and referred to by every connection as long as it runs.
-        let limits10 = Box::leak(Box::new(settings.amqp10));
+        let limits10 = Arc::new(settings.amqp10);
         Frontend {
             shard,
             settings,
@@ -271,7 +271,7 @@ impl Frontend {
             shard,
             port,
             settings: &self.settings,
-            limits10: self.limits10,
+            limits10: &self.limits10,
             notes: &mut self.notes,
             scratch: &mut self.scratch,
         };
@@ -660,5 +660,19 @@ impl Frontend {
         let own = self.connections.capacity() * size_of::<Connection>();
         let each = self.connections.iter().map(|(_, connection)| connection.heap_bytes());
         own + self.scratch.clients.memory_bytes() + each.sum::<usize>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_of_connections_go_with_their_front() {
+        let front = Frontend::new(ShardId(0), Arc::new(Settings::new("rabbit@test")));
+        let limits = Arc::downgrade(&front.limits10);
+        assert_eq!(limits.upgrade().as_deref(), Some(&front.settings.amqp10));
+        drop(front);
+        assert!(limits.upgrade().is_none(), "a node that is stopped and started again leaves nothing behind");
     }
 }

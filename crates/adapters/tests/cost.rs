@@ -34,9 +34,8 @@ fn amqp091(world: &mut World) -> amqp091::Connection {
 }
 
 fn amqp10(world: &mut World) -> amqp10::Connection {
-    use amqp10::{Config, Connection, Event, Input, Limits, Open};
-    let limits = Box::leak(Box::new(Limits::default()));
-    let config = Config { limits, mechanisms: &[], first_id: 0 };
+    use amqp10::{Config, Connection, Event, Input, Open};
+    let config = Config { limits: Default::default(), mechanisms: &[], first_id: 0 };
     let wire = world.connect(0);
     let mut machine = Connection::client(config, START);
     for round in 0..8 {

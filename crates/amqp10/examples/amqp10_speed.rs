@@ -12,6 +12,7 @@ use base::Now;
 use base::memory::Buffer;
 use message::amqp10::{Header, Map, Message, section};
 use std::hint::black_box;
+use std::sync::Arc;
 use std::time::Instant;
 
 static LIMITS: Limits = Limits {
@@ -64,8 +65,8 @@ fn measure(name: &str, mut work: impl FnMut()) {
 }
 
 fn main() {
-    let config = Config { limits: &LIMITS, mechanisms: &["ANONYMOUS"], first_id: 0 };
-    let mut client = Connection::client(config, Now::default());
+    let config = Config { limits: Arc::new(LIMITS), mechanisms: &["ANONYMOUS"], first_id: 0 };
+    let mut client = Connection::client(config.clone(), Now::default());
     let mut server = Connection::server(config, Now::default());
     let pump = |client: &mut Connection, server: &mut Connection| {
         while exchange(client, server) | exchange(server, client) {}

@@ -26,6 +26,7 @@ use base::cursor::Reader;
 use base::output::Output;
 use base::time::Now;
 use message::amqp10::{Decoder, Encoder, Fields, Malformed, Map, Value};
+use std::sync::Arc;
 
 /// The bytes a socket has given, of which the machine takes what it can use.
 pub type Input<'i> = Reader<'i>;
@@ -98,7 +99,7 @@ pub struct Connection {
     hear_at_ns: u64,
     beat_at_ns: u64,
     first_id: u32,
-    limits: &'static Limits,
+    limits: Arc<Limits>,
     mechanisms: &'static [&'static str],
     sessions: Vec<Option<Box<Session>>>,
     /// Our channel of each of the peer's.
@@ -109,10 +110,10 @@ pub struct Connection {
 }
 
 /// What all connections of a listener, or of a client, share.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Config {
     /// Bounds.
-    pub limits: &'static Limits,
+    pub limits: Arc<Limits>,
     /// To a server: what it offers, best first.
     pub mechanisms: &'static [&'static str],
     /// The first transfer-id and delivery-id of a session; 0 but for tests of the wrap.
@@ -632,7 +633,7 @@ impl Connection {
         if self.sessions.len() <= at.into() {
             self.sessions.resize_with(usize::from(at) + 1, || None);
         }
-        let limits = self.limits;
+        let limits = &self.limits;
         let (first_id, window) = (self.first_id, limits.incoming_window_max);
         let session = Session::new(SessionId(at), state, first_id, window, limits.unsettled_max);
         self.sessions[usize::from(at)] = Some(Box::new(session));

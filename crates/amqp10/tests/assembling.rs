@@ -3,6 +3,7 @@
 use amqp10::{Config, Connection, Event, Input, Limits, Open, Role, SaslCode};
 use base::Now;
 use rustix::time::{ClockId, clock_gettime};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// SASL and open as a good client sends them.
@@ -42,7 +43,7 @@ fn take(server: &mut Connection, bytes: &[u8]) {
 
 /// The processor's time for frames of a message while one is begun on each of `links` links of each of `sessions` sessions.
 fn cost(sessions: u8, links: u8) -> Duration {
-    let limits = Box::leak(Box::new(Limits::default()));
+    let limits = Arc::new(Limits::default());
     let mut server =
         Connection::server(Config { limits, mechanisms: &["PLAIN"], first_id: 0 }, Now::default());
     take(&mut server, GREETING);

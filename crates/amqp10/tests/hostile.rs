@@ -4,6 +4,7 @@ use amqp10::{Body, Config, Connection, Delivery, Event, Input, Limits, Open, Out
 use base::Now;
 use message::amqp10::Map;
 use proptest::prelude::*;
+use std::sync::Arc;
 
 static LIMITS: Limits = Limits {
     frame_bytes_before_open: 8192,
@@ -21,7 +22,7 @@ static LIMITS: Limits = Limits {
 
 /// Reads `bytes` in pieces of `step`, answering as an adapter does; what was told and what was written.
 fn converse(bytes: &[u8], step: usize) -> (Vec<String>, Vec<u8>, usize) {
-    let config = Config { limits: &LIMITS, mechanisms: &["PLAIN"], first_id: u32::MAX - 2 };
+    let config = Config { limits: Arc::new(LIMITS), mechanisms: &["PLAIN"], first_id: u32::MAX - 2 };
     let mut server = Connection::server(config, Now::default());
     let mut told = Vec::new();
     let mut inbox = Vec::new();

@@ -7,6 +7,7 @@ use amqp10::{
 use base::Now;
 use base::memory::Buffer;
 use message::amqp10::Map;
+use std::sync::Arc;
 
 static LIMITS: Limits = Limits {
     frame_bytes_before_open: 8192,
@@ -23,7 +24,7 @@ static LIMITS: Limits = Limits {
 };
 
 fn config(first_id: u32) -> Config {
-    Config { limits: &LIMITS, mechanisms: &["PLAIN", "ANONYMOUS"], first_id }
+    Config { limits: Arc::new(LIMITS), mechanisms: &["PLAIN", "ANONYMOUS"], first_id }
 }
 
 /// A peer, the bytes it has not taken yet, and what it was told.

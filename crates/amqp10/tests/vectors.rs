@@ -1,14 +1,10 @@
 //! Bytes captured from real peers: qpid-proton 0.37 as a client, RabbitMQ 4.3.6 as a server.
 
 use amqp10::{
-    Attach, Config, Connection, Event, Input, Limits, Open, Outcome, Role, SaslCode, SessionId, Source,
-    Target,
+    Attach, Config, Connection, Event, Input, Open, Outcome, Role, SaslCode, SessionId, Source, Target,
 };
 use base::Now;
 use message::amqp10::{Map, Message, Value};
-use std::sync::LazyLock;
-
-static LIMITS: LazyLock<Limits> = LazyLock::new(Limits::default);
 
 /// Everything a client said that attached a sender, sent a message, attached a receiver, accepted the message and left.
 const PROTON: &str = "\
@@ -56,7 +52,7 @@ fn bytes(hex: &str) -> Vec<u8> {
 }
 
 fn config() -> Config {
-    Config { limits: &LIMITS, mechanisms: &["PLAIN"], first_id: 0 }
+    Config { limits: Default::default(), mechanisms: &["PLAIN"], first_id: 0 }
 }
 
 #[test]

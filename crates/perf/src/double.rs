@@ -285,8 +285,7 @@ impl Peer {
                     Machine::Amqp091(Box::new(Connection091::server(amqp091::Limits::default(), now())))
                 }
                 _ => {
-                    static LIMITS: std::sync::OnceLock<amqp10::Limits> = std::sync::OnceLock::new();
-                    let limits = LIMITS.get_or_init(amqp10::Limits::default);
+                    let limits = Default::default();
                     let config = amqp10::Config { limits, mechanisms: &["PLAIN"], first_id: 0 };
                     Machine::Amqp10(Box::new(amqp10::Connection::server(config, now())))
                 }

@@ -115,7 +115,7 @@ impl Adapter {
     /// The server's end of a connection whose protocol header is about to be read.
     pub fn new(context: &mut Context<'_>, peer: &Peer) -> Adapter {
         let mechanisms = credentials::AMQP10.offered(context.shard.catalog(), context.shard.rules(), peer);
-        let config = Config { limits: context.limits10, mechanisms, first_id: 0 };
+        let config = Config { limits: context.limits10.clone(), mechanisms, first_id: 0 };
         Adapter {
             machine: Connection::server(config, context.now),
             peer: peer.clone(),

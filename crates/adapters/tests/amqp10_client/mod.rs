@@ -5,16 +5,14 @@
 use crate::harness::World;
 use adapters::Settings;
 use amqp10::{
-    Attach, Body, Config, Connection, Delivery, Event, Input, Limits, LinkFlow, LinkId, Open, Outcome, Role,
+    Attach, Body, Config, Connection, Delivery, Event, Input, LinkFlow, LinkId, Open, Outcome, Role,
     SaslCode, SenderSettleMode, SessionId, Source, Target,
 };
 use base::Now;
 use message::amqp10::{Encoder, Header, Map, Message};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 pub const START: Now = Now { mono_ns: 0, wall_ms: 0 };
-
-pub static LIMITS: LazyLock<Limits> = LazyLock::new(Limits::default);
 
 /// A client with one session, and what it heard, as text.
 pub struct Client {
@@ -35,7 +33,7 @@ impl Client {
     }
 
     pub fn log_in(world: &mut World, shard: usize, mechanism: &str, response: &[u8], host: &str) -> Client {
-        let config = Config { limits: &LIMITS, mechanisms: &[], first_id: 0 };
+        let config = Config { limits: Arc::default(), mechanisms: &[], first_id: 0 };
         let wire = world.connect(shard);
         let mut client = Client {
             wire,

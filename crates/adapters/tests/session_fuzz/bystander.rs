@@ -8,7 +8,6 @@ use amqp091::method::{BasicConsume, ConfirmSelect, ExchangeDeclare, Method, Queu
 use base::Now;
 use message::amqp10::{Encoder, Header, Map};
 use message::amqp091::Table;
-use std::sync::LazyLock;
 
 const START: Now = Now { mono_ns: 0, wall_ms: 0 };
 const PERSISTENT: &[u8] = &[0x10, 0, 2];
@@ -109,8 +108,6 @@ impl Bystander091 {
     }
 }
 
-static LIMITS: LazyLock<amqp10::Limits> = LazyLock::new(amqp10::Limits::default);
-
 /// A 1.0 client: one session, a sender and a receiver.
 pub struct Bystander10 {
     wire: usize,
@@ -129,7 +126,7 @@ impl Bystander10 {
 
     pub fn open(world: &mut World, shard: usize) -> Bystander10 {
         let wire = world.connect(shard);
-        let config = amqp10::Config { limits: &LIMITS, mechanisms: &[], first_id: 0 };
+        let config = amqp10::Config { limits: Default::default(), mechanisms: &[], first_id: 0 };
         let machine = amqp10::Connection::client(config, START);
         let (session, links) = (SessionId::default(), (LinkId(0), LinkId(0)));
         let inbox = Vec::new();

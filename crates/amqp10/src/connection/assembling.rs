@@ -96,6 +96,7 @@ impl Connection {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::sync::Arc;
 
     const LIMITS: Limits = Limits {
         frame_bytes_before_open: 8192,
@@ -153,7 +154,7 @@ AMQP\0\x01\0\0\0\0\0\x19\x02\0\0\0\0\x53\x10\xc0\x0c\x03\xa1\x01c\xa1\x01h\x70\0
         fn the_room_is_that_of_all_that_has_begun(
             frames in prop::collection::vec((any_frame(), 0u8..100), 0..120),
         ) {
-            let config = Config { limits: Box::leak(Box::new(LIMITS)), mechanisms: &["PLAIN"], first_id: 0 };
+            let config = Config { limits: Arc::new(LIMITS), mechanisms: &["PLAIN"], first_id: 0 };
             let mut server = Connection::server(config, Now::default());
             let links = (0..2).flat_map(|channel| (0..4).map(move |handle| attach(channel, handle)));
             let opened = [GREETING.to_vec(), begin(0), begin(1)].into_iter().chain(links);

@@ -230,7 +230,7 @@ impl Connection {
 
     /// Opens: a client after the SASL outcome, a server in answer. Sizes and times of `open` are replaced by the limits'.
     pub fn open(&mut self, open: &Open<'_>) {
-        let limits = self.limits;
+        let limits = &self.limits;
         let open = Open {
             max_frame_size: limits.frame_bytes_max,
             channel_max: self.channel_max(),

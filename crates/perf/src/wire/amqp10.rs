@@ -10,7 +10,7 @@ use amqp10::{
 use base::{Buffer, Memory, Now, Output};
 use message::amqp10::section::data_prefix;
 use message::amqp10::{Decoder, Header, Map, Value};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// Links put on one session: what RabbitMQ's handle-max of 255 leaves room for.
 const SESSION_LINKS: usize = 256;
@@ -31,16 +31,17 @@ const LIMITS: Limits = Limits {
 };
 
 /// The limits of a connection with `purpose`. One heartbeat is asked for in a process, so one value is enough.
-fn limits(purpose: &Purpose) -> &'static Limits {
-    static IDLE: OnceLock<Limits> = OnceLock::new();
-    match purpose {
-        Purpose::Idle { heartbeat } => IDLE.get_or_init(|| Limits {
-            incoming_window_max: 100,
-            idle_ms: u32::from(*heartbeat) * 1000,
-            ..LIMITS
+fn limits(purpose: &Purpose) -> Arc<Limits> {
+    static IDLE: OnceLock<Arc<Limits>> = OnceLock::new();
+    static BUSY: OnceLock<Arc<Limits>> = OnceLock::new();
+    let limits = match purpose {
+        Purpose::Idle { heartbeat } => IDLE.get_or_init(|| {
+            let idle_ms = u32::from(*heartbeat) * 1000;
+            Arc::new(Limits { incoming_window_max: 100, idle_ms, ..LIMITS })
         }),
-        _ => &LIMITS,
-    }
+        _ => BUSY.get_or_init(|| Arc::new(LIMITS)),
+    };
+    limits.clone()
 }
 
 /// A link of ours.

@@ -18,6 +18,7 @@ use message::amqp10::section::{
 };
 use message::amqp10::{Decoder, Encoder, Header, Map, Message, Value};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// When a message is to come, not before.
 const DELIVERY_TIME: &str = "x-opt-delivery-time";
@@ -71,7 +72,7 @@ pub(super) struct Wire {
 
 impl Wire {
     pub(super) fn new(now: Now, dice: &mut Random) -> Wire {
-        let limits = &LIMITS[dice.below(LIMITS.len() as u64) as usize];
+        let limits = Arc::new(LIMITS[dice.below(LIMITS.len() as u64) as usize]);
         let config = Config { limits, mechanisms: &[], first_id: 0 };
         Wire {
             connection: Connection::client(config, now),
