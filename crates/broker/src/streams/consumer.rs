@@ -1,10 +1,8 @@
-//! A consumer of AMQP messages of a stream: what it may be sent, and where in a chunk it stands.
+//! A consumer of AMQP messages of a stream: what it may be sent, and how far it has come.
 //!
-//! Chunks are unpacked as far as the consumer has room, message by message, into records of their own: what does not fit is
-//! unpacked when there is room. Sub-batches that are compressed are left out, as RabbitMQ leaves them out. How many messages
-//! a sub-batch has is what its head says, whatever it holds: the offsets of the stream are counted by that.
 //! Settling changes nothing but how much it may be sent.
 
+use super::cursor::{Budget, Cursor, Expected, Sink, Unpacked};
 use super::messages::{Converter, Entry};
 use super::pace::Pace;
 use super::progress::Progress;
@@ -14,11 +12,9 @@ use crate::event::Item;
 use crate::owned::Member;
 use crate::request::{Credit, NewConsumer};
 use base::Buffer;
-use base::crc::crc32c;
-use base::id::{QueueId, QueueSeq};
-use message::chunk::{self, Compression, Content, Filter, HEADER_LEN, Header};
-use message::record::{Enqueue, Format, Outcome, Refer, SeqRange, flag};
-use queue::stream::{self, Chunk};
+use base::id::QueueSeq;
+use message::chunk::Filter;
+use message::record::{Format, Outcome, SeqRange};
 
 /// See the module's head.
 #[derive(Debug)]
@@ -37,102 +33,18 @@ pub(crate) struct Consumer {
     settled: bool,
     pub(crate) is_paused: bool,
     drain: bool,
-    wanted: Option<Wanted>,
+    /// Where it stands in the stream.
+    pub(crate) cursor: Cursor,
     /// How fast it gets messages; none: as fast as it may.
     pace: Option<Pace>,
     /// It waits for its pace, and is listed for that.
     waits: bool,
     /// Which chunks it is to see.
     pub(crate) chunks: Option<Filter>,
-    /// The chunk it stands in.
-    open: Option<Place>,
-    /// The machine counts a chunk for it that it has not handed out.
-    pub(crate) has_chunk_credit: bool,
     /// It goes on from here: what was handed out was not sent.
     pub(crate) back_to: Option<u64>,
-    /// Messages before this are not for it.
-    pub(crate) from: u64,
     /// How far it has come, where it has a name by which that is remembered.
     pub(crate) progress: Option<Box<Progress>>,
-    /// It is none: what it is shown is written as records for a queue.
-    pub(crate) feeds: Option<Box<Feeding>>,
-}
-
-/// For which queue messages are written as records.
-#[derive(Debug)]
-pub(crate) struct Feeding {
-    pub(crate) queue: QueueId,
-    /// Where the chunk lies, if its messages may be referred to.
-    pub(crate) chunk_at: Option<stream::Place>,
-    /// Messages with fewer bytes are copied.
-    pub(crate) referred_bytes_min: usize,
-    /// Bytes of messages that were referred to, and not copied.
-    pub(crate) referred_bytes: usize,
-}
-
-impl Feeding {
-    /// The bytes of `chunk` that are `message` are on disk for good: writes where, in place of the record at `at`, which holds
-    /// them.
-    fn refer(&mut self, (chunk, entry): (&[u8], Entry<'_>), at: usize, now_ms: u64, into: &mut Buffer) {
-        let Entry { message, offset, stream, .. } = entry;
-        let Some(place) = self.chunk_at.filter(|_| message.len() >= self.referred_bytes_min) else { return };
-        let Some(record) = Enqueue::read(&into.bytes()[at..]) else { return };
-        let says_name = record.routing_key == stream.name.as_bytes() && stream.name.len() <= u8::MAX.into();
-        let refer = Refer {
-            queue: self.queue,
-            stream: stream.id,
-            received_at_ms: now_ms,
-            priority: (record.flags & flag::PRIORITY != 0).then_some(record.priority),
-            offset,
-            segment: place.segment,
-            position: place.position + (message.as_ptr() as usize - chunk.as_ptr() as usize) as u64,
-            len: message.len() as u32,
-            crc: crc32c(message),
-            head_len: record.head.len() as u32,
-            body_len: record.body.len() as u32,
-            name: if says_name { stream.name.as_bytes() } else { b"" },
-        };
-        into.truncate(at);
-        refer.write(into);
-        self.referred_bytes += message.len();
-    }
-}
-
-/// Where in a chunk.
-#[derive(Debug)]
-struct Place {
-    chunk: Chunk,
-    at_ms: u64,
-    /// The offset of the next message.
-    offset: u64,
-    /// Where the next entry begins.
-    at: usize,
-    /// Where the entries end.
-    end: usize,
-    /// Behind the sub-batch that is being unpacked.
-    outer: Option<Outer>,
-}
-
-/// The rest of a chunk behind a sub-batch in it.
-#[derive(Debug)]
-struct Outer {
-    /// The offset of the message behind it.
-    offset: u64,
-    /// Where the entry behind it begins.
-    at: usize,
-    /// Where the entries of the chunk end.
-    end: usize,
-}
-
-/// The result of unpacking.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unpacked {
-    /// The chunk is done with.
-    Done,
-    /// There is more for which the consumer has no room.
-    Full,
-    /// There is more, and so much was done that others have their turn first.
-    Enough,
 }
 
 impl Consumer {
@@ -153,16 +65,12 @@ impl Consumer {
             settled,
             is_paused: false,
             drain: false,
-            wanted,
+            cursor: Cursor::new(wanted),
             pace: rate.map(Pace::new),
             waits: false,
             chunks: None,
-            open: None,
-            has_chunk_credit: false,
             back_to: None,
-            from: 0,
             progress: None,
-            feeds: None,
         }
     }
 
@@ -201,18 +109,9 @@ impl Consumer {
         self.waits = false;
     }
 
-    /// The offset of the next message in the chunk it stands in.
-    pub(crate) fn stands_at(&self) -> Option<u64> {
-        self.open.as_ref().map(|place| place.offset)
-    }
-
     /// It settles nothing.
     pub(crate) fn is_settled(&self) -> bool {
         self.settled
-    }
-
-    pub(crate) fn is_in_chunk(&self) -> bool {
-        self.open.is_some()
     }
 
     /// Its link may have been sent so many in all.
@@ -242,7 +141,7 @@ impl Consumer {
             progress.unsent(range);
         }
         self.back_to = Some(self.back_to.map_or(range.first.0, |back_to| back_to.min(range.first.0)));
-        self.open = None;
+        self.cursor.leave();
     }
 
     /// Nothing is left to send. What of its credit was not used, if it wanted it used up.
@@ -256,108 +155,50 @@ impl Consumer {
         Some(unused)
     }
 
-    /// It goes on with this chunk.
-    pub(crate) fn enter(&mut self, chunk: Chunk) {
-        let bytes = chunk.bytes();
-        let header = bytes.first_chunk::<HEADER_LEN>().and_then(|header| Header::read(header).ok());
-        let Some(header) = header else { return };
-        let at = header.data_at();
-        let end = bytes.len().min(at + header.data_len as usize);
-        let at_ms = u64::try_from(header.timestamp_ms).unwrap_or(0);
-        self.open = Some(Place { offset: chunk.first_offset, at_ms, at, end, outer: None, chunk });
-    }
-
-    /// Unpacks what follows in the chunk, up to `bytes_max` bytes, `messages_left` messages that are looked at, which are counted
-    /// off, and `allowed` that are shown, as long as there is room. Records go to `into`, and what there is to tell of them to
+    /// Unpacks what follows in the chunk, as far as it has room. Records go to `into`, and what there is to tell of them to
     /// `items`.
     pub(crate) fn unpack(
         &mut self,
         stream: &QueueDefinition,
         now_ms: u64,
-        (bytes_max, messages_left, allowed): (usize, &mut u32, u32),
+        budget: Budget<'_>,
         converter: &mut Converter,
         (into, items): (&mut Buffer, &mut Vec<Item>),
     ) -> Unpacked {
-        let Some(mut place) = self.open.take() else { return Unpacked::Done };
-        let (mut room, mut shown) = (self.room().min(allowed), 0);
-        let wanted = self.wanted.clone();
-        let wanted = wanted.as_ref().map(|wanted| (&*wanted.0, now_ms));
-        let Place { chunk, at_ms, offset, at, end, outer } = &mut place;
-        let (data, at_ms) = (chunk.bytes(), *at_ms);
-        let unpacked = loop {
-            // Entries of a sub-batch beyond its count are nobody's: those offsets are of the entries that follow.
-            if let Some(behind) = outer.take_if(|behind| *at >= *end || *offset >= behind.offset) {
-                (*offset, *at, *end) = (behind.offset, behind.at, behind.end);
-            }
-            if *at >= *end {
-                break Unpacked::Done;
-            }
-            if room == 0 {
-                break Unpacked::Full;
-            }
-            let referred_bytes = self.feeds.as_ref().map_or(0, |feeding| feeding.referred_bytes);
-            if into.len() + referred_bytes >= bytes_max || *messages_left == 0 {
-                break Unpacked::Enough;
-            }
-            // Bytes that are not as they were written could not come here: the checksum said that they were.
-            let Some(entry) = chunk::Entry::first(&data[*at..*end]) else {
-                *at = *end;
-                continue;
-            };
-            let behind = *at + entry.bytes().len();
-            match entry.content() {
-                Content::Message(message) => {
-                    let offset = std::mem::replace(offset, *offset + 1);
-                    *messages_left -= 1;
-                    if offset >= self.from {
-                        let record_at = into.len() as u32;
-                        let entry = Entry { message, offset, at_ms, stream };
-                        let is_shown = match &mut self.feeds {
-                            Some(feeding) => {
-                                let is_fed = converter.feed(entry, (feeding.queue, now_ms), wanted, into);
-                                if is_fed {
-                                    feeding.refer((data, entry), record_at as usize, now_ms, into);
-                                }
-                                is_fed
-                            }
-                            None => converter.show(entry, self.format, wanted, into),
-                        };
-                        if is_shown {
-                            if let Some(progress) = &mut self.progress {
-                                progress.hand_out(offset, self.settled);
-                            }
-                            items.push(Item { seq: QueueSeq(offset), offset: record_at, marks: 0 });
-                            shown += 1;
-                            room -= 1;
-                        }
-                    }
-                    *at = behind;
-                }
-                Content::Batch(batch)
-                    if batch.compression() == Some(Compression::None) && outer.is_none() =>
-                {
-                    let next = *offset + u64::from(batch.records);
-                    *outer = Some(Outer { offset: next, at: behind, end: *end });
-                    *at = behind - batch.body.len();
-                    *end = behind;
-                }
-                Content::Batch(batch) => {
-                    *offset += u64::from(batch.records);
-                    *messages_left -= 1;
-                    *at = behind;
-                }
-            }
-        };
+        let budget = Budget { room: self.room().min(budget.room), ..budget };
+        let progress = self.progress.as_deref_mut();
+        let mut shown = Shown { converter, format: self.format, progress, settled: self.settled, items };
+        let (unpacked, count) = self.cursor.unpack(stream, now_ms, budget, &mut shown, into);
         if let Some(pace) = &mut self.pace {
-            pace.sent(shown);
+            pace.sent(count);
         }
-        self.delivered = self.delivered.wrapping_add(shown);
+        self.delivered = self.delivered.wrapping_add(count);
         if !self.settled {
-            self.unsettled += u64::from(shown);
-        }
-        if unpacked != Unpacked::Done {
-            self.open = Some(place);
+            self.unsettled += u64::from(count);
         }
         unpacked
+    }
+}
+
+/// Sink of the messages that a consumer is sent.
+struct Shown<'a> {
+    converter: &'a mut Converter,
+    format: Format,
+    progress: Option<&'a mut Progress>,
+    settled: bool,
+    items: &'a mut Vec<Item>,
+}
+
+impl Sink for Shown<'_> {
+    fn take(&mut self, (_, entry): (&[u8], Entry<'_>), wanted: Expected<'_>, into: &mut Buffer) -> bool {
+        let (offset, record_at) = (entry.offset, into.len() as u32);
+        let is_shown = self.converter.show(entry, self.format, wanted, into);
+        if is_shown {
+            if let Some(progress) = &mut self.progress {
+                progress.hand_out(offset, self.settled);
+            }
+            self.items.push(Item { seq: QueueSeq(offset), offset: record_at, marks: 0 });
+        }
+        is_shown
     }
 }

@@ -10,18 +10,18 @@
 //! Not here: which queue is fed from where (`catalog::source`).
 
 use super::Streams;
-use super::consumer::{Consumer, Feeding, Unpacked};
+use super::cursor::{Budget, Cursor, Expected, Sink, Unpacked};
+use super::messages::{Converter, Entry};
 use super::owned::Reader;
 use crate::catalog::{Source, SourceFrom};
 use crate::limits::Limits;
 use crate::log::{Brings, Commons, Queues};
-use crate::owned::Member;
-use crate::request::{Credit, NewConsumer};
 use crate::shard::Shard;
 use crate::streams::StreamFrom;
-use base::id::{PortId, QueueId};
+use base::crc::crc32c;
+use base::id::QueueId;
 use base::{Buffer, Now};
-use message::record::{Format, Track};
+use message::record::{Enqueue, Refer, Track, flag};
 use queue::stream::{FEED, From, NewReader, Next, Place, ReaderId};
 use stream_files::StreamJob;
 
@@ -34,9 +34,9 @@ const PASSED_OVER_MAX: u64 = 1 << 16;
 /// A queue that is fed.
 #[derive(Debug)]
 pub(crate) struct Feed {
-    queue: QueueId,
-    /// Where it stands in a chunk.
-    consumer: Consumer,
+    /// Where it stands in the stream.
+    cursor: Cursor,
+    feeding: Feeding,
     /// The offset behind the chunk it stands in.
     chunk_end: u64,
     /// What was fed up to this offset is not in the queue yet.
@@ -78,10 +78,65 @@ fn reference(queue: QueueId) -> [u8; FEED.len() + 8] {
     reference
 }
 
-impl Feed {
-    /// Bytes of what was taken out and is not copied.
+/// For which queue messages are written as records.
+#[derive(Debug)]
+struct Feeding {
+    queue: QueueId,
+    /// Where the chunk lies, if its messages may be referred to.
+    chunk_at: Option<Place>,
+    /// Messages with fewer bytes are copied.
+    referred_bytes_min: usize,
+    /// Bytes of messages that were referred to, and not copied.
+    referred_bytes: usize,
+}
+
+impl Feeding {
+    /// The bytes of `chunk` that are `message` are on disk for good: writes where, in place of the record at `at`, which holds
+    /// them.
+    fn refer(&mut self, (chunk, entry): (&[u8], Entry<'_>), at: usize, now_ms: u64, into: &mut Buffer) {
+        let Entry { message, offset, stream, .. } = entry;
+        let Some(place) = self.chunk_at.filter(|_| message.len() >= self.referred_bytes_min) else { return };
+        let Some(record) = Enqueue::read(&into.bytes()[at..]) else { return };
+        let says_name = record.routing_key == stream.name.as_bytes() && stream.name.len() <= u8::MAX.into();
+        let refer = Refer {
+            queue: self.queue,
+            stream: stream.id,
+            received_at_ms: now_ms,
+            priority: (record.flags & flag::PRIORITY != 0).then_some(record.priority),
+            offset,
+            segment: place.segment,
+            position: place.position + (message.as_ptr() as usize - chunk.as_ptr() as usize) as u64,
+            len: message.len() as u32,
+            crc: crc32c(message),
+            head_len: record.head.len() as u32,
+            body_len: record.body.len() as u32,
+            name: if says_name { stream.name.as_bytes() } else { b"" },
+        };
+        into.truncate(at);
+        refer.write(into);
+        self.referred_bytes += message.len();
+    }
+}
+
+/// Sink of the messages that a queue is fed.
+struct Records<'a> {
+    converter: &'a mut Converter,
+    feeding: &'a mut Feeding,
+    now_ms: u64,
+}
+
+impl Sink for Records<'_> {
+    fn take(&mut self, (chunk, entry): (&[u8], Entry<'_>), wanted: Expected<'_>, into: &mut Buffer) -> bool {
+        let record_at = into.len();
+        let is_fed = self.converter.feed(entry, (self.feeding.queue, self.now_ms), wanted, into);
+        if is_fed {
+            self.feeding.refer((chunk, entry), record_at, self.now_ms, into);
+        }
+        is_fed
+    }
+
     fn referred_bytes(&self) -> usize {
-        self.consumer.feeds.as_ref().map_or(0, |feeding| feeding.referred_bytes)
+        self.feeding.referred_bytes
     }
 }
 
@@ -104,7 +159,7 @@ impl Streams {
             return 0;
         }
         let mut records = Buffer::default();
-        let mut shown = Vec::new();
+        let mut fed = 0;
         let mut segments = Vec::new();
         let mut upto = None;
         let bytes_max = limits.stream_turn_bytes_max;
@@ -117,25 +172,25 @@ impl Streams {
             if feed.waits_for.is_some() || feed.awaits_flush {
                 break;
             }
-            let room = feed.room.saturating_sub(shown.len() as u64);
+            let room = feed.room.saturating_sub(fed);
             if room == 0 {
                 if !std::mem::replace(&mut feed.is_starved, true) {
                     starved.push((slot, reader));
                 }
                 break;
             }
-            if !feed.consumer.is_in_chunk() {
-                if !std::mem::replace(&mut feed.consumer.has_chunk_credit, true) {
+            if !feed.cursor.is_in_chunk() {
+                if !std::mem::replace(&mut feed.cursor.has_chunk_credit, true) {
                     stream.machine.credit(reader, 1);
                 }
                 match stream.machine.next(reader, common, effects) {
                     Next::Chunk(chunk) => {
-                        feed.consumer.has_chunk_credit = false;
-                        feed.consumer.from = stream.machine.wanted_from(reader);
+                        feed.cursor.has_chunk_credit = false;
+                        feed.cursor.from = stream.machine.wanted_from(reader);
                         feed.chunk_end = chunk.next_offset();
                         let place = stream.machine.handed_at(reader, &chunk);
                         feed.chunk_at = place.map(|place| (place, stream.machine.moves()));
-                        feed.consumer.enter(chunk);
+                        feed.cursor.enter(chunk);
                     }
                     Next::Wait | Next::NoCredit => break,
                 }
@@ -156,17 +211,17 @@ impl Streams {
                 break;
             }
             let chunk_at = chunk_at.filter(|_| is_durable);
-            let referred_before = feed.referred_bytes();
-            if let Some(feeding) = &mut feed.consumer.feeds {
-                feeding.chunk_at = chunk_at;
-            }
+            let Feed { cursor, feeding, chunk_end, .. } = &mut **feed;
+            let referred_before = feeding.referred_bytes;
+            feeding.chunk_at = chunk_at;
             let room = u32::try_from(room).unwrap_or(u32::MAX);
-            let budget = (bytes_max, &mut messages_left, room);
+            let budget = Budget { bytes_max, messages_left: &mut messages_left, room };
+            let mut sink = Records { converter, feeding, now_ms: now.wall_ms };
             let definition = &*stream.definition;
-            let out = (&mut records, &mut shown);
-            let unpacked = feed.consumer.unpack(definition, now.wall_ms, budget, converter, out);
-            upto = Some(feed.consumer.stands_at().unwrap_or(feed.chunk_end));
-            let referred = feed.referred_bytes();
+            let (unpacked, count) = cursor.unpack(definition, now.wall_ms, budget, &mut sink, &mut records);
+            fed += u64::from(count);
+            upto = Some(cursor.stands_at().unwrap_or(*chunk_end));
+            let referred = feeding.referred_bytes;
             if referred > referred_before
                 && let Some(at) = chunk_at
             {
@@ -183,14 +238,13 @@ impl Streams {
         if let Some(offset) = upto
             && let Some(Reader::Feeds(feed)) = stream.readers.get_mut(&reader)
         {
-            bytes +=
-                feed.consumer.feeds.as_mut().map_or(0, |feeding| std::mem::take(&mut feeding.referred_bytes));
+            bytes += std::mem::take(&mut feed.feeding.referred_bytes);
             let is_far = feed.stored.is_none_or(|stored| offset >= stored.saturating_add(PASSED_OVER_MAX));
             if bytes > 0 || is_far {
                 // It goes on when this is applied.
                 has_more = false;
                 (feed.waits_for, feed.stored) = (Some(offset), Some(offset));
-                let (stream, queue) = (stream.definition.id, feed.queue);
+                let (stream, queue) = (stream.definition.id, feed.feeding.queue);
                 Track { stream, at_ms: now.wall_ms, offset, owner: None, reference: &reference(queue) }
                     .write(&mut records);
                 if !segments.is_empty() {
@@ -271,28 +325,15 @@ impl Streams {
             0 => From::Offset(place),
             _ => From::Timestamp((place & !IS_TIME) as i64),
         };
-        let credit = Credit::Prefetch(0);
-        let new = NewConsumer {
-            credit,
-            settled: true,
-            exclusive: false,
-            priority: 0,
-            browses: false,
-            timeout_ms: None,
-        };
-        let nobody = Member { port: PortId::default(), handle: 0 };
-        let mut consumer = Consumer::new(nobody, &new, Format::Amqp10, (source.wanted, None));
         let referred_bytes_min = limits.referred_bytes_min;
-        consumer.feeds =
-            Some(Box::new(Feeding { queue, chunk_at: None, referred_bytes_min, referred_bytes: 0 }));
         let Streams { owned, common, effects, .. } = self;
         let stream = &mut owned[slot as usize];
         let filter = source.chunks.map(Box::new);
         let new = NewReader { from, filter, credit: 0, group: None };
         let reader = stream.machine.attach(new, common, effects);
         let feed = Feed {
-            queue,
-            consumer,
+            cursor: Cursor::new(source.wanted),
+            feeding: Feeding { queue, chunk_at: None, referred_bytes_min, referred_bytes: 0 },
             chunk_end: 0,
             waits_for: None,
             stored: Some(place).filter(|place| place & IS_TIME == 0),
@@ -339,7 +380,7 @@ impl Streams {
             let Some(Reader::Feeds(feed)) = stream.and_then(|stream| stream.readers.get_mut(&reader)) else {
                 continue;
             };
-            let queue = queues.get_mut(feed.queue).map(|(_, queue)| queue);
+            let queue = queues.get_mut(feed.feeding.queue).map(|(_, queue)| queue);
             feed.may_refer = queue.as_ref().is_some_and(|queue| queue.may_refer());
             feed.room = queue.map_or(0, |queue| queue.room_beside_arriving());
             if is_starved && feed.room > 0 {

@@ -8,6 +8,7 @@
 mod alike;
 mod append;
 mod consumer;
+mod cursor;
 mod desk;
 mod feeding;
 mod messages;

@@ -1,7 +1,7 @@
 //! Handing out: chunks to subscriptions, messages to consumers, to each its share before the next has its turn.
 
 use super::Streams;
-use super::consumer::Unpacked;
+use super::cursor::{Budget, Unpacked};
 use super::owned::{OwnedStream, Reader};
 use super::request::StreamReply;
 use crate::event::Event;
@@ -118,7 +118,7 @@ impl Streams {
                 let filter = consumer.chunks.clone().map(Box::new);
                 let new = NewReader { from: From::Offset(back_to), filter, credit: 0, group: None };
                 reader = stream.machine.attach(new, common, effects);
-                consumer.has_chunk_credit = false;
+                consumer.cursor.has_chunk_credit = false;
                 stream.add(reader, Reader::Messages(consumer));
             }
             let Some(Reader::Messages(consumer)) = stream.readers.get_mut(&reader) else { break };
@@ -131,20 +131,20 @@ impl Streams {
                 paced.extend(waits.map(|at| (at, slot, consumer.member)));
                 break;
             }
-            if !consumer.is_in_chunk() {
-                if !std::mem::replace(&mut consumer.has_chunk_credit, true) {
+            if !consumer.cursor.is_in_chunk() {
+                if !std::mem::replace(&mut consumer.cursor.has_chunk_credit, true) {
                     stream.machine.credit(reader, 1);
                 }
                 match stream.machine.next(reader, common, effects) {
                     Next::Chunk(chunk) => {
-                        consumer.has_chunk_credit = false;
-                        consumer.from = stream.machine.wanted_from(reader);
-                        consumer.enter(chunk);
+                        consumer.cursor.has_chunk_credit = false;
+                        consumer.cursor.from = stream.machine.wanted_from(reader);
+                        consumer.cursor.enter(chunk);
                     }
                     Next::Wait | Next::NoCredit => break,
                 }
             }
-            let budget = (bytes_max, &mut messages_left, allowed);
+            let budget = Budget { bytes_max, messages_left: &mut messages_left, room: allowed };
             let definition = &*stream.definition;
             let out = (&mut into, &mut items);
             if consumer.unpack(definition, turn.now.wall_ms, budget, converter, out) == Unpacked::Enough
@@ -177,7 +177,7 @@ impl Streams {
             }
             if !has_more
                 && is_at_end
-                && !consumer.is_in_chunk()
+                && !consumer.cursor.is_in_chunk()
                 && !consumer.is_paused
                 && let Some(unused) = consumer.drained()
             {

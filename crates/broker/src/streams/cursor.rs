@@ -1,0 +1,184 @@
+//! Place of a reader of single messages in a stream: the chunk it stands in, and the messages of that it goes through.
+//!
+//! Chunks are unpacked as far as there is room, message by message, into records of their own: what does not fit is unpacked
+//! when there is room. Sub-batches that are compressed are left out, as RabbitMQ leaves them out. How many messages a
+//! sub-batch has is what its head says, whatever it holds: the offsets of the stream are counted by that.
+//! Both consumers and queues that are fed have one; what becomes of a message is their [`Sink`]'s.
+
+use super::messages::Entry;
+use super::request::Wanted;
+use crate::catalog::QueueDefinition;
+use base::Buffer;
+use filter::Program;
+use message::chunk::{self, Compression, Content, HEADER_LEN, Header};
+use queue::stream::Chunk;
+
+/// See the module's head.
+#[derive(Debug)]
+pub(crate) struct Cursor {
+    wanted: Option<Wanted>,
+    /// The chunk it stands in.
+    open: Option<Place>,
+    /// The machine counts a chunk for it that it has not handed out.
+    pub(crate) has_chunk_credit: bool,
+    /// Messages before this are not for it.
+    pub(crate) from: u64,
+}
+
+/// Bounds of one step of unpacking.
+#[derive(Debug)]
+pub(crate) struct Budget<'a> {
+    /// Bytes of records.
+    pub(crate) bytes_max: usize,
+    /// Messages that are looked at; they are counted off.
+    pub(crate) messages_left: &'a mut u32,
+    /// Messages that are taken.
+    pub(crate) room: u32,
+}
+
+/// Program of the messages that are wanted, and the time of day for it, milliseconds.
+pub(crate) type Expected<'a> = Option<(&'a Program, u64)>;
+
+/// Taker of the messages that are unpacked.
+pub(crate) trait Sink {
+    /// Writes a message of a chunk as a record, if it is expected; whether it was.
+    fn take(&mut self, entry: (&[u8], Entry<'_>), wanted: Expected<'_>, into: &mut Buffer) -> bool;
+
+    /// Bytes of messages that were taken and are not in their records.
+    fn referred_bytes(&self) -> usize {
+        0
+    }
+}
+
+/// Where in a chunk.
+#[derive(Debug)]
+struct Place {
+    chunk: Chunk,
+    at_ms: u64,
+    /// The offset of the next message.
+    offset: u64,
+    /// Where the next entry begins.
+    at: usize,
+    /// Where the entries end.
+    end: usize,
+    /// Behind the sub-batch that is being unpacked.
+    outer: Option<Outer>,
+}
+
+/// The rest of a chunk behind a sub-batch in it.
+#[derive(Debug)]
+struct Outer {
+    /// The offset of the message behind it.
+    offset: u64,
+    /// Where the entry behind it begins.
+    at: usize,
+    /// Where the entries of the chunk end.
+    end: usize,
+}
+
+/// The result of unpacking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unpacked {
+    /// The chunk is done with.
+    Done,
+    /// There is more for which the consumer has no room.
+    Full,
+    /// There is more, and so much was done that others have their turn first.
+    Enough,
+}
+
+impl Cursor {
+    pub(crate) fn new(wanted: Option<Wanted>) -> Cursor {
+        Cursor { wanted, open: None, has_chunk_credit: false, from: 0 }
+    }
+
+    /// The offset of the next message in the chunk it stands in.
+    pub(crate) fn stands_at(&self) -> Option<u64> {
+        self.open.as_ref().map(|place| place.offset)
+    }
+
+    pub(crate) fn is_in_chunk(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// It leaves the chunk, wherever it stands.
+    pub(crate) fn leave(&mut self) {
+        self.open = None;
+    }
+
+    /// It goes on with this chunk.
+    pub(crate) fn enter(&mut self, chunk: Chunk) {
+        let bytes = chunk.bytes();
+        let header = bytes.first_chunk::<HEADER_LEN>().and_then(|header| Header::read(header).ok());
+        let Some(header) = header else { return };
+        let at = header.data_at();
+        let end = bytes.len().min(at + header.data_len as usize);
+        let at_ms = u64::try_from(header.timestamp_ms).unwrap_or(0);
+        self.open = Some(Place { offset: chunk.first_offset, at_ms, at, end, outer: None, chunk });
+    }
+
+    /// Unpacks what follows in the chunk, as far as the budget goes, into records; how many messages were taken.
+    pub(crate) fn unpack(
+        &mut self,
+        stream: &QueueDefinition,
+        now_ms: u64,
+        Budget { bytes_max, messages_left, room }: Budget<'_>,
+        sink: &mut impl Sink,
+        into: &mut Buffer,
+    ) -> (Unpacked, u32) {
+        let Some(mut place) = self.open.take() else { return (Unpacked::Done, 0) };
+        let mut taken = 0;
+        let wanted = self.wanted.as_ref().map(|wanted| (&*wanted.0, now_ms));
+        let Place { chunk, at_ms, offset, at, end, outer } = &mut place;
+        let (data, at_ms) = (chunk.bytes(), *at_ms);
+        let unpacked = loop {
+            // Entries of a sub-batch beyond its count are nobody's: those offsets are of the entries that follow.
+            if let Some(behind) = outer.take_if(|behind| *at >= *end || *offset >= behind.offset) {
+                (*offset, *at, *end) = (behind.offset, behind.at, behind.end);
+            }
+            if *at >= *end {
+                break Unpacked::Done;
+            }
+            if taken >= room {
+                break Unpacked::Full;
+            }
+            if into.len() + sink.referred_bytes() >= bytes_max || *messages_left == 0 {
+                break Unpacked::Enough;
+            }
+            // Bytes that are not as they were written could not come here: the checksum said that they were.
+            let Some(entry) = chunk::Entry::first(&data[*at..*end]) else {
+                *at = *end;
+                continue;
+            };
+            let behind = *at + entry.bytes().len();
+            match entry.content() {
+                Content::Message(message) => {
+                    let offset = std::mem::replace(offset, *offset + 1);
+                    *messages_left -= 1;
+                    if offset >= self.from {
+                        let entry = Entry { message, offset, at_ms, stream };
+                        taken += u32::from(sink.take((data, entry), wanted, into));
+                    }
+                    *at = behind;
+                }
+                Content::Batch(batch)
+                    if batch.compression() == Some(Compression::None) && outer.is_none() =>
+                {
+                    let next = *offset + u64::from(batch.records);
+                    *outer = Some(Outer { offset: next, at: behind, end: *end });
+                    *at = behind - batch.body.len();
+                    *end = behind;
+                }
+                Content::Batch(batch) => {
+                    *offset += u64::from(batch.records);
+                    *messages_left -= 1;
+                    *at = behind;
+                }
+            }
+        };
+        if unpacked != Unpacked::Done {
+            self.open = Some(place);
+        }
+        (unpacked, taken)
+    }
+}
