@@ -26,8 +26,10 @@ pub enum Object {
     Permission,
     /// A policy.
     Policy,
-    /// A queue or stream.
+    /// A queue of any type.
     Queue,
+    /// A stream, where a queue of another type is none.
+    Stream,
     /// A tag of a user or virtual host.
     Tag,
     /// A routing key of a topic exchange.
@@ -55,6 +57,7 @@ impl Object {
             Object::Permission => "permission",
             Object::Policy => "policy",
             Object::Queue => "queue",
+            Object::Stream => "stream",
             Object::Tag => "tag",
             Object::Topic => "topic",
             Object::Transaction => "transaction",

@@ -77,7 +77,7 @@ impl ShardLoop {
     pub(super) fn disband_stream(&mut self, now: Now, (vhost, stream): &(String, String), answer: Answer) {
         let Some((stream, answer)) = self.stream(vhost, stream, answer) else { return };
         if !stream.is_stream() {
-            return self.tell(answer, Err(Refusal::missing(Object::Queue, &stream.name, vhost)));
+            return self.tell(answer, Err(Refusal::missing(Object::Stream, &stream.name, vhost)));
         }
         let (port, token) = self.await_answer(stream.vhost, None, answer);
         self.ask_stream(now, port, &stream, StreamCommand::Disband { token });
