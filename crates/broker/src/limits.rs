@@ -81,6 +81,9 @@ pub struct Limits {
     /// Offsets that consumers of one stream have said they are at, told to who asks before they are on disk; of further
     /// consumers it is told what is on disk.
     pub stream_offsets_told_max: usize,
+    /// Names under which consumers store their offsets that a stream keeps; for one more another is forgotten. What was logged is read
+    /// again by it, so it stays as it is while a data folder lives.
+    pub stream_offsets_max: usize,
     /// A message of a stream with fewer bytes is copied to a queue that is filled from there; a larger one stays where it is, and
     /// the queue refers to it.
     pub referred_bytes_min: usize,
@@ -131,6 +134,7 @@ impl Default for Limits {
             stream_read_bytes_max: 1 << 20,
             stream_unwritten_bytes_max: 64 << 20,
             stream_offsets_told_max: 4096,
+            stream_offsets_max: 65_536,
             referred_bytes_min: 1024,
             feed_sync_bytes_min: 1 << 20,
             consumer_window_bytes: 256 << 10,

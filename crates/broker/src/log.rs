@@ -18,7 +18,7 @@ use crate::limits::Limits;
 use crate::owned::{Member, OwnedQueue};
 use crate::queue_commands::{Done, Parked, answer_gone};
 use crate::request::QueueCommand;
-use crate::streams::{StreamCommand, Streams};
+use crate::streams::{OffsetRules, StreamCommand, Streams};
 use crate::turn::Turn;
 use base::Now;
 use base::id::{LogId, LogIndex, PortId, QueueId, QueueSeq};
@@ -53,6 +53,8 @@ pub(crate) struct Log {
     pub(crate) queues: Queues,
     /// The streams, once there is one.
     pub(crate) streams: Option<Box<Streams>>,
+    /// What they go by who store offsets in them.
+    pub(crate) offset_rules: OffsetRules,
     /// No queue is filled from a stream for now.
     pub(crate) feeds_wait: bool,
     /// Only until the replay is over.
@@ -65,6 +67,7 @@ impl Log {
             commons: Commons::new(id, rule, next),
             queues: Queues::default(),
             streams: None,
+            offset_rules: OffsetRules::default(),
             feeds_wait: false,
             recovering: Some(Box::default()),
         }
@@ -85,9 +88,10 @@ impl Log {
 
     /// The streams; the box is made if it is not there.
     pub(crate) fn streams_mut(&mut self) -> &mut Streams {
-        let (id, feeds_wait) = (self.commons.id, self.feeds_wait);
+        let (id, feeds_wait, offset_rules) = (self.commons.id, self.feeds_wait, self.offset_rules);
         let is_replaying = self.recovering.is_some();
-        self.streams.get_or_insert_with(|| Box::new(Streams::of(id, feeds_wait, is_replaying)))
+        self.streams
+            .get_or_insert_with(|| Box::new(Streams::of((id, offset_rules), feeds_wait, is_replaying)))
     }
 
     /// A queue of this log is filled from a stream of this log from now on, going on where it was before.

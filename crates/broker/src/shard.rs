@@ -28,6 +28,7 @@ use crate::reading::{ReadBytes, ReadRequest};
 use crate::reply::ReplyConsumers;
 use crate::request::{ConsumerRef, Placement, QueueCommand, Reply};
 use crate::spare::Spare;
+use crate::streams::OffsetRules;
 use crate::tally::{Survey, Tallies};
 use crate::turn::Turn;
 use crate::watch::Watches;
@@ -59,7 +60,8 @@ pub struct ShardSettings {
     pub node: Arc<str>,
     /// A quorum queue may be declared again as a classic one, and stays what it is.
     pub relaxes_types: bool,
-    /// Where the dice begin that exchanges draw lots with.
+    /// Where the dice begin that exchanges draw lots with; another one at each start tells the connections of before from those that
+    /// come.
     pub seed: u64,
 }
 
@@ -190,7 +192,10 @@ impl Shard {
 
     fn add_log(&mut self, log: LogId, rule: CommitRule) {
         self.log_slots.insert(log, self.logs.len() as u32);
-        self.logs.push(Log::new(log, rule, LogIndex(0)));
+        let offset_rules = OffsetRules::of(&self.settings);
+        let mut log = Log::new(log, rule, LogIndex(0));
+        log.offset_rules = offset_rules;
+        self.logs.push(log);
     }
 
     pub(crate) fn log(&self, log: LogId) -> Option<&Log> {

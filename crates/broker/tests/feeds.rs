@@ -628,6 +628,7 @@ fn consume_stream(node: &mut Node, filter: broker::StreamFilter) {
         from: broker::StreamFrom::First,
         filter,
         rate: None,
+        user: 0,
         name: None,
     };
     node.shards[0].command(now, port, found.log, found.id, QueueCommand::Stream(Box::new(command)));

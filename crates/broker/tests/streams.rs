@@ -99,7 +99,17 @@ fn consume_filtered(
     ask(
         node,
         port,
-        StreamCommand::Consume { token: 2, handle, consumer, format, from, filter, rate: None, name: None },
+        StreamCommand::Consume {
+            token: 2,
+            handle,
+            consumer,
+            format,
+            from,
+            filter,
+            rate: None,
+            user: 0,
+            name: None,
+        },
     )
 }
 
@@ -705,6 +715,7 @@ fn a_consumer_with_a_rate_gets_its_messages_when_they_are_due() {
         from: StreamFrom::First,
         filter: StreamFilter::default(),
         rate: Some(5),
+        user: 0,
         name: None,
     };
     assert_eq!(ask(&mut node, 0, consume), ["0: Consuming".to_owned(), gets(0, 4, 0, "a")]);
@@ -851,7 +862,7 @@ fn consume_as(name: &str, handle: u32, settled: bool, from: StreamFrom) -> Strea
     let consumer =
         NewConsumer { credit, settled, exclusive: false, priority: 0, browses: false, timeout_ms: None };
     let (format, filter, name) = (Format::Amqp10, StreamFilter::default(), Some(name.as_bytes().into()));
-    StreamCommand::Consume { token: 2, handle, consumer, format, from, filter, rate: None, name }
+    StreamCommand::Consume { token: 2, handle, consumer, format, from, filter, rate: None, user: 0, name }
 }
 
 #[test]

@@ -16,7 +16,7 @@ use broker::{
 };
 use message::amqp091::Value;
 use message::chunk::Filter;
-use message::record::Format;
+use message::record::{Format, Owner};
 use std::sync::Arc;
 
 /// Arguments that other queues know and streams do not.
@@ -56,6 +56,7 @@ impl Adapter {
             Box::new(News { exclusive: consume.exclusive, arguments })
         });
         let token = self.wait(number, method, consume.nowait, BrokerRequest::Consume { handle, news });
+        let user = self.actor.as_ref().map_or(0, |actor| Owner::user_of(&actor.user));
         let command = StreamCommand::Consume {
             token,
             handle,
@@ -64,6 +65,7 @@ impl Adapter {
             from,
             filter,
             rate,
+            user,
             name,
         };
         self.command(context, stream, QueueCommand::Stream(Box::new(command)));

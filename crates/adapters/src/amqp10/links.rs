@@ -17,7 +17,7 @@ use broker::access::{Access, Resource};
 use broker::catalog::{Object, QueueDefinition, QueueType, Refusal};
 use broker::{ConsumerRef, Held, NewConsumer, QueueCommand, Reply, ReplyAddress, StreamCommand};
 use message::amqp10::{Encoder, Value};
-use message::record::Format;
+use message::record::{Format, Owner};
 
 /// Which end of which link.
 #[derive(Debug)]
@@ -428,6 +428,7 @@ impl Adapter {
         let consume = match options {
             None => QueueCommand::Consume { token, handle, consumer },
             Some(ReadOptions { from, filter, rate, name, .. }) => {
+                let user = self.actor.as_ref().map_or(0, |actor| Owner::user_of(&actor.user));
                 let consume = StreamCommand::Consume {
                     token,
                     handle,
@@ -436,6 +437,7 @@ impl Adapter {
                     from,
                     filter,
                     rate,
+                    user,
                     name,
                 };
                 QueueCommand::Stream(Box::new(consume))

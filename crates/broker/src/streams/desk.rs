@@ -3,7 +3,7 @@
 use super::Streams;
 use super::consumer::Consumer;
 use super::owned::Reader;
-use super::progress::{Progress, owner_of};
+use super::progress::Progress;
 use super::request::{SingleActive, StreamCommand, StreamFilter, StreamFrom, StreamReply, StreamStats};
 use crate::catalog::{Reason, Refusal};
 use crate::event::Event;
@@ -29,6 +29,12 @@ fn from(from: StreamFrom) -> From {
     }
 }
 
+/// By what a consumer is known, and to whom the name counts.
+struct KnownAs {
+    user: u32,
+    name: Box<[u8]>,
+}
+
 impl Streams {
     fn consume(
         &mut self,
@@ -36,19 +42,20 @@ impl Streams {
         member: Member,
         (consumer, format): (NewConsumer, Format),
         begin: StreamFrom,
-        (filter, rate, name): (StreamFilter, Option<u32>, Option<Box<[u8]>>),
+        (filter, rate, known_as): (StreamFilter, Option<u32>, Option<KnownAs>),
     ) {
         let StreamFilter { chunks, messages } = filter;
+        let offset_rules = self.offset_rules;
         let Streams { owned, common, effects, .. } = self;
         let stream = &mut owned[slot as usize];
         let mut consumer = Consumer::new(member, &consumer, format, (messages, rate));
         consumer.chunks.clone_from(&chunks);
         let mut begin = begin;
-        if let Some(name) = name {
+        if let Some(KnownAs { user, name }) = known_as {
             if let Some(stored) = stream.stored(&name) {
                 begin = StreamFrom::Offset(stored.saturating_add(1));
             }
-            consumer.progress = Some(Box::new(Progress::new(name, owner_of(0, member.port))));
+            consumer.progress = Some(Box::new(Progress::new(name, offset_rules.owner(user, member.port))));
         }
         let new = NewReader { from: from(begin), filter: chunks.map(Box::new), credit: 0, group: None };
         let id = stream.machine.attach(new, common, effects);
@@ -110,9 +117,9 @@ impl Streams {
         let Streams { owned, common, effects, .. } = self;
         let stream = &mut owned[slot as usize];
         match command {
-            StreamCommand::Consume { token, handle, consumer, format, from, filter, rate, name } => {
+            StreamCommand::Consume { token, handle, consumer, format, from, filter, rate, user, name } => {
                 post.reply(port, token, Ok(Reply::Consuming));
-                let rest = (filter, rate, name);
+                let rest = (filter, rate, name.map(|name| KnownAs { user, name }));
                 self.consume(slot, Member { port, handle }, (consumer, format), from, rest);
             }
             StreamCommand::Subscribe { token, handle, from: begin, credit, filter, group } => {
@@ -211,7 +218,7 @@ impl Streams {
                 let most = turn.limits.stream_offsets_told_max;
                 self.owned[slot as usize].tell(reference, *offset, most);
             }
-            let owner = Some(owner_of(*user, port));
+            let owner = Some(self.offset_rules.owner(*user, port));
             let track = Track { stream: queue, at_ms: turn.now.wall_ms, offset: *offset, owner, reference };
             commons.append(turn.now, 0, Brings::STREAM, |records| track.write(records));
             return Done::Nothing;

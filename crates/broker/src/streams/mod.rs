@@ -39,6 +39,7 @@ use feeding::Fed;
 use message::record::{Append, Enqueue, Kind, Track, Truncate};
 pub(crate) use messages::Converter;
 pub(crate) use owned::OwnedStream;
+pub(crate) use progress::OffsetRules;
 use progress::Settled;
 use queue::stream::{self, Common, Effect, ReaderId, Remove, Settings, Storing, Stream, Work};
 use references::References;
@@ -63,6 +64,7 @@ pub(crate) struct DrivenOut {
 pub(crate) struct Streams {
     log: LogId,
     common: Common,
+    offset_rules: OffsetRules,
     owned: Slab<OwnedStream>,
     by_id: FxHashMap<QueueId, u32>,
     last_lookup: (QueueId, u32),
@@ -124,10 +126,12 @@ impl Streams {
         }
     }
 
-    fn new(log: LogId) -> Streams {
+    fn new(log: LogId, offset_rules: OffsetRules) -> Streams {
+        let offsets_max = offset_rules.names_max;
         Streams {
             log,
-            common: Common::new(stream::Limits::default()),
+            common: Common::new(stream::Limits { offsets_max, ..stream::Limits::default() }),
+            offset_rules,
             owned: Slab::new(),
             by_id: FxHashMap::default(),
             last_lookup: (NO_QUEUE, 0),
@@ -303,8 +307,12 @@ impl Streams {
 
 impl Streams {
     /// Of a log without any yet.
-    pub(crate) fn of(log: LogId, feeds_wait: bool, is_replaying: bool) -> Streams {
-        Streams { feeds_wait, references: References::new(is_replaying), ..Streams::new(log) }
+    pub(crate) fn of(
+        (log, offset_rules): (LogId, OffsetRules),
+        feeds_wait: bool,
+        is_replaying: bool,
+    ) -> Streams {
+        Streams { feeds_wait, references: References::new(is_replaying), ..Streams::new(log, offset_rules) }
     }
 
     /// A stream was declared; what a snapshot held of it is given back to it. Nothing goes for being too much before the

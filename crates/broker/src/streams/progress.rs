@@ -5,6 +5,7 @@
 //! before a crash may come again.
 
 use super::Streams;
+use crate::ShardSettings;
 use crate::log::{Brings, Commons};
 use base::id::{PortId, QueueId};
 use base::ranges::Range;
@@ -83,10 +84,25 @@ pub(crate) struct Settled {
     upto: u64,
 }
 
-/// Who a connection is to the room there is for offsets. A user is known by name where one stores many with little work:
-/// over the stream protocol; else each name has a consumer of its own.
-pub(super) fn owner_of(user: u32, port: PortId) -> Owner {
-    Owner { user, connection: u32::from(port.shard.0) << 24 ^ port.generation }
+/// What they go by who store offsets in the streams of a log.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct OffsetRules {
+    /// Names a stream keeps.
+    pub(super) names_max: usize,
+    /// Numbers of connections begin anew with each start of the node, and whoever stored before it is not whoever comes behind.
+    start: u32,
+}
+
+impl OffsetRules {
+    pub(crate) fn of(settings: &ShardSettings) -> OffsetRules {
+        let ShardSettings { limits, seed, .. } = settings;
+        OffsetRules { names_max: limits.stream_offsets_max, start: (seed ^ seed >> 32) as u32 }
+    }
+
+    /// Who a connection is to the room there is for offsets.
+    pub(super) fn owner(&self, user: u32, port: PortId) -> Owner {
+        Owner { user, connection: self.start ^ u32::from(port.shard.0) << 24 ^ port.generation }
+    }
 }
 
 impl Streams {

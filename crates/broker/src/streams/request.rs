@@ -85,6 +85,8 @@ pub enum StreamCommand {
         filter: StreamFilter,
         /// Messages it is sent a second at most, 1 to [`RATE_MAX`]; none: as many as it has room for.
         rate: Option<u32>,
+        /// Its user's number: [`message::record::Owner::user_of`].
+        user: u32,
         /// By what it is known: what it settles is remembered, and who comes with the name again goes on behind that,
         /// wherever it says to begin.
         name: Option<Box<[u8]>>,

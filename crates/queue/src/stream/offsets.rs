@@ -2,13 +2,16 @@
 //!
 //! The room is shared by users, and what a user has by his connections: where it is full, the name goes that was stored longest ago
 //! of the connection with the most names, of the user with the most. So whoever stores many names drives out names of his own,
-//! and no offset is kept for good because of what it says. Each step costs as many comparisons as the number of names has digits.
+//! and no offset is kept for good because of what it says. Of connections with as many names, that one gives whose oldest name is the
+//! oldest: where each name has a connection of its own, the names of a user go by age, and those in use stay.
+//! Each step costs as many comparisons as the number of names has digits.
 //! How far queues were fed ([`FEED`]) is beside the room, and stays until it is taken back.
 //!
 //! Invariants: each name that is no queue's has one place; `users` and `connections` count places.
 
 use super::tracking::FEED;
 use message::record::Owner;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -45,8 +48,8 @@ pub(super) struct Offsets {
     /// Names by owner, and when they were stored.
     places: BTreeMap<(Owner, u64), Arc<[u8]>>,
     /// Names of each user, and of each connection.
-    users: Counts<u32>,
-    connections: BTreeMap<u32, Counts<u32>>,
+    users: Users,
+    connections: BTreeMap<u32, Connections>,
     /// Above the turn of all there are, and of those there were: what is stored after a snapshot has the turn it would have had.
     pub(super) next_turn: u64,
 }
@@ -113,17 +116,28 @@ impl Offsets {
         }
         let Stored { owner, turn, .. } = stored;
         self.next_turn = self.next_turn.max(turn.saturating_add(1));
-        self.users.add(owner.user);
-        self.connections.entry(owner.user).or_default().add(owner.connection);
-        self.places.insert((owner, turn), name).is_none()
+        let is_new = self.places.insert((owner, turn), name).is_none();
+        if is_new {
+            self.users.add(owner.user);
+            let oldest = self.oldest(owner);
+            self.connections.entry(owner.user).or_default().add(owner.connection, oldest);
+        }
+        is_new
+    }
+
+    /// When the name of this owner was stored that goes first.
+    fn oldest(&self, owner: Owner) -> Option<u64> {
+        let (&(of, turn), _) = self.places.range((owner, 0)..).next()?;
+        (of == owner).then_some(turn)
     }
 
     fn remove(&mut self, reference: &[u8]) -> Option<(Arc<[u8]>, u64)> {
         let (name, Stored { offset, owner, turn }) = self.named.remove_entry(reference)?;
         if self.places.remove(&(owner, turn)).is_some() {
             self.users.take(owner.user);
+            let oldest = self.oldest(owner);
             if let Some(connections) = self.connections.get_mut(&owner.user) {
-                connections.take(owner.connection);
+                connections.take(owner.connection, oldest);
                 if connections.is_empty() {
                     self.connections.remove(&owner.user);
                 }
@@ -160,45 +174,91 @@ impl Offsets {
     }
 }
 
-/// How often each is there, and which is most often.
+/// How many names users have, and who has most.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Counts<T: Ord> {
-    counts: BTreeMap<T, u32>,
-    by_count: BTreeSet<(u32, T)>,
+struct Users {
+    counts: BTreeMap<u32, u32>,
+    by_count: BTreeSet<(u32, u32)>,
 }
 
-impl<T: Ord + Copy> Counts<T> {
-    fn is_empty(&self) -> bool {
-        self.counts.is_empty()
-    }
-
-    fn add(&mut self, of: T) {
-        let count = self.counts.entry(of).or_default();
-        self.by_count.remove(&(*count, of));
+impl Users {
+    fn add(&mut self, user: u32) {
+        let count = self.counts.entry(user).or_default();
+        self.by_count.remove(&(*count, user));
         *count += 1;
-        self.by_count.insert((*count, of));
+        self.by_count.insert((*count, user));
     }
 
-    fn take(&mut self, of: T) {
-        let Some(count) = self.counts.get_mut(&of) else { return };
-        self.by_count.remove(&(*count, of));
+    fn take(&mut self, user: u32) {
+        let Some(count) = self.counts.get_mut(&user) else { return };
+        self.by_count.remove(&(*count, user));
         *count -= 1;
         if *count == 0 {
-            self.counts.remove(&of);
+            self.counts.remove(&user);
         } else {
-            self.by_count.insert((*count, of));
+            self.by_count.insert((*count, user));
         }
     }
 
-    fn most(&self) -> Option<T> {
-        self.by_count.last().map(|(_, of)| *of)
+    /// Who has most if `user` had one more; one who has some.
+    fn most_with(&self, user: u32) -> Option<u32> {
+        let (most, other) = self.by_count.last().copied()?;
+        let own = self.counts.get(&user).copied().unwrap_or(0);
+        Some(if own > 0 && own + 1 >= most { user } else { other })
+    }
+}
+
+/// How many names a connection has, and when the oldest of them was stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Share {
+    count: u32,
+    oldest: Reverse<u64>,
+}
+
+/// How many names the connections of a user have, and which has most.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Connections {
+    shares: BTreeMap<u32, Share>,
+    by_share: BTreeSet<(Share, u32)>,
+}
+
+impl Connections {
+    fn is_empty(&self) -> bool {
+        self.shares.is_empty()
     }
 
-    /// Which is most often if there were one more of `of`; one that is there.
-    fn most_with(&self, of: T) -> Option<T> {
-        let (most, other) = self.by_count.last().copied()?;
-        let own = self.counts.get(&of).copied().unwrap_or(0);
-        Some(if own > 0 && own + 1 >= most { of } else { other })
+    fn count(&self, connection: u32) -> u32 {
+        self.shares.get(&connection).map_or(0, |share| share.count)
+    }
+
+    fn add(&mut self, connection: u32, oldest: Option<u64>) {
+        self.set(connection, self.count(connection) + 1, oldest);
+    }
+
+    fn take(&mut self, connection: u32, oldest: Option<u64>) {
+        self.set(connection, self.count(connection).saturating_sub(1), oldest);
+    }
+
+    fn set(&mut self, connection: u32, count: u32, oldest: Option<u64>) {
+        if let Some(before) = self.shares.remove(&connection) {
+            self.by_share.remove(&(before, connection));
+        }
+        if let Some(oldest) = oldest.filter(|_| count > 0) {
+            let share = Share { count, oldest: Reverse(oldest) };
+            self.shares.insert(connection, share);
+            self.by_share.insert((share, connection));
+        }
+    }
+
+    fn most(&self) -> Option<u32> {
+        self.by_share.last().map(|(_, connection)| *connection)
+    }
+
+    /// Which has most if `connection` had one more; one that has some.
+    fn most_with(&self, connection: u32) -> Option<u32> {
+        let (most, other) = self.by_share.last().copied()?;
+        let own = self.count(connection);
+        Some(if own > 0 && own + 1 >= most.count { connection } else { other })
     }
 }
 
@@ -249,7 +309,7 @@ mod tests {
         check(&[((1, 1), 1), ((1, 2), 9)], (1, 1), (1, 2));
         check(&[((1, 1), 1), ((1, 2), 9)], (1, 3), (1, 2));
         // A user with many connections has as many names as they have.
-        check(&[((1, 1), 2), ((1, 2), 2), ((1, 3), 2), ((1, 4), 2), ((2, 1), 2)], (2, 1), (1, 4));
+        check(&[((1, 1), 2), ((1, 2), 2), ((1, 3), 2), ((1, 4), 2), ((2, 1), 2)], (2, 1), (1, 1));
         check(&[((1, 1), 2), ((1, 2), 2), ((1, 3), 2), ((1, 4), 2), ((2, 1), 2)], (1, 2), (1, 2));
     }
 
@@ -279,6 +339,38 @@ mod tests {
         assert_eq!([&b"quiet"[..], b"other", b"999"].map(|name| offsets.get(name)), [Some(7); 3]);
     }
 
+    /// Short jobs that connect anew for each name, and two consumers that go on: the names of jobs that are over make room.
+    #[test]
+    fn names_in_use_stay_where_each_has_a_connection_of_its_own() {
+        let mut offsets = Offsets::default();
+        for job in 0..MOST as u32 {
+            assert_eq!(store(&mut offsets, &format!("job {job}"), owner(1, job)), None);
+        }
+        for round in 0..1000 {
+            for (name, connection) in [("a", 5000), ("b", 6000)] {
+                assert_ne!(store(&mut offsets, name, owner(1, connection)).as_deref(), Some("a"), "{round}");
+                assert_eq!(offsets.get(name.as_bytes()), Some(7));
+            }
+            let gone = store(&mut offsets, &format!("new {round}"), owner(1, 100 + round));
+            assert!(gone.as_deref().is_none_or(|gone| gone != "a" && gone != "b"), "{gone:?} in {round}");
+        }
+        assert_eq!(offsets.len(), MOST);
+    }
+
+    /// Another user's names stay, however many connections store.
+    #[test]
+    fn a_user_who_connects_anew_for_each_name_drives_out_names_of_its_own() {
+        let mut offsets = Offsets::default();
+        let quiet = [("a", 1), ("b", 1), ("c", 2), ("d", 3)];
+        for (name, connection) in quiet {
+            assert_eq!(store(&mut offsets, name, owner(2, connection)), None);
+        }
+        for number in 0..1000 {
+            store(&mut offsets, &number.to_string(), owner(1, number));
+        }
+        assert!(quiet.iter().all(|(name, _)| offsets.get(name.as_bytes()) == Some(7)));
+    }
+
     #[test]
     fn records_without_an_owner_keep_their_rule() {
         let mut offsets = Offsets::default();
@@ -303,9 +395,14 @@ mod tests {
                 |user: u32| offsets.places.keys().filter(|(owner, _)| owner.user == user).count() as u32;
             for user in 0..3 {
                 assert_eq!(offsets.users.counts.get(&user).copied().unwrap_or(0), count(user));
-                let sum: u32 =
-                    offsets.connections.get(&user).map_or(0, |counts| counts.counts.values().sum());
+                let connections = offsets.connections.get(&user);
+                let sum = connections
+                    .map_or(0, |connections| connections.shares.values().map(|share| share.count).sum());
                 assert_eq!(sum, count(user));
+                for (connection, share) in connections.iter().flat_map(|connections| &connections.shares) {
+                    let owner = Owner { user, connection: *connection };
+                    assert_eq!(Some(share.oldest.0), offsets.oldest(owner));
+                }
             }
             assert_eq!(offsets.places.len(), offsets.named.len());
             assert!(offsets.named.len() <= MOST);
