@@ -1,5 +1,5 @@
 //! Runs seeds by hand: `sim SEED [COUNT]`, `sim --seeds COUNT`, for longer runs `--operations NUMBER`, `--wide` for
-//! those of many kinds, `--rich` for clients that use more of the broker. A seed that fails is printed with the end of its trace.
+//! those of many kinds, `--rich` for clients that use more of the broker, `--rich --crowds` for many names of stored offsets. A seed that fails is printed with the end of its trace.
 
 use sim::{Outcome, Plan, Tally};
 use std::process::ExitCode;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Instant;
 
-const USAGE: &str = "usage: sim [SEED [COUNT]] [--seeds COUNT] [--wide] [--rich] [--operations NUMBER] [--trace LINES] [--threads NUMBER]";
+const USAGE: &str = "usage: sim [SEED [COUNT]] [--seeds COUNT] [--wide] [--rich [--crowds]] [--operations NUMBER] [--trace LINES] [--threads NUMBER]";
 
 struct Wanted {
     first: u64,
@@ -30,6 +30,7 @@ fn read(arguments: impl Iterator<Item = String>) -> Option<Wanted> {
                 let Plan { rich, limits, streams, picks, .. } = &mut wanted.plan;
                 (*rich, *limits, *streams, *picks) = (true, true, true, true);
             }
+            "--crowds" => wanted.plan.crowds = true,
             "--operations" => wanted.plan.operations = number()? as u32,
             "--trace" => wanted.plan.trace_lines = number()? as usize,
             "--threads" => wanted.threads = number()?.max(1) as usize,

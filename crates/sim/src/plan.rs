@@ -24,6 +24,8 @@ pub struct Plan {
     pub streams: bool,
     /// Messages are also taken and thrown away by position.
     pub picks: bool,
+    /// With streams: their clients are several users, and store offsets under more names than there is room for.
+    pub crowds: bool,
     /// Lines of the trace that are kept for a failure.
     pub trace_lines: usize,
 }
@@ -41,6 +43,7 @@ impl Default for Plan {
             limits: false,
             streams: false,
             picks: false,
+            crowds: false,
             trace_lines: 80,
         }
     }
@@ -117,6 +120,10 @@ pub struct Tally {
     pub stream_delivered: u64,
     /// Answers to what somebody stored of how far it is.
     pub offsets_told: u64,
+    /// Offsets stored under names of which a client has many.
+    pub crowded: u64,
+    /// Offsets that were known to be stored, and are forgotten.
+    pub driven_out: u64,
     /// Messages that came out of queues filled from streams.
     pub fed: u64,
     /// Of these, those that were not in their stream any more.
@@ -157,6 +164,8 @@ impl Tally {
         self.chunks += other.chunks;
         self.stream_delivered += other.stream_delivered;
         self.offsets_told += other.offsets_told;
+        self.crowded += other.crowded;
+        self.driven_out += other.driven_out;
         self.fed += other.fed;
         self.outlived += other.outlived;
         self.torn += other.torn;

@@ -8,7 +8,7 @@ use crate::oracle::{Check, Oracle, Stage};
 use crate::plan::{Plan, Tally};
 use crate::rules::DELAYS_MS;
 use crate::shape::Shape;
-use crate::streams::{FIRST_FED, FIRST_MESSAGE, STREAM_CLIENTS_MAX, Streams};
+use crate::streams::{FIRST_FED, FIRST_MESSAGE, STREAM_CLIENTS_MAX, Streams, USERS};
 use crate::trace::Trace;
 use crate::workload;
 use adapters::Protocol;
@@ -84,7 +84,10 @@ impl World {
     pub fn new(seed: u64, plan: Plan) -> Result<World, String> {
         let mut dice = Random::new(seed);
         let disk = FaultyDisk::new(dice.bits());
-        let makeup = makeup::roll(&mut dice, plan.rich);
+        let mut makeup = makeup::roll(&mut dice, plan.rich);
+        if plan.crowds {
+            makeup.limits.stream_offsets_max = dice.between(20, 120) as usize;
+        }
         let now = Now { mono_ns: 1_000_000, wall_ms: 1_700_000_000_000 };
         let shards = dice.between(1, 4) as u16;
         if plan.wide && dice.one_in(3) {
@@ -106,7 +109,7 @@ impl World {
             net: Net::default(),
             clients: (0..CLIENTS_MAX).map(|_| None).collect(),
             oracle: Oracle::new(now.wall_ms),
-            streams: Streams::default(),
+            streams: Streams::new(makeup.limits.stream_offsets_max),
             trace: Trace::new(plan.trace_lines),
             tally: Tally::default(),
             has_faults: false,
@@ -118,7 +121,11 @@ impl World {
             is_draining: false,
             is_lost: false,
         };
-        world.settle_in().map_err(|stop| stop.0)?;
+        world.settle_in(USERS[0]).map_err(|stop| stop.0)?;
+        if plan.crowds {
+            world.add_users();
+            world.settle_in(world.last_user()).map_err(|stop| stop.0)?;
+        }
         Ok(world)
     }
 
@@ -143,6 +150,7 @@ impl World {
         (self.tally.buried, self.tally.expired) = (self.oracle.buried, self.oracle.expired);
         self.tally.noted = self.oracle.noted;
         (self.tally.delayed, self.tally.taken_back) = (self.oracle.delayed, self.oracle.taken_back);
+        self.tally.driven_out = self.streams.oracle.driven_out;
         Ok(())
     }
 
@@ -537,7 +545,7 @@ impl World {
             let mut damages = Vec::new();
             let started = Machine::start(disk, makeup, shards, *now, dice, &mut damages).and_then(|node| {
                 self.node = node;
-                self.settle_in()
+                self.settle_in(self.last_user())
             });
             self.learn_of(damages);
             match started {
@@ -575,15 +583,20 @@ impl World {
         Err("the node does not start after faults have ended".to_owned())
     }
 
-    /// The first content is on disk and every shard knows it.
-    fn settle_in(&mut self) -> Result<(), Stop> {
+    /// The user who was made last.
+    fn last_user(&self) -> &'static str {
+        if self.plan.crowds { USERS[USERS.len() - 1] } else { USERS[0] }
+    }
+
+    /// The first content is on disk and every shard knows it, up to this user.
+    fn settle_in(&mut self, user: &str) -> Result<(), Stop> {
         for _ in 0..100 {
             for at in 0..self.node.berths.len() {
                 let World { node, now, dice, net, .. } = self;
                 node.turn(at, *now, dice, net)?;
             }
             self.node.write(self.now)?;
-            let has_user = |berth: &crate::berth::Berth| berth.home.shard.catalog().user("guest").is_some();
+            let has_user = |berth: &crate::berth::Berth| berth.home.shard.catalog().user(user).is_some();
             if self.node.berths.iter().all(has_user) && self.node.books.line.is_empty() {
                 return Ok(());
             }

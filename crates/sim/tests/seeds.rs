@@ -18,9 +18,12 @@ fn complain(outcome: &Outcome) -> Option<String> {
     Some(format!("{}\nseed {}: {}", failure.trace.join("\n"), outcome.seed, failure.why))
 }
 
-#[test]
-fn a_thousand_seeds() {
-    let next = AtomicU64::new(1);
+/// Runs of more consumers' names of stored offsets than streams keep.
+const CROWDED_SEEDS: u64 = 100;
+
+/// Runs seeds from 1 on, each under its plan, and none may fail.
+fn run_all(seeds: u64, plan: impl Fn(u64) -> Plan + Sync) -> Tally {
+    let (next, plan) = (AtomicU64::new(1), &plan);
     let (sender, receiver) = channel();
     let mut tally = Tally::default();
     let mut complaints = Vec::new();
@@ -30,10 +33,7 @@ fn a_thousand_seeds() {
             threads.spawn(move || {
                 loop {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
-                    let (wide, rich) = (seed >= WIDE_FROM, seed >= RICH_FROM);
-                    let streams = rich && seed % 2 == 0;
-                    let plan = Plan { wide, rich, limits: rich, streams, picks: rich, ..Plan::default() };
-                    if seed > SEEDS || sender.send(run(seed, plan)).is_err() {
+                    if seed > seeds || sender.send(run(seed, plan(seed))).is_err() {
                         return;
                     }
                 }
@@ -46,6 +46,16 @@ fn a_thousand_seeds() {
         }
     });
     assert!(complaints.is_empty(), "{}\n{} seeds failed", complaints[0], complaints.len());
+    tally
+}
+
+#[test]
+fn a_thousand_seeds() {
+    let tally = run_all(SEEDS, |seed| {
+        let (wide, rich) = (seed >= WIDE_FROM, seed >= RICH_FROM);
+        let streams = rich && seed % 2 == 0;
+        Plan { wide, rich, limits: rich, streams, picks: rich, ..Plan::default() }
+    });
     // Each of these is a way for the simulation to have seen nothing.
     let Tally { published, confirmed, delivered, crashes, stops, full, .. } = tally;
     let Tally { commits, rollbacks, begun, replies, managed, .. } = tally;
@@ -69,6 +79,15 @@ fn a_thousand_seeds() {
     let Tally { rotten, rolls, moves, reads, bulk, limits, .. } = tally;
     assert!(limits > SEEDS / 20, "{tally:?}");
     assert!([rolls, moves, reads, bulk].iter().all(|count| *count > SEEDS) && rotten > 0, "{tally:?}");
+}
+
+#[test]
+fn nobodys_offset_goes_for_what_others_store() {
+    let plan = Plan { rich: true, streams: true, crowds: true, ..Plan::default() };
+    let tally = run_all(CROWDED_SEEDS, |seed| Plan { wide: seed % 4 == 0, ..plan });
+    let Tally { crowded, driven_out, offsets_told, crashes, .. } = tally;
+    assert!(crowded > CROWDED_SEEDS * 50 && driven_out > CROWDED_SEEDS, "{tally:?}");
+    assert!(offsets_told > CROWDED_SEEDS * 10 && crashes > CROWDED_SEEDS / 2, "{tally:?}");
 }
 
 /// One run in some hundreds: whether one of the thousand is among them is chance.

@@ -29,6 +29,7 @@ impl Depth {
                 &["--seeds", "10000"],
                 &["--seeds", "10000", "--rich"],
                 &["--seeds", "5000", "--rich", "--wide"],
+                &["--seeds", "3000", "--rich", "--crowds"],
             ],
         }
     }

@@ -3,7 +3,7 @@
 //! What it hears it tells as [`Heard`]. It knows no more than its own end: which messages a publishing id stands for, which
 //! subscription reads what, and where each of them stands.
 
-use super::{Spec, VALUES, value_of};
+use super::{Reference, Spec, USERS, VALUES, value_of};
 use crate::client::{State, body, push, read_body};
 use crate::net::Net;
 use base::{Now, Random};
@@ -34,8 +34,8 @@ pub enum Asked {
     Subscribe(u8),
     /// A subscription to be gone.
     Unsubscribe(u8),
-    /// What the client with this number has stored in a stream; what it must be at least.
-    Offset { stream: usize, of: u64, least: u64 },
+    /// What is stored under a name in a stream; what it must be at least.
+    Offset { stream: usize, of: Reference, least: u64 },
     /// A stream's last offset.
     Stats(usize),
 }
@@ -121,6 +121,8 @@ pub struct Subscription {
 pub struct StreamClient {
     /// Counts all connections of a run.
     pub number: u64,
+    /// Who it logs in as, among [`USERS`].
+    pub user: usize,
     /// How far it is.
     pub state: State,
     /// Its publishers, by id.
@@ -136,7 +138,7 @@ pub struct StreamClient {
 
 impl StreamClient {
     /// A connection over `line` that speaks first.
-    pub fn new(number: u64, line: usize, now: Now) -> StreamClient {
+    pub fn new(number: u64, line: usize, user: usize, now: Now) -> StreamClient {
         let limits = Limits {
             heartbeat_s: 0,
             handshake_ms_max: u32::MAX,
@@ -146,6 +148,7 @@ impl StreamClient {
         };
         let mut client = StreamClient {
             number,
+            user,
             state: State::Opening,
             publishers: BTreeMap::new(),
             subscriptions: BTreeMap::new(),
@@ -158,7 +161,8 @@ impl StreamClient {
         let properties = [Pair::new("product", "sim")];
         client.ask(now, Asked::Opening, &Request::PeerProperties { properties: List::new(&properties) });
         client.ask(now, Asked::Opening, &Request::SaslHandshake);
-        let login = Request::SaslAuthenticate { mechanism: b"PLAIN", response: b"\0guest\0guest" };
+        let response = format!("\0{}\0guest", USERS[user]);
+        let login = Request::SaslAuthenticate { mechanism: b"PLAIN", response: response.as_bytes() };
         client.ask(now, Asked::Opening, &login);
         client
     }

@@ -13,10 +13,14 @@ pub use oracle::{Begin, FIRST_FED, Oracle, Publisher, VALUES, value_of};
 use crate::client::{Kind, State, queue_name};
 use crate::oracle::{Check, Stage};
 use crate::world::World;
-use adapters::Protocol;
+use adapters::{NODE_SLOT, Protocol};
+use base::id::{PortId, ShardId};
 use broker::StreamDamage;
+use broker::access::{PasswordHash, SALT};
+use broker::catalog::{Actor, Op, VhostId};
 use client::{Arrived, Heard};
 use queue::stream::DamageReason;
+use std::fmt;
 use stream_protocol::{List, OffsetSpec, Request, ResponseCode};
 
 /// The number of the first message that is published to a stream.
@@ -24,6 +28,9 @@ pub const FIRST_MESSAGE: u64 = 1 << 40;
 
 /// Connections of the stream protocol there may be at once.
 pub const STREAM_CLIENTS_MAX: usize = 3;
+
+/// Questions at once.
+const ASKED_AT_ONCE: usize = 200;
 
 /// Chunks a subscription that reads all may be sent at once.
 const CREDIT_MAX: u16 = 1000;
@@ -48,6 +55,15 @@ pub struct Streams {
     is_draining: bool,
 }
 
+impl Streams {
+    /// None yet, of which each keeps so many names of stored offsets.
+    pub fn new(names_max: usize) -> Streams {
+        let mut streams = Streams::default();
+        streams.oracle.names_max = names_max;
+        streams
+    }
+}
+
 /// The name of a stream.
 pub fn stream_name(stream: usize) -> String {
     format!("s{stream:04}")
@@ -58,10 +74,33 @@ pub fn reference_name(reference: usize) -> String {
     format!("r{reference}")
 }
 
-/// The reference under which a client stores its offsets.
-pub fn tracker_name(client: u64) -> String {
-    format!("o{client}")
+/// A name under which a client stores offsets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Reference {
+    /// The client's number.
+    pub client: u64,
+    /// Which of its names.
+    pub number: u64,
 }
+
+impl Reference {
+    /// The name that a client has to go on from.
+    pub fn tracker(client: u64) -> Reference {
+        Reference { client, number: 0 }
+    }
+}
+
+impl fmt::Display for Reference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reference { client, number: 0 } => write!(f, "o{client}"),
+            Reference { client, number } => write!(f, "o{client}.{number}"),
+        }
+    }
+}
+
+/// The users that clients of the stream protocol log in as, where a run has several.
+pub const USERS: [&str; 3] = ["guest", "ann", "ben"];
 
 impl World {
     /// Something of the stream's log is lost.
@@ -288,6 +327,29 @@ impl World {
         self.streams.oracle.client_gone(client.number);
     }
 
+    /// Whoever administers the node makes the users there are besides the first.
+    pub fn add_users(&mut self) {
+        let World { node, now, .. } = self;
+        let home = &mut node.berths[0].home;
+        let port = PortId { shard: ShardId(0), slot: NODE_SLOT, generation: 1 };
+        home.shard.open_port(port, Actor::internal(VhostId::default(), port));
+        for name in &USERS[1..] {
+            let password = Some(PasswordHash::new("guest", [7; SALT]));
+            home.shard.request(
+                *now,
+                port,
+                1,
+                Op::AddUser { name: (*name).into(), password, tags: Vec::new() },
+            );
+            let all = || ".*".into();
+            let (user, vhost) = ((*name).into(), "/".into());
+            let op = Op::SetPermissions { user, vhost, configure: all(), write: all(), read: all() };
+            home.shard.request(*now, port, 2, op);
+        }
+        // What comes of it nobody waits for.
+        home.shard.close_port(*now, port);
+    }
+
     /// A client of the stream protocol connects, if there is a place for it.
     pub fn connect_stream(&mut self) -> Option<usize> {
         let at = self.streams.clients.iter().position(Option::is_none)?;
@@ -295,7 +357,8 @@ impl World {
         let shard = self.dice.below(self.node.berths.len() as u64) as usize;
         let number = self.next_connection();
         self.note(format!("c{number} connects to shard {shard} over the stream protocol"));
-        self.streams.clients[at] = Some(StreamClient::new(number, line, self.now));
+        let user = if self.plan.crowds { self.dice.below(USERS.len() as u64) as usize } else { 0 };
+        self.streams.clients[at] = Some(StreamClient::new(number, line, user, self.now));
         self.node.accept(shard, line, Protocol::Stream);
         Some(at)
     }
@@ -369,8 +432,11 @@ impl World {
             .collect();
         for stream in &there {
             self.subscribe(at, *stream, Spec::First, CREDIT_MAX, false);
-            for of in self.streams.oracle.tracked(*stream) {
+            for (count, of) in (1..).zip(self.asked_at_the_end(*stream)) {
                 self.query_offset(at, *stream, of);
+                if count % ASKED_AT_ONCE == 0 {
+                    self.rest_while(|_| false)?;
+                }
             }
             self.rest_while(|_| false)?;
             let World { streams, now, .. } = self;
@@ -384,6 +450,17 @@ impl World {
         self.streams.is_draining = false;
         self.vanish_stream(at);
         self.drain_fed()
+    }
+
+    /// The names that are asked for at the end: all, or where they do not all stay those that do, and some others.
+    fn asked_at_the_end(&self, stream: usize) -> Vec<Reference> {
+        let oracle = &self.streams.oracle;
+        let mut names = oracle.tracked(stream);
+        if self.plan.crowds {
+            let safe = oracle.safe(stream);
+            names.retain(|name| name.number % 8 == 0 || safe.binary_search(name).is_ok());
+        }
+        names
     }
 
     /// Everything is taken out of the queues that are filled from streams, and it is what must be there.
@@ -457,13 +534,13 @@ impl World {
         }
     }
 
-    /// Asks what the client with number `of` stored.
-    pub fn query_offset(&mut self, at: usize, stream: usize, of: u64) {
+    /// Asks what is stored under a name.
+    pub fn query_offset(&mut self, at: usize, stream: usize, of: Reference) {
         let World { streams, now, .. } = self;
         let Streams { clients, oracle, .. } = streams;
         let Some(client) = &mut clients[at] else { return };
-        let least = oracle.least(stream, of, client.number == of);
-        let (reference, name) = (tracker_name(of), stream_name(stream));
+        let least = oracle.least(stream, of, client.number == of.client);
+        let (reference, name) = (of.to_string(), stream_name(stream));
         let request = Request::QueryOffset { reference: reference.as_bytes(), stream: name.as_bytes() };
         client.ask(*now, Asked::Offset { stream, of, least }, &request);
     }

@@ -7,20 +7,23 @@
 //! - What the node says a reference has reached, that is stored.
 //! - An offset that a consumer stored is one that it stored. While the node runs none comes that is older than one that was
 //!   told; what was told after a restart, or was there when the node rested, was on disk, and nothing older comes ever.
-//!   Like RabbitMQ's, an offset that was stored just before the node went down may be lost: nobody confirms it.
+//!   Like RabbitMQ's, an offset that was stored just before the node went down may be lost: nobody confirms it. None is forgotten for what
+//!   others store (`owners`).
 //!
 //! Where something is damaged, what is missing is not held against the node, if it said so; what comes must be right.
 
 mod feeds;
+mod owners;
 
 pub use feeds::{Begin, FIRST_FED, VALUES, value_of};
 
-use super::FIRST_MESSAGE;
 use super::client::Arrived;
+use super::{FIRST_MESSAGE, Reference};
 use crate::oracle::{Check, Stage};
 use base::id::LogId;
 use broker::QueueRow;
 use feeds::Fed;
+use owners::Owners;
 use std::collections::BTreeMap;
 
 /// Who published a message, where order counts.
@@ -53,7 +56,7 @@ struct Message {
     value: Option<usize>,
 }
 
-/// What a client stored in a stream.
+/// What a client stored in a stream under one name.
 #[derive(Clone, Copy, Debug)]
 struct Track {
     /// What it stored last: each is above the one before.
@@ -84,7 +87,8 @@ pub struct Stream {
     log: Option<LogId>,
     found: BTreeMap<u64, u64>,
     chunks: BTreeMap<u64, (usize, u32, i64)>,
-    tracks: BTreeMap<u64, Track>,
+    tracks: BTreeMap<Reference, Track>,
+    owners: Owners,
 }
 
 impl Stream {
@@ -107,6 +111,10 @@ pub struct Oracle {
     /// Queues that are filled from them.
     fed: Vec<Fed>,
     messages: Vec<Message>,
+    /// Names under which offsets are stored that a stream keeps.
+    pub names_max: usize,
+    /// Offsets that were told once, and are forgotten.
+    pub driven_out: u64,
 }
 
 /// Of the stream with this name, the number.
@@ -128,6 +136,7 @@ impl Oracle {
             found: BTreeMap::new(),
             chunks: BTreeMap::new(),
             tracks: BTreeMap::new(),
+            owners: Owners::default(),
         });
         self.streams.len() - 1
     }
@@ -275,36 +284,47 @@ impl Oracle {
 
     // ---- offsets of consumers
 
-    /// A client stores its next offset: which.
-    pub fn storing(&mut self, stream: usize, client: u64, step: u64) -> u64 {
-        let track = self.streams[stream].tracks.entry(client);
+    /// A client of this user stores the next offset under a name: which.
+    pub fn storing(&mut self, stream: usize, reference: Reference, user: usize, step: u64) -> u64 {
+        let of = &mut self.streams[stream];
+        of.owners.storing(reference, user);
+        let track = of.tracks.entry(reference);
         let track = track.or_insert(Track { stored: 0, durable: 0, told: 0, is_closed: false });
         track.stored += step;
         track.stored
     }
 
-    /// Clients that stored something in a stream.
-    pub fn tracked(&self, stream: usize) -> Vec<u64> {
+    /// Names under which something was stored in a stream.
+    pub fn tracked(&self, stream: usize) -> Vec<Reference> {
         self.streams[stream].tracks.keys().copied().collect()
     }
 
+    /// Those of them that cannot be forgotten.
+    pub fn safe(&self, stream: usize) -> Vec<Reference> {
+        let of = &self.streams[stream];
+        of.tracks.keys().copied().filter(|name| of.owners.is_safe(*name, self.names_max)).collect()
+    }
+
     /// What a query that is sent now must be answered with at least; `is_own`: who asks is who stored.
-    pub fn least(&self, stream: usize, client: u64, is_own: bool) -> u64 {
-        let track = self.streams[stream].tracks.get(&client);
+    pub fn least(&self, stream: usize, reference: Reference, is_own: bool) -> u64 {
+        let track = self.streams[stream].tracks.get(&reference);
         track.map_or(0, |track| if is_own { track.stored } else { track.told.max(track.durable) })
     }
 
-    /// The node said what a client had stored; 0: nothing.
-    pub fn told(&mut self, stream: usize, client: u64, offset: u64, least: u64) -> Check {
+    /// The node said what is stored under a name; 0: nothing.
+    pub fn told(&mut self, stream: usize, reference: Reference, offset: u64, least: u64) -> Check {
+        let names_max = self.names_max;
         let of = &mut self.streams[stream];
-        let is_free = of.retains && offset == 0;
-        let Some(track) = of.tracks.get_mut(&client) else { return Ok(()) };
+        let is_forgotten = offset == 0 && least > 0 && !of.retains;
+        let is_free = offset == 0 && (of.retains || !of.owners.is_safe(reference, names_max));
+        let Some(track) = of.tracks.get_mut(&reference) else { return Ok(()) };
         if offset > track.stored || offset < least && !is_free {
             return Err(format!(
-                "client {client} stored {} in stream {stream} last, at least {least} must be known, and {offset} is",
+                "{} was stored under {reference} in stream {stream} last, at least {least} must be known, and {offset} is",
                 track.stored
             ));
         }
+        self.driven_out += u64::from(is_forgotten);
         track.told = track.told.max(offset);
         if track.is_closed {
             track.durable = track.durable.max(offset);
@@ -315,9 +335,9 @@ impl Oracle {
     /// The node rests: what a client that is there stored is on disk.
     pub fn rests(&mut self, client: u64) {
         for stream in &mut self.streams {
-            if let Some(track) = stream.tracks.get_mut(&client) {
-                track.durable = track.stored;
-            }
+            stream.owners.rests(client);
+            let its = Reference::tracker(client)..=Reference { client, number: u64::MAX };
+            stream.tracks.range_mut(its).for_each(|(_, track)| track.durable = track.stored);
         }
     }
 
@@ -444,7 +464,7 @@ pub(super) mod tests {
 
     /// A stream of three messages, of which nothing is known yet.
     fn three() -> (Oracle, [u64; 3]) {
-        let mut oracle = Oracle::default();
+        let mut oracle = Oracle { names_max: 20, ..Oracle::default() };
         let stream = oracle.new_stream(false);
         oracle.streams[stream].stage = Stage::There;
         let ids = [0; 3].map(|_| oracle.publishing(stream, PLAIN));
@@ -506,16 +526,31 @@ pub(super) mod tests {
     #[test]
     fn a_stored_offset_does_not_go_back_behind_what_was_on_disk() {
         let (mut oracle, _) = three();
-        assert_eq!([oracle.storing(0, 1, 3), oracle.storing(0, 1, 4)], [3, 7]);
-        assert_eq!((oracle.least(0, 1, true), oracle.least(0, 1, false)), (7, 0));
-        assert!(oracle.told(0, 1, 8, 0).is_err());
-        assert!(oracle.told(0, 1, 7, 0).is_ok());
-        assert_eq!(oracle.least(0, 1, false), 7);
+        let name = Reference::tracker(1);
+        assert_eq!([oracle.storing(0, name, 0, 3), oracle.storing(0, name, 0, 4)], [3, 7]);
+        assert_eq!((oracle.least(0, name, true), oracle.least(0, name, false)), (7, 0));
+        assert!(oracle.told(0, name, 8, 0).is_err());
+        assert!(oracle.told(0, name, 7, 0).is_ok());
+        assert_eq!(oracle.least(0, name, false), 7);
         oracle.went_down();
         // It may be lost; but what is told now is on disk.
-        assert_eq!(oracle.least(0, 1, false), 0);
-        assert!(oracle.told(0, 1, 3, 0).is_ok());
+        assert_eq!(oracle.least(0, name, false), 0);
+        assert!(oracle.told(0, name, 3, 0).is_ok());
         oracle.went_down();
-        assert!(oracle.told(0, 1, 0, oracle.least(0, 1, false)).is_err());
+        assert!(oracle.told(0, name, 0, oracle.least(0, name, false)).is_err());
+    }
+
+    #[test]
+    fn an_offset_is_not_forgotten_for_what_others_store() {
+        let (mut oracle, _) = three();
+        let (quiet, other) = (Reference::tracker(1), |number| Reference { client: 2, number });
+        oracle.storing(0, quiet, 0, 3);
+        (0..100).for_each(|number| _ = oracle.storing(0, other(number), 0, 1));
+        [1, 2].into_iter().for_each(|client| oracle.rests(client));
+        assert_eq!((oracle.least(0, quiet, false), oracle.safe(0).len() < 20), (3, true));
+        assert!(oracle.told(0, quiet, 0, 3).is_err());
+        assert!(oracle.told(0, other(99), 0, 1).is_err());
+        assert!(oracle.told(0, other(0), 0, 1).is_ok());
+        assert_eq!(oracle.driven_out, 1);
     }
 }

@@ -9,6 +9,7 @@ mod close;
 mod connect;
 mod consume;
 mod crash;
+mod crowd;
 mod declare;
 mod delete;
 mod fail;
@@ -82,13 +83,17 @@ const STREAMS: [(u64, Operation); 9] = [
 /// Those of runs with messages that are chosen besides.
 const PICKS: [(u64, Operation); 1] = [(50, pick::run)];
 
+/// Those of runs with streams in which consumers have many names besides.
+const CROWDS: [(u64, Operation); 1] = [(80, crowd::run)];
+
 /// Carries out one operation, rolled.
 pub fn one(world: &mut World) -> Check {
     let rich: &[_] = if world.plan.rich { &RICH } else { &[] };
     let limits: &[_] = if world.plan.limits { &LIMITS } else { &[] };
     let streams: &[_] = if world.plan.streams { &STREAMS } else { &[] };
     let picks: &[_] = if world.plan.picks { &PICKS } else { &[] };
-    let operations = || OPERATIONS.iter().chain(rich).chain(limits).chain(streams).chain(picks);
+    let crowds: &[_] = if world.plan.crowds { &CROWDS } else { &[] };
+    let operations = || OPERATIONS.iter().chain(rich).chain(limits).chain(streams).chain(picks).chain(crowds);
     let all: u64 = operations().map(|(weight, _)| weight).sum();
     let mut at = world.dice.below(all);
     for &(weight, operation) in operations() {

@@ -3,7 +3,7 @@
 use crate::client::{ID_BYTES, Target};
 use crate::oracle::{Check, Stage};
 use crate::rules::MessageOptions;
-use crate::streams::{Asked, Begin, Publisher, Spec, VALUES, reference_name, stream_name, tracker_name};
+use crate::streams::{Asked, Begin, Publisher, Reference, Spec, VALUES, reference_name, stream_name};
 use crate::world::World;
 use base::Random;
 use std::collections::BTreeMap;
@@ -226,9 +226,10 @@ pub fn track(world: &mut World) -> Check {
     }
     let World { streams, dice, trace, .. } = world;
     let Some(client) = &mut streams.clients[at] else { return Ok(()) };
-    let offset = streams.oracle.storing(stream, client.number, dice.between(1, 5));
+    let reference = Reference::tracker(client.number);
+    let offset = streams.oracle.storing(stream, reference, client.user, dice.between(1, 5));
     trace.note(format!("c{} stores offset {offset} of s{stream}", client.number));
-    client.store(&tracker_name(client.number), &stream_name(stream), offset);
+    client.store(&reference.to_string(), &stream_name(stream), offset);
     Ok(())
 }
 
