@@ -14,6 +14,7 @@ mod makeup;
 mod net;
 mod oracle;
 mod plan;
+mod rotten;
 mod rules;
 mod shape;
 mod streams;

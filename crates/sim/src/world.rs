@@ -6,6 +6,7 @@ use crate::makeup;
 use crate::net::Net;
 use crate::oracle::{Check, Oracle, Stage};
 use crate::plan::{Plan, Tally};
+use crate::rotten::Rotten;
 use crate::rules::DELAYS_MS;
 use crate::shape::Shape;
 use crate::streams::{FIRST_FED, FIRST_MESSAGE, STREAM_CLIENTS_MAX, Streams, USERS};
@@ -15,7 +16,7 @@ use adapters::Protocol;
 use base::time::NS_PER_MS;
 use base::{Now, Random};
 use journal::faulty::{Call, Temper};
-use journal::{DiskError, FaultyDisk};
+use journal::{Disk, DiskError, FaultyDisk, FileKind, FileName};
 use node::Stop;
 use node::start::CATALOG_LOST;
 use node::turn::STOP_NS;
@@ -34,6 +35,9 @@ const STARTS_MAX: usize = 8;
 
 /// Logs a data folder may come to have.
 const LOGS_MAX: u32 = 12;
+
+/// Bytes at the beginning of a snapshot, behind which is what is in it.
+const SNAPSHOT_HEAD: u64 = 8;
 
 /// A run.
 #[derive(Debug)]
@@ -64,6 +68,8 @@ pub struct World {
     pub has_faults: bool,
     /// Bits rot in this run.
     pub rots: bool,
+    /// Where they have rotted so far.
+    pub rotten: Rotten,
     /// What the workload is like.
     pub shape: Shape,
     makeup: Makeup,
@@ -114,6 +120,7 @@ impl World {
             tally: Tally::default(),
             has_faults: false,
             rots,
+            rotten: Rotten::default(),
             shape,
             makeup,
             connections: 0,
@@ -223,9 +230,7 @@ impl World {
 
     fn learn_of_damage(&mut self) -> Check {
         if !self.node.damages.is_empty() {
-            if !self.has_faults && !self.rots {
-                return Err(format!("damage is reported though nothing failed: {:?}", self.node.damages));
-            }
+            self.check_damages(&self.node.damages)?;
             let rows = self.node.queues();
             self.oracle.learn(&rows);
             self.streams.oracle.learn(&rows);
@@ -238,6 +243,15 @@ impl World {
     fn learn_of_torn(&mut self) -> Check {
         let torn = std::mem::take(&mut self.node.torn);
         torn.iter().try_for_each(|damage| self.stream_torn(damage))
+    }
+
+    /// Of two snapshots of a log one may rot, and nothing is lost by that.
+    fn check_damages(&self, damages: &[Option<base::id::LogId>]) -> Check {
+        let may_be = self.has_faults || (self.rots && self.rotten.may_lose());
+        if damages.is_empty() || may_be {
+            return Ok(());
+        }
+        Err(format!("damage is reported though nothing is lost by what failed: {damages:?}"))
     }
 
     fn learn_of(&mut self, damages: Vec<Option<base::id::LogId>>) {
@@ -547,6 +561,7 @@ impl World {
                 self.node = node;
                 self.settle_in(self.last_user())
             });
+            self.check_damages(&damages)?;
             self.learn_of(damages);
             match started {
                 Ok(()) => {
@@ -670,18 +685,38 @@ impl World {
         Ok(())
     }
 
-    /// What a node would find that lost its power now: at rest that is everything.
+    /// What a node would find that lost its power now: at rest that is everything, also where the newest snapshot of a log rots
+    /// meanwhile.
     fn look_ahead(&mut self) -> Check {
         let disk = self.disk.fork();
         disk.crash_as(Temper::LoseAll);
-        let World { makeup, now, .. } = self;
+        self.check_start(&disk, "that lost its power at rest")?;
+        let mut snapshots = disk.list(FileKind::Snapshot).map_err(|error| error.to_string())?;
+        snapshots.sort_unstable_by_key(|file| (file.log, file.number));
+        let newest = snapshots.windows(2).filter(|two| two[0].log == two[1].log).map(|two| two[1]);
+        let newest: Vec<FileName> = newest.collect();
         let mut dice = Random::new(self.tally.steps);
-        let node = Machine::start(&disk, makeup, 2, *now, &mut dice, &mut Vec::new());
-        let node = node.map_err(|stop| format!("a node that lost its power at rest: {}", stop.0))?;
+        if newest.is_empty() || dice.one_in(2) {
+            return Ok(());
+        }
+        let file = newest[dice.below(newest.len() as u64) as usize];
+        // Behind its head: that of another version would be another matter.
+        disk.ruin(file, SNAPSHOT_HEAD + dice.below(SNAPSHOT_HEAD));
+        self.check_start(&disk, "whose newest snapshot is damaged")
+    }
+
+    fn check_start(&self, disk: &FaultyDisk, what: &str) -> Check {
+        let mut dice = Random::new(self.tally.steps);
+        let mut damages = Vec::new();
+        let node = Machine::start(disk, &self.makeup, 2, self.now, &mut dice, &mut damages);
+        let node = node.map_err(|stop| format!("a node {what}: {}", stop.0))?;
+        if !damages.is_empty() {
+            return Err(format!("a node {what} reports damage: {damages:?}"));
+        }
         let checked = self.oracle.check_on_disk(&node.queues());
         let checked = checked
             .and_then(|()| self.streams.oracle.check_counts(&node.queues(), |log| self.oracle.has_lost(log)));
-        checked.map_err(|why| format!("a node that lost its power at rest: {why}"))
+        checked.map_err(|why| format!("a node {what}: {why}"))
     }
 
     /// False where the node went down meanwhile.

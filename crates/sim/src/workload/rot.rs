@@ -28,6 +28,7 @@ pub fn run(world: &mut World) -> Check {
     if len > 0 {
         let (byte, bit) = (world.dice.below(len), world.dice.below(8) as u8);
         world.disk.rot(file, byte, bit);
+        world.rotten.note(file, &files);
         world.tally.rotten += 1;
         world.note(format!("bit {bit} of byte {byte} of {file} rots"));
     }
