@@ -257,8 +257,8 @@ impl Connections {
     /// Which has most if `connection` had one more; one that has some.
     fn most_with(&self, connection: u32) -> Option<u32> {
         let (most, other) = self.by_share.last().copied()?;
-        let own = self.count(connection);
-        Some(if own > 0 && own + 1 >= most.count { connection } else { other })
+        let own = self.shares.get(&connection).map(|own| Share { count: own.count + 1, ..*own });
+        Some(if own.is_some_and(|own| own >= most) { connection } else { other })
     }
 }
 
@@ -353,6 +353,20 @@ mod tests {
             }
             let gone = store(&mut offsets, &format!("new {round}"), owner(1, 100 + round));
             assert!(gone.as_deref().is_none_or(|gone| gone != "a" && gone != "b"), "{gone:?} in {round}");
+        }
+        assert_eq!(offsets.len(), MOST);
+    }
+
+    /// Jobs that are over have two names each: a job of now keeps both of its own.
+    #[test]
+    fn a_connection_with_no_more_names_than_others_keeps_them() {
+        let mut offsets = Offsets::default();
+        for job in 0..100 {
+            for name in ["a", "b"] {
+                store(&mut offsets, &format!("{job}.{name}"), owner(1, job));
+            }
+            let kept = ["a", "b"].map(|name| offsets.get(format!("{job}.{name}").as_bytes()));
+            assert_eq!(kept, [Some(7); 2], "{job}");
         }
         assert_eq!(offsets.len(), MOST);
     }
