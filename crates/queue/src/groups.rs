@@ -30,7 +30,7 @@ use std::num::NonZeroU32;
 /// Stretches of ready messages, each of one group, that the cursor passes at most because nobody who may have them has room.
 pub const PASSED_MAX: usize = 65_536;
 
-/// Messages that are passed and not handed out in one [`Fifo::dispatch`] at most: what it takes is bounded, and it is due again at
+/// Messages that are passed and not handed out in one [`crate::Fifo::dispatch`] at most: what it takes is bounded, and it is due again at
 /// once.
 pub const PASSED_AT_ONCE_MAX: u32 = 16_384;
 
