@@ -54,7 +54,7 @@ enum State {
     SaslFirst,
     /// The owner has to answer before anything more is read.
     SaslAnswer,
-    /// Client: a challenge or the outcome is next. Server: a response is.
+    /// Client: the outcome is next.
     SaslNext,
     /// The peer's AMQP header is next.
     AmqpHeader,

@@ -34,8 +34,7 @@ pub enum SaslCode {
 pub enum Event<'a> {
     /// To a client: choose one of these, then call `sasl_init`.
     SaslMechanisms(Symbols<'a>),
-    /// To a server: who the client says it is. Answer with `sasl_challenge` or `sasl_outcome`; nothing more is read until
-    /// then.
+    /// To a server: who the client says it is. Answer with `sasl_outcome`; nothing more is read until then.
     SaslInit {
         /// The mechanism it chose, which may be none of those offered.
         mechanism: &'a str,
@@ -44,10 +43,6 @@ pub enum Event<'a> {
         /// The host it wants.
         hostname: Option<&'a str>,
     },
-    /// To a client: answer with `sasl_response`.
-    SaslChallenge(&'a [u8]),
-    /// To a server: answer with `sasl_challenge` or `sasl_outcome`.
-    SaslResponse(&'a [u8]),
     /// To a client: how the dialogue ended. When not `Ok`, the connection is finished; otherwise call `open`.
     SaslOutcome(SaslCode),
     /// The peer opened. To a server: answer with `open` (then maybe `close`) or `abort`; nothing more is read until then.

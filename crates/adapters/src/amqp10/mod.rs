@@ -191,11 +191,8 @@ impl Adapter {
             WireEvent::Aborted { .. } => self.is_due = true,
             WireEvent::Failed(fault) => self.note(context, Gravity::Error, format!("error: {fault}")),
             WireEvent::Close(_) => {}
-            // Challenges are not among the mechanisms offered, and a server never hears the rest.
-            WireEvent::SaslResponse(_)
-            | WireEvent::SaslMechanisms(_)
-            | WireEvent::SaslChallenge(_)
-            | WireEvent::SaslOutcome(_) => {}
+            // A server never hears these.
+            WireEvent::SaslMechanisms(_) | WireEvent::SaslOutcome(_) => {}
         }
     }
 

@@ -88,14 +88,8 @@ impl Connection {
                 initial_response: fields.binary()?,
                 hostname: fields.string()?,
             },
-            (descriptor::SASL_RESPONSE, State::SaslNext, true) => {
-                Event::SaslResponse(fields.binary()?.ok_or(Malformed::Missing("response"))?)
-            }
             (descriptor::SASL_MECHANISMS, State::SaslFirst, false) => {
                 Event::SaslMechanisms(Symbols::Read(fields.value()?))
-            }
-            (descriptor::SASL_CHALLENGE, State::SaslNext, false) => {
-                Event::SaslChallenge(fields.binary()?.ok_or(Malformed::Missing("challenge"))?)
             }
             (descriptor::SASL_OUTCOME, State::SaslNext | State::SaslFirst, false) => {
                 let code = match fields.ubyte()?.ok_or(Malformed::Missing("code"))? {
@@ -180,27 +174,6 @@ impl Connection {
             list.field(encoder);
             list.option(encoder, initial_response, |encoder, response| encoder.binary(response));
             list.option(encoder, hostname, |encoder, hostname| encoder.string(hostname));
-            encoder.close(list);
-        });
-        self.state = State::SaslNext;
-    }
-
-    /// Client: answers a challenge.
-    pub fn sasl_response(&mut self, response: &[u8]) {
-        self.write_sasl(descriptor::SASL_RESPONSE, response);
-    }
-
-    /// Server: asks the client for more.
-    pub fn sasl_challenge(&mut self, challenge: &[u8]) {
-        self.write_sasl(descriptor::SASL_CHALLENGE, challenge);
-    }
-
-    pub(super) fn write_sasl(&mut self, code: u8, bytes: &[u8]) {
-        self.write(FRAME_SASL, 0, |encoder| {
-            encoder.descriptor(code.into());
-            let mut list = encoder.list();
-            encoder.binary(bytes);
-            list.field(encoder);
             encoder.close(list);
         });
         self.state = State::SaslNext;
