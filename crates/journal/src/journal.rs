@@ -83,7 +83,6 @@ pub struct Journal {
     pub(crate) released: Vec<LiveFile>,
     /// Bulk files named by groups that found no space while they were written.
     pub(crate) doubtful_bulk: Vec<u64>,
-    pub(crate) making: Option<SpareMaker>,
     pub(crate) fatal: Option<DiskError>,
     pub(crate) counters: Counters,
     pub(crate) head: Buffer,
@@ -115,7 +114,6 @@ impl Journal {
             unneeded: Vec::new(),
             released: Vec::new(),
             doubtful_bulk: Vec::new(),
-            making: None,
             fatal: None,
             counters: Counters::default(),
             head: Buffer::default(),
@@ -548,27 +546,6 @@ impl Journal {
     /// thread. What is not removed is found again by the next start.
     pub fn take_unneeded(&mut self) -> Vec<FileName> {
         std::mem::take(&mut self.unneeded)
-    }
-
-    /// Housekeeping for a caller without a thread for it: removes one unneeded file or writes a part of a spare one.
-    /// True while there is more to do.
-    pub fn prepare(&mut self, disk: &dyn Disk) -> Result<bool, DiskError> {
-        if let Some(name) = self.unneeded.pop() {
-            return match disk.remove(name) {
-                Ok(()) | Err(DiskError::NotFound) => Ok(true),
-                Err(error) => Err(error),
-            };
-        }
-        let Some(mut maker) = self.making.take().or_else(|| self.wanted_spare()) else { return Ok(false) };
-        match maker.step(disk) {
-            Ok(Some(spare)) => self.add_spare(spare),
-            Ok(None) => self.making = Some(maker),
-            Err(error) => {
-                self.spare_failed();
-                return Err(error);
-            }
-        }
-        Ok(true)
     }
 }
 

@@ -7,7 +7,7 @@ use journal::*;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::io::IoSlice;
-use suite::{START, batch, cover, reopen, small};
+use suite::{START, batch, cover, keep_house, reopen, small};
 
 fn memory(bytes: &[u8]) -> base::Memory {
     let mut buffer = Buffer::default();
@@ -124,17 +124,17 @@ fn of_many_released_files_some_are_kept_for_use() {
 fn a_spare_is_made_in_bounded_steps() {
     let disk = FaultyDisk::new(1);
     let (mut journal, ..) = reopen(&disk, Limits { spare_files: 2, ..small() }, START);
-    let mut steps = 0;
-    while journal.prepare(&disk).unwrap() {
-        steps += 1;
-    }
-    assert_eq!(steps, 4, "128 KiB in steps of 32");
+    let mut maker = journal.wanted_spare().unwrap();
+    let steps: Vec<Option<Spare>> = (0..4).map(|_| maker.step(&disk).unwrap()).collect();
+    assert_eq!(steps.iter().flatten().count(), 1, "128 KiB in steps of 32: {steps:?}");
+    journal.add_spare(steps[3].unwrap());
+    assert!(journal.wanted_spare().is_none());
     // Interrupted, it is made anew by the next start.
     let (mut journal, ..) = reopen(&disk, Limits { spare_files: 3, ..small() }, START);
-    assert!(journal.prepare(&disk).unwrap());
+    assert_eq!(journal.wanted_spare().unwrap().step(&disk), Ok(None));
     disk.crash_as(faulty::Temper::Kill);
     let (mut journal, recovered, _) = reopen(&disk, Limits { spare_files: 3, ..small() }, START);
-    while journal.prepare(&disk).unwrap() {}
+    keep_house(&mut journal, &disk);
     for round in 0..3 {
         journal.roll();
         journal.write(&disk, &[batch(1, round * 8, 8)], &mut Vec::new()).unwrap();

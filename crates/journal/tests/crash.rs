@@ -30,6 +30,9 @@ struct Run {
     kept: Vec<FileId>,
     /// Batches of files released since the last start: as long as no group says so on disk, they are visited again.
     released: Vec<(FileId, Written)>,
+    /// Files nobody needs any more, and one that is being prepared.
+    unneeded: Vec<FileName>,
+    making: Option<SpareMaker>,
     crashes: u64,
 }
 
@@ -59,6 +62,8 @@ impl Run {
             keeps: seed.is_multiple_of(4),
             kept: Vec::new(),
             released: Vec::new(),
+            unneeded: Vec::new(),
+            making: None,
             crashes: 0,
         }
     }
@@ -87,14 +92,29 @@ impl Run {
                 }
                 5 => self.disk.set_capacity(u64::MAX),
                 6 => self.journal.roll(),
-                7..=10 => {
-                    let _tried_again_later = self.journal.prepare(&self.disk);
-                }
+                7..=10 => self.prepare(),
                 11..=13 => self.release(),
                 _ => self.write(),
             }
         }
         self.crash();
+    }
+
+    /// Removes a file that nobody needs any more, or makes a part of one that is wanted. What fails is tried again later.
+    fn prepare(&mut self) {
+        if self.unneeded.is_empty() {
+            self.unneeded = self.journal.take_unneeded();
+        }
+        if let Some(name) = self.unneeded.pop() {
+            let _ = self.disk.remove(name);
+            return;
+        }
+        let Some(mut maker) = self.making.take().or_else(|| self.journal.wanted_spare()) else { return };
+        match maker.step(&self.disk) {
+            Ok(Some(spare)) => self.journal.add_spare(spare),
+            Ok(None) => self.making = Some(maker),
+            Err(_) => self.journal.spare_failed(),
+        }
     }
 
     fn batches(&mut self) -> Vec<Sealed> {

@@ -195,7 +195,7 @@ fn how_fast() {
     let start = Start { secret: 5, from: FileId(0), keep: FileId(0) };
     let (mut journal, _) = Journal::open(&disk, Limits::default(), start, &mut |_| {}).unwrap();
     println!("direct: {}; start on an empty folder: {:?}", disk.is_direct(), begun.elapsed());
-    while journal.prepare(&disk).unwrap() {}
+    suite::keep_house(&mut journal, &disk);
     // The journal alone.
     let (mut alone, _) = Journal::open(&NoDisk, Limits::default(), start, &mut |_| {}).unwrap();
     let mut places = Vec::new();
@@ -251,7 +251,7 @@ fn how_fast() {
             slowest = slowest.max(took);
             if let Some(file) = journal.take_rolled().last() {
                 journal.release(*file);
-                while journal.prepare(&disk).unwrap() {}
+                suite::keep_house(&mut journal, &disk);
             }
         }
         println!(
