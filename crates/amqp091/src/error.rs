@@ -69,13 +69,6 @@ reply_codes! {
     InternalError = 541 "INTERNAL_ERROR";
 }
 
-impl ReplyCode {
-    /// Whether it closes the connection; else the channel.
-    pub fn closes_connection(self) -> bool {
-        matches!(self as u16, 320 | 402 | 501..)
-    }
-}
-
 /// The most bytes of a reply text.
 pub const TEXT_MAX: usize = 255;
 
@@ -197,17 +190,5 @@ mod tests {
             panic!("refused is refused")
         };
         assert!(text.len() <= TEXT_MAX && text.starts_with("NOT_FOUND - ü") && text.ends_with("ü..."));
-    }
-
-    #[test]
-    fn soft_errors_close_the_channel() {
-        use ReplyCode::*;
-        for code in [AccessRefused, NotFound, ResourceLocked, PreconditionFailed, ContentTooLarge] {
-            assert!(!code.closes_connection());
-        }
-        for code in [FrameError, CommandInvalid, ChannelError, UnexpectedFrame, NotAllowed, ConnectionForced]
-        {
-            assert!(code.closes_connection());
-        }
     }
 }

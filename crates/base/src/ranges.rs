@@ -147,12 +147,6 @@ impl RangeSet {
         self.next_range(range.first).is_some_and(|next| next.first <= range.last)
     }
 
-    /// Whether every number of `range` is in it.
-    #[inline]
-    pub fn contains_range(&self, range: Range) -> bool {
-        self.next_range(range.first).is_some_and(|next| next.first <= range.first && range.last <= next.last)
-    }
-
     /// How many numbers of `range` are in it; linear in the ranges it meets.
     pub fn count_within(&self, range: Range) -> u64 {
         self.within(range).map(Range::len).sum()
@@ -473,7 +467,6 @@ mod tests {
             let present: Vec<u64> = self.plain.range(range.first..=range.last).copied().collect();
             let absent: Vec<u64> = (range.first..=range.last).filter(|n| !self.plain.contains(n)).collect();
             assert_eq!(self.set.intersects(range), !present.is_empty());
-            assert_eq!(self.set.contains_range(range), absent.is_empty());
             assert_eq!(self.set.count_within(range), present.len() as u64);
             let numbers = |ranges: Vec<Range>| -> Vec<u64> {
                 ranges.into_iter().flat_map(|range| range.first..=range.last).collect()

@@ -526,14 +526,6 @@ impl Exchange {
         existed
     }
 
-    /// Takes all bindings to a destination away; how many. Looks at every binding: who keeps a list of a destination's
-    /// bindings calls [`Exchange::unbind`] for each instead.
-    pub fn remove_destination(&mut self, destination: Destination) -> usize {
-        let mut bindings = self.bindings();
-        bindings.retain(|binding| binding.destination == destination);
-        bindings.iter().filter(|binding| self.unbind(&binding.key, &binding.arguments, destination)).count()
-    }
-
     /// All bindings, sorted by key, then by destination.
     pub fn bindings(&self) -> Vec<Binding> {
         let mut list = Vec::with_capacity(self.bindings);

@@ -111,14 +111,6 @@ impl<'a> Properties<'a> {
         self.text(Property::ContentEncoding)
     }
 
-    /// When it expires, milliseconds since 1970.
-    pub fn absolute_expiry_time_ms(&self) -> Option<i64> {
-        match self.get(Property::AbsoluteExpiryTime) {
-            Value::Timestamp(ms) => Some(ms),
-            _ => None,
-        }
-    }
-
     /// When it was made, milliseconds since 1970.
     pub fn creation_time_ms(&self) -> Option<i64> {
         match self.get(Property::CreationTime) {
@@ -181,6 +173,6 @@ mod tests {
         assert_eq!(properties.message_id(), Value::Ulong(7));
         assert_eq!((properties.subject(), properties.to()), (Some("subject"), None));
         assert_eq!((properties.creation_time_ms(), properties.group_sequence()), (Some(-1), Some(300)));
-        assert_eq!((properties.absolute_expiry_time_ms(), properties.user_id()), (None, None));
+        assert_eq!(properties.user_id(), None);
     }
 }
