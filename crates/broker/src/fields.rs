@@ -94,6 +94,10 @@ impl Headers for Unstamped<'_> {
         self.0.delay()
     }
 
+    fn received_from(&self) -> Option<Value> {
+        self.0.received_from()
+    }
+
     fn property(&self, property: Property) -> Option<Field<'_>> {
         self.0.property(property)
     }

@@ -1,9 +1,9 @@
 //! Headers of a message as exchanges see them, in either encoding.
 
 use base::id::QueueId;
-use broker::fields::{Fields10, Fields091, arguments};
+use broker::fields::{Fields10, Fields091, Unstamped, arguments};
 use message::amqp10::section::{descriptor, write_map};
-use message::amqp10::{Encoder, Map, Message, Value as Amqp10};
+use message::amqp10::{Encoder, List, Map, Message, Value as Amqp10};
 use message::amqp091::{NewProperties, Properties, Table, TableWriter, Value as Wire};
 use routing::{Arguments, Destination, Envelope, Exchange, Field, Headers, Kind, Matches, Value};
 
@@ -119,11 +119,8 @@ fn annotations_are_headers_that_begin_with_x() {
         &[with_x(), ("x-c", long(4))],
         &[("a", long(5))],
     ];
-    let annotations = [
-        ("x-a", Amqp10::Long(1)),
-        ("x-c", Amqp10::List(message::amqp10::List::default())),
-        ("x-d", Amqp10::Null),
-    ];
+    let annotations =
+        [("x-a", Amqp10::Long(1)), ("x-c", Amqp10::List(List::default())), ("x-d", Amqp10::Null)];
     let properties = [
         ("x-a", Amqp10::Long(2)),
         ("x-b", Amqp10::Long(3)),
@@ -175,4 +172,20 @@ fn uuids_are_bytes_and_characters_numbers() {
             assert_eq!(bound(&bindings, headers), [0, 2], "{header:?}");
         });
     }
+}
+
+/// A message is kept from going round in a circle also where the node writes on what comes.
+#[test]
+fn stamps_do_not_hide_the_brokers_that_a_message_came_through() {
+    let mut texts = Vec::new();
+    let mut encoder = Encoder::new(&mut texts);
+    ["cluster-name", "c", "vhost", "/"].iter().for_each(|text| encoder.string(text));
+    let mut hops = Vec::new();
+    Encoder::new(&mut hops).value(Amqp10::Map(Map::new(4, &texts)));
+    let hops = Amqp10::List(List::new(1, &hops));
+    with_10(&[("x-received-from", hops)], &[], |headers| {
+        let seen = headers.received_from();
+        assert!(matches!(&seen, Some(Value::List(hops)) if hops.len() == 1), "{seen:?}");
+        assert_eq!(Unstamped(headers).received_from(), seen);
+    });
 }
