@@ -54,7 +54,7 @@ pub(crate) struct Log {
     /// The streams, once there is one.
     pub(crate) streams: Option<Box<Streams>>,
     /// What they go by who store offsets in them.
-    pub(crate) offset_rules: OffsetRules,
+    offset_rules: OffsetRules,
     /// No queue is filled from a stream for now.
     pub(crate) feeds_wait: bool,
     /// Only until the replay is over.
@@ -62,12 +62,13 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    pub(crate) fn new(id: LogId, rule: CommitRule, next: LogIndex) -> Log {
+    /// A log with nothing in it yet.
+    pub(crate) fn new(id: LogId, rule: CommitRule, offset_rules: OffsetRules) -> Log {
         Log {
-            commons: Commons::new(id, rule, next),
+            commons: Commons::new(id, rule),
             queues: Queues::default(),
             streams: None,
-            offset_rules: OffsetRules::default(),
+            offset_rules,
             feeds_wait: false,
             recovering: Some(Box::default()),
         }

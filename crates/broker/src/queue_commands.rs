@@ -224,6 +224,7 @@ impl AtQueue<'_> {
         }
         Done::Nothing
     }
+
     /// Tells a consumer how much is ready, behind what it was handed.
     pub(crate) fn tell_ready(&mut self, turn: &mut Turn<'_>, member: Member) {
         match self.queue.find(member) {
@@ -272,7 +273,6 @@ impl AtQueue<'_> {
     /// Has the machine carry out a command for one of its consumers; one that browses has its own way, and one
     /// that is gone is passed over.
     #[inline]
-    #[allow(clippy::too_many_arguments)]
     fn with(
         &mut self,
         turn: &mut Turn<'_>,

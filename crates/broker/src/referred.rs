@@ -68,7 +68,7 @@ impl Referred {
 }
 
 impl AtQueue<'_> {
-    /// As [`Log::locate`], in a queue whose messages may lie in segments of a stream.
+    /// As [`AtQueue::locate`], in a queue whose messages may lie in segments of a stream.
     #[cold]
     #[inline(never)]
     pub(crate) fn locate_referred(&mut self, seq: QueueSeq) -> Site<'_> {

@@ -192,10 +192,7 @@ impl Shard {
 
     fn add_log(&mut self, log: LogId, rule: CommitRule) {
         self.log_slots.insert(log, self.logs.len() as u32);
-        let offset_rules = OffsetRules::of(&self.settings);
-        let mut log = Log::new(log, rule, LogIndex(0));
-        log.offset_rules = offset_rules;
-        self.logs.push(log);
+        self.logs.push(Log::new(log, rule, OffsetRules::of(&self.settings)));
     }
 
     pub(crate) fn log(&self, log: LogId) -> Option<&Log> {

@@ -16,7 +16,7 @@ use crate::reading::{Loaded, Reading};
 use crate::referred::Referred;
 use crate::tally::Ends;
 use crate::timers::Timers;
-use base::id::{LogId, LogIndex, PortId, QueueId};
+use base::id::{LogId, PortId, QueueId};
 use base::{Buffer, Now};
 use message::record::{NewEnqueue, Sizes};
 use queue::{Effect, Effects};
@@ -80,10 +80,10 @@ pub(crate) struct Figures {
 }
 
 impl Commons {
-    pub(super) fn new(id: LogId, rule: CommitRule, next: LogIndex) -> Commons {
+    pub(super) fn new(id: LogId, rule: CommitRule) -> Commons {
         Commons {
             id,
-            pipeline: Pipeline::new(id, rule, next),
+            pipeline: Pipeline::new(id, rule),
             store: Store::default(),
             reads: Reads::default(),
             agenda: Agenda::default(),

@@ -126,15 +126,16 @@ pub(crate) struct Pipeline {
 }
 
 impl Pipeline {
-    pub(crate) fn new(log: LogId, rule: CommitRule, next: LogIndex) -> Pipeline {
+    /// The pipeline of an empty log.
+    pub(crate) fn new(log: LogId, rule: CommitRule) -> Pipeline {
         Pipeline {
             rule,
-            open: Open::new(Batch::new(log, next, Buffer::default()), Vec::new()),
+            open: Open::new(Batch::new(log, LogIndex(0), Buffer::default()), Vec::new()),
             in_flight: VecDeque::new(),
             not_given_out: 0,
             in_flight_bytes: 0,
             early_bytes: 0,
-            committed: next,
+            committed: LogIndex(0),
             batch_bytes: 0,
             spare_waiters: Vec::new(),
         }
@@ -488,7 +489,7 @@ mod tests {
 
     impl Bench {
         fn new(rule: CommitRule) -> Bench {
-            let pipeline = Pipeline::new(LogId(1), rule, LogIndex(0));
+            let pipeline = Pipeline::new(LogId(1), rule);
             Bench { pipeline, spare: Spare::default(), out: Vec::new() }
         }
 

@@ -85,7 +85,7 @@ pub(crate) struct Settled {
 }
 
 /// What they go by who store offsets in the streams of a log.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct OffsetRules {
     /// Names a stream keeps.
     pub(super) names_max: usize,
