@@ -11,14 +11,19 @@ use broker::LinkEnd;
 use harness::World;
 use message::amqp10::{Encoder, Map, Value};
 
+/// What an administrator asks for, behind [`declare`].
+fn request(world: &mut World, shard: usize, token: u32, op: broker::catalog::Op) {
+    let port = base::id::PortId { shard: base::id::ShardId(shard as u16), slot: 9999, generation: 1 };
+    world.shards[shard].request(world.now, port, token, op);
+    world.run();
+}
+
 /// A queue is deleted as an administrator would.
 fn delete(world: &mut World, shard: usize, name: &str) {
     use broker::catalog::{Op, VhostId};
-    let port = base::id::PortId { shard: base::id::ShardId(shard as u16), slot: 9999, generation: 1 };
-    let owner = &mut world.shards[shard];
-    let id = owner.catalog().queue_by_name(VhostId(0), name.as_bytes()).expect("the queue is there").id;
-    owner.request(world.now, port, 2, Op::DeleteQueue { id });
-    world.run();
+    let catalog = world.shards[shard].catalog();
+    let id = catalog.queue_by_name(VhostId(0), name.as_bytes()).expect("the queue is there").id;
+    request(world, shard, 2, Op::DeleteQueue { id });
 }
 
 /// A broker of one shard, and ones of two where clients and queue are on different shards, and where they go there.
@@ -503,6 +508,42 @@ fn a_transaction_whose_log_was_stopped_is_refused_as_a_whole() {
     let log = world.shards[0].catalog().queues().next().expect("declared above").log;
     world.shards[0].stop_log(log);
     assert_eq!(controller.discharge(&mut world, 1), "rejected amqp:transaction:rollback");
+}
+
+/// Whether a message is routed is asked before the discharge is granted: of the message as it is published then.
+#[test]
+fn a_transaction_is_routed_by_what_the_node_writes_on_its_messages() {
+    use broker::catalog::Op;
+    use message::stamps::{NODE, Stamps};
+    let check = |bound_to: &str, expected: &str| {
+        let stamps = Stamps { time: None, node: Some(("n@h".into(), true)) };
+        let settings = Settings { stamps: Some(Box::new(stamps)), ..Settings::new("rabbit@test") };
+        let mut world = World::with(1, broker::Limits::default(), settings);
+        declare(&mut world, 0, "q");
+        let mut arguments = routing::Arguments::default();
+        arguments.insert(b"x-match", routing::Value::text("any-with-x"));
+        arguments.insert(NODE.as_bytes(), routing::Value::text(bound_to));
+        let (queue, exchange, key) = ("q".into(), "amq.headers".into(), "".into());
+        request(&mut world, 0, 3, Op::BindQueue { queue, exchange, key, arguments });
+        let mut controller = Controller::open(&mut world);
+        controller.client.sender(&mut world, "out", Some("/exchanges/amq.headers"));
+        assert_eq!(controller.declare(&mut world), "declared");
+        let mut theirs = Vec::new();
+        let mut encoder = Encoder::new(&mut theirs);
+        encoder.descriptor(0x72);
+        let mut map = encoder.map();
+        encoder.symbol(NODE);
+        map.field(&encoder);
+        encoder.string("me");
+        map.field(&encoder);
+        encoder.close(map);
+        // An empty data section.
+        theirs.extend_from_slice(&[0, 0x53, 0x75, 0xA0, 0]);
+        controller.post(&mut world, 10, 1, &theirs);
+        assert_eq!(controller.discharge(&mut world, 1), expected, "{bound_to}");
+    };
+    check("n@h", "accepted");
+    check("me", "rejected amqp:transaction:rollback");
 }
 
 #[test]

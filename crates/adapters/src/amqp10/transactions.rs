@@ -285,8 +285,9 @@ impl Adapter {
     /// What stands in the way of doing all that a transaction holds.
     fn obstacle(&mut self, context: &Context<'_>, held: &Transaction<Retired>) -> Option<Doomed> {
         let publisher = &mut self.transactions.as_mut()?.publisher;
+        let stamps = stamps(context);
         for publish in held.publishes() {
-            let text = with_publish(&publish, None, |publish| {
+            let text = with_publish(&publish, stamps, |publish| {
                 match context.shard.would_publish(context.now, publisher, publish) {
                     Ok(true) => None,
                     Ok(false) => Some("a message of the transaction is routed nowhere"),
@@ -313,13 +314,13 @@ impl Adapter {
         let Some(transactions) = &mut self.transactions else { return };
         let publisher = &mut transactions.publisher;
         let first = publisher.next_seq();
-        let stamps = context.settings.stamps.as_deref().map(|stamps| (stamps, context.now.wall_ms));
+        let stamps = stamps(context);
         let mut left = 0;
         for publish in held.publishes() {
             let published = with_publish(&publish, stamps, |publish| {
                 context.shard.publish_rare(context.now, publisher, publish)
             });
-            // Whether it may be published and is routed was asked in this turn, of the same catalog.
+            // Whether it may be published and is routed was asked in this turn, of the same message and catalog.
             if published == Ok(Published::Waiting) {
                 left += 1;
             }
@@ -666,6 +667,11 @@ fn wire_outcome(outcome: Outcome) -> WireOutcome<'static> {
         Outcome::Failed => modified(true),
         Outcome::Undeliverable => modified(false),
     }
+}
+
+/// What the node writes on messages, and when they come: with the discharge.
+fn stamps<'c>(context: &Context<'c>) -> Option<(&'c Stamps, u64)> {
+    Some((context.settings.stamps.as_deref()?, context.now.wall_ms))
 }
 
 /// Calls `work` with a publish that was held back, and with what the node writes on it now.
