@@ -318,6 +318,15 @@ pub(crate) fn pids(session: &Session<'_>) -> Result<BTreeMap<String, String>, Re
     Ok(rows.iter().map(|row| (text(row, "name"), text(row, "pid"))).collect())
 }
 
+/// How many of these rows are of which connection, by its name.
+fn by_connection(rows: &[Value]) -> BTreeMap<&str, u64> {
+    let mut counts = BTreeMap::new();
+    for row in rows {
+        *counts.entry(row["connection_details"]["name"].as_str().unwrap_or_default()).or_default() += 1;
+    }
+    counts
+}
+
 /// The process id of the connection that a row is of.
 fn connection_pid(pids: &BTreeMap<String, String>, row: &Value) -> String {
     let name = row["connection_details"]["name"].as_str().unwrap_or_default();
@@ -405,16 +414,16 @@ pub(crate) fn run(word: &ListWord, session: &Session<'_>) -> Result<String, Refu
         ListWord::ListStreamConnections { columns } => {
             let fields = &STREAM_CONNECTION;
             let has_count = fields.choose(columns)?.iter().any(|column| column == "subscriptions");
-            let pids = pids(session)?;
-            let consumers =
-                if has_count { items(session, &["stream", "consumers"], "")? } else { Vec::new() };
+            let consumers = if has_count {
+                items(session, &["stream", "consumers"], "columns=connection_details.name")?
+            } else {
+                Vec::new()
+            };
+            let counts = by_connection(&consumers);
             let banner = "Listing stream connections ...".into();
             list(session, banner, (fields, columns), &["stream", "connections"], |row| {
                 let name = row["name"].as_str().unwrap_or_default();
-                let own = consumers.iter().filter(|consumer| consumer["connection_details"]["name"] == name);
-                let (count, pid) = (own.count(), pids.get(name).cloned().unwrap_or_default());
-                row["subscriptions"] = count.into();
-                row["pid"] = pid.into();
+                row["subscriptions"] = counts.get(name).copied().unwrap_or(0).into();
             })
         }
         ListWord::ListStreamPublishers { columns } => {
