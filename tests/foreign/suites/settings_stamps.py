@@ -7,6 +7,8 @@ from pika import exceptions
 from proton import Message, symbol, timestamp
 from proton.utils import BlockingConnection
 
+from lab.cases import eventually
+
 # As RabbitMQ 4.3.6 answered with both interceptors on: what the publisher wrote, and what is read then. NOW: about the time of the
 # test, in milliseconds; NOW_S in seconds; NODE: the node's name.
 OWN_HEADERS = {"a": 1, "timestamp_in_ms": 5, "x-routed-by": "me"}
@@ -68,13 +70,13 @@ class Desk:
 
     def read091(self):
         """Headers and timestamp."""
-        for _ in range(100):
+        def got():
             method, properties, _ = self.channel.basic_get(self.queue, auto_ack=True)
-            if method:
-                headers = {name: self.named(value) for name, value in (properties.headers or {}).items()}
-                return headers, self.named(properties.timestamp)
-            time.sleep(0.05)
-        raise AssertionError("nothing came")
+            return method and properties
+
+        properties = eventually(got, "a message")
+        headers = {name: self.named(value) for name, value in (properties.headers or {}).items()}
+        return headers, self.named(properties.timestamp)
 
     def read10(self):
         """Annotations but the usual ones, and creation time."""

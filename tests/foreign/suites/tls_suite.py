@@ -15,7 +15,7 @@ from proton.utils import BlockingConnection
 from lab.cases import Skip, Suite, Uri, equal
 from lab.wire_stream import AUTHENTICATE, CREATE, DELETE, HANDSHAKE, OK, Peer, pairs, text
 from suites import tls_http
-from suites.alarm_roads import ALARMS, INTERVAL, during, first_091, first_10, login_091, over_streams, reached
+from suites.alarm_roads import ALARMS, during, first_091, first_10, login_091, over_streams, reached
 from suites.network_bench import Ground, alarm, options
 
 suite = Suite("tls")
@@ -109,7 +109,7 @@ def _():
 
 def over_alarm(kind):
     """The alarm over the disk or memory of a broker of its own."""
-    more = {**INTERVAL, "stream__listeners__ssl__1": "127.0.0.1:0"}
+    more = {"stream__listeners__ssl__1": "127.0.0.1:0"}
     broker = ground.broker(**more)
 
     def stream():

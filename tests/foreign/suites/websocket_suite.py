@@ -17,7 +17,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from lab.cases import Suite, equal
-from suites.alarm_roads import ALARMS, INTERVAL, WebStream, during, first_091, first_10, login_091, reached
+from suites.alarm_roads import ALARMS, WebStream, during, first_091, first_10, login_091, reached
 from suites.network_bench import Ground, alarm, options
 
 suite = Suite("websocket")
@@ -27,9 +27,8 @@ GREETING_10 = b"AMQP\x03\x01\x00\x00"
 GREETING_091 = b"AMQP\x00\x00\x09\x01"
 
 
-def open_web(protocols=("amqp",), secure=False, path="/ws", settings=(), **more):
-    scheme = "wss" if secure else "ws"
-    port = ground.port(scheme, **dict(settings))
+def open_web(protocols=("amqp",), secure=False, path="/ws", **more):
+    scheme, port = ("wss", ground.port("wss")) if secure else ("ws", ground.port("ws"))
     if secure:
         more["ssl"] = ground.context()
     more.setdefault("compression", None)
@@ -101,8 +100,8 @@ for name, more in (("plain", {}), ("tls", {"secure": True}), ("deflate", {"compr
 
 
 def over_alarm(kind, secure, protocol, *checks):
-    broker = ground.broker(**INTERVAL)
-    reach = reached(broker, lambda: WebStream(open_web((protocol,), secure, settings=INTERVAL)))
+    broker = ground.broker()
+    reach = reached(broker, lambda: WebStream(open_web((protocol,), secure)))
     for check in checks:
         with during(broker, alarm(broker), kind) as (_early, count, clear):
             check(reach, count, clear)
