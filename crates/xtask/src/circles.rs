@@ -2,7 +2,8 @@
 //!
 //! An import goes to the file that has the name, also where another file hands it on (`pub use`).
 
-use crate::shape::{crate_of, product};
+use crate::shape::crate_of;
+use crate::text::product;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Files a circle may have.

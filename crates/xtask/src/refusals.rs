@@ -3,6 +3,8 @@
 //! The text is for the peer: it is read where an answer is encoded. All else goes by the refusal's reason or code, so that
 //! no decision depends on how a sentence is worded.
 
+use crate::text;
+
 /// Files that encode answers, and for which protocol.
 const ENCODES: &[(&str, &str)] = &[
     ("crates/adapters/src/amqp091/mod.rs", "channel.close and connection.close"),
@@ -20,17 +22,10 @@ const READERS: [&str; 3] =
 /// Every line of the product's code that reads the text of a refusal where nothing is encoded, and every encoder that does
 /// not read it any more. Tests compare what they like.
 pub fn complaints(files: &[(String, String)]) -> Vec<String> {
-    let is_code = |name: &str| {
-        name.starts_with("crates/")
-            && name.ends_with(".rs")
-            && name.contains("/src/")
-            && !name.contains("/tests")
-    };
     let mut complaints = Vec::new();
-    for (name, text) in files.iter().filter(|(name, _)| is_code(name)) {
-        let lines = text.lines().enumerate().take_while(|(_, line)| line.trim() != "#[cfg(test)]");
-        let code = lines.filter(|(_, line)| !line.trim_start().starts_with("//"));
-        let mut readings = code.filter(|(_, line)| READERS.iter().any(|reader| line.contains(reader)));
+    for (name, text) in files.iter().filter(|(name, text)| text::product(name, text).is_some()) {
+        let mut readings =
+            text::code(name, text).filter(|(_, line)| READERS.iter().any(|reader| line.contains(reader)));
         if ENCODES.iter().any(|(place, _)| name == place) {
             if readings.next().is_none() {
                 complaints.push(format!("{name}: reads no refusal's text: see crates/xtask/src/refusals.rs"));
@@ -39,9 +34,8 @@ pub fn complaints(files: &[(String, String)]) -> Vec<String> {
         }
         complaints.extend(readings.map(|(number, _)| {
             format!(
-                "{name}:{}: reads a refusal's text, which encoders alone do: go by its reason, or see \
-                 crates/xtask/src/refusals.rs",
-                number + 1
+                "{name}:{number}: reads a refusal's text, which encoders alone do: go by its reason, or see \
+                 crates/xtask/src/refusals.rs"
             )
         }));
     }

@@ -3,6 +3,8 @@
 //! What nobody may foretell comes from `base::Secrets`. Dice (`base::Random`) give their state away to whoever sees what
 //! they gave: only what anybody may foretell comes from them, and each place that rolls them is named here.
 
+use crate::text;
+
 /// Folders and files of the product whose code may roll dice, and what it does with them.
 const ROLLS_DICE: &[(&str, &str)] = &[
     ("crates/base/src/", "what they are, and which samples are kept"),
@@ -58,20 +60,13 @@ const RULES: &[Rule] = &[
 /// Every line of the product's code that uses a source of randomness it may not use. Tests use what they like.
 pub fn complaints(files: &[(String, String)]) -> Vec<String> {
     let mut complaints = Vec::new();
-    let code = files.iter().filter(|(name, _)| {
-        name.starts_with("crates/")
-            && name.ends_with(".rs")
-            && name.contains("/src/")
-            && !name.contains("/tests")
-    });
-    for (name, text) in code {
-        let lines = text.lines().enumerate().take_while(|(_, line)| line.trim() != "#[cfg(test)]");
-        for (number, line) in lines.filter(|(_, line)| !line.trim_start().starts_with("//")) {
+    for (name, text) in files {
+        for (number, line) in text::code(name, text) {
             for Rule { words, places, what } in RULES {
                 let is_named = places.iter().any(|(place, _)| name.starts_with(place));
                 if !is_named && words.iter().any(|word| line.contains(word)) {
                     let rule = "see crates/xtask/src/secrets.rs";
-                    complaints.push(format!("{name}:{}: {what}, which it may not: {rule}", number + 1));
+                    complaints.push(format!("{name}:{number}: {what}, which it may not: {rule}"));
                 }
             }
         }

@@ -4,6 +4,7 @@
 //! Rules are of the text, which is formatted: a function ends at the closing brace in the column it began at. What is over its
 //! bound today has a bound of its own here, which may fall and not rise.
 
+use crate::text::product;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How far a type may be spread: the folder of its crate, its name, files with methods of it, its fields.
@@ -19,22 +20,12 @@ const LONG_FUNCTIONS: &[(&str, usize)] =
 /// Public functions of a crate that only tests name, for now.
 const FOR_TESTS: &[(&str, usize)] = &[("amqp10", 1), ("broker", 4), ("journal", 1), ("queue", 1)];
 
-/// The part of a file that is the product's: up to its tests, nothing of a file of tests.
-pub fn product<'a>(name: &str, text: &'a str) -> Option<&'a str> {
-    let is_product = name.starts_with("crates/")
-        && name.contains("/src/")
-        && name.ends_with(".rs")
-        && !name.ends_with("/tests.rs")
-        && !name.contains("/tests/");
-    is_product.then(|| text.split_once("\n#[cfg(test)]\n").map_or(text, |(before, _)| before))
-}
-
 /// The name of the crate a file is of.
 pub fn crate_of(name: &str) -> &str {
     name.strip_prefix("crates/").and_then(|rest| rest.split('/').next()).unwrap_or_default()
 }
 
-/// What is out of shape.
+/// Everything that is out of shape.
 pub fn complaints(files: &[(String, String)]) -> Vec<String> {
     let product: Vec<(&str, &str)> =
         files.iter().filter_map(|(name, text)| Some((name.as_str(), product(name, text)?))).collect();
@@ -65,7 +56,7 @@ pub fn complaints(files: &[(String, String)]) -> Vec<String> {
     complaints
 }
 
-/// What is found in crates that have more of it than they may.
+/// Findings of crates that have more than they may.
 fn over(found: &BTreeMap<&str, Vec<String>>, bounds: &[(&str, usize)]) -> Vec<String> {
     let bound = |krate: &str| bounds.iter().find(|(name, _)| *name == krate).map_or(0, |(_, bound)| *bound);
     let over = found.iter().filter(|(krate, list)| list.len() > bound(krate));

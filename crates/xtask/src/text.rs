@@ -37,6 +37,27 @@ pub fn tracked(root: &Path) -> Result<Vec<(String, String)>, String> {
     Ok(names.split('\0').filter(|name| !name.is_empty()).filter_map(read).collect())
 }
 
+/// The product's part of a file: up to its tests; `None` for what is no source of the product.
+pub fn product<'a>(name: &str, text: &'a str) -> Option<&'a str> {
+    let is_product = name.starts_with("crates/")
+        && name.contains("/src/")
+        && name.ends_with(".rs")
+        && !name.contains("/tests/")
+        && !name.ends_with("/tests.rs");
+    let end = || {
+        text.match_indices("#[cfg(test)]")
+            .map(|(at, _)| at)
+            .find(|at| text[..*at].is_empty() || text[..*at].ends_with('\n'))
+    };
+    is_product.then(|| &text[..end().unwrap_or(text.len())])
+}
+
+/// The lines of the product's code in a file, comments left out, with their numbers from 1.
+pub fn code<'a>(name: &str, text: &'a str) -> impl Iterator<Item = (usize, &'a str)> + use<'a> {
+    let lines = product(name, text).unwrap_or_default().lines().enumerate();
+    lines.filter(|(_, line)| !line.trim_start().starts_with("//")).map(|(at, line)| (at + 1, line))
+}
+
 /// Every line that holds forbidden text.
 pub fn complaints(files: &[(String, String)]) -> Vec<String> {
     let mut complaints = Vec::new();
