@@ -54,13 +54,16 @@ impl Limits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::{Actor, Op, VhostDefaults, VhostId, first_content};
+    use crate::catalog::{Actor, FirstContent, Op, VhostDefaults, VhostId};
     use base::id::PortId;
 
     fn filled() -> Catalog {
         let mut catalog = Catalog::default();
-        let first = first_content(&crate::catalog::FirstContent::with_salt([0; crate::access::SALT]));
-        first.expect("sound").iter().for_each(|change| drop(catalog.apply(change)));
+        let by = Actor::internal(VhostId::default(), PortId::default());
+        for op in FirstContent::guest([0; crate::access::SALT]).requests() {
+            let plan = catalog.plan(&by, &op).expect("sound");
+            plan.changes.iter().for_each(|change| drop(catalog.apply(change)));
+        }
         catalog
     }
 

@@ -9,8 +9,7 @@
 
 use crate::access::AccessRules;
 use crate::catalog::{
-    Actor, Applied, Catalog, Change, FirstContent, Object, Op, Plan, QueueDefinition, Reason, Refusal,
-    ReplyCode, VhostId, first_content,
+    Actor, Applied, Catalog, Change, Object, Op, Plan, QueueDefinition, Reason, Refusal, ReplyCode, VhostId,
 };
 use crate::commit::CommitRule;
 use crate::connection_limits::Unit;
@@ -249,16 +248,6 @@ impl Shard {
     /// Bytes that nobody may foretell: for a name that the server makes, or the number of a transaction.
     pub fn secret_bytes(&mut self) -> [u8; 16] {
         self.secrets.bytes()
-    }
-
-    /// On the planning shard: what a new node begins with, unless the catalog has something already.
-    pub fn begin(&mut self, now: Now, content: &FirstContent) -> Result<(), Refusal> {
-        if self.planner.is_some() && self.catalog.vhosts().next().is_none() {
-            for change in first_content(content)? {
-                self.make_change(now, change);
-            }
-        }
-        Ok(())
     }
 
     // ---- connections

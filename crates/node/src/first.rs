@@ -1,4 +1,4 @@
-//! What is done before anything listens: an empty node is given its first content, and what recovery has to tell is put on
+//! The steps before anything listens: an empty node is given its first content, and the news of recovery are put on
 //! disk.
 //!
 //! The first content is made by the same requests as anybody's.
@@ -21,7 +21,7 @@ const TURNS_MAX: usize = 100;
 /// starts again, or nothing.
 ///
 /// # Errors
-/// What was refused, or what the device said.
+/// The refusal, or the device's error.
 pub fn make_content(
     node: &mut Recovered,
     disk: &dyn Disk,
@@ -56,7 +56,7 @@ pub fn make_content(
 /// file left might refuse; there it is written with the first batch that finds space.
 ///
 /// # Errors
-/// What the device said.
+/// The device's error.
 pub fn flush(node: &mut Recovered, disk: &dyn Disk, now: &dyn Fn() -> Now) -> Result<(), Stop> {
     match disk.free_bytes()? < node.journal.limits().file_bytes {
         true => Ok(()),
@@ -99,7 +99,8 @@ mod tests {
     use crate::stop::write_snapshots;
     use base::Secrets;
     use base::id::LogId;
-    use broker::access::{AccessCache, AccessRules, PasswordHash, SALT};
+    use broker::access::{AccessCache, AccessRules, SALT};
+    use broker::catalog::FirstContent;
     use broker::{Limits, Publish, Publisher};
     use journal::faulty::Call;
     use journal::{DiskError, FaultyDisk};
@@ -123,22 +124,7 @@ mod tests {
     }
 
     fn content() -> Vec<Op> {
-        let all: Box<str> = ".*".into();
-        vec![
-            Op::AddVhost { name: "/".into(), defaults: Default::default() },
-            Op::AddUser {
-                name: "guest".into(),
-                password: Some(PasswordHash::new("guest", [1; SALT])),
-                tags: vec!["administrator".into()],
-            },
-            Op::SetPermissions {
-                user: "guest".into(),
-                vhost: "/".into(),
-                configure: all.clone(),
-                write: all.clone(),
-                read: all,
-            },
-        ]
+        FirstContent::guest([1; SALT]).requests()
     }
 
     /// A node on one shard that has a queue with one message, and has ended in order.

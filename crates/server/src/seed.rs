@@ -4,7 +4,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use base::Secrets;
 use broker::access::{PasswordHash, SALT};
-use broker::catalog::Op;
+use broker::catalog::FirstContent;
 use journal::Disk;
 use node::start::Recovered;
 use node::{Stop, first};
@@ -63,25 +63,15 @@ pub fn first_user(
     if !config.definitions.paths.is_empty() {
         return Ok(());
     }
-    let salt = salt()?;
-    let name: Box<str> = user.name.as_str().into();
-    let vhost: Box<str> = user.vhost.as_str().into();
-    let mut defaults = config.defaults_of_vhost(&vhost, &mut sure_salt);
+    let mut defaults = config.defaults_of_vhost(&user.vhost, &mut sure_salt);
     defaults.about.description = "Default virtual host".into();
-    let content = vec![
-        Op::AddVhost { name: vhost.clone(), defaults },
-        Op::AddUser {
-            name: name.clone(),
-            password: Some(PasswordHash::new(&user.password, salt)),
-            tags: user.tags.iter().map(|tag| tag.as_str().into()).collect(),
-        },
-        Op::SetPermissions {
-            user: name,
-            vhost,
-            configure: user.configure.as_str().into(),
-            write: user.write.as_str().into(),
-            read: user.read.as_str().into(),
-        },
-    ];
-    first::make_content(node, disk, &|| clock.now(), content).map_err(|Stop(why)| why)
+    let content = FirstContent {
+        vhost: user.vhost.as_str().into(),
+        defaults,
+        user: user.name.as_str().into(),
+        password: PasswordHash::new(&user.password, salt()?),
+        tags: user.tags.iter().map(|tag| tag.as_str().into()).collect(),
+        permissions: [&user.configure, &user.write, &user.read].map(|pattern| pattern.as_str().into()),
+    };
+    first::make_content(node, disk, &|| clock.now(), content.requests()).map_err(|Stop(why)| why)
 }

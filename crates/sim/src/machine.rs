@@ -1,4 +1,4 @@
-//! What a node runs on, in one thread: its shards, its writer, its readers and its housekeeper over one disk, each moved on only
+//! The machine under a node, in one thread: its shards, its writer, its readers and its housekeeper over one disk, each moved on only
 //! when told to.
 
 use crate::berth::{Berth, Busy, Letter, Moving};
@@ -8,8 +8,8 @@ use crate::plan::Tally;
 use adapters::{Following, Frontend, Protocol, Settings};
 use base::id::{LogId, ShardId};
 use base::{Now, Random, Secrets};
-use broker::access::{AccessRules, PasswordHash, SALT};
-use broker::catalog::{Op, Overflow};
+use broker::access::{AccessRules, SALT};
+use broker::catalog::{FirstContent, Overflow};
 use broker::{Limits, QueueRow, ReadRequest, Shard, StreamDamage};
 use journal::{Disk, DiskError, FaultyDisk, FileName, Identity, Journal, SpareMaker};
 use node::keeper::{Finding, House, Keeper, Next, Word};
@@ -25,7 +25,7 @@ const WAITS_MAX: u32 = 20;
 /// One in so many times the housekeeper gives up on a shard that has not answered.
 const GIVES_UP: u64 = 30;
 
-/// What does not change while a data folder lives.
+/// The settings that stay while a data folder lives.
 #[derive(Clone, Debug)]
 pub struct Makeup {
     /// The broker's bounds.
@@ -36,7 +36,7 @@ pub struct Makeup {
     pub settings: Settings,
     /// Connections go to the shard of the queue they use.
     pub follows: bool,
-    /// What a shard sends in a turn arrives together, as it does in a server, and not piece by piece.
+    /// The mail of a turn arrives together, as it does in a server, and not piece by piece.
     pub whole_turns: bool,
     /// Logs of a new folder, and how many an older one is given where it has fewer.
     pub logs: u32,
@@ -50,7 +50,7 @@ pub struct Machine {
     /// The journal and what waits for it.
     pub books: Books,
     keeper: Keeper,
-    /// Whom the housekeeper waits for.
+    /// The shard the housekeeper waits for.
     asked: Option<usize>,
     /// Times it has waited for the writer.
     waits: u32,
@@ -62,14 +62,14 @@ pub struct Machine {
     reads: Vec<(usize, ReadRequest)>,
     /// Connections between two shards: from which, to which.
     moving: Vec<(usize, usize, Box<Moving>)>,
-    /// What streams want of the disk, by shard, in the order they asked.
+    /// Work of streams on the disk, by shard, in the order they asked.
     jobs: Vec<(usize, StreamJob)>,
     alarm: bool,
     shortages: u64,
     whole_turns: bool,
     /// Logs of which the node said that something on disk is not what was written; none: it may be any.
     pub damages: Vec<Option<LogId>>,
-    /// What it said of streams.
+    /// Damage of streams that it told of.
     pub torn: Vec<StreamDamage>,
 }
 
@@ -109,7 +109,7 @@ impl Machine {
         let clock = || now;
         let mut node = start::recover(disk, &identity, makeup.journal, shards, &clock, tell)?;
         if node.shards[0].catalog().vhosts().next().is_none() {
-            first::make_content(&mut node, disk, &clock, first_content())?;
+            first::make_content(&mut node, disk, &clock, FirstContent::guest([7; SALT]).requests())?;
         }
         first::flush(&mut node, disk, &clock)?;
         let count = node.shards.len();
@@ -341,7 +341,7 @@ impl Machine {
     }
 }
 
-/// Who the data folder is, and a source of secrets. No die is thrown for secrets but three for those of a new folder: named seeds
+/// The identity of the data folder, and a source of secrets. No die is thrown for secrets but three for those of a new folder: named seeds
 /// mean what they meant when secrets were dice.
 fn identity(
     disk: &FaultyDisk,
@@ -358,21 +358,7 @@ fn identity(
     Ok((opened?, secrets))
 }
 
-/// Virtual host `/`, and the administrator guest with the password guest.
-fn first_content() -> Vec<Op> {
-    let (all, guest, vhost): (Box<str>, Box<str>, Box<str>) = (".*".into(), "guest".into(), "/".into());
-    vec![
-        Op::AddVhost { name: vhost.clone(), defaults: Default::default() },
-        Op::AddUser {
-            name: guest.clone(),
-            password: Some(PasswordHash::new("guest", [7; SALT])),
-            tags: vec!["administrator".into()],
-        },
-        Op::SetPermissions { user: guest, vhost, configure: all.clone(), write: all.clone(), read: all },
-    ]
-}
-
-/// What the housekeeper has around it.
+/// The surroundings of the housekeeper.
 struct Rooms<'a> {
     now: Now,
     books: &'a mut Books,

@@ -3,11 +3,11 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use adapters::{Frontend, Note, Peer, Protocol, Settings};
-use base::id::{LogId, ShardId};
+use adapters::{Frontend, NODE_SLOT, Note, Peer, Protocol, Settings};
+use base::id::{LogId, PortId, ShardId};
 use base::{Buffer, Memory, Now, Quantum, Secrets};
 use broker::access::{AccessRules, Anonymous};
-use broker::catalog::FirstContent;
+use broker::catalog::{Actor, FirstContent, VhostId};
 use broker::{
     ConnectionRow, ConnectionSums, Limits, Mail, OpenSums, Placement, ReadBytes, ReadRequest, ReadWhat,
     SessionRow, Shard, ShardSettings,
@@ -88,7 +88,13 @@ impl World {
             reads: 0,
         };
         assert!(world.shards.iter_mut().all(|shard| shard.finish_recovery(now).is_empty()));
-        world.shards[0].begin(now, &FirstContent::with_salt([1; 4])).unwrap();
+        let port = PortId { shard: ShardId(0), slot: NODE_SLOT, generation: 0 };
+        world.shards[0].open_port(port, Actor::internal(VhostId::default(), port));
+        for op in FirstContent::guest([1; 4]).requests() {
+            world.shards[0].request(now, port, 1, op);
+        }
+        world.run();
+        world.shards[0].close_port(now, port);
         world.run();
         world
     }

@@ -15,6 +15,7 @@ mod declarers;
 mod definition;
 mod effective;
 mod ends;
+mod first_content;
 mod history;
 mod limits;
 mod memory;
@@ -50,10 +51,10 @@ pub use definition::{
     TopicPermissionDefinition, UserDefinition, VhostAbout, VhostDefinition, VhostId,
 };
 pub use effective::{DELIVERY_LIMIT, DeadLetterRule, Overflow, QueueRules};
+pub use first_content::FirstContent;
 pub use limits::{UserLimits, VhostLimits};
 pub use memory::Weighed;
 pub use op::{Actor, DefaultPolicy, DefaultUser, Op, Plan, VhostDefaults};
-pub use plan_access::{FirstContent, first_content};
 pub(crate) use plan_exchange::EVENT_EXCHANGE;
 pub use plan_policy::check_operator_key;
 pub use plan_queue::{MADE_FOR_LINK, generated_name};

@@ -8,7 +8,6 @@ use super::{
     UserDefinition, VhostAbout, VhostDefaults, VhostDefinition, VhostId, VhostLimits,
 };
 use crate::access::{PasswordHash, Permissions};
-use base::id::PortId;
 use std::sync::Arc;
 
 impl Catalog {
@@ -232,46 +231,4 @@ fn permissions([configure, write, read]: [&str; 3]) -> Result<Permissions, Refus
 
 fn all_permissions() -> Permissions {
     Permissions::new(".*", ".*", ".*").expect("this is a pattern")
-}
-
-/// What a new node begins with: the configuration's `default_*` keys.
-#[derive(Clone, Debug)]
-pub struct FirstContent {
-    /// The first virtual host.
-    pub vhost: Box<str>,
-    /// What it begins with.
-    pub defaults: VhostDefaults,
-    /// The first user.
-    pub user: Box<str>,
-    /// Its password, hashed with a salt the caller rolled.
-    pub password: PasswordHash,
-    /// What it is.
-    pub tags: Vec<Box<str>>,
-    /// What it may do in the first virtual host: configure, write, read.
-    pub permissions: Permissions,
-}
-
-impl FirstContent {
-    /// Virtual host `/`, and the administrator guest with the password guest.
-    pub fn with_salt(salt: [u8; crate::access::SALT]) -> FirstContent {
-        FirstContent {
-            vhost: "/".into(),
-            defaults: VhostDefaults::default(),
-            user: "guest".into(),
-            password: PasswordHash::new("guest", salt),
-            tags: vec!["administrator".into()],
-            permissions: all_permissions(),
-        }
-    }
-}
-
-/// The changes that make the first content, for an empty catalog. Names over their bounds are refused.
-pub fn first_content(content: &FirstContent) -> Result<Vec<Change>, Refusal> {
-    let empty = Catalog::default();
-    let by = Actor::internal(VhostId(0), PortId::default());
-    let mut changes = empty.new_vhost(&by, &content.vhost, &content.defaults)?.changes;
-    let user = empty.new_user(&by, &content.user, &Some(content.password.clone()), &content.tags)?;
-    changes.extend(user.changes);
-    changes.push(permit(VhostId(0), &(&*content.user).into(), content.permissions.clone()));
-    Ok(changes)
 }

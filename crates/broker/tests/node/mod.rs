@@ -78,8 +78,15 @@ impl Node {
         };
         node.disk.create(JOURNAL_FILE, JOURNAL_BYTES).unwrap();
         assert!(node.shards.iter_mut().all(|shard| shard.finish_recovery(NOW).is_empty()));
-        node.shards[0].begin(NOW, &FirstContent::with_salt([1; 4])).unwrap();
+        let port = PortId { shard: ShardId(0), slot: u32::MAX, generation: 0 };
+        node.shards[0].open_port(port, Actor::internal(VhostId::default(), port));
+        for op in FirstContent::guest([1; 4]).requests() {
+            node.shards[0].request(NOW, port, 1, op);
+        }
         node.settle();
+        node.shards[0].close_port(NOW, port);
+        node.settle();
+        node.take_seen();
         for shard in 0..shards {
             let port = PortId { shard: ShardId(shard), slot: 0, generation: 1 };
             node.shards[shard as usize].open_port(port, Node::actor(port));

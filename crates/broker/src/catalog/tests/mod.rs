@@ -1,4 +1,4 @@
-//! The catalog seen from outside: wishes, answers, and what they leave behind.
+//! The catalog seen from outside: requests, answers, and what they leave behind.
 
 mod access;
 mod determinism;
@@ -13,7 +13,7 @@ use crate::access::{AccessCache, SALT};
 use base::id::{LogId, ShardId};
 use routing::{Arguments, Envelope, IntType, Kind, Matches, Value};
 
-/// Virtual host `/` with guest, and whatever the wishes of a test make of it.
+/// Virtual host `/` with guest, and whatever the requests of a test make of it.
 pub(super) struct World {
     pub(super) catalog: Catalog,
 }
@@ -28,10 +28,12 @@ pub(super) fn guest(slot: u32) -> Actor {
 
 impl World {
     pub(super) fn new() -> World {
-        let mut catalog = Catalog::default();
-        let content = FirstContent::with_salt([1; SALT]);
-        first_content(&content).unwrap().iter().for_each(|change| drop(catalog.apply(change)));
-        World { catalog }
+        let mut world = World { catalog: Catalog::default() };
+        let by = Actor::internal(VhostId::default(), PortId::default());
+        for op in FirstContent::guest([1; SALT]).requests() {
+            assert_eq!(world.wish_of(&by, &op), "ok", "{op:?}");
+        }
+        world
     }
 
     /// Plans and applies a wish of `by`: `ok`, or the code and text of the refusal.
