@@ -46,7 +46,6 @@ struct Books {
 struct Shown {
     is_out: AtomicBool,
     is_short: AtomicBool,
-    lacks_space: AtomicBool,
     is_nearly_full: AtomicBool,
     shortages: AtomicU64,
 }
@@ -294,11 +293,9 @@ impl Committer {
 
     /// Shows what `space` says, and calls whoever looks where that is news.
     fn show(&self, space: &Space, is_news: bool) {
-        let signs = space.signs();
         self.shown.is_out.store(space.is_out(), Ordering::Relaxed);
         self.shown.is_short.store(space.is_short(), Ordering::Relaxed);
-        self.shown.lacks_space.store(signs.lacks_space, Ordering::Relaxed);
-        self.shown.is_nearly_full.store(signs.is_nearly_full, Ordering::Relaxed);
+        self.shown.is_nearly_full.store(space.signs().is_nearly_full, Ordering::Relaxed);
         self.shown.shortages.store(space.shortages(), Ordering::Relaxed);
         if is_news {
             self.look();
@@ -320,7 +317,7 @@ impl Committer {
 
     /// As in [`Signs`].
     pub fn lacks_space(&self) -> bool {
-        self.shown.lacks_space.load(Ordering::Relaxed)
+        self.is_out_of_space() || self.shown.is_short.load(Ordering::Relaxed)
     }
 
     /// As [`Space::shortages`].
