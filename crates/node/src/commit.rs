@@ -1,4 +1,4 @@
-//! Who writes a shard's batches, and what became of them.
+//! The writing of a shard's batches: by the shard or by the writer, and the outcome.
 //!
 //! A shard that alone commits writes inside its own turn while flushes are quick: no hand-over, no wake-up. Otherwise its
 //! batches stand in a [`Line`], of which the writer takes all there is, so a slow disk makes larger groups.
@@ -22,7 +22,7 @@ pub struct Written {
     pub place: Place,
 }
 
-/// What is known when a shard hands in batches.
+/// The state of things when a shard hands in batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
     /// Batches of this shard that were handed in before and are not reported yet.
@@ -54,7 +54,7 @@ pub fn smoothed_ns(before_ns: u64, took_ns: u64) -> u64 {
 /// appended to `written` and taken from `batches`.
 ///
 /// # Errors
-/// What `write` said.
+/// The error of `write`.
 pub fn write_at_once(
     batches: &mut Vec<Sealed>,
     places: &mut Vec<Place>,
@@ -72,7 +72,7 @@ pub fn write_at_once(
 #[derive(Debug, Default)]
 pub struct Line {
     batches: Vec<Sealed>,
-    /// Whose they are, so many in a row.
+    /// Their shards, so many in a row.
     owners: Vec<(ShardId, usize)>,
     places: Vec<Place>,
 }
@@ -99,7 +99,7 @@ impl Line {
     /// order; the rest stays.
     ///
     /// # Errors
-    /// What `write` said.
+    /// The error of `write`.
     pub fn write(
         &mut self,
         done: &mut Vec<(ShardId, Vec<Written>)>,

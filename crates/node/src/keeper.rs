@@ -22,7 +22,7 @@ const RESTING_FILES: usize = 1;
 /// Times the keeper is asked for a round before it looks whether there is space now though nobody has written anything.
 const WAITS_MAX: u32 = 10;
 
-/// What the keeper asks of a shard.
+/// A request of the keeper to a shard.
 #[derive(Debug)]
 pub enum Errand {
     /// List what lives of a log before an index.
@@ -35,10 +35,10 @@ pub enum Errand {
     Dead,
 }
 
-/// What a shard answers to an [`Errand`] of the same name.
+/// A shard's answer to an [`Errand`] of the same name.
 #[derive(Debug)]
 pub enum Answer {
-    /// What is to be moved; `None`: the log is not this shard's, or has not applied so far.
+    /// The messages to be moved; `None`: the log is not this shard's, or has not applied so far.
     Listed(Option<MoveJob>),
     /// Done.
     Pointed,
@@ -48,16 +48,16 @@ pub enum Answer {
     Dead(Vec<u64>),
 }
 
-/// What the keeper tells a shard, and waits for no answer to.
+/// News of the keeper for a shard, which need no answer.
 #[derive(Debug)]
 pub enum Word {
-    /// What came of something that was done for a stream.
+    /// The outcome of something that was done for a stream.
     Streamed(Box<StreamDone>),
     /// The snapshot of a log that was asked for last is on disk.
     Snapshot(LogId),
 }
 
-/// What people should hear of.
+/// News for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finding {
     /// The batch at this index reads wrong: its messages are lost. The log is stopped.
@@ -66,7 +66,7 @@ pub enum Finding {
     NoSpace,
 }
 
-/// What a keeper has around it.
+/// The surroundings of a keeper.
 pub trait House {
     /// The disk as whoever keeps house uses it.
     fn disk(&self) -> &dyn Disk;
@@ -79,7 +79,7 @@ pub trait House {
     /// Bytes that may be taken to move what lives: see [`crate::space::Space::room_to_move`].
     ///
     /// # Errors
-    /// What the device said.
+    /// The device's error.
     fn room_to_move(&mut self) -> Result<u64, DiskError>;
     /// Removes a file that was prepared. False: none can be spared.
     fn give_up_spare(&mut self) -> bool;
@@ -88,7 +88,7 @@ pub trait House {
     fn has_waited_for_writes(&mut self) -> bool;
 }
 
-/// What comes next.
+/// The next thing to do.
 #[derive(Debug)]
 pub enum Next {
     /// This shard is asked: [`Keeper::answer`] takes what it answers.
@@ -99,7 +99,7 @@ pub enum Next {
     Over,
 }
 
-/// What was asked last, and is not answered yet.
+/// The request that is not answered yet.
 #[derive(Clone, Copy, Debug)]
 enum Asked {
     List(LogId, LogIndex),
@@ -128,7 +128,7 @@ pub struct Keeper {
     waited: u32,
     /// A round is under way.
     is_running: bool,
-    /// What is still to be done in this round, the last first.
+    /// The steps that are left of this round, the last first.
     steps: Vec<Step>,
     asked: Option<Asked>,
     /// It was given up on the last question: nobody is asked anything before the answer has come, as what is in that is
@@ -147,7 +147,7 @@ impl Keeper {
     /// without that list (something is damaged, and it is not known what that used) all are kept.
     ///
     /// # Errors
-    /// What the device said.
+    /// The device's error.
     pub fn new(
         disk: &dyn Disk,
         journal: &Journal,
@@ -196,7 +196,7 @@ impl Keeper {
     /// `lives_from` lives: the next start need not read it.
     ///
     /// # Errors
-    /// What the device said.
+    /// The device's error.
     pub fn write_last(
         &mut self,
         house: &mut dyn House,

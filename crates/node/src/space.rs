@@ -1,7 +1,7 @@
-//! What a node does as its disk fills: who stops when, and what the last of the space is for.
+//! The policy of a disk that fills: publishers stop first, and the last of the space is kept.
 //!
 //! Publishers stop before the disk is full, so that there is room left to settle messages and to move what lives, which is
-//! what makes room. The last file of the journal is theirs who settle from its last quarter on; a reserve of the device is
+//! what makes room. The last quarter of the last file of the journal is for settling messages; a reserve of the device is
 //! for snapshots.
 //! Invariant: a [`Space`] tells of the journal as it is: it is changed where the journal is, under the same lock.
 
@@ -14,7 +14,7 @@ pub const STILL_NS: u64 = 500 * NS_PER_MS;
 /// Full journal files from which on whoever moves what lives in them does so as fast as it can.
 const FULL_FILES_MANY: usize = 8;
 
-/// What shards go by.
+/// The signs that shards go by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Signs {
     /// The last write found no space, or what lies ahead will not find any: publishers must wait, so that there is room to
@@ -41,7 +41,7 @@ pub struct Space {
 }
 
 impl Space {
-    /// What shards go by.
+    /// The signs that shards go by.
     pub fn signs(&self) -> Signs {
         Signs {
             lacks_space: self.is_out || self.is_short,
@@ -129,7 +129,7 @@ impl Space {
     /// and while publishers run, what they have under way must find a file. `is_quiet`: no batch waits to be written.
     ///
     /// # Errors
-    /// What the device said.
+    /// The device's error.
     pub fn room_to_move(
         &self,
         now_ns: u64,

@@ -24,7 +24,7 @@ pub struct Logs {
     pub least: Option<u32>,
 }
 
-/// What a node is started with.
+/// The settings of a start.
 #[derive(Clone, Debug)]
 pub struct Makeup {
     /// The name of the node.
@@ -41,7 +41,7 @@ pub struct Makeup {
     pub relaxes_types: bool,
 }
 
-/// What people should hear of a start.
+/// News of a start for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
     /// The data folder has more logs than wanted: so many, and so many are wanted.
@@ -113,7 +113,7 @@ impl fmt::Display for Found {
     }
 }
 
-/// What people are told of a log that is stopped.
+/// The words for people about a log that is stopped.
 pub fn stopped(log: LogId) -> String {
     format!(
         "log {log} is stopped: records are missing in it. Its queues refuse everything, to be deleted too, and its files stay \

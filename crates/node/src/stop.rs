@@ -9,7 +9,7 @@ use broker::Shard;
 /// Writes the last snapshot of every log of these shards, whose turns are over.
 ///
 /// # Errors
-/// What the device said.
+/// The device's error.
 pub fn write_snapshots(shards: &mut [Shard], keeper: &mut Keeper, house: &mut dyn House) -> Result<(), Stop> {
     for shard in shards {
         for log in shard.durable_logs() {

@@ -44,14 +44,14 @@ impl Raised {
     }
 }
 
-/// What the node says to a shard, mail of other shards apart.
+/// A letter of the node to a shard; mail comes from other shards.
 #[derive(Debug)]
 pub enum Letter {
     /// Batches are on disk.
     Written(Vec<Written>),
     /// A read that deliveries waited for.
     Loaded(ReadRequest, Vec<Option<ReadBytes>>),
-    /// What came of something that was done for a stream.
+    /// The outcome of something that was done for a stream.
     Streamed(Box<StreamDone>),
     /// The snapshot of a log that was asked for last is on disk.
     Snapshot(LogId),
@@ -72,16 +72,16 @@ impl From<Word> for Letter {
     }
 }
 
-/// What a turn gives out beside mail and what connections send.
+/// The output of a turn, apart from mail and the bytes of connections.
 #[derive(Debug, Default)]
 pub struct Outputs {
-    /// What deliveries wait for.
+    /// Reads that deliveries wait for.
     pub reads: Vec<ReadRequest>,
-    /// What streams want of the disk.
+    /// Work of streams on the disk.
     pub jobs: Vec<StreamJob>,
-    /// What was found damaged, and what was dropped because a log is.
+    /// Damage that was found, and messages that were dropped because a log is damaged.
     pub damages: Vec<Damaged>,
-    /// What was let go of by a rule.
+    /// Things that a rule let go of.
     pub notices: Vec<Notice>,
 }
 
@@ -94,7 +94,7 @@ pub struct Home {
     pub shard: Shard,
     /// The connections.
     pub front: Frontend,
-    /// What the turn so far gave out.
+    /// The output of the turn so far.
     pub outputs: Outputs,
     /// Batches that wait for the writer, or are reported and not heard of yet.
     outstanding: usize,
@@ -131,7 +131,7 @@ impl Home {
     /// Takes in what the node says.
     ///
     /// # Errors
-    /// What is told is that the device failed.
+    /// The device failed.
     pub fn hear(&mut self, now: Now, letter: Letter) -> Result<(), Stop> {
         match letter {
             Letter::Written(written) => {
@@ -219,7 +219,7 @@ impl Home {
         });
     }
 
-    /// What the snapshot knows is written when the turn is over, or handed in to be: the answer must not be told before.
+    /// The records that the snapshot knows are written when the turn is over, or handed in: the answer must not be told before.
     fn snapshot(&mut self, log: LogId) -> Answer {
         self.shard.write_out(log);
         let snapshot = self.shard.snapshot(log, false);
@@ -294,12 +294,12 @@ impl Home {
     }
 }
 
-/// What a turn needs of its surroundings, and the turn itself.
+/// The surroundings of a turn, and the turn itself.
 pub trait Turn {
     /// The shard whose turn it is.
     fn home(&mut self) -> &mut Home;
 
-    /// What time it is by now, in a turn that began at `now` and has waited for the disk.
+    /// The time by now, in a turn that began at `now` and has waited for the disk.
     fn later(&self, now: Now) -> Now;
 
     /// How much space there is.
@@ -308,7 +308,7 @@ pub trait Turn {
     /// Takes what the node sent: what is a [`Letter`] goes to [`Home::hear`].
     ///
     /// # Errors
-    /// What [`Home::hear`] said.
+    /// The error of [`Home::hear`].
     fn take_letters(&mut self, now: Now) -> Result<(), Stop>;
 
     /// Takes what other shards sent: [`Home::receive`].

@@ -20,14 +20,14 @@ const READ_BYTES_MAX: u64 = 16 << 10;
 /// Bytes a line takes before it is full.
 const LINE_BYTES_MAX: usize = 32 << 10;
 
-/// What comes from elsewhere on the node, mail apart.
+/// A letter from elsewhere on the node; mail comes from other shards.
 #[derive(Debug)]
 pub enum Letter {
     /// A client connected over this line.
     Accepted(usize, Protocol),
     /// A connection left another shard for this one.
     Moved(Box<Moving>),
-    /// What any node says.
+    /// A letter of the node.
     Node(node::turn::Letter),
 }
 
@@ -57,14 +57,14 @@ pub struct Berth {
     sockets: BTreeMap<u32, Socket>,
 }
 
-/// What a turn gave out.
+/// The output of a turn.
 #[derive(Debug, Default)]
 pub struct Given {
     /// Reads that deliveries wait for.
     pub reads: Vec<ReadRequest>,
-    /// What streams want of the disk.
+    /// Work of streams on the disk.
     pub jobs: Vec<StreamJob>,
-    /// What was found damaged of streams.
+    /// Damage of streams.
     pub torn: Vec<StreamDamage>,
     /// Mail for each shard.
     pub mail: Vec<Vec<Mail>>,
@@ -128,7 +128,7 @@ impl<'a> Busy<'a> {
         Busy { berth, dice, net, books, now, given: Given { mail, ..Given::default() } }
     }
 
-    /// What the turn gave out.
+    /// The output of the turn.
     pub fn into_given(self) -> Given {
         self.given
     }

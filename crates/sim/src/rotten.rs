@@ -1,4 +1,4 @@
-//! What rotted so far, and whether anything may be lost by it.
+//! The files that rotted so far, and whether anything may be lost by it.
 
 use base::id::LogId;
 use journal::{FileKind, FileName};

@@ -8,7 +8,7 @@ use crate::report::Report;
 use std::path::Path;
 use std::process::Command;
 
-/// What the fuzzer's crate is told its library is, which is looked for where a target is linked.
+/// The library that the fuzzer's crate is told of, which is looked for where a target is linked.
 const LIBRARY: (&str, &str) = ("CUSTOM_LIBFUZZER_PATH", "/none/libfuzzer.a");
 
 /// Checks the fuzz targets of the workspace at `root`, whose build goes to `target`.
@@ -36,7 +36,7 @@ pub fn check(report: &mut Report, root: &Path, target: &Path) {
     }
 }
 
-/// What a command complains of.
+/// The complaint of a command.
 fn said(command: &mut Command) -> Result<(), String> {
     match command.output() {
         Ok(output) if output.status.success() => Ok(()),

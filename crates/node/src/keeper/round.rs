@@ -56,7 +56,7 @@ impl Keeper {
     /// for it first, and the round begins anew.
     ///
     /// # Errors
-    /// What the device said: the node must stop.
+    /// The device's error: the node must stop.
     pub fn step(&mut self, house: &mut dyn House) -> Result<Next, DiskError> {
         assert!(self.asked.is_none(), "the shard's answer comes first");
         let outcome = match self.steps.pop() {

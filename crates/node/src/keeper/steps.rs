@@ -9,7 +9,7 @@ use stream_files::StreamJob;
 /// See the module.
 #[derive(Debug)]
 pub(super) enum Step {
-    /// What lives of a log before an index is asked for, until all of it was moved.
+    /// The messages of a log that live before an index are asked for, until all were moved.
     List(LogId, LogIndex),
     /// It is copied to segments.
     Copy(MoveJob),
@@ -17,7 +17,7 @@ pub(super) enum Step {
     Point(Moved),
     /// A snapshot of a log is asked for.
     AskSnapshot(LogId),
-    /// What the snapshot counts on of streams is made durable.
+    /// The chunks of streams that the snapshot counts on are made durable.
     Streams(LogSnapshot, Vec<StreamJob>),
     /// The journal gets time to have what the snapshot knows.
     Await(LogSnapshot),
