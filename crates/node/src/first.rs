@@ -93,9 +93,9 @@ fn turn(node: &mut Recovered, disk: &dyn Disk, now: &dyn Fn() -> Now) -> Result<
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
-    use crate::start::{self, Found, Logs, Makeup};
+    use crate::start::{self, Found, Gravity, Logs, Makeup};
     use crate::stop::write_snapshots;
     use base::Secrets;
     use base::id::LogId;
@@ -108,22 +108,38 @@ mod tests {
     use routing::NoHeaders;
     use std::sync::Arc;
 
-    const NOW: Now = Now { mono_ns: 1, wall_ms: 1 };
+    pub(crate) const NOW: Now = Now { mono_ns: 1, wall_ms: 1 };
 
     fn start(disk: &FaultyDisk) -> Result<Recovered, Stop> {
+        start_with(disk, 1, &mut |_| {})
+    }
+
+    /// A node on one shard in a folder that has, or comes to have, so many logs.
+    pub(crate) fn start_with(
+        disk: &FaultyDisk,
+        logs: u32,
+        found: &mut dyn FnMut(Found),
+    ) -> Result<Recovered, Stop> {
         let file_bytes = 256 << 10;
-        let journal = journal::Limits { file_bytes, first_file_bytes: file_bytes, ..Default::default() };
-        let logs = Logs { new: 1, least: None };
+        let (spare_files, spare_files_max) = (1, 1);
+        let journal = journal::Limits {
+            file_bytes,
+            first_file_bytes: file_bytes,
+            spare_files,
+            spare_files_max,
+            ..Default::default()
+        };
+        let logs = Logs { new: logs, least: Some(logs) };
         let (name, rules) = ("rabbit@test".into(), Arc::new(AccessRules::default()));
         let makeup = Makeup { name, shards: 1, logs, journal, rules, relaxes_types: false };
         let mut secrets = Secrets::simulated(1);
-        let tell = &mut |found: Found| panic!("{found}");
+        let tell = &mut |found: Found| assert!(found.gravity() != Gravity::Error, "{found}");
         let identity = start::identity(disk, &mut secrets, logs, tell)?;
         let shards = start::shards(&makeup, &identity, |_| Limits::default(), &mut secrets, |_| 1);
-        start::recover(disk, &identity, journal, shards, &|| NOW, &mut |_| {})
+        start::recover(disk, &identity, journal, shards, &|| NOW, found)
     }
 
-    fn content() -> Vec<Op> {
+    pub(crate) fn content() -> Vec<Op> {
         FirstContent::guest([1; SALT]).requests()
     }
 
@@ -131,6 +147,12 @@ mod tests {
     fn ended(disk: &FaultyDisk) {
         let mut node = start(disk).unwrap();
         make_content(&mut node, disk, &|| NOW, content()).unwrap();
+        post(&mut node, disk, b"one");
+        end(node, disk);
+    }
+
+    /// A queue `q` with one more message.
+    pub(crate) fn post(node: &mut Recovered, disk: &FaultyDisk, body: &[u8]) {
         let op = Op::DeclareQueue {
             name: "q".into(),
             passive: false,
@@ -141,7 +163,7 @@ mod tests {
             log: LogId(0),
             random: [0; 16],
         };
-        make_content(&mut node, disk, &|| NOW, vec![op]).unwrap();
+        make_content(node, disk, &|| NOW, vec![op]).unwrap();
         let actor = Actor::internal(VhostId(0), PORT);
         let mut publisher = Publisher::new(PORT, 1, AccessCache::new(actor));
         let publish = Publish {
@@ -154,11 +176,15 @@ mod tests {
             priority: None,
             ttl_ms: None,
             head: &[b"\0\0"],
-            body: &[b"one"],
+            body: &[body],
             confirm: false,
         };
         node.shards[0].publish(NOW, &mut publisher, &publish).unwrap();
-        turn(&mut node, disk, &|| NOW).unwrap();
+        turn(node, disk, &|| NOW).unwrap();
+    }
+
+    /// Ends in order.
+    pub(crate) fn end(node: Recovered, disk: &FaultyDisk) {
         let Recovered { journal, mut keeper, mut shards, .. } = node;
         let mut house = crate::keeper::tests::Bench::over(disk.clone(), journal);
         write_snapshots(&mut shards, &mut keeper, &mut house).unwrap();

@@ -9,9 +9,10 @@ use base::id::{LogId, ShardId};
 use base::{Now, Secrets};
 use broker::access::AccessRules;
 use broker::{CATALOG_LOG, Limits, Placement, RecoveryError, SECTION, Shard, ShardSettings};
-use journal::{Damage, Disk, DiskError, FileKind, Identity, Journal, Snapshot, Snapshots};
+use journal::{Cover, Damage, Disk, DiskError, FileKind, Identity, Journal, Snapshot, Snapshots};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 use stream_files::{Stray, Strays, stream_files};
 
@@ -136,7 +137,8 @@ pub struct Recovered {
     pub identity: u128,
 }
 
-/// Opens the data folder, or makes one of an empty one: who it is.
+/// Opens the data folder, or makes one of an empty one: its identity, with the logs it is to have. Those it has not yet come with
+/// [`recover`].
 ///
 /// # Errors
 /// Why not.
@@ -150,7 +152,6 @@ pub fn identity(
     if let Some(least) = logs.least {
         if least > identity.logs {
             identity.logs = least;
-            identity.store(disk)?;
         } else if least < identity.logs {
             tell(Found::MoreLogs(identity.logs, least));
         }
@@ -198,11 +199,17 @@ pub fn recover(
 ) -> Result<Recovered, Stop> {
     let placement = Placement { shards: shards.len() as u16, logs: identity.logs };
     let mut coming = Coming { disk, placement, shards, stopped: BTreeSet::new(), now, tell };
-    let (snapshots, loaded, bad) = Snapshots::load(disk).map_err(|error| Stop(error.to_string()))?;
+    let stored = Identity::load(disk).map_err(|error| Stop(error.to_string()))?;
+    let had = stored.map_or(identity.logs, |stored| stored.logs);
+    let (mut snapshots, loaded, bad) = Snapshots::load(disk).map_err(|error| Stop(error.to_string()))?;
     bad.into_iter().for_each(|bad| (coming.tell)(Found::BadSnapshot(bad.name.to_string())));
     for log in snapshots.lost() {
         (coming.tell)(Found::NoSnapshot(log));
         coming.stop(log);
+    }
+    if had < identity.logs {
+        coming.begin_logs(had..identity.logs, &mut snapshots)?;
+        identity.store(disk)?;
     }
     coming.restore(&loaded)?;
     drop(loaded);
@@ -263,6 +270,20 @@ struct Coming<'a> {
 impl Coming<'_> {
     fn logs(&self) -> impl Iterator<Item = LogId> + use<> {
         (0..self.placement.logs).map(LogId)
+    }
+
+    /// Logs that the folder is given now have nothing in the journal so far: their first snapshots say so, before they count. A log
+    /// without one would have all of the journal read for it, also what was let go of.
+    fn begin_logs(&mut self, new: Range<u32>, snapshots: &mut Snapshots) -> Result<(), Stop> {
+        let newest = (0..new.start).filter_map(|log| snapshots.newest(LogId(log)));
+        let from_file = newest.map(|cover| cover.from_file).max().unwrap_or_default();
+        for log in new.map(LogId) {
+            let snapshot = self.owner(log).snapshot(log, true).expect("nothing is under way in a new shard");
+            let cover = Cover { log, covered: snapshot.covered, from_file, from_offset: 0 };
+            let pieces: Vec<&[u8]> = snapshot.bytes.iter().collect();
+            snapshots.write(self.disk, cover, &[(SECTION, &pieces)])?;
+        }
+        Ok(())
     }
 
     fn stop(&mut self, log: LogId) {
@@ -332,3 +353,54 @@ impl Coming<'_> {
 /// Why a node does not start that cannot know its queues.
 pub const CATALOG_LOST: &str =
     "the catalog's log is damaged: the node cannot know its queues. Restore the data folder from a copy";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::first::make_content;
+    use crate::first::tests::{NOW, content, end, post, start_with};
+    use broker::catalog::{Op, VhostId};
+    use journal::FaultyDisk;
+
+    /// A log that a folder is given later needs nothing of what was let go of before.
+    #[test]
+    fn a_folder_of_few_files_is_given_more_logs() {
+        let disk = FaultyDisk::new(1);
+        let mut node = start_with(&disk, 1, &mut |_| {}).unwrap();
+        make_content(&mut node, &disk, &|| NOW, content()).unwrap();
+        for _ in 0..4 {
+            (0..3).for_each(|_| post(&mut node, &disk, &[7; 100_000]));
+            let id = node.shards[0].catalog().queue_by_name(VhostId(0), b"q").unwrap().id;
+            make_content(&mut node, &disk, &|| NOW, vec![Op::DeleteQueue { id }]).unwrap();
+            end(node, &disk);
+            node = start_with(&disk, 1, &mut |_| {}).unwrap();
+        }
+        let unneeded = node.journal.take_unneeded();
+        assert!(!unneeded.is_empty(), "the start lets go of files");
+        unneeded.iter().for_each(|name| disk.remove(*name).unwrap());
+        drop(node);
+        // Wherever the start that brings more logs is cut off.
+        let (mut grown, mut cut) = (0, 0);
+        for calls in 1..80 {
+            let disk = disk.fork();
+            disk.power_off(calls);
+            let mut found = Vec::new();
+            let mut start = |disk: &FaultyDisk, logs| {
+                start_with(disk, logs, &mut |what| {
+                    found.extend((what.gravity() == Gravity::Error).then(|| what.to_string()))
+                })
+            };
+            match start(&disk, 3) {
+                Ok(_) => grown += 1,
+                Err(_) => cut += 1,
+            }
+            disk.crash();
+            for logs in [1, 3, 4] {
+                let node = start(&disk, logs).unwrap();
+                assert_eq!(node.shards[0].catalog().vhosts().count(), 1);
+            }
+            assert_eq!(found, Vec::<String>::new(), "cut off in call {calls}");
+        }
+        assert!(grown > 0 && cut > 0, "{grown} {cut}");
+    }
+}
