@@ -54,6 +54,8 @@ pub struct Machine {
     asked: Option<usize>,
     /// Times it has waited for the writer.
     waits: u32,
+    /// A snapshot was written without waiting for all that it knows to be in the journal.
+    pub has_outrun: bool,
     disk: FaultyDisk,
     /// Files nobody needs, and one that is being prepared.
     unneeded: Vec<FileName>,
@@ -125,6 +127,7 @@ impl Machine {
             keeper: node.keeper,
             asked: None,
             waits: 0,
+            has_outrun: false,
             disk: disk.clone(),
             unneeded: Vec::new(),
             making: None,
@@ -221,11 +224,11 @@ impl Machine {
 
     /// The housekeeper does a step.
     pub fn keep(&mut self, now: Now, dice: &mut Random, tally: &mut Tally) -> Result<(), Stop> {
-        let Machine { keeper, asked, waits, books, berths, disk, damages, alarm, .. } = self;
+        let Machine { keeper, asked, waits, has_outrun, books, berths, disk, damages, alarm, .. } = self;
         let failed = |error: DiskError| Stop(format!("housekeeping failed: {error}"));
         let answer = asked.and_then(|at| berths[at].home.take_answer());
         let is_answered = answer.is_some();
-        let mut rooms = Rooms { now, books, berths, disk, damages, waits };
+        let mut rooms = Rooms { now, books, berths, disk, damages, waits, has_outrun };
         if let Some(answer) = answer {
             *asked = None;
             keeper.answer(&mut rooms, answer);
@@ -250,7 +253,7 @@ impl Machine {
                 books.use_released(now);
                 let had_space = !keeper.is_behind();
                 books.space.judge(now.mono_ns, &books.journal, disk, had_space);
-                let mut rooms = Rooms { now, books, berths, disk, damages, waits };
+                let mut rooms = Rooms { now, books, berths, disk, damages, waits, has_outrun };
                 keeper.begin(&mut rooms, *alarm);
             }
         }
@@ -301,13 +304,14 @@ impl Machine {
         self.berths.iter().map(Berth::connections).sum::<usize>() + self.moving.len()
     }
 
-    /// The end of a node that stops in order, every shard of which is finished.
-    pub fn end(mut self, now: Now, dice: &mut Random, net: &mut Net) -> Result<(), Stop> {
+    /// The end of a node that stops in order, every shard of which is finished. Whether a snapshot has outrun the journal.
+    pub fn end(mut self, now: Now, dice: &mut Random, net: &mut Net) -> Result<bool, Stop> {
         for berth in &mut self.berths {
             Busy::new(berth, now, dice, net, &mut self.books).write_out(now)?;
         }
         self.books.write(now)?;
-        let Machine { mut keeper, mut books, berths, disk, .. } = self;
+        let Machine { mut keeper, mut books, berths, disk, mut has_outrun, .. } = self;
+        has_outrun |= !books.line.is_empty();
         let mut shards: Vec<Shard> = berths.into_iter().map(|berth| berth.home.shard).collect();
         let (mut nobody, mut damages, mut waits) = (Vec::new(), Vec::new(), 0);
         let mut rooms = Rooms {
@@ -317,9 +321,10 @@ impl Machine {
             disk: &disk,
             damages: &mut damages,
             waits: &mut waits,
+            has_outrun: &mut has_outrun,
         };
         stop::write_snapshots(&mut shards, &mut keeper, &mut rooms)?;
-        books.seal_end().map(|_| ())
+        books.seal_end().map(|_| has_outrun)
     }
 
     /// The queues that are limited in bytes, and drop what is too much: to how many.
@@ -366,6 +371,7 @@ struct Rooms<'a> {
     disk: &'a FaultyDisk,
     damages: &'a mut Vec<Option<LogId>>,
     waits: &'a mut u32,
+    has_outrun: &'a mut bool,
 }
 
 impl House for Rooms<'_> {
@@ -404,6 +410,7 @@ impl House for Rooms<'_> {
         let is_over = self.books.line.is_empty() || self.books.space.is_out() || *self.waits > WAITS_MAX;
         if is_over {
             *self.waits = 0;
+            *self.has_outrun |= !self.books.line.is_empty();
         }
         is_over
     }

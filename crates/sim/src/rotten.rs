@@ -10,6 +10,7 @@ pub struct Rotten {
     /// Logs of which a snapshot rotted.
     snapshots: BTreeSet<LogId>,
     may_lose: bool,
+    has_outrun: bool,
 }
 
 impl Rotten {
@@ -21,8 +22,18 @@ impl Rotten {
         self.may_lose |= !is_made_up;
     }
 
+    /// Whether a snapshot was written though the journal has not all it knows: without it a start may meet a gap.
+    pub fn note_outrun(&mut self, has_outrun: bool) {
+        self.has_outrun |= has_outrun;
+    }
+
+    /// See [`Rotten::note_outrun`].
+    pub fn has_outrun(&self) -> bool {
+        self.has_outrun
+    }
+
     /// More rotted than there is twice.
     pub fn may_lose(&self) -> bool {
-        self.may_lose
+        self.may_lose || (self.has_outrun && !self.snapshots.is_empty())
     }
 }

@@ -229,6 +229,7 @@ impl World {
     }
 
     fn learn_of_damage(&mut self) -> Check {
+        self.rotten.note_outrun(self.node.has_outrun);
         if !self.node.damages.is_empty() {
             self.check_damages(&self.node.damages)?;
             let rows = self.node.queues();
@@ -650,8 +651,9 @@ impl World {
         let nothing = nothing.map_err(|stop| stop.0)?;
         let ended = std::mem::replace(node, nothing).end(*now, dice, net);
         disk.crash_as(Temper::Kill);
-        if let Err(Stop(why)) = ended {
-            return Err(format!("the node does not end in order: {why}"));
+        match ended {
+            Ok(has_outrun) => self.rotten.note_outrun(has_outrun),
+            Err(Stop(why)) => return Err(format!("the node does not end in order: {why}")),
         }
         self.note("the node has stopped");
         self.come_up()
@@ -691,6 +693,9 @@ impl World {
         let disk = self.disk.fork();
         disk.crash_as(Temper::LoseAll);
         self.check_start(&disk, "that lost its power at rest")?;
+        if self.rotten.has_outrun() {
+            return Ok(());
+        }
         let mut snapshots = disk.list(FileKind::Snapshot).map_err(|error| error.to_string())?;
         snapshots.sort_unstable_by_key(|file| (file.log, file.number));
         let newest = snapshots.windows(2).filter(|two| two[0].log == two[1].log).map(|two| two[1]);
