@@ -53,7 +53,8 @@ struct Shown {
 /// See the module. Shared by all shards and the writer thread.
 pub struct Committer {
     disk: Arc<dyn Disk>,
-    books: Mutex<Books>,
+    /// Fair: the writer, which takes it again at once after a flush, would keep the housekeeper from it.
+    books: parking_lot::Mutex<Books>,
     shown: Shown,
     queue: Mutex<Queue>,
     has_queued: Condvar,
@@ -91,7 +92,7 @@ impl Committer {
     pub fn new(disk: Arc<dyn Disk>, journal: Journal, flush_inline_max_ns: u64) -> Committer {
         Committer {
             disk,
-            books: Mutex::new(Books { journal, space: Space::default() }),
+            books: parking_lot::Mutex::new(Books { journal, space: Space::default() }),
             shown: Shown::default(),
             queue: Mutex::default(),
             has_queued: Condvar::new(),
@@ -127,7 +128,7 @@ impl Committer {
         };
         if moment.writes_at_once() {
             // Somebody in there means not alone after all.
-            if let Ok(mut books) = self.books.try_lock() {
+            if let Some(mut books) = self.books.try_lock() {
                 let result = commit::write_at_once(batches, places, written, |batches, places| {
                     self.write(&mut books, batches, places)
                 });
@@ -214,7 +215,7 @@ impl Committer {
             let is_stopping = queue.is_stopping;
             drop(queue);
             let result = line.write(&mut done, |batches, places| {
-                let mut books = lock(&self.books);
+                let mut books = self.books.lock();
                 let result = self.write(&mut books, batches, places);
                 match result {
                     Ok(()) => self.set_out_of_space(&mut books, false),
@@ -327,7 +328,7 @@ impl Committer {
 
     /// Calls `work` with the journal, which is locked meanwhile: for what is quick and does not flush.
     pub fn with_journal<T>(&self, work: impl FnOnce(&mut Journal) -> T) -> T {
-        work(&mut lock(&self.books).journal)
+        work(&mut self.books.lock().journal)
     }
 
     /// The disk the journal is on.
@@ -386,7 +387,7 @@ impl Committer {
     }
 
     fn judge(&self, had_space: bool, has_rolled: bool) {
-        let mut books = lock(&self.books);
+        let mut books = self.books.lock();
         let Books { journal, space } = &mut *books;
         let is_news = space.judge(self.now_ns(), journal, &*self.disk, had_space);
         self.show(space, is_news || has_rolled);
@@ -394,7 +395,7 @@ impl Committer {
 
     fn use_released(&self) {
         if self.lacks_space() {
-            let mut books = lock(&self.books);
+            let mut books = self.books.lock();
             if books.space.wants_group(&books.journal) {
                 // A device that failed fails whoever commits next; and one without space has none.
                 let _ = self.write(&mut books, &[], &mut Vec::new());
@@ -420,7 +421,7 @@ impl Committer {
     }
 
     fn wanted_spare(&self) -> Option<SpareMaker> {
-        let mut books = lock(&self.books);
+        let mut books = self.books.lock();
         let Books { journal, space } = &mut *books;
         space.wanted_spare(journal, &*self.disk)
     }
@@ -443,7 +444,7 @@ impl Committer {
     /// As [`Space::is_in_hurry`], or all that is left to be done is housekeeping.
     pub fn is_in_hurry(&self) -> bool {
         self.is_stopping() || {
-            let books = lock(&self.books);
+            let books = self.books.lock();
             books.space.is_in_hurry(&books.journal)
         }
     }
@@ -453,7 +454,7 @@ impl Committer {
     /// # Errors
     /// What the device said.
     pub fn room_to_move(&self) -> Result<u64, DiskError> {
-        let (books, is_quiet) = (lock(&self.books), self.is_quiet());
+        let (books, is_quiet) = (self.books.lock(), self.is_quiet());
         books.space.room_to_move(self.now_ns(), &books.journal, &*self.disk, is_quiet)
     }
 
@@ -464,7 +465,7 @@ impl Committer {
     }
 
     fn take_spare(&self) -> Option<FileName> {
-        let (mut books, is_quiet) = (lock(&self.books), self.is_quiet());
+        let (mut books, is_quiet) = (self.books.lock(), self.is_quiet());
         let Books { journal, space } = &mut *books;
         let (spare, is_news) = space.give_up_spare(self.now_ns(), journal, &*self.disk, is_quiet)?;
         self.show(space, is_news);
@@ -488,6 +489,7 @@ impl Committer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{DiskOptions, RealDisk};
     use base::id::{LogId, LogIndex};
     use base::{Buffer, Now, Secrets};
     use broker::access::AccessRules;
@@ -530,7 +532,7 @@ mod tests {
     type Reports = Receiver<Reported>;
 
     /// The journal of a node that starts on an empty disk.
-    fn open(disk: &FaultyDisk) -> Journal {
+    fn open(disk: &dyn Disk) -> Journal {
         let logs = Logs { new: 4, least: None };
         let rules = Arc::new(AccessRules::default());
         let makeup = Makeup {
@@ -646,6 +648,44 @@ mod tests {
             assert!(!committer.wait_written(long));
             committer.stop();
         });
+    }
+
+    /// The writer has always something to write; the housekeeper gets at the journal all the same.
+    #[test]
+    fn the_journal_is_had_after_a_flush_or_two_however_much_is_written() {
+        let folder = std::env::temp_dir().join(format!("leveret-committer-{}", std::process::id()));
+        let options = DiskOptions { sync_delay_ns: 2_000_000, ..DiskOptions::default() };
+        let disk = Arc::new(RealDisk::open(&folder, options).expect("opens"));
+        let committer = Committer::new(disk.clone(), open(&*disk), 0);
+        let (sender, _receiver) = channel();
+        let channel = Channel(Mutex::new(sender));
+        let is_over = AtomicBool::new(false);
+        let most = std::thread::scope(|threads| {
+            let (committer, is_over) = (&committer, &is_over);
+            threads.spawn(|| committer.run_writer(&channel));
+            threads.spawn(move || {
+                for base in 0.. {
+                    if is_over.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    commit(committer, 0, 1, batch(1, base * 64, 64));
+                    std::thread::sleep(Duration::from_micros(100));
+                }
+            });
+            let waits = (0..100).map(|_| {
+                let flushes = || committer.flushes().times().iter().sum::<u64>();
+                let before = flushes();
+                let waited = committer.with_journal(|_| flushes()) - before;
+                std::thread::sleep(Duration::from_millis(1));
+                waited
+            });
+            let most = waits.max().expect("some");
+            is_over.store(true, Ordering::Relaxed);
+            committer.stop();
+            most
+        });
+        std::fs::remove_dir_all(&folder).expect("removed");
+        assert!(most <= 3, "waited for {most} flushes");
     }
 
     #[test]
