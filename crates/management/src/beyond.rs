@@ -53,7 +53,7 @@ pub(crate) fn peek<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answ
         }
     };
     let ready = queue(call, vhost, name)?.ready;
-    // No more than there are, so that nobody waits for what does not come.
+    // No more than there are, so that no request waits for messages that do not come.
     let there = u32::try_from(ready.saturating_sub(skip.into())).unwrap_or(u32::MAX);
     let count = count.min(there);
     let (bytes_max, ms_max) = (limits.get_bytes_max, limits.peek_ms_max);
@@ -110,7 +110,7 @@ fn moved<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str, body: &Body, goal
             u32::try_from(number).ok().filter(|number| *number > 0).ok_or_else(bad)
         }
     };
-    // What arrives meanwhile stays, also where what moves comes back.
+    // Messages that arrive meanwhile stay, also where those that move come back.
     let among = u32::try_from(queue(call, vhost, name)?.ready).unwrap_or(u32::MAX);
     let limits = &call.node.about().limits;
     let positions = body.positions("positions", limits.positions_max)?;
@@ -177,7 +177,7 @@ pub(crate) fn cancel_delayed<N: Node>(call: &Call<'_, N>, vhost: &str, queue: &s
     let body = Body::read(&call.request.body)?;
     let ids = body.positions("ids", call.node.about().limits.positions_max)?;
     let ids = ids.ok_or_else(|| Response::missing_key("ids"))?;
-    // Who may read messages may take them.
+    // A user that may read messages may take them.
     call.check_access(vhost, Access::Read, queue)?;
     let cancelled = call.node.cancel_delayed(vhost, queue, ids)?.ok_or_else(Response::not_found)?;
     Ok(Response::ok(&json!({ "cancelled": cancelled })))

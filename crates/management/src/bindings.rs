@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// Queues whose bindings are taken at a time: the shard that does has other work.
+/// Queues whose bindings are taken at a time: the shard that looks has other work.
 const LOOK: usize = 500;
 
 /// Bytes of a digest of arguments.
@@ -85,7 +85,7 @@ impl Listed for Named {
     }
 }
 
-/// What stands for key and arguments in a path: the key escaped, and behind `~` a digest where there are arguments.
+/// The key and arguments of a binding in a path: the key escaped, and behind `~` a digest where there are arguments.
 fn properties_key(key: &str, arguments: &Arguments) -> String {
     let mut text = String::new();
     for byte in key.bytes() {
@@ -105,9 +105,9 @@ fn properties_key(key: &str, arguments: &Arguments) -> String {
     text
 }
 
-/// What no other arguments have, of other types either; as long as RabbitMQ's.
+/// A digest that no other arguments have, nor those of other types; as long as RabbitMQ's.
 fn digest(arguments: &Arguments) -> [u8; DIGEST] {
-    // What no field table has, names that are too long, is told apart as well, if not for good.
+    // Arguments that no field table has, with names that are too long, are told apart as well, if not for good.
     let typed = fields::table(arguments).unwrap_or_else(|_| format!("{arguments:?}").into_bytes());
     let mut digest = [0; DIGEST];
     digest.iter_mut().zip(Sha256::digest(&typed)).for_each(|(own, byte)| *own = byte);
@@ -187,7 +187,7 @@ pub(crate) fn list<N: Node>(call: &Call<'_, N>, vhost: Option<&str>) -> Answer {
 pub(crate) fn of_queue<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answer {
     let found = find(call.node, policies::asked(call, Some(vhost)))?;
     let has = |binding: &Named| !binding.to_exchange && binding.destination == name;
-    // Each queue has the binding by its own name, so who has none is not there.
+    // Each queue has the binding by its own name; without it there is no such queue.
     if !found.iter().any(has) {
         return Err(Response::not_found());
     }
@@ -227,7 +227,7 @@ fn both<N: Node>(
     Ok(found.into_iter().filter(is_between).collect())
 }
 
-/// The binding key that a text of a path is once it is read as what a query has, or as it is where it is no such thing.
+/// The binding key in a text of a path: decoded as in a query, or as it is where that cannot be.
 fn as_key(text: &str) -> Option<String> {
     (!text.contains('~')).then(|| decode(text, true).unwrap_or_else(|| text.to_owned()))
 }
@@ -236,7 +236,8 @@ fn as_key(text: &str) -> Option<String> {
 pub(crate) fn between<N: Node>(call: &Call<'_, N>, vhost: &str, source: &str, to: (bool, &str)) -> Answer {
     let (source, (_, destination)) = (named(source), to);
     if call.request.method != Method::Post {
-        // Between what is not there is nothing: who makes bindings that are missing asks first.
+        // Between objects that are missing there are no bindings, and no error: tools ask before they make such
+        // bindings.
         call.caller.vhost(vhost)?;
         return answer(call, both(call, vhost, source, to)?.into_iter());
     }
@@ -285,7 +286,7 @@ pub(crate) fn one<N: Node>(
     let source = named(source);
     let found = both(call, vhost, source, to)?;
     let own = found.iter().find(|binding| binding.properties_key() == key);
-    // Who escapes the key itself, once, names the binding without arguments too, as in RabbitMQ.
+    // A client that escapes the key itself, once, names the binding without arguments too, as in RabbitMQ.
     let by_key = || {
         let key = as_key(key)?;
         found.iter().find(|binding| binding.arguments.is_empty() && *binding.key == *key)

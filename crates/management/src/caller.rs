@@ -1,4 +1,4 @@
-//! Who asks, and what they may see and do.
+//! The user of a request, and its rights to see and to do.
 //!
 //! A user needs a tag to be answered at all; the tag says how far it goes, permissions say in which virtual hosts.
 
@@ -9,21 +9,21 @@ use broker::access::authenticate;
 use broker::catalog::VhostId;
 use std::collections::BTreeMap;
 
-/// What the node calls itself, as RabbitMQ's tools do.
+/// The user name of the node itself, that of RabbitMQ's tools.
 const OWN_NAME: &str = "rmq-cli";
 
-/// Somebody who was let in.
+/// A user that was let in.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
-    /// Who, with what it takes to speak in that name.
+    /// The user's name and password, for requests to the broker in that name.
     pub login: Login,
-    /// What the user is.
+    /// The user's tags.
     pub tags: Vec<String>,
     /// The virtual hosts there are, and whether the user has permissions in them.
     vhosts: BTreeMap<String, (VhostId, bool)>,
 }
 
-/// What it takes to ask for something.
+/// The rights that a request takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Need {
     /// Nothing, not even a user.
@@ -43,10 +43,10 @@ pub(crate) enum Need {
 }
 
 impl Caller {
-    /// Lets in whom the request names.
+    /// Lets in the user that the request names.
     ///
     /// # Errors
-    /// The response for who is not let in.
+    /// The response to a user that is not let in.
     pub(crate) fn enter(node: &impl Node, request: &Request) -> Result<Caller, Response> {
         if request.is_own {
             return Caller::own(node);
@@ -68,7 +68,8 @@ impl Caller {
             let tags = user.tags.iter().map(|tag| tag.to_string()).collect();
             Some((tags, vhosts))
         })?;
-        // Who goes on comes again with the body, and who listens with each event.
+        // A request with a large body comes again with it, and one for events with each of them: neither is counted
+        // twice.
         if found.is_none() || !(request.awaits_body || request.seen.is_some()) {
             node.login_tried(found.is_none());
         }
@@ -102,7 +103,7 @@ impl Caller {
         self.vhosts.get(vhost).is_some_and(|(_, may_enter)| *may_enter || self.is_administrator())
     }
 
-    /// The virtual hosts whose things are shown to this user.
+    /// The virtual hosts that this user sees.
     pub(crate) fn visible(&self) -> impl Iterator<Item = (&str, VhostId)> {
         let seen = self.vhosts.iter().filter(|(name, _)| self.sees(name));
         seen.map(|(name, (id, _))| (name.as_str(), *id))
@@ -118,10 +119,10 @@ impl Caller {
         self.is_monitor() || (self.login.user == user && self.sees(vhost))
     }
 
-    /// Whether this user may ask for what needs that, in this virtual host where the path names one.
+    /// Whether this user has the rights for a request, in this virtual host where the path names one.
     ///
     /// # Errors
-    /// The response for who may not.
+    /// The response to a user that has not.
     pub(crate) fn check(&self, need: Need, vhost: Option<&str>, is_read: bool) -> Result<(), Response> {
         let no = |text: &str| Err(Response::not_authorised(text));
         match need {
@@ -148,7 +149,7 @@ impl Caller {
 }
 
 impl Caller {
-    /// Who asks what anybody may.
+    /// A caller without a user, for requests that take none.
     pub(crate) fn nobody() -> Caller {
         let login = Login { user: String::new(), password: String::new(), is_own: false };
         Caller { login, tags: Vec::new(), vhosts: BTreeMap::new() }

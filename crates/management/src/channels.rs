@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// Milliseconds a consumer may hold a message is of quorum queues alone; of others this is told.
 const NO_TIMEOUT: &str = "infinity";
 
-/// What connections have open that are shown to who asks.
+/// Open channels and consumers of the connections that are shown to the user.
 fn seen<N: Node>(call: &Call<'_, N>) -> Result<Vec<(u16, Opened)>, Response> {
     let mut all = call.node.opened()?;
     all.retain(|(_, opened)| call.caller.sees_connection(&opened.user, &opened.vhost));
@@ -69,7 +69,7 @@ fn shown<N: Node>(call: &Call<'_, N>, (shard, opened): &(u16, Opened), row: &Cha
     item
 }
 
-/// A channel, with what its connection has open.
+/// A channel, with all that its connection has open.
 struct Channel<'o> {
     opened: &'o (u16, Opened),
     row: &'o ChannelRow,
@@ -239,7 +239,7 @@ fn subscription_item<N: Node>(call: &Call<'_, N>, opened: &Opened, row: &StreamC
     })
 }
 
-/// What a consumer does, where one is active at a time and where any number are.
+/// The state of a consumer, where one is active at a time and where any number are.
 pub(crate) fn status(is_single: bool, is_active: bool) -> &'static str {
     match (is_single, is_active) {
         (true, true) => "single_active",
@@ -248,7 +248,7 @@ pub(crate) fn status(is_single: bool, is_active: bool) -> &'static str {
     }
 }
 
-/// A consumer, with what its connection has open.
+/// A consumer, with all that its connection has open.
 enum Consumer<'o> {
     OfQueue(&'o (u16, Opened), &'o ConsumerRow),
     OfStream(&'o Opened, &'o StreamConsumerRow),

@@ -17,7 +17,7 @@ const REASON: &str = "Closed via management plugin";
 
 pub(crate) fn seen<N: Node>(call: &Call<'_, N>) -> Result<Vec<ConnectionRow>, Response> {
     let mut rows = call.node.connections()?;
-    // Who has not logged in yet is nobody; the command line is told of it all the same.
+    // A connection before its login is no user's; the command line is told of it all the same.
     let is_own = call.caller.login.is_own;
     rows.retain(|row| is_own || !row.user.is_empty() && call.caller.sees_connection(&row.user, &row.vhost));
     Ok(rows)
@@ -84,12 +84,12 @@ fn shown<N: Node>(call: &Call<'_, N>, row: &ConnectionRow) -> Value {
     item
 }
 
-/// Whether it speaks AMQP 1.0, over whatever transport.
+/// Whether it speaks AMQP 1.0, over any transport.
 pub(crate) fn speaks_amqp10(row: &ConnectionRow) -> bool {
     matches!(row.protocol, "AMQP 1-0" | "Web AMQP 1-0")
 }
 
-/// What a client says of itself, the name it gives its connection among it.
+/// A client's properties of itself, the name it gives its connection among them.
 fn properties(row: &ConnectionRow) -> Value {
     let said = row.client.as_ref().and_then(|client| Table::new(client).ok());
     let mut said = said.map_or_else(|| json!({}), json::headers);
@@ -139,7 +139,7 @@ pub(crate) fn of_user<N: Node>(call: &Call<'_, N>, user: &str) -> Answer {
     Ok(Response::empty(204))
 }
 
-/// The connection of this name, for who may see it.
+/// The connection of this name, for a user that may see it.
 pub(crate) fn named<N: Node>(call: &Call<'_, N>, name: &str) -> Result<ConnectionRow, Response> {
     let rows = call.node.connections()?;
     let row = rows.into_iter().find(|row| row.name == name).ok_or_else(Response::not_found)?;

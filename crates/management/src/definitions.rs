@@ -1,7 +1,7 @@
-//! Import of definitions: what is named is to be so; what is not named stays as it is.
+//! Import of definitions: objects that are named are made or changed; those that are not named stay as they are.
 //!
-//! A file is rehearsed before it is imported: where an entry would be refused, all that are refused are told by name, and nothing is
-//! changed. What is there already is no error, so that the same file can be imported again.
+//! A file is rehearsed before it is imported: where an entry would be refused, all that are refused are told by name,
+//! and nothing is changed. An object that is there already is no error, so that the same file can be imported again.
 //!
 //! Things of one kind do not depend on each other: several are under way at once, and a kind begins when those before it are
 //! done. Changes of the catalog are made in the file's order all the same.
@@ -26,7 +26,7 @@ pub(crate) const REMARKS: &str = "leveret-remarks";
 /// Bytes of a place to go to when an upload is imported.
 const REDIRECT_BYTES_MAX: usize = 1000;
 
-/// On whose behalf the node itself imports, as in RabbitMQ's log.
+/// The user in whose name the node itself imports, as in RabbitMQ's log.
 const TOOL_USER: &str = "rmq-cli";
 
 /// `/api/definitions[/VHOST]`.
@@ -82,7 +82,7 @@ fn no_json() -> Response {
     Response::bad_request("failed_to_parse_json")
 }
 
-/// What is asked of an import beside the file.
+/// Options of an import beside the file.
 struct Options {
     /// Nothing is to be changed.
     is_dry_run: bool,
@@ -94,7 +94,7 @@ struct Options {
 
 impl Options {
     fn of(request: &Request) -> Result<Options, Response> {
-        // Who misspells this must not find the file imported.
+        // A misspelt value must not have the file imported.
         let says = |name: &str| match request.asked(name) {
             None | Some("false") => Ok(false),
             Some("true") => Ok(true),

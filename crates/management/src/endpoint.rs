@@ -1,4 +1,4 @@
-//! An endpoint: a path, what may be done with it, what it takes to, what is sent and what comes back.
+//! An endpoint: a path, its methods, the users that each is for, the bodies of requests and of responses.
 //!
 //! The one table of them is [`crate::endpoints`]; requests are routed by it and the OpenAPI document is made of it, so
 //! that neither knows a path that the other does not.
@@ -14,28 +14,28 @@ pub(crate) struct Endpoint {
     pub name: Name,
     /// Its path below `/api`; `{x}` stands for any one segment.
     pub path: &'static str,
-    /// What may be done.
+    /// The methods it answers.
     pub verbs: &'static [Verb],
 }
 
-/// What may be done with a path.
+/// A method of a path.
 #[derive(Debug)]
 pub(crate) struct Verb {
     /// How.
     pub method: Method,
-    /// Who may.
+    /// The rights it takes.
     pub need: Need,
-    /// What it does, in a few words.
+    /// Its purpose, in a few words.
     pub about: &'static str,
-    /// What is sent along.
+    /// The body of a request.
     pub takes: Takes,
-    /// What is answered when all went well.
+    /// The body of a response without errors.
     pub gives: Gives,
-    /// What may be asked beside the path.
+    /// The keys that the query may have.
     pub asks: &'static [Field],
 }
 
-/// What is sent along with a request.
+/// The body of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Takes {
     /// Nothing.
@@ -46,7 +46,7 @@ pub(crate) enum Takes {
     Form(&'static [Field]),
 }
 
-/// What is answered.
+/// The body of a response without errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Gives {
     /// A list, or a page of it where one is asked for.
@@ -65,7 +65,7 @@ pub(crate) enum Gives {
     Health,
     /// One of these statuses and no body.
     Done(&'static [u16]),
-    /// What came of an import: nothing to say, or all of it where that is asked for.
+    /// The report of an import: nothing, or all of it where that is asked for.
     Imported,
 }
 
@@ -74,13 +74,13 @@ pub(crate) enum Gives {
 pub(crate) struct Field {
     /// Its name.
     pub name: &'static str,
-    /// What it is.
+    /// The type of its value.
     pub kind: Kind,
     /// It has to be there.
     pub is_needed: bool,
 }
 
-/// What a value is.
+/// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Text,
@@ -92,13 +92,13 @@ pub(crate) enum Kind {
     Integers,
     /// A list of words, or a text with commas between them.
     Words,
-    /// Whatever.
+    /// Any value.
     Any,
     /// One of these words.
     OneOf(&'static [&'static str]),
 }
 
-/// What may be asked of every list.
+/// The keys that the query of every list may have.
 pub(crate) const LIST: &[Field] = &[
     may("page", Kind::Integer),
     may("page_size", Kind::Integer),
@@ -171,12 +171,12 @@ impl Endpoint {
         given.next().is_none().then_some(named)
     }
 
-    /// What its path's names are called.
+    /// The names in its path that stand for segments.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
         self.path.split('/').filter_map(|own| own.strip_prefix('{')?.strip_suffix('}'))
     }
 
-    /// What is to be done for a method.
+    /// The verb of a method; `HEAD` has that of `GET`, but for a few paths.
     pub(crate) fn verb(&self, method: Method) -> Option<&'static Verb> {
         let method = if method == Method::Head && !self.has_no_head() { Method::Get } else { method };
         self.verbs.iter().find(|verb| verb.method == method)
@@ -202,7 +202,7 @@ impl Endpoint {
         )
     }
 
-    /// What it answers with is in no cache's keeping: passwords and their hashes, what may have them in it, and messages.
+    /// No cache may keep its responses: they have or may have passwords, hashes of these, or messages.
     pub(crate) fn is_secret(&self) -> bool {
         use Name::{
             AllConfiguration, ConfigEffective, Definitions, DefinitionsOf, GlobalParameterOf,

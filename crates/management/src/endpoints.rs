@@ -163,7 +163,7 @@ const MOVE: &[Field] = &[
 const TRIAL: &[Field] = &[must("routing_key", Kind::Text), may("properties", Kind::Object)];
 const COUNT: &[Field] = &[may("count", Kind::Integer)];
 const IDS: &[Field] = &[must("ids", Kind::Integers)];
-/// What is not there yet, or what is.
+/// Objects that are not there yet, or those that are.
 const ONLY: &[Field] = &[may("only", Kind::OneOf(&["new", "existing"]))];
 const DONE: Gives = Gives::Done(&[204]);
 const CREATED: Gives = Gives::Done(&[201]);
@@ -597,7 +597,7 @@ table! { call;
     CheckLeadersOfLike "health/checks/quorum-queues-without-elected-leaders/vhost/{vhost}/pattern/{pattern}" (
         vhost, _pattern
     ) => health::leads(call, vhost), [check(User, "whether quorum queues of such names in a virtual host are led")];
-    // Probes of who has no password: RabbitMQ answers these to everybody, and so do we.
+    // Probes without a password: RabbitMQ answers these to everybody, and so do we.
     CheckInService "health/checks/is-in-service" () => health::serves(call), [check(Nobody, "whether the node serves")];
     CheckReady "health/checks/ready-to-serve-clients" () => health::serves(call), [
         check(Nobody, "whether clients can come"),
@@ -609,7 +609,7 @@ table! { call;
         check(Nobody, "whether more may connect"),
     ];
 
-    // From here on what RabbitMQ does not have.
+    // From here on endpoints that RabbitMQ does not have.
     OpenApi "x/openapi.json" () => openapi::document(call), [object(Nobody, "this document")];
     CertificatesReload "x/certificates/reload" () => operations::reload_certificates(call), [
         post(Administrator, "reads certificates anew, for who connects from now on", Takes::Nothing, Gives::Object),

@@ -17,10 +17,10 @@ use std::sync::Arc;
 /// How exchanges are called that are there without anybody's doing.
 const OWN_PREFIX: &str = "amq.";
 
-/// Whose they are, in RabbitMQ's words.
+/// The user of exchanges that are there from the start, in RabbitMQ's words.
 const OWN_NAME: &str = "rmq-internal";
 
-/// What the default exchange is called in paths.
+/// The name of the default exchange in paths.
 const DEFAULT: &str = "amq.default";
 
 /// The name that a path means.
@@ -75,7 +75,7 @@ fn shown((vhost, exchange, policy): &Found) -> Value {
     row
 }
 
-/// The same with what was counted.
+/// The same with its counters.
 fn counted<N: Node>(call: &Call<'_, N>, found: &Found, survey: &Survey) -> Value {
     let mut row = shown(found);
     let id = found.1.id;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
-/// What of a virtual host is asked of the catalog at once.
+/// The part of a virtual host that the catalog is asked for at once.
 type Taken = (Arc<VhostDefinition>, VhostLimits, Vec<Arc<ExchangeDefinition>>, Vec<Arc<QueueDefinition>>);
 
 /// `GET /api/definitions[/VHOST]`.
@@ -131,8 +131,8 @@ fn exchange_rows(vhost: &VhostDefinition, all: &[Arc<ExchangeDefinition>]) -> Ve
 fn queue_rows(all: &[Arc<QueueDefinition>]) -> Vec<Value> {
     let row = |queue: &Arc<QueueDefinition>| {
         let mut arguments = json::object(&queue.arguments);
-        // RabbitMQ passes over the type beside. What was declared without one comes out without one, but for what a virtual host
-        // with another default would make something else.
+        // RabbitMQ passes over the type beside. A queue that was declared without one comes out without one, but where
+        // a virtual host with another default would make another type.
         if queue.queue_type != QueueType::Classic && arguments.get("x-queue-type").is_none() {
             arguments["x-queue-type"] = queue.queue_type.name().into();
         }

@@ -1,24 +1,24 @@
-//! What a node asks of the machine: its disk, its memory, its files; each figure with how it grows.
+//! A node's use of the machine: its disk, its memory, its files; each figure with how it grows.
 //!
-//! Where RabbitMQ counts what is never done here the figure is 0 and stays so: nothing is done.
+//! RabbitMQ's counters of things that are never done here are 0 and stay so.
 
 use crate::counters::Counters;
 use crate::history::{Growth, Span, put};
 use crate::node::{Condition, Writing};
 use serde_json::{Map, Value, json};
 
-/// What only grows, in the order of [`figures`].
+/// Names of the figures that only grow, in the order of [`figures`].
 const COUNTED: [&str; 5] =
     ["io_read_count", "io_read_bytes", "io_write_count", "io_write_bytes", "io_sync_count"];
 
-/// How long reads and flushes took together, nanoseconds: behind what is counted.
+/// How long reads and flushes took together, nanoseconds: behind those of [`COUNTED`].
 const READ_NS: usize = COUNTED.len();
 const SYNC_NS: usize = READ_NS + 1;
 
-/// Groups that were flushed: what the time of flushes is of.
+/// Groups that were flushed: the mean time of a flush is over these.
 const SYNC_GROUPS: usize = SYNC_NS + 1;
 
-/// What may shrink comes last.
+/// Figures that may shrink come last.
 const FIRST_GAUGE: usize = SYNC_GROUPS + 1;
 
 /// How many of the figures may shrink.
@@ -27,10 +27,10 @@ pub(crate) const GAUGES: usize = 5;
 /// Where the messages are that came to queues on disk.
 const DISK_WRITES: usize = FIRST_GAUGE + 4;
 
-/// What those are called that are told by their names, in the order of [`figures`].
+/// Names of the figures that may shrink, in the order of [`figures`].
 const SHRINKING: [&str; 4] = ["fd_used", "mem_used", "disk_free", "proc_used"];
 
-/// Of RabbitMQ's counters those that count what is never done here.
+/// RabbitMQ's counters of things that are never done here.
 const NEVER: [&str; 10] = [
     "gc_bytes_reclaimed",
     "gc_num",
@@ -44,7 +44,7 @@ const NEVER: [&str; 10] = [
     "queue_index_write_count",
 ];
 
-/// What RabbitMQ's collectors of metrics have before them: here there are none.
+/// The queues of RabbitMQ's collectors of metrics, always empty: here there are no collectors.
 const COLLECTED: [&str; 8] = [
     "channel_closed",
     "channel_consumer_deleted",
@@ -71,7 +71,7 @@ fn mean_ms(ns: f64, count: f64) -> f64 {
     if count > 0.0 { ns / count / 1e6 } else { 0.0 }
 }
 
-/// Adds what a node tells of the machine to an object.
+/// Adds a node's figures of the machine to an object.
 pub(crate) fn put_machine(
     item: &mut Map<String, Value>,
     now: &[u64],

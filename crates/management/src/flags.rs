@@ -1,6 +1,6 @@
 //! Feature flags as RabbitMQ 4.3 names them, but for those of plugins that are not here: the one list of them.
 //!
-//! Whatever one stands for is always so here.
+//! The behaviour that each stands for is always on here.
 
 /// Whether RabbitMQ 4.3 starts without it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

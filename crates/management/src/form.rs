@@ -1,7 +1,7 @@
 //! Uploads as browsers and `curl -F` send them: `multipart/form-data` (RFC 7578) with a file in it.
 //!
-//! Borrowed from the body: an upload is as large as a body may be. A part's header says its name; everything else of it is passed
-//! over. What comes before the first boundary and behind the last is nobody's.
+//! Borrowed from the body: an upload is as large as a body may be. A part's header says its name; everything else of it
+//! is passed over. Text before the first boundary and behind the last is nobody's.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ fn parameter(header: &str, wanted: &str) -> Option<String> {
     }
 }
 
-/// Text up to its closing quote, and what follows that.
+/// Text up to its closing quote, and the rest behind that.
 fn unquoted(text: &str) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut letters = text.char_indices();
@@ -88,7 +88,7 @@ pub fn parts<'b>(content_type: &str, body: &'b [u8]) -> Option<BTreeMap<String, 
     None
 }
 
-/// What a part is called by its header.
+/// The name of a part in its header.
 fn name(head: &[u8]) -> Option<String> {
     let head = String::from_utf8_lossy(head);
     let disposition = head.split("\r\n").find_map(|line| {

@@ -1,6 +1,6 @@
-//! The gate: which requests are let in before anybody looks at what they ask, by the web page and the name they come by.
+//! The gate: which requests are let in before a handler looks at them, by the web page and the name they come by.
 //!
-//! Browsers add logins that they know to whatever a page sends, whoever's page it is; and a page whose name its owner
+//! Browsers add logins that they know to each request of a page, also of a foreign one; and a page whose name its owner
 //! points at this machine may read the answers too. So what changes something is refused to foreign pages, and users that
 //! may come from this machine alone come by a name of it. Programs that are no browsers send neither `Origin` nor
 //! `Sec-Fetch-Site`, and pass.
@@ -14,12 +14,12 @@ use std::collections::BTreeMap;
 /// Bodies that a page may send anywhere without asking first (Fetch §2.2.2).
 const SIMPLE_BODIES: [&str; 3] = ["application/x-www-form-urlencoded", "multipart/form-data", "text/plain"];
 
-/// What the operator says of pages, names and paths.
+/// The operator's rules for pages, names and paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GateRules {
     /// Origins of pages that may use the API, by the name of their setting; `*` stands for all.
     pub origins: BTreeMap<String, String>,
-    /// Seconds for which browsers may remember what a page may send.
+    /// Seconds for which browsers may remember the rules for a page.
     pub max_age_s: u64,
     /// Names that the node is reached by beside its own, by the name of their setting.
     pub hosts: BTreeMap<String, Authority>,
@@ -38,15 +38,15 @@ impl Default for GateRules {
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub struct Gate {
-    /// What the operator says.
+    /// The operator's rules.
     pub rules: GateRules,
-    /// What this machine is called.
+    /// The names of this machine.
     pub names: Vec<Authority>,
     /// Users that may only come from this machine.
     pub loopback_users: Vec<Box<str>>,
 }
 
-/// What the gate looks at: values of headers, in order, and where they came in.
+/// The parts of a request that the gate looks at: values of headers, in order, and where they came in.
 #[derive(Clone, Debug, Default)]
 pub struct Head<'a> {
     /// The authority of the target, where that has one.
@@ -67,7 +67,7 @@ pub struct Head<'a> {
     pub is_secure: bool,
 }
 
-/// Whose page sent a request.
+/// The page that sent a request, by its relation to this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Page {
     /// No page: a program.
@@ -92,7 +92,7 @@ pub struct Passed {
 }
 
 impl Passed {
-    /// Tells the browser what its page may do.
+    /// Adds the headers that tell the browser the rights of its page.
     pub fn tell(&self, response: &mut Response) {
         let is_asked = self.headers.iter().any(|(name, _)| *name == "access-control-max-age");
         if is_asked && let Some(allowed) = response.header("allow").map(str::to_owned) {
@@ -106,7 +106,7 @@ impl Gate {
     /// Whether a request of the API is let in; `is_loopback`: its client is on this machine.
     ///
     /// # Errors
-    /// What is answered where it is not.
+    /// The response to a request that is not let in.
     pub fn judge(&self, head: &Head<'_>, request: &Request) -> Result<Passed, Response> {
         let host = host(head)?;
         let is_ours = host.as_ref().is_none_or(|host| self.is_ours(host));
@@ -141,10 +141,10 @@ impl Gate {
         Ok(Passed { is_local: request.is_loopback && is_ours, headers: self.headers(head, request.method) })
     }
 
-    /// The same for metrics, which nobody logs in for: from this machine by its names alone, so that no page gets at them.
+    /// The same for metrics, which take no login: from this machine by its names alone, so that no page gets at them.
     ///
     /// # Errors
-    /// What is answered where it is not let in.
+    /// The response to a request that is not let in.
     pub fn judge_metrics(&self, head: &Head<'_>, request: &Request) -> Result<(), Response> {
         match host(head)? {
             Some(host) if request.is_loopback && !self.is_ours(&host) => Err(forbidden(
@@ -158,7 +158,7 @@ impl Gate {
     /// Takes the prefix off a path.
     ///
     /// # Errors
-    /// What is answered where the path is not below it.
+    /// The response to a path that is not below it.
     pub fn enter(&self, request: &mut Request) -> Result<(), Response> {
         let prefix = &self.rules.prefix;
         if request.path.starts_with(prefix) {
@@ -193,7 +193,7 @@ impl Gate {
             return Page::Named;
         }
         let page = match head.sites[..] {
-            // What the browser says counts for more than names that a proxy may have changed.
+            // The browser's own judgement counts for more than names that a proxy may have changed.
             [b"same-origin"] => Page::Own,
             [] | [b"none"] => by_origin(),
             _ => Page::Foreign,
@@ -222,7 +222,7 @@ impl Gate {
         self.rules.origins.values().any(|named| named == "*")
     }
 
-    /// What RabbitMQ tells browsers, and how long what they ask first counts also where they ask for headers.
+    /// RabbitMQ's headers for browsers; the age counts also where the browser asks for headers.
     fn headers(&self, head: &Head<'_>, method: Method) -> Vec<(&'static str, String)> {
         let [origin] = head.origins[..] else { return Vec::new() };
         let Ok(text) = std::str::from_utf8(origin) else { return Vec::new() };
@@ -231,7 +231,7 @@ impl Gate {
                 ("access-control-allow-origin", text.to_owned()),
                 ("access-control-allow-credentials", "true".to_owned()),
             ],
-            // Whose logins the browser knows is for pages that were named.
+            // Requests with logins of the browser are for pages that were named.
             (false, true) => vec![("access-control-allow-origin", "*".to_owned())],
             (false, false) => return Vec::new(),
         };

@@ -5,7 +5,7 @@ use crate::response::{Answer, Response};
 use crate::routes::Call;
 use serde_json::{Value, json};
 
-/// What a certificate's time is counted in, and how many days that is.
+/// The units of a certificate's remaining time, and days in each.
 const UNITS: [(&str, u64); 4] = [("days", 1), ("weeks", 7), ("months", 30), ("years", 365)];
 
 /// Seconds of a day.
@@ -23,10 +23,10 @@ fn failed(reason: &str, more: Value) -> Answer {
     Ok(Response::json(503, &body))
 }
 
-/// What `alarms` says of alarms anywhere.
+/// The reason that `alarms` gives for alarms anywhere.
 pub(crate) const IN_CLUSTER: &str = "There are alarms in effect in the cluster";
 
-/// What `local-alarms` says.
+/// The reason that `local-alarms` gives.
 pub(crate) const ON_NODE: &str = "There are alarms in effect on the node";
 
 /// Each virtual host is served as long as the node answers.
@@ -70,7 +70,7 @@ pub(crate) fn below_limit<N: Node>(call: &Call<'_, N>) -> Answer {
     }
 }
 
-/// `GET /api/healthchecks/node[/NODE]`: what was asked before there were checks of one thing each.
+/// `GET /api/healthchecks/node[/NODE]`: the check that came before those of one thing each.
 pub(crate) fn old<N: Node>(call: &Call<'_, N>, node: Option<&str>) -> Answer {
     match node {
         Some(name) if name != call.node.about().node => Err(Response::not_found()),

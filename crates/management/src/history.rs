@@ -1,7 +1,7 @@
-//! What was counted at the last moments, and how fast it grows.
+//! Samples of counters at the last moments, and how fast they grow.
 //!
-//! Counters come from outside, every [`SAMPLE_MS`] while somebody asks; rates are differences. A series is kept for each
-//! thing of which something was counted, a longer one for the node and its virtual hosts. What is gone is forgotten with
+//! Counters come from outside, every [`SAMPLE_MS`] while somebody asks; rates are differences. A series is kept for
+//! each object with counters, a longer one for the node and its virtual hosts. Objects that are gone are forgotten with
 //! the next round. Bounds are [`Limits::sampled_objects_max`] and the lengths below.
 
 use crate::Limits;
@@ -25,12 +25,12 @@ const SAMPLES_EACH: usize = 14;
 /// Points that one answer shows of one counter.
 const POINTS_MAX: u64 = 500;
 
-/// What counters are of.
+/// The object that counters are of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Whose {
-    /// The node: messages, then what came and went, then lengths of queues.
+    /// The node: messages, then churn, then lengths of queues.
     Node,
-    /// What the node asks of the machine: see [`crate::figures`].
+    /// The node's use of the machine: see [`crate::figures`].
     Machine,
     /// A virtual host: messages, then bytes, then lengths of queues.
     Vhost(VhostId),
@@ -71,7 +71,7 @@ impl History {
                 self.is_complete = false;
                 continue;
             }
-            // Of what is new in a round after one that had everything, nothing was counted before.
+            // An object that is new in a round after a complete one had no counters before.
             let new = Series { changed_ms: was_complete.then_some(now_ms), ..Series::default() };
             let series = self.series.entry(whose).or_insert(new);
             if series.samples.back().is_some_and(|(_, last)| *last != counters) {
@@ -93,7 +93,7 @@ impl History {
         self.series.retain(|_, series| series.samples.back().is_some_and(|(at, _)| *at == now_ms));
     }
 
-    /// What grew, of one thing.
+    /// The growth of one object's counters.
     pub(crate) fn of(&self, whose: Whose) -> Growth<'_> {
         Growth { series: self.series.get(&whose), now_ms: self.now_ms }
     }
@@ -174,7 +174,7 @@ impl Growth<'_> {
         if after <= before { 0.0 } else { (last - first) * 1000.0 / (after - before) as f64 }
     }
 
-    /// The latest value at a moment; what is before the first sample is as that.
+    /// The latest value at a moment; moments before the first sample have that of the first.
     fn at_moment(&self, at: usize, moment_ms: u64) -> Option<u64> {
         let samples = &self.series?.samples;
         let found = samples.iter().rev().find(|(time, _)| *time <= moment_ms).or(samples.front());

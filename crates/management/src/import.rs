@@ -1,8 +1,8 @@
-//! The entries of a file of definitions as steps: requests to the catalog, and deeds as of a client.
+//! The entries of a file of definitions as steps: requests to the catalog, and actions of a client.
 //!
-//! First virtual hosts and users, then what says who may do what, then what is in virtual hosts. Things of one kind do not depend on
-//! each other. Who takes the steps is another's matter: a rehearsal, or the node. An entry that cannot be one is refused by name,
-//! and the others go on.
+//! First virtual hosts and users, then their permissions, then the objects in virtual hosts. Entries of one kind do not
+//! depend on each other. The steps are taken elsewhere: by a rehearsal, or by the node. An entry that cannot be one is
+//! refused by name, and the others go on.
 
 use crate::body::Body;
 use crate::node::{Action, Node};
@@ -32,12 +32,12 @@ const MASTER_LOCATOR: &str = "x-queue-master-locator";
 /// Bytes of a name that are told.
 const NAME_SHOWN_MAX: usize = 255;
 
-/// What an entry comes to.
+/// One step of an entry.
 #[derive(Debug)]
 pub(crate) enum Step {
     /// A request in the node's own name.
     Request(Op),
-    /// What a client would do, in a virtual host.
+    /// An action of a client, in a virtual host.
     Act(String, Action),
 }
 
@@ -48,15 +48,15 @@ impl Step {
     }
 }
 
-/// Who takes the steps of an import.
+/// The taker of an import's steps: a rehearsal, or the node.
 pub(crate) trait Taker {
-    /// Takes a step of an entry; what comes of it may be known later.
+    /// Takes a step of an entry; its outcome may be known later.
     ///
     /// # Errors
     /// Nothing more can be done.
     fn take(&mut self, entry: Entry, step: Step) -> Result<(), Response>;
 
-    /// Waits until what was taken is done.
+    /// Waits until all steps that were taken are done.
     ///
     /// # Errors
     /// Nothing more can be done.
@@ -72,7 +72,7 @@ pub(crate) trait Taker {
     ) -> Result<T, Response>;
 }
 
-/// In definitions, and there alone, what does not say otherwise is durable.
+/// In definitions, and there alone, an object that does not say otherwise is durable.
 fn by_default_durable(row: &mut Body) {
     row.0.entry("durable").or_insert(Value::Bool(true));
 }
@@ -80,7 +80,7 @@ fn by_default_durable(row: &mut Body) {
 /// Tells of a step that the catalog says no to.
 pub(crate) fn refuse(report: &mut Report, entry: Entry, is_declaration: bool, refusal: &Refusal) {
     match &refusal.reason {
-        // An object that is there as something else stays what it is, as with RabbitMQ.
+        // An object that is there with other properties keeps them, as with RabbitMQ.
         Reason::Inequivalent { .. } if is_declaration => {}
         Reason::InvalidProperty { .. } if is_declaration => {
             report.remark(entry, format!("left out, as RabbitMQ leaves it out: {}", refusal.peer_text()));
@@ -182,7 +182,7 @@ impl<N: Node> Import<'_, '_, N> {
         taker.settle()
     }
 
-    /// What an entry is called.
+    /// The entry, by its list and its name, or by its number where it has none.
     fn entry(&self, list: &'static str, number: usize, row: &Body) -> Entry {
         let text = |key: &str| {
             let text = row.get(key).and_then(Value::as_str)?;

@@ -15,10 +15,10 @@ const KNOWN: [&str; 3] = ["shovel", UPSTREAM, UPSTREAM_SET];
 const UPSTREAM: &str = "federation-upstream";
 const UPSTREAM_SET: &str = "federation-upstream-set";
 
-/// A key of a parameter, whether it has to be there, and what it may be.
+/// A key of a parameter, whether it has to be there, and the type of its value.
 type Key = (&'static str, bool, Kind);
 
-/// What a value may be.
+/// The type of a value.
 #[derive(Clone, Copy)]
 enum Kind {
     /// Any text.
@@ -50,7 +50,7 @@ const PROTOCOLS: [&str; 3] = ["amqp091", "amqp10", "local"];
 const DELETE_AFTER: Kind =
     Count(&["never", "queue-length"], "a number greater than or equal to 0, \"never\" or \"queue-length\"");
 
-/// What an upstream and its place in a set may both have.
+/// The keys that an upstream and its place in a set may both have.
 const LINK: &[Key] = &[
     ("exchange", false, Text),
     ("queue", false, Text),
@@ -71,7 +71,7 @@ const LINK: &[Key] = &[
 const UPSTREAM_ADDRESS: &[Key] = &[("uri", true, Uri)];
 const UPSTREAM_NAME: &[Key] = &[("upstream", true, Text)];
 
-/// What every shovel may have.
+/// The keys that every shovel may have.
 const SHOVEL: &[Key] = &[
     ("internal", false, Flag),
     ("internal_owner", false, Fields(OWNER)),
@@ -183,7 +183,7 @@ pub(crate) fn is_known(component: &str) -> bool {
     KNOWN.contains(&component)
 }
 
-/// What is said of a parameter that is kept.
+/// The remark on a parameter that is kept.
 pub(crate) fn remark(component: &str) -> String {
     match is_known(component) {
         true => format!("kept; {component} is not served yet"),
@@ -191,7 +191,7 @@ pub(crate) fn remark(component: &str) -> String {
     }
 }
 
-/// What is wrong with a value, a line each; nothing where nothing is.
+/// The errors in a value, a line each; empty where there are none.
 pub(crate) fn wrong(component: &str, name: &str, value: &Value) -> String {
     let mut lines = Vec::new();
     match component {
@@ -228,7 +228,7 @@ fn shovel(name: &str, value: &Value, lines: &mut Vec<String>) {
     if is_list && to != "amqp10" && has("dest-exchange") && has("dest-queue") {
         lines.push("Cannot specify 'dest-exchange' and 'dest-queue'".to_owned());
     }
-    // As with RabbitMQ, who names no protocol that there is gets to hear what goes for the usual one.
+    // As with RabbitMQ, a protocol that is unknown gets the errors of the usual one.
     let from = match from {
         "amqp10" => FROM_10,
         "local" => FROM_LOCAL,
@@ -348,7 +348,7 @@ impl Kind {
 mod tests {
     use super::*;
 
-    /// What RabbitMQ 4.3.6 answers over its HTTP API: component, value, status and reason of each.
+    /// RabbitMQ 4.3.6's answers over its HTTP API: component, value, status and reason of each.
     const ANSWERS: &str = include_str!("kept/answers.json");
 
     /// Erlang's terms of where an address is wrong, which nobody reads: that it is refused is the same.

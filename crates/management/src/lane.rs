@@ -1,4 +1,4 @@
-//! What a request may take, which says who answers it.
+//! Lanes: requests by the work they may take, which decides who answers them.
 
 use crate::endpoints::Name;
 use crate::request::{Method, Request};
@@ -7,9 +7,9 @@ use crate::routes::find;
 /// Requests of one lane wait for each other, and for no others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lane {
-    /// Checks of health: whoever gets no answer in time takes the node for dead.
+    /// Checks of health: a probe that gets no answer in time takes the node for dead.
     Check,
-    /// What is looked up or changed at once.
+    /// Things that are looked up or changed at once.
     Look,
     /// Messages, which wait for queues and for the disk.
     Message,
@@ -17,7 +17,7 @@ pub enum Lane {
     Move,
     /// Definitions that are imported, which may take minutes.
     Import,
-    /// Metrics, for which nobody logs in: whoever asks for them holds up nobody else. No request of the API is in it.
+    /// Metrics, which take no login: a client that asks for them holds up no others. No request of the API is in it.
     Metrics,
 }
 
@@ -55,7 +55,7 @@ impl Lane {
         }
     }
 
-    /// Whether its requests may wait long for each other: who asks one is to be known before it waits.
+    /// Whether its requests may wait long for each other: the user of one is to be known before it waits.
     pub fn is_slow(self) -> bool {
         match self {
             Lane::Check | Lane::Look | Lane::Metrics => false,

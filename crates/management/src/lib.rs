@@ -1,8 +1,8 @@
 //! The management HTTP API as pure handlers: a request and a node to ask come in, a response goes out.
 //!
 //! Verbs, paths, codes and JSON shapes are RabbitMQ 4.3's, so that its tools work with the host name changed. What is
-//! not here: sockets and HTTP itself (the server's part), and what a node knows (the [`Node`] it is asked through).
-//! What an endpoint does not know it leaves out rather than make it up; `docs/guide/management.md` says what that is.
+//! not here: sockets and HTTP itself (the server's part), and the state of a node (the [`Node`] it is asked through). A
+//! field that an endpoint has no value for is left out rather than made up; `docs/guide/management.md` lists these.
 
 mod authority;
 mod beyond;
@@ -91,9 +91,9 @@ pub struct Limits {
     pub body_bytes_max: usize,
     /// Bytes of all bodies that are read, or wait for their answer, at once, but for those that are small.
     pub bodies_bytes_max: usize,
-    /// Bytes of a body that are read before it is known who asks, and of one where nobody needs to be known.
+    /// Bytes of a body that are read before the user is known, and of one where no user needs to be known.
     pub first_body_bytes_max: usize,
-    /// Bytes of answers that clients have not taken, but for those that are small; one is answered whatever its size.
+    /// Bytes of answers that clients have not taken, but for those that are small; one is answered at any size.
     pub answers_bytes_max: usize,
     /// Bytes of an answer that count for nothing.
     pub small_answer_bytes_max: usize,
@@ -123,7 +123,7 @@ pub struct Limits {
     pub page_items_max: usize,
     /// Messages one request may get.
     pub get_messages_max: u32,
-    /// Bytes of messages one request may get; at least one message comes, whatever its size.
+    /// Bytes of messages one request may get; at least one message comes, at any size.
     pub get_bytes_max: usize,
     /// Messages that may be passed over to be shown those behind them; with those of a page at most 65,535, for a consumer can
     /// ask for no more at once.

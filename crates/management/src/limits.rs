@@ -50,7 +50,7 @@ pub(crate) fn users<N: Node>(call: &Call<'_, N>, only: Option<&str>) -> Answer {
     Ok(Response::ok(&rows.collect()))
 }
 
-/// What a limit is to be; below 0: any number.
+/// The value that a limit is to have; below 0: any number.
 fn wanted<N: Node>(call: &Call<'_, N>, name: &str) -> Result<Option<u32>, Response> {
     if call.request.method == Method::Delete {
         return Ok(None);

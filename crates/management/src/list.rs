@@ -1,7 +1,8 @@
 //! Lists: filtered by name, sorted, cut into pages, with the columns that were asked for.
 //!
-//! A thing as an object takes ten times the memory of its text. A list is therefore of the things, of which a few at a time are
-//! objects, to be written out or to be sorted by what is in them alone; who has it sorted so and without pages has each shown twice.
+//! A thing as an object takes ten times the memory of its text. A list is therefore of the things, of which a few at a
+//! time are objects, to be written out or to be sorted by columns that only objects have; sorted so and without pages
+//! each is shown twice.
 
 use crate::Limits;
 use crate::request::Request;
@@ -26,14 +27,14 @@ const PATTERN_MEMORIES: [usize; 4] = [4 << 10, 16 << 10, 64 << 10, 256 << 10];
 /// processor.
 pub(crate) const PATTERN_WORK: usize = 16 << 30;
 
-/// The same for who asks without a login, as for metrics: half of that, which is enough for a simple expression over the names
-/// of 100,000 queues.
+/// The same for clients without a login, as for metrics: half of that, which is enough for a simple expression over the
+/// names of 100,000 queues.
 pub(crate) const PATTERN_WORK_UNKNOWN: usize = 8 << 30;
 
 /// Whether a name is one that is asked for.
 pub(crate) type Matcher = Box<dyn Fn(&str) -> bool>;
 
-/// What a list is of: it is found and sorted by what is known of it before it is shown, since that is dear.
+/// A thing of a list: it is found and sorted by its own columns before it is shown, since that is dear.
 pub(crate) trait Listed {
     /// The text in a column, where it is known. A name is, if there is one.
     fn column(&self, column: &str) -> Option<Cow<'_, str>>;
@@ -56,8 +57,9 @@ pub(crate) fn whole(items: Vec<Value>, request: &Request, limits: &Limits, order
     cut(items, None, request, order, |items| Ok(items.to_vec()))
 }
 
-/// The same of whatever `show` makes objects of, one of each in their order: only some are there at a time. Where a page is asked for
-/// and [what it is of is enough to find it](is_page_by_name), only those on it are shown, of which some may be gone.
+/// The same of things that `show` makes objects of, one of each in their order: only some are there at a time. Where a
+/// page is asked for and [the things' own columns are enough to find it](is_page_by_name), only those on it are shown,
+/// of which some may be gone.
 pub(crate) fn of<T: Listed>(
     mut things: Vec<T>,
     request: &Request,
@@ -115,12 +117,14 @@ fn cut<T: Listed>(
     }))
 }
 
-/// Whether a page is asked for that what it is of is enough to find: by virtual host and name, or by one of them.
+/// Whether a page is asked for that the things' own columns are enough to find: by virtual host and name, or by one of
+/// them.
 pub(crate) fn is_page_by_name(request: &Request) -> bool {
     request.asked("page").is_some() && matches!(wish(request), None | Some("vhost" | "name"))
 }
 
-/// The columns that are shown or sorted by, the first names of those that lie deeper; none: all. What others cost is saved.
+/// The columns that are shown or sorted by, the first names of those that lie deeper; none: all. The cost of others is
+/// saved.
 pub(crate) struct Columns<'a>(Option<Vec<&'a str>>);
 
 impl<'a> Columns<'a> {
@@ -184,7 +188,7 @@ impl Page {
         Ok(first..filtered.min(first.saturating_add(size)))
     }
 
-    /// The page as JSON, and what is on it as that.
+    /// The page as JSON, and its items as that.
     fn text(&self, items: &str, [count, filtered, total]: [usize; 3]) -> String {
         let Page { number, size } = *self;
         let pages = filtered.div_ceil(size);
@@ -211,7 +215,7 @@ impl Page {
 /// Whether a name has this in it; an expression that is none is in no name.
 ///
 /// # Errors
-/// The response for whose expression takes more than `work` over names that have so many `bytes` in all.
+/// The response to an expression that takes more than `work` over names that have so many `bytes` in all.
 pub(crate) fn matcher(
     name: &str,
     is_pattern: bool,
@@ -238,7 +242,7 @@ pub(crate) fn matcher(
     Ok(Box::new(|_| false))
 }
 
-/// Things as they are to be sorted: by what is known of them, or else by what is shown.
+/// Things in the order that is asked for: by their own columns, or else by those of their objects.
 fn sorted<T: Listed>(
     mut things: Vec<T>,
     request: &Request,
@@ -271,7 +275,7 @@ fn first_that_differs<C>(columns: impl IntoIterator<Item = C>, compare: impl Fn(
     columns.into_iter().map(compare).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
 }
 
-/// What a value is [compared](compare) by: what is in it does not count.
+/// The part of a value that it is [compared](compare) by: the contents of lists and objects do not count.
 fn key(value: &Value) -> Value {
     match value {
         Value::Object(_) => Value::Object(Map::new()),
@@ -296,7 +300,7 @@ fn compare(a: &Value, b: &Value) -> Ordering {
         Value::String(_) => 6,
     };
     match (a, b) {
-        // Of integers that one float stands for, the exact difference would contradict what the float says of others.
+        // Of integers that share a float, the exact difference would contradict the order of their floats with others.
         (Value::Number(a), Value::Number(b)) => {
             let float = |number: &Number| number.as_f64().unwrap_or(0.0);
             float(a).total_cmp(&float(b))

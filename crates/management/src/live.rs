@@ -1,8 +1,8 @@
-//! What happens now, told each second to who listens: `GET /api/x/events`.
+//! Rates of now, told each second to clients that listen: `GET /api/x/events`.
 //!
-//! Each event is a request of its own, asked again with what the one before had [`Seen`]: who may not ask any more is told
-//! nothing more, and nobody keeps anything for a stream but its last counters. It is a look at counters and at the queues
-//! that were named, never at all queues: what it costs does not grow with them.
+//! Each event is a request of its own, asked again with the counters that the one before had [`Seen`]: a user that may
+//! not ask any more is told nothing more, and nobody keeps anything for a stream but its last counters. It is a look at
+//! counters and at the queues that were named, never at all queues: its cost does not grow with them.
 
 use crate::counters::Counters;
 use crate::node::Node;
@@ -15,12 +15,12 @@ use broker::catalog::VhostId;
 use broker::{Count, Pulse};
 use serde_json::{Map, Value, json};
 
-/// What the last event of a stream was made of.
+/// The counters in the last event of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     /// When, milliseconds since the node started.
     at_ms: u64,
-    /// Messages, then what came and went.
+    /// Messages, then churn.
     whole: Counters,
     /// Of each queue that was named; none: it is not there.
     queues: Vec<Option<Counters>>,
@@ -31,7 +31,7 @@ pub struct Seen {
 /// The counters now, those before, and how many milliseconds lie between.
 type Steps<'a> = (&'a [u64], Option<(&'a [u64], u64)>);
 
-/// `GET /api/x/events`: one event, and what the next one goes by.
+/// `GET /api/x/events`: one event, and the counters that the next one starts from.
 pub(crate) fn event<N: Node>(call: &Call<'_, N>) -> Answer {
     let (wanted, names) = (wanted(call)?, named(call)?);
     let before = call.request.seen.as_deref();
@@ -76,7 +76,7 @@ pub(crate) fn event<N: Node>(call: &Call<'_, N>) -> Answer {
     let headers = vec![
         ("content-type", "text/event-stream".to_owned()),
         ("cache-control", "no-cache".to_owned()),
-        // Proxies that gather what they pass on would hold events back.
+        // Proxies that gather responses before they pass them on would hold events back.
         ("x-accel-buffering", "no".to_owned()),
     ];
     Ok(Response {

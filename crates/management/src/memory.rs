@@ -1,4 +1,4 @@
-//! What memory is used for, in RabbitMQ's words.
+//! Memory by its uses, in RabbitMQ's words.
 
 use crate::list;
 use crate::node::{Memory, Node};

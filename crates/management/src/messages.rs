@@ -41,7 +41,7 @@ pub(crate) fn publish<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> A
     }
 }
 
-/// What the broker says no to where a message is concerned.
+/// The response to a refusal where a message is concerned.
 pub(crate) fn numbered(refusal: &Refusal) -> Response {
     match refusal.code {
         ReplyCode::AccessRefused => Response::refused(refusal),

@@ -1,4 +1,4 @@
-//! What the handlers ask of a node.
+//! The node as the handlers see it: questions and requests to it, and the types of the answers.
 
 use crate::history::History;
 use base::id::QueueSeq;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// A node to ask. Every question may be answered by other threads; one that is not answered in time is [`Busy`].
 pub trait Node {
-    /// What does not change while it runs.
+    /// The settings and names that do not change while it runs.
     fn about(&self) -> &About;
 
     /// How it is now.
@@ -21,7 +21,7 @@ pub trait Node {
     /// The node did not answer in time.
     fn look<T: Send + 'static>(&self, look: impl FnOnce(&Catalog) -> T + Send + 'static) -> Result<T, Busy>;
 
-    /// Queues, in no order; `is_sampled`: with what some messages of each say of all.
+    /// Queues, in no order; `is_sampled`: with estimates for all messages of each by a sample of them.
     ///
     /// # Errors
     /// The node did not answer in time.
@@ -33,7 +33,7 @@ pub trait Node {
     /// The node did not answer in time; some were looked at.
     fn each_queue(&self, which: Which, each: impl FnMut(&QueueRow)) -> Result<(), Busy>;
 
-    /// What all queues are, by virtual host and name: without a look at what is in any.
+    /// The definitions of all queues, by virtual host and name: without a look at the messages of any.
     ///
     /// # Errors
     /// The node did not answer in time.
@@ -66,7 +66,7 @@ pub trait Node {
     /// When the certificates of each listener with TLS end, the first of them, seconds since 1970.
     fn certificate_ends_s(&self) -> Vec<u64>;
 
-    /// What time it is, seconds since 1970.
+    /// The time, seconds since 1970.
     fn now_s(&self) -> u64;
 
     /// The same in milliseconds.
@@ -75,19 +75,19 @@ pub trait Node {
     /// Milliseconds since it started.
     fn uptime_ms(&self) -> u64;
 
-    /// Reads the certificates of all listeners anew, for who connects from now on: of how many kinds of listeners.
+    /// Reads the certificates of all listeners anew, for connections from now on: of how many kinds of listeners.
     ///
     /// # Errors
-    /// What is wrong with which file; what goes by that file stays as it is.
+    /// The file that cannot be used and its error; listeners with that file keep the certificate they have.
     fn reload_certificates(&self) -> Result<usize, String>;
 
-    /// What connections have open, each with the shard it is on; in no order.
+    /// The channels, consumers and other things that connections have open, each with its shard; in no order.
     ///
     /// # Errors
     /// The node did not answer in time.
     fn opened(&self) -> Result<Vec<(u16, Opened)>, Busy>;
 
-    /// What connections are and have open, added up.
+    /// Sums over connections, and over all that they have open.
     ///
     /// # Errors
     /// The node did not answer in time.
@@ -99,7 +99,7 @@ pub trait Node {
     /// The node did not answer in time.
     fn sessions(&self, connection: ConnectionId) -> Result<Option<Vec<SessionRow>>, Busy>;
 
-    /// What has happened since the node started.
+    /// Counters since the node started.
     ///
     /// # Errors
     /// The node did not answer in time.
@@ -123,7 +123,7 @@ pub trait Node {
     /// Those.
     fn forgotten_logins(&self) -> Vec<[u64; 2]>;
 
-    /// What a stream keeps of its consumers and publishers; none: there is no such stream.
+    /// The offsets and numbers that a stream keeps of its consumers and publishers; none: there is no such stream.
     ///
     /// # Errors
     /// The node did not answer in time.
@@ -135,7 +135,7 @@ pub trait Node {
     /// The node did not answer in time.
     fn memory(&self) -> Result<Memory, Busy>;
 
-    /// What was written to the disk.
+    /// Counters of writes to the disk.
     fn writing(&self) -> Writing;
 
     /// How long the turns of each shard take.
@@ -153,19 +153,20 @@ pub trait Node {
     /// Has the catalog changed in the node's own name, and waits until that is on disk.
     ///
     /// # Errors
-    /// The node did not answer in time, or what the catalog says no to.
+    /// The node did not answer in time, or the catalog refuses the request.
     fn request(&self, op: Op) -> Result<(), Trouble>;
 
-    /// Does what a client would, with that client's rights.
+    /// Does a client's action, with that client's rights.
     ///
     /// # Errors
-    /// What the broker says no to, or why it could not be asked.
+    /// The broker's refusal, or the reason why it could not be asked.
     fn act(&self, login: &Login, vhost: &str, action: Action) -> Result<Outcome, Trouble>;
 
-    /// Begins what [`Node::request`] does. Requests that were begun are granted in their order.
+    /// Begins the work of [`Node::request`]. Requests that were begun are granted in their order.
     fn begin_request(&self, op: Op) -> Begun<'_>;
 
-    /// Begins what [`Node::act`] does. What was begun is done in its order, but for queues, which are declared in any.
+    /// Begins the work of [`Node::act`]. Actions are done in the order they were begun in, but for queues, which are
+    /// declared in any.
     fn begin_act(&self, login: &Login, vhost: &str, action: Action) -> Begun<'_>;
 
     /// Lets go of the segments of a stream that have no offset from `before` on, and waits until that is on disk: the first
@@ -194,13 +195,13 @@ pub trait Node {
     /// The node did not answer in time, or there is no such stream.
     fn reset_offset(&self, vhost: &str, stream: &str, reference: &str) -> Result<(), Trouble>;
 
-    /// Has those come again who publish to a stream or read it over the stream protocol; whether there is such a stream.
+    /// Has the publishers and readers of a stream over the stream protocol come again; whether there is such a stream.
     ///
     /// # Errors
     /// The node did not answer in time.
     fn restart_stream(&self, vhost: &str, stream: &str) -> Result<bool, Busy>;
 
-    /// What a new virtual host of this name begins with.
+    /// The settings that a new virtual host of this name begins with.
     fn vhost_defaults(&self, name: &str) -> VhostDefaults;
 
     /// Has a line in the node's log.
@@ -216,7 +217,7 @@ pub trait Node {
 /// Messages that wait for their time: when each is due, milliseconds since 1970, and its number in its queue.
 pub type Delayed = Vec<(u64, QueueSeq)>;
 
-/// What was begun: waits until it is done, and says what came of it. It is done also where nobody waits.
+/// Work that was begun: waits until it is done, and gives the outcome. It is done also where nobody waits.
 pub type Begun<'a> = Box<dyn FnOnce() -> Result<(), Trouble> + 'a>;
 
 /// Queues that are asked for.
@@ -262,14 +263,14 @@ impl From<Busy> for Trouble {
     }
 }
 
-/// What does not change while a node runs.
+/// The settings and names of a node, which do not change while it runs.
 #[derive(Clone, Debug, Default)]
 pub struct About {
     /// As in `rabbit@host`.
     pub node: String,
-    /// What the cluster is called.
+    /// The name of the cluster.
     pub cluster: String,
-    /// Which one it is, whatever it is called.
+    /// The identity of the cluster, which stays when its name changes.
     pub cluster_id: String,
     /// Metrics tell of each object where nothing else is asked for.
     pub metrics_each: bool,
@@ -277,13 +278,13 @@ pub struct About {
     pub metrics_path: Vec<String>,
     /// The version that clients are told.
     pub version: String,
-    /// What it really is.
+    /// The product's own name.
     pub product: String,
     /// And its version.
     pub product_version: String,
     /// Where it listens.
     pub listeners: Vec<Listener>,
-    /// What was set, as in its configuration file, later ones winning.
+    /// The settings as in its configuration file, later ones winning.
     pub settings: Vec<(String, String)>,
     /// Files its configuration was read from.
     pub config_files: Vec<String>,
@@ -331,7 +332,7 @@ impl Listener {
     }
 }
 
-/// What was written to the disk since a node started.
+/// Counters of writes to the disk since a node started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Writing {
     /// Groups of batches committed.
@@ -354,7 +355,7 @@ pub struct Writing {
     pub flush_sum_ns: u64,
     /// Groups by their bytes of records: see [`COMMIT_BOUNDS`].
     pub commits: [u64; COMMIT_BOUNDS.len() + 1],
-    /// Reads of what deliveries waited for, and what streams wanted of the disk.
+    /// Reads for deliveries and for streams.
     pub reads: u64,
     /// Nanoseconds they took together.
     pub read_ns: u64,
@@ -362,7 +363,7 @@ pub struct Writing {
     pub read_bytes: u64,
 }
 
-/// How long the turns of a shard's loop take: for so long whoever it serves may have to wait.
+/// Durations of the turns of a shard's loop: a connection of the shard may have to wait for as long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Turns {
     /// By how long they took: see [`TURN_BOUNDS_US`].
@@ -373,7 +374,8 @@ pub struct Turns {
     pub longest_ns: u64,
     /// Nanoseconds of the longest look that somebody had at the shard in one of them.
     pub longest_look_ns: u64,
-    /// Nanoseconds that the shard had a processor in such a look, at most: what is over it the machine took.
+    /// Nanoseconds that the shard had a processor in such a look, at most: the rest of the time went to others on the
+    /// machine.
     pub longest_look_work_ns: u64,
 }
 
@@ -410,20 +412,20 @@ pub struct Condition {
     pub threads: [u64; 2],
 }
 
-/// What memory is used for.
+/// Memory by its uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// Bytes by pool of RabbitMQ's, `other_system` being what none accounts for; those that are not named are 0.
+    /// Bytes by pool of RabbitMQ's, with the rest under `other_system`; those that are not named are 0.
     pub pools: Vec<(&'static str, u64)>,
     /// Bytes in use, as far as pools account for them.
     pub in_use: u64,
-    /// The same, and what is free in heaps.
+    /// The same, and the free parts of heaps.
     pub allocated: u64,
     /// Bytes that the process has in memory.
     pub resident: u64,
 }
 
-/// Who asks, with what it takes to ask the broker in that name.
+/// The user of a request, with the password that the broker asks for.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Login {
     /// The user.
@@ -441,7 +443,7 @@ impl std::fmt::Debug for Login {
     }
 }
 
-/// What a client would do. Tables are field tables of AMQP 0-9-1 (§4.2.5.5) without their length.
+/// An action of a client. Tables are field tables of AMQP 0-9-1 (§4.2.5.5) without their length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Have a queue like this.
@@ -452,7 +454,7 @@ pub enum Action {
         durable: bool,
         /// It goes with the last of its consumers.
         auto_delete: bool,
-        /// Whatever else.
+        /// Its arguments.
         arguments: Vec<u8>,
     },
     /// Have no such queue.
@@ -464,7 +466,7 @@ pub enum Action {
         /// Only where nothing is ready.
         if_empty: bool,
     },
-    /// Throw away what is ready.
+    /// Throw away its ready messages.
     Purge {
         /// The queue.
         queue: String,
@@ -481,7 +483,7 @@ pub enum Action {
         auto_delete: bool,
         /// Clients may not publish to it.
         internal: bool,
-        /// Whatever else.
+        /// Its arguments.
         arguments: Vec<u8>,
     },
     /// Have no such exchange.
@@ -547,7 +549,7 @@ pub enum Action {
         count: u32,
         /// Not so many bytes of them, once there is one.
         bytes_max: usize,
-        /// What becomes of them.
+        /// Their fate.
         mode: GetMode,
     },
 }
@@ -584,7 +586,7 @@ pub enum Goal {
 pub struct Pace {
     /// At most so many.
     pub count: u32,
-    /// Of the first so many of the queue: what came later stays, also what came back.
+    /// Of the first so many of the queue: messages that came later stay, also those that came back.
     pub among: u32,
     /// It ends when so many could not be placed.
     pub unplaced_max: u32,
@@ -594,7 +596,7 @@ pub struct Pace {
     pub ms_max: u64,
 }
 
-/// What becomes of messages that were looked at.
+/// The fate of messages that were looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GetMode {
     /// They are gone.
@@ -605,7 +607,7 @@ pub enum GetMode {
     Requeue,
 }
 
-/// What came of it.
+/// The outcome of an [`Action`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It is done.

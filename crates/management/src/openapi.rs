@@ -1,4 +1,4 @@
-//! The OpenAPI document: what [`crate::endpoints`] knows, in the words of OpenAPI 3.1.
+//! The OpenAPI document: the endpoints of [`crate::endpoints`], in the words of OpenAPI 3.1.
 
 use crate::caller::Need;
 use crate::endpoint::{Endpoint, Field, Gives, Kind, Takes, Verb};
@@ -85,7 +85,7 @@ fn operation(endpoint: &Endpoint, verb: &Verb) -> Value {
     operation
 }
 
-/// Who may.
+/// The users that a need lets in.
 fn who(need: Need) -> &'static str {
     match need {
         Need::Nobody => "Needs no user.",
@@ -166,7 +166,7 @@ fn responses(endpoint: &Endpoint, verb: &Verb) -> Value {
     let error = || json_of(json!({ "$ref": "#/components/schemas/Error" }));
     put(400, error(), "what was sent makes no sense");
     if verb.need != Need::Nobody || verb.method == Method::Post {
-        // Who sends no login gets no body.
+        // A request without a login gets no body.
         put(401, json!({}), "nobody is logged in, or not who may");
     }
     if endpoint.names().next().is_some() || verb.takes != Takes::Nothing {

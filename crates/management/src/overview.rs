@@ -11,7 +11,7 @@ use broker::{Survey, Tally};
 use routing::Kind;
 use serde_json::{Map, Value, json};
 
-/// What encrypts.
+/// The library that encrypts.
 const CRYPTO: &str = "ring";
 
 /// Kept for tools that print it.
@@ -30,14 +30,14 @@ fn exchange_types() -> Value {
     kinds.iter().map(row).collect()
 }
 
-/// What was counted of all messages.
+/// The counters of all messages.
 pub(crate) fn whole(survey: &Survey) -> Tally {
     let mut tally = Tally::default();
     survey.vhosts.values().for_each(|own| tally.merge(own));
     tally
 }
 
-/// What was counted of messages that this user may know of.
+/// The counters of the messages that this user may know of.
 pub(crate) fn told_to(caller: &Caller, survey: &Survey) -> Tally {
     if caller.is_monitor() {
         return whole(survey);
@@ -145,7 +145,7 @@ fn connections<N: Node>(call: &Call<'_, N>) -> Result<[u64; 2], Response> {
     Ok([own.len() as u64, own.iter().map(|row| row.channels).sum()])
 }
 
-/// What runs, as tools print it: the version clients are told, and what it really is.
+/// The programs that run, as tools print them: with the version clients are told, and the product's own.
 fn applications(about: &About) -> Value {
     let own =
         [("leveret", &*about.product, &*about.product_version), ("rabbit", "RabbitMQ", &*about.version)];
@@ -174,7 +174,7 @@ fn contexts<N: Node>(call: &Call<'_, N>, with_node: bool) -> Value {
     about.listeners.iter().filter(|listener| listener.protocol == "http").map(row).collect()
 }
 
-/// Adds what came and went, each with how it grows.
+/// Adds the churn of objects, each counter with how it grows.
 fn put_churn<const COUNT: usize>(
     into: &mut Map<String, Value>,
     named: [(&'static str, u64); COUNT],

@@ -1,5 +1,5 @@
-//! Runtime parameters: what RabbitMQ keeps as such and is here, limits and the operator's policies; and parameters of the
-//! whole node, which only who sets them understands.
+//! Runtime parameters: those of RabbitMQ's that have a meaning here, limits and the operator's policies; and parameters
+//! of the whole node, which mean something to those who set them alone.
 
 use crate::body::Body;
 use crate::node::Node;
@@ -16,14 +16,14 @@ const POLICY: &str = "policy";
 /// Of a virtual host's limits there is one parameter, by this name.
 const LIMITS_NAME: &str = "limits";
 
-/// What an operator's policy has to have, and what it may have.
+/// The keys that an operator's policy must have, and those that it may have.
 const POLICY_KEYS: [&str; 3] = ["definition", "pattern", "priority"];
 const POLICY_KEYS_MORE: [&str; 1] = ["apply-to"];
 
 /// Under which the name of the cluster is kept.
 const CLUSTER_NAME: &str = "cluster_name";
 
-/// Under which what operators say of the cluster is kept.
+/// The global parameter with the operators' tags of the cluster.
 const CLUSTER_TAGS: &str = "cluster_tags";
 
 /// The parameters of virtual hosts.
@@ -69,7 +69,7 @@ fn of_policy(mut policy: Value, component: &str) -> Value {
     json!({ "value": policy, "vhost": vhost, "component": component, "name": name })
 }
 
-/// The parameters of a component, or of all. As with RabbitMQ, policies are told to who asks for them alone.
+/// The parameters of a component, or of all. As with RabbitMQ, policies are told when they alone are asked for.
 fn of_component<N: Node>(
     call: &Call<'_, N>,
     component: Option<&str>,
@@ -100,7 +100,7 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, component: &str, vhost: &str, nam
             let body = Body::read(&call.request.body)?;
             let response = Response::empty(if own.is_some() { 204 } else { 201 });
             let value = body.need("value")?;
-            // One that came with definitions may be changed, whoever it is of.
+            // One that came with definitions may be changed, also of an unknown component.
             if !is_served(component) && (kept::is_known(component) || own.is_some()) {
                 call.caller.vhost(vhost).map_err(|_| Response::error(404, "not_found", "vhost_not_found"))?;
                 call.node.request(keeping(component, vhost, name, value)?)?;
@@ -256,13 +256,13 @@ fn of_name<N: Node>(node: &N, name: &str) -> Result<Value, Response> {
     Ok(of_node(node)?.into_iter().find(|(own, _)| own == name).map_or(Value::Null, |(_, value)| value))
 }
 
-/// What the cluster is called.
+/// The name of the cluster.
 pub(crate) fn cluster<N: Node>(node: &N) -> Result<String, Response> {
     let name = of_name(node, CLUSTER_NAME)?;
     Ok(name.as_str().map_or_else(|| node.about().cluster.clone(), str::to_owned))
 }
 
-/// What operators say of the cluster.
+/// The operators' tags of the cluster.
 pub(crate) fn cluster_tags<N: Node>(node: &N) -> Result<Value, Response> {
     let tags = of_name(node, CLUSTER_TAGS)?;
     Ok(if tags.is_object() { tags } else { json!({}) })

@@ -1,7 +1,7 @@
-//! How long who guesses passwords has to wait for each answer.
+//! The delay of answers for clients that guess passwords.
 //!
-//! Counted is by address, not by user: nobody can lock somebody else out. Who has just logged in is not asked to wait; whatever
-//! is answered without a login says nothing about who guesses, and changes nothing.
+//! Counted is by address, not by user: nobody can lock somebody else out. A client that has just logged in does not
+//! wait; an answer without a login says nothing about guesses, and changes nothing.
 
 use crate::{Attempt, Limits};
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ pub struct Refusals {
 }
 
 impl Refusals {
-    /// What became of a login from here: milliseconds that its answer is to wait.
+    /// Counts a login from here: milliseconds that its answer is to wait.
     pub fn note(&mut self, now_ms: u64, address: IpAddr, attempt: Attempt, limits: &Limits) -> u64 {
         match attempt {
             Attempt::None => return 0,
@@ -68,7 +68,7 @@ mod tests {
             check(now_ms, 1, Attempt::Refused, expected);
         }
         check(5, 2, Attempt::Refused, 0);
-        // What is no login is no reason to forget.
+        // A request without a login is no reason to forget.
         check(5, 1, Attempt::None, 0);
         check(5, 1, Attempt::Refused, 1000);
         check(6, 1, Attempt::Accepted, 0);

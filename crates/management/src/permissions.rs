@@ -1,4 +1,4 @@
-//! What users may do in virtual hosts, and with the topics of exchanges.
+//! Permissions of users in virtual hosts, and on the topics of exchanges.
 
 use crate::body::Body;
 use crate::list;

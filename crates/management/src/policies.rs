@@ -57,7 +57,8 @@ pub(crate) fn asked<N: Node>(call: &Call<'_, N>, vhost: Option<&str>) -> Vec<(St
     seen.map(|(name, id)| (name.to_owned(), id)).collect()
 }
 
-/// `GET /api/x/{queues,exchanges}/VHOST/NAME/policies`: the users' whose patterns match, those that count most first.
+/// `GET /api/x/{queues,exchanges}/VHOST/NAME/policies`: users' policies with a pattern that matches, those that count
+/// most first.
 pub(crate) fn matching<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str, is_exchange: bool) -> Answer {
     let (id, asked) = (call.caller.vhost(vhost)?, name.to_owned());
     let found = call.node.look(move |catalog| {
@@ -102,7 +103,7 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, kind: PolicyKind, vhost: &str, na
     }
 }
 
-/// Whether who asks may set a policy's pattern: one that may take many steps for a name is for administrators.
+/// Whether the user may set a policy's pattern: one that may take many steps for a name is for administrators.
 pub(crate) fn check_pattern<N: Node>(call: &Call<'_, N>, wanted: &Op) -> Result<(), Response> {
     let Op::SetPolicy { name, pattern, .. } = wanted else { return Ok(()) };
     if call.caller.is("administrator") || !Pattern::new(pattern).is_ok_and(|pattern| pattern.backtracks()) {
@@ -113,7 +114,7 @@ pub(crate) fn check_pattern<N: Node>(call: &Call<'_, N>, wanted: &Op) -> Result<
     )))
 }
 
-/// What is said of a policy with keys that nothing comes of.
+/// The remark on a policy with keys that have no effect.
 pub(crate) fn remark(body: &Body) -> Option<String> {
     let definition = body.object("definition").ok()?;
     let keys = definition.keys().filter(|key| key.starts_with("federation-upstream"));

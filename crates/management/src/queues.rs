@@ -22,10 +22,10 @@ use std::sync::Arc;
 /// The argument that names a queue's type.
 const TYPE: &str = "x-queue-type";
 
-/// By what queues are ordered.
+/// The columns that queues are ordered by.
 const ORDER: &[&str] = &["vhost", "name"];
 
-/// What is known of a queue by some of its messages.
+/// Columns that are estimated by some of a queue's messages.
 const SAMPLED: &[&str] = &[
     "message_bytes",
     "message_bytes_ready",
@@ -36,16 +36,16 @@ const SAMPLED: &[&str] = &[
     "head_message_timestamp",
 ];
 
-/// What is known by connections that consume.
+/// The column that the connections of consumers are asked for.
 const ACTIVE: &str = "single_active_consumer_tag";
 
-/// What policies say of a queue.
+/// Columns that come of policies.
 const GOVERNED: &[&str] = &["policy", "operator_policy", "effective_policy_definition"];
 
-/// What is told of how a queue's lengths grow.
+/// Columns that tell how a queue's lengths grow.
 const GROWING: &[&str] = &["messages_details", "messages_ready_details", "messages_unacknowledged_details"];
 
-/// What policies say of a queue.
+/// The policies of a queue, and the definition that they come to.
 #[derive(Clone, Default)]
 struct Policies {
     user: Option<Box<str>>,
@@ -71,7 +71,7 @@ fn answer<N: Node>(call: &Call<'_, N>, rows: Vec<QueueRow>) -> Answer {
     list::of(rows, call.request, &call.node.about().limits, ORDER, show)
 }
 
-/// `GET /api/users/NAME/queues`: those that the user declared, who may be gone.
+/// `GET /api/users/NAME/queues`: those that the user declared, also a user that is gone.
 pub(crate) fn of_user<N: Node>(call: &Call<'_, N>, user: &str) -> Answer {
     let names = call.node.queue_names()?;
     let mut own = seen(call, &names, None);
@@ -188,7 +188,7 @@ fn shown<N: Node>(
     Ok(shown.collect())
 }
 
-/// What policies say of these queues.
+/// The policies of these queues.
 fn governed<N: Node>(node: &N, rows: &[QueueRow]) -> Result<Vec<Policies>, Response> {
     let queues: Vec<Arc<QueueDefinition>> = rows.iter().map(|row| row.definition.clone()).collect();
     Ok(node.look(move |catalog| {
@@ -204,7 +204,7 @@ fn governed<N: Node>(node: &N, rows: &[QueueRow]) -> Result<Vec<Policies>, Respo
     })?)
 }
 
-/// A queue as an object, of whose fields those alone are worked out that somebody wants.
+/// A queue as an object; only the fields that the caller wants are worked out.
 struct Item<'a> {
     columns: &'a Columns<'a>,
     fields: Map<String, Value>,
@@ -236,7 +236,7 @@ impl Item<'_> {
         self.put("messages_delayed", || row.delayed.into());
         self.put("consumers", || row.consumers.into());
         self.put("memory", || row.memory_bytes.into());
-        // Whether it could hand out what comes now at once.
+        // Whether it could hand out a new message at once.
         self.put("consumer_capacity", || capacity(row).into());
         self.put("consumer_utilisation", || capacity(row).into());
         match &row.stream {
@@ -266,8 +266,8 @@ impl Item<'_> {
         self.put("reductions_details", || json!({ "rate": 0.0 }));
     }
 
-    /// What of a queue's messages is in memory alone. The log holds all others, and memory its latest, whichever queues they are
-    /// in: what counts here is what would be gone after a restart.
+    /// The messages of a queue that are in memory alone. The log holds all others, and memory its latest, of all queues
+    /// together: those count here that would be gone after a restart.
     fn put_contents(&mut self, row: &QueueRow) {
         let [persistent, ram] = kept(row);
         self.put("messages_persistent", || persistent.into());
@@ -313,7 +313,7 @@ impl Item<'_> {
     }
 }
 
-/// What a queue was declared with, its type among it where none was named: as RabbitMQ has it.
+/// The arguments that a queue was declared with, and its type where none was named: as RabbitMQ has it.
 fn arguments(queue: &QueueDefinition) -> Value {
     let mut arguments = json::object(&queue.arguments);
     if arguments.get(TYPE).is_none() {
@@ -345,7 +345,7 @@ pub(crate) fn kept_bytes(row: &QueueRow) -> Option<[u64; 2]> {
     Some([bytes - lost, lost])
 }
 
-/// Whether the queue could hand out at once what comes now.
+/// Whether the queue could hand out a new message at once, as 0 or 1.
 pub(crate) fn capacity(row: &QueueRow) -> f64 {
     f64::from(row.consumers > 0 && row.ready == 0)
 }

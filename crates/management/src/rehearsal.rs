@@ -1,8 +1,8 @@
-//! An import on a catalog of its own: what would be refused is known before anything is changed.
+//! An import on a catalog of its own: refusals are known before anything is changed.
 //!
 //! That catalog begins with everything of the node's but queues and bindings. Queues are looked up as the file names them, a few
-//! hundred at once, so that what a rehearsal takes grows with the file and not with the node. What only the node can know it does
-//! not know: how many queues a virtual host with a limit has by now, what others change meanwhile.
+//! hundred at once, so that the memory of a rehearsal grows with the file and not with the node. Some things only the
+//! node can know: how many queues a virtual host with a limit has by now, and the changes that others make meanwhile.
 
 use crate::import::{Step, Taker, refuse};
 use crate::node::{Action, Login, Node};
@@ -149,7 +149,7 @@ fn table(bytes: &[u8]) -> Result<Arguments, Refusal> {
     Ok(broker::fields::arguments(&Table::new(bytes).map_err(bad)?))
 }
 
-/// What an action of an import asks of the catalog.
+/// The request to the catalog that an action of an import is.
 fn op(action: Action) -> Result<Op, Refusal> {
     Ok(match action {
         Action::DeclareQueue { name, durable, auto_delete, arguments } => Op::DeclareQueue {

@@ -1,4 +1,4 @@
-//! What is told of an import: entries that are refused, and those that came to be otherwise than they say.
+//! The report of an import: entries that are refused, and those that came to be otherwise than they say.
 //!
 //! Every refusal names its list and its entry, and all of them are told at once: a file is mended in one go.
 
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// Bytes of a header with remarks.
 const HEADER_BYTES_MAX: usize = 2000;
 
-/// Bytes of what is said of one entry: a value that is quoted may be as long as a body.
+/// Bytes of the remarks on one entry: a value that is quoted may be as long as a body.
 const SAID_BYTES_MAX: usize = 4096;
 
 /// An entry of a list in a file of definitions, by which people find it.
@@ -17,7 +17,7 @@ const SAID_BYTES_MAX: usize = 4096;
 pub(crate) struct Entry {
     /// The list.
     pub list: &'static str,
-    /// What tells it from others of its list.
+    /// Its name, or another text that tells it from others of its list.
     pub name: String,
     /// Its virtual host; empty: it is in none.
     pub vhost: String,

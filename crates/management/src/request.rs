@@ -1,4 +1,4 @@
-//! What is asked: a method, a path in segments, a query, a body.
+//! A request: a method, a path in segments, a query, a body.
 //!
 //! The path is split before its segments are decoded: clients escape `/` in names, and some of them even `-` and `.`.
 
@@ -6,7 +6,7 @@ use crate::live::Seen;
 use crate::response::Response;
 use data_encoding::BASE64;
 
-/// What is to be done with what the path names.
+/// The method of a request (RFC 9110 §9.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     /// Show it.
@@ -38,7 +38,7 @@ impl Method {
         }
     }
 
-    /// As on the wire; nothing for what is not served.
+    /// As on the wire; empty for methods that are not served.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Method::Get => "GET",
@@ -52,39 +52,39 @@ impl Method {
     }
 }
 
-/// What a request to have something so is about, where it says so.
+/// The objects that a request to declare something is about, where it says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Only {
-    /// What is not there yet.
+    /// Objects that are not there yet.
     New,
-    /// What is there, of which stays what is not named.
+    /// Objects that are there; their fields that are not named stay.
     Existing,
 }
 
 /// A request, parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// What is to be done.
+    /// The method.
     pub method: Method,
     /// The path's segments, decoded.
     pub path: Vec<String>,
     /// The query's pairs, decoded, in order.
     pub query: Vec<(String, String)>,
-    /// The header that says who asks.
+    /// The header with the user and the password.
     pub authorization: Option<String>,
-    /// The header that says what the body is.
+    /// The header with the type of the body.
     pub content_type: Option<String>,
     /// The header that says why something is to end.
     pub reason: Option<String>,
     /// The body.
     pub body: Vec<u8>,
-    /// It has a large body that is not read yet, or would wait long: answered with 100 where who asks may go on.
+    /// It has a large body that is not read yet, or would wait long: answered with 100 where the user may go on.
     pub awaits_body: bool,
-    /// It is asked again, for what follows on the answer that this was in.
+    /// It is asked again, for events after the response that this was in.
     pub seen: Option<Box<Seen>>,
     /// The client is on this machine.
     pub is_loopback: bool,
-    /// It comes from who may do everything with the node, in the node's own name.
+    /// It comes from a tool that may do everything with the node, in the node's own name.
     pub is_own: bool,
 }
 
@@ -122,10 +122,10 @@ impl Request {
         self.query.iter().rev().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
     }
 
-    /// What is meant, where not whatever there may be: `only` in the query.
+    /// The key `only` of the query; none: all objects are meant.
     ///
     /// # Errors
-    /// The response for who asks for something else.
+    /// The response to any other value.
     pub(crate) fn only(&self) -> Result<Option<Only>, Response> {
         match self.asked("only") {
             None => Ok(None),

@@ -1,15 +1,15 @@
-//! What is answered: a status, a few headers, a body.
+//! A response: a status, a few headers, a body.
 
 use crate::live::Seen;
 use crate::node::{Busy, Trouble};
 use broker::catalog::{Refusal, ReplyCode};
 use serde_json::{Value, json};
 
-/// What browsers may do with what is answered: RabbitMQ's policy, and no more than that of what it does not name.
+/// The content policy for browsers: RabbitMQ's, and no more than that of kinds of content that it does not name.
 const CONTENT_POLICY: &str =
     "default-src 'self'; script-src 'self'; object-src 'self'; frame-ancestors 'none'";
 
-/// What became of a login that came with a request.
+/// The outcome of a login that came with a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Attempt {
     /// There was none, or it was not looked at.
@@ -17,7 +17,7 @@ pub enum Attempt {
     None,
     /// The user or the password is wrong.
     Refused,
-    /// They are right, whatever else was said.
+    /// They are right; the response may still be an error.
     Accepted,
 }
 
@@ -30,13 +30,13 @@ pub struct Response {
     pub headers: Vec<(&'static str, String)>,
     /// The body.
     pub body: Vec<u8>,
-    /// What became of the login; nothing that goes to the client.
+    /// The outcome of the login; nothing that goes to the client.
     pub login: Attempt,
     /// More is to follow on the same connection: the same request is to be asked again with this, a moment later.
     pub next: Option<Box<Seen>>,
 }
 
-/// What a handler says: what is wrong is a response as well.
+/// A handler's answer: errors are responses as well.
 pub(crate) type Answer = Result<Response, Response>;
 
 impl Response {
@@ -76,8 +76,8 @@ impl Response {
         self.headers.push((name, value));
     }
 
-    /// The same answer for browsers, which are to take it for what it says it is, run nothing in it from elsewhere and show it
-    /// in nobody's frame.
+    /// The same answer for browsers, which are to believe its content type, run nothing in it from elsewhere and show
+    /// it in nobody's frame.
     pub fn guarded(mut self) -> Response {
         self.set("content-security-policy", CONTENT_POLICY.to_owned());
         self.set("x-content-type-options", "nosniff".to_owned());
@@ -119,7 +119,7 @@ impl Response {
         Response { login, ..Response::error(401, "not_authorized", "Not_Authorized") }
     }
 
-    /// The same answer, to who logged in.
+    /// The same answer, to a user that logged in.
     pub fn logged_in(self) -> Response {
         Response { login: Attempt::Accepted, ..self }
     }
@@ -128,7 +128,7 @@ impl Response {
         Response::error(401, "not_authorised", reason)
     }
 
-    /// What the catalog says no to.
+    /// The response to a request that the catalog refuses.
     pub(crate) fn refused(refusal: &Refusal) -> Response {
         match refusal.code {
             ReplyCode::NotFound => Response::error(404, "not_found", refusal.peer_text()),

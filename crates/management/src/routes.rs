@@ -1,4 +1,4 @@
-//! Which endpoint is meant, and whether who asks may.
+//! The endpoint of a request, and whether the user may.
 
 use crate::caller::{Caller, Need};
 use crate::endpoint::Endpoint;
@@ -8,21 +8,21 @@ use crate::request::{Method, Request};
 use crate::response::{Answer, Response};
 use broker::access::{Access, Resource};
 
-/// A request of somebody who was let in.
+/// A request of a user that was let in.
 pub(crate) struct Call<'a, N> {
-    /// Whom to ask.
+    /// The node to ask.
     pub node: &'a N,
-    /// What is asked.
+    /// The request.
     pub request: &'a Request,
-    /// Who asks.
+    /// The user of the request.
     pub caller: Caller,
 }
 
 impl<N: Node> Call<'_, N> {
-    /// Whether who asks has this permission on a queue, or a stream, that may not be there.
+    /// Whether the user has this permission on a queue, or a stream, that may not be there.
     ///
     /// # Errors
-    /// The response for who has not.
+    /// The response to a user that has not.
     pub(crate) fn check_access(&self, vhost: &str, access: Access, queue: &str) -> Result<(), Response> {
         let (vhost, queue) = (self.caller.vhost(vhost)?, queue.to_owned());
         if self.caller.login.is_own {
@@ -46,7 +46,7 @@ pub fn handle<N: Node>(node: &N, request: &Request) -> Response {
     response.guarded().with("vary", "accept, accept-encoding, origin".to_owned())
 }
 
-/// The endpoint that a path below `/api` means, and what its names stand for.
+/// The endpoint that a path below `/api` means, and the segments that stand for its names.
 pub(crate) fn find<'p>(path: &[&'p str]) -> Option<(&'static Endpoint, Vec<&'p str>)> {
     ENDPOINTS.iter().find_map(|endpoint| Some((endpoint, endpoint.matched(path)?)))
 }
@@ -80,7 +80,7 @@ fn answer<N: Node>(node: &N, request: &Request) -> Answer {
         caller.check(verb.need, vhost, is_read)?;
         if request.awaits_body {
             return match verb.need {
-                // The room for large bodies is for who is known.
+                // The room for large bodies is for known users.
                 Need::Nobody => Err(Response::too_large(node.about().limits.first_body_bytes_max)),
                 _ => Ok(Response::empty(100)),
             };

@@ -1,7 +1,8 @@
 //! The lists of a file of definitions, of which each row is read when its turn comes.
 //!
-//! A file of 50,000 queues is a million small things once it is read. Read at once they take ten times the text's memory, and
-//! what they leave behind whoever allocates next has to sort (`docs/decisions/0002-system-allocator.md`); one row at a time takes a row's.
+//! A file of 50,000 queues is a million small things once it is read. Read at once they take ten times the text's
+//! memory, and leave free pieces that the next allocations have to sort (`docs/decisions/0002-system-allocator.md`);
+//! one row at a time takes a row's.
 
 use crate::body::Body;
 use crate::response::Response;
@@ -12,7 +13,7 @@ use std::collections::BTreeMap;
 /// A file of definitions, as text.
 #[derive(Debug, Default)]
 pub(crate) struct Rows<'a> {
-    /// What the file holds, by name; of two of a name the last.
+    /// The file's fields, by name; of two of a name the last.
     fields: BTreeMap<String, &'a RawValue>,
 }
 
@@ -23,7 +24,7 @@ impl<'a> Rows<'a> {
     /// # Errors
     /// Where it is no object, or no JSON.
     pub(crate) fn read(text: &'a [u8]) -> Result<Rows<'a>, serde_json::Error> {
-        // What some editors begin a file with.
+        // A byte order mark, with which some editors begin a file.
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
         if text.iter().all(u8::is_ascii_whitespace) {
             return Ok(Rows::default());
@@ -45,7 +46,7 @@ impl<'a> Rows<'a> {
     /// The objects of the list of this name, each read when it is asked for; without a list there are none.
     ///
     /// # Errors
-    /// The response for who sends something else under this name.
+    /// The response to something else under this name.
     pub(crate) fn of(&self, name: &str) -> Result<impl Iterator<Item = Body> + use<'a>, Response> {
         let bad = || Response::bad_request(format!("{name} is not a list of objects"));
         let items = match self.fields.get(name) {

@@ -9,7 +9,7 @@ use broker::{LinkEnd, LinkRow, SessionRow};
 use message::amqp10::{Array, Decoder, Descriptor, List, Map, Value};
 use serde_json::{Value as Json, json};
 
-/// How deep a filter is looked into: what is further in is told as nothing.
+/// How deep a filter is looked into: values further in are told as nothing.
 const DEPTH_MAX: usize = 16;
 
 /// `GET /api/connections/NAME/sessions`.
@@ -148,7 +148,7 @@ mod tests {
             inner.string("s");
             encoder.value(Value::Map(Map::new(2, &fields)));
         });
-        // What is not described is none.
+        // A value that is not described is no filter.
         encoder.symbol("plain");
         encoder.boolean(true);
         let mut bytes = Vec::new();

@@ -15,10 +15,10 @@ pub(crate) const DELIVER_GET: usize = COUNTS;
 /// Counters of messages: those of [`Count`], and the sum of all deliveries and gets.
 pub(crate) const MESSAGES: usize = COUNTS + 1;
 
-/// What is told of whatever publishes and consumes.
+/// Counters of publishers and consumers of any kind.
 pub(crate) const ALL: &[Count] = &Count::ALL;
 
-/// What is told of a queue.
+/// Counters of a queue.
 pub(crate) const OF_QUEUE: &[Count] = &[
     Count::Ack,
     Count::Deliver,
@@ -30,13 +30,13 @@ pub(crate) const OF_QUEUE: &[Count] = &[
     Count::Redeliver,
 ];
 
-/// A tally as it is sampled, and what else is sampled with it.
+/// A tally as it is sampled, and the other counters that are sampled with it.
 pub fn counters(tally: &Tally, more: &[u64]) -> Counters {
     let own = tally.0.iter().copied().chain([tally.deliver_get()]);
     own.chain(more.iter().copied()).collect()
 }
 
-/// Whether what is in a queue survives a restart, messages that were published otherwise apart.
+/// Whether messages of a queue survive a restart, transient ones apart.
 pub(crate) fn is_kept(queue: &QueueDefinition) -> bool {
     queue.durable || queue.is_quorum()
 }
@@ -56,7 +56,7 @@ pub(crate) fn lengths_span(request: &Request) -> Option<Span> {
     Span::asked(request, "lengths")
 }
 
-/// What a node does is asked for so.
+/// A node's figures are asked for so.
 pub(crate) fn node_span(request: &Request) -> Option<Span> {
     Span::asked(request, "node_stats")
 }
@@ -66,7 +66,7 @@ pub(crate) fn data_span(request: &Request) -> Option<Span> {
     Span::asked(request, "data_rates")
 }
 
-/// `message_stats` of what these are told of; none where nothing was counted.
+/// `message_stats` with the counters `told`; none where nothing was counted.
 pub(crate) fn messages(
     tally: &Tally,
     growth: Growth<'_>,
@@ -98,7 +98,7 @@ pub(crate) fn put_lengths(
     put(item, "messages_unacknowledged", unacknowledged, of_unacknowledged);
 }
 
-/// What grows as two things together do.
+/// The growth of two things together.
 fn sum(one: &Value, other: &Value) -> Value {
     let number = |name: &str| one[name].as_f64().unwrap_or(0.0) + other[name].as_f64().unwrap_or(0.0);
     let mut both = json!({ "rate": number("rate") });
@@ -116,7 +116,7 @@ fn sum(one: &Value, other: &Value) -> Value {
     both
 }
 
-/// Adds what RabbitMQ tells of the Erlang process behind a thing: here there is none, which does nothing.
+/// Adds RabbitMQ's figures of the Erlang process behind a thing: here there is none, which does nothing.
 pub(crate) fn put_process(item: &mut Value) {
     item["reductions"] = 0.into();
     item["reductions_details"] = json!({ "rate": 0.0 });

@@ -1,4 +1,4 @@
-//! Requests and what is answered, against a node that is a catalog and nothing else.
+//! Requests and responses, against a node that is a catalog and nothing else.
 
 mod beyond;
 mod counted;
@@ -35,9 +35,9 @@ const PORT: PortId = PortId { shard: ShardId(0), slot: 0, generation: 1 };
 
 struct Bench {
     catalog: Mutex<Catalog>,
-    /// What was done in a client's name.
+    /// Actions in a client's name, counted.
     acted: Mutex<u32>,
-    /// What of it was begun and is waited for: how much now, and at most.
+    /// Those that were begun and are waited for: now, and at most.
     begun: Mutex<[usize; 2]>,
     connections: Mutex<Vec<ConnectionRow>>,
     opened: Mutex<Vec<(u16, Opened)>>,
@@ -50,14 +50,14 @@ struct Bench {
     uptime_ms: Mutex<u64>,
     /// Looks that somebody had at the catalog.
     looks: Mutex<u32>,
-    /// Of how many queues it was asked how they are, each time.
-    /// What was logged.
+    /// Lines of the node's log.
     lines: Mutex<Vec<String>>,
+    /// Queues in each question for rows or pulses.
     shown: Mutex<Vec<usize>>,
     about: About,
 }
 
-/// What was counted of each queue.
+/// Counters of each queue.
 fn tally() -> Tally {
     let mut tally = Tally::default();
     tally.add(Count::Publish, 10);
@@ -740,7 +740,7 @@ fn connections_are_shown_to_whom_they_concern() {
     assert_eq!(bench.ask("guest", "DELETE connections/none", "").0, 404);
 }
 
-/// RabbitMQ's definitions hold the exchange it logs to, and what is bound to that.
+/// RabbitMQ's definitions hold the exchange it logs to, and the bindings of that.
 const OF_RABBITMQ: &str = r#"{
     "exchanges": [{ "name": "amq.rabbitmq.log", "vhost": "/", "type": "topic", "durable": true, "auto_delete": false }],
     "bindings": [{ "source": "amq.rabbitmq.log", "vhost": "/", "destination": "q", "destination_type": "queue",
@@ -855,11 +855,11 @@ fn large_bodies_are_read_of_whom_they_are_taken() {
     assert_eq!(ask("manager", "POST /api/definitions"), 401);
     assert_eq!(ask("guest", "PUT /api/nothing"), 404);
     assert_eq!(ask("guest", "POST /api/queues/v/q"), 405);
-    // For whoever need not be known there is no room.
+    // Requests that take no user are not asked to go on.
     assert_eq!(ask("guest", "POST /api/login"), 413);
     assert_eq!(ask("guest", "GET /api/health/checks/is-in-service"), 413);
     assert_eq!(bench.get("queues"), json!([]));
-    // Who goes on is counted when the body has come.
+    // A login is counted when the body has come.
     assert_eq!(*bench.logins.lock().unwrap(), [2, 1]);
 }
 

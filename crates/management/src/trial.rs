@@ -30,10 +30,10 @@ struct Seen {
     is_matched: bool,
 }
 
-/// What is taken of the catalog at once: as much work as publishing the message, and some bindings. Whatever can be found out
-/// without it is found out later, on another thread.
+/// The part of the catalog that is read at once: as much work as publishing the message, and some bindings. The rest is
+/// found out later, on another thread.
 struct Taken {
-    /// What the exchange goes by.
+    /// The exchange's rule of routing.
     kind: Kind,
     /// Somewhere on its way the message would be kept for later first.
     is_held: bool,
@@ -139,7 +139,7 @@ fn take(
     Some(taken)
 }
 
-/// What these are called, of those that are still there.
+/// The names of these, but for those that are gone.
 fn names<N: Node>(
     call: &Call<'_, N>,
     asked: BTreeSet<Destination>,

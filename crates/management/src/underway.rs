@@ -1,7 +1,8 @@
 //! Things that were begun and are not known to be done: so many at once that they share what each alone would wait for.
 //!
-//! What came of them is asked in the order in which they were begun, so that the first that failed is the one that is told of.
-//! Invariant: after a failure nothing is under way, for it was waited for, and nothing is begun by whoever heard of it.
+//! Outcomes are asked in the order in which the work was begun, so that the first failure is the one that is told.
+//! Invariant: after a failure nothing is under way, for it was waited for, and a caller that heard of it begins
+//! nothing.
 
 use crate::node::{Begun, Trouble};
 use std::collections::VecDeque;
@@ -21,7 +22,7 @@ impl<'n> Underway<'n> {
     /// There is room for one more, or there is now that the oldest is done.
     ///
     /// # Errors
-    /// What came of the oldest.
+    /// The failure of the oldest.
     pub(crate) fn make_room(&mut self) -> Result<(), Trouble> {
         if self.begun.len() < self.most { Ok(()) } else { self.wait_for_oldest() }
     }
@@ -34,7 +35,7 @@ impl<'n> Underway<'n> {
     /// Waits until all is done.
     ///
     /// # Errors
-    /// What came of the first that failed.
+    /// The first failure.
     pub(crate) fn finish(&mut self) -> Result<(), Trouble> {
         while !self.begun.is_empty() {
             self.wait_for_oldest()?;
@@ -45,7 +46,7 @@ impl<'n> Underway<'n> {
     fn wait_for_oldest(&mut self) -> Result<(), Trouble> {
         let Some(oldest) = self.begun.pop_front() else { return Ok(()) };
         oldest().inspect_err(|_| {
-            // Who does not answer is not waited for once more for each.
+            // A node that does not answer is not waited for once more for each.
             let _: Vec<_> = self.begun.drain(..).map_while(|own| is_answered(&own())).collect();
         })
     }

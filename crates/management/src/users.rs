@@ -1,4 +1,4 @@
-//! Users, and who asks.
+//! Users, and the user of the request.
 
 use crate::body::Body;
 use crate::list;
@@ -96,7 +96,7 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, name: &str) -> Answer {
     }
 }
 
-/// What has a user be as an object says, one after the other.
+/// The requests that make a user as an object says, in order.
 pub(crate) fn wanted<N: Node>(
     node: &N,
     name: &str,
@@ -117,7 +117,7 @@ pub(crate) fn wanted<N: Node>(
     })
 }
 
-/// What has a user that is there be as an object says, where what it does not name stays.
+/// The requests that change a user as an object says; fields that it does not name stay.
 fn changes<N: Node>(node: &N, name: &str, body: &Body) -> Result<Vec<Op>, Response> {
     let mut ops = Vec::new();
     if body.get("password").or(body.get("password_hash")).is_some() {
@@ -147,7 +147,7 @@ fn password<N: Node>(node: &N, body: &Body) -> Result<Option<PasswordHash>, Resp
     })
 }
 
-/// What is said of a user that will not log in, of whom a hash says otherwise.
+/// The remark on a user that cannot log in, since the hash of its password is of no known kind.
 pub(crate) fn remark(body: &Body) -> Option<String> {
     let hash = body.text("password_hash").ok()?.filter(|hash| !hash.is_empty())?;
     let algorithm = body.text("hashing_algorithm").ok()?;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 type Found = Vec<(Arc<VhostDefinition>, bool)>;
 
-/// What is told of a virtual host by its queues and connections.
+/// Columns of a virtual host that are sums over its queues and connections.
 const COUNTED: &[&str] = &[
     "message_stats",
     "messages",
@@ -96,7 +96,7 @@ fn shown(vhost: &VhostDefinition, is_traced: bool, node: &str) -> Value {
     })
 }
 
-/// What is said of a virtual host, as definitions have it.
+/// A virtual host's metadata, as definitions have it.
 pub(crate) fn metadata(vhost: &VhostDefinition) -> Value {
     let about = vhost.about();
     let mut metadata = json!({
@@ -157,7 +157,7 @@ pub(crate) fn giving(vhost: &str, user: &str) -> Op {
     }
 }
 
-/// What has a virtual host be as an object says, one after the other.
+/// The requests that make or change a virtual host as an object says, in order.
 pub(crate) fn wanted<N: Node>(
     call: &Call<'_, N>,
     name: &str,
@@ -187,7 +187,7 @@ pub(crate) fn wanted<N: Node>(
         ops.push(Op::Trace { vhost: name.into(), on: body.boolean("tracing", false)? });
     }
     if !is_there && !call.caller.login.is_own {
-        // As with RabbitMQ, who makes it may use it.
+        // As with RabbitMQ, the user that makes it may use it.
         ops.push(giving(name, &call.caller.login.user));
     }
     Ok(ops)

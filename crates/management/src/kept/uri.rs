@@ -9,7 +9,7 @@ const NUMBERS: [&str; 5] = ["heartbeat", "channel_max", "frame_max", "connection
 /// Those that are so over TLS alone, and nobody's otherwise.
 const OF_TLS: [&str; 2] = ["depth", "fail_if_no_peer_cert"];
 
-/// What is wrong with one address.
+/// Checks one address: adds the line of its error.
 pub(super) fn check(key: &str, value: &Value, lines: &mut Vec<String>) {
     let Value::String(text) = value else {
         return lines.push(format!("{key} should be list, actually was {}", term(value)));
@@ -29,7 +29,7 @@ fn quoted(text: &str) -> String {
     if text.is_empty() { "\"\"".to_owned() } else { format!("\"{text}\"") }
 }
 
-/// Reads an address, or says in RabbitMQ's words what is wrong with it.
+/// Reads an address, or gives its error in RabbitMQ's words.
 fn read(text: &str) -> Result<(), String> {
     let (scheme, rest) = text.split_once(':').ok_or("{unable_to_parse_uri,no_scheme}")?;
     let scheme = scheme.to_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! What metrics tell of a queue, in numbers that add up.
+//! A queue's figures for metrics, in numbers that add up.
 
 use crate::queues::{capacity, kept, kept_bytes};
 use crate::stats;

@@ -1,4 +1,4 @@
-//! What is counted of messages by protocol and by type of queue.
+//! Metrics of messages by protocol and by type of queue.
 
 use super::text::{Kind, Labels, Real, Text, canonical};
 use super::{Facts, STRATEGIES, Sums, TYPES};

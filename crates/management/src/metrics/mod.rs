@@ -1,8 +1,8 @@
 //! Metrics for Prometheus, with RabbitMQ's names and labels: `/metrics`, `/metrics/per-object`, `/metrics/detailed` and
 //! `/metrics/memory-breakdown`.
 //!
-//! What is asked for is gathered once, then written family by family. What RabbitMQ tells of its runtime and its Raft, and
-//! has no meaning here, is left out; what dashboards read is there.
+//! The facts are gathered once, then written family by family. RabbitMQ's metrics of its runtime and its Raft, which
+//! have no meaning here, are left out; those that dashboards read are there.
 
 mod families;
 mod figures;
@@ -29,7 +29,7 @@ use text::{Kind, Text};
 /// Types of queue as labels have them, in the order of their tallies.
 const TYPES: [&str; QUEUE_TYPES] = ["rabbit_classic_queue", "rabbit_quorum_queue", "rabbit_stream_queue"];
 
-/// What becomes of messages that end, as labels have it.
+/// Strategies for dead letters, as labels have them.
 const STRATEGIES: [&str; DEAD_LETTER_STRATEGIES] = ["disabled", "at_most_once", "at_least_once"];
 
 /// As scrapers of the text format read it.
@@ -42,7 +42,7 @@ enum Detail {
     Each,
 }
 
-/// What is known of a node at one moment.
+/// The state of a node at one moment.
 struct Facts {
     survey: Survey,
     /// Each queue, where each is told of; so are these.
@@ -76,7 +76,7 @@ impl Sums {
     }
 }
 
-/// What one connection adds to sums.
+/// The share of one connection in the sums.
 fn of_connection(row: &ConnectionRow) -> ConnectionSums {
     let ConnectionRow { channels, received, sent, calls, .. } = *row;
     ConnectionSums { connections: 1, channels, received, sent, calls }
@@ -112,7 +112,7 @@ impl Facts {
         Ok(facts)
     }
 
-    /// Sums are those of what is told of one by one.
+    /// Sums are those of the objects that are told one by one.
     fn add_up(&mut self) {
         let mut sums = Sums::default();
         self.queues.iter().for_each(|(queue, own)| sums.add_queue(queue.id, own));
@@ -166,7 +166,7 @@ fn write<N: Node>(node: &N, request: &Request, registry: &[&str]) -> Answer {
     Ok(Response { headers, body: text.finish().into_bytes(), ..Response::empty(200) })
 }
 
-/// What dashboards join everything with.
+/// The metrics that dashboards join all others with.
 fn identity<N: Node>(node: &N, text: &mut Text, endpoint: &str) {
     let about = node.about();
     text.family("identity_info", Kind::Untyped, "RabbitMQ node & cluster identity info");

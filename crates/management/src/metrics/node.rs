@@ -1,4 +1,4 @@
-//! What the node does: connections that came and went, files, memory, disk, logins, turns.
+//! Metrics of the node: connections that came and went, files, memory, disk, logins, turns.
 
 use super::Facts;
 use super::text::{Kind, Real, Text};
@@ -102,7 +102,7 @@ pub(super) fn auth<N: Node>(node: &N, facts: &Facts, text: &mut Text) {
         }
     }
 }
-/// By who tried: not told apart, which with RabbitMQ has to be turned on.
+/// By client: not told apart, which with RabbitMQ has to be turned on.
 pub(super) fn auth_detailed(text: &mut Text) {
     for (name, help) in [
         ("auth_attempts_detailed_total", "Total number of authentication attempts with source info"),
@@ -142,7 +142,7 @@ pub(super) fn alarms<N: Node>(node: &N, text: &mut Text) {
     );
 }
 
-/// Our own: what the disk is asked for, and how long it takes.
+/// Our own: requests to the disk, and how long they take.
 pub(super) fn flushes(facts: &Facts, text: &mut Text) {
     let writing = &facts.writing;
     text.one(

@@ -1,4 +1,4 @@
-//! What is told of exchanges, channels, connections and subscriptions to streams.
+//! Metrics of exchanges, channels, connections and subscriptions to streams.
 
 use super::text::{Kind, Text};
 use super::{Detail, Facts, of_connection};
@@ -101,7 +101,7 @@ pub(super) fn channel(facts: &Facts, text: &mut Text) {
     }
 }
 
-/// A metric of channels that counts, its line of help, and what it counts.
+/// A metric of channels that counts, its line of help, and its counter.
 type Counted = (&'static str, &'static str, Count);
 
 const PUBLISHING: [Counted; 4] = [
@@ -167,7 +167,7 @@ fn channels(facts: &Facts) -> Vec<(&Opened, &ChannelRow, String)> {
     rows.map(|(own, row)| (own, row, format!("{} ({})", own.connection, row.number))).collect()
 }
 
-/// By exchange what a channel published to it. Confirms are told of channels alone: what is not confirmed yet counts as
+/// A channel's publishes by exchange. Confirms are told of channels alone: messages that are not confirmed yet count as
 /// published to the exchanges that come first.
 fn by_exchange(row: &ChannelRow) -> Vec<(&str, Tally)> {
     let mut unconfirmed = row.unconfirmed;
@@ -241,7 +241,7 @@ pub(super) fn channel_process(facts: &Facts, text: &mut Text) {
     );
 }
 
-/// What channels that are open published to queues, through exchanges, as far as they remember.
+/// Messages that an open channel published to a queue, through an exchange, as far as it remembers.
 struct Routed<'a> {
     channel: String,
     exchange: &'a str,
@@ -283,7 +283,7 @@ pub(super) fn channel_queue_exchange(facts: &Facts, text: &mut Text) {
     }
 }
 
-/// Of channels that are open; what others published is in [`exchange`].
+/// Of channels that are open; the messages of closed ones are in [`exchange`].
 pub(super) fn queue_exchange(facts: &Facts, text: &mut Text) {
     text.family(
         "queue_exchange_messages_published_total",

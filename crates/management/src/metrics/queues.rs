@@ -1,4 +1,4 @@
-//! What is told of queues: of each, or of all together.
+//! Metrics of queues: of each, or of all together.
 
 use super::figures::Figures;
 use super::text::{Kind, Real, Text};
@@ -60,7 +60,7 @@ pub(super) fn coarse(facts: &Facts, text: &mut Text) {
     );
 }
 
-/// What each queue is.
+/// The type of each queue.
 pub(super) fn info(facts: &Facts, text: &mut Text) {
     text.family(
         "queue_info",
@@ -99,7 +99,7 @@ pub(super) fn queue(facts: &Facts, text: &mut Text) {
             ("queue_process_memory_bytes", Gauge, "Memory in bytes used by the queue", |own| {
                 own.memory_bytes
             }),
-            // Of messages memory holds the log's latest alone, whichever queues they are in: what counts here is what would be
+            // Of messages memory holds the log's latest alone, of all queues together: those count here that would be
             // gone after a restart.
             (
                 "queue_messages_ram",

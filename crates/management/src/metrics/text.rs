@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Write};
 
-/// What a family's samples are.
+/// The type of a family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Counter,

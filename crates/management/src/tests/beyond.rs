@@ -1,4 +1,4 @@
-//! What RabbitMQ's API does not have.
+//! Endpoints that RabbitMQ's API does not have.
 
 use super::Bench;
 use crate::Limits;

@@ -1,4 +1,4 @@
-//! Counters, rates, and what connections have open.
+//! Counters, rates, and the objects that connections have open.
 
 use super::*;
 use std::collections::BTreeMap;
@@ -52,7 +52,7 @@ fn with_queue() -> Bench {
     bench
 }
 
-/// Samples by what they are of, those of one name added up.
+/// Samples by name and labels, with those of one name added up.
 fn added_up(text: &str) -> BTreeMap<String, f64> {
     let mut sums = BTreeMap::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
@@ -74,7 +74,7 @@ fn metrics_of_all_are_the_sums_of_those_of_each() {
     let third = Opened { port: (9, 1), ..opened(&bench, "v", "other") };
     bench.opened.lock().unwrap().extend([(0, second), (1, third)]);
     let own = ["a", "b"].map(|name| connection(name, "guest", "v"));
-    // Who has not logged in yet does not count.
+    // Connections that have not logged in yet do not count.
     bench.connections.lock().unwrap().extend(own.into_iter().chain([connection("c", "", "")]));
     let scraped = |path: &str| {
         let request = Request::new("GET", path, Vec::new(), false).unwrap();
@@ -86,7 +86,7 @@ fn metrics_of_all_are_the_sums_of_those_of_each() {
         let name = name.strip_prefix("rabbitmq_").unwrap();
         kinds.iter().any(|kind| name.starts_with(kind))
     };
-    // What is counted by exchange and queue comes from elsewhere there, and neither moments nor what a queue is add up.
+    // Counters by exchange and queue come from elsewhere there, and neither moments nor kinds of a queue add up.
     let others = [
         "messages_published_total",
         "exchange_",
@@ -160,7 +160,7 @@ fn counters_grow_at_rates() {
             "{path}"
         );
     }
-    // What a channel does with its one exchange grows as the channel does; of one of its queues among others nobody knows.
+    // The counters of a channel's only exchange grow as the channel's do; for one of several queues that is not known.
     let channel = bench.get("channels/127.0.0.1%3A1%20-%3E%20127.0.0.1%3A5672%20(1)");
     assert_eq!(
         channel["publishes"][0]["stats"],
@@ -182,7 +182,7 @@ fn counters_grow_at_rates() {
     let queue = bench.get("queues/v/q?lengths_age=5&lengths_incr=5&columns=messages_details");
     let samples = json!([{ "sample": 3, "timestamp": 15_000 }, { "sample": 3, "timestamp": 10_000 }]);
     assert_eq!(queue["messages_details"]["samples"], samples);
-    // Who does not see a virtual host is told nothing of what happens there.
+    // Users hear nothing of virtual hosts that they do not see.
     assert_eq!(bench.ask("policymaker", "GET overview", "").1["message_stats"]["publish"], 10);
     bench.statuses(&[("DELETE permissions/v/policymaker", "", 204)]);
     assert_eq!(bench.ask("policymaker", "GET overview", "").1["message_stats"], json!({}));
@@ -219,7 +219,7 @@ fn channels_and_consumers_are_listed() {
     let queue = bench.get("queues/v/q");
     assert_eq!(queue["exclusive_consumer_tag"], "ctag");
     assert_eq!(queue["consumer_details"], consumers);
-    // Another's are not shown to who may not watch.
+    // Other users' are not shown to users that may not watch.
     for (user, count) in [("manager", 1), ("policymaker", 0), ("monitor", 1)] {
         let (_, found, _) = bench.ask(user, "GET channels", "");
         assert_eq!(found.as_array().unwrap().len(), count, "{user}");
@@ -288,7 +288,7 @@ fn subscriptions_to_streams_are_consumers() {
     assert_eq!(told("activity_status"), json!(["up", "up", "waiting"]));
     assert_eq!(consumers[2]["arguments"], json!({ "single-active-consumer": "true" }));
     assert_eq!(consumers[1]["channel_details"]["connection_name"], "127.0.0.1:1 -> 127.0.0.1:5672");
-    // Who has no permissions there is not told of them.
+    // Users without permissions there are not told of them.
     assert_eq!(bench.ask("nobody", "GET consumers", "").0, 401);
     bench.statuses(&[("DELETE permissions/v/manager", "", 204)]);
     assert_eq!(bench.ask("manager", "GET consumers", "").1, json!([]));

@@ -1,4 +1,5 @@
-//! Definitions of many things: how many are under way at once, what is told where some of them are refused, and what is kept.
+//! Definitions of many things: how many are under way at once, the report where some are refused, and the objects that
+//! are kept.
 
 use super::*;
 
@@ -28,7 +29,7 @@ fn many_things_are_under_way_at_once_and_no_more_than_may_be() {
     }
 }
 
-/// The answer to an import that must be refused: its entries, each with what is said of it.
+/// The answer to an import that must be refused: its entries, each with its remark.
 fn refused(bench: &Bench, body: &Value) -> Vec<String> {
     let (status, answer, _) = bench.ask("guest", "POST definitions", &body.to_string());
     assert_eq!((status, &answer["imported"]), (400, &json!(false)), "{answer}");
@@ -256,7 +257,7 @@ fn virtual_hosts_and_users_are_under_way_together_in_the_order_of_the_file() {
         let user = bench.get("users/u3");
         assert_eq!((&user["tags"], &user["limits"]), (&json!(["monitoring"]), &json!({"max-channels": 2})));
         assert_eq!(bench.get("permissions/v99/u99")["write"], "w");
-        // Who imports may use what was made.
+        // The user that imports may use the virtual hosts that were made.
         assert_eq!(bench.get("permissions/v99/guest")["write"], ".*");
     }
 }

@@ -1,4 +1,4 @@
-//! Lists of queues: which are shown to whom, and which of them the shards are asked about.
+//! Lists of queues: which are shown to which user, and which of them the shards are asked about.
 
 use super::Bench;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ fn bench() -> Bench {
     bench
 }
 
-/// What the node was asked about since it was asked last.
+/// The numbers of queues that the node was asked about, since the last call.
 fn shown(bench: &Bench) -> Vec<usize> {
     std::mem::take(&mut bench.shown.lock().unwrap())
 }
@@ -71,7 +71,7 @@ fn queues_of_a_user_are_those_the_user_declared() {
     assert_eq!((&page["filtered_count"], &page["total_count"]), (&json!(10), &json!(30)));
     assert_eq!(shown(&bench), [4]);
     assert_eq!(page["items"][0], bench.get("queues?page=1&name=q14&page_size=1")["items"][0]);
-    // Who is gone declared them all the same.
+    // A user that is gone declared them all the same.
     bench.statuses(&[("DELETE users/manager", "", 204)]);
     assert_eq!(names("guest", "manager/queues"), r#""v"/"own""#);
     assert_eq!(bench.ask("nobody", "GET users/guest/queues", "").0, 401);

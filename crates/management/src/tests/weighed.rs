@@ -1,4 +1,4 @@
-//! What lists take of memory until they are text.
+//! Memory that lists take until they are text.
 
 use super::counted::{opened, publisher, subscription};
 use super::{Bench, connection};
@@ -34,7 +34,7 @@ fn a_list_takes_little_more_than_its_text() {
         opened.stream_consumers = vec![subscription(1, queue)];
         bench.opened.lock().unwrap().push((0, opened));
     }
-    // What connections have open is asked for whole, whatever of it is listed.
+    // All channels and consumers of connections are asked for, also where only some are listed.
     for (list, times) in [
         ("queues", 4),
         ("connections", 4),
