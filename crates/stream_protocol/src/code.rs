@@ -9,7 +9,7 @@ macro_rules! codes {
         impl ResponseCode {
             $($(#[$doc])* pub const $name: ResponseCode = ResponseCode($number);)*
 
-            /// What it means, in words; `None` where nobody knows.
+            /// Its meaning in words; `None` for an unknown code.
             pub fn text(self) -> Option<&'static str> {
                 match self.0 {
                     $($number => Some($text),)*
@@ -35,7 +35,7 @@ codes! {
     STREAM_NOT_AVAILABLE = 0x06 "stream not available";
     /// The server does not offer this mechanism.
     SASL_MECHANISM_NOT_SUPPORTED = 0x07 "SASL mechanism not supported";
-    /// The client is not who it says.
+    /// The client's credentials are wrong.
     AUTHENTICATION_FAILURE = 0x08 "authentication failure";
     /// The mechanism's rules were broken.
     SASL_ERROR = 0x09 "SASL error";

@@ -7,21 +7,21 @@ use crate::wire::{put_string, string};
 use base::Reader;
 use message::chunk::Chunk;
 
-/// A command without an answer, but for messages and what the machine does by itself.
+/// A command without an answer, but for messages and the commands that the machine handles by itself.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Command<'a> {
     /// Server: messages that were taken.
     PublishConfirm {
-        /// Whose.
+        /// The publisher of the messages.
         publisher_id: u8,
         /// Their publishing ids.
         publishing_ids: List<'a, u64>,
     },
     /// Server: messages that were not.
     PublishError {
-        /// Whose.
+        /// The publisher of the messages.
         publisher_id: u8,
-        /// Which, and why.
+        /// Their publishing ids, each with its code.
         errors: List<'a, PublishError>,
     },
     /// Client: asks for more chunks.
@@ -40,18 +40,18 @@ pub enum Command<'a> {
     },
     /// Client: keeps an offset.
     StoreOffset {
-        /// Whose.
+        /// The consumer's name.
         reference: &'a [u8],
-        /// Where.
+        /// The stream.
         stream: &'a [u8],
-        /// How far.
+        /// The offset up to which the consumer is done.
         offset: u64,
     },
     /// Server: a stream is gone, or has another leader.
     MetadataUpdate {
-        /// What became of it.
+        /// The reason.
         code: ResponseCode,
-        /// Which.
+        /// The stream.
         stream: &'a [u8],
     },
 }
@@ -72,11 +72,11 @@ pub struct Deliver<'a> {
     pub subscription_id: u8,
     /// Version 2: the last chunk of the stream that is safe.
     pub committed_chunk_id: Option<u64>,
-    /// What was published. Its data is not yet checked.
+    /// The published messages. Their data is not yet checked.
     pub chunk: Chunk<'a>,
 }
 
-/// What was agreed on, or is proposed.
+/// Bounds that were agreed on, or are proposed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tune {
     /// Bytes of a frame, without those of its size; 0: no bound.

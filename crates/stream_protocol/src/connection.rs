@@ -1,6 +1,7 @@
 //! One connection, as either peer: opening, requests and their answers, messages, closing.
 //!
-//! Pull [`Connection::poll_event`] until it answers `None`; what it leaves in the input is an incomplete frame, to be
+//! Pull [`Connection::poll_event`] until it answers `None`; the bytes it leaves in the input are an incomplete frame,
+//! to be
 //! presented again with more bytes behind it. It also answers `None` without reading on where a verb is due first (logging
 //! a client in, opening, answering a close): poll again after the verb. Verbs append to [`Connection::output_mut`].
 //!
@@ -61,7 +62,7 @@ enum State {
     Closed,
 }
 
-/// What one step of reading led to.
+/// The result of one step of reading.
 enum Step<'i> {
     Event(Event<'i>),
     /// Go on.
@@ -191,13 +192,13 @@ impl Connection {
         self.frame_max
     }
 
-    /// What is to be written to the socket.
+    /// Bytes to be written to the socket.
     #[inline]
     pub fn output(&self) -> &Output {
         &self.output
     }
 
-    /// What is to be written to the socket.
+    /// Bytes to be written to the socket.
     #[inline]
     pub fn output_mut(&mut self) -> &mut Output {
         &mut self.output
@@ -214,7 +215,8 @@ impl Connection {
         (deadline != u64::MAX).then_some(deadline)
     }
 
-    /// Does what is due: sends a heartbeat, breaks a silence, or gives the peer up. Poll events afterwards.
+    /// Handles deadlines that are due: sends a heartbeat, breaks a silence, or gives the peer up. Poll events
+    /// afterwards.
     pub fn handle_deadline(&mut self, now: Now) {
         if now.mono_ns >= self.deadline_ns {
             match self.state {
@@ -254,7 +256,7 @@ impl Connection {
         }
     }
 
-    /// The peer took some of what was sent: a sign of life while this end does not read.
+    /// The peer took some of the bytes sent: a sign of life while this end does not read.
     pub fn note_alive(&mut self) {
         self.heartbeat.received = true;
     }
@@ -385,7 +387,7 @@ impl Connection {
                 Err(Error::Tls)
             }
             Next::TooLarge { size } => {
-                // What follows it may be an answer to our close.
+                // A frame behind it may be an answer to our close.
                 self.skipped = u64::from(size) + frame::SIZE_LEN as u64;
                 if self.state == State::Closing {
                     return Ok(Step::Again);
@@ -400,7 +402,7 @@ impl Connection {
         }
     }
 
-    /// Ends the connection for what the peer did: tells it, unless the connection was never open.
+    /// Ends the connection for a fault of the peer's: tells it, unless the connection was never open.
     #[cold]
     fn refuse(&mut self, now: Now, error: Error) {
         if self.state == State::Running {
@@ -413,7 +415,7 @@ impl Connection {
     }
 }
 
-/// What TLS begins with.
+/// The first byte of a TLS connection: the content type of a handshake record.
 const TLS_HANDSHAKE: u8 = 0x16;
 
 #[cold]

@@ -1,4 +1,4 @@
-//! What went wrong: in a frame, and with a connection.
+//! Errors of a frame and of a connection.
 
 use crate::code::ResponseCode;
 use base::Short;
@@ -52,7 +52,7 @@ impl std::fmt::Display for Malformed {
 
 impl std::error::Error for Malformed {}
 
-/// What ended a connection.
+/// The reason why a connection ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
     /// A frame that cannot be decoded. The peer was told if the connection was open.
@@ -82,7 +82,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What the peer is told.
+    /// The code the peer is told.
     pub(crate) fn code(&self) -> ResponseCode {
         match self {
             Error::FrameTooLarge { .. } => ResponseCode::FRAME_TOO_LARGE,

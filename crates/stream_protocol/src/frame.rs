@@ -1,11 +1,11 @@
-//! Frames ("Frame Structure"): where they begin and end, and what they say.
+//! Frames ("Frame Structure"): where they begin and end, and their contents.
 //!
 //! ```text
 //!   0      4     6         8                                size+4
 //!   | size | key | version | correlation id | arguments ... |
 //! ```
 //!
-//! The highest bit of the key tells a response. What nobody answers has no correlation id.
+//! The highest bit of the key tells a response. Commands without an answer have no correlation id.
 
 use crate::code::ResponseCode;
 use crate::command::{Command, Deliver, Tune};
@@ -25,10 +25,10 @@ pub const RESPONSE: u16 = 0x8000;
 /// A whole heartbeat.
 pub const HEARTBEAT_FRAME: [u8; COMMAND_HEAD] = command_head(4, Key::Heartbeat as u16, 1);
 
-/// What comes first in some bytes.
+/// The first frame of some bytes, as far as it is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next<'i> {
-    /// What is behind a frame's size; it and its size have `len` bytes.
+    /// The bytes behind a frame's size; they and the size have `len` bytes.
     Frame { body: &'i [u8], len: usize },
     /// Not all of it is there: so many bytes are wanted.
     Incomplete { wanted: usize },
@@ -53,21 +53,21 @@ pub(crate) fn split(bytes: &[u8], size_max: u32) -> Next<'_> {
     }
 }
 
-/// What a frame says.
+/// A frame, decoded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Frame<'a> {
     /// A request.
     Request {
-        /// What its response will carry.
+        /// The id its response will carry.
         correlation_id: u32,
-        /// What is asked.
+        /// The request.
         request: Request<'a>,
     },
     /// A response.
     Response {
-        /// What its request carried.
+        /// The id its request carried.
         correlation_id: u32,
-        /// What is answered.
+        /// The response.
         response: Response<'a>,
     },
     /// A command that nobody answers.
@@ -91,10 +91,10 @@ pub(crate) fn key_and_version(body: &[u8]) -> (u16, u16) {
 }
 
 impl<'a> Frame<'a> {
-    /// What is said in `body`, the bytes of a frame behind its size.
+    /// The frame in `body`, its bytes behind the size.
     ///
     /// # Errors
-    /// When nothing is, or something else beside it.
+    /// When it is malformed, or bytes are left over behind it.
     pub fn decode(body: &'a [u8]) -> Result<Frame<'a>, Malformed> {
         let mut reader = Reader::new(body);
         let (key, version) = (reader.u16()?, reader.u16()?);

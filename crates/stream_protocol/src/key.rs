@@ -6,7 +6,7 @@ use base::Reader;
 
 macro_rules! keys {
     ($($(#[$doc:meta])* $name:ident = $number:literal;)*) => {
-        /// What a frame is about.
+        /// The command a frame carries.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u16)]
         pub enum Key { $($(#[$doc])* $name = $number,)* }
@@ -52,7 +52,7 @@ keys! {
     Create = 13;
     /// Deletes a stream.
     Delete = 14;
-    /// Asks who has a stream.
+    /// Asks for the nodes of streams.
     Metadata = 15;
     /// Tells that this has changed.
     MetadataUpdate = 16;
@@ -103,7 +103,7 @@ const fn versions(key: Key, max: u16) -> Versions {
     Versions { key: key as u16, min: 1, max }
 }
 
-/// What RabbitMQ 4.3.6 announces: the commands that it takes from clients, but for those of the opening.
+/// The commands RabbitMQ 4.3.6 announces: those it takes from clients, but for those of the opening.
 pub const SERVER_VERSIONS: [Versions; 20] = [
     versions(Key::DeclarePublisher, 1),
     versions(Key::Publish, 2),
@@ -127,7 +127,7 @@ pub const SERVER_VERSIONS: [Versions; 20] = [
     versions(Key::ResolveOffsetSpec, 1),
 ];
 
-/// What this end announces as a client: the commands that it takes from servers.
+/// The commands this end announces as a client: those it takes from servers.
 pub const CLIENT_VERSIONS: [Versions; 5] = [
     versions(Key::PublishConfirm, 1),
     versions(Key::PublishError, 1),

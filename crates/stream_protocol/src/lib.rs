@@ -3,7 +3,7 @@
 //! [`Connection`] is a value: bytes and time go in ([`Connection::poll_event`], [`Connection::handle_deadline`]), events
 //! come out that borrow from those bytes, and verbs append to its [`base::Output`]. It knows frames, every command in every
 //! version, the order of the opening, requests that wait for an answer, heartbeats, and the refusals that follow from
-//! these. It does not know streams, publishers, subscriptions or users: whoever holds it does. Chunks, in which messages
+//! these. It does not know streams, publishers, subscriptions or users: its holder does. Chunks, in which messages
 //! are delivered, are [`message::chunk`].
 //!
 //! The protocol has no specification but the document in RabbitMQ's sources (`PROTOCOL.adoc`), whose names are kept. Where

@@ -1,6 +1,6 @@
 //! The bounds of a connection, by name.
 
-/// What one connection may cost and take. Defaults are RabbitMQ 4.3.6's where it has them.
+/// Bounds of one connection's memory and input. Defaults are RabbitMQ 4.3.6's where it has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The largest frame proposed and, once the connection is open, accepted, in bytes without those of its size. A peer
@@ -8,7 +8,7 @@ pub struct Limits {
     pub frame_max: u32,
     /// The same until the connection is open.
     pub initial_frame_max: u32,
-    /// Client: the largest frame accepted. Chunks are as large as publishers made them, whatever was agreed on.
+    /// Client: the largest frame accepted. Chunks are as large as publishers made them, beyond any bound agreed on.
     pub chunk_frame_max: u32,
     /// The heartbeat timeout proposed, in seconds; 0: none. The client has the last word.
     pub heartbeat_s: u32,

@@ -5,7 +5,7 @@ use crate::wire;
 use base::Reader;
 use std::marker::PhantomData;
 
-/// What lists are made of.
+/// An element of a list.
 pub trait Item<'a>: Copy {
     /// Reads one.
     ///
@@ -126,7 +126,7 @@ impl<'a, T: Item<'a> + std::fmt::Debug> std::fmt::Debug for List<'a, T> {
 pub struct Pair<'a> {
     /// Its name.
     pub key: &'a [u8],
-    /// What it is.
+    /// Its value.
     pub value: &'a [u8],
 }
 

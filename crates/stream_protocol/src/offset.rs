@@ -10,7 +10,7 @@ pub enum OffsetSpec {
     First,
     /// The last chunk there is.
     Last,
-    /// What comes next.
+    /// The next chunk to be written.
     Next,
     /// The chunk with this offset.
     Offset(u64),

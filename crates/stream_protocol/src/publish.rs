@@ -5,8 +5,8 @@
 //!   version 2   | publisher id | count | publishing id, filter value, entry ... |
 //! ```
 //!
-//! An entry is, byte for byte, what a chunk holds ([`Entry`]), so it is stored as it came. The count is not looked at, as
-//! in RabbitMQ. In version 2 an entry must be a message: RabbitMQ fails on sub-batches there.
+//! An entry is, byte for byte, the [`Entry`] of a chunk, so it is stored as it came. The count is not looked at, as in
+//! RabbitMQ. In version 2 an entry must be a message: RabbitMQ fails on sub-batches there.
 
 use crate::error::Malformed;
 use crate::frame;
@@ -18,7 +18,7 @@ use message::chunk::{self, Content, Entry};
 /// A frame of messages. Invariant: its bytes are `len` of them and nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Publish<'a> {
-    /// Whose.
+    /// The publisher of the messages.
     pub publisher_id: u8,
     has_filter_values: bool,
     has_batches: bool,
@@ -29,9 +29,9 @@ pub struct Publish<'a> {
 /// A message in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PublishedMessage<'a> {
-    /// What its confirm will call it.
+    /// The id its confirm will carry.
     pub publishing_id: u64,
-    /// What consumers filter by; `None` in version 1 and for null.
+    /// The value that consumers filter by; `None` in version 1 and for null.
     pub filter_value: Option<&'a [u8]>,
     /// The message, or messages put together.
     pub entry: Entry<'a>,
@@ -58,7 +58,7 @@ impl<'a> Publish<'a> {
         self.len as usize
     }
 
-    /// Bytes of the messages as they are in the frame, without what tells them apart.
+    /// Bytes of the messages as they are in the frame, without their ids and lengths, which are 12 bytes each.
     #[inline]
     pub fn payload_bytes(&self) -> usize {
         self.messages.len() - 12 * self.len as usize
@@ -119,7 +119,7 @@ fn split_filtered(bytes: &[u8]) -> Result<(PublishedMessage<'_>, &[u8]), Malform
 /// Where the count lies in a frame.
 const COUNT_AT: usize = frame::COMMAND_HEAD + 1;
 
-/// Client: writes messages into frames, none larger than agreed on. What lies in the output is always whole.
+/// Client: writes messages into frames, none larger than agreed on. The frames in the output are always whole.
 #[derive(Debug)]
 pub struct PublishFrames<'o> {
     out: &'o mut Vec<u8>,

@@ -1,4 +1,4 @@
-//! Requests: what one peer asks and the other answers under the same correlation id.
+//! Requests: one peer sends them and the other answers under the same correlation id.
 
 use crate::code::ResponseCode;
 use crate::error::Malformed;
@@ -13,18 +13,18 @@ use base::Reader;
 pub enum Request<'a> {
     /// Client: announces a publisher.
     DeclarePublisher {
-        /// What frames call it.
+        /// The number frames name it by.
         publisher_id: u8,
-        /// Under which the stream remembers what it sent; empty: it does not.
+        /// The name under which the stream remembers the last publishing id; empty: it does not.
         reference: &'a [u8],
-        /// Where it publishes.
+        /// The stream it publishes to.
         stream: &'a [u8],
     },
     /// Client: asks for a publisher's highest publishing id.
     QueryPublisherSequence {
-        /// Whose.
+        /// The publisher's name.
         reference: &'a [u8],
-        /// Where.
+        /// The stream.
         stream: &'a [u8],
     },
     /// Client: ends a publisher.
@@ -34,11 +34,11 @@ pub enum Request<'a> {
     },
     /// Client: begins a subscription.
     Subscribe {
-        /// What frames call it.
+        /// The number frames name it by.
         subscription_id: u8,
-        /// Of what.
+        /// The stream.
         stream: &'a [u8],
-        /// From where.
+        /// The place to begin at.
         offset: OffsetSpec,
         /// Chunks that may be sent at once.
         credit: u16,
@@ -47,9 +47,9 @@ pub enum Request<'a> {
     },
     /// Client: asks for an offset that was kept.
     QueryOffset {
-        /// Whose.
+        /// The consumer's name.
         reference: &'a [u8],
-        /// Where.
+        /// The stream.
         stream: &'a [u8],
     },
     /// Client: ends a subscription.
@@ -69,9 +69,9 @@ pub enum Request<'a> {
         /// Which.
         stream: &'a [u8],
     },
-    /// Client: asks who has streams.
+    /// Client: asks for the nodes of streams.
     Metadata {
-        /// Which.
+        /// The streams.
         streams: List<'a, &'a [u8]>,
     },
     /// Client: introduces itself.
@@ -104,12 +104,12 @@ pub enum Request<'a> {
     Route {
         /// Its routing key.
         routing_key: &'a [u8],
-        /// Partitions of what.
+        /// The super stream.
         super_stream: &'a [u8],
     },
     /// Client: asks for all partitions.
     Partitions {
-        /// Of what.
+        /// The super stream.
         super_stream: &'a [u8],
     },
     /// Server: tells a consumer whether it is the active one, and asks where it wants to begin.
@@ -234,7 +234,7 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// What it asks for.
+    /// The key of the request.
     pub fn key(&self) -> Key {
         match self {
             Request::DeclarePublisher { .. } => Key::DeclarePublisher,

@@ -1,4 +1,4 @@
-//! Responses: what answers a request.
+//! Responses to requests.
 
 use crate::code::ResponseCode;
 use crate::error::Malformed;
@@ -13,7 +13,7 @@ use base::Reader;
 pub enum Response<'a> {
     /// How a request ended that has no more to tell, or that failed before there was more.
     Done {
-        /// What was asked for.
+        /// The key of the request.
         key: Key,
         /// How it ended.
         code: ResponseCode,
@@ -32,7 +32,7 @@ pub enum Response<'a> {
         /// The offset; 0 if there is none.
         offset: u64,
     },
-    /// Server: who has streams. It has no code of its own.
+    /// Server: the nodes of streams. It has no code of its own.
     Metadata {
         /// The nodes that have any.
         brokers: List<'a, Broker<'a>>,
@@ -57,7 +57,7 @@ pub enum Response<'a> {
     SaslAuthenticate {
         /// Done, refused, or [`ResponseCode::SASL_CHALLENGE`].
         code: ResponseCode,
-        /// What the mechanism asks; mostly empty.
+        /// The mechanism's challenge; mostly empty.
         challenge: &'a [u8],
     },
     /// Server: the virtual host is chosen.
@@ -102,7 +102,7 @@ pub enum Response<'a> {
         /// `first_chunk_id`, `committed_chunk_id` and so on.
         statistics: List<'a, Statistic<'a>>,
     },
-    /// Server: what a specification stands for. It is always an offset.
+    /// Server: the place a specification stands for. It is always an offset.
     ResolveOffsetSpec {
         /// How it ended.
         code: ResponseCode,
@@ -114,7 +114,7 @@ pub enum Response<'a> {
 /// A node that clients can connect to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Broker<'a> {
-    /// What [`StreamMetadata`] calls it.
+    /// The number that [`StreamMetadata`] names it by.
     pub reference: u16,
     /// Where it is.
     pub host: &'a [u8],
@@ -122,7 +122,7 @@ pub struct Broker<'a> {
     pub port: u32,
 }
 
-/// Who has a stream.
+/// The nodes of a stream.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StreamMetadata<'a> {
     /// Its name.
@@ -195,12 +195,12 @@ impl<'a> Item<'a> for Statistic<'a> {
 }
 
 impl<'a> Response<'a> {
-    /// What answers the request `key`, up to the end of the frame or less. `None`: it is no request.
+    /// The answer to the request `key`, up to the end of the frame or less. `None`: it is no request.
     pub(crate) fn read(key: Key, reader: &mut Reader<'a>) -> Option<Result<Response<'a>, Malformed>> {
         if key == Key::Metadata {
             return Some(Response::read_metadata(reader));
         }
-        // Whatever failed may end behind the code.
+        // A response that tells of a failure may end behind the code.
         if let Ok(code) = reader.clone().u16()
             && reader.len() == 2
             && is_request(key)
@@ -249,7 +249,7 @@ impl<'a> Response<'a> {
         })
     }
 
-    /// What it answers.
+    /// The key of the request it answers.
     pub fn key(&self) -> Key {
         match self {
             Response::Done { key, .. } => *key,

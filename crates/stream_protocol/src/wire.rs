@@ -3,7 +3,7 @@
 use crate::error::Malformed;
 use base::Reader;
 
-/// The length of what is not there.
+/// The length that stands for a value that is not there.
 const NULL_STRING: u16 = u16::MAX;
 const NULL_BYTES: u32 = u32::MAX;
 

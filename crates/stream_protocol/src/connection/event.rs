@@ -1,4 +1,4 @@
-//! What a connection tells.
+//! The events of a connection.
 
 use crate::command::{Command, Deliver, Tune};
 use crate::error::Error;
@@ -16,30 +16,30 @@ pub enum Role {
     Client,
 }
 
-/// What the peer did, or what became of the connection.
+/// An act of the peer, or the end of the connection.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event<'a> {
     /// The peer asks something. Answer with `respond`, but: a server answers [`Request::SaslAuthenticate`] with
     /// `accept_login`, `challenge` or `refuse_login` (a renewal on an open connection with `respond` or `refuse_login`), and
     /// [`Request::Open`] with `open_ok` or `refuse_open`; both peers answer [`Request::Close`] with `close_ok`.
     Request {
-        /// What the answer must carry.
+        /// The id the answer must carry.
         correlation_id: u32,
-        /// What is asked.
+        /// The request.
         request: Request<'a>,
     },
     /// The peer answers a request of this end.
     Response {
-        /// What the request carried.
+        /// The id the request carried.
         correlation_id: u32,
         /// The answer. When it is a client's [`Response::Open`] and says so, the connection is open.
         response: Response<'a>,
     },
-    /// The peer answers what nobody asked, or what was answered before. Nothing is to be done but to note it.
+    /// The peer sends an answer without a request, or answers one again. Nothing is to be done but to note it.
     Unasked {
-        /// What the answer carries.
+        /// The id the answer carries.
         correlation_id: u32,
-        /// What it answers.
+        /// The request it claims to answer.
         key: Key,
     },
     /// A command that nobody answers.
@@ -48,7 +48,7 @@ pub enum Event<'a> {
     Publish(Publish<'a>),
     /// Client: a chunk.
     Deliver(Deliver<'a>),
-    /// Server: what was settled. Client: what is proposed; answer with `tune_and_open`.
+    /// Server: the settled bounds. Client: the proposed ones; answer with `tune_and_open`.
     Tune(Tune),
     /// The machine gave the connection up; [`Event::Closed`] follows, at once or after a while.
     Failed(Error),

@@ -1,5 +1,5 @@
-//! What this end says. Each verb appends its frames to the output; those that are out of place are the holder's mistake
-//! and panic.
+//! Verbs of this end. Each appends its frames to the output; those that are out of place are the holder's mistake and
+//! panic.
 
 use super::*;
 use crate::code::ResponseCode;
@@ -24,7 +24,7 @@ impl Connection {
         self.put_response(correlation_id, &Response::SaslAuthenticate { code, challenge });
     }
 
-    /// Server, after [`Request::SaslAuthenticate`]: the client is who it says; proposes the bounds.
+    /// Server, after [`Request::SaslAuthenticate`]: the client's login is right; proposes the bounds.
     ///
     /// # Panics
     /// When no login is under way.
@@ -37,8 +37,8 @@ impl Connection {
     }
 
     /// Server, after [`Request::SaslAuthenticate`]: sends the client away. It hears so at once, but for
-    /// [`ResponseCode::AUTHENTICATION_FAILURE`], [`ResponseCode::VIRTUAL_HOST_ACCESS_FAILURE`] and what cannot be changed,
-    /// which come after a silence. [`Event::Closed`] follows.
+    /// [`ResponseCode::AUTHENTICATION_FAILURE`], [`ResponseCode::VIRTUAL_HOST_ACCESS_FAILURE`] and the codes for
+    /// changes that are not allowed, which come after a silence. [`Event::Closed`] follows.
     ///
     /// # Panics
     /// When no login is under way, nor the connection open.
@@ -83,7 +83,7 @@ impl Connection {
     }
 
     /// Client, after [`Event::Tune`]: settles for the lesser of the server's `proposed` bounds and its own, and asks for
-    /// `virtual_host`. Answers what was settled.
+    /// `virtual_host`. Answers the settled bounds.
     ///
     /// # Panics
     /// When nothing was proposed.
@@ -116,7 +116,7 @@ impl Connection {
         self.outstanding.clear();
         self.state = Closing;
         self.deadline_ns = now.after_ms(self.limits.closing_ms_max.into());
-        // RabbitMQ calls it 1, whatever else it asked.
+        // RabbitMQ gives it the id 1, no matter which ids its other requests had.
         put_request(self.output.own(), 1, &Request::Close { code, reason: reason.as_bytes() });
     }
 
@@ -172,8 +172,8 @@ impl Connection {
         self.ask(now, request)
     }
 
-    /// What was asked matters to nobody any more: it does not count, nor is its answer waited for. One that comes all the same
-    /// is told as [`Event::Unasked`].
+    /// The answer to this request matters to nobody any more: it does not count, nor is its answer waited for. One that
+    /// comes all the same is told as [`Event::Unasked`].
     pub fn forget(&mut self, correlation_id: u32) {
         self.outstanding.forget(correlation_id);
     }
@@ -192,7 +192,8 @@ impl Connection {
         self.put_response(correlation_id, response);
     }
 
-    /// Says what nobody answers: a client gives credit and stores offsets, a server confirms and tells of streams.
+    /// Sends a command without an answer: a client gives credit and stores offsets, a server confirms and tells of
+    /// streams.
     ///
     /// # Panics
     /// When a string has more than 2^16 - 2 bytes.
@@ -259,8 +260,8 @@ impl Connection {
         self.output.extend_from(memory, data);
     }
 
-    /// Server: what comes in front of a chunk's `data_len` bytes of data, which the holder sends behind it: from a file,
-    /// say. Nothing else may go out in between.
+    /// Server: the part of a frame in front of a chunk's `data_len` bytes of data, which the holder sends behind it:
+    /// from a file, say. Nothing else may go out in between.
     ///
     /// # Panics
     /// When the frame would have more than 2^32 - 1 bytes.

@@ -42,7 +42,7 @@ fn what_real_peers_wrote_is_written_the_same() {
     }
     keys.sort_unstable();
     keys.dedup();
-    // Requests and their responses, but for what only happens when something fails.
+    // Requests and their responses, but for those that only come when something fails.
     for key in (1..=31).filter(|key| ![23].contains(key)) {
         assert!(keys.contains(&key) || keys.contains(&(key | 0x8000)), "no frame of {key}");
     }
@@ -61,7 +61,7 @@ fn a_real_client_is_understood() {
     }
 }
 
-/// What the server said, with our requests in between, is what was asked for.
+/// The frames of the server, with our requests in between, are the answers to them.
 #[test]
 fn a_real_server_is_understood() {
     let now = Now::default();
@@ -70,7 +70,7 @@ fn a_real_server_is_understood() {
     let mut chunks = Vec::new();
     for (who, bytes) in lines() {
         if who == 'C' {
-            // Verbs of the opening follow from what the server said; answers it has had.
+            // Verbs of the opening follow from the server's frames; answers it has had.
             match Frame::decode(&bytes[4..]).unwrap() {
                 Frame::Request { request: Request::Open { .. } | Request::Close { .. }, .. } => {}
                 Frame::Request { correlation_id, request } => {

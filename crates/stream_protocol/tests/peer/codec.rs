@@ -1,4 +1,4 @@
-//! Every command in every version, both ways, and what is not one.
+//! Every command in every version, both ways, and frames that are none.
 
 use crate::support::*;
 use message::chunk::{Content, SubBatch};
@@ -303,7 +303,7 @@ proptest! {
         let key = key | if is_response { 0x8000 } else { 0 };
         let framed = [&key.to_be_bytes()[..], &version.to_be_bytes(), &bytes].concat();
         for body in [&bytes, &framed] {
-            // What is read can be written, and read again the same.
+            // A frame that is read can be written, and read again the same.
             let again = match Frame::decode(body) {
                 Ok(Frame::Request { correlation_id, request: it }) => request(correlation_id, &it),
                 Ok(Frame::Response { correlation_id, response: it }) => response(correlation_id, &it),

@@ -23,7 +23,7 @@ fn an_idle_connection_is_small() {
     assert!(bytes < 512, "{bytes}");
 }
 
-/// Nothing is wanted, and nothing kept, of what is only announced.
+/// A frame that is only announced makes the server want and keep nothing.
 #[test]
 fn an_announced_frame_costs_nothing() {
     for size in [8193u32, u32::MAX] {

@@ -8,7 +8,7 @@ use stream_protocol::*;
 
 const NOW: Now = Now { mono_ns: 0, wall_ms: 0 };
 
-/// Two peers and what they told.
+/// Two peers and the events they told.
 struct Peers {
     client: Connection,
     server: Connection,
@@ -29,7 +29,7 @@ impl Peers {
         pair
     }
 
-    /// What each wrote comes to the other: told by the server, told by the client.
+    /// Moves the output of each to the other: the events of the server, those of the client.
     fn exchange(&mut self) -> (Vec<String>, Vec<String>) {
         let bytes = said(&mut self.client);
         let server = feed(&mut self.server, NOW, &bytes, &[]);
@@ -243,7 +243,7 @@ fn either_closes() {
 
     let mut pair = Peers::opened();
     pair.server.close(NOW, ResponseCode::INTERNAL_ERROR, "sorry");
-    // What is under way is not looked at any more.
+    // Messages under way are not looked at any more.
     assert!(pair.client.publish(1, false).message(1, None, b"late"));
     let (server, client) = pair.exchange();
     assert_eq!((server.len(), client.len()), (0, 2));

@@ -1,4 +1,4 @@
-//! What is out of place, too large or malformed, before and after the opening.
+//! Frames that are out of place, too large or malformed, before and after the opening.
 
 use crate::support::*;
 use base::Now;
@@ -6,7 +6,7 @@ use stream_protocol::*;
 
 const NOW: Now = Now { mono_ns: 0, wall_ms: 0 };
 
-/// A new server is given `bytes`: what it told last but the end, and what it said.
+/// A new server is given `bytes`: its last events but the end, and its output.
 fn new(bytes: &[u8]) -> (Vec<String>, Vec<String>) {
     let mut server = Connection::server(Limits::default(), NOW);
     let told = feed(&mut server, NOW, bytes, &[]);
@@ -161,7 +161,7 @@ fn an_open_server_says_why_it_closes() {
     check(&confirm, "Unexpected { key: 3 }", "0x0d");
     let large = frame(&vec![0; (1 << 20) + 1]);
     check(&large, "FrameTooLarge { size: 1048577, size_max: 1048576 }", "0x0e (frame too large)");
-    // What fits exactly is looked at.
+    // A frame that fits exactly is looked at.
     check(&frame(&vec![0; 1 << 20]), "Malformed(UnknownCommand { key: 0, version: 0 })", "0x0d");
 }
 
@@ -184,7 +184,7 @@ fn a_client_refuses_what_clients_say() {
     client.request(NOW, &properties);
     let told = feed(&mut client, NOW, &publish(1, 1, b"x"), &[]);
     assert_eq!(told, ["Failed(Unexpected { key: 2 })", "Closed"]);
-    // What nobody asked is told as that.
+    // An answer without a request is told as one.
     let mut client = Connection::client(Limits::default(), NOW);
     let stray = raw(0x8001, 1, &[0, 0, 0, 9, 0, 1]);
     assert_eq!(feed(&mut client, NOW, &stray, &[]), ["Unasked { correlation_id: 9, key: DeclarePublisher }"]);

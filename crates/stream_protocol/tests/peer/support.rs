@@ -11,7 +11,7 @@ pub fn frame(body: &[u8]) -> Vec<u8> {
     [&(body.len() as u32).to_be_bytes()[..], body].concat()
 }
 
-/// A frame from key, version and what follows them.
+/// A frame from key, version and the bytes behind them.
 pub fn raw(key: u16, version: u16, rest: &[u8]) -> Vec<u8> {
     frame(&[&key.to_be_bytes()[..], &version.to_be_bytes(), rest].concat())
 }
@@ -67,7 +67,7 @@ pub fn publish(publisher_id: u8, publishing_id: u64, body: &[u8]) -> Vec<u8> {
     raw(2, 1, &[&[publisher_id, 0, 0, 0, 1][..], &message].concat())
 }
 
-/// Answers what the opening calls for, as a server that lets everyone in; what else is asked, with "ok".
+/// Answers the requests of the opening, as a server that lets everyone in; all others, with "ok".
 pub fn answer(server: &mut Connection, now: Now, event: &Event<'_>) {
     let Event::Request { correlation_id, request } = *event else { return };
     let code = ResponseCode::OK;
@@ -104,7 +104,7 @@ pub fn answer(server: &mut Connection, now: Now, event: &Event<'_>) {
     }
 }
 
-/// Answers what the opening calls for, as a client.
+/// Answers the frames of the opening, as a client.
 pub fn follow(client: &mut Connection, now: Now, event: &Event<'_>) {
     match *event {
         Event::Response { response: Response::PeerProperties { .. }, .. } => {
@@ -120,7 +120,7 @@ pub fn follow(client: &mut Connection, now: Now, event: &Event<'_>) {
     }
 }
 
-/// Gives `bytes` in pieces that end at `cuts` and answers what is told, written out.
+/// Gives `bytes` in pieces that end at `cuts` and answers the events, written out.
 pub fn feed(connection: &mut Connection, now: Now, bytes: &[u8], cuts: &[usize]) -> Vec<String> {
     let mut told = Vec::new();
     let mut kept = Vec::new();
@@ -149,7 +149,7 @@ pub fn feed(connection: &mut Connection, now: Now, bytes: &[u8], cuts: &[usize])
     told
 }
 
-/// Takes what is to be written.
+/// Takes the bytes to be written.
 pub fn said(connection: &mut Connection) -> Vec<u8> {
     let bytes = connection.output().to_vec();
     connection.output_mut().sent(bytes.len());
@@ -177,7 +177,7 @@ pub fn bodies(mut bytes: &[u8]) -> Vec<&[u8]> {
     bodies
 }
 
-/// What was said, frame by frame.
+/// The frames in `bytes`, written out.
 pub fn shown(bytes: &[u8]) -> Vec<String> {
     let show = |body| format!("{:?}", stream_protocol::Frame::decode(body).unwrap());
     bodies(bytes).into_iter().map(show).collect()

@@ -1,4 +1,4 @@
-//! What happens when nothing does.
+//! Deadlines of connections on which nothing happens.
 
 use crate::support::*;
 use base::Now;
@@ -7,7 +7,7 @@ use stream_protocol::*;
 
 const NOW: Now = Now { mono_ns: 0, wall_ms: 0 };
 
-/// What was told at `ms`.
+/// The events at `ms`.
 fn tick(connection: &mut Connection, ms: u64) -> Vec<String> {
     let now = Now::at_ms(ms);
     if connection.poll_deadline().is_some_and(|deadline| deadline <= now.mono_ns) {
