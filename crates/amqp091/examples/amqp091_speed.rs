@@ -1,4 +1,4 @@
-//! What a message costs in this crate: nanoseconds to read a publish and an ack and to write a delivery and a confirm.
+//! The cost of a message in this crate: nanoseconds to read a publish and an ack and to write a delivery and a confirm.
 //!
 //! `cargo run -p amqp091 --profile quick --example amqp091_speed`
 
@@ -11,7 +11,7 @@ use message::amqp091::{NewProperties, Table};
 use std::hint::black_box;
 use std::time::Instant;
 
-/// Messages in one run, about what one read of a socket brings.
+/// Messages in one run, about as many as one read of a socket brings.
 const BATCH: usize = 2_000;
 const ROUNDS: usize = 500;
 
@@ -89,7 +89,7 @@ fn main() {
     println!("{:40} {:6} bytes", "Event", size_of::<Event<'_>>());
 }
 
-/// The best of several runs: what it costs when nobody else uses the core.
+/// The best of several runs: the cost when nobody else uses the core.
 fn measure(name: &str, mut run: impl FnMut()) {
     let mut best = f64::MAX;
     for _ in 0..ROUNDS {

@@ -1,6 +1,6 @@
 //! The channels of a connection: which numbers are open, closing, or in the middle of a message.
 //!
-//! Sorted by number; sixteen bytes each. What a channel is for (consumers, confirms) is the holder's to know.
+//! Sorted by number; sixteen bytes each. The use of a channel (consumers, confirms) is the holder's to know.
 
 use crate::content::Assembly;
 

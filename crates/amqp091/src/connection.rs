@@ -1,6 +1,7 @@
 //! One AMQP 0-9-1 connection, as either peer: handshake, channels, methods and messages.
 //!
-//! Pull [`Connection::poll_event`] until it answers `None`; what it leaves in the input is an incomplete frame, to be
+//! Pull [`Connection::poll_event`] until it answers `None`; the bytes it leaves in the input are an incomplete frame,
+//! to be
 //! presented again with more bytes behind it. It also answers `None` without reading on where a verb is due first
 //! (`start`, `tune`, `open_ok`): poll again after the verb. Verbs append to [`Connection::output_mut`].
 //!
@@ -38,7 +39,7 @@ pub enum Role {
     Client,
 }
 
-/// What was agreed on, or is proposed.
+/// The limits that were agreed on, or are proposed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tune {
     /// Channels open at once; 0: no bound but their numbers.
@@ -82,7 +83,7 @@ enum State {
     Closed,
 }
 
-/// What one step of reading led to.
+/// The result of one step of reading.
 enum Step<'i> {
     Event(Event<'i>),
     /// Go on.
@@ -159,7 +160,7 @@ impl Connection {
     /// borrows from the input alone, so verbs can be called while it is looked at.
     #[inline]
     pub fn poll_event<'i>(&mut self, now: Now, input: &mut Input<'i>) -> Option<Event<'i>> {
-        // What comes by the million: a message or an ack whose bytes are all there and as they should be. Anything
+        // Messages and acks come by the million: here, if their bytes are all there and as they should be. Anything
         // else, be it wrong or only rare, takes the long way, which also knows these.
         if self.state == State::Running {
             match (self.role, method_id_at_front(input.rest())) {
@@ -274,13 +275,13 @@ impl Connection {
         self.heartbeat.timeout_s()
     }
 
-    /// What is to be written to the socket.
+    /// Bytes to be written to the socket.
     #[inline]
     pub fn output(&self) -> &Output {
         &self.output
     }
 
-    /// What is to be written to the socket.
+    /// Bytes to be written to the socket.
     #[inline]
     pub fn output_mut(&mut self) -> &mut Output {
         &mut self.output
@@ -297,7 +298,7 @@ impl Connection {
         (deadline != u64::MAX).then_some(deadline)
     }
 
-    /// Does what is due: sends a heartbeat, or gives the peer up. Poll events afterwards.
+    /// Handles deadlines that are due: sends a heartbeat, or gives the peer up. Poll events afterwards.
     pub fn handle_deadline(&mut self, now: Now) {
         if now.mono_ns >= self.deadline_ns {
             match self.state {
@@ -317,8 +318,8 @@ impl Connection {
         self.heartbeat.is_deaf = !reads;
     }
 
-    /// The peer took some of what was sent, a sign of life while this end does not read; or it said something, and events were not
-    /// asked for until there was none.
+    /// The peer took some of the bytes sent, a sign of life while this end does not read; or it said something, and
+    /// events were not asked for until there was none.
     pub fn note_alive(&mut self) {
         self.heartbeat.received = true;
     }
@@ -423,7 +424,7 @@ impl Connection {
         Err(Refusal { error, is_fatal: true })
     }
 
-    /// Ends the connection for what the peer did: tells it, unless it has not logged in.
+    /// Ends the connection for a fault of the peer's: tells it, unless it has not logged in.
     #[cold]
     fn refuse(&mut self, now: Now, refusal: Refusal) {
         let is_told =
@@ -448,7 +449,7 @@ const PUBLISH: u32 = (60 << 16) | 40;
 const DELIVER: u32 = (60 << 16) | 60;
 const ACK: u32 = (60 << 16) | 80;
 
-/// Class and method in one number, if `bytes` begin with a method frame; what they are otherwise is anyone's guess.
+/// Class and method in one number, if `bytes` begin with a method frame; otherwise the number means nothing.
 #[inline]
 fn method_id_at_front(bytes: &[u8]) -> u32 {
     bytes.get(frame::HEAD..).and_then(|payload| payload.first_chunk()).map_or(0, |id| u32::from_be_bytes(*id))

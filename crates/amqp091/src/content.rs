@@ -33,9 +33,9 @@ impl<'i> Header<'i> {
     }
 }
 
-/// What follows a method frame.
+/// The content behind a method frame.
 pub(crate) enum Join<'i> {
-    /// Header and body, whole; what follows them.
+    /// Header and body, whole; the bytes behind them.
     Whole { properties: &'i [u8], body: &'i [u8], rest: &'i [u8] },
     /// They begin well; so many bytes are wanted to go on.
     Wanted(usize),
@@ -78,8 +78,8 @@ pub(crate) fn join(bytes: &[u8], channel: u16, size_max: u32) -> Join<'_> {
     }
 }
 
-/// Properties and body of `channel` at the start of `bytes`, and what follows them, if they are whole and sound. The short
-/// form of [`join`] for what comes by the million.
+/// Properties and body of `channel` at the start of `bytes`, and the bytes behind them, if they are whole and sound.
+/// The short form of [`join`] for messages that come by the million.
 #[inline(always)]
 pub(crate) fn whole(bytes: &[u8], channel: u16, size_max: u32) -> Option<(&[u8], &[u8], &[u8])> {
     let (header_channel, header, behind) = frame::whole(bytes, frame::HEADER, size_max)?;
@@ -142,7 +142,7 @@ impl Assembly {
         self.body_size - (self.bytes.len() - self.properties_end)
     }
 
-    /// Takes a piece of the body, at most what is missing.
+    /// Takes a piece of the body, at most the missing bytes.
     pub fn body_piece(&mut self, piece: &[u8]) {
         let free = self.bytes.capacity() - self.bytes.len();
         if free < piece.len() {

@@ -13,7 +13,7 @@ use std::ops::Range;
 /// A message's body, where it lies.
 #[derive(Clone, Debug)]
 pub enum Body<'a> {
-    /// To be copied, whatever its length.
+    /// To be copied at any length.
     Bytes(&'a [u8]),
     /// To be copied when short and referred to when long.
     Memory(&'a Memory, Range<usize>),
@@ -57,7 +57,7 @@ pub struct Outgoing<'a> {
     pub body: Body<'a>,
 }
 
-/// What all deliveries to one consumer begin with; made once, when it is.
+/// The beginning of all deliveries to one consumer; made once, when it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeliverPrefix(Box<[u8]>);
 
@@ -206,7 +206,7 @@ fn deliver_short(
     to[3..frame::HEAD].copy_from_slice(&size);
 }
 
-/// Puts `piece` at the front of `to` and answers what is behind it.
+/// Puts `piece` at the front of `to` and answers the rest behind it.
 #[inline(always)]
 fn put<'a>(to: &'a mut [u8], piece: &[u8]) -> &'a mut [u8] {
     let (front, rest) = to.split_at_mut(piece.len());

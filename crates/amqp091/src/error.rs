@@ -72,7 +72,7 @@ reply_codes! {
 /// The most bytes of a reply text.
 pub const TEXT_MAX: usize = 255;
 
-/// `text` with what does not fit a reply text replaced by dots.
+/// `text`, cut to the length of a reply text where it is longer, with dots at its end.
 pub fn fit(mut text: String) -> String {
     if text.len() > TEXT_MAX {
         text.truncate(text.floor_char_boundary(TEXT_MAX - 3));
@@ -81,7 +81,7 @@ pub fn fit(mut text: String) -> String {
     text
 }
 
-/// What the peer did wrong, or what ended the connection without a word.
+/// A fault of the peer's, or an end of the connection without a word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
     /// Refused with a code; the peer was told unless it has not logged in.
@@ -90,7 +90,7 @@ pub enum Error {
         code: ReplyCode,
         /// In words, the code's name first; at most [`TEXT_MAX`] bytes.
         text: String,
-        /// What was refused; (0, 0) where no method was.
+        /// The method refused; (0, 0) where it was none.
         method: MethodId,
     },
     /// Not a protocol header this end speaks.

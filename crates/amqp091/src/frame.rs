@@ -1,4 +1,4 @@
-//! Frames (AMQP 0-9-1 §2.3) and the protocol header (§4.2.2): where they begin and end, not what they mean.
+//! Frames (AMQP 0-9-1 §2.3) and the protocol header (§4.2.2): where they begin and end, not their meaning.
 //!
 //! ```text
 //!   0      1         3      7                size+7
@@ -23,12 +23,12 @@ pub const OVERHEAD: usize = 8;
 pub const FRAME_MIN_SIZE: u32 = 8192;
 /// A whole heartbeat.
 pub const HEARTBEAT_FRAME: [u8; OVERHEAD] = [HEARTBEAT, 0, 0, 0, 0, 0, 0, END];
-/// What opens an AMQP 0-9-1 connection.
+/// The first eight bytes of an AMQP 0-9-1 connection.
 pub const PROTOCOL_HEADER: [u8; 8] = *b"AMQP\x00\x00\x09\x01";
-/// What opens the SASL layer of an AMQP 1.0 connection; the answer to headers nobody knows.
+/// The first eight bytes of the SASL layer of an AMQP 1.0 connection; the answer to headers nobody knows.
 pub const SASL_HEADER: [u8; 8] = *b"AMQP\x03\x01\x00\x00";
 
-/// What the first eight bytes of a connection ask for.
+/// The protocol that the first eight bytes of a connection ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detected {
     /// AMQP 0-9-1, or 0-9, which it is compatible with.
@@ -47,7 +47,7 @@ pub fn detect(header: &[u8; 8]) -> Detected {
         b"AMQP\x00\x00\x09\x01" | b"AMQP\x01\x01\x00\x09" => Detected::Amqp091,
         b"AMQP\x00\x01\x00\x00" => Detected::Amqp10,
         b"AMQP\x03\x01\x00\x00" => Detected::Amqp10Sasl,
-        // Another revision of 0-9 is told which one is spoken; whatever else, what is spoken best.
+        // Another revision of 0-9 is told which one is spoken; all others, the protocol spoken best.
         [b'A', b'M', b'Q', b'P', 0, 0, 9, _] => Detected::Unknown(PROTOCOL_HEADER),
         _ => Detected::Unknown(SASL_HEADER),
     }
@@ -83,10 +83,10 @@ pub fn until_body(bytes: &[u8]) -> Option<usize> {
     None
 }
 
-/// What comes first in some bytes.
+/// The first frame of some bytes, as far as it is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next<'i> {
-    /// A frame whose end is where it should be, and what follows it.
+    /// A frame whose end is where it should be, and the bytes behind it.
     Frame { head: Head, payload: &'i [u8], rest: &'i [u8] },
     /// Not all of it is there: so many bytes are wanted.
     Incomplete { wanted: usize },
@@ -115,8 +115,8 @@ pub(crate) fn split(bytes: &[u8], size_max: u32) -> Next<'_> {
     Next::Frame { head, payload, rest }
 }
 
-/// The first frame, if it is of this kind, all there and sound: channel, payload and what follows it. The short form of
-/// [`split`] for what comes by the million.
+/// The first frame, if it is of this kind, all there and sound: channel, payload and the bytes behind it. The short
+/// form of [`split`] for frames that come by the million.
 #[inline(always)]
 pub(crate) fn whole(bytes: &[u8], kind: u8, size_max: u32) -> Option<(u16, &[u8], &[u8])> {
     let head = Head::read(bytes)?;

@@ -3,7 +3,7 @@
 //! [`Connection`] is a value: bytes and time go in ([`Connection::poll_event`], [`Connection::handle_deadline`]), events
 //! come out that borrow from those bytes, and verbs append to its [`base::Output`]. It knows frames, the handshake,
 //! channels and their closing races, the assembly of contents, heartbeats, and the refusals that follow from these. It
-//! does not know exchanges, queues, users or what a delivery tag stands for: whoever holds it does.
+//! does not know exchanges, queues, users or the messages behind delivery tags: its holder does.
 //!
 //! Observed on RabbitMQ 4.3.6 and kept, where the specification says otherwise or nothing: reply codes and texts, who
 //! closes what, a channel number above `channel_max` being fine while the count is not above it, and frames of up to

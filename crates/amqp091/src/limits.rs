@@ -1,6 +1,6 @@
 //! The bounds of a connection, by name.
 
-/// What one connection may cost and take. Defaults are RabbitMQ 4.3.6's.
+/// Bounds of one connection's memory and input. Defaults are RabbitMQ 4.3.6's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The largest frame proposed and accepted, in bytes with its header and end; at least

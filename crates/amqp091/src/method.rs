@@ -1,7 +1,7 @@
 //! Methods: their arguments as typed, borrowed structs, read and written (AMQP 0-9-1 §1.5 with RabbitMQ's extensions).
 //!
-//! One table says of each method its class and number, who sends it, and its arguments in the order of the wire. Not
-//! the contents that follow some of them, and not when they may be sent.
+//! One table says of each method its class and number, its sender, and its arguments in the order of the wire. Not the
+//! contents that follow some of them, and not when they may be sent.
 
 use base::cursor::Reader;
 use message::amqp091::{Malformed, Table};
@@ -28,7 +28,7 @@ impl MethodId {
     }
 }
 
-/// Who sends a method.
+/// The peer that sends a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sender {
     /// The client only.
@@ -43,7 +43,7 @@ pub enum Sender {
 pub trait Arguments<'a>: Sized {
     /// Its class and number.
     const ID: MethodId;
-    /// Who sends it.
+    /// The peer that sends it.
     const SENDER: Sender;
 
     /// Reads the arguments.
@@ -304,7 +304,7 @@ macro_rules! methods {
                 match self { $(Method::$name(_) => <$name as Arguments<'_>>::ID,)* }
             }
 
-            /// Who sends it.
+            /// The peer that sends it.
             #[allow(elided_lifetimes_in_paths, reason = "some of the names have a lifetime, some have none")]
             pub fn sender(&self) -> Sender {
                 match self { $(Method::$name(_) => <$name as Arguments<'_>>::SENDER,)* }
@@ -313,7 +313,7 @@ macro_rules! methods {
     };
 }
 
-// Class, number, who sends it, whether the connection machine must know (state) or not (plain), arguments.
+// Class, number, sender, whether the connection machine must know (state) or not (plain), arguments.
 methods! {
     /// connection.start
     10 10 Server state ConnectionStart<'a> {

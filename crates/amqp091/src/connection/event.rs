@@ -1,4 +1,4 @@
-//! What a connection tells, and how a method with its content becomes that.
+//! The events of a connection, and how a method with its content becomes one.
 
 use super::Tune;
 use crate::content::Assembly;
@@ -9,7 +9,7 @@ use crate::method::{
 };
 use message::amqp091::{Malformed, Properties};
 
-/// What the peer did, or what became of the connection. Names after the methods they stand for.
+/// An act of the peer, or the end of the connection. Named after the methods they stand for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event<'a> {
     /// Server: a client speaks this protocol. Answer: `start`.
@@ -24,7 +24,7 @@ pub enum Event<'a> {
     SecureOk(ConnectionSecureOk<'a>),
     /// Client: the server's proposal; answer with `tune_ok`, then `open`.
     Tune(Tune),
-    /// Server: what the client settled for.
+    /// Server: the limits the client settled for.
     TuneOk(Tune),
     /// Server: answer with `open_ok` or `close_connection`.
     Open(ConnectionOpen<'a>),
@@ -57,7 +57,7 @@ pub enum Event<'a> {
     Deliver {
         /// Where.
         channel: u16,
-        /// For whom, and from where.
+        /// Consumer tag, delivery tag, exchange and routing key.
         deliver: BasicDeliver<'a>,
         /// Checked.
         properties: Properties<'a>,
@@ -91,7 +91,7 @@ pub enum Event<'a> {
     Method {
         /// Where.
         channel: u16,
-        /// What.
+        /// The method with its arguments.
         method: Method<'a>,
     },
     /// The peer closes a channel. Answer: `channel_close_ok`.
@@ -101,7 +101,7 @@ pub enum Event<'a> {
         /// Why.
         close: ChannelClose<'a>,
     },
-    /// The machine closed a channel for what the peer did on it; [`Event::ChannelClosed`] follows.
+    /// The machine closed a channel for a fault of the peer's on it; [`Event::ChannelClosed`] follows.
     ChannelFailed {
         /// Its number.
         channel: u16,

@@ -1,4 +1,4 @@
-//! Frames one by one: what each means where it comes, and what is refused.
+//! Frames one by one: the meaning of each where it comes, and the refusals.
 
 use super::refusal::{Refusal, assembly_interrupted, decode, malformed, undecodable, unimplemented};
 use super::*;
@@ -261,7 +261,7 @@ impl Connection {
         Ok(self.complete(channel))
     }
 
-    /// What `channel` is gathering; nothing where its frames are to be discarded.
+    /// The message `channel` is gathering; nothing where its frames are to be discarded.
     fn assembly(&mut self, channel: u16) -> Result<Option<&mut Assembly>, Refusal> {
         match self.channels.get(channel) {
             Some(found) if matches!(found.state, ChannelState::Closing | ChannelState::ClosedByPeer) => {

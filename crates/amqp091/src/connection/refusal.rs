@@ -1,11 +1,11 @@
-//! What the machine refuses by itself, in RabbitMQ 4.3.6's words.
+//! Refusals of the machine's own, in RabbitMQ 4.3.6's words.
 
 use crate::content::{Assembly, BASIC};
 use crate::error::{Error, Octets, ReplyCode};
 use crate::method::{Method, MethodId};
 use message::amqp091::Malformed;
 
-/// What the peer did wrong, and how much of the connection that ends.
+/// A fault of the peer's, and how much of the connection that ends.
 pub(super) struct Refusal {
     pub error: Error,
     /// Frames cannot be told apart any more.
@@ -22,7 +22,7 @@ pub(super) fn decode<'i>(id: MethodId, arguments: &'i [u8]) -> Result<Method<'i>
     match Method::decode(id, arguments) {
         Some(Ok(method)) => Ok(method),
         Some(Err(reason)) => Err(undecodable(id, arguments, reason)),
-        // RabbitMQ drops the connection without a word here; these words are what it says of methods it knows.
+        // RabbitMQ drops the connection without a word here; these words are its answer to methods it knows.
         None => Err(unimplemented(id)),
     }
 }

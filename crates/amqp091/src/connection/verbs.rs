@@ -1,5 +1,5 @@
-//! What this end says. Each verb appends its frames to the output; those that are out of place are the holder's
-//! mistake and panic.
+//! Verbs of this end. Each appends its frames to the output; those that are out of place are the holder's mistake and
+//! panic.
 
 use super::*;
 use crate::encode::{Body, DeliverPrefix, Outgoing, PublishPrefix};
@@ -10,8 +10,8 @@ use crate::method::{
 };
 use message::amqp091::Table;
 
-/// Bytes of a close's frame beside its text, of a channel and of the connection alike: head, method, code, the text's length, what
-/// was refused, end.
+/// Bytes of a close's frame beside its text, of a channel and of the connection alike: head, method, code, the text's
+/// length, the method refused, end.
 const CLOSE_LEN: usize = 7 + 4 + 2 + 1 + 4 + 1;
 
 /// The handshake.
@@ -31,7 +31,7 @@ impl Connection {
         self.method_frame(0, &ConnectionSecure { challenge });
     }
 
-    /// Server, after [`Event::StartOk`] or [`Event::SecureOk`]: the client is who it says; proposes the limits.
+    /// Server, after [`Event::StartOk`] or [`Event::SecureOk`]: the client's login is right; proposes the limits.
     pub fn tune(&mut self) {
         self.expect(State::Authenticating, State::AwaitTuneOk);
         let Limits { channel_max, frame_max, heartbeat_s: heartbeat, .. } = self.limits;
@@ -77,7 +77,7 @@ impl Connection {
     }
 
     /// Client, after [`Event::Tune`]: settles for the lesser of the server's `proposed` and its own limits, and asks
-    /// for `virtual_host`. Answers what was settled.
+    /// for `virtual_host`. Answers the limits settled.
     pub fn tune_ok_and_open(&mut self, now: Now, proposed: Tune, virtual_host: &[u8]) -> Tune {
         let lesser = |theirs: u32, ours: u32| match (theirs, ours) {
             (0, other) | (other, 0) => other,
@@ -105,8 +105,8 @@ impl Connection {
         self.settle(now, tune);
     }
 
-    /// Takes frames whose payload has up to so many bytes, whatever was settled; those it sends are as settled. For a peer
-    /// that is known: the head of a message is one frame, of whatever size.
+    /// Takes frames whose payload has up to so many bytes, beyond the limits settled; those it sends are as settled.
+    /// For a peer that is known: the head of a message is one frame, of any size.
     pub fn take_frames(&mut self, payload_max: u32) {
         self.size_max = self.size_max.max(payload_max);
     }
@@ -160,8 +160,8 @@ impl Connection {
         self.method_frame(channel, &ChannelOpen::default());
     }
 
-    /// Closes `channel`; `text` begins with the code's name and is at most [`crate::error::TEXT_MAX`] bytes. What
-    /// comes on it is discarded until [`Event::ChannelClosed`]. Nothing happens where it is not open.
+    /// Closes `channel`; `text` begins with the code's name and is at most [`crate::error::TEXT_MAX`] bytes. Frames
+    /// that come on it are discarded until [`Event::ChannelClosed`]. Nothing happens where it is not open.
     pub fn close_channel(&mut self, channel: u16, code: ReplyCode, text: &str, method: MethodId) {
         let is_open =
             matches!(self.channels.state(channel), Some(ChannelState::Open | ChannelState::Opening));
@@ -266,7 +266,7 @@ impl Connection {
         encode::deliver(&mut self.output, self.frame_max, consumer, delivery_tag, redelivered, message);
     }
 
-    /// [`Connection::deliver`] for what is rare: it stays where it is.
+    /// [`Connection::deliver`] for rare cases: it stays where it is.
     #[cold]
     #[inline(never)]
     pub fn deliver_rare(

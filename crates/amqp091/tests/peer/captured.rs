@@ -90,7 +90,7 @@ fn a_real_server_is_understood() {
     let mut opened = 0;
     for (who, bytes) in lines().skip(1) {
         if who == 'C' {
-            // Only what the machine must know of is said here; the rest the server has answered long ago.
+            // Only the methods that the machine must know of are sent here; the server has answered the rest long ago.
             match bytes[7..11] {
                 [0, 20, 0, 10] => client.channel_open(u16::from(bytes[2])),
                 [0, 20, 0, 40] => {

@@ -20,7 +20,7 @@ fn an_announced_body_costs_nothing() {
     let bytes = [publish(1), header(1, 16 << 20, &[0, 0])].concat();
     feed(&mut server, Now::default(), &bytes, &[]);
     assert!(server.capacity() < 400, "{}", server.capacity());
-    // Nor does it grow to much more than what came.
+    // Nor does it grow to much more than the bytes that came.
     for _ in 0..20 {
         feed(&mut server, Now::default(), &body(1, &[0; 100_000]), &[]);
     }

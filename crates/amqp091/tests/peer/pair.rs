@@ -9,7 +9,7 @@ use amqp091::{
 use base::{Buffer, Now};
 use message::amqp091::{NewProperties, Table, TableWriter, Value};
 
-/// Moves what `from` said to `to` and answers the events as text.
+/// Moves the output of `from` to `to` and answers the events as text.
 fn pass(from: &mut Connection, to: &mut Connection) -> Vec<String> {
     let bytes = crate::support::take_output(from);
     let mut input = Input::new(&bytes);

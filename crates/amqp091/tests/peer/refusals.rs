@@ -1,5 +1,5 @@
-//! What is refused, with which code, text and method: the same bytes were sent to RabbitMQ 4.3.6, and its answers are
-//! the expected ones (its line breaks inside long terms excepted).
+//! Refusals with their code, text and method: the same bytes were sent to RabbitMQ 4.3.6, and its answers are the
+//! expected ones (its line breaks inside long terms excepted).
 
 use crate::support::*;
 use amqp091::{Connection, Limits};

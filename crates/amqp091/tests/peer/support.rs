@@ -5,7 +5,7 @@ use amqp091::{Connection, Event, Input, Limits, Method, MethodId};
 use base::Now;
 use message::amqp091::Table;
 
-/// What a server announces in tests.
+/// The server properties announced in tests.
 pub fn properties() -> Vec<u8> {
     message::amqp091::TableWriter::fields(|table| {
         table.put(b"product", message::amqp091::Value::Text(b"RabbitMQ"));
@@ -76,8 +76,8 @@ pub fn handshake() -> Vec<u8> {
     [HEADER, &start_ok(), &tune_ok(2047, 131_072, 0), &open()].concat()
 }
 
-/// Feeds `bytes` in pieces that end at `cuts`, keeping what was left, and answers what the protocol itself calls for.
-/// Each event is told as text, because it borrows.
+/// Feeds `bytes` in pieces that end at `cuts`, keeping the bytes left over, and answers where the protocol itself calls
+/// for it. Each event is told as text, because it borrows.
 pub fn feed(server: &mut Connection, now: Now, bytes: &[u8], cuts: &[usize]) -> Vec<String> {
     let properties = properties();
     let mut told = Vec::new();
@@ -146,7 +146,7 @@ pub fn frames(mut bytes: &[u8]) -> Vec<(u8, u16, &[u8])> {
     frames
 }
 
-/// What a server said, in short: "0 connection.close 501 text (60, 40)".
+/// The frames a server sent, in short: "0 connection.close 501 text (60, 40)".
 pub fn said(bytes: &[u8]) -> Vec<String> {
     let show = |(kind, channel, payload): (u8, u16, &[u8])| {
         if kind != 1 {

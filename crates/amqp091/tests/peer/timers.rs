@@ -112,7 +112,7 @@ fn with_heartbeat() -> Connection {
 #[test]
 fn heartbeats_fill_silence() {
     let mut server = with_heartbeat();
-    // What was said in the handshake counts for the first quarter; then silence.
+    // Frames of the handshake count for the first quarter; then silence.
     let mut sent_ms = Vec::new();
     for ms in (1..40).map(|half| half * 500) {
         feed(&mut server, Now::at_ms(ms), &frame(8, 0, b""), &[]);
