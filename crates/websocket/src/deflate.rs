@@ -5,7 +5,7 @@
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 
-/// What every compressed message ends with and no sender sends, §7.2.1.
+/// The end of every compressed message, which its sender leaves out, §7.2.1.
 const TAIL: [u8; 4] = [0, 0, 0xff, 0xff];
 
 /// Inflaters kept for the next message.
@@ -30,7 +30,7 @@ impl Workshop {
         let deflater = self.deflater.get_or_insert_with(|| Compress::new(Compression::fast(), false));
         deflater.reset();
         let begin = out.len();
-        // What is incompressible grows by five bytes in 16 KiB or so, and the flush adds a few.
+        // An incompressible message grows by five bytes in 16 KiB or so, and the flush adds a few.
         out.reserve(message.len() + message.len() / 1024 + 64);
         loop {
             let taken = deflater.total_in() as usize;
@@ -108,7 +108,7 @@ impl Inflater {
         }
     }
 
-    /// All of the message went in: puts in what its sender left out. Bytes made, and whether that was all.
+    /// All of the message went in: puts in the tail that its sender left out. Bytes made, and whether that was all.
     pub(crate) fn finish(&mut self, into: &mut [u8]) -> Result<(usize, bool), Garbled> {
         let (used, made) = self.inflate(&TAIL[self.tail_done..], into)?;
         self.tail_done += used;

@@ -1,4 +1,4 @@
-//! The header of a frame, what a frame can be, and masking.
+//! The header of a frame, the kinds of frames, and masking.
 
 /// Bytes of the longest header.
 pub const HEADER_BYTES_MAX: usize = 14;
@@ -6,7 +6,7 @@ pub const HEADER_BYTES_MAX: usize = 14;
 /// Bytes of payload a control frame may have, §5.5.
 pub const CONTROL_BYTES_MAX: usize = 125;
 
-/// What a frame is, §5.2.
+/// The kind of a frame, §5.2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opcode {
     /// More of a message.
@@ -65,7 +65,7 @@ pub enum CloseCode {
     Protocol = 1002,
     /// Text came where bytes are carried.
     Unsupported = 1003,
-    /// What came cannot be read.
+    /// A payload cannot be read.
     Invalid = 1007,
     /// A frame or message is too large.
     TooBig = 1009,
@@ -78,15 +78,15 @@ pub struct Header {
     pub is_final: bool,
     /// RSV1: the message is compressed (RFC 7692 §6).
     pub is_compressed: bool,
-    /// What it is.
+    /// The kind of frame.
     pub opcode: Opcode,
-    /// By what its payload is masked.
+    /// The key that masks its payload.
     pub mask: Option<[u8; 4]>,
     /// Bytes of payload.
     pub len: u64,
 }
 
-/// What the first bytes of a frame are.
+/// The result of reading the first bytes of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parsed {
     /// A header of so many bytes.

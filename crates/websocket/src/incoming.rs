@@ -1,7 +1,7 @@
-//! What comes in: frames become the bytes they carry.
+//! The receiving half: frames become the bytes they carry.
 //!
-//! Invariant: nothing of a payload is kept; a payload that does not fit into `into` is left on the wire, and so is one whose
-//! inflation takes long: a block of DEFLATE that holds nothing is ten bits long, and its tables are made all the same.
+//! Invariant: nothing of a payload is kept; a payload that does not fit into `into` is left on the wire, and so is one
+//! whose inflation takes long: an empty block of DEFLATE is ten bits long, and its tables are made all the same.
 
 use crate::deflate::{Inflater, Workshop};
 use crate::frame::{CONTROL_BYTES_MAX, CloseCode, Header, Opcode, Parsed, mask};
@@ -10,7 +10,7 @@ use crate::{Limits, Outgoing, Role};
 /// Bytes unmasked at once before they are inflated.
 const CHUNK_BYTES: usize = 4096;
 
-/// What became of bytes from the wire.
+/// The outcome of taking bytes from the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Taken {
     /// Bytes of the wire that are done with; the rest is to come again, with more behind it.
@@ -20,7 +20,7 @@ pub struct Taken {
     /// There was more than fits into `into`, or than [`Limits::inflate_bytes_max`]: to be called again, when there is room and others had
     /// their turn.
     pub is_full: bool,
-    /// The connection is closed: nothing more comes in, and what [`Outgoing`] has to say is the last.
+    /// The connection is closed: nothing more comes in, and the last bytes are those of [`Outgoing`].
     pub is_closed: bool,
 }
 
@@ -44,7 +44,7 @@ enum State {
     Between,
     /// The payload of this data frame is to come, from this byte on.
     Data { header: Header, done: u64 },
-    /// The payload of this control frame is to come; what is here of it.
+    /// The payload of this control frame is to come; the bytes of it that are here.
     Control(Box<Control>),
     /// The message was taken in whole, and more of it is to come out of the inflater.
     Finishing,
@@ -58,7 +58,7 @@ struct Control {
 }
 
 impl Incoming {
-    /// The half of one who is `role`; `may_inflate`: compression was agreed on.
+    /// The half of the peer whose role is `role`; `may_inflate`: compression was agreed on.
     pub fn new(role: Role, may_inflate: bool) -> Incoming {
         Incoming {
             role,
@@ -77,7 +77,7 @@ impl Incoming {
         control + if self.inflater.is_some() { 44 << 10 } else { 0 }
     }
 
-    /// Takes what came over the wire and puts what it carries into `into`; pings and closes are answered by `out`.
+    /// Takes bytes of the wire and puts the payload they carry into `into`; pings and closes are answered by `out`.
     pub fn take(
         &mut self,
         limits: &Limits,
@@ -96,7 +96,7 @@ impl Incoming {
             let room = &mut into[taken.produced..];
             match self.step(limits, workshop, rest, room, out) {
                 Ok(Step::On { consumed, produced }) => {
-                    // The header of such a message, too: it borrows what its end gives back.
+                    // The header of such a message, too: it borrows the inflater that its end gives back.
                     inflated += if self.inflater.is_some() { consumed } else { 0 };
                     taken.consumed += consumed;
                     taken.produced += produced;

@@ -1,10 +1,10 @@
 //! WebSocket (RFC 6455) with permessage-deflate (RFC 7692), for both peers, as a carrier of a stream of bytes.
 //!
-//! Values without I/O: [`upgrade`] takes the HTTP request or answer apart, [`Incoming`] turns what came over the wire
-//! into the bytes that were carried, [`Outgoing`] wraps what is to be carried. Payload is passed on as it comes, however
-//! it is cut into frames and messages: what it means is the carried protocol's affair (AMQP WebSocket Binding 1.0), so
-//! no message is ever held. A connection holds a few dozen bytes; while a compressed message is coming in also the
-//! state of its inflation, given back at its end.
+//! Values without I/O: [`upgrade`] takes the HTTP request or answer apart, [`Incoming`] turns bytes of the wire into
+//! the bytes that were carried, [`Outgoing`] wraps the bytes to be carried. Payload is passed on as it comes, however
+//! it is cut into frames and messages: its meaning is the carried protocol's affair (AMQP WebSocket Binding 1.0), so no
+//! message is ever held. A connection holds a few dozen bytes; while a compressed message is coming in also the state
+//! of its inflation, given back at its end.
 //!
 //! No crate for WebSocket does all of this without I/O, without copying each payload more than once and with
 //! compression; HTTP, SHA-1, base64 and DEFLATE are other people's.
@@ -20,7 +20,7 @@ pub use frame::{CloseCode, HEADER_BYTES_MAX, mask};
 pub use incoming::{Incoming, Taken};
 pub use outgoing::Outgoing;
 
-/// Which side one is on: only what a client sends is masked (§5.3).
+/// The side of a peer: only a client's frames are masked (§5.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// It was connected to.
@@ -40,8 +40,8 @@ pub struct Limits {
     pub frame_bytes_max: u64,
     /// Bytes a compressed message may inflate to.
     pub inflated_bytes_max: u64,
-    /// Bytes of frames of compressed messages that are taken at once: each may take as long as a hundred others. What there is beyond
-    /// that is left on the wire, as where there is no room.
+    /// Bytes of frames of compressed messages that are taken at once: each may take as long as a hundred others. Bytes
+    /// beyond that are left on the wire, as where there is no room.
     pub inflate_bytes_max: usize,
     /// Bytes of answers to pings that are not yet sent; further pings stay unanswered meanwhile (§5.5.3).
     pub answers_bytes_max: usize,

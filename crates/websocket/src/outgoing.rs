@@ -1,4 +1,4 @@
-//! What goes out: bytes to be carried become frames, and what the protocol itself has to say goes between them.
+//! The sending half: bytes to be carried become frames, and the protocol's own frames go between them.
 
 use crate::deflate::Workshop;
 use crate::frame::{CloseCode, Header, Opcode, mask};
@@ -15,12 +15,12 @@ pub struct Outgoing {
     may_deflate: bool,
     /// A close frame was said: nothing follows.
     is_closed: bool,
-    /// Frames of the protocol's own that are to go out before any other, not yet masked: what they are, and bytes.
+    /// Frames of the protocol's own that are to go out before any other, not yet masked: their kinds, and bytes.
     answers: Vec<u8>,
 }
 
 impl Outgoing {
-    /// The half of one who is `role`; `may_deflate`: compression was agreed on.
+    /// The half of the peer whose role is `role`; `may_deflate`: compression was agreed on.
     pub fn new(role: Role, may_deflate: bool) -> Outgoing {
         Outgoing { role, may_deflate, is_closed: false, answers: Vec::new() }
     }
@@ -60,7 +60,7 @@ impl Outgoing {
         }
         let mut deflated = Vec::new();
         workshop.deflate(payload, &mut deflated);
-        // What does not shrink goes as it is: whether a message is compressed is told message by message.
+        // A payload that does not shrink goes as it is: whether a message is compressed is told message by message.
         match deflated.len() < payload.len() {
             true => self.frame(Opcode::Binary, true, &deflated, key, wire),
             false => self.frame(Opcode::Binary, false, payload, key, wire),

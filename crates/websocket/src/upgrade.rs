@@ -7,10 +7,10 @@ use sha1::{Digest, Sha1};
 /// Header lines that fit on the stack; more than browsers and proxies send.
 pub const HEADERS_MAX: usize = 64;
 
-/// What the key of a request is hashed with, §1.3.
+/// The text that is hashed with the key of a request, §1.3.
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/// What a server lets in.
+/// The requests a server lets in.
 #[derive(Clone, Debug)]
 pub struct Rules {
     /// The path that is asked for.
@@ -23,7 +23,7 @@ pub struct Rules {
     pub may_compress: bool,
 }
 
-/// What was agreed on.
+/// The terms both peers agreed on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agreed {
     /// The sub-protocol.
@@ -34,14 +34,14 @@ pub struct Agreed {
     pub may_deflate: bool,
 }
 
-/// What a server makes of a request.
+/// A server's answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// More is to come.
     Incomplete,
-    /// Not this way: what to send before the connection is closed, and why, for the log.
+    /// Refused: the response to send before the connection is closed, and the reason, for the log.
     Refused(Vec<u8>, &'static str),
-    /// What to send, what was agreed on, and how many bytes the request has.
+    /// The response to send, the terms agreed on, and the length of the request in bytes.
     Accepted(Vec<u8>, Agreed, usize),
 }
 
@@ -136,7 +136,7 @@ fn judge<'a>(rules: &Rules, request: &httparse::Request<'_, 'a>) -> Result<(&'a 
     let agreed = Agreed {
         protocol,
         may_inflate: offer.is_some(),
-        // A smaller window than DEFLATE's own is not made here: then what goes out goes as it is.
+        // A smaller window than DEFLATE's own is not made here: then all payload goes out uncompressed.
         may_deflate: offer.is_some_and(|bits| bits.is_none_or(|bits| bits == 15)),
     };
     Ok((key, Judged { agreed, window_bits: offer.flatten() }))
@@ -216,12 +216,12 @@ pub fn request(host: &str, path: &str, protocol: &str, nonce: [u8; 16], may_comp
     .into_bytes()
 }
 
-/// What a client makes of the answer.
+/// A client's reading of the answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// More is to come.
     Incomplete,
-    /// What was agreed on, and how many bytes the answer has.
+    /// The terms agreed on, and the length of the answer in bytes.
     Accepted(Agreed, usize),
     /// Why not.
     Refused(String),

@@ -61,7 +61,7 @@ impl Receiver {
         }
     }
 
-    /// What it has to say of its own, as a server: the bytes of frames.
+    /// The frames it sends of its own accord, as a server, in bytes.
     fn answers(&mut self) -> Vec<u8> {
         let mut wire = Vec::new();
         self.out.take_answers(KEY, &mut wire);
@@ -94,7 +94,7 @@ fn streams_arrive_whatever_the_cut() {
     }
 }
 
-/// What a server carries, and the frames it answers with, for the frames of a client.
+/// The payload a server carries and the frames it answers with, for the frames of a client.
 fn check(may_inflate: bool, frames: &[(u8, &[u8])], carried: &[u8], answers: &[u8], is_closed: bool) {
     let bytes: Vec<u8> = frames.iter().flat_map(|(first, payload)| frame(*first, payload)).collect();
     for step in [1, 3, 1000] {
