@@ -1,4 +1,4 @@
-//! What routing costs: time a route, bytes a binding.
+//! The costs of routing: time a route, bytes a binding.
 //!
 //! `cargo run -p routing --profile quick --example routing_figures`
 

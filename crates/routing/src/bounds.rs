@@ -1,4 +1,4 @@
-//! What is bound under one key: destinations, each once, with the arguments of their bindings.
+//! Destinations bound under one key, each once, with the arguments of their bindings.
 //!
 //! Most keys lead to one destination by one binding without arguments: that costs no heap. Many destinations are
 //! indexed, so that deleting one of them costs O(1).

@@ -5,7 +5,7 @@ use crate::headers::{Field, Headers};
 /// The header that says it, in milliseconds.
 pub const DELAY: &[u8] = b"x-delay";
 
-/// The longest delay, milliseconds: what asks for more waits as long.
+/// The longest delay, milliseconds: a message that asks for more waits as long.
 pub const DELAY_MS_MAX: i64 = i64::MAX;
 
 /// Milliseconds the message is to wait, at most [`DELAY_MS_MAX`]; `None` where that is not said, or is no time to come:
@@ -15,7 +15,7 @@ pub fn delay_ms(headers: &dyn Headers) -> Option<u64> {
     let delay_ms = match headers.delay()? {
         Field::Int(number) => number,
         Field::Unsigned(number) => number.cast_signed(),
-        // Saturates; what is no number is 0.
+        // Saturates; not-a-number is 0.
         Field::Float(number) => number as i64,
         Field::Bytes(text) => of_text(text)?,
         _ => return None,

@@ -32,12 +32,12 @@ pub enum Kind {
     Random,
     /// One queue of this node by lot.
     LocalRandom,
-    /// Always; and who is bound gets the last messages that came before.
+    /// Always; and a new binding gets the last messages that came before it.
     RecentHistory,
     /// As the kind its arguments name, when the time has come that a message asks for.
     Delayed,
-    /// Always, but for what has come through too many brokers or was where it would go: brokers that federate an exchange
-    /// declare it for themselves.
+    /// Always, but for messages that came through too many brokers or were already where they would go: brokers that
+    /// federate an exchange declare it for themselves.
     FederationUpstream,
 }
 
@@ -74,7 +74,7 @@ impl Kind {
         Kind::ALL.into_iter().find(|kind| kind.name().as_bytes() == name)
     }
 
-    /// What clients call it.
+    /// The name clients use.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Direct => "direct",
@@ -91,7 +91,7 @@ impl Kind {
         }
     }
 
-    /// What it is, in RabbitMQ's words where it has them.
+    /// The description, in RabbitMQ's words where it has them.
     pub fn description(self) -> &'static str {
         match self {
             Kind::Direct => "AMQP direct exchange, as per the AMQP specification",
@@ -111,12 +111,12 @@ impl Kind {
     /// Whether an exchange of this kind may be declared so; the error is 406 precondition-failed.
     ///
     /// # Errors
-    /// What the arguments ask to hash by cannot be hashed by; so many messages cannot be remembered.
+    /// A header or property that cannot be hashed by; a number of messages that cannot be remembered.
     pub fn check_declaration(self, arguments: &Arguments) -> Result<(), DeclareError> {
         let kind = match (self, arguments.get(DELAYED_TYPE)) {
             (Kind::Delayed, Some(Value::Text(name))) => match Kind::from_name(name) {
                 Some(Kind::Delayed) => return Err(DeclareError::DelayedTwice),
-                // It would have to remember what has not come yet; and no broker in front asks for delays.
+                // It would have to remember messages that have not come yet; and no broker in front asks for delays.
                 Some(Kind::RecentHistory | Kind::FederationUpstream) | None => {
                     return Err(DeclareError::UnknownType(name.clone()));
                 }
@@ -199,11 +199,11 @@ impl Kind {
 /// Why a declaration is refused; displayed in RabbitMQ's words where it has any.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeclareError {
-    /// What to hash by is no text.
+    /// The argument that names a header or property to hash by is no text.
     HashType {
         /// The argument.
         name: String,
-        /// What it is.
+        /// The type of the argument's value.
         type_name: &'static str,
     },
     /// Both a header and a property are to be hashed by.
@@ -218,9 +218,9 @@ pub enum DeclareError {
     HopsType,
     /// A delayed-message exchange is to choose as one.
     DelayedTwice,
-    /// A delayed-message exchange is not told as what it is to choose.
+    /// A delayed-message exchange lacks the kind it is to choose as.
     NoDelayedType,
-    /// It is to choose as what there is not.
+    /// It is to choose as a kind that does not exist.
     UnknownType(Box<[u8]>),
 }
 
@@ -340,7 +340,7 @@ pub struct Binding {
     pub key: Box<[u8]>,
     /// Its arguments.
     pub arguments: Arguments,
-    /// What it leads to.
+    /// The queue or exchange it leads to.
     pub destination: Destination,
 }
 
@@ -358,7 +358,7 @@ enum Table {
     FederationUpstream(Keyed),
 }
 
-/// What an exchange looks at.
+/// The part of a message that an exchange looks at.
 #[derive(Clone, Copy)]
 pub struct Envelope<'a> {
     /// The routing key; then those it is routed by as well.
@@ -458,7 +458,7 @@ impl Exchange {
         }
     }
 
-    /// What a consistent-hash exchange goes by, as a number.
+    /// The number a consistent-hash exchange chooses by.
     fn hash(&self, message: &Envelope<'_>) -> u64 {
         if let Some(Value::Text(name)) = self.arguments.get(HASH_HEADER) {
             return hash::of_field(message.headers.get(name));
@@ -538,7 +538,7 @@ impl Exchange {
         list
     }
 
-    /// Visits bindings in no order, until `visit` breaks: what comes after is not looked at.
+    /// Visits bindings in no order, until `visit` breaks: those that remain are not looked at.
     pub fn visit_bindings(
         &self,
         mut visit: impl FnMut(&[u8], &Arguments, Destination) -> ControlFlow<()>,
@@ -586,7 +586,7 @@ impl Exchange {
         self.bindings == 0
     }
 
-    /// Bytes of memory, its own included; of many bindings some stand for all, so that who asks holds nobody up.
+    /// Bytes of memory, its own included; of many bindings some stand for all, so that the caller holds nobody up.
     pub fn memory_bytes(&self) -> usize {
         let table = match &self.table {
             Table::Direct(keyed)

@@ -1,8 +1,8 @@
 //! How far a message may go through brokers that federate exchanges with each other.
 //!
 //! A broker in front of this one declares an exchange of the type `x-federation-upstream` here, binds it to the exchange that it
-//! federates, and takes what comes from a queue behind it. Each broker on the way adds a table to the header
-//! `x-received-from`: what has come far enough, or was there before, goes no further. RabbitMQ's
+//! federates, and takes the messages from a queue behind it. Each broker on the way adds a table to the header
+//! `x-received-from`: a message that came far enough, or was there before, goes no further. RabbitMQ's
 //! `rabbit_federation_upstream_exchange` does the same.
 
 use crate::exchange::DeclareError;
@@ -11,7 +11,7 @@ use crate::value::{Arguments, IntType, Value};
 
 /// How many brokers a message may have come through: a 64-bit integer.
 pub(crate) const MAX_HOPS: &[u8] = b"x-max-hops";
-/// What the broker in front is called, so that nothing goes back where it was.
+/// The name of the broker in front, so that nothing goes back where it was.
 const DOWNSTREAM_NAME: &[u8] = b"x-downstream-name";
 /// The virtual host in front.
 const DOWNSTREAM_VHOST: &[u8] = b"x-downstream-vhost";

@@ -1,8 +1,8 @@
 //! The hashes by which RabbitMQ spreads messages, so that a message goes to the queue it would go to there.
 //!
 //! Two public algorithms: the portable term hash of Erlang (Jenkins' hash of blocks, over a few kinds of terms), and
-//! jump hashing, whose dice are a xorshift generator of 1,024 bits seeded with the key. Neither resists who chooses
-//! keys on purpose: they decide which queue gets a message, nothing else.
+//! jump hashing, whose dice are a xorshift generator of 1,024 bits seeded with the key. Neither resists a publisher
+//! that chooses keys on purpose: they decide which queue gets a message, nothing else.
 
 use crate::headers::Field;
 
@@ -12,7 +12,7 @@ const GOLDEN: u32 = 0x9e37_79b9;
 /// Hashes are cut to 27 bits.
 const RANGE: u32 = 1 << 27;
 
-/// What is hashed where a message has no such header or property: the term `undefined`.
+/// The hash where a message has no such header or property: that of the term `undefined`.
 const NOTHING: u32 = 45_914_356;
 
 /// The terms `true` and `false`.
@@ -36,7 +36,7 @@ fn two_words(first: u32, second: u32, constant: u32, hash: u32) -> u32 {
     mix(constant.wrapping_add(first), constant.wrapping_add(second), hash)[2]
 }
 
-/// Bytes after what was hashed to `hash`.
+/// The hash of bytes that follow others whose hash is `hash`.
 fn bytes_after(bytes: &[u8], hash: u32) -> u32 {
     let word = |part: &[u8]| part.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte));
     let mut state = [GOLDEN, GOLDEN, constant(13).wrapping_add(hash)];
@@ -70,7 +70,7 @@ pub(crate) fn of_keys(keys: &[&[u8]]) -> u32 {
     two_words(NIL, 0, constant(2), hash) % RANGE
 }
 
-/// What jump hashing is seeded with for a header or property. Decimal numbers, lists and tables are spread evenly, but
+/// The seed of jump hashing for a header or property. Decimal numbers, lists and tables are spread evenly, but
 /// not as RabbitMQ spreads them.
 pub(crate) fn of_field(field: Option<Field<'_>>) -> u64 {
     match field {
@@ -95,7 +95,7 @@ pub(crate) fn of_field(field: Option<Field<'_>>) -> u64 {
 }
 
 /// Jump hashing (Lamping and Veach, 2014): which of `buckets`, at least 1, a key falls into. Where their number grows
-/// from n to n + 1, one key in n + 1 moves. At most some tens of steps: each leads on by half of what is left on average.
+/// from n to n + 1, one key in n + 1 moves. At most some tens of steps: each leads on by half of the rest on average.
 pub(crate) fn jump(key: u64, buckets: u64) -> u64 {
     assert!(buckets > 0, "a key needs a bucket");
     if buckets == 1 {
@@ -151,7 +151,7 @@ impl Dice {
 mod tests {
     use super::*;
 
-    // All numbers are what Erlang/OTP 27 on RabbitMQ 4.3.6 answers.
+    // All numbers are Erlang/OTP 27's answers on RabbitMQ 4.3.6.
 
     #[test]
     fn bytes_are_hashed_as_erlang_does() {

@@ -12,7 +12,7 @@ use crate::federation::RECEIVED_FROM;
 use crate::value::{Arguments, Value};
 use std::cell::OnceCell;
 
-/// The headers of a message, in whatever encoding it came.
+/// The headers of a message, in any encoding.
 pub trait Headers {
     /// The value of `name`; of a name that comes more than once, the last one's.
     fn get(&self, name: &[u8]) -> Option<Field<'_>>;
@@ -44,9 +44,9 @@ pub trait Headers {
 /// A property by which messages can be spread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Property {
-    /// What it belongs to.
+    /// `correlation-id`, a text.
     CorrelationId,
-    /// What it is.
+    /// `message-id`, a text.
     MessageId,
     /// When it was made.
     Timestamp,
@@ -177,7 +177,7 @@ const SCANS_MAX: u32 = 8;
 /// Headers of a message that an index is over at most, which bounds its memory at 4 MiB: the first that are visited.
 pub const INDEXED_MAX: usize = 1 << 16;
 
-/// The headers of one message for the bindings of an exchange: what looking costs grows with the headers plus the
+/// The headers of one message for the bindings of an exchange: the cost of looking grows with the headers plus the
 /// arguments looked for, not with one times the other.
 pub(crate) struct Lookup<'a> {
     headers: &'a dyn Headers,

@@ -6,7 +6,7 @@ use crate::value::Arguments;
 use base::sample::sum_of;
 use rustc_hash::FxHashMap;
 
-/// Bindings by key. Never iterated where order shows: who lists them sorts.
+/// Bindings by key. Never iterated where order shows: callers that list them sort.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Keyed {
     keys: FxHashMap<Box<[u8]>, Bounds>,
@@ -18,7 +18,7 @@ impl Keyed {
         self.keys.get(key)
     }
 
-    /// All keys with what is bound under them, in no order.
+    /// All keys with the destinations bound under them, in no order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &Bounds)> {
         self.keys.iter().map(|(key, bounds)| (&key[..], bounds))
     }

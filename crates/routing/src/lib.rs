@@ -1,12 +1,11 @@
 //! Exchanges, bindings and the topic trie: from a routing key to queues.
 //!
-//! - [`Exchange`]: a kind, its settings and its bindings; [`Exchange::route`] is what a publish asks.
+//! - [`Exchange`]: a kind, its settings and its bindings; [`Exchange::route`] answers a publish.
 //! - [`Matches`]: the answer, each destination once; reused from message to message.
-//! - [`Value`] and [`Arguments`]: typed arguments of queues, exchanges, bindings and consumers, whatever protocol
-//!   they came by.
+//! - [`Value`] and [`Arguments`]: typed arguments of queues, exchanges, bindings and consumers of all protocols.
 //!
-//! Nothing here knows what a queue holds or who publishes. Which exchange leads to which other is the caller's loop:
-//! see [`Matches`].
+//! Nothing here knows queues' messages or publishers. Which exchange leads to which other is the caller's loop: see
+//! [`Matches`].
 
 mod bounds;
 mod delay;

@@ -27,7 +27,7 @@ impl Lots {
         &self.keyed
     }
 
-    /// The one a number falls on, by what remains when it is divided.
+    /// The one a number falls on, by the remainder of its division.
     pub(crate) fn by_remainder(&self, number: u32) -> Option<Destination> {
         let len = u32::try_from(self.lots.len()).unwrap_or(u32::MAX);
         self.lots.get(number.checked_rem(len)? as usize).copied()

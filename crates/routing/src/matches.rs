@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ExchangeId(pub u64);
 
-/// What a binding leads to.
+/// The target of a binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Destination {
     /// A queue.
@@ -92,7 +92,7 @@ impl Matches {
         self.list.is_empty()
     }
 
-    /// An exchange keeps the message for later: what it leads to is not among the destinations.
+    /// An exchange keeps the message for later: the targets of its bindings are not among the destinations.
     pub fn hold(&mut self, exchange: ExchangeId) {
         if !self.held.contains(&exchange) {
             self.held.push(exchange);

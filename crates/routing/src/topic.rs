@@ -5,7 +5,7 @@
 //! patterns: nothing backtracks. Words are numbered, so a step is one look-up of two numbers. Of keys that are longer or
 //! more than usual both are bounded.
 //!
-//! Words are what lies between dots; they may be empty. The empty key has no word.
+//! Words are the parts of a key between its dots; they may be empty. The empty key has no word.
 //!
 //! Invariant: every node of the trie but the root has something bound, or a node below that has.
 
@@ -22,14 +22,14 @@ use std::sync::Arc;
 pub const WILDCARDS_MAX: usize = 2;
 
 /// Words of a key that patterns are compared with; any key that AMQP 0-9-1 can carry ([`KEY_MAX`] bytes) has no more.
-/// What comes behind them is matched by `#` at the end of a pattern alone.
+/// Words behind them are matched by `#` at the end of a pattern alone.
 const WORDS_MAX: usize = 256;
 
 /// A message with one key of no more bytes is walked without counting.
 const KEY_MAX: usize = 255;
 
 /// Nodes that are looked at for the other keys of a message in an exchange, all together. Then the rest of a key is
-/// matched by `#` at the end of a pattern alone: to refuse the message would be to refuse what the first keys lead to.
+/// matched by `#` at the end of a pattern alone: to refuse the message would take it from the queues of its first keys.
 const STEPS_MAX: usize = 1 << 24;
 
 const ROOT: u32 = 0;
@@ -89,8 +89,8 @@ impl Topic {
         }
     }
 
-    /// A key may be as long as a message, and there may be as many: what they cost together is bounded, but for the
-    /// first, which is walked whatever it costs unless it is long too.
+    /// A key may be as long as a message, and there may be as many: their cost together is bounded, but for the first,
+    /// which is walked at any cost unless it is long too.
     #[inline(never)]
     fn route_many(&self, keys: &[&[u8]], out: &mut Matches) {
         let mut steps_left = STEPS_MAX;
@@ -134,7 +134,7 @@ impl Topic {
         }
     }
 
-    /// Every key with what is bound under it, in no order, until `visit` breaks.
+    /// Every key with the destinations bound under it, in no order, until `visit` breaks.
     pub(crate) fn try_for_each<'a>(
         &'a self,
         mut visit: impl FnMut(&[u8], &'a Bounds) -> ControlFlow<()>,
@@ -165,7 +165,7 @@ struct Trie {
     numbers: FxHashMap<Arc<[u8]>, u32>,
 }
 
-/// Memory for walking a trie; belongs to who routes. Grows with what a key reaches, not with the trie.
+/// Memory for walking a trie; belongs to the caller that routes. Grows with the nodes a key reaches, not with the trie.
 #[derive(Debug, Default)]
 pub(crate) struct Walk {
     current: Vec<u32>,
@@ -405,13 +405,13 @@ impl Trie {
             self.free_nodes.push(at);
             at = parent;
         }
-        // Nothing is bound any more: the memory of what was goes too.
+        // Nothing is bound any more: the memory of past bindings goes too.
         if self.is_empty() {
             *self = Trie::default();
         }
     }
 
-    /// Every key with what is bound under it, in no order, until `visit` breaks.
+    /// Every key with the destinations bound under it, in no order, until `visit` breaks.
     fn try_for_each<'a>(
         &'a self,
         mut visit: impl FnMut(&[u8], &'a Bounds) -> ControlFlow<()>,

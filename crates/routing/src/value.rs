@@ -78,7 +78,7 @@ impl Value {
         Value::Int(IntType::Long, number)
     }
 
-    /// The number, if it is an integer of whatever type that fits.
+    /// The number, if it is an integer of any type and fits.
     pub fn as_i64(&self) -> Option<i64> {
         match self {
             Value::Int(_, number) => Some(*number),

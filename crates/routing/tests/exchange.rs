@@ -1,4 +1,4 @@
-//! Exchanges from outside: who gets what, what is listed, what is left.
+//! Exchanges from outside: the destinations of messages, the listed bindings, the memory left.
 
 use base::id::QueueId;
 use proptest::prelude::*;
@@ -166,7 +166,7 @@ mod topic {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2000))]
 
-        /// Bindings come and go; whatever is left matches as the definition says, and is listed.
+        /// Bindings come and go; those left match as the definition says, and are listed.
         #[test]
         fn agrees_with_the_definition(
             steps in prop::collection::vec((any_key(&["a", "b", "", "*", "#", "#", "c"]), 0..4u64, any::<bool>()), 0..40),
@@ -246,7 +246,7 @@ mod headers {
 
     static PLACES: [u8; 8] = [0, 1, 2, 3, 4, 5, 6, 7];
 
-    /// Counts how often it is gone through, and values that are read out of what was seen then.
+    /// Counts how often it is gone through, and the values that are read out on the way.
     struct Counted<'a>(Given<'a>, Cell<usize>, Cell<usize>);
 
     impl Headers for Counted<'_> {
@@ -298,7 +298,7 @@ mod headers {
     }
 
     proptest! {
-        /// What is found by the index is what is found without: by a binding alone, which has few arguments.
+        /// The index finds the same as a single binding does without one, which has few arguments.
         #[test]
         fn the_index_finds_what_a_walk_finds(
             bound in prop::collection::vec(prop::collection::vec((0usize..5, 0i64..3), 0..4), 0..20),
@@ -424,7 +424,7 @@ mod headers {
     }
 }
 
-/// Bindings come and go, of every kind, few and many under one key: the list is what is bound, each once.
+/// Bindings come and go, of every kind, few and many under one key: the list shows those bound, each once.
 #[test]
 fn bindings_are_a_set() {
     let mut dice = base::Random::new(3);
@@ -519,11 +519,11 @@ fn circles_end() {
     assert_eq!(queues, [0, 1, 2, 9].map(QueueId));
 }
 
-/// A binding costs under 180 bytes, and what was bound costs nothing.
+/// A binding costs under 180 bytes, and a deleted one costs nothing.
 #[test]
 fn memory_follows_what_is_bound() {
     for kind in Kind::ALL {
-        // Where a change takes time in proportion to what is bound, fewer must do.
+        // Where a change takes time in proportion to the bindings, fewer must do.
         let many = match kind {
             Kind::Direct | Kind::Fanout | Kind::Topic | Kind::Headers | Kind::RecentHistory => 50_000,
             _ => 3_000,

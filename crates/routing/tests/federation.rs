@@ -1,4 +1,4 @@
-//! Exchanges that brokers in front declare: what goes on through them, and how they may be declared.
+//! Exchanges that brokers in front declare: the messages they let through, and how they may be declared.
 
 use base::id::QueueId;
 use routing::{
@@ -71,12 +71,12 @@ fn messages_go_as_far_as_they_may() {
     check(0, None, true);
     check(0, Some(Value::List(vec![])), false);
     check(-1, Some(Value::List(vec![])), false);
-    // What is no list says nothing.
+    // A value that is no list says nothing.
     check(1, Some(Value::text("front")), true);
     check(1, Some(hop("front", "/")), true);
 }
 
-/// Of a broker in front that does not say what it is called, nothing was there before.
+/// Of a broker in front that does not tell its name, nothing was there before.
 #[test]
 fn a_nameless_broker_has_seen_nothing() {
     let mut exchange = Exchange::new(Kind::FederationUpstream);
