@@ -6,7 +6,7 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
     crc32c::crc32c(bytes)
 }
 
-/// The CRC32C of what `crc` covered followed by `bytes`.
+/// The CRC32C of the bytes that `crc` covered followed by `bytes`.
 pub fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
     crc32c::crc32c_append(crc, bytes)
 }

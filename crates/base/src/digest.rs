@@ -1,6 +1,6 @@
 //! SipHash-2-4 with 128 bits: short names for long values, told apart as if they were the values.
 //!
-//! The key is fixed, because names are kept on disk. Who looks for two values with one name needs 2^64 tries.
+//! The key is fixed, because names are kept on disk. An attacker needs 2^64 tries to find two values with one name.
 
 /// The key, for good.
 const KEY: [u64; 2] = [0x6c65_7665_7265_7431, 0x6469_6765_7374_2d31];

@@ -2,16 +2,16 @@
 //! with nothing sent, and each half of it while nothing else is sent; the peer is given up when nothing came for two whole
 //! timeouts.
 //!
-//! Some clients give up a server that was silent for one timeout (RabbitMQ's Java client on Netty), so looking each half of it
-//! whether something was sent in that half is not enough: what was sent at the beginning of one half would be followed by a
-//! heartbeat at the end of the next.
+//! Some clients give up a server that was silent for one timeout (RabbitMQ's Java client on Netty), so looking each
+//! half of it whether something was sent in that half is not enough: bytes sent at the beginning of one half would be
+//! followed by a heartbeat at the end of the next.
 
 use crate::output::Output;
 use crate::time::Now;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// Who spoke last, and when that is looked at again. All zero: no heartbeats.
+/// The last signs of life of both peers, and the times of the next checks. All zero: no heartbeats.
 #[derive(Debug, Default)]
 pub struct Heartbeat {
     /// 0: off.
@@ -60,7 +60,7 @@ impl Heartbeat {
             if !self.sent && output.is_empty() {
                 output.extend(frame);
             }
-            // What was sent may have been sent right after the last look: the next is soon.
+            // These bytes may have been sent right after the last look: the next is soon.
             let wait_ns = if self.sent { self.timeout_ns / 4 } else { self.timeout_ns / 2 };
             self.sent = false;
             self.send_at = now.mono_ns.saturating_add(wait_ns);
@@ -81,7 +81,8 @@ mod tests {
     const MS: u64 = 1_000_000;
     const FRAME: &[u8] = b"beat";
 
-    /// What is sent at these milliseconds beside heartbeats; heartbeats of 1 s are seen at those.
+    /// Sends something at the milliseconds `sent_ms` and checks those of the heartbeats between, with heartbeats of 1
+    /// s.
     fn check(sent_ms: &[u64], expected_ms: &[u64]) {
         let mut heartbeat = Heartbeat::default();
         let mut output = Output::default();

@@ -32,7 +32,7 @@ number! {
     QueueSeq(u64)
 }
 number! {
-    /// What a reader of a stream sees.
+    /// The number of a message in a stream, as readers see it.
     Offset(u64)
 }
 number! {

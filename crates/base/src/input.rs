@@ -1,8 +1,9 @@
-//! What a socket brought, as a connection machine reads it: frame by frame, with the rest left for the next time.
+//! Bytes of a socket, as a connection machine reads them: frame by frame, with the rest left for the next time.
 
 /// Bytes from a socket, and how far they have been read.
 ///
-/// What is left when no more events come, an incomplete frame, is the caller's to keep and to present again with more
+/// The bytes left when no more events come, an incomplete frame, are the caller's to keep and to present again with
+/// more
 /// bytes behind it.
 #[derive(Clone, Debug, Default)]
 pub struct Input<'i> {
@@ -17,7 +18,7 @@ impl<'i> Input<'i> {
         Input { bytes, consumed: 0 }
     }
 
-    /// What has not been read.
+    /// The bytes that have not been read.
     #[inline]
     pub fn rest(&self) -> &'i [u8] {
         self.bytes

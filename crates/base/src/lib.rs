@@ -1,5 +1,5 @@
-//! What every room needs and no room owns: time values, seeded dice, a source of secrets, checksums, ranges, byte cursors,
-//! the aligned memory that messages live in, what a connection reads and writes, and when it gives a sign of life.
+//! Parts that every room needs and no room owns: time values, seeded dice, a source of secrets, checksums, ranges, byte
+//! cursors, the aligned memory that messages live in, the input and output of a connection, and its heartbeats.
 //!
 //! Nothing here knows a protocol, a file or a thread.
 

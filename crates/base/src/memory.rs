@@ -46,7 +46,7 @@ impl Buffer {
         self.blocks.len() * BLOCK
     }
 
-    /// Makes room for `more` bytes behind what is filled.
+    /// Makes room for `more` bytes behind those filled.
     #[inline]
     pub fn reserve(&mut self, more: usize) {
         if self.capacity() - self.len < more {
@@ -80,15 +80,15 @@ impl Buffer {
         fresh
     }
 
-    /// Makes it `len` bytes long and returns all of them, to be overwritten: what was not filled before holds zeros or
-    /// what an earlier use left. For reading into, where zeroing first would cost as much again.
+    /// Makes it `len` bytes long and returns all of them, to be overwritten: bytes that were not filled before hold
+    /// zeros or the remains of an earlier use. For reading into, where zeroing first would cost as much again.
     pub fn stretch(&mut self, len: usize) -> &mut [u8] {
         self.reserve(len.saturating_sub(self.len));
         self.len = len;
         self.bytes_mut()
     }
 
-    /// Appends `count` bytes of whatever lies there, all of which the caller overwrites.
+    /// Appends `count` bytes of stale memory, all of which the caller overwrites.
     #[inline]
     pub fn extend_stale(&mut self, count: usize) -> &mut [u8] {
         self.reserve(count);
@@ -109,13 +109,13 @@ impl Buffer {
         self.len = self.len.min(len);
     }
 
-    /// What was filled.
+    /// The filled bytes.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         &bytemuck::cast_slice(&self.blocks)[..self.len]
     }
 
-    /// What was filled, to be changed.
+    /// The filled bytes, to be changed.
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut bytemuck::cast_slice_mut(&mut self.blocks)[..self.len]
@@ -155,7 +155,7 @@ impl Memory {
         Ok(buffer)
     }
 
-    /// Bytes of memory this holds, whatever is filled.
+    /// Bytes of memory this holds, filled or not.
     pub fn capacity(&self) -> usize {
         self.0.capacity()
     }

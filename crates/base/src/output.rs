@@ -1,6 +1,7 @@
-//! What a connection has to say: own bytes, with references into message memory where a body is large.
+//! Bytes a connection has to send: own bytes, with references into message memory where a body is large.
 //!
-//! Protocol machines append; the shell writes [`Output::slices`] with one vectored write and reports what went with
+//! Protocol machines append; the shell writes [`Output::slices`] with one vectored write and reports the bytes written
+//! with
 //! [`Output::sent`]. Holds no memory once everything is sent and [`Output::release`] was called.
 
 use crate::memory::Memory;
@@ -53,7 +54,7 @@ impl Output {
         self.own.capacity() + self.pieces.capacity() * size_of::<Piece>()
     }
 
-    /// The bytes of its own, to append to. What is in front must stay as it is.
+    /// The bytes of its own, to append to. Those in front must stay as they are.
     #[inline]
     pub fn own(&mut self) -> &mut Vec<u8> {
         &mut self.own
@@ -130,8 +131,8 @@ impl Output {
         }
     }
 
-    /// Gives back what of the memory is far more than was needed since this was called last: what one burst took is not
-    /// held for as long as the connection is busy.
+    /// Gives back memory that is far beyond the need since the last call: the memory of one burst is not held for as
+    /// long as the connection is busy.
     pub fn cool(&mut self) {
         let most = std::mem::take(&mut self.most).max(self.own.len());
         if self.own.capacity() > KEPT_MAX && self.own.capacity() / 4 > most {
@@ -139,7 +140,7 @@ impl Output {
         }
     }
 
-    /// Gives the memory back; only what is already sent is forgotten, so call it when empty.
+    /// Gives the memory back; only bytes already sent are forgotten, so call it when empty.
     pub fn release(&mut self) -> Vec<u8> {
         assert!(self.is_empty());
         self.own_base = 0;

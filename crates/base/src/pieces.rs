@@ -1,7 +1,7 @@
 //! Bytes that are appended to and grow without being copied: in pieces, none of which is large.
 //!
 //! A snapshot of millions of messages is megabytes that live for a moment. In one block it is copied each time it
-//! doubles, and leaves a hole in the heap that what lives longer settles in.
+//! doubles, and leaves a hole in the heap where longer-lived memory settles.
 
 /// Bytes of every piece but the last.
 pub const PIECE: usize = 64 << 10;
@@ -21,7 +21,7 @@ pub fn put_varint(out: &mut impl Sink, mut number: u64) {
     out.put(&bytes[..len]);
 }
 
-/// What a snapshot is written to: a `Vec` where it is small, [`Pieces`] where it may be large.
+/// The target a snapshot is written to: a `Vec` where it is small, [`Pieces`] where it may be large.
 pub trait Sink {
     /// Appends bytes.
     fn put(&mut self, bytes: &[u8]);
@@ -29,7 +29,7 @@ pub trait Sink {
     /// Bytes there are.
     fn size(&self) -> usize;
 
-    /// Writes over what is there from `at` on.
+    /// Overwrites the bytes from `at` on.
     ///
     /// # Panics
     /// When there are not as many bytes from there on.
@@ -71,14 +71,14 @@ impl Pieces {
         self.iter().flatten().copied().collect()
     }
 
-    /// Appends what fills the last piece and begins the next.
+    /// Fills the last piece and begins the next.
     #[cold]
     fn put_over(&mut self, mut bytes: &[u8]) {
         while self.last.len() + bytes.len() >= PIECE {
             let (fits, rest) = bytes.split_at(PIECE - self.last.len());
             self.last.reserve_exact(fits.len());
             self.last.extend_from_slice(fits);
-            // Who filled one piece fills another.
+            // A writer that filled one piece fills another.
             let next = Vec::with_capacity(PIECE);
             self.full.push(std::mem::replace(&mut self.last, next));
             bytes = rest;

@@ -1,4 +1,4 @@
-//! What of a turn somebody may take who is not to hold others up: so many things, or so long, whichever is first.
+//! A share of one turn, so that a long task does not hold others up: so many things, or so long, whichever is first.
 //!
 //! A number alone does not bound time: things differ, and memory that was not touched for long is slow. Time alone makes what
 //! is done depend on the machine. The clock is an argument, and is read once for some things: a reading takes about as
@@ -7,7 +7,7 @@
 /// Things between two readings of the clock.
 const UNTIMED_MAX: usize = 8;
 
-/// See the module. The first thing is always allowed, so that who goes on in later turns gets to the end.
+/// See the module. The first thing is always allowed, so that a task that goes on in later turns gets to the end.
 pub struct Quantum<'a> {
     left: usize,
     untimed: usize,
@@ -22,7 +22,7 @@ impl std::fmt::Debug for Quantum<'_> {
 }
 
 impl<'a> Quantum<'a> {
-    /// At most `things`, within `span_ns` from now on: `clock` says what time it is, monotonic nanoseconds.
+    /// At most `things`, within `span_ns` from now on: `clock` answers monotonic nanoseconds.
     pub fn new(things: usize, span_ns: u64, clock: &'a dyn Fn() -> u64) -> Quantum<'a> {
         Quantum { left: things.max(1), untimed: 0, until_ns: clock().saturating_add(span_ns), clock }
     }

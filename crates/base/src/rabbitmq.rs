@@ -1,6 +1,6 @@
 //! The RabbitMQ that this broker stands in for: its version, and those of its plugins whose features are part of this broker, always.
 //!
-//! The one place for whatever tells of them to clients, tools and pages.
+//! The one source of these for clients, tools and pages.
 
 /// The version clients are told: they switch features on it.
 pub const VERSION: &str = "4.3.6";

@@ -1,6 +1,7 @@
-//! A set of numbers kept as sorted disjoint ranges: what is settled above a head, what a consumer holds.
+//! A set of numbers kept as sorted disjoint ranges: the settled ones above a head, those a consumer holds.
 //!
-//! Made for sets that grow at the back and shrink at the front: both are O(1), and one lone range needs no heap. What is
+//! Made for sets that grow at the back and shrink at the front: both are O(1), and one lone range needs no heap. The
+//! part
 //! behind the first range is kept in bits where it is scattered (`blocks`): 16 bytes for 64 numbers and at most 48 for a
 //! range, however long. A change in the middle of `n` of those entries costs O(log n) to find and moves at most
 //! [`CHUNK`] of them, now and then also the list of the `n / CHUNK` chunks. An empty set holds no heap.
@@ -48,7 +49,7 @@ impl Range {
 /// Entries in one chunk, 4 KiB: how much a change in the middle may move.
 pub const CHUNK: usize = 256;
 
-/// A set of numbers. [`u64::MAX`] cannot be in it, so that what lies behind a range always has a number.
+/// A set of numbers. [`u64::MAX`] cannot be in it, so that there always is a number behind a range.
 #[derive(Clone, Default)]
 pub struct RangeSet {
     /// The first range, where there is one; else `first > last`.
@@ -117,7 +118,7 @@ impl RangeSet {
         self.next_range(number).is_some_and(|range| range.first <= number)
     }
 
-    /// The first range that ends at `number` or above, perhaps without what of it is below `number`.
+    /// The first range that ends at `number` or above, perhaps without its part below `number`.
     #[inline]
     fn next_range(&self, number: u64) -> Option<Range> {
         if number <= self.head.last {
@@ -197,7 +198,7 @@ impl RangeSet {
             return range.len();
         }
         match &mut self.rest {
-            // The lone range grows at the back: what delivery in order does.
+            // The lone range grows at the back: delivery in order.
             None if range.first == self.head.last + 1 => {
                 self.head.last = range.last;
                 range.len()
@@ -228,7 +229,7 @@ impl RangeSet {
         self.count() - before
     }
 
-    /// Takes `range` out; tells `taken` what was in it, lowest first, and answers how many numbers that were.
+    /// Takes `range` out; tells `taken` the numbers that were in it, lowest first, and answers how many those were.
     #[inline]
     pub fn remove(&mut self, range: Range, mut taken: impl FnMut(Range)) -> u64 {
         let mut count = 0;
@@ -314,7 +315,7 @@ impl RangeSet {
                 } else {
                     let run = blocks::run(block, left);
                     rest.set_bits(block, left & !blocks::bits_within(block, run));
-                    // What reaches the end of its block may go on behind it.
+                    // A run that reaches the end of its block may go on behind it.
                     let last = if run.last == of_block.last { rest.absorb(run) } else { run.last };
                     self.head = Head { first: run.first, last };
                 }
@@ -324,7 +325,7 @@ impl RangeSet {
         taken
     }
 
-    /// What is in it of the block of 64 numbers that begins at `block`, a multiple of 64.
+    /// The numbers of the set in the block of 64 that begins at `block`, a multiple of 64.
     #[inline]
     pub fn bits(&self, block: u64) -> u64 {
         debug_assert!(block.is_multiple_of(BLOCK), "a block begins at a multiple of 64");
@@ -535,7 +536,8 @@ mod tests {
         }
     }
 
-    /// What several priorities do: each goes through the set in order, in steps of its own, on top of the others.
+    /// The pattern of several priorities: each goes through the set in order, in steps of its own, on top of the
+    /// others.
     #[test]
     fn behaves_as_a_plain_set_in_strides() {
         let mut dice = Random::new(11);

@@ -1,12 +1,13 @@
-//! The sum of many things from some of them, for who must not look at them all.
+//! The sum of many things from some of them, for callers that must not look at them all.
 
 use crate::random::Random;
 
 /// Things up to which each is looked at.
 pub const ALL_MAX: usize = 1024;
 
-/// The sum of what `weigh` says of `things`, of which there are `count`: of more than [`ALL_MAX`] about as many are weighed, and stand for the
-/// others. Which ones is drawn, so that what comes in turns is met in all its turns; of the same things they are the same.
+/// The sum of the weights that `weigh` gives `things`, of which there are `count`: of more than [`ALL_MAX`] about as
+/// many are weighed, and stand for the others. Which ones is drawn, so that a property that comes in turns is met in
+/// all its turns; of the same things they are the same.
 pub fn sum_of<T>(count: usize, mut things: impl Iterator<Item = T>, weigh: impl Fn(T) -> usize) -> usize {
     if count <= ALL_MAX {
         return things.map(weigh).sum();

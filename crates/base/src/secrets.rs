@@ -1,7 +1,7 @@
 //! Bytes that nobody may foretell: keys of reply consumers, names that the server makes, salts, the folder's secret.
 //!
 //! ChaCha20 seeded with 256 bits. In a node the seed comes from the system's random source; in a simulation from the
-//! simulation's own seed, so that a run repeats. What may be foretold, as the lots an exchange draws, comes from
+//! simulation's own seed, so that a run repeats. Numbers that may be foretold, as the lots an exchange draws, come from
 //! [`crate::Random`], which is faster and whose outputs give its state away. The two have no method in common, and
 //! a node makes no secrets from dice.
 //! Invariant: no two sources of a node give the same bytes: a source cannot be copied, only forked.
@@ -42,7 +42,7 @@ impl Secrets {
     }
 }
 
-/// Neither the state nor what it gave is for logs.
+/// Neither the state nor its output is for logs.
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secrets(..)")

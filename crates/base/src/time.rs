@@ -2,8 +2,8 @@
 
 /// The moment of one turn of the loop.
 ///
-/// `mono_ns` never goes back and is the only clock for deadlines and intervals; `wall_ms` may jump and is only
-/// for what people or other machines read (timestamps, absolute expiry).
+/// `mono_ns` never goes back and is the only clock for deadlines and intervals; `wall_ms` may jump and is only for
+/// times that people or other machines read (timestamps, absolute expiry).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Now {
     /// Nanoseconds since some fixed point of this process.

@@ -1,4 +1,4 @@
-//! What a set of numbers has behind its first range, in blocks of 64 numbers.
+//! The part of a set of numbers behind its first range, in blocks of 64 numbers.
 //!
 //! A block that is neither empty nor full is a word of bits; full blocks that follow on each other are one entry. So
 //! numbers that are added in strides, one here and one there, cost a bit each, and a long range costs three entries at
@@ -133,7 +133,7 @@ pub(super) struct Blocks {
     chunks: VecDeque<VecDeque<Entry>>,
     /// The memory of the chunk that emptied last: a set swinging around one chunk's bound allocates once.
     spare: VecDeque<Entry>,
-    /// Where the last change was, if there still is something: who goes through a set in several strides (messages of
+    /// Where the last change was, if there still is something: a walk through a set in several strides (messages of
     /// several priorities, each in order) is near by.
     near: Spot,
 }
@@ -208,8 +208,8 @@ impl Blocks {
         Spot { chunk, at }
     }
 
-    /// The first numbers from `from` on that follow on each other, and where the last of them is: all before is passed by
-    /// who goes on from there.
+    /// The first numbers from `from` on that follow on each other, and where the last of them is: a caller that goes on
+    /// from there passes by all before.
     #[inline]
     pub(super) fn next_at(&self, spot: Spot, from: u64) -> Option<(Range, Spot)> {
         let (mut spot, mut entry) = (spot, self.get(spot)?);
@@ -450,7 +450,8 @@ impl Blocks {
         self.join(blocks);
     }
 
-    /// Takes `range` out; tells `taken` what was in it, lowest first, those that follow on each other as one.
+    /// Takes `range` out; tells `taken` the numbers that were in it, lowest first, those that follow on each other as
+    /// one.
     pub(super) fn remove(&mut self, range: Range, taken: &mut impl FnMut(Range)) {
         let mut told: Option<Range> = None;
         let mut tell = |part: Range| match &mut told {
