@@ -1,4 +1,4 @@
-//! What an evaluation takes, in nanoseconds: `cargo run --profile quick -p filter --example speed`.
+//! Nanoseconds of one evaluation: `cargo run --profile quick -p filter --example speed`.
 //!
 //! The message is one that costs nothing to read, so it is the program alone that is measured.
 

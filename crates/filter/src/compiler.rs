@@ -12,7 +12,7 @@ use crate::program::{Constant, Operation, Program, STACK_MAX, Slot, like};
 use crate::value::{Field, Value};
 use std::collections::BTreeMap;
 
-/// A tree of what is left to do, and the places on the stack it cannot do without.
+/// The remaining work as a tree, and the places on the stack it cannot do without.
 struct Node<'e> {
     kind: Kind<'e>,
     need: usize,
@@ -23,7 +23,7 @@ enum Kind<'e> {
     Field(u32),
     Utc,
     CompareField(Comparison, u32, Value<'e>),
-    /// One operand and what becomes of it.
+    /// One operand and the operation on it.
     One(Operation, Box<Node<'e>>),
     Two(Two, Box<Node<'e>>, Box<Node<'e>>),
     /// A value among constants.
@@ -157,7 +157,7 @@ impl<'e> Compiler<'e> {
         };
         match (value(&left), value(&right)) {
             (Some(left), Some(right)) => constant(Value::of_truth(combine(left.truth(), right.truth()))),
-            // What the other one says does not count then; otherwise it must still be turned into a truth.
+            // The other operand does not count then; otherwise it must still be turned into a truth.
             (Some(Value::Bool(truth)), _) | (_, Some(Value::Bool(truth))) if truth == decisive => {
                 constant(Value::Bool(decisive))
             }
@@ -300,7 +300,7 @@ impl<'e> Compiler<'e> {
         (self.operations.len() - 1, jump)
     }
 
-    /// What is written next is where these jumps lead.
+    /// Makes these jumps lead to the operation that is written next.
     fn land(&mut self, jumps: &[Jump]) {
         let target = number_of(self.operations.len());
         for (index, jump) in jumps {

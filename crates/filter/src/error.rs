@@ -2,16 +2,16 @@
 
 use std::fmt;
 
-/// What is wrong with an expression and where. The fault is always its author's.
+/// The fault of an expression and its place. It is always the author's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     /// Bytes before the place it is about; the length of the expression where its end is.
     pub at: usize,
-    /// What is wrong there.
+    /// The fault at that place.
     pub kind: ErrorKind,
 }
 
-/// What can be wrong with an expression.
+/// The possible faults of an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
     /// More than [`crate::Limits::characters_max`].

@@ -1,6 +1,7 @@
-//! An expression as a tree: what was asked for, before it becomes a [`crate::Program`].
+//! An expression as a tree, before it becomes a [`crate::Program`].
 //!
-//! Invariant: a tree that was parsed is at most [`crate::Limits::depth_max`] levels deep, so what walks it may recurse.
+//! Invariant: a tree that was parsed is at most [`crate::Limits::depth_max`] levels deep, so code that walks it may
+//! recurse.
 
 use crate::pattern::LikePattern;
 use crate::value::{Field, Property};
@@ -29,7 +30,8 @@ pub enum Expression {
     In(Box<Expression>, Vec<Expression>),
     /// `IS NULL` of a field; `IS NOT NULL` is its negation.
     IsNull(Name),
-    /// Whether the message has the field, be its value null: what a reference value of null asks. SQL has no form of it.
+    /// Whether the message has the field, be its value null: the question of a reference value of null. SQL has no form
+    /// of it.
     IsPresent(Name),
     /// `NOT`
     Not(Box<Expression>),

@@ -90,8 +90,8 @@ pub(crate) struct Lexer<'a> {
     at: usize,
     tokens_left: usize,
     tokens_max: usize,
-    /// No name that starts before this place has a section before it: what one look ahead found holds for all names
-    /// inside of what it saw, and so a long row of hyphens is looked at once.
+    /// No name that starts before this place has a section before it: the result of one look ahead holds for all names
+    /// inside of the text it saw, and so a long row of hyphens is looked at once.
     sectionless_before: usize,
 }
 
@@ -213,7 +213,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// A binary, `0x` and pairs of upper-case digits; an approximate number, digits on both sides of its point; or an
-    /// exact one. What does not fit is left to the next token.
+    /// exact one. The rest is left to the next token.
     fn number(&mut self) -> Result<TokenKind, ErrorKind> {
         let is_hex = |byte: &u8| matches!(byte, b'0'..=b'9' | b'A'..=b'F');
         if self.byte(0) == Some(b'0') && self.byte(1) == Some(b'x') {

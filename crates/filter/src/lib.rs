@@ -1,12 +1,12 @@
 //! The filter language: which messages a reader wants, said over their headers and properties.
 //!
-//! - [`Expression`]: what was asked for, as a tree: parsed from SQL (`amqp:sql-filter`, AMQP Filter Expressions 1.0
+//! - [`Expression`]: the filter as a tree: parsed from SQL (`amqp:sql-filter`, AMQP Filter Expressions 1.0
 //!   section 6) or made of reference values (`amqp:properties-filter` and `amqp:application-properties-filter`,
 //!   section 4) by [`References`].
 //! - [`Program`]: the same, flat and ready to run; [`Program::matches`] allocates nothing and takes time linear in
 //!   the values it reads.
 //! - [`Fields`]: how a message shows its values, whatever its format; [`Program::fields`] says beforehand which.
-//! - [`Limits`]: what an expression may cost.
+//! - [`Limits`]: the bounds of an expression.
 //!
 //! Grammar, types and limits are RabbitMQ 4.3's. Nothing here knows AMQP's encoding, a body or a subscription. A new
 //! place to read from is a variant of [`Field`]; a new function is an operation of the program.

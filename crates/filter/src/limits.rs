@@ -1,4 +1,4 @@
-//! What one expression may cost, before it has been looked at any closer.
+//! Bounds on one expression, checked before it has been looked at any closer.
 
 /// Bounds of an expression. The defaults are RabbitMQ's where it has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -7,8 +7,8 @@ pub struct Limits {
     pub characters_max: usize,
     /// Tokens of an expression: names, literals, keywords, operators, brackets and commas.
     pub tokens_max: usize,
-    /// Levels of the tree, where each operator is one level above what it applies to, and of open brackets. With the
-    /// default number of tokens it cannot be reached; it bounds recursion if somebody allows more of them.
+    /// Levels of the tree, where each operator is one level above its operands, and of open brackets. With the default
+    /// number of tokens it cannot be reached; it bounds recursion if somebody allows more of them.
     pub depth_max: usize,
     /// Entries of one list of `IN`. With the default number of tokens it cannot be reached.
     pub list_max: usize,

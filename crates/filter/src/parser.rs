@@ -24,7 +24,7 @@ impl Expression {
     /// The expression a text says.
     ///
     /// # Errors
-    /// What is wrong with the text and where; what it costs is bounded by `limits`.
+    /// The fault of the text and its place; `limits` bound the cost of parsing.
     pub fn parse(text: &str, limits: &Limits) -> Result<Expression, Error> {
         let mut lexer = Lexer::new(text, limits)?;
         let token = lexer.next()?;
@@ -41,7 +41,7 @@ struct Parser<'a> {
     lexer: Lexer<'a>,
     /// The token that comes next.
     token: Token,
-    /// How many brackets and negations are open: what bounds the parser's own recursion.
+    /// Open brackets and negations: the bound of the parser's own recursion.
     depth: usize,
     limits: Limits,
 }

@@ -59,12 +59,12 @@ impl LikePattern {
         Ok(pattern)
     }
 
-    /// The pattern of what starts with a text, which may be anything.
+    /// The pattern of all subjects that start with a text, which may be anything.
     pub(crate) fn prefix(text: &str) -> LikePattern {
         LikePattern { text: escaped(text) + "%", escape: Some(ESCAPE) }
     }
 
-    /// The pattern of what ends in a text, which may be anything.
+    /// The pattern of all subjects that end in a text, which may be anything.
     pub(crate) fn suffix(text: &str) -> LikePattern {
         LikePattern { text: "%".to_owned() + &escaped(text), escape: Some(ESCAPE) }
     }
@@ -298,7 +298,7 @@ impl Automaton {
     }
 }
 
-/// What stands before a wildcard that is none, in patterns made here.
+/// The escape character of patterns made here: it stands before `%`, `_` and itself where they are meant literally.
 const ESCAPE: char = '\\';
 
 fn escaped(text: &str) -> String {

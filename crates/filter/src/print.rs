@@ -1,4 +1,4 @@
-//! An expression as text: what is parsed again is the same tree.
+//! An expression as text that parses to the same tree again.
 //!
 //! Not so where the language has no form: a negative literal comes back as a sign and its operand, a name with a
 //! control character and [`Expression::IsPresent`] do not come back at all. Only reference values make such.

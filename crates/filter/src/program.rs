@@ -12,7 +12,7 @@ use crate::pattern::Matcher;
 use crate::value::{Field, Fields, PRIORITY_DEFAULT, Property, Value};
 use std::cmp::Ordering;
 
-/// Values that may wait at once for what they are combined with.
+/// Values that may wait at once for the operation that combines them.
 pub(crate) const STACK_MAX: usize = 64;
 
 /// The stack of a program that is content with it.
@@ -44,7 +44,7 @@ pub struct Sections {
     pub application_properties: bool,
 }
 
-/// One step. What it takes is popped from the stack, what it makes is pushed.
+/// One step: its operands are popped from the stack, its result is pushed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Operation {
     /// Pushes the value of a field.
@@ -58,7 +58,7 @@ pub(crate) enum Operation {
     Not,
     /// Takes two.
     Compare(Comparison),
-    /// Compares a field with a constant: what most filters are made of.
+    /// Compares a field with a constant: the most frequent operation of filters.
     CompareField {
         comparison: Comparison,
         field: u32,
@@ -78,14 +78,14 @@ pub(crate) enum Operation {
     JumpIfNull(u32),
     /// Takes the subject.
     Like(u32),
-    /// Whether what it takes is one of constants, which are in [`list_order`].
+    /// Whether its operand is one of constants, which are in [`list_order`].
     Member {
         first: u32,
         end: u32,
     },
-    /// Takes an entry of a list; if it equals what is below, that becomes true and it goes on elsewhere.
+    /// Takes an entry of a list; if it equals the value below, that becomes true and it goes on elsewhere.
     Entry(u32),
-    /// What is on top was none of the entries.
+    /// The value on top was none of the entries.
     NoEntry,
     IsNull(u32),
     IsPresent(u32),
@@ -128,7 +128,7 @@ impl Program {
     /// The program of an expression in SQL (AMQP Filter Expressions 1.0 section 6).
     ///
     /// # Errors
-    /// What is wrong with the expression and where.
+    /// The fault of the expression and its place.
     pub fn parse(text: &str, limits: &Limits) -> Result<Program, Error> {
         compile(&Expression::parse(text, limits)?)
     }
@@ -169,7 +169,7 @@ impl Program {
         self.evaluate(message, now_ms) == Value::Bool(true)
     }
 
-    /// What the expression says of a message; see [`Program::matches`].
+    /// The value of the expression for a message; see [`Program::matches`].
     pub fn evaluate<'a, F: Fields + ?Sized>(&'a self, message: &'a F, now_ms: u64) -> Value<'a> {
         if self.stack <= STACK_FEW {
             self.run::<F, STACK_FEW>(message, now_ms)
@@ -180,8 +180,8 @@ impl Program {
 
     fn run<'a, F: Fields + ?Sized, const STACK: usize>(&'a self, message: &'a F, now_ms: u64) -> Value<'a> {
         let mut stack = [Value::Null; STACK];
-        // Values on the stack; the topmost is at `height - 1`. The compiler keeps it between what an operation takes
-        // and what there is room for.
+        // Values on the stack; the topmost is at `height - 1`. The compiler keeps it between the operands of an
+        // operation and the room there is.
         let mut height = 0;
         let mut next = 0;
         while let Some(operation) = self.operations.get(next) {
@@ -319,7 +319,7 @@ impl Program {
     }
 }
 
-/// `LIKE`: unknown of what is no bytes.
+/// `LIKE`: unknown if the subject is no bytes.
 pub(crate) fn like(subject: Value<'_>, pattern: &Matcher) -> Value<'static> {
     match subject {
         Value::Bytes(subject) => Value::of_truth(pattern.matches(subject)),

@@ -13,7 +13,7 @@ use std::fmt;
 /// A value that a field of a message is to match, with its type in AMQP 1.0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Reference<'a> {
-    /// Matches whatever the field holds, if the message has it.
+    /// Matches any value of the field, if the message has it.
     Null,
     /// A truth value.
     Bool(bool),

@@ -17,7 +17,7 @@ pub enum Value<'a> {
 }
 
 impl Value<'_> {
-    /// The truth of a value: `None` for unknown, and for whatever is no truth value.
+    /// The truth of a value: `None` for unknown, and for every value that is no truth value.
     pub(crate) fn truth(self) -> Option<bool> {
         match self {
             Value::Bool(truth) => Some(truth),

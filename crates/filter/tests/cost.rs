@@ -1,5 +1,5 @@
-//! What hostile texts and messages cost: memory within bounds, and time that grows with their length alone. What is
-//! asked here would not end within anybody's patience if it grew faster.
+//! The cost of hostile texts and messages: memory within bounds, and time that grows with their length alone. These
+//! rows would not end within anybody's patience if it grew faster.
 //!
 //! One test, so that nobody else allocates beside it.
 
@@ -12,10 +12,10 @@ use peak_alloc::PeakAlloc;
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
 
-/// Beside 32 bytes for each byte of text: what each of the few tokens there may be costs, however short it is.
+/// Beside 32 bytes for each byte of text: the cost of each of the few tokens there may be, however short it is.
 const FIXED: usize = 200 * 128;
 
-/// Most bytes that were in use at once while a text was made a program, beyond what was before.
+/// Most bytes in use at once while a text was made a program, beyond those in use before.
 fn peak(text: &str, limits: &Limits) -> usize {
     ALLOCATOR.reset_peak_usage();
     let before = ALLOCATOR.current_usage();

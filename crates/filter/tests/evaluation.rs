@@ -1,4 +1,4 @@
-//! What an expression says of a message.
+//! The values of expressions for a message.
 
 mod message;
 
@@ -78,7 +78,7 @@ fn truths_are_three() {
                 right
             };
             let (left, right) = (word(left), word(right));
-            // Through NOT as well: what is left of the last operand must be a truth.
+            // Through NOT as well: the remainder of the last operand must be a truth.
             check(&format!("{left} = TRUE AND {right} = TRUE"), all);
             check(&format!("NOT ({left} AND {right})"), all.map(|truth| !truth));
             check(&format!("{left} = TRUE OR {right} = TRUE"), any);

@@ -1,4 +1,4 @@
-//! What is an expression and what is none, and where the fault is.
+//! Texts that are expressions, texts that are none, and the place of the fault.
 
 use filter::{Error, ErrorKind, Expression, Limits, Program};
 
@@ -12,7 +12,7 @@ fn check(text: &str, printed: &str) {
     assert_eq!(again, expression, "{text:?}");
 }
 
-/// A text that is none, and what is said of it.
+/// A text that is none, and the message of its error.
 fn refuse(text: &str, said: &str) {
     let error = Program::parse(text, &Limits::default()).expect_err(text);
     assert_eq!(error.to_string(), said, "{text:?}");

@@ -1,5 +1,5 @@
-//! Expressions and texts at random: what is printed is parsed again, what is compiled says what the tree says, and no
-//! text whatever makes a panic.
+//! Expressions and texts at random: printed expressions parse again, a program answers as its tree does, and no text
+//! makes a panic.
 
 mod message;
 
@@ -117,7 +117,7 @@ fn message() -> impl Strategy<Value = Message> {
     })
 }
 
-/// What the tree says, node by node: no folding, no jumps, no sorted lists, patterns by trying everything.
+/// The value of a tree, node by node: no folding, no jumps, no sorted lists, patterns by trying everything.
 fn naive<'a>(expression: &'a Expression, message: &'a Message, now_ms: u64) -> Value<'a> {
     let of = |expression: &'a Expression| naive(expression, message, now_ms);
     let truth = |value| match value {
@@ -337,7 +337,7 @@ proptest! {
     }
 }
 
-/// What texts are made of: mostly tokens, so that many get far.
+/// A piece of a text: mostly a token, so that many texts get far.
 fn piece() -> impl Strategy<Value = String> {
     const TOKENS: [&str; 46] = [
         "a",
