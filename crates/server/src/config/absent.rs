@@ -66,7 +66,7 @@ pub const ABSENT: &[(&str, Standing)] = &[
     ("web_stomp.ssl.port", Standing::Refused(STOMP)),
     ("web_stomp.ssl.listener", Standing::Refused(STOMP)),
     ("web_stomp.*", Inert(STOMP)),
-    // What `advanced.config` alone says to RabbitMQ.
+    // Settings that RabbitMQ has in `advanced.config` alone.
     (
         "leveret.max_link_credit",
         Served(|draft, _, value| {

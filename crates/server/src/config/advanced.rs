@@ -1,7 +1,8 @@
 //! Settings in Erlang's format, from `advanced.config`, from a main file in the classic format and from the flags of a
 //! starter: each becomes the key of `rabbitmq.conf` that says the same, and counts as that.
 //!
-//! What no key says is refused, unless it is known to do nothing here: a setting somebody relies on is not passed over.
+//! A setting for which there is no key is refused, unless it is known to do nothing here: a setting somebody relies on
+//! is not passed over.
 
 use super::load::nowhere;
 use super::syntax::{Error, Fault, Origin, Setting};
@@ -9,22 +10,22 @@ use super::terms::{self, Term};
 use std::path::Path;
 use std::sync::Arc;
 
-/// What one setting is to do.
+/// The effect of one setting.
 pub enum Step {
-    /// Is taken.
+    /// It is taken.
     Set(Setting),
-    /// A list begins anew, of which settings follow: its items said earlier do not count.
+    /// A list begins anew, and settings of its items follow: items of earlier sources do not count.
     Forget(String),
-    /// Does nothing here.
+    /// It does nothing here.
     PassedOver {
         /// As it was written.
         what: String,
         /// Why that harms nobody.
         why: String,
     },
-    /// A word for the log.
+    /// A line for the log.
     Note(String),
-    /// Cannot be used.
+    /// It cannot be used.
     Fail(Error),
 }
 
@@ -128,7 +129,7 @@ const RABBIT_INERT: &[&str] = &[
     "writer_gc_threshold",
 ];
 
-/// What the terms of the file at `path` say.
+/// The steps of the terms in the file at `path`.
 pub fn read(path: &Path, text: &str) -> Vec<Step> {
     let file = path.display();
     let fail = |message: String| vec![Step::Fail(nowhere(message))];
@@ -167,7 +168,7 @@ fn pair(term: &Term) -> Option<(&str, &Term)> {
     }
 }
 
-/// What the setting `key` of `application` says. `origin` makes a place of a name.
+/// The steps of the setting `key` of `application`. `origin` makes a place of a name.
 pub fn meaning(origin: &dyn Fn(String) -> Origin, application: &str, key: &str, value: &Term) -> Vec<Step> {
     let name = format!("{application}.{key}");
     let place = origin(name.clone());

@@ -1,4 +1,4 @@
-//! What virtual hosts begin with that are made while the node runs, and the first one: the type of queues without one,
+//! Defaults of virtual hosts that are made while the node runs, and of the first one: the type of queues without one,
 //! limits, the operator's policies.
 //!
 //! As with RabbitMQ, what is configured counts when a virtual host is made; one that is there stays as it is.
@@ -55,7 +55,7 @@ impl Defaults {
     /// `default_queue_type`.
     ///
     /// # Errors
-    /// What would be accepted.
+    /// The values that would be accepted.
     pub fn set_queue_type(&mut self, value: &str) -> Result<(), String> {
         let words = [
             ("classic", QueueType::Classic),
@@ -73,7 +73,7 @@ impl Defaults {
     /// `default_limits.vhosts.ID.WHAT`, of which `key` is the end.
     ///
     /// # Errors
-    /// What would be accepted.
+    /// The keys or values that would be accepted.
     pub fn set_limit(&mut self, key: &str, value: &str) -> Result<(), String> {
         let (id, what) = parts(key)?;
         let entry = entry(&mut self.limits, id);
@@ -89,7 +89,7 @@ impl Defaults {
     /// `default_policies.operator.ID.WHAT`, of which `key` is the end.
     ///
     /// # Errors
-    /// What would be accepted.
+    /// The keys or values that would be accepted.
     pub fn set_policy(&mut self, key: &str, value: &str) -> Result<(), String> {
         let (id, what) = parts(key)?;
         let id = id.strip_suffix(".classic_queues").unwrap_or(id);
@@ -130,7 +130,7 @@ impl Defaults {
     /// `default_users.NAME.WHAT`, of which `key` is the end.
     ///
     /// # Errors
-    /// What would be accepted.
+    /// The keys or values that would be accepted.
     pub fn set_user(&mut self, key: &str, value: &str) -> Result<(), String> {
         let (name, what) = parts(key)?;
         let user = entry(&mut self.users, name);
@@ -154,7 +154,7 @@ impl Defaults {
         Ok(())
     }
 
-    /// What the virtual host `name` begins with. `salt` makes one for each password.
+    /// The defaults of the virtual host `name`. `salt` makes one for each password.
     pub fn of(&self, name: &str, salt: &mut dyn FnMut() -> [u8; SALT]) -> VhostDefaults {
         let is_for = |vhosts: &Option<Pattern>| vhosts.as_ref().is_none_or(|vhosts| matches(vhosts, name));
         let limits = self.limits.iter().find(|(_, limits)| is_for(&limits.vhosts));

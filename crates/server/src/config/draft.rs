@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 /// See the module.
 pub struct Draft {
-    /// What is known so far.
+    /// The configuration as far as it is read.
     pub config: Config,
     /// The layer now read.
     layer: u8,
@@ -26,7 +26,7 @@ pub struct Draft {
     closed: BTreeMap<ListenerKind, u8>,
     /// Settings that do nothing here.
     pub inert: usize,
-    /// What cannot be used.
+    /// Settings that cannot be used.
     pub problems: Vec<Error>,
 }
 
@@ -67,7 +67,7 @@ impl Draft {
         };
         match verdict {
             Verdict::Works => {
-                // What was encrypted is not told to who may see settings.
+                // Values that were encrypted are not shown to users that may see settings.
                 let value = if *is_secret { ShownSetting::new(setting).value } else { value.clone() };
                 self.config.settings.push((key.clone(), value));
             }

@@ -1,4 +1,5 @@
-//! What variables of the environment say: those of RabbitMQ and of its container image, and a variable for every key.
+//! Settings from variables of the environment: those of RabbitMQ and of its container image, and a variable for every
+//! key.
 
 use super::advanced::{self, Step};
 use super::draft::Draft;
@@ -65,7 +66,7 @@ const VARIABLES_REFUSED: &[(&str, &str)] = &[
     ("RABBITMQ_VM_MEMORY_HIGH_WATERMARK", "use vm_memory_high_watermark.relative"),
 ];
 
-/// What the environment says.
+/// The steps of the environment.
 pub(super) fn steps(environment: &BTreeMap<String, String>) -> Vec<Step> {
     let said = environment.iter().filter(|(_, value)| !value.is_empty());
     said.flat_map(|(variable, value)| step(variable, value)).collect()
@@ -112,7 +113,7 @@ fn step(variable: &str, value: &str) -> Vec<Step> {
     }
 }
 
-/// What enabling these plugins comes to, which `variable` names or whose file it names.
+/// The step that enabling these plugins comes to; `variable` names them, or the file that does.
 pub(super) fn plugins<'a>(variable: &str, names: impl Iterator<Item = &'a str>) -> Step {
     let absent: Vec<&str> = names.filter(|name| PLUGINS_ABSENT.contains(name)).collect();
     if absent.is_empty() {
@@ -202,7 +203,7 @@ fn flag_words(text: &str) -> Vec<String> {
     words
 }
 
-/// What the environment says that is no key, or depends on what other sources said.
+/// Applies variables that are no key, or depend on other sources.
 pub(super) fn apply_rest(draft: &mut Draft, environment: &BTreeMap<String, String>) {
     name_node(draft, environment);
     draft.config.pid_file = environment.get("RABBITMQ_PID_FILE").map(PathBuf::from);

@@ -1,4 +1,4 @@
-//! What pages, names and paths of the HTTP API are set to: `management.cors.*`, `management.hosts.N`,
+//! Settings of the HTTP API's gate, by origins of pages, names and path: `management.cors.*`, `management.hosts.N`,
 //! `management.path_prefix`.
 
 use management::{Authority, GateRules, Request};
@@ -6,7 +6,7 @@ use management::{Authority, GateRules, Request};
 /// Takes an origin of pages that may use the API. A slash at its end is none of it.
 ///
 /// # Errors
-/// What would be accepted.
+/// The values that would be accepted.
 pub fn add_origin(rules: &mut GateRules, name: &str, value: &str) -> Result<(), String> {
     let origin = value.strip_suffix('/').unwrap_or(value);
     let host = origin.split_once("://").map(|(_, host)| host);
@@ -22,7 +22,7 @@ pub fn add_origin(rules: &mut GateRules, name: &str, value: &str) -> Result<(), 
 /// Takes a name that the node is reached by.
 ///
 /// # Errors
-/// What would be accepted.
+/// The values that would be accepted.
 pub fn add_host(rules: &mut GateRules, name: &str, value: &str) -> Result<(), String> {
     let host = Authority::read(value).ok_or(
         "accepted values: a name as browsers show it, such as rabbit.example.org or rabbit.example.org:8080",
@@ -34,7 +34,7 @@ pub fn add_host(rules: &mut GateRules, name: &str, value: &str) -> Result<(), St
 /// Takes the path that is before `/api`, with or without slashes around it.
 ///
 /// # Errors
-/// What would be accepted.
+/// The values that would be accepted.
 pub fn set_prefix(rules: &mut GateRules, value: &str) -> Result<(), String> {
     let path = value.trim_matches('/');
     let read = Request::new("GET", path, Vec::new(), true).filter(|_| !path.contains(['?', '#']));

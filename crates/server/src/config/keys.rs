@@ -15,19 +15,19 @@ pub type Put = fn(&mut Draft, &str, &str) -> Result<(), String>;
 /// Takes a value of which it depends whether it can be had. Arguments as of [`Put`].
 pub type Judge = fn(&mut Draft, &str, &str) -> Verdict;
 
-/// What became of a value.
+/// The verdict on a value.
 pub enum Verdict {
     /// It works.
     Works,
     /// It does nothing, and nobody is harmed: why.
     Nothing(String),
-    /// Somebody would rely on it in vain: what is not there, and what is.
+    /// Somebody would rely on it in vain: the missing feature, and the one there is.
     Absent(String),
-    /// It is no value of this key: what would be.
+    /// It is no value of this key: the values that would be accepted.
     Wrong(String),
 }
 
-/// What a known key does.
+/// The effect of a known key.
 #[derive(Clone, Copy)]
 pub enum Standing {
     /// It works.
@@ -225,7 +225,7 @@ pub const KEYS: &[(&str, Standing)] = &[
             _ => Verdict::Absent("the PROXY protocol is not served yet".into()),
         }),
     ),
-    // What a connection may do.
+    // Limits and options of a connection.
     (
         "heartbeat",
         Served(|draft, _, value| put(integer(value, 0, 65_535), |it| draft.config.heartbeat_s = it as u16)),
@@ -295,7 +295,7 @@ pub const KEYS: &[(&str, Standing)] = &[
         "cluster_queue_limit",
         Served(|draft, _, value| put(count_above_zero(value), |it| draft.config.queues_max = it)),
     ),
-    // Who may come in.
+    // Users, and their ways to log in.
     ("default_user", Served(|draft, _, value| put(text(value), |it| draft.config.default_user.name = it))),
     (
         "default_pass",
@@ -354,7 +354,7 @@ pub const KEYS: &[(&str, Standing)] = &[
         }),
     ),
     ("credential_validator.*", Inert("it counts for a validation backend, and none is chosen")),
-    // What is to be there before anybody is served.
+    // Definitions that are imported before any client is served.
     ("load_definitions", Served(|draft, _, value| put(text(value), |it| draft.add_definitions(&it)))),
     (
         "management.load_definitions",
@@ -408,14 +408,14 @@ pub const KEYS: &[(&str, Standing)] = &[
             put(decimal(value, 0.0, 1000.0), |it| draft.config.disk_limit = Limit::Share(it))
         }),
     ),
-    // What it writes to the log.
+    // The lines of the log.
     ("log.$", Judged(|draft, name, value| draft.config.log.judge(name, value))),
     // How credit grows: a value caps what is measured.
     (
         "credit_flow_default_credit.$",
         Refused("it is written in advanced.config, and has no effect there either"),
     ),
-    // What is Erlang's, what is for later.
+    // Settings of Erlang, and of features that are not there yet.
     ("cluster_name", Served(|draft, _, value| put(text(value), |it| draft.config.cluster_name = Some(it)))),
     ("cluster_partition_handling", Inert("it has no effect in RabbitMQ 4.3 either")),
     ("cluster_partition_handling.*", Inert("it has no effect in RabbitMQ 4.3 either")),

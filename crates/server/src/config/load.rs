@@ -32,11 +32,11 @@ pub struct Sources<'a> {
 
 /// A configuration that was read, and whether it can be used.
 pub struct Loaded {
-    /// What the usable settings say. To be used only where there is no problem.
+    /// The configuration by the usable settings. To be used only where there is no problem.
     pub config: Config,
     /// Settings that do nothing here.
     pub inert: usize,
-    /// What cannot be used, in the order of reading.
+    /// Settings and files that cannot be used, in the order of reading.
     pub problems: Vec<Error>,
 }
 
@@ -44,7 +44,7 @@ impl Loaded {
     /// The configuration, where all of it can be used.
     ///
     /// # Errors
-    /// Everything that cannot.
+    /// All problems, where there is one.
     pub fn usable(self) -> Result<Config, Vec<Error>> {
         if self.problems.is_empty() { Ok(self.config) } else { Err(self.problems) }
     }
@@ -132,7 +132,7 @@ fn lines(read: Vec<Result<Setting, Error>>) -> Vec<Step> {
     read.into_iter().map(|line| line.map_or_else(Step::Fail, Step::Set)).collect()
 }
 
-/// What the file of `RABBITMQ_ENABLED_PLUGINS_FILE` enables: `[rabbitmq_management,rabbitmq_mqtt].`
+/// The step of the plugins in the file of `RABBITMQ_ENABLED_PLUGINS_FILE`: `[rabbitmq_management,rabbitmq_mqtt].`
 fn enabled_plugins(sources: &Sources<'_>) -> Option<Step> {
     const VARIABLE: &str = "RABBITMQ_ENABLED_PLUGINS_FILE";
     let path = sources.environment.get(VARIABLE).filter(|path| !path.is_empty())?;
@@ -156,7 +156,7 @@ fn decrypt<'a>(sources: &Sources<'_>, steps: impl Iterator<Item = &'a mut Step>)
     for step in &steps {
         let Step::Set(setting) = &**step else { continue };
         let Some(name) = setting.key.strip_prefix("config_entry_decoder.") else { continue };
-        // What is wrong with it is told when it is applied.
+        // A wrong value of it is reported when it is applied.
         let _ = match name {
             "passphrase_file" => read_file(sources, Path::new(&setting.value))
                 .map(|text| decoder.set("passphrase", text.trim_end_matches(['\r', '\n'])).is_ok())

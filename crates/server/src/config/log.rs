@@ -1,4 +1,4 @@
-//! What was told of the log: where lines go, from which level on, and how they look there.
+//! Settings of the log: the places that lines go to, from which level on, and how they look there.
 
 use super::Level;
 use super::keys::Verdict;
@@ -7,7 +7,7 @@ use crate::log::file::{Period, Rotation};
 use crate::log::format::{FieldMap, Format, LevelForm, Pattern, TimeForm};
 use std::path::PathBuf;
 
-/// What goes for one place that lines go to.
+/// The settings of one place that lines go to.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Output {
     /// The least level that is written there; `None`: as for all.
@@ -22,7 +22,7 @@ pub struct Output {
     pub single_line: bool,
     /// How a line of plain text is put together.
     pub pattern: Pattern,
-    /// What a line of JSON has.
+    /// The fields of a line of JSON.
     pub fields: FieldMap,
     /// Numbers of levels, for the field `verbosity`.
     pub verbosity: Vec<(Level, String)>,
@@ -80,13 +80,13 @@ pub struct LogOptions {
     pub has_console: bool,
     /// The console is standard error.
     pub is_stderr: bool,
-    /// What goes for the console.
+    /// The settings of the console.
     pub console: Output,
     /// Lines go to this file as well.
     pub file: Option<String>,
     /// Where that file is, unless it says so itself; `None`: `log` in the data folder.
     pub folder: Option<PathBuf>,
-    /// What goes for the file.
+    /// The settings of the file.
     pub file_output: Output,
     /// When the file is put aside and a new one begun.
     pub rotation: Rotation,

@@ -1,5 +1,5 @@
-//! What the node was told: from `rabbitmq.conf`, `advanced.config`, the environment and the command line, later ones
-//! winning, into one typed value.
+//! The configuration of the node: from `rabbitmq.conf`, `advanced.config`, the environment and the command line, later
+//! ones winning, in one typed value.
 //!
 //! Reads nothing by itself: the environment and the files come in as functions, so that every rule is a row of a test.
 
@@ -80,17 +80,17 @@ impl Limit {
 pub enum Level {
     /// Every step.
     Debug,
-    /// What happens.
+    /// Events of normal running.
     Info,
-    /// What one may want to know.
+    /// Events an operator may want to know of.
     Notice,
-    /// What may go wrong.
+    /// Events that may lead to a failure.
     Warning,
-    /// What went wrong.
+    /// Failures.
     Error,
-    /// What stops the node.
+    /// Failures that stop the node.
     Critical,
-    /// Nothing.
+    /// No line.
     None,
 }
 
@@ -127,7 +127,7 @@ impl Level {
     }
 }
 
-/// What every accepted socket gets.
+/// Options of every accepted socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SocketOptions {
     /// Connections the kernel keeps until they are accepted.
@@ -168,23 +168,23 @@ pub struct CreditCaps {
     pub link: Option<u32>,
 }
 
-/// What is written on messages when they come in, and whether in place of what their publisher wrote there.
+/// Annotations that are written on incoming messages. None: not written; true: also over one of the publisher's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Interceptors {
-    /// When they came.
+    /// The time at which they came.
     pub time: Option<bool>,
     /// The node's name.
     pub node: Option<bool>,
 }
 
-/// What the node was told.
+/// The configuration of the node; see the module.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// Where everything is kept.
     pub data_dir: PathBuf,
     /// As in `rabbit@host`.
     pub node_name: String,
-    /// What the cluster is called; `None`: as the node.
+    /// The name of the cluster; `None`: the node's name.
     pub cluster_name: Option<String>,
     /// Where it listens, and what is spoken there.
     pub listeners: Vec<(ListenerKind, Address)>,
@@ -192,17 +192,17 @@ pub struct Config {
     pub if_free: Vec<(ListenerKind, Address)>,
     /// Bytes of the body of an HTTP request.
     pub http_body_bytes_max: u64,
-    /// Who is let in to the HTTP API, and below which path it is.
+    /// The origins, names and path of requests that the HTTP API lets in.
     pub gate: GateRules,
     /// Metrics tell of each object where nothing else is asked for.
     pub metrics_each: bool,
     /// The path of metrics, in its parts; none: `metrics`.
     pub metrics_path: Vec<String>,
-    /// What goes for the stream protocol.
+    /// Settings of the stream protocol.
     pub stream: StreamOptions,
-    /// What goes for TLS and WebSocket.
+    /// Settings of TLS and WebSocket.
     pub network: Network,
-    /// What every accepted socket gets.
+    /// Options of every accepted socket.
     pub socket: SocketOptions,
     /// Milliseconds from connecting to an opened connection.
     pub handshake_timeout_ms: u64,
@@ -242,13 +242,13 @@ pub struct Config {
     pub message_bytes_max: u64,
     /// The user that an empty node begins with.
     pub default_user: DefaultUser,
-    /// What new virtual hosts begin with, the first included.
+    /// Defaults of new virtual hosts, the first included.
     pub vhost_defaults: Defaults,
     /// Users that may only connect from this machine.
     pub loopback_users: Vec<String>,
     /// SASL mechanisms that are offered.
     pub mechanisms: Vec<&'static str>,
-    /// Whom the mechanism ANONYMOUS stands for; `None`: it is not offered.
+    /// The user of clients that log in with ANONYMOUS; `None`: it is not offered.
     pub anonymous_user: Option<String>,
     /// The configuration says so: then it may be a user with tags.
     pub names_anonymous: bool,
@@ -284,7 +284,7 @@ pub struct Config {
     pub test_sync_delay_us: u64,
     /// Caps on adaptive credit.
     pub credit: CreditCaps,
-    /// What is written on messages when they come in.
+    /// Annotations that are written on incoming messages.
     pub interceptors: Interceptors,
     /// The settings that have an effect, as they came; of several of one key the last counts.
     pub settings: Vec<(String, String)>,
@@ -292,11 +292,11 @@ pub struct Config {
     pub files: Vec<PathBuf>,
     /// Where to write the process id.
     pub pid_file: Option<PathBuf>,
-    /// What was accepted without effect, in words for the log.
+    /// Warnings of settings that were accepted without effect, for the log.
     pub warnings: Vec<String>,
     /// Every setting that was read, in the order of reading; a later one of a key wins.
     pub shown: Vec<ShownSetting>,
-    /// What is to be there before anybody is served.
+    /// Definitions to be imported before any client is served.
     pub definitions: Definitions,
 }
 
@@ -305,7 +305,7 @@ pub struct Config {
 pub struct ShownSetting {
     /// As in `rabbitmq.conf`.
     pub key: String,
-    /// What it was set to; stars for what is secret.
+    /// The value; stars for a secret.
     pub value: String,
     /// Where.
     pub from: String,
@@ -332,12 +332,12 @@ impl ShownSetting {
 pub struct Definitions {
     /// Files of JSON, and folders of such files.
     pub paths: Vec<PathBuf>,
-    /// What was imported by this node before, byte for byte, is not imported again.
+    /// Files that this node has imported before, byte for byte the same, are not imported again.
     pub skips_unchanged: bool,
 }
 
 impl Config {
-    /// What goes where nothing is said, on a machine of this name.
+    /// The defaults, on a machine of this name.
     pub(crate) fn new(host: &str) -> Config {
         let host = host.split('.').next().filter(|host| !host.is_empty()).unwrap_or("localhost");
         Config {
@@ -427,9 +427,8 @@ impl Config {
         self.log.file.as_ref().map(|file| folder.join(file))
     }
 
-    /// What a virtual host of this name begins with. As with RabbitMQ's plugin, what happens is told in the one that an empty
-    /// node begins with, also where definitions make it.
-    /// `salt` makes one for each password.
+    /// The defaults of a virtual host of this name. As with RabbitMQ's plugin, events are published in the one that an
+    /// empty node begins with, also where definitions make it. `salt` makes one for each password.
     pub fn defaults_of_vhost(&self, name: &str, salt: &mut dyn FnMut() -> [u8; SALT]) -> VhostDefaults {
         VhostDefaults { tells_events: name == self.default_user.vhost, ..self.vhost_defaults.of(name, salt) }
     }

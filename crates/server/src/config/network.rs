@@ -1,4 +1,4 @@
-//! What was told of TLS and WebSocket: options as they came, nothing of them read from files yet.
+//! Settings of TLS and WebSocket: options as they came, no file read yet.
 
 use super::keys::Verdict;
 use super::value::{boolean, integer, one_of, only};
@@ -48,7 +48,7 @@ impl ListenerKind {
         matches!(self, ListenerKind::Web | ListenerKind::WebTls)
     }
 
-    /// What connections speak at first.
+    /// The protocol that connections begin with.
     pub fn protocol(self) -> Protocol {
         match self {
             ListenerKind::Stream | ListenerKind::StreamTls => Protocol::Stream,
@@ -107,7 +107,7 @@ pub const CIPHERS: &[(&str, rustls::CipherSuite)] = &[
     ("ECDHE-RSA-CHACHA20-POLY1305", rustls::CipherSuite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256),
 ];
 
-/// `ssl_options.*`; what was not said is `None` or empty.
+/// `ssl_options.*`; options that were not given are `None` or empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsOptions {
     /// Certificates that clients' certificates must lead to, PEM.
@@ -116,7 +116,7 @@ pub struct TlsOptions {
     pub certificate_file: Option<PathBuf>,
     /// The key of that certificate, PEM.
     pub key_file: Option<PathBuf>,
-    /// What that key is encrypted with.
+    /// The password of that key.
     pub key_password: Option<String>,
     /// Whether a client is asked for its certificate, which then must be right.
     pub verifies: Option<bool>,
@@ -171,7 +171,7 @@ impl TlsOptions {
         }
     }
 
-    /// What was said of cipher suites does not count.
+    /// Options of cipher suites given so far do not count.
     pub fn forget_ciphers(&mut self) {
         self.ciphers.clear();
         self.names_ciphers = false;
@@ -180,7 +180,7 @@ impl TlsOptions {
     /// Takes the option `name`.
     ///
     /// # Errors
-    /// What would be accepted, or why nothing is.
+    /// The values that would be accepted, or the reason why none is.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
         let file = || Some(PathBuf::from(value));
         match name {
@@ -238,7 +238,7 @@ fn version(value: &str) -> Result<TlsVersion, String> {
     }
 }
 
-/// What of a client's certificate is its user's name.
+/// The part of a client's certificate that is its user's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoginFrom {
     /// The whole name of its subject.
@@ -265,7 +265,7 @@ pub enum AlternativeKind {
 /// `ssl_cert_login_*`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CertificateLogin {
-    /// What is its user's name.
+    /// The part that is its user's name.
     pub from: LoginFrom,
     /// Which kind of other names.
     pub kind: AlternativeKind,
@@ -278,7 +278,7 @@ pub struct CertificateLogin {
 pub struct Network {
     /// For listeners of AMQP over TLS.
     pub tls: TlsOptions,
-    /// For WebSocket over TLS; what is not said here is as in `tls`.
+    /// For WebSocket over TLS; options that are not given are as in `tls`.
     pub web_tls: TlsOptions,
     /// For the management HTTP API over TLS.
     pub http_tls: TlsOptions,
@@ -290,7 +290,7 @@ pub struct Network {
     pub login: CertificateLogin,
     /// The path WebSocket clients ask for.
     pub web_path: String,
-    /// Origins of web pages that may connect; none: all. Who names no origin is no page, and may.
+    /// Origins of web pages that may connect; none: all. A client that names no origin is no page, and may.
     pub web_origins: Option<Vec<String>>,
     /// Whether compression is agreed to.
     pub web_compresses: bool,
@@ -319,7 +319,7 @@ impl Network {
     /// Takes `web_amqp.<name>`, listeners apart.
     ///
     /// # Errors
-    /// What would be accepted, or why nothing is.
+    /// The values that would be accepted, or the reason why none is.
     pub fn set_web(&mut self, name: &str, value: &str) -> Result<(), String> {
         match name {
             "ws_path" if value.starts_with('/') => self.web_path = value.to_owned(),

@@ -15,7 +15,7 @@ impl Decoder {
     /// Takes `config_entry_decoder.<name>`.
     ///
     /// # Errors
-    /// What would be accepted.
+    /// The values that would be accepted.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
         match name {
             "passphrase" => self.passphrase = Some(value.to_owned()),

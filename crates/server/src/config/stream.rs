@@ -1,10 +1,10 @@
-//! What was told of the stream protocol.
+//! Settings of the stream protocol.
 
 use super::value::{boolean, bytes, count, integer, only};
 use adapters::stream::{Arrivals, StreamSettings};
 use std::sync::Arc;
 
-/// `stream.*`, listeners apart; what was not said is `None`.
+/// `stream.*`, listeners apart; options that were not given are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StreamOptions {
     /// Bytes of a frame.
@@ -39,7 +39,7 @@ impl StreamOptions {
     /// Takes `stream.<name>`.
     ///
     /// # Errors
-    /// What would be accepted, or why nothing is.
+    /// The values that would be accepted, or the reason why none is.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
         let number = |least, most| integer(value, least, most).map(|number| number as u32);
         let port = || integer(value, 1, 65_535).map(|port| port as u16);

@@ -85,9 +85,9 @@ pub struct Error {
     pub origin: Option<Origin>,
     /// The part of the line that is meant.
     pub marked: String,
-    /// What is wrong.
+    /// The fault, in words.
     pub message: String,
-    /// What would be right; may be empty.
+    /// The remedy; may be empty.
     pub hint: String,
 }
 

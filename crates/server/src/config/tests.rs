@@ -384,7 +384,7 @@ fn advanced_terms_cap_credit() {
     check("[{rabbit, [{max_link_credit, -1}]}].", value);
 }
 
-/// What a term says, and `rabbitmq.conf` says as well.
+/// Settings as terms, and the same as lines of `rabbitmq.conf`.
 #[test]
 fn terms_count_as_the_keys_that_say_the_same() {
     let without = |config: Config| Config {

@@ -1,4 +1,4 @@
-//! What a value may look like. Each reader's error says what would be accepted.
+//! Readers of values. Each reader's error names the values that would be accepted.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
