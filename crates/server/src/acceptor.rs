@@ -94,7 +94,7 @@ impl Acceptor {
     /// One for these listeners, whose connections take these places.
     ///
     /// # Errors
-    /// What the system said.
+    /// The error of the poll: it cannot be made, a listener or the waker cannot be registered, or there are too many.
     pub fn new(mut listeners: Vec<TcpListener>, places: Arc<Places>) -> io::Result<(Acceptor, Stop)> {
         let poll = Poll::new()?;
         if listeners.len() > LISTENERS_MAX {
@@ -142,21 +142,21 @@ impl Acceptor {
     }
 }
 
-/// What kept from accepting more.
+/// The reason why a round of accepting ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accepted {
-    /// Nobody waits.
+    /// No connection waits.
     All,
-    /// There were as many as wanted, and more may wait.
+    /// The most that were asked for were accepted; more may wait.
     Many,
-    /// There is no place.
+    /// No place is free.
     Full,
 }
 
-/// Accepts what there is, at most `most` connections, and as many as there are places.
+/// Accepts the connections that wait, at most `most`, and as many as there are places.
 ///
 /// # Errors
-/// What the system said of the listener; errors of a connection are not told.
+/// The error of the listener; errors of a single connection are passed over.
 pub fn accept_some(
     listener: &TcpListener,
     most: usize,

@@ -1,5 +1,5 @@
-//! What the management HTTP API does as a client would: over a connection of its own to a shard, with the rights and the
-//! refusals that any client gets; for the command line, which may do everything, with all rights.
+//! Actions of the management HTTP API that a client could do as well: over a connection of their own to a shard, with
+//! the rights and the refusals that any client gets; for the command line, which may do everything, with all rights.
 //!
 //! The connection is a pair of sockets of this machine and speaks AMQP 0-9-1; one action, one connection, but two where messages
 //! are taken and published. That is slow, and no second way into the broker: HTTP is for a look and for tests.
@@ -159,7 +159,7 @@ impl<'a> Agent<'a> {
         }
         let now = self.now();
         self.connection.close_connection(now, ReplyCode::Success, "Goodbye", MethodId::NONE);
-        // Whatever goes wrong now goes wrong after the work. What comes on the way to the end is old.
+        // A failure from here on comes after the work, and events that arrive before the end are of no use.
         let _: Result<(), Trouble> = self.wait(|_, _, event| match event {
             Event::Closed => Ok(Some(())),
             _ => Ok(None),
@@ -465,7 +465,7 @@ fn unexpected(event: &Event<'_>) -> Trouble {
     Trouble::Broken(format!("the broker did something unexpected: {text}"))
 }
 
-/// What the broker said: `NAME - text`.
+/// The refusal or the failure that a close of the broker tells: `NAME - text`.
 fn said(number: u16, text: &[u8]) -> Trouble {
     let all = [
         Code::ConnectionForced,

@@ -8,7 +8,7 @@ use node::turn::Raised;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What a look at the machine found, in bytes.
+/// A measurement of the machine, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// Memory this process has resident.
@@ -92,7 +92,7 @@ impl Meter {
     /// Measures.
     ///
     /// # Errors
-    /// What cannot be read.
+    /// The error of reading `/proc/self/statm` or of asking for the filesystem's free space.
     pub fn sample(&self) -> std::io::Result<Sample> {
         let statm = std::fs::read_to_string("/proc/self/statm")?;
         let pages: u64 = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
@@ -101,14 +101,14 @@ impl Meter {
     }
 }
 
-/// What is allowed and demanded; an administrator may change it while the node runs.
+/// The limits of memory and of free disk; an administrator may change them while the node runs.
 pub struct Watermarks {
     total: u64,
     limits: Mutex<(Limit, Limit)>,
 }
 
 impl Watermarks {
-    /// What the configuration asks for on this machine.
+    /// The limits of the configuration, on this machine.
     pub fn new(config: &Config) -> Watermarks {
         let read = |path: &str| std::fs::read_to_string(path).ok();
         let total = config.memory_total_bytes.unwrap_or_else(|| memory_total(&read));
@@ -139,7 +139,7 @@ impl Watermarks {
     /// Changes the limit of memory: a share of what there is, or `absolute` and bytes.
     ///
     /// # Errors
-    /// What it is not.
+    /// The reason why `limit` is no limit of memory.
     pub fn set_memory(&self, limit: &str) -> Result<(), String> {
         self.lock().0 = match limit.strip_prefix("absolute ") {
             Some(limit) => Limit::Bytes(value::bytes(limit)?),
@@ -151,7 +151,7 @@ impl Watermarks {
     /// Changes the limit of free disk: bytes, or `mem_relative` and a share of the memory there is.
     ///
     /// # Errors
-    /// What it is not.
+    /// The reason why `limit` is no limit of disk.
     pub fn set_disk(&self, limit: &str) -> Result<(), String> {
         self.lock().1 = match limit.strip_prefix("mem_relative ") {
             Some(limit) => Limit::Share(value::decimal(limit, 0.0, 1000.0)?),

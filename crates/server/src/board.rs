@@ -1,4 +1,4 @@
-//! What a dashboard (`leveret top`) is told: totals, and the page it shows of the queues or of the connections.
+//! The pages of a dashboard (`leveret top`): totals, and the part it shows of the queues or of the connections.
 //!
 //! Everything is looked at anew for each page, a part at a time; what is kept is what was counted at the look before, for
 //! rates, at most [`OBJECTS_MAX`] of each list, and for [`KEEP_NS`] after the last look. Not the HTTP API's history, which is
@@ -26,14 +26,14 @@ pub struct Board {
     marks: Mutex<[Marks; 2]>,
 }
 
-/// What was counted of the things of a list at two looks: the latest, and one before it.
+/// Counts of a list's rows at two looks: the latest, and one before it.
 #[derive(Debug, Default)]
 struct Marks {
     latest: Option<Mark>,
     before: Option<Mark>,
 }
 
-/// What was counted at a look, by things' ids, in their order.
+/// Counts at one look, by the rows' ids, in ascending order.
 #[derive(Debug)]
 struct Mark {
     at_ns: u64,
@@ -65,7 +65,7 @@ impl Marks {
 }
 
 impl Board {
-    /// What `asked` is told.
+    /// The overview, and the page that `asked` names.
     ///
     /// # Errors
     /// The node did not answer in time.
@@ -149,7 +149,7 @@ impl Board {
     }
 }
 
-/// What is told of the node as a whole.
+/// Fills in the overview of the node as a whole.
 fn describe(manager: &Manager<'_>, overview: &mut Overview, mut now: Gauges, whole: &Tally) {
     let Condition { uptime_ms, memory_used, memory_limit, disk_free, disk_limit, .. } = manager.condition();
     let (about, writing) = (manager.about(), manager.writing());
@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(rate(1001, 200), None);
         assert_eq!(rate(2000, 1100), Some(1000.0));
         assert_eq!(rate(2001, 1101), Some(1001.0 / 1.001));
-        // What counts anew has come from nowhere.
+        // A count that began anew has a rate of 0.
         assert_eq!(rate(3000, 5), Some(0.0));
     }
 

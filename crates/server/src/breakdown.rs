@@ -1,4 +1,4 @@
-//! What memory is used for, in RabbitMQ's names.
+//! Use of memory by pool, in RabbitMQ's names.
 //!
 //! Each pool is measured by itself: the broker's own are counted where they are, the rest the kernel and the C library
 //! tell. None is what the others leave, so that what nothing accounts for can be seen: it is `other_system`. The broker's
@@ -20,7 +20,7 @@ use std::time::Duration;
 /// Connections, and queues, of which a shard counts the memory in one turn.
 const COUNTED_TURN: usize = 500;
 
-/// What no pool accounts for.
+/// The pool of memory that no other pool accounts for.
 const REST: &str = "other_system";
 
 /// Bytes by what they are for.
@@ -28,26 +28,26 @@ const REST: &str = "other_system";
 pub struct Breakdown {
     /// By pool, [`REST`] among them.
     pub pools: BTreeMap<&'static str, u64>,
-    /// What the broker and the program have in use, as far as it is accounted for.
+    /// Bytes in use by the broker and the program, as far as they are accounted for.
     pub in_use: u64,
     /// The same, and what is free in heaps.
     pub allocated: u64,
-    /// What the process has in memory.
+    /// Bytes of the process that are resident.
     pub resident: u64,
 }
 
 /// How far a shard is with counting.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// What it has once.
+    /// The memory of the shard itself, counted once.
     Shard,
     Connections(u32),
     Queues(ListedTo),
-    /// What definitions take is shared by all shards: the first counts it.
+    /// The memory of definitions is shared by all shards: the first shard counts it.
     Catalog(Weighed),
 }
 
-/// What memory is used for. `more` is what is counted outside of shards. None: a shard did not answer in time.
+/// Measures memory by pool. `more` are pools counted outside of shards. None: a shard did not answer in time.
 pub fn measure(
     doors: &[Door],
     config: &Config,

@@ -1,4 +1,4 @@
-//! What a client's certificate says: names as RabbitMQ writes them, and which of them is a user's.
+//! Names in a client's certificate, written as RabbitMQ writes them, and the choice of the one that is a user's.
 
 use crate::config::network::{AlternativeKind, CertificateLogin, LoginFrom};
 use std::fmt::Write;

@@ -1,7 +1,8 @@
-//! Where shards hand in batches to be committed, and when who flushes.
+//! The hand-in of batches by shards: when they are flushed, and by which thread.
 //!
-//! What is decided is decided by values: [`node::commit`] says whether a shard writes inside its own turn, [`node::space`] who
-//! stops as the disk fills. Here they are shared: by all shards, the writer thread and the housekeeper.
+//! Decisions are made by values: [`node::commit`] says whether a shard writes inside its own turn, [`node::space`]
+//! which writers stop as the disk fills. Here these values are shared by all shards, the writer thread and the
+//! housekeeper.
 
 use crate::flushes::Flushes;
 use crate::pauses::Pauses;
@@ -16,7 +17,7 @@ use std::time::{Duration, Instant};
 /// Milliseconds between two attempts while there is no space.
 const RETRY_MS: u64 = 200;
 
-/// What became of batches handed in.
+/// The outcome of handing in batches.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Handed {
     /// They are on disk: see the list given.
@@ -41,7 +42,7 @@ struct Books {
     space: Space,
 }
 
-/// What [`Space`] says, for those who do not wait for the journal. Changed while that is locked.
+/// The state of [`Space`], for threads that do not wait for the journal. Changed while that is locked.
 #[derive(Default)]
 struct Shown {
     is_out: AtomicBool,
@@ -229,7 +230,7 @@ impl Committer {
                 Ok(()) => {}
                 Err(WriteError::NoSpace) => {
                     if is_stopping {
-                        // What is left was never confirmed.
+                        // The batches that are left were never confirmed.
                         return;
                     }
                     self.wait_for_space();
@@ -336,7 +337,7 @@ impl Committer {
         &self.disk
     }
 
-    /// What the journal has done.
+    /// The journal's counters.
     pub fn counters(&self) -> Counters {
         self.with_journal(|journal| journal.counters())
     }
@@ -354,7 +355,7 @@ impl Committer {
     /// Writes the group after which rot is told from a torn write. For a node that stops.
     ///
     /// # Errors
-    /// What the device said.
+    /// The device's error.
     pub fn seal_end(&self) -> Result<(), String> {
         let mut places = Vec::new();
         let result = self.with_journal(|journal| journal.write(&*self.disk, &[], &mut places));
@@ -405,7 +406,7 @@ impl Committer {
 
     fn prepare(&self) {
         for file in self.with_journal(|journal| journal.take_unneeded()) {
-            // What is not removed is found again by the next start.
+            // A file that could not be removed is found again by the next start.
             let _ = self.disk.remove(file);
         }
         while let Some(maker) = self.wanted_spare() {
@@ -452,7 +453,7 @@ impl Committer {
     /// As [`Space::room_to_move`].
     ///
     /// # Errors
-    /// What the device said.
+    /// The device's error.
     pub fn room_to_move(&self) -> Result<u64, DiskError> {
         let (books, is_quiet) = (self.books.lock(), self.is_quiet());
         books.space.room_to_move(self.now_ns(), &books.journal, &*self.disk, is_quiet)
@@ -824,7 +825,7 @@ mod tests {
         }
         assert!(committer.lacks_space());
         assert_eq!(committer.shortages(), 1);
-        // What was begun with space at hand says nothing of the space there is now.
+        // A write begun while there was space tells nothing of the space there is now.
         disk.set_capacity(u64::MAX);
         commit(&committer, 0, 0, batch(1, 1_600_000, 64));
         assert!(committer.lacks_space(), "the housekeeper says when it is over");

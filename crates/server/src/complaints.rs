@@ -1,4 +1,4 @@
-//! What is said at most once a minute of matches that patterns were given up for.
+//! Warnings, at most one a minute, of matches that were given up because their pattern took too many steps.
 
 use base::time::NS_PER_MS;
 use broker::access::STEPS_MAX;
@@ -6,7 +6,7 @@ use broker::access::STEPS_MAX;
 /// Nanoseconds between two lines.
 const PAUSE_NS: u64 = 60_000 * NS_PER_MS;
 
-/// What was said last.
+/// The count that was told last, and the time from which the next warning may be given.
 #[derive(Debug, Default)]
 pub struct Complaints {
     told: u64,

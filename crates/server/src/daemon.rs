@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
 
-/// What the link to the binary is called.
+/// The name of the link to the binary.
 pub const NAME: &str = "rabbitmq-server";
 
 /// As RabbitMQ's script has it: one dash.

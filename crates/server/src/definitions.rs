@@ -1,7 +1,7 @@
 //! Definitions that are imported when the node starts, before it accepts anybody.
 //!
-//! What they name is to be so, and what they do not name stays: a node with data of its own keeps it. A file that cannot be
-//! imported keeps the node from starting, since applications would find only a part of what they rely on.
+//! Objects they name are made or changed to match, and others stay: a node with data of its own keeps it. A file that
+//! cannot be imported keeps the node from starting, since applications would find only a part of what they rely on.
 
 use crate::config::Config;
 use crate::log::Logger;
@@ -68,7 +68,7 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, String> {
 /// Imports what the configuration names.
 ///
 /// # Errors
-/// What cannot be read or imported, and why.
+/// The file that cannot be read or imported, and why.
 pub fn load(config: &Config, node: &impl Node, logger: &Logger) -> Result<(), String> {
     if config.definitions.paths.is_empty() {
         return Ok(());

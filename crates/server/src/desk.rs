@@ -27,11 +27,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct Desk<'a> {
     /// All shards' doors.
     pub doors: &'a [Door],
-    /// Who answers what the HTTP API is asked.
+    /// The management of the node, which the HTTP API uses as well.
     pub manager: &'a Manager<'a>,
-    /// What dashboards are told.
+    /// The pages of dashboards.
     pub board: &'a Board,
-    /// What the node was told.
+    /// The node's configuration.
     pub config: &'a Config,
     /// Where it listens.
     pub ports: &'a [ctl::Listener],
@@ -43,12 +43,12 @@ pub struct Desk<'a> {
     pub clock: Clock,
     /// The log.
     pub logger: &'a Logger,
-    /// Who ends the node.
+    /// The channel on which the node is told to end.
     pub end: Sender<End>,
 }
 
 impl Desk<'_> {
-    /// What there is to say to a request.
+    /// Answers a request.
     pub fn answer(&self, request: ctl::Request) -> ctl::Answer {
         match request {
             ctl::Request::Ping => Ok(serde_json::json!({
@@ -192,7 +192,7 @@ impl Desk<'_> {
     }
 }
 
-/// What is wrong with a word of the command line.
+/// The refusal of a word of the command line that does not fit.
 fn unfit_word(why: String) -> ctl::Refusal {
     refusal(ctl::exit::DATA, format!("Error (argument validation): Bad argument: {why}"))
 }

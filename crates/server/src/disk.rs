@@ -36,7 +36,7 @@ const DIRECT_READ_MIN: usize = 256 << 10;
 /// again, with 1 MiB they took no longer than without.
 const SENT_BYTES: u64 = 1 << 20;
 
-/// Who may use files: the node's user alone.
+/// The mode of files: for the node's user alone.
 const MODE: u32 = 0o600;
 
 /// Every kind of file there is a folder for.
@@ -111,7 +111,7 @@ pub struct RealDisk {
     is_direct: bool,
     open: Mutex<OpenFiles>,
     leftovers: Arc<Leftovers>,
-    /// What was mended of the folder.
+    /// A repair of the folder's permissions, in words for the log.
     told: Option<String>,
     /// Held, not read: its lock ends with it.
     _lock: OwnedFd,
@@ -171,7 +171,7 @@ impl RealDisk {
         Ok(disk)
     }
 
-    /// What was mended of who may use the folder, or could not be, in words for the log.
+    /// The repair of the folder's permissions, made or failed, in words for the log.
     pub fn told(&self) -> Option<&str> {
         self.told.as_deref()
     }
@@ -204,7 +204,7 @@ impl RealDisk {
     /// the rest counts any more.
     ///
     /// # Errors
-    /// What the system said; some of it may be gone then.
+    /// The system's error; some of the files may be gone then.
     pub fn wipe(&self) -> std::io::Result<()> {
         for kind in [FileKind::Identity, FileKind::IdentityNew, FileKind::IdentityAgain] {
             match std::fs::remove_file(self.path(FileName::new(kind, 0))) {
@@ -277,8 +277,8 @@ impl RealDisk {
     fn send(descriptor: &OwnedFd, from: u64, to: u64) {
         let [first, end] = [from, to].map(|at| at - at % SENT_BYTES);
         if let Some(len) = std::num::NonZeroU64::new(end - first) {
-            // Who no longer needs pages has those that were written dropped, and those that were not yet sent on their way, which
-            // is all of these. A system that does not do it writes them when it likes.
+            // A caller that no longer needs pages has the written ones dropped, and the rest, which is all of these,
+            // sent on their way. A system that does not do it writes them when it likes.
             let _a_hint = rustix::fs::fadvise(descriptor, first, Some(len), rustix::fs::Advice::DontNeed);
         }
     }
@@ -382,7 +382,7 @@ impl Disk for RealDisk {
     }
 
     fn read_at(&self, file: FileName, offset: u64, into: &mut [u8]) -> Result<usize, DiskError> {
-        // What was written past the page cache is not in it either: large reads need not fill it.
+        // Bytes written past the page cache are not in it either: large reads need not fill it.
         let is_large = into.len() >= DIRECT_READ_MIN && self.is_direct && is_direct_kind(file);
         let access = match is_large && is_aligned(offset, &[IoSlice::new(into)]) {
             true => Access::Direct,

@@ -12,13 +12,13 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
-/// What the node says to a shard, messages apart.
+/// A letter of the node to a shard; messages travel by the other mailbox.
 pub enum Letter {
     /// A connection was accepted.
     Accepted(Arrival),
     /// A connection left another shard for this one.
     Moved(Box<(Socket, Mover)>),
-    /// What any node says to its shards.
+    /// A letter that any node, a simulated one too, sends to its shards.
     Node(node::turn::Letter),
     /// The keeper wants something done, and waits for the answer.
     Errand(Errand, Sender<Answer>),
@@ -72,7 +72,7 @@ pub type Visit = Box<dyn FnOnce(&Room<'_>) -> Outcome + Send>;
 
 /// The outcome that `found` is sent.
 pub fn outcome<T: Send + 'static>(to: Sender<T>, found: T) -> Outcome {
-    // Who asked may have given up.
+    // The thread that asked may have given up.
     Box::new(move || to.send(found).unwrap_or_default())
 }
 
@@ -105,11 +105,11 @@ pub struct ResetOffset {
     pub vhost: String,
     /// The stream.
     pub stream: String,
-    /// What the consumer is called.
+    /// The name under which the consumer stores its offsets.
     pub reference: String,
 }
 
-/// What is to be done in a virtual host.
+/// An action to be done in a virtual host.
 #[derive(Clone, Debug)]
 pub struct Act {
     /// In whose name, with whose rights; none: in the node's own.
@@ -136,7 +136,7 @@ impl Door {
         Door { mail: Mailbox::new(sleeper.clone()), letters: Mailbox::new(sleeper.clone()), sleeper }
     }
 
-    /// What `look` finds, a quick one: connections wait meanwhile. None: nobody answered for as long as `patience`.
+    /// The result of `look`, a quick one: connections wait meanwhile. None: the shard did not answer within `patience`.
     pub fn look<T: Send + 'static>(
         &self,
         patience: Duration,
@@ -147,7 +147,7 @@ impl Door {
         receiver.recv_timeout(patience).ok()
     }
 
-    /// What `visit` finds in the shard and its connections: as [`Door::look`].
+    /// The result of `visit` in the shard and its connections: as [`Door::look`].
     pub fn visit<T: Send + 'static>(
         &self,
         patience: Duration,

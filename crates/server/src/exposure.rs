@@ -1,4 +1,4 @@
-//! What a start warns of: who may log in with what everybody knows, and from where.
+//! Warnings of a start: users that anybody may log in as, and the listeners where that is possible.
 
 use crate::config::Config;
 use crate::config::network::ListenerKind;
@@ -8,7 +8,7 @@ use broker::catalog::Catalog;
 /// User and password that every installation begins with, here as with RabbitMQ.
 const DEFAULT: &str = "guest";
 
-/// What an operator should know of users and listeners, as they are at a start.
+/// The warnings for an operator, of users and listeners as they are at a start.
 pub fn warnings(config: &Config, catalog: &Catalog) -> Vec<String> {
     let mut warnings = Vec::new();
     let hash = catalog.user(DEFAULT).and_then(|user| user.password.as_ref());

@@ -24,7 +24,7 @@ pub struct Gentle<'a> {
 struct State {
     /// Bytes written since the device was given what there was.
     written: usize,
-    /// What the first sync that failed said.
+    /// The error of the first sync that failed.
     failure: Option<DiskError>,
     pauses: Pauses,
 }
@@ -40,7 +40,7 @@ impl<'a> Gentle<'a> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the first sync that failed said: the system tells that once, whoever asks next would not hear of it.
+    /// The error of the first sync that failed: the system tells it once, and a later sync would not hear of it.
     pub fn failure(&self) -> Option<DiskError> {
         self.state().failure
     }
@@ -171,7 +171,7 @@ mod tests {
         (0..len).map(|at| (at % 251) as u8).collect()
     }
 
-    /// What a power cut leaves of `FILE` when pieces of these lengths were written and nobody has synced.
+    /// The length of `FILE` after a power cut, with pieces of these lengths written and no sync called.
     fn left(lens: &[usize], is_in_hurry: bool) -> u64 {
         let disk = disk();
         let all = bytes(lens.iter().sum());

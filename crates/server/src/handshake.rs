@@ -47,11 +47,11 @@ const WAKE: Token = Token(usize::MAX - 1);
 pub struct SecureListener {
     /// The socket.
     pub listener: TcpListener,
-    /// What is spoken.
+    /// The protocol of its connections.
     pub protocol: Protocol,
-    /// What TLS goes by.
+    /// The TLS configuration.
     pub config: Arc<LiveConfig>,
-    /// What WebSocket goes by, if it comes after TLS.
+    /// The rules of WebSocket, where it is spoken over TLS.
     pub web: Option<Arc<WebRules>>,
 }
 
@@ -95,9 +95,9 @@ struct Handshake {
     web: Option<Arc<WebRules>>,
     secure: Secure,
     received: usize,
-    /// What came and is no whole record yet.
+    /// Received bytes that are no whole record yet.
     raw: Vec<u8>,
-    /// What the peer sent right behind its handshake.
+    /// Decrypted bytes that the peer sent right behind its handshake.
     plain: Vec<u8>,
     unsent: Vec<u8>,
 }
@@ -112,7 +112,7 @@ impl Handshaker {
     /// One for these listeners, whose connections take these places; a handshake may take `limit_ms`.
     ///
     /// # Errors
-    /// What the system said.
+    /// The error of the poll or of a listener's registration.
     pub fn new(
         mut listeners: Vec<SecureListener>,
         places: Arc<Places>,
@@ -387,7 +387,7 @@ mod tests {
             let patience = Duration::from_secs(20);
             let text = hears.recv_timeout(patience).expect("one is given up");
             assert!(text.ends_with("all handshakes together are too long"), "{text}");
-            // Who leaves makes room, and who is slow with little is let alone.
+            // A client that leaves makes room, and a slow one with few bytes is let alone.
             drop(clients);
             let mut quiet = Client::connect(at).expect("connects");
             quiet.write_all(&[0x16, 3, 1]).expect("written");

@@ -41,10 +41,10 @@ const BODY_UNIT: usize = 1024;
 /// Events of a stream that wait for the one before them to be sent.
 const EVENTS_WAITING: usize = 1;
 
-/// What is answered: whole, or piece by piece as things happen.
+/// An answer: whole, or piece by piece as things happen.
 type Shown = hyper::Response<Either<Full<Bytes>, Live>>;
 
-/// What is served on a port.
+/// The interface that a port serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Service {
     /// The management API.
@@ -55,18 +55,18 @@ pub enum Service {
 
 /// A port.
 pub struct Listener {
-    /// What is served on it.
+    /// The interface that it serves.
     pub service: Service,
     /// Its socket.
     pub listener: std::net::TcpListener,
-    /// What TLS goes by, where it comes first.
+    /// The TLS configuration, for a port with TLS.
     pub tls: Option<Arc<LiveConfig>>,
 }
 
 /// A request and where its answer goes.
 ///
-/// The places are its own until it is answered: who goes before that leaves room for others only once nothing is kept or
-/// done for them any more, so that what bounds clients bounds what waits.
+/// The places are its own until it is answered: a client that goes before that leaves room for others only once nothing
+/// is kept or done for it any more, so that the bound of clients is a bound of waiting work.
 pub struct Job {
     service: Service,
     request: Box<Request>,
@@ -97,7 +97,8 @@ impl Queues {
     }
 }
 
-/// Whatever is asked of a port without a login holds up nobody on another.
+/// The lane of a request. Requests on the port of metrics, which asks for no login, have one of their own: they hold up
+/// no other port.
 fn lane(service: Service, request: &Request) -> Lane {
     match service {
         Service::Api => Lane::of(request),
@@ -112,7 +113,7 @@ pub fn work(node: &impl Node, jobs: &Mutex<Receiver<Job>>, is_over: impl Fn() ->
             Service::Api => management::handle(node, &job.request),
             Service::Metrics => management::metrics(node, &job.request),
         };
-        // Who asked may be gone.
+        // The client may be gone.
         let _ = job.answer.send(response);
     }
 }
@@ -131,7 +132,7 @@ fn next(jobs: &Mutex<Receiver<Job>>, is_over: impl Fn() -> bool) -> Option<Job> 
 /// Serves on these listeners until `stop` is notified.
 ///
 /// # Errors
-/// What the system said.
+/// The system's error.
 pub fn serve(
     listeners: Vec<Listener>,
     limits: Limits,
@@ -167,7 +168,7 @@ pub fn serve(
     })
 }
 
-/// What all ports share.
+/// State shared by all ports.
 struct Shared {
     limits: Limits,
     gate: Gate,
@@ -200,7 +201,7 @@ struct Line {
     shared: Arc<Shared>,
 }
 
-/// Who is connected.
+/// A connected client.
 struct Client {
     from: IpAddr,
     /// The place among the connections.
@@ -231,7 +232,7 @@ async fn converse(stream: TcpStream, client: Client, line: Line) {
         None => talk(stream, &client, silence, &line).await,
         Some(tls) => {
             let handshake = TlsAcceptor::from(tls.current()).accept(stream);
-            // Who does not get through, or not in time, is closed.
+            // A client whose handshake fails, or is not over in time, is closed.
             if let Ok(Ok(stream)) = timeout(silence, handshake).await {
                 talk(stream, &client, silence, &line).await;
             }
@@ -281,7 +282,7 @@ async fn answer(request: hyper::Request<Incoming>, client: &Client, line: &Line)
     }
 }
 
-/// What is answered to who was let in.
+/// The answer to a request that the gate has let in.
 struct Answered {
     response: Response,
     /// The request, where more may follow.
@@ -302,7 +303,7 @@ async fn answer_passed(mut request: Request, body: Incoming, client: &Client, li
     let silence = Duration::from_millis(limits.silence_ms_max);
     let mut room = None;
     if !is_small {
-        // Whoever may not ask this is told so before anything is kept of what they send.
+        // A client without permission is refused before any of its body is kept.
         if let Some(refused) = refused(line, client, &request).await {
             return Answered::over(refused);
         }
@@ -333,7 +334,7 @@ async fn answer_passed(mut request: Request, body: Incoming, client: &Client, li
             return Answered::over(Response::error(408, "request_timeout", "the body did not come in time"));
         }
     };
-    // Whoever may not ask this does not stand in line where it takes long.
+    // A client without permission does not stand in line in a slow lane.
     if is_small
         && lane(line.service, &request).is_slow()
         && let Some(refused) = refused(line, client, &request).await
@@ -375,14 +376,14 @@ async fn read(mut body: Limited<Incoming>, limits: &Limits) -> Result<Vec<u8>, U
     }
 }
 
-/// What is answered to who may not ask this; nothing where they may.
+/// The answer to a client without permission; none where it has permission.
 async fn refused(line: &Line, client: &Client, request: &Request) -> Option<Response> {
     let asked = Request { awaits_body: true, body: Vec::new(), ..request.clone() };
     let response = done(line, client, asked, None).await;
     (response.status != 100).then_some(response)
 }
 
-/// What one of the workers answers. Who was refused again and again waits for it.
+/// The answer of a worker. A client that was refused again and again waits for it.
 async fn done(
     line: &Line,
     client: &Client,
@@ -399,7 +400,7 @@ async fn done(
     response
 }
 
-/// What one of the workers answers; nothing where the node is stopping.
+/// The answer of a worker; none where the node is stopping.
 async fn told(
     line: &Line,
     place: &Arc<OwnedSemaphorePermit>,
@@ -552,7 +553,8 @@ impl Patient {
         Patient { stream, silence, taken_min, taken: 0, waited: Duration::ZERO, stuck_at: None, limit }
     }
 
-    /// What writing so many bytes, or none, came to.
+    /// The outcome of a write: an error where the peer took fewer than `taken_min` bytes while the connection waited
+    /// for `silence`.
     fn judge<T>(
         &mut self,
         context: &mut Context<'_>,

@@ -19,7 +19,7 @@ use std::thread::Builder;
 const STOPPED: &str = "Error: this command requires the 'rabbit' app to be running on the target node. Start it with 'rabbitmqctl \
                        start_app'.";
 
-/// What is answered from while nothing else of the node runs.
+/// The answerer of the administration socket while nothing else of the node runs.
 struct Idle<'a> {
     config: &'a Config,
     logger: &'a Logger,
@@ -63,7 +63,7 @@ pub fn wait(
             match ends.recv() {
                 Ok(End::StartApp) => break true,
                 Ok(End::Asked) | Err(_) => break false,
-                // What was still said to the node that was stopped.
+                // Requests that were still sent to the stopped node.
                 Ok(End::StopApp | End::Look | End::Judge(_) | End::Failed(_)) => {}
             }
         };
@@ -92,7 +92,7 @@ impl Idle<'_> {
             })),
             ctl::Request::Stop => say(End::Asked),
             ctl::Request::StartApp => {
-                // Whoever asks next asks about this start.
+                // The next question about a failure is about this start.
                 *self.failed() = None;
                 say(End::StartApp)
             }

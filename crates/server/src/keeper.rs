@@ -34,7 +34,7 @@ pub struct Keeper {
     late: Option<Receiver<Answer>>,
 }
 
-/// What the keeper has around it.
+/// The parts of the node that the keeper works with.
 struct Around {
     committer: Arc<Committer>,
     doors: Arc<[Door]>,
@@ -155,7 +155,7 @@ impl Keeper {
     /// Writes the last snapshots of these shards, whose threads have ended.
     ///
     /// # Errors
-    /// What the device said.
+    /// The device's error, as the reason why the node must stop.
     pub fn write_snapshots(&mut self, shards: &mut [Shard]) -> Result<(), Stop> {
         let disk = self.around.committer.disk().clone();
         let mut rooms = Rooms { around: &self.around, disk: &*disk };

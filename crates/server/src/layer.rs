@@ -1,4 +1,4 @@
-//! What lies between a socket and the protocol: TLS, WebSocket, or WebSocket over TLS.
+//! The layer between a socket and the protocol: TLS, WebSocket, or WebSocket over TLS.
 //!
 //! A value without I/O: bytes from the wire go in and those carried come out, and the other way round. While nothing
 //! happens it holds no bytes: what it works in belongs to the shard ([`Bench`]). Bounds: what came and could not be taken
@@ -23,10 +23,10 @@ const SLICES_MAX: usize = 64;
 /// A server masks nothing.
 const NO_KEY: [u8; 4] = [0; 4];
 
-/// What goes for all WebSocket connections of a node.
+/// The rules and bounds of all WebSocket connections of a node.
 #[derive(Debug)]
 pub struct WebRules {
-    /// Who is let in.
+    /// The paths, origins and sub-protocols of requests that are let in.
     pub rules: Rules,
     /// Bounds.
     pub limits: Limits,
@@ -35,18 +35,18 @@ pub struct WebRules {
 /// Memory that all connections of a shard work in, one after the other.
 #[derive(Debug, Default)]
 pub struct Bench {
-    /// What came over the wire; its length is the room there is.
+    /// Bytes from the wire; its length is the room there is.
     pub raw: Vec<u8>,
-    /// What it carries once decrypted.
+    /// Bytes of `raw` after decryption.
     plain: Vec<u8>,
-    /// What is to be wrapped.
+    /// Bytes to be wrapped.
     payload: Vec<u8>,
-    /// What is to be sent.
+    /// Bytes to be sent.
     pub wire: Vec<u8>,
     workshop: Workshop,
 }
 
-/// What came of bytes from the wire.
+/// The outcome of taking bytes from the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Arrived {
     /// Bytes put into the caller's room.
@@ -102,7 +102,7 @@ impl Layer {
         }
     }
 
-    /// What the handshake left: bytes of no whole record, bytes decrypted, bytes to be sent.
+    /// A layer that begins with the rest of a handshake: bytes of no whole record, bytes decrypted, bytes to be sent.
     pub fn with_rest(mut self, raw: Vec<u8>, plain: Vec<u8>, unsent: Vec<u8>) -> Layer {
         (self.raw, self.plain, self.unsent) = (raw, plain, unsent);
         self

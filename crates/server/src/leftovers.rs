@@ -60,7 +60,7 @@ impl Leftover {
             // The device hears of freed space with the filesystem's own commit, seconds later. What is to be told then is kept
             // small; a commit for each piece would be worse for those who write.
             let is_told = (len / PIECE).is_multiple_of(PIECES_TOLD);
-            // What cannot be given back now goes with the descriptor.
+            // Space that cannot be given back now goes with the descriptor.
             if !cut(&descriptor, len) || (is_told && rustix::fs::fsync(&*descriptor).is_err()) {
                 break;
             }

@@ -120,7 +120,7 @@ mod tests {
         drop(entry);
         let taken: Vec<Vec<u32>> = takers.into_iter().map(|taker| taker.join().unwrap()).collect();
         for one in &taken {
-            // What one thread takes of one that puts in comes in its order.
+            // One thread takes entries of one sender in their order.
             for of in 0..3 {
                 assert!(one.iter().filter(|number| *number / 1000 == of).is_sorted());
             }

@@ -1,7 +1,7 @@
 //! The log: lines in RabbitMQ's format to the console and to a file, written by a thread of its own.
 //!
-//! Who logs never waits: a line goes into a bounded queue, and when that is full it is counted and dropped, which the log
-//! then says. Text from peers is escaped, so that nobody can forge a line.
+//! A thread that logs never waits: a line goes into a bounded queue, and when that is full it is counted and dropped,
+//! and the log tells so later. Text from peers is escaped, so that nobody can forge a line.
 
 pub mod file;
 pub mod format;

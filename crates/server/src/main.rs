@@ -143,7 +143,7 @@ fn complete(shell: Shell, name: &str) -> ExitCode {
         eprintln!("leveret: no tool is called {name}: leveret, {}", ctl::command::NAMES.join(", "));
         return ExitCode::FAILURE;
     };
-    // Whoever reads may have enough.
+    // The reader of the pipe may have closed it.
     let _ = std::io::stdout().write_all(shells::completions(command, shell).as_bytes());
     ExitCode::SUCCESS
 }
@@ -276,7 +276,7 @@ fn load(server: Server) -> Loaded {
 
 fn write_pid(config: &Config) -> Result<(), String> {
     let Some(path) = &config.pid_file else { return Ok(()) };
-    // Who supervises the node may be another user.
+    // The supervisor of the node may be another user.
     let written = private::write(path, format!("{}\n", std::process::id()).as_bytes(), 0o644);
     written.map_err(|error| format!("cannot write the pid file {}: {error}", path.display()))
 }

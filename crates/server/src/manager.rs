@@ -55,7 +55,7 @@ const ROWS_TURN: usize = 250;
 pub struct Manager<'a> {
     /// All shards' doors.
     pub doors: &'a [Door],
-    /// What the node was told.
+    /// The node's configuration.
     pub config: &'a Config,
     /// The alarms that hold.
     pub raised: &'a (dyn Fn() -> Raised + Sync),
@@ -65,11 +65,11 @@ pub struct Manager<'a> {
     pub watermarks: &'a Watermarks,
     /// Since when it runs.
     pub clock: Clock,
-    /// What does not change.
+    /// The facts of the node that do not change.
     pub about: About,
-    /// Whose turn it is to serve a connection.
+    /// The shard that serves the next connection, modulo their number.
     pub next: AtomicUsize,
-    /// What writes to the disk.
+    /// The writer to the disk, for its counters and its state.
     pub committer: &'a Committer,
     /// How counters grow.
     pub history: Mutex<History>,
@@ -77,15 +77,15 @@ pub struct Manager<'a> {
     pub queue_names: QueueNames,
     /// When somebody last wanted to know, milliseconds since the node started; 0: nobody yet.
     pub asked_at: AtomicU64,
-    /// Wakes who samples.
+    /// Wakes the thread that samples.
     pub wake: Sender<()>,
     /// Logins over HTTP: tried, refused.
     pub logins: [AtomicU64; 2],
     /// Those that are not to be told of any more, by protocol.
     pub forgotten: Mutex<Vec<[u64; 2]>>,
-    /// What was read back.
+    /// Counters of reads from the disk.
     pub reads: Arc<Reads>,
-    /// What TLS goes by, of the listeners that have it.
+    /// The TLS configurations of the listeners that have one.
     pub tls: &'a [Arc<LiveConfig>],
     /// The node is to end: what is under way begins nothing more.
     pub is_stopping: &'a AtomicBool,
@@ -94,7 +94,7 @@ pub struct Manager<'a> {
 }
 
 impl Manager<'_> {
-    /// What does not change while the node runs.
+    /// The facts of the node that do not change while it runs.
     pub fn about(
         config: &Config,
         identity: u128,
@@ -139,7 +139,7 @@ impl Manager<'_> {
         }
     }
 
-    /// Who is let in to the HTTP API. The machine is called as it calls itself, and as the node's name has it.
+    /// The gate of the HTTP API. The machine's names are its own host name and the one in the node's name.
     pub fn gate(&self) -> Gate {
         let own = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let named = self.config.node_name.split_once('@').map(|(_, host)| host.to_owned());
@@ -379,7 +379,7 @@ impl Manager<'_> {
         }
     }
 
-    /// What every shard answers to a letter, in no order.
+    /// The answers of all shards to a letter, in no order.
     fn ask_all<T>(&self, letter: impl Fn(Sender<T>) -> Letter) -> Result<Vec<T>, Busy> {
         let (sender, receiver) = channel();
         for door in self.doors {
@@ -561,7 +561,7 @@ impl Node for Manager<'_> {
         let now_ms = self.clock.now().mono_ns / NS_PER_MS;
         let before = self.asked_at.fetch_max(now_ms, Ordering::Relaxed);
         if now_ms >= before + self.about.limits.sampling_ms_max || before == 0 {
-            // Who ends the node has closed it.
+            // The receiver is gone once the node is ending.
             let _ = self.wake.send(());
         }
         look(&self.history.lock().unwrap_or_else(PoisonError::into_inner))
@@ -755,12 +755,12 @@ impl Node for Manager<'_> {
     }
 }
 
-/// What came of something that a shard was asked for.
+/// The outcome of a request to a shard, without its reply.
 fn granted(answer: &Receiver<Result<Reply, Refusal>>) -> Result<(), Trouble> {
     answer.recv_timeout(PATIENCE).map_err(|_| Busy)?.map(drop).map_err(Trouble::Refused)
 }
 
-/// What counts of the settings, in the order of their keys.
+/// The settings that are in force, by key: of several with one key the last.
 fn settings(config: &Config) -> Vec<(String, String)> {
     let own: BTreeMap<_, _> = config.settings.iter().cloned().collect();
     own.into_iter().collect()

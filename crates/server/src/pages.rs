@@ -1,9 +1,9 @@
-//! What the pages of this process are: the kernel's list of mappings, and which of their pages are in memory.
+//! The pages of this process: the kernel's list of mappings, and the pages of them that are in memory.
 //!
 //! Three kinds are told apart: pages of files (the program and its libraries), threads' stacks, and heaps of the C library.
-//! What else is in memory (blocks that are mappings of their own, for the most part) belongs to whoever counts it. The
-//! kernel merges mappings that lie side by side, so that it is asked page by page what is in memory: of a mapping alone it
-//! would not be known what is a stack's.
+//! Other memory (blocks that are mappings of their own, for the most part) belongs to the pool that counts it. The
+//! kernel merges mappings that lie side by side, so that it is asked page by page for resident ones: a mapping alone
+//! does not tell the part of it that is a stack.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -20,7 +20,7 @@ const STACK: u64 = 2 << 20;
 /// Of a page's entry of eight bytes: it is in memory.
 const PRESENT: u64 = 1 << 63;
 
-/// Entries that are read at once: the kernel holds up who wants a new mapping meanwhile.
+/// Entries that are read at once: the kernel holds up threads that want a new mapping meanwhile.
 const ENTRIES: usize = 2048;
 
 /// Bytes in memory.
@@ -34,7 +34,7 @@ pub struct Resident {
     pub heaps: u64,
 }
 
-/// What is in memory, as far as the kernel tells.
+/// The memory that is resident, as far as the kernel tells.
 pub fn resident() -> Resident {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let Ok(pages) = File::open("/proc/self/pagemap") else { return Resident::default() };
@@ -130,7 +130,7 @@ fn pieces(maps: &str) -> Vec<(Kind, u64, u64)> {
     pieces
 }
 
-/// What is in a mapping without a name, which may be several that lie side by side.
+/// Adds the pieces of a mapping without a name, which may be several that lie side by side.
 fn anonymous(
     mapping: Mapping<'_>,
     is_guarded: bool,

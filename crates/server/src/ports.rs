@@ -22,13 +22,13 @@ const PROTOCOLS: [&str; 2] = ["amqp", "amqp091"];
 pub struct Ports {
     /// Listeners without TLS.
     pub plain: Vec<TcpListener>,
-    /// What is spoken on each of `plain`, and what WebSocket goes by where it is for that.
+    /// The protocol of each of `plain`, and the rules of WebSocket where it is for that.
     pub spoken: Vec<(Protocol, Option<Arc<WebRules>>)>,
     /// Listeners with TLS.
     pub secure: Vec<SecureListener>,
     /// Listeners of the management HTTP API, and of metrics.
     pub http: Vec<http::Listener>,
-    /// What TLS goes by, of those listeners that have it.
+    /// The TLS configurations of the listeners that have one.
     pub tls: Vec<Arc<LiveConfig>>,
     /// All of them, as they were bound.
     pub addresses: Vec<(ListenerKind, SocketAddr)>,
@@ -36,7 +36,8 @@ pub struct Ports {
     pub without: Vec<(ListenerKind, String)>,
 }
 
-/// What TLS goes by: of AMQP and streams, of WebSocket, of the management HTTP API, of metrics; of those that listen.
+/// TLS configurations: of AMQP and streams, of WebSocket, of the management HTTP API, of metrics; only of those that
+/// listen.
 type AllTls = [Option<Arc<LiveConfig>>; 4];
 
 fn open_tls(config: &Config) -> Result<AllTls, String> {
@@ -48,7 +49,7 @@ fn open_tls(config: &Config) -> Result<AllTls, String> {
     };
     Ok([
         open(&[ListenerKind::AmqpTls, ListenerKind::StreamTls], "ssl_options.", network.tls.clone())?,
-        // What is wrong may be of either.
+        // The file or option at fault may be of either prefix.
         open(&[ListenerKind::WebTls], "ssl_options.", network.web_tls.or(&network.tls))?,
         open(&[ListenerKind::HttpTls], "management.ssl.", network.http_tls.clone())?,
         open(&[ListenerKind::PrometheusTls], "prometheus.ssl.", network.metrics_tls.clone())?,
@@ -58,7 +59,7 @@ fn open_tls(config: &Config) -> Result<AllTls, String> {
 /// Whether what TLS needs is there: certificates, keys, ciphers.
 ///
 /// # Errors
-/// What is wrong with which option or file.
+/// The option or file that is wrong, and the reason.
 pub fn check_tls(config: &Config) -> Result<(), String> {
     open_tls(config).map(drop)
 }
@@ -155,7 +156,7 @@ impl Ports {
 /// The same listening sockets once more, for another thread.
 ///
 /// # Errors
-/// What the system said.
+/// The system's error.
 pub fn again(listeners: &[SecureListener]) -> io::Result<Vec<SecureListener>> {
     let again = |own: &SecureListener| {
         let listener = socket2::SockRef::from(&own.listener).try_clone()?;

@@ -13,15 +13,15 @@ use std::path::Path;
 /// A folder of the node's user alone.
 const MODE_FOLDER: u32 = 0o700;
 
-/// What others than the owner may do.
+/// Permission bits of others than the owner.
 const OTHERS: u32 = 0o077;
 
-/// What of that lets them put files there.
+/// Permission bits that let others put files there.
 const GROUP_WRITES: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
 
-/// Makes the data folder if need be and sees to it that it is for the node's user alone. What was mended, or could not be, in words
-/// for the log.
+/// Makes the data folder if need be and sees to it that it is for the node's user alone. Returns a line for the log
+/// where its mode was mended, or could not be.
 ///
 /// # Errors
 /// It cannot be made, or is another user's in which anybody may put files: what is found there may be anybody's.
@@ -81,7 +81,7 @@ pub fn inner_folder(data: &OwnedFd, name: &str) -> io::Result<()> {
 /// Opens what is at `path` within the folder `data`, never through a link.
 ///
 /// # Errors
-/// What the system said; `ELOOP` for a link.
+/// The system's error; `ELOOP` for a link.
 pub fn open(data: impl AsFd, path: impl AsRef<Path>, flags: OFlags, mode: u32) -> Result<OwnedFd, Errno> {
     let (path, mode) = (path.as_ref(), Mode::from_raw_mode(mode));
     let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
@@ -97,7 +97,7 @@ pub fn open(data: impl AsFd, path: impl AsRef<Path>, flags: OFlags, mode: u32) -
 /// Writes a file whole, for whom `mode` says, and not through a link.
 ///
 /// # Errors
-/// What the system said.
+/// The system's error.
 pub fn write(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let file = rustix::fs::openat(CWD, path, flags, Mode::from_raw_mode(mode))?;
@@ -110,7 +110,7 @@ pub fn write(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
 /// from itself: memory, threads and files are counted there.
 ///
 /// # Errors
-/// What the system said.
+/// The system's error.
 pub fn no_core() -> Result<(), Errno> {
     let Rlimit { maximum, .. } = rustix::process::getrlimit(Resource::Core);
     // A limit of 0 does not count where core files are piped to a program; a limit of 1 does, and nothing fits into it.

@@ -51,7 +51,7 @@ fn from_pem(text: &[u8], password: Option<&str>) -> Result<PrivateKeyDer<'static
 struct Block {
     /// `RSA PRIVATE KEY`.
     label: String,
-    /// What `DEK-Info` says.
+    /// The value of `DEK-Info`.
     cipher: Option<String>,
     /// Base64, without line ends.
     body: String,
@@ -149,7 +149,7 @@ mod tests {
 
     const PASSWORD: &str = "t0p $3kRe7";
 
-    /// What OpenSSL makes of these words, if it is there.
+    /// The output of OpenSSL run with these words, if it is there.
     fn openssl(words: &[&str], input: &[u8]) -> Option<Vec<u8>> {
         use std::io::Write;
         let mut child = Command::new("openssl")

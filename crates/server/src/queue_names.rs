@@ -6,17 +6,17 @@ use broker::QueuesNow;
 use broker::catalog::{QueueChange, QueueDefinition};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What the queues are, by virtual host and name.
+/// All queues, by virtual host and name.
 pub type Names = Arc<[Arc<QueueDefinition>]>;
 
-/// What is known, and of which version.
+/// The queues that are known, and their version.
 #[derive(Debug, Default)]
 pub struct QueueNames(Mutex<Option<(u64, Names)>>);
 
 impl QueueNames {
     /// The queues there are. `now` tells of which version they are, and what has changed since one; `gather` has all of them, in
     /// any order. What is gathered is kept where every shard knew the version of before, and what came and went meanwhile is known.
-    /// Who asks meanwhile waits.
+    /// Other callers wait meanwhile.
     pub fn get<E>(
         &self,
         now: impl Fn(Option<u64>) -> Result<QueuesNow, E>,
@@ -131,10 +131,10 @@ mod tests {
             assert_eq!((gathered.get(), at.get()), (gathers, asked.len()));
         };
         let all = "a/z a-b/c v/a v/b";
-        // What not every shard knew is not kept, nor what changed too much meanwhile.
+        // A list that not every shard knew is not kept, nor one of which too much changed meanwhile.
         check(vec![(7, false, None)], &[None], true, all);
         check(vec![(7, true, None), (900, true, None)], &[None, Some(7)], true, all);
-        // Of what changed meanwhile it may have had some.
+        // The gathered list may have some of the changes made meanwhile.
         let meanwhile =
             vec![went(0, "v/a"), went(4, "a-b/c"), came(5, "v/aa"), came(3, "v/a"), went(8, "v/none")];
         check(vec![(7, true, None), (9, false, Some(meanwhile))], &[None, Some(7)], true, "a/z v/a v/aa v/b");

@@ -37,7 +37,7 @@ impl Asks {
     }
 }
 
-/// What a shard asks.
+/// A request of a shard.
 pub enum Ask {
     /// To read back what deliveries wait for.
     Read(ReadRequest),
@@ -45,7 +45,7 @@ pub enum Ask {
     Stream(Box<StreamJob>),
 }
 
-/// What was read back, counted.
+/// Counters of reads from the disk.
 #[derive(Debug, Default)]
 pub struct Reads {
     /// How often.
@@ -56,7 +56,7 @@ pub struct Reads {
     pub bytes: AtomicU64,
 }
 
-/// What each of the threads has.
+/// The state of a reading thread; all have clones of one, and share its line and counters.
 #[derive(Clone)]
 pub struct Reader {
     line: Exit<(ShardId, Ask)>,
@@ -68,7 +68,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// What the threads share, and where to ask them; what is to be removed goes to `removals`.
+    /// A reader for the threads to clone, and the entry for requests; removals of files go to `removals`.
     pub fn new(
         disk: Arc<dyn Disk>,
         doors: Arc<[Door]>,
@@ -79,7 +79,7 @@ impl Reader {
         (Reader { line, disk, doors, delay, reads: Arc::default() }, Asks { line: asks, removals })
     }
 
-    /// What was read back.
+    /// The counters of reads.
     pub fn reads(&self) -> Arc<Reads> {
         self.reads.clone()
     }

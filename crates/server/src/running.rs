@@ -60,7 +60,7 @@ const HOUSE_MS: u64 = 1000;
 /// Threads for TLS handshakes: half as many as cores, and no more than this.
 const HANDSHAKERS_MAX: usize = 4;
 
-/// What is said to whoever watches over the node.
+/// A message to the thread that watches over the node.
 pub enum End {
     /// It is to end: somebody asked it to.
     Asked,
@@ -68,11 +68,11 @@ pub enum End {
     Failed(String),
     /// It goes on, but the disk may be fuller than it was: look now.
     Look,
-    /// What is allowed and demanded was changed: look now, and answer when the shards have been told what holds.
+    /// The limits of memory or disk were changed: look now, and answer when the shards know the alarms that hold.
     Judge(Sender<()>),
     /// All but its process is to stop.
     StopApp,
-    /// What was stopped is to go on.
+    /// A stopped node is to go on.
     StartApp,
 }
 
@@ -105,7 +105,7 @@ struct Opened {
     node: Recovered,
 }
 
-/// What a node does once it has stopped.
+/// The state of a node after it has stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Then {
     /// Its process ends.
@@ -130,7 +130,7 @@ pub fn run(config: &Config, logger: &Logger, end: Sender<End>, ends: &Receiver<E
         failed = match run_once(config, logger, end.clone(), ends)? {
             Then::End => return Ok(()),
             Then::Wait => None,
-            // Whoever asked for the start hears of it, and may ask again.
+            // The administrator who asked for the start hears of it, and may ask again.
             Then::Failed(why) => {
                 logger.error(format!("the node could not start again: {why}"));
                 Some(why)
@@ -229,7 +229,7 @@ fn recover(config: &Config, shares: Shares, clock: Clock, logger: &Logger) -> Re
     Ok(Opened { disk, node })
 }
 
-/// What a node of this configuration is like.
+/// The makeup of a node with this configuration.
 fn makeup(config: &Config) -> Makeup {
     Makeup {
         name: config.node_name.as_str().into(),
@@ -263,8 +263,8 @@ fn access_rules(config: &Config) -> Arc<AccessRules> {
 
 fn broker_limits(config: &Config, shards: u16) -> Limits {
     let limits = Limits::default();
-    // What is under way when a disk is full has to fit the file that is left for it, and leave room there: behind it wait
-    // the settles that make room. Shards may have as much again on its way to each other.
+    // Batches in flight when a disk is full have to fit the file that is left for them, and leave room there: behind
+    // them wait the settles that make room. Shards may have as much again on its way to each other.
     let share = journal_limits(config).file_bytes / (4 * u64::from(shards));
     Limits {
         log_bytes_in_flight_max: limits.log_bytes_in_flight_max.min(share as usize),
@@ -614,7 +614,7 @@ impl Running {
         let interval = Duration::from_millis(config.sample_interval_ms);
         let mut lines = Vec::new();
         let mut thrift = Thrift::default();
-        // Whoever calls to look does not make the time between two looks an interval.
+        // A look that a message asks for ends no interval: only one that comes of itself does.
         let mut is_interval = true;
         let mut shortages = 0;
         let mut complaints = Complaints::default();

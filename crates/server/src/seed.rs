@@ -1,4 +1,4 @@
-//! What an empty node begins with, and where its secrets come from.
+//! The first content of an empty node, and the source of its secrets.
 
 use crate::clock::Clock;
 use crate::config::Config;

@@ -55,7 +55,7 @@ const PART_NS: u64 = 5_000_000_000;
 
 const WAKE: Token = Token(usize::MAX - 1);
 
-/// What a shard's loop needs from the node around it.
+/// The parts of the node that a shard's loop needs.
 pub struct Surroundings {
     /// All shards' doors, by number.
     pub doors: Arc<[Door]>,
@@ -63,7 +63,7 @@ pub struct Surroundings {
     pub committer: Arc<Committer>,
     /// Where reads are asked for.
     pub reader: Asks,
-    /// What time it is.
+    /// The time.
     pub clock: Clock,
     /// The log.
     pub logger: Logger,
@@ -88,7 +88,7 @@ pub struct ShardLoop {
     buffer: Vec<u8>,
     /// Shared by all connections over TLS or WebSocket.
     bench: Bench,
-    /// What the node asked of the catalog and was not answered yet.
+    /// Requests of the node to the catalog that were not answered yet.
     requests: Requests,
     /// Where the answer to the keeper's errand goes.
     errand: Option<Sender<Answer>>,
@@ -111,7 +111,7 @@ struct Scratch {
 /// The poll of a shard's loop, and the sleeper by which it is woken.
 ///
 /// # Errors
-/// What the system said.
+/// The system's error.
 pub fn poll() -> std::io::Result<(Poll, Arc<Sleeper>)> {
     let poll = Poll::new()?;
     let waker = mio::Waker::new(poll.registry(), WAKE)?;
@@ -238,7 +238,7 @@ impl ShardLoop {
         }
     }
 
-    /// What is done when a turn is over: those who asked something hear of it (see [`Outcome`]).
+    /// Work at the end of a turn: callers waiting for an answer get it (see [`Outcome`]).
     fn end_turn(&mut self, now: Now) {
         if !self.requests.is_empty() {
             self.answer_requests(now);
@@ -382,7 +382,7 @@ impl ShardLoop {
         outcome
     }
 
-    /// Who asked hears of it when the turn is over (see [`Outcome`]).
+    /// Answers a caller when the turn is over (see [`Outcome`]).
     fn tell<T: Send + 'static>(&mut self, to: Sender<T>, found: T) {
         self.scratch.outcomes.push(outcome(to, found));
     }
@@ -746,7 +746,7 @@ fn warm_up(warm: &mut Vec<u32>, socket: &mut Socket, slot: u32) {
     }
 }
 
-/// What a connection has to send goes on in the next turn.
+/// The rest of a connection's output is sent in the next turn.
 fn go_on(unsent: &mut Vec<u32>, socket: &mut Socket, slot: u32) {
     if !socket.goes_on {
         socket.goes_on = true;

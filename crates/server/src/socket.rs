@@ -23,7 +23,7 @@ const LITTLE_SHARE: usize = 4;
 /// Bytes of a tail's memory that a busy connection keeps whatever it needs.
 const TAIL_BYTES_KEPT: usize = 8 << 10;
 
-/// What went over a socket.
+/// Counters of a socket's traffic.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Traffic {
     /// Bytes received.
@@ -40,9 +40,9 @@ pub struct Traffic {
 pub struct Arrival {
     /// Its socket.
     pub stream: Stream,
-    /// Whose it is.
+    /// The peer's address, and what is known of it.
     pub peer: Peer,
-    /// What lies between it and the protocol.
+    /// The layer between it and the protocol.
     pub layer: Option<Box<Layer>>,
 }
 
@@ -50,7 +50,7 @@ pub struct Arrival {
 pub struct Socket {
     /// The socket.
     pub stream: Stream,
-    /// What lies between it and the protocol.
+    /// The layer between it and the protocol.
     pub layer: Option<Box<Layer>>,
     /// Read and not yet parsed.
     pub tail: Vec<u8>,
@@ -68,7 +68,7 @@ pub struct Socket {
     pub warmth: Warmth,
     /// It is over and has a time limit to send what is left.
     pub is_parting: bool,
-    /// What went over it.
+    /// Counters of its traffic.
     pub traffic: Traffic,
 }
 
@@ -94,7 +94,7 @@ pub enum Warmth {
     Active,
 }
 
-/// What a read brought.
+/// The outcome of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Brought {
     /// So many bytes.
@@ -180,7 +180,7 @@ impl Socket {
             }
         }
         let arrived = layer.take(bench, kept + count, into);
-        // What ended is heard of when all before it was read.
+        // The end is reported once everything before it was read.
         self.can_read |= arrived.has_more || arrived.is_over || has_ended;
         match arrived.produced {
             0 if arrived.is_over => Brought::Over,
@@ -203,7 +203,7 @@ impl Socket {
     pub fn say_farewell(&mut self, bench: &mut Bench) {
         if let Some(layer) = &mut self.layer {
             layer.say_farewell(bench);
-            // Who cannot be told is told nothing.
+            // A peer that takes no bytes goes without a farewell.
             let _ = self.write_layered(&mut Output::default(), bench);
         }
     }
@@ -268,7 +268,8 @@ impl Socket {
                     self.traffic.sent += sent as u64;
                     self.traffic.calls[1] += 1;
                     written += sent;
-                    // What was not taken shows that the kernel's buffer is full; it says when it no longer is.
+                    // A write that was not taken whole shows that the kernel's buffer is full; the poll tells when it
+                    // no longer is.
                     self.can_write = sent == offered;
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -342,7 +343,7 @@ mod tests {
         (client, socket)
     }
 
-    /// What a read brings of what is there in whole.
+    /// Checks the results of reads while all of `bytes` is there.
     fn check(bytes: &[u8], expected: &[Brought]) {
         let (mut bench, mut into) = (Bench::default(), vec![0; 256 << 10]);
         let (mut client, mut socket) = web(&mut bench, &mut into);

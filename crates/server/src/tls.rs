@@ -31,15 +31,15 @@ const RECORD_OVERHEAD_BYTES: usize = 40;
 /// Alerts that may follow a failure; what else the state machine has to say then is dropped.
 const ALERTS_MAX: usize = 4;
 
-/// What goes for the connections of a listener from now on: its files can be read anew while it listens.
+/// The TLS configuration of a listener's new connections: its files can be read anew while it listens.
 pub struct LiveConfig {
-    /// What the options begin with: `ssl_options.`.
+    /// The prefix of the options' names: `ssl_options.`.
     prefix: &'static str,
     options: TlsOptions,
     current: RwLock<Read>,
 }
 
-/// What was read of files.
+/// The configuration read from the files.
 struct Read {
     config: Arc<ServerConfig>,
     /// When the first of the certificates ends, seconds since 1970.
@@ -50,13 +50,13 @@ impl LiveConfig {
     /// Reads the files that these options, whose names begin with `prefix`, name.
     ///
     /// # Errors
-    /// What is wrong with which option or file, and what to do about it.
+    /// The option or file that is wrong, and what to do about it.
     pub fn open(prefix: &'static str, options: TlsOptions) -> Result<Arc<LiveConfig>, String> {
         let current = RwLock::new(Read::files(prefix, &options)?);
         Ok(Arc::new(LiveConfig { prefix, options, current }))
     }
 
-    /// What goes for a connection that comes now.
+    /// The configuration for a connection that comes now.
     pub fn current(&self) -> Arc<ServerConfig> {
         self.current.read().unwrap_or_else(PoisonError::into_inner).config.clone()
     }
@@ -89,10 +89,10 @@ impl Read {
     }
 }
 
-/// What goes for all connections of a listener, made from its options and the files they name.
+/// The TLS configuration of a listener, made from its options and the files they name.
 ///
 /// # Errors
-/// What is wrong with which option or file, and what to do about it.
+/// The option or file that is wrong, and what to do about it.
 pub fn server_config(options: &TlsOptions) -> Result<Arc<ServerConfig>, String> {
     let mut provider = rustls::crypto::ring::default_provider();
     if options.names_ciphers && options.ciphers.is_empty() {
@@ -249,7 +249,7 @@ impl ClientCertVerifier for DepthVerifier {
     }
 }
 
-/// What became of bytes that came.
+/// The outcome of opening records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Opened {
     /// Bytes that are done with; the rest is to come again, with more behind it.
@@ -263,7 +263,7 @@ pub struct Secure {
     connection: UnbufferedServerConnection,
     /// A rule was broken: nothing is taken or said any more.
     is_broken: bool,
-    /// What is known of it, once the handshake is over.
+    /// The encryption of the connection, once the handshake is over.
     pub about: Option<Arc<Encryption>>,
 }
 
@@ -431,7 +431,7 @@ impl Secure {
                 ConnectionState::EncodeTlsData(mut data) => encode(wire, |room| data.encode(room)),
                 ConnectionState::TransmitTlsData(data) => data.done(),
                 ConnectionState::PeerClosed => {}
-                // What it has to say is said after the handshake and before both have closed.
+                // Its alerts and messages are sent after the handshake and before both have closed.
                 _ => return Err(rustls::Error::EncryptError),
             }
         }

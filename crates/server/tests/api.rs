@@ -68,7 +68,7 @@ fn a_refusal_that_ends_the_connection_is_told_at_once() {
     let (status, answer) = ask(port, GUEST, "PUT queues/%2F/q", &json!({"durable": false}));
     let reason = answer["reason"].as_str().expect("a text");
     assert!(status == 500 && reason.starts_with("541 INTERNAL_ERROR - Feature"), "{status} {answer}");
-    // Whoever waits for more from a connection that is over gives up after ten seconds.
+    // A reader that waits for more from a connection that is over gives up after ten seconds.
     assert!(begin.elapsed() < Duration::from_secs(8), "{:?}", begin.elapsed());
 }
 
@@ -145,7 +145,7 @@ fn who_imports_has_the_rights_and_refusals_of_a_client() {
     must("PUT permissions/%2F/own", json!({"configure": "^a", "write": "^a", "read": "^a"}));
     must("PUT vhosts/closed", Value::Null);
     must("PUT queues/%2F/b", json!({"durable": true}));
-    // What a client is told over a connection of its own, and what an import says to the same.
+    // The status of a request by itself, and of the same in an import.
     let check = |line: &str, body: Value, kind: &str, expected: u16| {
         let (method, path) = line.split_once(' ').expect("a method");
         let alone = ask(port, OWN, &format!("{method} {path}"), &body);

@@ -1,4 +1,4 @@
-//! What the real binary says its memory is used for, under load: nearly all of it.
+//! The breakdown of memory that the real binary reports under load: nearly all memory is in it.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

@@ -284,7 +284,7 @@ fn a_start_behind_a_stop_reads_nothing_that_is_over() {
     assert!(node.log.iter().all(|line| !line.contains("is stopped")), "{:?}", node.log);
     let mut client = Client::open(&node);
     assert_eq!((client.declare("q", PASSIVE, b""), client.declare("s", PASSIVE, b"")), (0, 45));
-    // What lives is read, and is there.
+    // The queue and the stream are read, and go on from what they have.
     publish(&mut client, "q", 25);
     drop(client);
     assert_eq!(node.stop().code(), Some(0));
@@ -401,7 +401,7 @@ fn who_declares_on_a_full_disk_leaves_room_for_what_gives_space_back() {
     assert!(others.declare("q", DURABLE, b"") > 0, "what is there already is told");
     others.send(&method(50, 40, &[&[0, 0], &short("q")[..], &[0]].concat()));
     others.until(50, 41);
-    // What the queue had is let go: there is room again for all.
+    // The queue's messages were removed: there is room again for all.
     publishes.until(60, 80);
     others.declare("new", DURABLE, b"");
     assert_eq!(node.stop().code(), Some(0));
@@ -625,7 +625,7 @@ fn told(folder: &Folder, words: &[&str]) -> serde_json::Value {
     serde_json::from_slice(&output.stdout).expect("json")
 }
 
-/// Who opens sockets needs no password.
+/// Clients that open sockets need no password.
 #[test]
 fn sockets_leave_the_node_the_files_it_needs() {
     const FILES_MAX: usize = 300;
@@ -669,7 +669,7 @@ fn sockets_leave_the_node_the_files_it_needs() {
     assert_eq!(told(&folder, &["status"])["pid"], node.child.id());
     assert!(node.child.try_wait().expect("asked").is_none(), "the node has ended");
     drop(sockets);
-    // Who waited behind them is let in.
+    // A client that waited behind them is let in.
     let mut late = Client::open(&node);
     assert_eq!(late.declare("q", PASSIVE, b""), ((12 << 20) / BODY_LEN) as u32);
     assert_eq!(node.stop().code(), Some(0));

@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The header that says where a message died first.
 const ORIGIN: &[u8] = b"x-first-death-queue";
 
-/// What headers of deaths begin with, or are.
+/// Prefixes, or whole names, of headers that record deaths.
 const DEATHS: [&[u8]; 3] = [b"x-first-death-", b"x-last-death-", b"x-death"];
 
 /// Headers that name further queues: these had their copies when the message was new.

@@ -1,4 +1,4 @@
-//! What a request's head says, as the gate looks at it.
+//! The head of a request, as the gate looks at it.
 
 use super::{Line, Service};
 use hyper::Version;

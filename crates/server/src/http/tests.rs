@@ -73,7 +73,7 @@ fn status(client: &mut Client) -> String {
     String::from_utf8_lossy(&line[9..]).into_owned()
 }
 
-/// What comes back for bytes, where every request is answered with its body's length.
+/// The bytes that come back for `sent`, where every request is answered with its body's length.
 fn told(limits: Limits, sent: &[&[u8]]) -> String {
     let work = |Job { request, answer, .. }: Job| {
         let status = if request.awaits_body { 100 } else { 200 };
@@ -207,7 +207,7 @@ fn metrics_are_read_when_the_api_has_no_place_left() {
 fn who_asks_for_metrics_holds_up_nobody_else() {
     let (metrics, address) = bound(Service::Metrics);
     in_lanes(vec![metrics], Limits::default(), |lanes| {
-        // Whatever the path is, and whatever comes with it.
+        // Any path, and any headers, go to the lane of metrics.
         for (line, headers) in [
             ("GET /metrics/detailed?family=queue_metrics&queue=x", ""),
             ("GET /api/overview", ""),
@@ -417,7 +417,7 @@ fn listen<T>(
 ) -> T {
     let mut number = 0..;
     let work = move |job: Job| {
-        // Who asked may be gone.
+        // The client may be gone.
         let _ = job.answer.send(told(number.next().expect("there is no end of numbers")));
     };
     served(limits, work, |address, stop| {
@@ -431,7 +431,7 @@ fn event(body: Vec<u8>, is_last: bool) -> Response {
     Response { body, headers, next, ..Response::empty(200) }
 }
 
-/// What comes until the connection ends.
+/// All bytes that come until the connection ends.
 fn rest(mut client: Client) -> Vec<u8> {
     let (mut all, mut bytes) = (Vec::new(), vec![0; 1 << 16]);
     loop {
@@ -484,7 +484,7 @@ fn who_takes_no_events_is_closed() {
         assert_eq!(asked.load(Ordering::Relaxed), were_asked, "nothing is asked for who does not listen");
         taken.len()
     });
-    // What the system holds of both ends is some megabytes.
+    // The system's buffers of both ends hold some megabytes.
     assert!(taken < 40 * EVENT && asked.into_inner() < 50, "{taken} bytes");
 }
 

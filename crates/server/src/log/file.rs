@@ -10,7 +10,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Who may read it: the node's user, and those of its group, who collect logs. Messages are in none of its lines.
+/// The mode of log files: read by the node's user, and by its group, whose members collect logs. Messages are in none
+/// of its lines.
 const MODE: u32 = 0o640;
 const MODE_FOLDER: u32 = 0o750;
 
@@ -50,7 +51,7 @@ impl Period {
     /// As RabbitMQ and newsyslog write it; an empty text is none.
     ///
     /// # Errors
-    /// What would be accepted.
+    /// The values that would be accepted.
     pub fn read(value: &str) -> Result<Option<Period>, String> {
         if value.is_empty() {
             return Ok(None);

@@ -15,9 +15,9 @@ pub struct Line<'a> {
     pub at_us: u64,
     /// How bad it is.
     pub level: Level,
-    /// Number of who says so; stands where RabbitMQ has a process.
+    /// The number of the line's source; stands where RabbitMQ has a process.
     pub source: u32,
-    /// What it says; may have several lines.
+    /// The text; may have several lines.
     pub text: &'a str,
 }
 
@@ -41,7 +41,7 @@ impl TimeForm {
     /// As the configuration names it.
     ///
     /// # Errors
-    /// What would be accepted.
+    /// The values that would be accepted.
     pub fn read(value: &str) -> Result<TimeForm, String> {
         let words = [
             ("rfc3339_space", TimeForm::Space),
@@ -86,7 +86,7 @@ impl LevelForm {
     /// As the configuration names it.
     ///
     /// # Errors
-    /// What would be accepted.
+    /// The values that would be accepted.
     pub fn read(value: &str) -> Result<LevelForm, String> {
         let words = [
             ("lc", 0, false),
@@ -163,7 +163,7 @@ pub struct FieldMap {
     named: Vec<(String, String)>,
     /// Those that are left out.
     dropped: Vec<String>,
-    /// What is not named comes behind.
+    /// Fields that are not named come behind.
     has_rest: bool,
 }
 
@@ -205,7 +205,7 @@ pub struct Format {
     pub single_line: bool,
     /// How a line of plain text is put together.
     pub pattern: Pattern,
-    /// What a line of JSON has.
+    /// The fields of a line of JSON.
     pub fields: FieldMap,
     /// Numbers of levels.
     pub verbosity: Vec<(Level, String)>,

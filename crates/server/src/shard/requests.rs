@@ -1,7 +1,7 @@
-//! What the node wants, mostly in its own name: of the catalog, of queues, of streams.
+//! Requests of the node, mostly in its own name: to the catalog, to queues, to streams.
 //!
-//! Each request comes over a port of its own, which no socket has and which is closed with the answer. Nobody's permissions
-//! are asked where it is in the node's own name: who may ask is the caller's matter.
+//! Each request comes over a port of its own, which no socket has and which is closed with the answer. Requests in the
+//! node's own name are not checked for permissions: that is the caller's matter.
 
 use super::ShardLoop;
 use crate::door::{Act, ResetOffset, Truncate};
@@ -40,11 +40,11 @@ impl Requests {
     }
 }
 
-/// What of the broker an action asks.
+/// An action, as a request to the catalog or a command to a queue.
 enum Asked {
     Op(Op),
     Command(Arc<QueueDefinition>, QueueCommand),
-    /// What is to go is not there.
+    /// The queue to be deleted does not exist: there is nothing to do.
     Nothing,
 }
 

@@ -394,7 +394,7 @@ proptest! {
             bench.raw[kept..kept + part.len()].copy_from_slice(part);
             let arrived = layer.take(&mut bench, kept + part.len(), &mut into);
             prop_assert!(layer.heap_bytes() <= 3 * (18 << 10));
-            // What is said in between must not disturb what is half here.
+            // Output wrapped in between must not disturb a record that is half here.
             let mut output = Output::default();
             output.extend(b"answer");
             let _ = layer.wrap(&mut bench, &mut output);
