@@ -1,4 +1,4 @@
-//! The words of the command line that change something, and what is said meanwhile.
+//! The words of the command line that change something, and the texts around them.
 
 use crate::objects::given;
 use crate::request::{Refusal, Request};
@@ -17,9 +17,9 @@ pub(crate) enum ChangeWord {
     DeleteUser { username: String },
     /// Gives a user another password; without one a line of standard input is it
     ChangePassword { username: String, password: Option<String> },
-    /// Says what a user is: administrator, monitoring, ...
+    /// Sets the tags of a user: administrator, monitoring, ...
     SetUserTags { username: String, tags: Vec<String> },
-    /// Says what a user may configure, write to and read from, each by a regular expression over names
+    /// Sets the names that a user may configure, write to and read from, each by a regular expression
     SetPermissions { username: String, configure: String, write: String, read: String },
     /// Takes a user's access to a virtual host away
     ClearPermissions { username: String },
@@ -34,18 +34,18 @@ pub(crate) enum ChangeWord {
         /// The type of queues in it that are declared without one
         #[arg(long = "default-queue-type", value_name = "TYPE", value_parser = ["classic", "quorum"])]
         default_queue_type: Option<String>,
-        /// What it is for, in words
+        /// Its purpose, in words
         #[arg(long, short = 'd', default_value = "")]
         description: String,
         /// Words to find it by: one,two
         #[arg(long, default_value = "")]
         tags: String,
     },
-    /// Changes what is said of a virtual host; what is not named stays as it is
+    /// Changes the metadata of a virtual host; properties that are not named stay as they are
     #[command(group = clap::ArgGroup::new("metadata").required(true).multiple(true))]
     UpdateVhostMetadata {
         vhost: String,
-        /// What it is for, in words
+        /// Its purpose, in words
         #[arg(long, short = 'd', group = "metadata")]
         description: Option<String>,
         /// All words to find it by: one,two
@@ -67,15 +67,15 @@ pub(crate) enum ChangeWord {
     DisableVhostDeletionProtection { vhost: String },
     /// Removes a virtual host, and all that is in it
     DeleteVhost { vhost: String },
-    /// Limits a virtual host: {"max-connections": 64, "max-queues": 10}; what is not named is not limited
+    /// Limits a virtual host: {"max-connections": 64, "max-queues": 10}; without other limits
     SetVhostLimits { definition: String },
     /// Takes all limits of a virtual host away
     ClearVhostLimits,
-    /// Tells what is published to and delivered from a virtual host at its exchange amq.rabbitmq.trace, until the node stops
+    /// Sends copies of all messages of a virtual host to its exchange amq.rabbitmq.trace, until the node stops
     TraceOn,
-    /// Ends what trace_on began
+    /// Ends the copies that trace_on began
     TraceOff,
-    /// Says from how much memory publishers wait, until the node stops: 0.4 of what there is, or absolute 4GB
+    /// Sets the memory from which publishers wait, until the node stops: 0.4 of what there is, or absolute 4GB
     SetVmMemoryHighWatermark {
         #[arg(num_args = 1..=2, required = true)]
         limit: Vec<String>,
@@ -85,7 +85,7 @@ pub(crate) enum ChangeWord {
         #[arg(num_args = 1..=2, required = true)]
         limit: Vec<String>,
     },
-    /// Limits a user: {"max-connections": 8, "max-channels": 100}; what is not named stays as it is
+    /// Limits a user: {"max-connections": 8, "max-channels": 100}; limits that are not named stay as they are
     SetUserLimits { username: String, definition: String },
     /// Takes a limit of a user away, or all
     ClearUserLimits {
@@ -93,7 +93,7 @@ pub(crate) enum ChangeWord {
         /// Which: max-connections, max-channels, all
         limit: String,
     },
-    /// Sets for all queues and exchanges whose names match what they would be declared with:
+    /// Sets arguments for all queues and exchanges whose names match:
     /// '^logs' '{"max-length": 1000}'
     SetPolicy {
         #[command(flatten)]
@@ -101,7 +101,7 @@ pub(crate) enum ChangeWord {
     },
     /// Takes a policy away
     ClearPolicy { name: String },
-    /// Sets a policy that caps what the others ask for
+    /// Sets a policy that caps the values of the others
     SetOperatorPolicy {
         #[command(flatten)]
         policy: PolicyWords,
@@ -110,7 +110,7 @@ pub(crate) enum ChangeWord {
     ClearOperatorPolicy { name: String },
 }
 
-/// What a policy is made of.
+/// The parts of a policy.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct PolicyWords {
     /// Of several policies that apply the highest counts
@@ -147,7 +147,7 @@ fn split(tags: &str) -> Vec<String> {
     tags.split(',').map(|tag| tag.trim().to_owned()).filter(|tag| !tag.is_empty()).collect()
 }
 
-/// Does what a word says, in the virtual host of the command line where the word names none.
+/// Carries out a word, in the virtual host of the command line where the word names none.
 pub(crate) fn run(word: &ChangeWord, session: &Session<'_>) -> Result<String, Refusal> {
     let (word, vhost) = (complete(word)?, session.vhost());
     let text = session.announce(banner(&word, vhost)).begin();
@@ -156,7 +156,7 @@ pub(crate) fn run(word: &ChangeWord, session: &Session<'_>) -> Result<String, Re
     Ok(text + &said)
 }
 
-/// The same word with what is read from standard input where the command line leaves it out.
+/// The same word with lines of standard input where the command line leaves something out.
 fn complete(word: &ChangeWord) -> Result<ChangeWord, Refusal> {
     let mut word = word.clone();
     if let ChangeWord::AddUser { password, .. } | ChangeWord::ChangePassword { password, .. } = &mut word {
@@ -165,7 +165,7 @@ fn complete(word: &ChangeWord) -> Result<ChangeWord, Refusal> {
     Ok(word)
 }
 
-/// What is said when a change is made, besides what was said before.
+/// The text after a change, besides the banner before it.
 fn said(word: &ChangeWord, vhost: &str, is_quiet: bool) -> String {
     match word {
         ChangeWord::AddUser { .. } if !is_quiet => ADVICE.to_owned(),
@@ -175,11 +175,11 @@ fn said(word: &ChangeWord, vhost: &str, is_quiet: bool) -> String {
     }
 }
 
-/// What is said to who has made a user.
+/// The advice after a user was added.
 const ADVICE: &str = "Done. Don't forget to grant the user permissions to some virtual hosts! See 'rabbitmqctl help \
                       set_permissions' to learn more.\n";
 
-/// What is said while a change is made.
+/// The banner before a change.
 fn banner(word: &ChangeWord, vhost: &str) -> String {
     match word {
         ChangeWord::AddUser { username, .. } => format!("Adding user \"{username}\" ..."),

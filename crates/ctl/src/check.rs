@@ -1,4 +1,4 @@
-//! Whether a node is well, as probes ask: each word says so and ends with 0, or says what is wrong and ends with 69.
+//! Whether a node is well, as probes ask: each word says so and ends with 0, or gives the trouble and ends with 69.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -50,7 +50,7 @@ pub(crate) enum CheckWord {
         /// So many units from now
         #[arg(long, default_value_t = 4)]
         within: u32,
-        /// What is counted: days, weeks, months, years
+        /// The unit: days, weeks, months, years
         #[arg(long, default_value = "weeks")]
         unit: String,
     },
@@ -67,17 +67,17 @@ pub(crate) enum CheckWord {
         #[arg(default_value = "^")]
         pattern: String,
     },
-    /// Whether what is declared is loaded
+    /// Whether the definitions are loaded
     CheckIfMetadataStoreIsInitialized,
-    /// Whether what is declared is loaded, and there is any
+    /// Whether the definitions are loaded, and there are any
     CheckIfMetadataStoreIsInitializedWithData,
-    /// Whether members of queues have what the others have
+    /// Whether all members of queues have the same messages
     CheckIfNewQuorumQueueReplicasHaveFinishedInitialSync,
     /// Whether there are as many nodes as there are to be
     HasReachedTargetClusterSize,
     /// Where the node listens
     Listeners,
-    /// What the node calls its version
+    /// The version that the node gives as its own
     ServerVersion,
 }
 

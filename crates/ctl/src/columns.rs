@@ -145,7 +145,7 @@ pub(crate) fn queues(
     if r#where.has_any() {
         let wants = |more: &[&str]| columns.iter().any(|column| more.contains(&column.as_str()));
         let mut told: Vec<&str> = columns.iter().map(String::as_str).collect();
-        // What some columns are made of.
+        // The columns that others are made of.
         if wants(&QUEUE_CONSUMER) {
             told.push("name");
         }
@@ -223,7 +223,7 @@ fn as_listed(row: &mut Value) {
         _ => row["protocol"].take(),
     };
     row["protocol"] = protocol;
-    // Nothing is known of what there is not.
+    // A column without a value is an empty text.
     for column in WITHOUT_TLS {
         if row[column].is_null() {
             row[column] = "".into();
@@ -239,7 +239,7 @@ fn numbers(address: IpAddr) -> Value {
     }
 }
 
-/// Gives each row what else is told under its name.
+/// Gives each row the other fields of its name.
 fn join(rows: &mut Value, more: Vec<Value>) {
     let name = |row: &Value| row["name"].as_str().unwrap_or_default().to_owned();
     let fields = |row: Value| match row {

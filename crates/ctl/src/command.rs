@@ -38,7 +38,7 @@ pub const NAMES: &[&str] = &[
     "rabbitmq-upgrade",
 ];
 
-/// Asks a running node, or tells it what to do.
+/// Asks a running node, or gives it orders.
 #[derive(Debug, Parser)]
 #[command(disable_help_subcommand = true, version)]
 pub struct Ctl {
@@ -58,7 +58,7 @@ pub struct Plugins {
     word: PluginWord,
 }
 
-/// What the binary's own name is, with the word behind which these are.
+/// The binary's own name, with the word behind which these are.
 const OWN_NAME: &str = "leveret ctl";
 
 /// The name the plugins' words are said to.
@@ -79,7 +79,7 @@ enum Word {
     ListQueues {
         #[command(flatten)]
         at: WhereWords,
-        /// What to show of each: name, messages, consumers, ...
+        /// Columns to show: name, messages, consumers, ...
         columns: Vec<String>,
     },
     /// Messages of a queue that wait for their time
@@ -104,7 +104,7 @@ enum Word {
     },
     /// Connections to the node and their properties
     ListConnections {
-        /// What to show of each: user, peer_host, state, ...
+        /// Columns to show: user, peer_host, state, ...
         columns: Vec<String>,
     },
     #[command(flatten)]
@@ -136,15 +136,15 @@ enum Word {
     /// Everything that supporters ask for, at once
     #[command(name = "report")]
     WholeReport,
-    /// Plugins: what they do is part of the broker
+    /// Plugins: all are part of the broker
     #[command(name = "plugins", subcommand)]
     Plugins(PluginWord),
-    /// Turns on what a node of this version can do; all of it is on
+    /// Turns on a feature of this version; all are on
     EnableFeatureFlag {
         /// Its name, or all
         name: String,
     },
-    /// What there is to be typed; of a word what it does and what it takes
+    /// All words of the tool; or one word, its purpose and its options
     Help { word: Option<String> },
     /// A script that completes command lines of this tool in a shell
     Completions { shell: shells::Shell },
@@ -155,22 +155,22 @@ enum Word {
     },
     /// Users and their tags
     ListUsers,
-    /// What users may do in a virtual host
+    /// Permissions of users in a virtual host
     ListPermissions,
     /// Which topics users may publish to and bind in a virtual host
     ListTopicPermissions,
     /// Which topics a user may publish to and bind in each virtual host
     ListUserTopicPermissions { username: String },
-    /// What a user may do in each virtual host
+    /// Permissions of a user in each virtual host
     ListUserPermissions { username: String },
     /// Virtual hosts and their properties
     ListVhosts {
-        /// What to show of each: name, description, tags, ...
+        /// Columns to show: name, description, tags, ...
         columns: Vec<String>,
     },
     /// Exchanges of a virtual host and their properties
     ListExchanges {
-        /// What to show of each: name, type, policy, ...
+        /// Columns to show: name, type, policy, ...
         columns: Vec<String>,
     },
     /// Policies of a virtual host
@@ -192,7 +192,7 @@ enum Word {
         #[arg(long)]
         global: bool,
     },
-    /// Memory of the node by what it is for
+    /// Memory of the node by its uses
     MemoryBreakdown {
         /// Unit of sizes
         #[arg(long, default_value = "gb", value_parser = show::unit)]
@@ -238,7 +238,7 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> u8 {
     }
 }
 
-/// Says what is wrong with a command line of the binary's own name, whose words these are too; the exit code.
+/// Prints the error in a command line of the binary's own name, which has these words too; the exit code.
 pub fn explain(error: &clap::Error) -> u8 {
     help::explain(error, &Ctl::command(), OWN_NAME)
 }
@@ -274,13 +274,13 @@ fn finish(common: &Common, work: impl FnOnce(&Session<'_>) -> Result<String, Ref
     };
     let done = check().and_then(|()| work(&session));
     if done.is_err() {
-        // As with RabbitMQ's tools, what is tried is said also when it fails.
+        // As with RabbitMQ's tools, the banner is printed also when the command fails.
         print(&session.take_announced());
     }
     end(done)
 }
 
-/// Says what came of a command; the exit code.
+/// Prints the outcome of a command; the exit code.
 fn end(done: Result<String, Refusal>) -> u8 {
     match done {
         Ok(text) => {
@@ -294,7 +294,7 @@ fn end(done: Result<String, Refusal>) -> u8 {
     }
 }
 
-/// Whoever reads may have enough.
+/// A reader that closes the pipe early is no error.
 fn print(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
@@ -439,7 +439,7 @@ fn execute(word: &Word, session: &Session<'_>) -> Result<String, Refusal> {
     }
 }
 
-/// What the words of a report answer, one after the other. One that fails says so in its place.
+/// The answers to the words of a report, one after the other. One that fails says so in its place.
 fn report(session: &Session<'_>) -> Result<String, Refusal> {
     let node = session.node()?;
     let mut text = session.announce(format!("Reporting server status of node {node} ...")).begin();

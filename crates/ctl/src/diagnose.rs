@@ -13,11 +13,11 @@ use std::net::{IpAddr, ToSocketAddrs};
 #[derive(Debug, Subcommand)]
 #[command(rename_all = "snake_case")]
 pub(crate) enum DiagnoseWord {
-    /// Versions of TLS that the node can speak, whatever its listeners are told
+    /// Versions of TLS that the node can speak, also those that no listener takes
     TlsVersions,
     /// Cipher suites that the node can speak
     CipherSuites {
-        /// Whose names they go by
+        /// The standard of their names
         #[arg(long, default_value = "openssl")]
         format: Names,
     },
@@ -31,7 +31,7 @@ pub(crate) enum DiagnoseWord {
         #[arg(long)]
         offline: bool,
     },
-    /// Where what is declared is kept: one member, on this node
+    /// The members that keep the definitions: one, on this node
     MetadataStoreStatus,
     /// Begins to serve a virtual host; all are served
     RestartVhost,
@@ -61,7 +61,7 @@ pub(crate) enum Names {
 
 const VERSIONS: [&str; 2] = ["tlsv1.3", "tlsv1.2"];
 
-/// What the node's library speaks: the names of OpenSSL, and of the registry.
+/// Cipher suites of the node's library: the names of OpenSSL, and of the registry.
 const SUITES: [(&str, &str); 9] = [
     ("TLS_AES_256_GCM_SHA384", "TLS_AES_256_GCM_SHA384"),
     ("TLS_AES_128_GCM_SHA256", "TLS_AES_128_GCM_SHA256"),

@@ -1,5 +1,5 @@
-//! Words of scripts that were written for other versions, or for what is not here: each says in RabbitMQ's words that there is
-//! nothing to do or to list, or why it is not done.
+//! Words of scripts that were written for other versions, or for things that are not here: each says in RabbitMQ's
+//! words that there is nothing to do or to list, or why it is not done.
 
 use crate::listing::words;
 use crate::request::Refusal;
@@ -9,10 +9,10 @@ use crate::{exit, queues::Rest};
 use clap::Subcommand;
 use serde_json::{Value, json};
 
-/// What RabbitMQ's tools say of a word that does nothing any more.
+/// The text of RabbitMQ's tools for a word that does nothing any more.
 const NO_OP: &str = "This command is DEPRECATED and is a no-op. It will be removed in a future version.";
 
-/// What is said instead of a health check of former versions.
+/// The text in place of a health check of former versions.
 const CHECKS: &str =
     "Use one of the options covered in https://www.rabbitmq.com/monitoring.html#health-checks instead.";
 
@@ -32,7 +32,7 @@ pub(crate) enum FormerWord {
     /// Whether a policy mirrors classic queues: none can
     #[command(hide = true)]
     CheckIfClusterHasClassicQueueMirroringPolicy,
-    /// Takes from policies what mirrors classic queues: none has it
+    /// Takes keys that mirror classic queues from policies: none has any
     #[command(hide = true)]
     RemoveClassicQueueMirroringFromPolicies,
     /// Policies that mirror classic queues: none can
@@ -66,7 +66,7 @@ pub(crate) enum FormerWord {
     /// Does not watch free disk space: always done
     #[command(hide = true)]
     DeactivateFreeDiskSpaceMonitoring,
-    /// What sits between channels and their clients: nothing
+    /// Interceptors between channels and their clients: none
     #[command(hide = true)]
     ListChannelInterceptors,
     /// Connections of MQTT, which is not served yet: none
@@ -87,10 +87,10 @@ pub(crate) enum FormerWord {
     /// Starts a federation link anew: none runs
     #[command(hide = true)]
     RestartFederationLink { id: String },
-    /// What the points of a consistent hash exchange are: there are none here
+    /// The points of a consistent hash exchange: there are none here
     #[command(hide = true)]
     ConsistentHashExchangeRingState { exchange: String },
-    /// What the runtime resolves names by: what the system does
+    /// The runtime's resolver of names: the system's own
     #[command(hide = true)]
     ResolverInfo {
         /// Without a node that runs

@@ -1,5 +1,5 @@
-//! The words about who reads streams: offsets that are kept for consumers, and groups of which one is active at a time, as
-//! `rabbitmq-streams` has them.
+//! The words about readers of streams: offsets that are kept for consumers, and groups of which one is active at a
+//! time, as `rabbitmq-streams` has them.
 
 use crate::listing::{choose, words};
 use crate::request::Refusal;
@@ -25,7 +25,7 @@ pub(crate) enum GroupWord {
     ListStreamConsumerGroups {
         #[command(flatten)]
         whole: WholeWords,
-        /// What to show of each: stream, reference, partition_index, consumers
+        /// Columns to show: stream, reference, partition_index, consumers
         columns: Vec<String>,
     },
     /// Consumers of such a group
@@ -34,7 +34,7 @@ pub(crate) enum GroupWord {
         readers: ReaderWords,
         #[command(flatten)]
         whole: WholeWords,
-        /// What to show of each: subscription_id, connection_name, state
+        /// Columns to show: subscription_id, connection_name, state
         columns: Vec<String>,
     },
     /// Has a consumer of such a group be active; one always is
@@ -44,12 +44,12 @@ pub(crate) enum GroupWord {
     },
 }
 
-/// Who reads a stream under one name.
+/// The readers of a stream under one name.
 #[derive(Debug, Args)]
 pub(crate) struct ReaderWords {
     #[arg(long)]
     stream: String,
-    /// What the consumer is called, or the consumers of the group are
+    /// The name of the consumer, or of the group
     #[arg(long)]
     reference: String,
 }
@@ -127,7 +127,7 @@ pub(crate) fn run(word: &GroupWord, session: &Session<'_>) -> Result<String, Ref
     }
 }
 
-/// Consumers of a virtual host of whom one is active at a time, by their streams and names.
+/// Consumers of a virtual host in groups with one active at a time, by their streams and names.
 fn groups(session: &Session<'_>, vhost: &str) -> Result<BTreeMap<(String, String), Vec<Value>>, Refusal> {
     let mut groups: BTreeMap<_, Vec<Value>> = BTreeMap::new();
     let consumers = session.find(&["stream", "consumers", vhost])?.ok_or_else(missing)?;

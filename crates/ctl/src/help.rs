@@ -1,5 +1,4 @@
-//! What the tools say of themselves: the words there are, by what they are about; one word; and what somebody may have meant
-//! who typed another.
+//! The help of the tools: all words, by groups; one word; and the words that are most like one that there is not.
 
 use crate::exit;
 use crate::request::Refusal;
@@ -8,7 +7,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::fmt::Write;
 use strsim::normalized_damerau_levenshtein;
 
-/// Words by what they are about. Each that is shown is in one group.
+/// Words by their subject. Each that is shown is in one group.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Help", &["autocomplete", "completions", "help", "version"]),
     (
@@ -213,13 +212,13 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Upgrades", &["await_online_quorum_plus_one", "post_upgrade"]),
 ];
 
-/// How like what was typed a word must be to be named.
+/// Likeness of a word to the one that was typed, from which on it is named: 1 is the same.
 const LIKENESS_MIN: f64 = 0.75;
 
 /// How many are named at most.
 const MEANT_MAX: usize = 3;
 
-/// Every word, by groups; `name` is what the tool is called by.
+/// Every word, by groups; `name` is the tool's.
 pub(crate) fn all(command: &Command, name: &str) -> String {
     let usage = "[--node <node>] [--timeout <seconds>] [--vhost <vhost>] [--quiet] <command> [<options>]";
     let mut text = format!("\nUsage\n\n{name} {usage}\n\nAvailable commands:\n");
@@ -249,7 +248,7 @@ pub(crate) fn one(mut command: Command, name: &str, word: &str) -> Result<String
     }
 }
 
-/// What is said to a word that there is not.
+/// The answer to a word that there is not.
 fn unknown(command: &Command, name: &str, word: &str) -> String {
     let mut text = format!("Command '{word}' not found. \n");
     match &meant(command, word)[..] {
@@ -274,7 +273,7 @@ fn meant(command: &Command, typed: &str) -> Vec<String> {
     like.into_iter().map(|(_, word)| word.to_owned()).collect()
 }
 
-/// Says what is wrong with a command line, or what it asks to be told; the exit code.
+/// Prints the error in a command line, or the help it asks for; the exit code.
 pub(crate) fn explain(error: &clap::Error, command: &Command, name: &str) -> u8 {
     let word = match error.get(ContextKind::InvalidSubcommand) {
         Some(ContextValue::String(word)) if error.kind() == ErrorKind::InvalidSubcommand => Some(word),

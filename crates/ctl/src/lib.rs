@@ -1,8 +1,9 @@
-//! Command-line administration: what `leveret ctl`, `rabbitmqctl` and `rabbitmq-diagnostics` ask a running node.
+//! Command-line administration: the questions of `leveret ctl`, `rabbitmqctl` and `rabbitmq-diagnostics` to a running
+//! node.
 //!
 //! Both sides of one conversation over a local socket: [`client`] with its words ([`command`]) and its ways to show an
-//! answer ([`show`]), and [`server`], which knows no broker: it hands [`Request`]s to a function and sends back what
-//! that answers. Not remote: who can open the socket may do everything.
+//! answer ([`show`]), and [`server`], which knows no broker: it hands [`Request`]s to a function and sends back that
+//! function's answer. Not remote: a user that can open the socket may do everything.
 
 mod change;
 mod check;
@@ -50,7 +51,7 @@ pub struct Limits {
     pub silence_ms_max: u64,
     /// Milliseconds between two signs that an answer is being worked on.
     pub sign_ms: u64,
-    /// Conversations at once; who comes next waits.
+    /// Conversations at once; further ones wait.
     pub conversations_max: usize,
 }
 
@@ -66,13 +67,13 @@ impl Default for Limits {
     }
 }
 
-/// What a node that serves says of itself.
+/// The state of a node that serves.
 pub const RUNNING: &str = "running";
 
-/// What a node says of itself that was stopped but for its process.
+/// The state of a node that was stopped but for its process.
 pub const STOPPED: &str = "stopped";
 
-/// What the tools call their version: the one of RabbitMQ whose tools these are like.
+/// The version that the tools give as theirs: the one of RabbitMQ whose tools these are like.
 pub(crate) const TOOL_VERSION: &str = base::rabbitmq::VERSION;
 
 /// Exit codes of the tools, after `sysexits.h` as RabbitMQ's are.
@@ -81,13 +82,13 @@ pub mod exit {
     pub const OK: u8 = 0;
     /// The command line cannot be used.
     pub const USAGE: u8 = 64;
-    /// What was asked about is not there, or not in order.
+    /// The object of the request is not there, or not in order.
     pub const DATA: u8 = 65;
     /// The user is not there.
     pub const NO_USER: u8 = 67;
     /// The node cannot be reached, or a check failed.
     pub const UNAVAILABLE: u8 = 69;
-    /// The node answered what it should not.
+    /// The node's answer makes no sense.
     pub const SOFTWARE: u8 = 70;
     /// It did not happen in time; it may later.
     pub const TEMPORARY: u8 = 75;

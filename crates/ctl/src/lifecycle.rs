@@ -1,4 +1,4 @@
-//! The words about the node itself: waiting for it, ending it, its log, what it is made of.
+//! The words about the node itself: waiting for it, ending it, its log, its parts.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -50,7 +50,7 @@ pub(crate) enum LifeWord {
         #[arg(long = "no-wait")]
         no_wait: bool,
     },
-    /// Stops all of the node but its process: listeners and connections are closed, what is stored is kept
+    /// Stops all of the node but its process: listeners and connections are closed, messages and definitions are kept
     StopApp,
     /// Has a node go on that stop_app has stopped
     StartApp,
@@ -63,7 +63,7 @@ pub(crate) enum LifeWord {
     Version,
     /// Which nodes there are: this one
     ClusterStatus,
-    /// What the node was told: settings of its files, its environment and its command line
+    /// The node's settings: those of its files, its environment and its command line
     Environment,
     /// How much the log says from now on, until the node stops
     SetLogLevel { level: String },
@@ -283,7 +283,7 @@ fn wait(session: &Session<'_>, file: Option<&Path>, pid: Option<u32>) -> Result<
     Ok(String::new())
 }
 
-/// Gives programs what else RabbitMQ's tool tells of a node.
+/// Gives programs the other fields of RabbitMQ's status of a node.
 pub(crate) fn complete_status(session: &Session<'_>, node: &str, status: &mut Value) -> Result<(), Refusal> {
     let told = session.get(&["nodes", node])?;
     status["processes"] = json!({ "used": told["proc_used"], "limit": told["proc_total"] });

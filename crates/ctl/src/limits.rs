@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value};
 
-/// What is to be of a limit.
+/// The wish for a limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Wanted {
     /// It was not named.
@@ -19,7 +19,7 @@ pub(crate) enum Wanted {
 /// Limits of a virtual host: `max-connections`, `max-queues`.
 ///
 /// # Errors
-/// What is wrong with them, for people.
+/// The error in them, for people.
 pub(crate) fn vhost(text: &str) -> Result<[Wanted; 2], String> {
     read(&object(text)?, ["max-connections", "max-queues"], "limits")
         .map_err(|why| format!("Validation failed\n\n{why}\n"))
@@ -28,7 +28,7 @@ pub(crate) fn vhost(text: &str) -> Result<[Wanted; 2], String> {
 /// Limits of a user: `max-connections`, `max-channels`.
 ///
 /// # Errors
-/// What is wrong with them, for people.
+/// The error in them, for people.
 pub(crate) fn user(text: &str) -> Result<[Wanted; 2], String> {
     read(&object(text)?, ["max-connections", "max-channels"], "user-limits")
 }
@@ -36,7 +36,7 @@ pub(crate) fn user(text: &str) -> Result<[Wanted; 2], String> {
 /// The object that a text is in JSON.
 ///
 /// # Errors
-/// What is wrong with it, for people.
+/// The error in it, for people.
 pub(crate) fn object(text: &str) -> Result<Map<String, Value>, String> {
     serde_json::from_str(text).map_err(|error| format!("Could not parse JSON document: {error}"))
 }

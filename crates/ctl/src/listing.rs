@@ -1,4 +1,4 @@
-//! Lists that are made of what the HTTP API answers: bindings, channels, consumers, parameters, streams.
+//! Lists that are made of answers of the HTTP API: bindings, channels, consumers, parameters, streams.
 
 use crate::exit;
 use crate::request::Refusal;
@@ -16,58 +16,58 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) enum ListWord {
     /// Bindings of a virtual host
     ListBindings {
-        /// What to show of each: source_name, routing_key, ...
+        /// Columns to show: source_name, routing_key, ...
         columns: Vec<String>,
     },
     /// Channels and sessions, and their properties
     ListChannels {
-        /// What to show of each: connection, number, consumer_count, ...
+        /// Columns to show: connection, number, consumer_count, ...
         columns: Vec<String>,
     },
     /// Consumers of a virtual host
     ListConsumers {
-        /// What to show of each: queue_name, consumer_tag, active, ...
+        /// Columns to show: queue_name, consumer_tag, active, ...
         columns: Vec<String>,
     },
     /// Queues of a virtual host that do not answer in time
     ListUnresponsiveQueues {
-        /// What to show of each: name, type, ...
+        /// Columns to show: name, type, ...
         columns: Vec<String>,
     },
     /// Parameters of a virtual host
     ListParameters,
     /// Parameters of the whole node
     ListGlobalParameters,
-    /// What a node of this version can do
+    /// Features that a node of this version has
     ListFeatureFlags {
-        /// What to show of each: name, state, stability, ...
+        /// Columns to show: name, state, stability, ...
         columns: Vec<String>,
     },
-    /// What will not be there for ever
+    /// Features that will be removed
     ListDeprecatedFeatures {
-        /// What to show of each: name, deprecation_phase, state, ...
+        /// Columns to show: name, deprecation_phase, state, ...
         columns: Vec<String>,
     },
     /// How many logins were tried, by protocol
     ListNodeAuthAttemptStats,
     /// Connections of the stream protocol
     ListStreamConnections {
-        /// What to show of each: conn_name, user, ...
+        /// Columns to show: conn_name, user, ...
         columns: Vec<String>,
     },
     /// Publishers of the stream protocol in a virtual host
     ListStreamPublishers {
-        /// What to show of each: stream, reference, ...
+        /// Columns to show: stream, reference, ...
         columns: Vec<String>,
     },
     /// Consumers of the stream protocol in a virtual host
     ListStreamConsumers {
-        /// What to show of each: stream, offset, ...
+        /// Columns to show: stream, offset, ...
         columns: Vec<String>,
     },
 }
 
-/// Columns there are, each with where it stands in what the API answers, and those shown unasked.
+/// The columns of a list, each with its place in the API's answer, and those shown unasked.
 pub(crate) struct Fields {
     known: &'static [(&'static str, &'static str)],
     usual: &'static [&'static str],
@@ -269,7 +269,7 @@ impl Fields {
     }
 }
 
-/// The items of a list; of what is not there, none.
+/// The items of a list; none where there is no such list.
 pub(crate) fn items(session: &Session<'_>, path: &[&str], query: &str) -> Result<Vec<Value>, Refusal> {
     match session.find_part(path, query)? {
         Some(Value::Array(items)) => Ok(items),
@@ -283,7 +283,7 @@ pub(crate) fn asking<'a>(columns: impl IntoIterator<Item = &'a str>) -> String {
     format!("columns={}", Vec::from_iter(columns).join(","))
 }
 
-/// What a path lists.
+/// The answer of the API at a path.
 ///
 /// # Errors
 /// As `missing` says where there is no such thing.
@@ -295,7 +295,7 @@ pub(crate) fn found(
     session.find(path)?.ok_or_else(missing)
 }
 
-/// Shows what a path lists.
+/// Shows the list at a path.
 fn list(
     session: &Session<'_>,
     banner: String,

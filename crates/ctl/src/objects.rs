@@ -26,7 +26,7 @@ const DEFINITIONS_BYTES_MAX: u64 = 32 << 20;
 #[derive(Debug, Subcommand)]
 #[command(rename_all = "snake_case")]
 pub(crate) enum ObjectWord {
-    /// Deletes a queue with what is in it
+    /// Deletes a queue with all its messages
     DeleteQueue {
         queue: String,
         /// Only when nothing is in it
@@ -36,7 +36,7 @@ pub(crate) enum ObjectWord {
         #[arg(short = 'u', long = "if-unused")]
         if_unused: bool,
     },
-    /// Throws away what is ready in a queue
+    /// Throws away the ready messages of a queue
     PurgeQueue { queue: String },
     /// Sends dead messages of a queue back to the queues in which they died
     RedriveQueue {
@@ -89,21 +89,21 @@ pub(crate) enum ObjectWord {
     },
     /// Takes a parameter of the whole node away
     ClearGlobalParameter { name: String },
-    /// Says what the cluster is called
+    /// Sets the name of the cluster
     SetClusterName { name: String },
-    /// Has what a file says; from standard input without one, or with -
+    /// Imports the definitions of a file; from standard input without one, or with -
     ImportDefinitions {
         file: Option<String>,
         #[arg(long, default_value = "json", value_parser = ["json"])]
         format: String,
-        /// Change nothing; say what would be refused
+        /// Change nothing; name the entries that would be refused
         #[arg(long = "dry-run", alias = "dry_run")]
         dry_run: bool,
         /// Leave keys out: cmq, those of classic mirrored queues
         #[arg(long, value_parser = ["cmq"])]
         strip: Option<String>,
     },
-    /// Writes what there is to a file, or with - to standard output
+    /// Writes all definitions to a file, or with - to standard output
     ExportDefinitions {
         file: String,
         #[arg(long, default_value = "json", value_parser = ["json"])]
@@ -115,7 +115,7 @@ pub(crate) enum ObjectWord {
     HashPassword { password: Option<String> },
     /// Lets nobody log in as a user with a password
     ClearPassword { username: String },
-    /// Says what a user may do in every virtual host there is now
+    /// Sets the permissions of a user in every virtual host there is now
     SetPermissionsGlobally { username: String, configure: String, write: String, read: String },
 }
 
@@ -358,7 +358,7 @@ fn document(text: &str) -> Result<Value, Refusal> {
     serde_json::from_str(text).map_err(|error| failed(format!("Could not parse JSON document: {error}")))
 }
 
-/// What was given, or a line of standard input.
+/// The word of the command line, or a line of standard input.
 pub(crate) fn given(word: Option<&str>) -> Result<String, Refusal> {
     if let Some(word) = word {
         return Ok(word.to_owned());
@@ -428,7 +428,7 @@ fn import(
     }
 }
 
-/// What came of an import, and what of it is otherwise than the file says.
+/// The outcome of an import, with a line for each object that differs from the file.
 fn imported(report: &str) -> String {
     let report: Value = serde_json::from_str(report).unwrap_or_default();
     let mut text = match report["imported"].as_bool() {
@@ -459,8 +459,8 @@ fn export(session: &Session<'_>, file: &str) -> Result<String, Refusal> {
 
 /// Writes a file that its owner alone may read: hashes of passwords are in it.
 ///
-/// One that is there is replaced, whoever may read it; and when it is whole, so that who has it open, or finds it, has all of
-/// one or of the other. What is no file, such as a pipe, is written to.
+/// One that is there is replaced, also one that others may read; and when it is whole, so that a program that has it
+/// open, or finds it, has all of one or of the other. A path that is no file, such as a pipe, is written to.
 fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     use std::os::unix::fs::OpenOptionsExt;
     let mut options = std::fs::OpenOptions::new();
@@ -474,7 +474,7 @@ fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let written = file.write_all(bytes).and_then(|()| file.sync_all());
     let placed = written.and_then(|()| std::fs::rename(&beside, path));
     if placed.is_err() {
-        // What went wrong is told; this could not be mended here.
+        // The error is told; this could not be mended here.
         let _ = std::fs::remove_file(&beside);
     }
     placed

@@ -10,8 +10,8 @@ use std::io::ErrorKind;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-/// Folders where nodes keep their data, in the order in which they are looked at: what a node takes unasked in the folder it
-/// is started in, and what packages of this broker and of RabbitMQ take.
+/// Folders where nodes keep their data, in the order in which they are looked at: the default of a node in the folder
+/// it is started in, and those of packages of this broker and of RabbitMQ.
 const FOLDERS: [&str; 3] = ["leveret-data", "/var/lib/leveret", "/var/lib/rabbitmq"];
 
 /// A service manager's folder for sockets, which is looked at last.
@@ -46,7 +46,7 @@ impl Place {
     }
 }
 
-/// The first of these where somebody listens, or whom this user may not ask.
+/// The first of these where a node listens, or one that this user may not ask.
 fn first(places: impl Iterator<Item = PathBuf>) -> Result<PathBuf, Refusal> {
     let mut tried = Vec::new();
     for place in places {
@@ -54,7 +54,7 @@ fn first(places: impl Iterator<Item = PathBuf>) -> Result<PathBuf, Refusal> {
             Err(ErrorKind::NotFound | ErrorKind::ConnectionRefused | ErrorKind::NotADirectory) => {
                 tried.push(place.display().to_string());
             }
-            // What the system says of any other is told when it is asked.
+            // Any other error of the system is told when the node is asked.
             Ok(_) | Err(_) => return Ok(place),
         }
     }
@@ -77,7 +77,7 @@ mod tests {
         std::fs::create_dir_all(&folder).expect("a folder");
         let at = |name: &str| folder.join(name);
         let _live = UnixListener::bind(at("live.sock")).expect("listens");
-        // A socket whose node was killed is still there.
+        // The socket of a node that was killed is still there.
         drop(UnixListener::bind(at("dead.sock")).expect("listens"));
         std::fs::write(at("file"), "").expect("a file");
         let check = |names: &[&str], expected: Option<&str>| {

@@ -1,4 +1,4 @@
-//! The words of `rabbitmq-plugins`: what RabbitMQ has plugins for and is here is here for good.
+//! The words of `rabbitmq-plugins`: the features that RabbitMQ has plugins for and that are here are here for good.
 
 use crate::request::Refusal;
 use crate::session::{Session, failed};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 #[derive(Debug, Subcommand)]
 #[command(rename_all = "snake_case")]
 pub(crate) enum PluginWord {
-    /// What RabbitMQ has plugins for and is here
+    /// RabbitMQ's plugins whose features are here
     List {
         /// Those with this in their names
         pattern: Option<String>,
@@ -25,18 +25,18 @@ pub(crate) enum PluginWord {
         #[arg(short = 'E', long = "explicitly-enabled")]
         explicitly_enabled: bool,
     },
-    /// Where plugins would be: what they do is part of the broker
+    /// Where plugins would be: all are part of the broker
     Directories {
         /// Without a node that runs
         #[arg(long)]
         offline: bool,
     },
-    /// Whether what a plugin does is here
+    /// Whether the features of a plugin are here
     IsEnabled {
         #[arg(required = true)]
         plugins: Vec<String>,
     },
-    /// Ends with 0 where what the plugins do is here
+    /// Ends with 0 where the features of the plugins are here
     Enable {
         #[arg(required = true)]
         plugins: Vec<String>,
@@ -44,7 +44,7 @@ pub(crate) enum PluginWord {
         #[arg(long)]
         offline: bool,
     },
-    /// Refused for what is here
+    /// Refused for features that are here
     Disable {
         #[arg(required = true)]
         plugins: Vec<String>,

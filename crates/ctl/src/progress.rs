@@ -5,7 +5,7 @@
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::Duration;
 
-/// Milliseconds between two looks of what is waited for.
+/// Milliseconds between two looks at the state that is waited for.
 const TICK_MS: u64 = 100;
 
 /// A line that is shown while it lives.

@@ -1,8 +1,8 @@
 //! The words about quorum queues and streams, and about nodes they live on, as `rabbitmq-queues`, `rabbitmq-streams` and
 //! `rabbitmq-upgrade` have them.
 //!
-//! There is one node, and it has the one member of every queue. What asks for other members is refused; what asks whether
-//! those there are suffice is answered.
+//! There is one node, and it has the one member of every queue. Words that ask for other members are refused; those
+//! that ask whether the members suffice are answered.
 
 use crate::listing::words;
 use crate::request::{Refusal, Response};
@@ -37,11 +37,11 @@ pub(crate) enum QueueWord {
     /// Members of a stream: one, on this node
     StreamStatus {
         stream: String,
-        /// What it keeps of publishers and consumers instead
+        /// Its offsets of consumers and numbers of publishers instead
         #[arg(long)]
         tracking: bool,
     },
-    /// What a stream keeps of publishers and consumers
+    /// Offsets of consumers and numbers of publishers that a stream keeps
     ListStreamTracking {
         stream: String,
         /// Offsets of consumers alone
@@ -63,7 +63,7 @@ pub(crate) enum QueueWord {
         /// Bytes of each stream: 20gb
         #[arg(long = "max-length-bytes", value_name = "SIZE")]
         max_length_bytes: Option<String>,
-        /// How long each stream keeps what it has: PT10M, P1D
+        /// How long each stream keeps its messages: PT10M, P1D
         #[arg(long = "max-age", value_name = "DURATION")]
         max_age: Option<String>,
         /// Bytes of a segment: 500mb
@@ -79,11 +79,11 @@ pub(crate) enum QueueWord {
     },
     /// Waits until every queue has a member more than it needs; with one node there is nothing to wait for
     AwaitOnlineQuorumPlusOne,
-    /// What is to be done after an upgrade: nothing here
+    /// The work after an upgrade: none here
     PostUpgrade,
 }
 
-/// Words that need a cluster: what comes behind them is not looked at.
+/// Words that need a cluster: the words behind them are not looked at.
 #[derive(Debug, Subcommand)]
 #[command(rename_all = "snake_case")]
 pub(crate) enum ClusterWord {
@@ -182,7 +182,7 @@ pub(crate) enum ClusterWord {
     RuntimeThreadStats(Rest),
 }
 
-/// Whatever comes behind a word.
+/// Any words behind a word.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Rest {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]

@@ -1,5 +1,5 @@
-//! What supporters ask for: one report of everything, policies that match a name, sizes of messages, certificates, and what the
-//! node runs in.
+//! Reports for supporters: one of everything, policies that match a name, sizes of messages, certificates, and the
+//! surroundings of the node.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -23,10 +23,10 @@ const CERTIFICATE_BYTES_MAX: u64 = 1 << 20;
 #[derive(Debug, Subcommand)]
 #[command(rename_all = "snake_case")]
 pub(crate) enum ReportWord {
-    /// Policies whose patterns match a queue or an exchange, those that count most first; the first counts
+    /// Policies with a pattern that matches a queue or an exchange, those that count most first; the first counts
     ListPoliciesThatMatch {
         name: String,
-        /// What it is
+        /// The kind of the object
         #[arg(long = "object-type", value_enum, default_value = "queue")]
         object_type: Kind,
     },
@@ -40,7 +40,7 @@ pub(crate) enum ReportWord {
     ListNetworkInterfaces,
     /// Variables of the environment that the node was started with and took something from
     OsEnv,
-    /// What the node was started with
+    /// The command line of the node
     CommandLineArguments,
     /// Links of federations, of which none are served yet
     FederationStatus,
@@ -48,7 +48,7 @@ pub(crate) enum ReportWord {
     ShovelStatus,
 }
 
-/// What policies are for.
+/// The objects that policies are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Kind {
     /// A queue or a stream
@@ -275,7 +275,7 @@ fn command_line(pid: &Value) -> Vec<String> {
     words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
 }
 
-/// Command lines whose answers make a report of the whole node.
+/// Command lines with answers that make a report of the whole node.
 pub(crate) const REPORT: [&[&str]; 9] = [
     &["status"],
     &["cluster_status"],

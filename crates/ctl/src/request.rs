@@ -1,11 +1,11 @@
-//! What is asked and what is answered: one line of JSON each.
+//! Requests and answers: one line of JSON each.
 //!
 //! The rows have the names that RabbitMQ's tools print.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What is asked.
+/// A request of a tool to the node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "snake_case")]
 pub enum Request {
@@ -15,7 +15,7 @@ pub enum Request {
     Stop,
     /// All of the node but its process is to stop: an empty answer, once it has heard.
     StopApp,
-    /// What was stopped so is to go on: an empty answer, once it has heard.
+    /// A node that was stopped so is to go on: an empty answer, once it has heard.
     StartApp,
     /// All that is stored is to go, of a node that was stopped so: an empty answer, once it is gone.
     Reset,
@@ -38,23 +38,23 @@ pub enum Request {
     },
     /// The lines of the log that were written since: `lines`, and as `next` from where the following are.
     LogSince {
-        /// What the last answer had as `next`; without it none but those to come.
+        /// The `next` of the last answer; without it none but those to come.
         next: Option<u64>,
     },
-    /// What the node was told: a list of [`SettingRow`].
+    /// The node's settings: a list of [`SettingRow`].
     Environment,
     /// Memory that is not needed goes back to the system: an empty answer.
     Trim,
     /// A [`Status`].
     Status,
-    /// What there is to see of the node now: [`crate::top::Overview`].
+    /// The state of the node now: [`crate::top::Overview`].
     Top {
-        /// Of what.
+        /// The list and the page.
         asked: crate::top::Asked,
     },
     /// A [`Memory`].
     MemoryBreakdown,
-    /// What the management HTTP API answers, asked in the node's own name: a [`Response`].
+    /// A request to the management HTTP API, in the node's own name: a [`Response`].
     Api {
         /// `GET`, `PUT`, ...
         method: String,
@@ -63,7 +63,7 @@ pub enum Request {
         /// The body; empty: none.
         #[serde(default)]
         body: String,
-        /// Why something is to end; what a client that is closed is told.
+        /// The reason for an end, for the client that is closed.
         #[serde(default)]
         reason: Option<String>,
     },
@@ -79,7 +79,7 @@ pub enum Request {
     },
 }
 
-/// What the HTTP API answers.
+/// A response of the HTTP API.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Response {
     /// As in HTTP.
@@ -88,7 +88,7 @@ pub struct Response {
     pub body: String,
 }
 
-/// What is answered: the JSON of what [`Request`] promises, or why not.
+/// The answer to a request: the JSON that [`Request`] promises, or a refusal.
 pub type Answer = Result<serde_json::Value, Refusal>;
 
 /// Why a request was not answered.
@@ -112,7 +112,7 @@ pub struct Status {
     pub os: String,
     /// The version that clients are told.
     pub rabbitmq_version: String,
-    /// What it really is.
+    /// The product's own name.
     pub product_name: String,
     /// And its version.
     pub product_version: String,
@@ -130,7 +130,7 @@ pub struct Status {
     pub data_directory: String,
     /// Where it logs to.
     pub log_files: Vec<String>,
-    /// Bytes by what they are for.
+    /// Bytes by their uses.
     pub memory: Memory,
     /// Bytes from which publishers are blocked.
     pub vm_memory_high_watermark_limit: u64,
@@ -140,7 +140,7 @@ pub struct Status {
     pub disk_free_limit: u64,
     /// Bytes of free disk.
     pub disk_free: u64,
-    /// How many there are of what.
+    /// Counts of objects.
     pub totals: Totals,
 }
 
@@ -159,7 +159,7 @@ pub struct Listener {
     pub purpose: String,
 }
 
-/// How many there are of what.
+/// Counts of objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
     /// Open connections.
@@ -170,10 +170,11 @@ pub struct Totals {
     pub virtual_host_count: u64,
 }
 
-/// Bytes of memory by what they are for.
+/// Bytes of memory by their uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Memory {
-    /// Everything: `rss`, as the kernel sees it; `erlang` and `allocated`, what pools account for without and with what is free.
+    /// Everything: `rss`, as the kernel sees it; `erlang` and `allocated`, the pools' bytes without and with the free
+    /// parts of heaps.
     pub total: BTreeMap<String, u64>,
     /// Each pool.
     #[serde(flatten)]
@@ -185,7 +186,7 @@ pub struct Memory {
 pub struct SettingRow {
     /// As in `rabbitmq.conf`.
     pub key: String,
-    /// What it is set to; what is secret is not told.
+    /// Its value; secrets are not told.
     pub value: String,
     /// Where that is said.
     pub from: String,

@@ -1,9 +1,9 @@
 //! Secrets in configuration files, as RabbitMQ's `encode` writes them: a term, encrypted under a passphrase.
 //!
-//! What is encrypted is a term in Erlang's external format (ERTS User's Guide, chapter 12), of which texts are read: binaries,
+//! A secret is a term in Erlang's external format (ERTS User's Guide, chapter 12), of which texts are read: binaries,
 //! strings and atoms. The key is made of the passphrase by PBKDF2 (RFC 8018 §5.2), the cipher is AES in CBC with the padding of
-//! RFC 5652 §6.3, and salt and first block come before what was encrypted. Nothing vouches for it: a wrong passphrase is told
-//! from the padding and from the term.
+//! RFC 5652 §6.3, and salt and first block come before the encrypted bytes. Nothing vouches for it: a wrong passphrase
+//! is told from the padding and from the term.
 
 use aes::cipher::block_padding::Pkcs7;
 use aes::cipher::{BlockModeDecrypt, BlockModeEncrypt, KeyIvInit};
@@ -15,7 +15,7 @@ use pbkdf2::pbkdf2;
 use sha1::Sha1;
 use sha2::{Sha224, Sha256, Sha384, Sha512};
 
-/// What comes before a secret in `rabbitmq.conf`.
+/// The prefix of a secret in `rabbitmq.conf`.
 pub const PREFIX: &str = "encrypted:";
 
 /// Bytes of a salt, and of a first block.
@@ -52,7 +52,7 @@ impl Way {
     /// The bytes of the key.
     ///
     /// # Errors
-    /// What of this is not there.
+    /// The part of this way that is not supported.
     fn key(&self, passphrase: &str, salt: &[u8]) -> Result<Vec<u8>, String> {
         let bytes = match self.cipher.as_str() {
             "aes_256_cbc" | "aes_cbc256" => 32,
@@ -80,7 +80,7 @@ impl Way {
     /// A text as RabbitMQ's tools encrypt it; `dice` are 32 bytes that nobody can guess.
     ///
     /// # Errors
-    /// What of this is not there.
+    /// The part of this way that is not supported.
     pub fn encrypt(&self, passphrase: &str, text: &str, dice: [u8; 2 * BLOCK]) -> Result<String, String> {
         let (salt, first) = dice.split_at(BLOCK);
         let key = self.key(passphrase, salt)?;
@@ -100,7 +100,7 @@ impl Way {
         Ok(BASE64.encode(&[salt, first, &secret].concat()))
     }
 
-    /// The text of a secret, with or without what may stand before it.
+    /// The text of a secret, with or without [`PREFIX`].
     ///
     /// # Errors
     /// Why it cannot be read.

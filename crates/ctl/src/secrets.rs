@@ -19,7 +19,7 @@ pub(crate) enum SecretWord {
         value: String,
         passphrase: String,
     },
-    /// Decrypts what encode made
+    /// Decrypts a value of encode
     Decode {
         #[command(flatten)]
         way: WayWords,

@@ -1,8 +1,8 @@
 //! The node's side: accepts, reads one line, answers one line, closes. A thread for each of a few conversations, so that
 //! nobody waits for another's import.
 //!
-//! While an answer is worked on the peer gets a space now and then, which means nothing before a JSON document: who hears
-//! it goes on waiting, and a node that has died is told from one that is busy.
+//! While an answer is worked on the peer gets a space now and then, which means nothing before a JSON document: a peer
+//! that hears it goes on waiting, and a node that has died is told from one that is busy.
 
 use crate::request::{self, Answer, Refusal, Request};
 use crate::{Limits, exit};
@@ -15,21 +15,21 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread::{Builder, scope};
 use std::time::Duration;
 
-/// What a node says while it works on an answer.
+/// The sign of a node that still works on an answer.
 const SIGN: &[u8] = b" ";
 
 /// Milliseconds between two looks at whether all is over, while a peer is silent.
 pub const LOOK_MS: u64 = 200;
 
 /// Listens at `path`, which only this user may open, at no time anybody else: it is bound in a folder of this user's alone, and
-/// moved from there. Whatever was there before is replaced: the caller holds the lock of the folder it lies in.
+/// moved from there. A file that was there before is replaced: the caller holds the lock of the folder it lies in.
 ///
 /// # Errors
-/// What the system said.
+/// The system's error.
 pub fn listen(path: &Path) -> io::Result<UnixListener> {
     let folder = path.with_extension("d");
     let beside = folder.join("s");
-    // What a start that was cut off has left.
+    // The remains of a start that was cut off.
     let _ = std::fs::remove_file(&beside);
     let _ = std::fs::remove_dir(&folder);
     std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
@@ -43,7 +43,8 @@ pub fn listen(path: &Path) -> io::Result<UnixListener> {
     bound
 }
 
-/// Who connects is this user, or root: a socket that was handed on, or a folder opened by mistake, lets in nobody else.
+/// Whether the peer is this user, or root: a socket that was handed on, or a folder opened by mistake, lets in nobody
+/// else.
 fn is_own(stream: &UnixStream) -> bool {
     let own = rustix::process::geteuid();
     rustix::net::sockopt::socket_peercred(stream).is_ok_and(|peer| peer.uid == own || peer.uid.is_root())
@@ -116,9 +117,9 @@ impl Drop for Seat<'_> {
 /// Makes [`serve`] ask its functions once more.
 ///
 /// # Errors
-/// What the system said.
+/// The system's error.
 pub fn wake(path: &Path) -> io::Result<()> {
-    // Who comes is enough: nothing more may be taken from it.
+    // A connection is enough: nothing more may be taken from it.
     UnixStream::connect(path).map(drop)
 }
 
@@ -137,7 +138,7 @@ fn converse(
     let mut reader = BufReader::new(stream.take(most));
     while line.last() != Some(&b'\n') {
         let before = line.len();
-        // What came before an error is kept.
+        // Bytes that came before an error are kept.
         match reader.read_until(b'\n', &mut line) {
             Ok(0) => break,
             Ok(_) => {}
@@ -181,7 +182,7 @@ fn with_signs(mut stream: &UnixStream, limits: &Limits, work: impl FnOnce() -> A
         let (done, is_done) = channel::<()>();
         let watch = move || {
             while is_done.recv_timeout(sign) == Err(RecvTimeoutError::Timeout) {
-                // A peer that left does not end what it began.
+                // Work goes on also for a peer that left.
                 let _ = stream.write(SIGN);
             }
         };

@@ -1,4 +1,4 @@
-//! One run of a command: whom it asks, and how what is answered is said.
+//! One run of a command: the node it asks, and how the answer is shown.
 
 use crate::client::ask;
 use crate::options::Common;
@@ -15,7 +15,7 @@ pub(crate) struct Session<'a> {
     /// Where the node was found.
     socket: OnceCell<PathBuf>,
     limits: Limits,
-    /// What is said before the answer, once that is known; said also when there is none.
+    /// The banner before the answer, once that is known; shown also when there is no answer.
     announced: RefCell<String>,
 }
 
@@ -49,12 +49,12 @@ impl<'a> Session<'a> {
         matches!(self.common.formatter, Some(Formatter::Json | Formatter::JsonStream))
     }
 
-    /// What was announced and not said yet.
+    /// The banner that is not shown yet.
     pub(crate) fn take_announced(&self) -> String {
         self.announced.take()
     }
 
-    /// Says what is done now, and how its answer is shown where the command line does not say.
+    /// Announces the work with a banner; the answer is shown as `usual` where the command line does not say.
     pub(crate) fn show(&self, usual: Formatter, banner: impl Into<String>) -> Show {
         let show = Show {
             formatter: self.common.formatter.unwrap_or(usual),
@@ -66,7 +66,7 @@ impl<'a> Session<'a> {
         show
     }
 
-    /// The same for what answers nothing.
+    /// The same for work without an answer.
     pub(crate) fn announce(&self, banner: impl Into<String>) -> Show {
         self.show(Formatter::String, banner)
     }
@@ -94,7 +94,7 @@ impl<'a> Session<'a> {
         Ok(self.ask(&Request::Ping)?["state"] == crate::RUNNING)
     }
 
-    /// What the HTTP API answers; `path` begins behind `/api/`, and its segments are not escaped yet.
+    /// The response of the HTTP API; `path` begins behind `/api/`, and its segments are not escaped yet.
     pub(crate) fn api(
         &self,
         method: &str,
@@ -105,7 +105,7 @@ impl<'a> Session<'a> {
         self.api_because(method, path, query, body, None)
     }
 
-    /// The same, with a reason that those hear whom it concerns.
+    /// The same, with a reason for the clients that it concerns.
     pub(crate) fn api_because(
         &self,
         method: &str,
@@ -120,13 +120,13 @@ impl<'a> Session<'a> {
         read(self.ask(&Request::Api { method, target, body, reason: reason.map(str::to_owned) })?)
     }
 
-    /// What is served at a path of the HTTP port that is none of the API's.
+    /// The response at a path of the HTTP port that is none of the API's.
     pub(crate) fn page(&self, target: &str) -> Result<Response, Refusal> {
         let (method, target) = ("GET".to_owned(), target.to_owned());
         read(self.ask(&Request::Api { method, target, body: String::new(), reason: None })?)
     }
 
-    /// What there is at `path`.
+    /// The JSON at `path`.
     pub(crate) fn get(&self, path: &[&str]) -> Result<Value, Refusal> {
         json(done(self.api("GET", path, "", None)?)?)
     }
@@ -136,7 +136,7 @@ impl<'a> Session<'a> {
         self.find_part(path, "")
     }
 
-    /// The same, of which a query says what is wanted.
+    /// The same with a query.
     pub(crate) fn find_part(&self, path: &[&str], query: &str) -> Result<Option<Value>, Refusal> {
         let response = self.api("GET", path, query, None)?;
         if response.status == 404 { Ok(None) } else { json(done(response)?).map(Some) }
@@ -162,7 +162,7 @@ fn json(response: Response) -> Result<Value, Refusal> {
 /// The response, where the node did what was asked.
 ///
 /// # Errors
-/// What it says otherwise.
+/// The node's error.
 pub(crate) fn done(response: Response) -> Result<Response, Refusal> {
     match response.status {
         200..=299 => Ok(response),
@@ -175,13 +175,13 @@ impl Response {
     /// Whether what was to be changed is.
     ///
     /// # Errors
-    /// What the node says otherwise.
+    /// The node's error.
     pub(crate) fn changed(&self) -> Result<(), Refusal> {
         if (200..300).contains(&self.status) { Ok(()) } else { Err(failed(reason(self))) }
     }
 }
 
-/// Why the node did not do what was asked.
+/// The reason why the node did not do it.
 pub(crate) fn reason(response: &Response) -> String {
     let body: Value = serde_json::from_str(&response.body).unwrap_or_default();
     match &body["reason"] {

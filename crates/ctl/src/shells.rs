@@ -1,4 +1,4 @@
-//! What shells and manuals are told of command lines: completions and pages, made of the command lines themselves.
+//! Completions for shells and pages for manuals, made of the command lines themselves.
 
 use crate::command::NAMES;
 use clap::Command;
@@ -22,7 +22,7 @@ pub fn completions(mut command: Command, shell: Shell) -> String {
 /// many pages.
 ///
 /// # Errors
-/// What the system said.
+/// The system's error.
 pub fn write_pages(command: Command, folder: &Path) -> io::Result<usize> {
     std::fs::create_dir_all(folder)?;
     clap_mangen::generate_to(command, folder)?;
@@ -33,7 +33,7 @@ pub fn write_pages(command: Command, folder: &Path) -> io::Result<usize> {
     Ok(pages.iter().filter(|page| page.path().extension().is_some_and(|kind| kind == "1")).count())
 }
 
-/// What the last of some words may become: a word, an option of the word that is there, or one of them all.
+/// The words that the last of some words may become: a word, an option of the word that is there, or one of them all.
 ///
 /// As RabbitMQ's `autocomplete` has it, which the completions it comes with ask: a word that is whole becomes nothing.
 pub(crate) fn variants(command: &Command, words: &[String]) -> Vec<String> {

@@ -32,7 +32,7 @@ pub struct Unit {
     bytes: u64,
 }
 
-/// What sizes are shown in unasked.
+/// The unit of sizes that is used unasked.
 pub const GIGABYTE: Unit = Unit { name: "gb", bytes: 1_000_000_000 };
 
 const UNITS: &[Unit] = &[
@@ -59,12 +59,12 @@ pub struct Show {
     pub headers: bool,
     /// The unit of sizes in text.
     pub unit: Unit,
-    /// What to say before the answer, where a person reads.
+    /// The text before the answer, where a person reads.
     pub banner: Option<String>,
 }
 
 impl Show {
-    /// What is said before the answer.
+    /// The text before the answer.
     pub(crate) fn begin(&self) -> String {
         match (&self.banner, self.formatter) {
             (

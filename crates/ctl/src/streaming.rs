@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-/// Milliseconds between two looks at what came.
+/// Milliseconds between two looks at new lines.
 const LOOK_MS: u64 = 200;
 
 /// Events that are taken at once.
@@ -34,7 +34,7 @@ pub(crate) enum StreamingWord {
     ConsumeEventStream {
         #[command(flatten)]
         until: UntilWords,
-        /// Those whose kinds match, by * for one word and # for any: queue.*, user.#
+        /// Those with a kind that matches, by * for one word and # for any: queue.*, user.#
         #[arg(long, default_value = "#")]
         pattern: String,
     },
@@ -80,7 +80,7 @@ pub(crate) fn run(word: &StreamingWord, session: &Session<'_>) -> Result<String,
         }
         StreamingWord::ConsumeEventStream { until, pattern } => {
             let show = session.announce(format!("Streaming events from node {node} ..."));
-            // What reads the documents reads nothing else.
+            // Standard output is for the documents alone.
             eprint!("{}", show.begin());
             session.take_announced();
             let events = Events::begin(session, pattern)?;
@@ -92,7 +92,7 @@ pub(crate) fn run(word: &StreamingWord, session: &Session<'_>) -> Result<String,
     Ok(String::new())
 }
 
-/// Whoever reads may have enough: then it is over.
+/// Writes to standard output; a reader that closes the pipe ends the command.
 fn write(text: &str) -> Result<(), Refusal> {
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(failed)
@@ -121,7 +121,7 @@ impl<'a> Events<'a> {
         Ok(events)
     }
 
-    /// What came, one line each.
+    /// The events so far, one line each.
     fn take(&self) -> Result<String, Refusal> {
         let body = json!({ "count": EVENTS_MAX, "ackmode": "ack_requeue_false", "encoding": "auto" });
         let path = ["queues", &self.vhost, &self.queue, "get"];
@@ -148,7 +148,7 @@ fn vhost(session: &Session<'_>) -> Result<String, Refusal> {
         .ok_or_else(|| failed(format!("there is no exchange {EXCHANGE}: default_vhost is gone")))
 }
 
-/// An event as RabbitMQ's tool writes it: its kind, when it was, and what is told of it.
+/// An event as RabbitMQ's tool writes it: its kind, its time, and its fields.
 fn event(message: &Value) -> Value {
     let properties = &message["properties"];
     let mut event = Map::new();

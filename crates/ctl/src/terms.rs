@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-/// Columns whose texts are words of a fixed set.
+/// Columns of words from a fixed set.
 const ATOMS: [&str; 9] = [
     "type",
     "state",
@@ -62,7 +62,7 @@ fn atoms(value: &Value) -> String {
     }
 }
 
-/// A text, whose characters beyond ASCII are told to be UTF-8.
+/// A text; characters beyond ASCII are told to be UTF-8.
 fn binary(text: &str) -> String {
     match text {
         "" => "<<>>".to_owned(),

@@ -1,8 +1,8 @@
-//! `leveret top`: what goes on in a running node, on a terminal.
+//! `leveret top`: the activity of a running node, on a terminal.
 //!
 //! The parts that decide and draw ([`state`], [`frame`]) know no terminal; [`screen`] is the one that does. The node orders
-//! and cuts its lists, so that what travels is a screen's worth however many queues there are; what it takes to gather that
-//! is bounded by [`state::SHARE`].
+//! and cuts its lists, so that a screen's worth travels however many queues there are; the work of gathering that is
+//! bounded by [`state::SHARE`].
 #![allow(clippy::disallowed_methods, reason = "a tool is a process of its own: it waits")]
 
 mod frame;
@@ -40,7 +40,7 @@ pub struct Top {
     /// Begins with connections, not with queues
     #[arg(long)]
     connections: bool,
-    /// What comes first
+    /// The column to sort by
     #[arg(long)]
     sort: Option<Order>,
     /// Those alone that have this in their names or virtual hosts
@@ -52,7 +52,7 @@ pub struct Top {
 pub fn main(top: &Top) -> u8 {
     match run(top) {
         Ok(text) => {
-            // Whoever reads may have enough.
+            // A reader that closes the pipe early is no error.
             let _ = std::io::stdout().write_all(text.as_bytes());
             exit::OK
         }

@@ -1,4 +1,4 @@
-//! Users and what they may do: the words about them, as requests to the HTTP API.
+//! Users and their permissions: the words about them, as requests to the HTTP API.
 
 use crate::exit;
 use crate::limits::{self, Wanted};
@@ -32,7 +32,7 @@ pub(crate) fn delete(session: &Session<'_>, user: &str) -> Result<(), Refusal> {
     if response.status == 404 { Ok(()) } else { response.changed() }
 }
 
-/// Has a user that is there be as an object says; what it does not name stays.
+/// Changes a user that is there as an object says; fields that it does not name stay.
 pub(crate) fn update(session: &Session<'_>, user: &str, body: &Value) -> Result<(), Refusal> {
     let response = session.api("PUT", &["users", user], "only=existing", Some(body))?;
     if response.status == 404 { Err(no_user(user)) } else { response.changed() }
@@ -73,7 +73,7 @@ pub(crate) fn permit_topics(
     permitted(session, response, vhost, user)
 }
 
-/// What came of permissions: where they were refused, the user is looked for first, then the virtual host.
+/// The outcome of a change of permissions: where it was refused, the user is looked for first, then the virtual host.
 fn permitted(session: &Session<'_>, response: Response, vhost: &str, user: &str) -> Result<(), Refusal> {
     if (200..300).contains(&response.status) {
         return Ok(());
@@ -114,7 +114,7 @@ pub(crate) fn limits_of(session: &Session<'_>, user: &str) -> Result<String, Ref
     Ok(if rows[0].is_null() { "{}".to_owned() } else { rows[0]["value"].to_string() })
 }
 
-/// Limits a user; what is not named stays.
+/// Limits a user; limits that are not named stay.
 pub(crate) fn set_limits(session: &Session<'_>, user: &str, definition: &str) -> Result<(), Refusal> {
     if session.find_part(&["users", user], "columns=name")?.is_none() {
         return Err(no_user(user));

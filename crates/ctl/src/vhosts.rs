@@ -19,7 +19,7 @@ pub(crate) fn missing(vhost: &str) -> Refusal {
     Refusal { code: exit::DATA, message: format!("Virtual host '{vhost}' does not exist") }
 }
 
-/// The same to who would change something in it.
+/// The same for a change of something in it.
 fn missing_to_change(vhost: &str) -> Refusal {
     failed(missing(vhost).message)
 }
@@ -43,7 +43,7 @@ pub(crate) fn add(session: &Session<'_>, vhost: &str, body: &Value) -> Result<()
     }
 }
 
-/// Has a virtual host that is there be as an object says; what it does not name stays.
+/// Changes a virtual host that is there as an object says; fields that it does not name stay.
 pub(crate) fn update(session: &Session<'_>, vhost: &str, body: &Value) -> Result<(), Refusal> {
     let response = session.api("PUT", &["vhosts", vhost], "only=existing", Some(body))?;
     if response.status == 404 { Err(missing_to_change(vhost)) } else { response.changed() }
@@ -71,7 +71,7 @@ pub(crate) fn limits_of(session: &Session<'_>, vhost: &str) -> Result<String, Re
     Ok(if rows[0].is_null() { String::new() } else { rows[0]["value"].to_string() })
 }
 
-/// Limits a virtual host; what is not named is not limited.
+/// Limits a virtual host; limits that are not named go.
 pub(crate) fn set_limits(session: &Session<'_>, vhost: &str, definition: &str) -> Result<(), Refusal> {
     let wanted = match limits::vhost(definition) {
         Ok(wanted) => wanted,

@@ -150,7 +150,7 @@ fn an_answer_that_takes_long_is_waited_for_while_there_are_signs() {
     with_server("signs", limits, answer, |path| {
         let short = Limits { silence_ms_max: 300, ..Limits::default() };
         assert_eq!(client::ask(path, &short, None, &Request::Status), Ok(json!("done")));
-        // Who says how long it may take in all does not wait longer.
+        // A caller with a time for all of it does not wait longer.
         let begun = Instant::now();
         let refusal = client::ask(path, &short, Some(300), &Request::Status).expect_err("too late");
         assert_eq!(refusal.code, exit::TEMPORARY, "{refusal:?}");

@@ -62,7 +62,7 @@ pub fn draw(frame: &mut Frame<'_>, state: &State) {
     }
 }
 
-/// What is true of the node as a whole.
+/// The figures of the node as a whole.
 fn totals(state: &State, overview: &Overview) -> Vec<Line<'static>> {
     let strong = |text: String| Span::styled(text, STRONG);
     let mut first = vec![
@@ -127,7 +127,7 @@ fn draw_past(frame: &mut Frame<'_>, state: &State, area: Rect) {
     }
 }
 
-/// A column: its title, what it is ordered by, its width, and whether numbers stand in it.
+/// A column: its title, its order of rows, its width, and whether numbers stand in it.
 struct Column {
     title: &'static str,
     order: Option<Order>,
@@ -203,7 +203,7 @@ fn side(column: &Column) -> Alignment {
     }
 }
 
-/// A name as a terminal may show it: what would move the cursor is spelled out.
+/// A name as a terminal may show it: characters that would move the cursor are spelled out.
 fn visible(text: &str) -> String {
     let spell = |letter: char| {
         if letter.is_control() { letter.escape_default().to_string() } else { letter.to_string() }

@@ -5,7 +5,7 @@ use super::state::State;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
-/// What a screen of this size would show, without the space at the ends of its lines.
+/// The text on a screen of this size, without the space at the ends of its lines.
 pub fn text(state: &State, width: u16, height: u16) -> String {
     let Ok(mut terminal) = Terminal::new(TestBackend::new(width, height));
     let Ok(_) = terminal.draw(|on| frame::draw(on, state));

@@ -1,4 +1,4 @@
-//! What the dashboard asks a node, and what it is told: totals, and the page of a list that is on the screen.
+//! The dashboard's question to a node, and the answer: totals, and the page of a list that is on the screen.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ pub enum List {
     Connections,
 }
 
-/// What comes first in a list: the most of something, or the first name.
+/// The order of a list: the most of something first, or the first name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
 #[value(rename_all = "snake_case")]
@@ -26,9 +26,9 @@ pub enum Order {
     Ready,
     /// Messages that consumers hold
     Unacked,
-    /// What comes in a second: messages, of connections bytes
+    /// Messages that come in a second, of connections bytes
     In,
-    /// What goes out a second
+    /// Messages that go out a second, of connections bytes
     Out,
     /// Consumers
     Consumers,
@@ -41,7 +41,7 @@ pub enum Order {
 }
 
 impl List {
-    /// What it can be ordered by, as its columns stand.
+    /// The orders that it can have, as its columns stand.
     pub fn orders(self) -> &'static [Order] {
         match self {
             List::Queues => &[
@@ -58,12 +58,12 @@ impl List {
     }
 }
 
-/// What is asked: a page of a list.
+/// A question of the dashboard: a page of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asked {
     /// Which list.
     pub list: List,
-    /// What comes first.
+    /// The order of the list.
     pub order: Order,
     /// The other way round.
     pub is_reversed: bool,
@@ -82,13 +82,13 @@ pub struct Overview {
     pub at_ns: u64,
     /// As in `rabbit@host`.
     pub node: String,
-    /// What it is, and its version.
+    /// The product's name and version.
     pub product: String,
     /// Seconds since it started.
     pub uptime_s: u64,
     /// Alarms that hold: `memory`, `disk`.
     pub alarms: Vec<String>,
-    /// What was counted since it started.
+    /// Counters since it started.
     pub counted: Counted,
     /// How it is now.
     pub now: Gauges,
@@ -100,7 +100,7 @@ pub struct Overview {
     pub connections: Vec<ConnectionLine>,
 }
 
-/// What only grows.
+/// Figures that only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counted {
     /// Messages published.
@@ -119,7 +119,7 @@ pub struct Counted {
     pub flushes: u64,
 }
 
-/// What goes up and down.
+/// Figures that go up and down.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gauges {
     /// Messages that are ready.
@@ -166,7 +166,7 @@ pub struct QueueLine {
 pub struct ConnectionLine {
     /// Its name.
     pub name: String,
-    /// Who logged in.
+    /// The user that it logged in as.
     pub user: String,
     /// Where.
     pub vhost: String,
@@ -181,8 +181,8 @@ pub struct ConnectionLine {
 }
 
 impl Asked {
-    /// The page of `all`: those whose text has what is searched for, the first by `measure`; and how many there are.
-    /// `measure` says how much there is of what the list is ordered by, `name` what settles it otherwise.
+    /// The page of `all`: those with the search in their names, the first by `measure`; and how many there are.
+    /// `measure` is the value that the list is ordered by, `name` decides between equal ones.
     pub fn page<T>(
         &self,
         mut all: Vec<T>,
@@ -208,7 +208,7 @@ impl Asked {
         let matched = all.len();
         let skip = usize::try_from(self.skip).unwrap_or(usize::MAX).min(matched);
         let end = skip.saturating_add(self.count.min(ROWS_MAX) as usize).min(matched);
-        // Only what is shown, and what stands before it, is put in order.
+        // Only the rows of the page, and those before it, are put in order.
         if end < matched {
             all.select_nth_unstable_by(end, order);
             all.truncate(end);

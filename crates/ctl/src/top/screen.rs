@@ -25,13 +25,13 @@ use std::time::{Duration, Instant};
 /// Milliseconds between two looks at whether a signal or an answer has come.
 const LOOK_MS: u64 = 50;
 
-/// What the node said to what it was asked.
+/// A question, and the node's answer to it.
 type Answer = (Asked, Result<Overview, Refusal>);
 
 /// Shows it until somebody ends it.
 ///
 /// # Errors
-/// What the terminal said.
+/// The terminal's error.
 pub fn run(
     mut state: State,
     ask: impl Fn(&Asked) -> Result<Overview, Refusal> + Send + 'static,
@@ -57,7 +57,7 @@ pub fn run(
         let _ = execute!(io::stdout(), cursor::Show);
         before(panic);
     }));
-    // This too has a panic restore the terminal, before what is said of it.
+    // This too has a panic restore the terminal, before its message is printed.
     let mut terminal = ratatui::try_init().inspect_err(|_| ratatui::restore())?;
     let outcome = show(&mut terminal, &mut state, &is_over, &questions, &overview);
     let restored = terminal.show_cursor().and(ratatui::try_restore());

@@ -1,4 +1,4 @@
-//! What the dashboard shows and how keys change it. Knows no terminal, no socket and no clock.
+//! The state of the dashboard, and how keys change it. Knows no terminal, no socket and no clock.
 //!
 //! Invariant: the row that is chosen is on the page that is shown, or there is none.
 
@@ -17,7 +17,7 @@ pub const INTERVAL_MS: [u64; 2] = [250, 60_000];
 /// The node works at most one part in so many of the time for the dashboard.
 pub const SHARE: u64 = 20;
 
-/// What somebody typed.
+/// A key that was typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
     /// A character.
@@ -46,11 +46,11 @@ pub enum Key {
     Home,
     /// To the last row.
     End,
-    /// Whatever else is done: it is over.
+    /// The end, in any state.
     Interrupt,
 }
 
-/// What is to be done about a key.
+/// The work that a key leaves to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// The frame is to be drawn.
@@ -86,7 +86,7 @@ pub struct State {
     /// Which list is shown.
     pub list: List,
     orders: [(Order, bool); 2],
-    /// What is searched for.
+    /// The text that is searched for.
     pub search: String,
     /// It is being typed.
     pub is_searching: bool,
@@ -102,9 +102,9 @@ pub struct State {
     pub is_paused: bool,
     /// Milliseconds between two looks.
     pub interval_ms: u64,
-    /// What the node said last.
+    /// The node's last answer.
     pub overview: Option<Overview>,
-    /// What it did since the look before.
+    /// The node's rates since the look before.
     pub rates: Option<Rates>,
     /// Messages that came and went a second, oldest first.
     pub past: VecDeque<[u64; 2]>,
@@ -137,12 +137,12 @@ impl State {
         }
     }
 
-    /// What the list is ordered by, and whether it is the other way round.
+    /// The order of the list, and whether it is the other way round.
     pub fn order(&self) -> (Order, bool) {
         self.orders[self.list as usize]
     }
 
-    /// What the node is to be asked.
+    /// The question to the node.
     pub fn asked(&self) -> Asked {
         let (order, is_reversed) = self.order();
         let (search, count) = (self.search.clone(), self.rows.clamp(1, ROWS_MAX));
@@ -326,7 +326,7 @@ impl State {
         self.overview.as_ref().map_or(0, |overview| overview.matched)
     }
 
-    /// What was chosen may be gone.
+    /// Keeps the chosen row among those that are left.
     fn stay_within(&mut self) {
         let last = self.matched().saturating_sub(1);
         if self.place() > last {
@@ -357,7 +357,7 @@ mod tests {
         state
     }
 
-    /// Keys, what the last asks for, and where that leads: list, order, search, first row, chosen row.
+    /// Keys, the step that the last asks for, and the state after it: list, order, search, first row, chosen row.
     fn check(keys: &[Key], step: Step, expected: (List, Order, bool, &str, u64, usize)) {
         let mut state = state(100);
         let last = keys.iter().map(|key| state.key(*key)).last();
@@ -427,7 +427,7 @@ mod tests {
         assert_eq!((state.skip, state.chosen), (4, 0));
         state.hear(&state.asked(), overview(3, 0, 0));
         assert_eq!((state.skip, state.chosen), (0, 0));
-        // What was asked before a key says nothing of the page that is wanted now.
+        // An answer to a question from before a key says nothing of the page that is wanted now.
         let mut state = self::state(100);
         let before = state.asked();
         state.key(Key::End);
