@@ -1,4 +1,4 @@
-//! What a message costs the protocol machine alone: nanoseconds per message, best of several rounds.
+//! The cost of a message in the protocol machine alone: nanoseconds per message, best of several rounds.
 //!
 //! `cargo run --profile quick -p amqp10 --example amqp10_speed`
 

@@ -1,8 +1,9 @@
 //! One connection (§2.4), either end of it: protocol headers, SASL, open and close, deadlines, and the way from a frame to
 //! its session.
 //!
-//! A pull parser: [`Connection::poll_event`] takes frames from the front of what the socket has given and answers what they
-//! mean, borrowed. An incomplete frame is left in the input; the owner keeps it and presents it again with more behind it
+//! A pull parser: [`Connection::poll_event`] takes frames from the front of the socket's bytes and answers their
+//! meaning, borrowed. An incomplete frame is left in the input; the owner keeps it and presents it again with more
+//! behind it
 //! ([`Connection::wanted`] says how much). Verbs append to the output. Nothing is held while idle.
 //!
 //! Addresses, permissions, credit policy and outcomes are the owner's; this machine only keeps the protocol's promises.
@@ -28,7 +29,7 @@ use base::time::Now;
 use message::amqp10::{Decoder, Encoder, Fields, Malformed, Map, Value};
 use std::sync::Arc;
 
-/// The bytes a socket has given, of which the machine takes what it can use.
+/// The bytes a socket has given, of which the machine takes whole frames.
 pub type Input<'i> = Reader<'i>;
 
 /// The header of the SASL layer (§5.3.2).
@@ -43,7 +44,7 @@ const FRAME_SASL: u8 = 1;
 /// In place of [`Connection::silences`].
 const DEAF: u8 = u8::MAX;
 
-/// Milliseconds between two of our frames at least, whatever the peer asks for.
+/// Lower bound of the milliseconds between two of our heartbeats, however short the peer's idle time-out.
 const BEAT_MS_MIN: u64 = 100;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +68,7 @@ enum State {
     CloseSent {
         is_asked: bool,
     },
-    /// Server: nobody is let in, and hears so at the deadline. What comes is passed over.
+    /// Server: the login failed, and the client hears so at the deadline. Bytes that come are passed over.
     Refusing(SaslCode),
     /// We closed over something that hides where the next frame begins: nothing can be read any more.
     Deaf,
@@ -91,7 +92,8 @@ pub struct Connection {
     /// Frames written, and how many it were at the last look.
     frames_out: u32,
     frames_out_seen: u32,
-    /// What the peer asks for, milliseconds; 0: nothing.
+    /// Milliseconds between two looks whether a heartbeat is due, a third of the peer's idle time-out; 0: no
+    /// heartbeats.
     beat_ms: u32,
     now_ns: u64,
     /// Handshake or close must be done by then.
@@ -109,18 +111,18 @@ pub struct Connection {
     output: Output,
 }
 
-/// What all connections of a listener, or of a client, share.
+/// Settings shared by all connections of a listener, or of a client.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Bounds.
     pub limits: Arc<Limits>,
-    /// To a server: what it offers, best first.
+    /// To a server: the SASL mechanisms it offers, best first.
     pub mechanisms: &'static [&'static str],
     /// The first transfer-id and delivery-id of a session; 0 but for tests of the wrap.
     pub first_id: u32,
 }
 
-/// What one step of the machine came to.
+/// The result of one step of the machine.
 enum Step<'i> {
     /// More bytes are needed, or an answer of the owner's.
     Wait,
@@ -129,7 +131,7 @@ enum Step<'i> {
     Tell(Event<'i>),
 }
 
-/// Who has to be told of a fault, and how much it closes.
+/// A fault, by how much it closes.
 enum Broken {
     Connection(Fault),
     Session(Fault),
@@ -182,12 +184,12 @@ impl Connection {
         }
     }
 
-    /// What is to be sent, as far as it is written.
+    /// Bytes to be sent, as far as they are written.
     pub fn output(&self) -> &Output {
         &self.output
     }
 
-    /// What is to be sent. Writes the settlements first that were kept back to be joined.
+    /// Bytes to be sent. Writes the settlements first that were kept back to be joined.
     pub fn output_mut(&mut self) -> &mut Output {
         self.flush();
         &mut self.output
@@ -314,7 +316,7 @@ impl Connection {
         }
     }
 
-    /// The peer took some of what was sent: a sign of life while this end does not read.
+    /// The peer took some of the bytes sent: a sign of life while this end does not read.
     pub fn note_alive(&mut self) {
         self.is_heard = true;
     }
@@ -404,7 +406,7 @@ impl Connection {
             match self.state {
                 State::SaslAnswer | State::OpenAnswer => return Step::Wait,
                 State::Finished | State::Deaf | State::Refusing(_) => {
-                    // What still comes is of no interest to anybody.
+                    // Bytes that still come are of no interest to anybody.
                     let _ = input.take(input.len());
                     self.wanted = 1;
                     return Step::Wait;
@@ -687,7 +689,7 @@ impl Connection {
         self.sessions.get(usize::from(id.0))?.as_deref()
     }
 
-    /// A session that has not ended, and what it writes to.
+    /// A session that has not ended, and the output it writes to.
     #[inline]
     fn session_mut(&mut self, id: SessionId) -> Option<(&mut Session, &mut Output)> {
         let session = self.sessions.get_mut(usize::from(id.0))?.as_deref_mut()?;
@@ -710,8 +712,8 @@ impl Connection {
         }
     }
 
-    /// Shuts the window of a session to the peer, or opens it again: for alarms. What the peer had sent before it heard of
-    /// it is still taken.
+    /// Shuts the window of a session to the peer, or opens it again: for alarms. Transfers the peer had sent before it
+    /// heard of it are still taken.
     pub fn block(&mut self, session: SessionId, is_blocked: bool) {
         let Some((session, output)) = self.session_mut(session) else { return };
         if session.is_blocked != is_blocked {
@@ -749,7 +751,7 @@ fn wrong_frame(size: u32, most: u32, doff: u8) -> Fault {
     })
 }
 
-/// The code and fields of a performative, checked; and what stands behind the descriptor, for the hand-written readers.
+/// The code and fields of a performative, checked; and the bytes behind the descriptor, for the hand-written readers.
 fn read_performative(body: &[u8]) -> Result<(u8, message::amqp10::List<'_>, &[u8]), Malformed> {
     let mut decoder = Decoder::new(body);
     decoder.clone().check()?;

@@ -1,4 +1,4 @@
-//! Errors as they go over the wire (§2.8.14), and what the machine itself objects to.
+//! Errors as they go over the wire (§2.8.14), and the machine's own objections.
 
 use message::amqp10::{Encoder, Fields, List, Malformed, Map};
 
@@ -70,7 +70,7 @@ impl<'a> Error<'a> {
     }
 }
 
-/// What the machine objects to, having said so to the peer.
+/// An objection of the machine's, which the peer has been told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// One of [`condition`].

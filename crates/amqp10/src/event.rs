@@ -1,5 +1,5 @@
-//! What a [`Connection`](crate::Connection) tells its owner. Everything borrows from the input, but for deliveries that
-//! came in several frames, which are handed over.
+//! Events that a [`Connection`](crate::Connection) tells its owner. Everything borrows from the input, but for
+//! deliveries that came in several frames, which are handed over.
 
 use crate::error::{Error, Fault};
 use crate::performative::{Attach, Begin, Open, Outcome, Role, Symbols};
@@ -34,7 +34,7 @@ pub enum SaslCode {
 pub enum Event<'a> {
     /// To a client: choose one of these, then call `sasl_init`.
     SaslMechanisms(Symbols<'a>),
-    /// To a server: who the client says it is. Answer with `sasl_outcome`; nothing more is read until then.
+    /// To a server: the client's login. Answer with `sasl_outcome`; nothing more is read until then.
     SaslInit {
         /// The mechanism it chose, which may be none of those offered.
         mechanism: &'a str,
@@ -47,8 +47,8 @@ pub enum Event<'a> {
     SaslOutcome(SaslCode),
     /// The peer opened. To a server: answer with `open` (then maybe `close`) or `abort`; nothing more is read until then.
     Open(Box<Open<'a>>),
-    /// To a server: the peer's open is none, or says what cannot be. Answer with `open` and `close`, or `abort`; nothing more
-    /// is read until then.
+    /// To a server: the peer's open is none, or asks for the impossible. Answer with `open` and `close`, or `abort`;
+    /// nothing more is read until then.
     OpenRefused(Fault),
     /// The peer closed, or answered our close. The connection is finished.
     Close(Option<Error<'a>>),
@@ -59,7 +59,7 @@ pub enum Event<'a> {
     Begin {
         /// The session.
         session: SessionId,
-        /// What the peer said.
+        /// The peer's begin.
         begin: Begin<'a>,
     },
     /// The peer ended a session (it has been answered), or answered our end. The id is free again.
@@ -85,7 +85,7 @@ pub enum Event<'a> {
         link: LinkId,
         /// It answers an attach of ours.
         is_answer: bool,
-        /// What the peer said; `role` is the peer's.
+        /// The peer's attach; `role` is the peer's.
         attach: Box<Attach<'a>>,
     },
     /// The peer detached a link (it has been answered), or answered our detach. The id is free again, the link's
@@ -133,7 +133,7 @@ pub enum Event<'a> {
         session: SessionId,
         /// The link.
         link: LinkId,
-        /// What the sender may still send on the link.
+        /// The credit the sender has left on the link.
         credit: u32,
     },
     /// The peer told the state of deliveries.
@@ -151,11 +151,11 @@ pub struct LinkFlow<'a> {
     pub role: Role,
     /// Deliveries that may now be sent on it.
     pub credit: u32,
-    /// What the peer's delivery-count was.
+    /// The delivery-count in the peer's flow.
     pub delivery_count: u32,
-    /// What credit the peer said there was at that count.
+    /// The link-credit in the peer's flow, which counts from there.
     pub link_credit: u32,
-    /// What the sender has, from a sender that says it.
+    /// Deliveries waiting at the sender, from a sender that tells it.
     pub available: Option<u32>,
     /// From a receiver: use the credit up, then call `drained`.
     pub drain: bool,
@@ -174,13 +174,13 @@ pub struct Transfer<'a> {
     pub link: LinkId,
     /// Its number in the session, to settle it by.
     pub delivery_id: u32,
-    /// What the sender calls it.
+    /// The sender's delivery-tag.
     pub tag: &'a [u8],
     /// The message format; 0: AMQP.
     pub format: u32,
     /// The sender has settled it.
     pub settled: bool,
-    /// What the sender may still send on the link.
+    /// The credit the sender has left on the link.
     pub credit: u32,
     /// The message.
     pub payload: &'a [u8],
@@ -230,6 +230,6 @@ pub struct Disposition<'a> {
     pub last: u32,
     /// The peer has settled them.
     pub settled: bool,
-    /// What became of them.
+    /// The outcome or state of the deliveries.
     pub outcome: Option<Outcome<'a>>,
 }

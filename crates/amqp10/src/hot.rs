@@ -41,7 +41,7 @@ pub(crate) struct Transfer<'a> {
     pub aborted: bool,
 }
 
-/// The list at the start of `bytes` and what follows it.
+/// The list at the start of `bytes` and the bytes behind it.
 #[inline]
 fn list(bytes: &[u8]) -> Result<(u32, &[u8], &[u8]), Malformed> {
     match bytes {
@@ -126,7 +126,7 @@ fn binary<'a>(bytes: &mut &'a [u8]) -> Result<Option<&'a [u8]>, Malformed> {
 }
 
 impl<'a> Transfer<'a> {
-    /// Reads what follows the descriptor: the fields, and the payload behind them.
+    /// Reads the part of a frame behind the descriptor: the fields, and the payload behind them.
     #[inline]
     pub fn read(bytes: &'a [u8]) -> Result<(Transfer<'a>, &'a [u8]), Malformed> {
         let (count, mut fields, payload) = list(bytes)?;
@@ -194,8 +194,8 @@ pub(crate) struct Plain<'a> {
 }
 
 impl<'a> Plain<'a> {
-    /// Reads what follows the descriptor; `None` for every other transfer, be it rare or wrong. Says the same as
-    /// [`Transfer::read`], in registers.
+    /// Reads the part of a frame behind the descriptor; `None` for every other transfer, be it rare or wrong. Says the
+    /// same as [`Transfer::read`], in registers.
     #[inline(always)]
     pub fn read(bytes: &'a [u8]) -> Option<Plain<'a>> {
         let [code::LIST8, size, count @ 3..=6, rest @ ..] = bytes else { return None };
@@ -339,7 +339,7 @@ pub(crate) struct Disposition<'a> {
 }
 
 impl<'a> Disposition<'a> {
-    /// Reads what follows the descriptor.
+    /// Reads the part of a frame behind the descriptor.
     #[inline]
     pub fn read(bytes: &'a [u8]) -> Result<Disposition<'a>, Malformed> {
         let (count, mut fields, _) = list(bytes)?;
@@ -443,7 +443,7 @@ pub(crate) struct Flow<'a> {
 }
 
 impl<'a> Flow<'a> {
-    /// Reads what follows the descriptor.
+    /// Reads the part of a frame behind the descriptor.
     #[inline]
     pub fn read(bytes: &'a [u8]) -> Result<Flow<'a>, Malformed> {
         let (count, mut fields, _) = list(bytes)?;

@@ -1,8 +1,8 @@
 //! AMQP 1.0: frame codec, connection, session and link machines, for both peers.
 //!
 //! - [`Connection`]: everything a peer does; made by [`Connection::server`] or [`Connection::client`].
-//! - [`Event`]: what it tells; [`Attach`], [`Open`], [`Outcome`] and the like: what is said.
-//! - [`Limits`]: what it may cost.
+//! - [`Event`]: its output to the owner; [`Attach`], [`Open`], [`Outcome`] and the like: the peers' words.
+//! - [`Limits`]: its bounds.
 //!
 //! Values and message sections are in `message::amqp10`. Sockets, threads and clocks are elsewhere: bytes and time come in
 //! as arguments, bytes go out through `base::Output`.

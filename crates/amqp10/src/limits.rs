@@ -1,4 +1,4 @@
-//! What one connection may cost, and how long it may take. Every bound of the machine has its name here.
+//! Bounds of one connection, in memory and in time. Every bound of the machine has its name here.
 
 /// Bounds of a connection. Defaults are RabbitMQ 4.3's unless a line says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,8 +17,8 @@ pub struct Limits {
     pub message_bytes_max: u64,
     /// Bytes of incomplete messages a connection may hold.
     pub assembly_bytes_max: usize,
-    /// Deliveries of a session that the peer may leave unsettled; short of that we stop sending what is not settled in advance, see
-    /// [`crate::Room`]. Ours: RabbitMQ leaves it to link credit.
+    /// Deliveries of a session that the peer may leave unsettled; short of that we stop sending deliveries that are not
+    /// settled in advance, see [`crate::Room`]. Ours: RabbitMQ leaves it to link credit.
     pub unsettled_max: u32,
     /// Milliseconds from the first byte to the peer's open.
     pub handshake_ms: u32,

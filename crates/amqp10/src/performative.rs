@@ -181,9 +181,9 @@ fn write_map(map: Map<'_>, list: &mut Scope, encoder: &mut Encoder<'_>) {
 /// §2.7.1
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Open<'a> {
-    /// Who the sender is.
+    /// The name of the sender of this frame.
     pub container_id: &'a str,
-    /// Whom it wants to reach; `vhost:NAME` selects a virtual host.
+    /// The host it wants to reach; `vhost:NAME` selects a virtual host.
     pub hostname: Option<&'a str>,
     /// Bytes of a frame it takes. Written by the machine.
     pub max_frame_size: u32,
@@ -191,9 +191,9 @@ pub struct Open<'a> {
     pub channel_max: u16,
     /// Milliseconds of silence after which it gives up. Written by the machine.
     pub idle_ms: Option<u32>,
-    /// What it can do.
+    /// Extensions it supports.
     pub offered_capabilities: Symbols<'a>,
-    /// What it would use.
+    /// Extensions it would use.
     pub desired_capabilities: Symbols<'a>,
     /// Anything else.
     pub properties: Map<'a>,
@@ -319,17 +319,17 @@ pub struct Source<'a> {
     pub timeout_s: u32,
     /// The peer is to make a node.
     pub dynamic: bool,
-    /// Of what kind.
+    /// Properties of that node.
     pub dynamic_node_properties: Map<'a>,
     /// move or copy.
     pub distribution_mode: Option<&'a str>,
     /// Filters by name; in an answer those in place.
     pub filter: Option<Map<'a>>,
-    /// What happens to deliveries nobody settled.
+    /// The outcome of deliveries nobody settled.
     pub default_outcome: Option<Value<'a>>,
     /// The outcomes there can be.
     pub outcomes: Symbols<'a>,
-    /// What it can do.
+    /// Extensions the terminus supports.
     pub capabilities: Symbols<'a>,
 }
 
@@ -348,9 +348,9 @@ pub struct Target<'a> {
     pub timeout_s: u32,
     /// The peer is to make a node.
     pub dynamic: bool,
-    /// Of what kind.
+    /// Properties of that node.
     pub dynamic_node_properties: Map<'a>,
-    /// What it can do.
+    /// Extensions the terminus supports.
     pub capabilities: Symbols<'a>,
 }
 
@@ -399,7 +399,7 @@ impl<'a> Source<'a> {
         bytes
     }
 
-    /// What [`Source::to_bytes`] wrote.
+    /// Reads the bytes that [`Source::to_bytes`] wrote.
     pub fn from_bytes(bytes: &'a [u8]) -> Option<Source<'a>> {
         Source::read(Decoder::new(bytes).value().ok()?).ok()?
     }
@@ -430,7 +430,7 @@ impl<'a> Target<'a> {
         bytes
     }
 
-    /// What [`Target::to_bytes`] wrote.
+    /// Reads the bytes that [`Target::to_bytes`] wrote.
     pub fn from_bytes(bytes: &'a [u8]) -> Option<Target<'a>> {
         Target::read(Decoder::new(bytes).value().ok()?).ok()?
     }
@@ -484,7 +484,7 @@ impl<'a> Target<'a> {
 /// §2.7.3. Handles are the machine's business.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Attach<'a> {
-    /// What both peers call the link.
+    /// The link's name, the same for both peers.
     pub name: &'a str,
     /// Which end the sender of this frame is.
     pub role: Role,
@@ -504,9 +504,9 @@ pub struct Attach<'a> {
     pub initial_delivery_count: Option<u32>,
     /// Bytes of a message it takes; `None` and 0: any (§2.7.3).
     pub max_message_size: Option<u64>,
-    /// What it can do.
+    /// Extensions it supports.
     pub offered_capabilities: Symbols<'a>,
-    /// What it would use.
+    /// Extensions it would use.
     pub desired_capabilities: Symbols<'a>,
     /// Anything else.
     pub properties: Map<'a>,
@@ -636,7 +636,7 @@ pub(crate) fn write_last(code: u8, error: Option<Error<'_>>, encoder: &mut Encod
     encoder.close(list);
 }
 
-/// What became of a delivery (§3.4).
+/// The outcome of a delivery (§3.4).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Outcome<'a> {
     /// Taken.
@@ -661,7 +661,7 @@ pub enum Outcome<'a> {
         /// The offset in it.
         section_offset: u64,
     },
-    /// Not an outcome yet: what it is to be when a transaction is discharged (§4.5.8).
+    /// Not an outcome yet: the one it is to have when a transaction is discharged (§4.5.8).
     Transactional {
         /// The transaction.
         id: &'a [u8],
@@ -674,7 +674,7 @@ pub enum Outcome<'a> {
     Other(Value<'a>),
 }
 
-/// What a controller asks of a coordinator, in a message (§4.2, §4.3).
+/// A controller's request to a coordinator, in a message (§4.2, §4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control<'a> {
     /// Begin a transaction. One with a global id would be distributed, which nobody here coordinates.

@@ -1,7 +1,7 @@
-//! One session (§2.5) and its links (§2.6): windows, handles, credit, and what is under way in both directions.
+//! One session (§2.5) and its links (§2.6): windows, handles, credit, and the deliveries under way in both directions.
 //!
 //! A session writes its frames into the output it is given; it knows neither the connection's state nor an address.
-//! Invariants: `remote_handles` and `links` agree; what is in `unsettled` belongs to a link that is attached; only a
+//! Invariants: `remote_handles` and `links` agree; each entry of `unsettled` belongs to a link that is attached; only a
 //! session whose window is shut or that has a delivery of several frames has anything `queued`.
 
 use crate::error::{Fault, condition};
@@ -67,8 +67,8 @@ pub(crate) struct Link {
     pub delivery_count: u32,
     /// Deliveries the sender may send.
     pub credit: u32,
-    /// Bytes of a message: as receiver what we take, as sender what the peer does. 4 GiB - 1: of any size, no message of
-    /// ours is larger.
+    /// Largest message, in bytes: as receiver ours, as sender the peer's. 4 GiB - 1: of any size, no message of ours is
+    /// larger.
     pub message_bytes_max: u32,
     /// As sender: up to this size a frame goes out as it is, be it for the peer's frames or for its messages.
     pub frame_bytes_max: u32,
@@ -141,13 +141,13 @@ impl Body<'_> {
 /// A message to be sent.
 #[derive(Clone, Debug)]
 pub struct Delivery<'a> {
-    /// What the receiver is to call it: at most 32 bytes, unique among the link's unsettled ones.
+    /// The delivery-tag for the receiver: at most 32 bytes, unique among the link's unsettled ones.
     pub tag: &'a [u8],
     /// No disposition is expected.
     pub settled: bool,
     /// The owner's own number for it, told again when it is settled.
     pub token: u64,
-    /// What comes before the body, in order.
+    /// The sections in front of the body, in order.
     pub head: &'a [&'a [u8]],
     /// The body.
     pub body: Body<'a>,
@@ -171,17 +171,17 @@ pub enum NotSent {
     /// The peer leaves too many deliveries unsettled (`Limits::unsettled_max`), and this one is not settled in advance. The link's
     /// credit is as before.
     TooManyUnsettled,
-    /// The message is larger than the link's receiver takes. What the delivery used up is used up: the session is to be
-    /// ended, as RabbitMQ does.
+    /// The message is larger than the link's receiver takes. Ids and credit it used up are not given back: the session
+    /// is to be ended, as RabbitMQ does.
     TooLarge,
 }
 
-/// What a session is to be sent.
+/// The deliveries a session has room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Room {
     /// Nothing: the peer's window is shut, or one of its deliveries has been unsettled for so long that ids run out.
     Nothing,
-    /// What is settled in advance: the peer leaves about as much unsettled as it may.
+    /// Deliveries settled in advance: the peer leaves about as much unsettled as it may.
     Settled,
     /// Anything.
     Anything,
@@ -209,10 +209,10 @@ pub(crate) struct Session {
     pub remote_handle_max: u16,
     /// Transfer-id of the peer's next transfer.
     pub next_incoming_id: u32,
-    /// Transfers the peer may send by what we last told it.
+    /// Transfers the peer may send by our last word to it.
     pub incoming_window: u32,
     pub incoming_window_max: u32,
-    /// The window is shut to the peer; what it had may still be used up.
+    /// The window is shut to the peer; the rest it had may still be used up.
     pub is_blocked: bool,
     pub next_outgoing_id: u32,
     /// Transfers the peer takes.
@@ -390,8 +390,8 @@ impl Session {
         if let Some((id, available)) = link
             && let Some(link) = self.link(id)
         {
-            // What waits for the peer's window comes behind this flow: the peer has not seen it and is to have credit
-            // for it.
+            // Deliveries that wait for the peer's window come behind this flow: the peer has not seen them and is to
+            // have credit for them.
             let waiting = self.queued.as_ref().map_or(0, |queued| {
                 queued.iter().filter(|it| it.link == id.0 && !it.is_begun).count() as u32
             });
@@ -626,7 +626,7 @@ impl Session {
         Ok(())
     }
 
-    /// Sends what is queued as far as the peer's window allows.
+    /// Sends the queued deliveries as far as the peer's window allows.
     #[inline]
     pub fn send_queued(&mut self, output: &mut Output, frame_bytes_max: usize) {
         if self.queued.is_some() {
@@ -689,7 +689,8 @@ impl Session {
         }
     }
 
-    /// What is to be sent. An eighth of what may be unsettled is left for what is on its way to the link when that is said.
+    /// The deliveries there is room for. An eighth of the unsettled ones allowed is left for those on their way to the
+    /// link when that is said.
     #[inline]
     pub fn room(&self) -> Room {
         if self.queued_len() > 0 || self.unsettled.is_long() {

@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-/// What is remembered of a delivery.
+/// The memory of a delivery.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     token: u64,
@@ -107,8 +107,8 @@ impl Unsettled {
         self.next_id().wrapping_sub(oldest)
     }
 
-    /// Removes what is unsettled from `first` to `last` and tells it in runs. Ids that are not there, or a range that runs
-    /// backwards, mean nothing.
+    /// Removes the unsettled deliveries from `first` to `last` and tells them in runs. Ids that are not there, or a
+    /// range that runs backwards, mean nothing.
     #[inline]
     pub fn settle(&mut self, first: u32, last: u32, mut each: impl FnMut(Run)) {
         if (last.wrapping_sub(first) as i32) < 0 {

@@ -1,4 +1,4 @@
-//! Messages in several frames: what one of them costs while others are begun.
+//! Messages in several frames: the cost of one of them while others are begun.
 
 use amqp10::{Config, Connection, Event, Input, Limits, Open, Role, SaslCode};
 use base::Now;

@@ -20,7 +20,8 @@ static LIMITS: Limits = Limits {
     idle_ms: 30_000,
 };
 
-/// Reads `bytes` in pieces of `step`, answering as an adapter does; what was told and what was written.
+/// Reads `bytes` in pieces of `step`, answering as an adapter does: the events, the output, and the most memory in use,
+/// in bytes.
 fn converse(bytes: &[u8], step: usize) -> (Vec<String>, Vec<u8>, usize) {
     let config = Config { limits: Arc::new(LIMITS), mechanisms: &["PLAIN"], first_id: u32::MAX - 2 };
     let mut server = Connection::server(config, Now::default());

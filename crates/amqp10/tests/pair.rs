@@ -27,7 +27,7 @@ fn config(first_id: u32) -> Config {
     Config { limits: Arc::new(LIMITS), mechanisms: &["PLAIN", "ANONYMOUS"], first_id }
 }
 
-/// A peer, the bytes it has not taken yet, and what it was told.
+/// A peer, the bytes it has not taken yet, and the events it told.
 struct Peer {
     connection: Connection,
     inbox: Vec<u8>,
@@ -42,7 +42,7 @@ impl Peer {
         Peer { connection, inbox: Vec::new(), told: Vec::new(), grants: 5, refuses: false }
     }
 
-    /// Takes what is in the inbox and does what every peer does.
+    /// Takes the bytes in the inbox and answers as every peer does.
     fn look(&mut self, now: Now) {
         let mut input = Input::new(&self.inbox);
         let connection = &mut self.connection;
@@ -169,7 +169,7 @@ fn delivery<'a>(tag: &'a [u8], token: u64, body: &'a [u8]) -> Delivery<'a> {
     Delivery { tag, settled: false, token, head: &[], body: Body::Bytes(body) }
 }
 
-/// Runs `exchange` with many splits and first ids; what is told must not depend on the split.
+/// Runs `exchange` with many splits and first ids; the events must not depend on the split.
 fn every_split(exchange: impl Fn(usize, u32) -> (Vec<String>, Vec<String>)) {
     for first_id in [0, u32::MAX - 3] {
         let whole = exchange(usize::MAX, first_id);
@@ -610,7 +610,8 @@ fn a_wrong_header_is_answered_with_ours() {
     }
 }
 
-/// What a server says to `frames` on an open connection whose first session has one incoming link with credit.
+/// The server's events for `frames` on an open connection whose first session has one incoming link with credit, and
+/// whether it is still open.
 fn refusal(frames: &[u8]) -> (Vec<String>, bool) {
     let mut pair = Pair::open(usize::MAX, 0);
     let session = pair.begin();
@@ -660,7 +661,7 @@ fn broken_rules_close_no_more_than_they_must() {
     check(&attach(0), "handle 0 is already associated with a link", true);
     check(&attach(9), "link handle value (9) exceeds maximum link handle value (3)", true);
     check(&attach(1), "attach 1 n Receiver", true);
-    // What comes for a channel nobody began is passed over.
+    // Frames for a channel nobody began are passed over.
     let mut unknown = transfer(0);
     unknown[7] = 3;
     check(&[&unknown[..], &transfer(0)].concat(), "transfer 0 0", true);
@@ -702,7 +703,7 @@ fn a_bad_open_is_answered_before_it_is_closed() {
         let said = connection.output_mut().to_vec().split_off(before);
         let second = u32::from_be_bytes(*said.first_chunk().expect("a frame")) as usize;
         assert_eq!((said[10], said[second + 10]), (0x10, 0x18));
-        // What came behind it means nothing any more.
+        // Frames behind it mean nothing any more.
         server.look(Now::at_ms(0));
         assert_eq!(server.told.len(), 2, "{:?}", server.told);
     }

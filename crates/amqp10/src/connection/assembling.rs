@@ -47,7 +47,8 @@ impl Connection {
             let text = format!("delivery {} is not complete", partial.delivery_id);
             return Err(Broken::Session(Fault::new(condition::NOT_ALLOWED, text)));
         }
-        // What the first transfer said of a delivery, later ones may leave out but not change (§2.7.5).
+        // The delivery-tag and message-format of the first transfer may be left out by later ones but not changed
+        // (§2.7.5).
         let other_tag = transfer.tag.is_some_and(|tag| *tag != partial.tag[..partial.tag_len.into()]);
         if other_tag || transfer.format.is_some_and(|format| format != partial.format) {
             let field = if other_tag { "delivery-tag" } else { "message-format" };
@@ -77,7 +78,7 @@ impl Connection {
         Ok(Step::Tell(Event::Assembled(Assembled { session: session_id, link: id, credit, partial })))
     }
 
-    /// A link goes, or all of a session: what has begun to come in there is given up.
+    /// A link goes, or all of a session: messages that have begun to come in there are given up.
     pub(super) fn give_up_partials(&mut self, session: SessionId, link: Option<LinkId>) {
         let Some(session) = self.sessions.get_mut(usize::from(session.0)).and_then(Option::as_deref_mut)
         else {

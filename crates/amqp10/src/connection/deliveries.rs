@@ -1,4 +1,4 @@
-//! Transfers and dispositions (§2.6.12): what goes over links, both ways.
+//! Transfers and dispositions (§2.6.12): the traffic over links, both ways.
 
 use super::*;
 
@@ -85,7 +85,7 @@ impl Connection {
         })))
     }
 
-    /// [`Connection::transfer`] for what is rare: it stays where it is, so that the one place that delivers all the time
+    /// [`Connection::transfer`] for rare cases: it stays where it is, so that the one place that delivers all the time
     /// gets a copy made for it.
     ///
     /// # Errors
@@ -115,11 +115,11 @@ impl Connection {
         session.transfer(output, frame_bytes, link, delivery)
     }
 
-    /// Posts a delivery in a transaction of the peer's (§4.4.1): answers its delivery-id. Takes only what goes into one
+    /// Posts a delivery in a transaction of the peer's (§4.4.1): answers its delivery-id. Takes only deliveries of one
     /// frame, and only while the peer's window is open.
     ///
     /// # Errors
-    /// As [`Connection::transfer`]; [`NotSent::NoCredit`] also for what it does not take.
+    /// As [`Connection::transfer`]; [`NotSent::NoCredit`] also for deliveries it does not take.
     #[cold]
     #[inline(never)]
     pub fn post(
@@ -134,7 +134,7 @@ impl Connection {
         session.post(output, frame_bytes, link, delivery, transaction)
     }
 
-    /// What a session is to be sent. Stop sending what there is no room for until [`Event::Window`], [`Event::Flow`],
+    /// The deliveries a session has room for. Stop sending those without room until [`Event::Window`], [`Event::Flow`],
     /// [`Event::Disposition`] or the end of a link makes some.
     #[inline]
     pub fn room(&self, session: SessionId) -> Room {

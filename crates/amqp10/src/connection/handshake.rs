@@ -228,7 +228,7 @@ impl Connection {
         self.finish();
     }
 
-    /// The highest channel either peer may use, as far as is known: the lesser of what both say (§2.7.1).
+    /// The highest channel either peer may use, as far as is known: the lesser of both peers' (§2.7.1).
     pub fn channel_max(&self) -> u16 {
         self.remote_channel_max.min(self.limits.sessions_max.saturating_sub(1))
     }

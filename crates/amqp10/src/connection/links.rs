@@ -43,7 +43,7 @@ impl Connection {
                     slot.delivery_count = attach.initial_delivery_count.unwrap_or(0);
                     slot.settles = attach.sender_settle_mode;
                 }
-                // What the answer says of sizes its owner is told, who may find out what becomes of more.
+                // The answer's maximum message size goes to the owner, which decides about larger messages.
                 Role::Sender => slot.limit(None, frame_bytes),
             }
             return Ok(Step::Tell(Event::Attach {
@@ -124,7 +124,7 @@ impl Connection {
         Some(link)
     }
 
-    /// Answers the attach of a link. Name and role are the link's, whatever `attach` says.
+    /// Answers the attach of a link. Name and role are the link's, not those of `attach`.
     pub fn answer_attach(&mut self, session: SessionId, link: LinkId, attach: &Attach<'_>) {
         let Some((session, output)) = self.session_mut(session) else { return };
         let channel = session.id.0;
@@ -182,7 +182,7 @@ impl Connection {
         self.session(session)?.link(link).map(|link| link.message_bytes_max)
     }
 
-    /// What the sender of a link may still send, and its delivery-count.
+    /// The credit left to the sender of a link, and its delivery-count.
     #[inline]
     pub fn credit(&self, session: SessionId, link: LinkId) -> Option<(u32, u32)> {
         self.session(session)?.link(link).map(|link| (link.credit, link.delivery_count))
@@ -199,7 +199,8 @@ impl Connection {
         self.session(session)?.link(link).map(|link| (&*link.name, link.role))
     }
 
-    /// As receiver: lets the sender send `credit` deliveries from now on; with `drain` it is to give back what it cannot use.
+    /// As receiver: lets the sender send `credit` deliveries from now on; with `drain` it is to give back unused
+    /// credit.
     #[inline]
     pub fn grant(&mut self, session: SessionId, link: LinkId, credit: u32, drain: bool) {
         let Some((session, output)) = self.session_mut(session) else { return };
@@ -230,7 +231,7 @@ impl Connection {
 
     /// As sender: nothing is left to send to a receiver that drains, which uses up so much of its credit (§2.6.7). Where the
     /// receiver granted more meanwhile that stays, and where it granted less it hears of deliveries that never were all the
-    /// same: whoever counts what was used up counts them too.
+    /// same: a peer that counts the used credit counts them too.
     pub fn drained(&mut self, session: SessionId, link: LinkId, unused: u32, properties: Map<'_>) {
         let Some((session, output)) = self.session_mut(session) else { return };
         let Some(slot) = session.link_mut(link).filter(|slot| slot.state == LinkState::Attached) else {
@@ -240,7 +241,7 @@ impl Connection {
         slot.credit = slot.credit.saturating_sub(unused);
         session.write_flow_with(output, Some((link, Some(0))), false, properties);
         if let Some(slot) = session.link_mut(link) {
-            // What was granted since has its own end, where it is to be drained too.
+            // Credit granted since has its own end, where it is to be drained too.
             slot.drain &= slot.credit > 0;
         }
     }

@@ -5,7 +5,7 @@ use crate::event::{LinkId, SessionId};
 use crate::performative::Role;
 use crate::session::LinkState;
 
-/// What a session stands at.
+/// The numbers of a session, for listings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionFigures {
     /// The channel the peer sends on.
@@ -26,10 +26,10 @@ pub struct SessionFigures {
     pub unsettled: usize,
 }
 
-/// What a link stands at.
+/// The numbers of a link, for listings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkFigures<'a> {
-    /// What the peer calls it.
+    /// The peer's handle of it.
     pub handle: u16,
     /// Its name.
     pub name: &'a str,
@@ -44,7 +44,7 @@ pub struct LinkFigures<'a> {
 }
 
 impl Connection {
-    /// What a session stands at, where there is one.
+    /// The numbers of a session, where there is one.
     pub fn session_figures(&self, session: SessionId) -> Option<SessionFigures> {
         let most = self.limits.links_max.clamp(1, 256) - 1;
         let session = self.session(session)?;
@@ -60,7 +60,7 @@ impl Connection {
         })
     }
 
-    /// What a link stands at, where it is attached.
+    /// The numbers of a link, where it is attached.
     pub fn link_figures(&self, session: SessionId, link: LinkId) -> Option<LinkFigures<'_>> {
         let link = self.session(session)?.link(link).filter(|link| link.state == LinkState::Attached)?;
         Some(LinkFigures {
