@@ -27,7 +27,7 @@ const WAKE: Token = Token(LISTENERS_MAX);
 /// Opens a listening socket. Without an address: IPv6 and IPv4, or IPv4 alone where there is no IPv6.
 ///
 /// # Errors
-/// The address it is about, and what the system said.
+/// The address that could not be listened on, and the system's error.
 pub fn listen(address: Address, options: &SocketOptions) -> Result<TcpListener, String> {
     let open = |ip: IpAddr| -> io::Result<TcpListener> {
         let at = SocketAddr::new(ip, address.port);
@@ -109,7 +109,7 @@ impl Acceptor {
         Ok((Acceptor { poll, listeners, places, is_stopping }, stop))
     }
 
-    /// Accepts until told to stop. `hand_over` gets each connection; `complain` what went wrong.
+    /// Accepts until told to stop. `hand_over` gets each connection, `complain` each failure.
     ///
     /// The first argument of `hand_over` is the number of the listener.
     pub fn run(mut self, mut hand_over: impl FnMut(usize, Stream, Peer), mut complain: impl FnMut(String)) {

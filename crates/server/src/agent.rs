@@ -340,7 +340,7 @@ impl<'a> Agent<'a> {
         Ok(Outcome::Got(messages))
     }
 
-    /// Writes what waits, then reads until `on` has what it waits for.
+    /// Writes the output that waits, then reads until `on` has its result.
     fn wait<T>(
         &mut self,
         on: impl FnMut(Now, &mut Connection, Event<'_>) -> Result<Option<T>, Trouble>,
@@ -412,7 +412,7 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Writes what waits.
+    /// Writes the output that waits.
     fn write_all(&mut self) -> Result<(), Trouble> {
         let output = self.connection.output_mut();
         let bytes = output.to_vec();
@@ -433,7 +433,7 @@ impl<'a> Agent<'a> {
         Ok(())
     }
 
-    /// Lets go on who waits since `begin`, unless the node stops and has been given its time.
+    /// Checks that a wait since `begin` may go on: not when the node stops and the wait has had its time.
     fn go_on(&self, begin: Instant) -> Result<(), Trouble> {
         match self.is_stopping() && begin.elapsed() >= LAST_PATIENCE {
             true => Err(Trouble::Broken("the node is stopping".to_owned())),

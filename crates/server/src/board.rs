@@ -1,8 +1,8 @@
 //! The pages of a dashboard (`leveret top`): totals, and the part it shows of the queues or of the connections.
 //!
-//! Everything is looked at anew for each page, a part at a time; what is kept is what was counted at the look before, for
-//! rates, at most [`OBJECTS_MAX`] of each list, and for [`KEEP_NS`] after the last look. Not the HTTP API's history, which is
-//! sampled every few seconds for ten minutes.
+//! Everything is looked at anew for each page, a part at a time; only the counts of the look before are kept, for
+//! rates, at most [`OBJECTS_MAX`] of each list, and for [`KEEP_NS`] after the last look. Not the HTTP API's history,
+//! which is sampled every few seconds for ten minutes.
 
 use crate::manager::Manager;
 use base::time::NS_PER_MS;
@@ -17,7 +17,7 @@ const OBJECTS_MAX: usize = 200_000;
 /// Rates are over as much time at least.
 const SPAN_NS: u64 = 200 * NS_PER_MS;
 
-/// How long what was counted is of use.
+/// Nanoseconds for which counts are of use.
 const KEEP_NS: u64 = 180_000 * NS_PER_MS;
 
 /// See the module.
@@ -52,7 +52,7 @@ impl Mark {
 }
 
 impl Marks {
-    /// Keeps what is counted now; the mark that rates are against.
+    /// Keeps the counts of now, and returns the mark that rates are against.
     fn add(&mut self, now_ns: u64, counts: impl Iterator<Item = (u128, [u64; 2])>) -> Option<&Mark> {
         let is_old = |mark: &Mark| now_ns.saturating_sub(mark.at_ns) >= SPAN_NS;
         if self.latest.as_ref().is_none_or(is_old) {
@@ -138,7 +138,7 @@ impl Board {
         Ok(overview)
     }
 
-    /// Lets go of what nobody has looked at for long.
+    /// Lets go of lists that nobody has looked at for long.
     pub fn forget_old(&self, now_ns: u64) {
         let mut marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
         for own in marks.iter_mut() {

@@ -23,14 +23,14 @@ const COUNTED_TURN: usize = 500;
 /// The pool of memory that no other pool accounts for.
 const REST: &str = "other_system";
 
-/// Bytes by what they are for.
+/// Bytes by their use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Breakdown {
     /// By pool, [`REST`] among them.
     pub pools: BTreeMap<&'static str, u64>,
     /// Bytes in use by the broker and the program, as far as they are accounted for.
     pub in_use: u64,
-    /// The same, and what is free in heaps.
+    /// The same, with the free bytes in heaps.
     pub allocated: u64,
     /// Bytes of the process that are resident.
     pub resident: u64,
@@ -78,7 +78,7 @@ pub fn measure(
     Some(Breakdown { pools, in_use, allocated, resident })
 }
 
-/// A part of what a shard has, and where to go on.
+/// A part of a shard's memory, and where to go on.
 fn count(room: &Room<'_>, step: Step, clock: Clock) -> (Vec<(&'static str, u64)>, Option<Step>) {
     let now = || clock.mono_ns();
     let quantum = &mut Quantum::new(COUNTED_TURN, LOOK_NS, &now);

@@ -43,17 +43,17 @@ impl PeerCertificate {
         Certificate::from_der(bytes).ok().map(PeerCertificate)
     }
 
-    /// The name of whom it is for.
+    /// The name of its subject.
     pub fn subject(&self) -> String {
         distinguished(self.0.tbs_certificate().subject())
     }
 
-    /// The name of who says so.
+    /// The name of its issuer.
     pub fn issuer(&self) -> String {
         distinguished(self.0.tbs_certificate().issuer())
     }
 
-    /// Its number with who signed it, hexadecimal.
+    /// Its serial number, hexadecimal.
     pub fn serial_number(&self) -> String {
         let bytes = self.0.tbs_certificate().serial_number().as_bytes();
         let digits: String = bytes.iter().map(|byte| format!("{byte:02X}")).collect();

@@ -3,7 +3,7 @@
 use base::Now;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// A moment to whoever measures what held a thread up.
+/// A moment, for measuring how long a thread was held up, and by what.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Moment {
     /// Monotonic nanoseconds.

@@ -151,7 +151,7 @@ impl Committer {
         Handed::Queued(count)
     }
 
-    /// Remembers who commits; whether nobody else did lately.
+    /// Remembers the shard that commits; whether it is the only one to have done so lately.
     fn note_shard(&self, shard: ShardId) -> bool {
         let shard = u64::from(shard.0);
         let last = self.last_shard.load(Ordering::Relaxed);
@@ -293,7 +293,7 @@ impl Committer {
         self.show(&books.space, is_news);
     }
 
-    /// Shows what `space` says, and calls whoever looks where that is news.
+    /// Shows the state of `space`, and calls the watching thread where that is news.
     fn show(&self, space: &Space, is_news: bool) {
         self.shown.is_out.store(space.is_out(), Ordering::Relaxed);
         self.shown.is_short.store(space.is_short(), Ordering::Relaxed);
@@ -398,7 +398,7 @@ impl Committer {
         if self.lacks_space() {
             let mut books = self.books.lock();
             if books.space.wants_group(&books.journal) {
-                // A device that failed fails whoever commits next; and one without space has none.
+                // A device that failed fails the next commit; and one without space has none.
                 let _ = self.write(&mut books, &[], &mut Vec::new());
             }
         }

@@ -1,8 +1,9 @@
-//! Threads that step back: who answers a dashboard does not take the processor from a shard that serves clients.
+//! Threads that step back: one that answers a dashboard does not take the processor from a shard that serves clients.
 //!
-//! A shard that hands out what it was asked for wakes whoever asked, on the same processor as likely as not. The scheduler lets
-//! who was woken go first, and it then worked on its list for milliseconds: most looks that took long did nothing in that
-//! time. A thread that steps back waits for the shard to sleep or for its slice to end; its share of the processor is the same.
+//! A shard that hands out an answer wakes the thread that waits for it, on the same processor as likely as not. The
+//! scheduler lets the woken thread go first, and it then worked on its list for milliseconds: most looks that took long
+//! did nothing in that time. A thread that steps back waits for the shard to sleep or for its slice to end; its share
+//! of the processor is the same.
 
 /// This thread no longer goes before others when it is woken. Where the system does not know of that, all stays as it is.
 #[cfg(target_os = "linux")]

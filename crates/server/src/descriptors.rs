@@ -1,9 +1,10 @@
-//! The files a node may have open: what it keeps for itself, and the places that are left for connections.
+//! The files a node may have open: a share for itself, and the places that are left for connections.
 //!
-//! A node that cannot open a file of its journal ends, so whoever opens sockets, which takes no password, must not get at
-//! what it opens itself. A connection holds a place from before it is accepted until its socket is closed; where there is
-//! none, it waits in the queue of the listening socket, as with RabbitMQ where it has no descriptors left. The management
-//! API, metrics and the tools have shares of their own, so that an operator gets in also then.
+//! A node that cannot open a file of its journal ends, so clients that open sockets, which takes no password, must not
+//! get at the files that it opens itself. A connection holds a place from before it is accepted until its socket is
+//! closed; where there is none, it waits in the queue of the listening socket, as with RabbitMQ where it has no
+//! descriptors left. The management API, metrics and the tools have shares of their own, so that an operator gets in
+//! also then.
 
 use crate::config::Level;
 use crate::leftovers::WAITING_MAX;
@@ -26,8 +27,9 @@ const FILES_MIN: usize = 16;
 const API_MIN: usize = 8;
 const METRICS_MIN: usize = 4;
 
-/// For what is open for a moment: files that the cache has let go while they are read, folders, looks into /proc, and
-/// what the tools and the management API open, three sockets for each request that publishes or gets messages.
+/// Descriptors that are open for a moment: files that the cache has let go while they are read, folders, looks into
+/// /proc, and those of the tools and the management API, three sockets for each request that publishes or gets
+/// messages.
 const MOMENTARY: usize = 96;
 
 /// Connections there may be where the limit leaves room for none at all.
@@ -52,8 +54,8 @@ pub struct Shares {
 }
 
 impl Shares {
-    /// Of the limit there is, which is raised as far as it may be: every connection is a descriptor, and the limit of who
-    /// started us is often a tenth of what is allowed.
+    /// Of the limit there is, which is raised as far as it may be: every connection is a descriptor, and the inherited
+    /// limit is often a tenth of the allowed one.
     pub fn raised(logger: &Logger) -> Shares {
         let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
         if current != maximum

@@ -1,4 +1,4 @@
-//! Where the administration socket's questions are answered, from what the shards say.
+//! The answers to the administration socket's requests, from the shards' own.
 
 use crate::alarm::{Meter, Watermarks};
 use crate::board::Board;

@@ -1,8 +1,8 @@
 //! The real disk: a data folder of files.
 //!
 //! Journal and bulk files are written with O_DIRECT where the filesystem takes it (tried once, when the folder is
-//! opened) and the pieces are aligned; everything else goes through the page cache. Streams, which are not flushed for a
-//! long time, are put on their way to the device piece by piece, so that who reads does not wait behind seconds of them.
+//! opened) and the pieces are aligned; everything else goes through the page cache. Streams, which are not flushed for
+//! a long time, are put on their way to the device piece by piece, so that reads do not wait behind seconds of writes.
 //! Descriptors are kept in a bounded cache, least recently used out first, so that callers need not open or close
 //! anything. The folder is locked for as long as the value lives.
 
@@ -273,7 +273,7 @@ impl RealDisk {
         drop(forgotten);
     }
 
-    /// Has the system begin to write what is now whole of the pieces of a stream's file that was written from `from` up to `to`.
+    /// Has the system begin to write the pieces of a stream's file that the bytes from `from` to `to` have made whole.
     fn send(descriptor: &OwnedFd, from: u64, to: u64) {
         let [first, end] = [from, to].map(|at| at - at % SENT_BYTES);
         if let Some(len) = std::num::NonZeroU64::new(end - first) {
@@ -422,7 +422,7 @@ impl Disk for RealDisk {
             done += read;
             offset += read as u64;
             if read < wanted {
-                // The file ends, or the system takes less at once: whoever asked reads piece by piece then.
+                // The file ends, or the system takes less at once: the caller reads piece by piece then.
                 break;
             }
         }

@@ -22,19 +22,19 @@ pub enum Letter {
     Node(node::turn::Letter),
     /// The keeper wants something done, and waits for the answer.
     Errand(Errand, Sender<Answer>),
-    /// The node wants something of the catalog; what came of it.
+    /// A request of the node to the catalog, and where its outcome goes.
     Request(Box<Op>, Sender<Result<Reply, Refusal>>),
     /// Delayed messages of a queue are to be thrown away; how many there were, where the queue lives here.
     CancelDelayed(Box<CancelDelayed>, Sender<Option<u64>>),
-    /// The beginning of a stream is to go; what came of it.
+    /// The beginning of a stream is to go; the outcome.
     Truncate(Box<Truncate>, Sender<Result<Reply, Refusal>>),
-    /// A stream is to remember that a consumer has read nothing; what came of it.
+    /// A stream is to remember that a consumer has read nothing; the outcome.
     ResetOffset(Box<ResetOffset>, Sender<Result<Reply, Refusal>>),
-    /// A stream, by virtual host and name, is to let go of whoever reads it by chunks; what came of it.
+    /// A stream, by virtual host and name, is to let go of its readers by chunks; the outcome.
     DisbandStream(Box<(String, String)>, Sender<Result<Reply, Refusal>>),
     /// A stream, by virtual host and name, is restarted; whether it is known here.
     RestartStream(Box<(String, String)>, Sender<bool>),
-    /// The node wants something done in a virtual host; what came of it.
+    /// The node wants something done in a virtual host; the outcome.
     Act(Box<Act>, Sender<Result<Reply, Refusal>>),
     /// Somebody has a look, a quick one: connections wait meanwhile.
     Look(Look),
@@ -44,8 +44,8 @@ pub enum Letter {
     CloseConnection(Box<(String, String)>, Sender<bool>),
 }
 
-/// Hands what was found to who asked, whom that wakes: done when the turn is over. Who was woken before may take the processor, and what
-/// clients wait for in that turn would wait with the shard.
+/// Hands a result to the thread that asked, and wakes it: done when the turn is over. A thread that is woken earlier
+/// may take the processor, and clients served in that turn would wait with the shard.
 pub type Outcome = Box<dyn FnOnce() + Send>;
 
 /// A look at a shard.
@@ -112,7 +112,7 @@ pub struct ResetOffset {
 /// An action to be done in a virtual host.
 #[derive(Clone, Debug)]
 pub struct Act {
-    /// In whose name, with whose rights; none: in the node's own.
+    /// The user in whose name and with whose rights it is done; none: in the node's own.
     pub user: Option<String>,
     /// The virtual host.
     pub vhost: String,

@@ -47,7 +47,7 @@ pub fn warnings(config: &Config, catalog: &Catalog) -> Vec<String> {
     warnings
 }
 
-/// A listener that other machines reach and where one logs in, as a warning names it.
+/// A listener that other machines reach and that takes logins, as a warning names it.
 fn of_everybody((kind, address): &(ListenerKind, Address)) -> Option<String> {
     let asks_nobody = matches!(kind, ListenerKind::Prometheus | ListenerKind::PrometheusTls);
     let is_near = address.ip.is_some_and(|ip| ip.is_loopback());

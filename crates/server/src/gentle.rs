@@ -1,10 +1,10 @@
-//! A disk as who keeps house uses it: what is written reaches the device piece by piece, with pauses in between.
+//! A disk as the housekeeper uses it: written bytes reach the device piece by piece, with pauses in between.
 //!
-//! Written without that, 64 MiB of messages stay in memory until they are synced in one go, and whoever waits for a flush
-//! meanwhile waits for the device to take all of them: 200 ms were seen. Here it waits behind one piece.
-//! In a hurry there are no pauses: publishers who outrun the housekeeper would fill the disk.
-//! Invariant: once a sync has failed there is no other: each [`Disk::sync`] tells of it, and so does [`Gentle::failure`] to who gave up
-//! before it came to one.
+//! Written without that, 64 MiB of messages stay in memory until they are synced in one go, and a flush meanwhile waits
+//! for the device to take all of them: 200 ms were seen. Here it waits behind one piece. In a hurry there are no
+//! pauses: publishers that outrun the housekeeper would fill the disk. Invariant: once a sync has failed there is no
+//! other: each [`Disk::sync`] tells of it, and so does [`Gentle::failure`] to a caller that gave up before it came to
+//! one.
 
 use crate::pauses::Pauses;
 use journal::{Disk, DiskError, FileKind, FileName};

@@ -1,8 +1,9 @@
 //! Threads that accept TLS connections and do their handshakes, so that the arithmetic of keys is on no shard's path.
 //!
-//! Each has its own readiness loop over all TLS listeners. Who is through goes to a shard with what the handshake left.
-//! Bounds, each per thread: [`HANDSHAKES_MAX`] at once (further connections wait in the kernel), [`BYTES_MAX`] from a
-//! peer, [`KEPT_BYTES_MAX`] of memory for what came and was sent, and a time limit.
+//! Each has its own readiness loop over all TLS listeners. A connection whose handshake is over goes to a shard, with
+//! the bytes that the handshake left. Bounds, each per thread: [`HANDSHAKES_MAX`] at once (further connections wait in
+//! the kernel), [`BYTES_MAX`] from a peer, [`KEPT_BYTES_MAX`] of memory for bytes received and to be sent, and a time
+//! limit.
 
 use crate::acceptor::{self, Accepted};
 use crate::config::network::CertificateLogin;
@@ -28,7 +29,8 @@ const HANDSHAKES_MAX: usize = 4096;
 const BYTES_MAX: usize = 64 << 10;
 
 /// Bytes of memory that all handshakes of a thread hold together, and those beyond which one that needs more is given up when there are
-/// as many. Most need a few thousand: who begins thousands of long ones, for which nobody logs in, gets no further than this.
+/// as many. Most need a few thousand: a peer that begins thousands of long ones, without a login, gets no further than
+/// this.
 const KEPT_BYTES_MAX: usize = 64 << 20;
 const KEPT_BYTES_USUAL: usize = 16 << 10;
 
@@ -43,7 +45,7 @@ const LISTENER: usize = 1 << 40;
 
 const WAKE: Token = Token(usize::MAX - 1);
 
-/// A listening socket and what goes for its connections.
+/// A listening socket, and the rules of its connections.
 pub struct SecureListener {
     /// The socket.
     pub listener: TcpListener,

@@ -3,15 +3,15 @@
 //! It raises the size from which on a block is a mapping of its own, and goes back to the system when freed, each time
 //! such a block is freed, up to 32 MiB. From then on buffers of that size lie between small blocks, and what a burst took
 //! stays with the process: 1.2 GB after 800 MB of transient messages had come and gone, and a memory alarm that never
-//! clears. To say a small size once for all would give it back at once, and costs whoever hands out large batches a
-//! mapping for each (`docs/decisions/0002-system-allocator.md`). So free pages are given back when nobody is in a hurry: once
+//! clears. To say a small size once for all would give it back at once, and cost a mapping for each large batch that is
+//! handed out (`docs/decisions/0002-system-allocator.md`). So free pages are given back when nobody is in a hurry: once
 //! a node that was busy is idle, and while the memory alarm holds.
 //!
 //! It also makes a heap for each thread that allocates, up to eight for a processor. Batches wander from the shard that fills them to
 //! threads that write and move them, and each heap keeps what it had at its worst: a node has as many heaps as shards.
 //!
 //! Small blocks that are freed it keeps unmerged, and merges all of them once somebody allocates a kilobyte: a shard did so for
-//! 2 to 5 ms with what an import had left. It is told to merge each as it is freed, by whoever frees it.
+//! 2 to 5 ms with the blocks an import had left. It is told to merge each as it is freed, in the thread that frees it.
 
 /// Nanoseconds of CPU in an interval between looks at the machine, beyond which a node is busy.
 const BUSY_NS: u64 = 20_000_000;
@@ -83,7 +83,7 @@ pub fn merge_at_once() {
 pub fn merge_at_once() {}
 
 /// Bytes of heaps that are in use, blocks that are mappings of their own apart. The C library goes through its free blocks for
-/// that, and who allocates from the same heap waits.
+/// that, and threads that allocate from the same heap wait.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[allow(unsafe_code, reason = "the C library has no other way to be asked")]
 pub fn in_use_bytes() -> u64 {

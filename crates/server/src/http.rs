@@ -1,9 +1,9 @@
 //! The listeners of the management HTTP API and of metrics: requests in, answers of [`management::handle`] out.
 //!
-//! A thread of its own reads and writes on a current-thread runtime; what takes a shard's answer is done by others, by
-//! lanes ([`Lane`]), so that nobody who asks holds up who sends or takes bytes, and nothing that takes long holds up
-//! what does not. All sleep while nobody asks anything. Bounds are [`management::Limits`]: a client that is too slow, or
-//! sends too much, is closed, and answers that clients do not take share a bound.
+//! A thread of its own reads and writes on a current-thread runtime; requests that need a shard's answer are done by
+//! others, by lanes ([`Lane`]), so that a request that waits for its answer holds up no bytes of other clients, and a
+//! slow request no quick one. All sleep while nobody asks anything. Bounds are [`management::Limits`]: a client that is
+//! too slow, or sends too much, is closed, and answers that clients do not take share a bound.
 
 use crate::tls::LiveConfig;
 use bytes::Bytes;
@@ -531,7 +531,7 @@ fn closing(response: Response, shared: &Shared) -> Shown {
 }
 
 /// A socket that is given up when its peer takes too little in the time that something waits for it to be taken. Any byte alone
-/// would not do: who takes one now and then keeps what is left of an answer, and the room it has.
+/// would not do: a peer that takes one now and then keeps the rest of an answer, and the room it has.
 struct Patient {
     stream: TcpStream,
     silence: Duration,

@@ -2,7 +2,7 @@
 //! where it is started again, made anew or ended.
 //!
 //! Everything else went the way of a clean stop, and comes back the way of a start. Where that fails it waits on, and tells why. The
-//! data folder stays locked meanwhile: what is in it is still this node's.
+//! data folder stays locked meanwhile: its content is still this node's.
 
 use crate::config::{Config, Level};
 use crate::disk::{DiskOptions, RealDisk};
@@ -15,7 +15,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 
-/// Words that need what is stopped are refused so, as by RabbitMQ's tools.
+/// Commands that need the stopped parts are refused so, as by RabbitMQ's tools.
 const STOPPED: &str = "Error: this command requires the 'rabbit' app to be running on the target node. Start it with 'rabbitmqctl \
                        start_app'.";
 

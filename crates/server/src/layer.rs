@@ -1,9 +1,9 @@
 //! The layer between a socket and the protocol: TLS, WebSocket, or WebSocket over TLS.
 //!
 //! A value without I/O: bytes from the wire go in and those carried come out, and the other way round. While nothing
-//! happens it holds no bytes: what it works in belongs to the shard ([`Bench`]). Bounds: what came and could not be taken
-//! apart yet is at most a record of TLS and what one read brought; what is to be sent and was not taken by the kernel is
-//! at most [`CHUNK_BYTES`] and what the protocols themselves have to say.
+//! happens it holds no bytes: it works in memory of the shard ([`Bench`]). Bounds: received bytes that are not taken
+//! apart yet are at most a record of TLS and the bytes of one read; bytes to be sent that the kernel did not take are
+//! at most [`CHUNK_BYTES`] and the protocols' own messages.
 
 use crate::tls::Secure;
 use base::Output;

@@ -1,9 +1,9 @@
 //! The space of removed files, given back piece by piece.
 //!
-//! A filesystem that tells the device of 64 MiB at once keeps it from everybody else for 10 ms and longer, those among them who
-//! wait for a flush. So a large file that has lost its name is cut shorter and shorter, and the pauses in between grow with what
-//! a piece takes. A thread does that while there is something to be done.
-//! Not here: removing what streams have let go, which may be a thousand files ([`crate::sweeper`]).
+//! A filesystem that tells the device of 64 MiB at once keeps it busy for 10 ms and longer, so that flushes wait. So a
+//! large file that has lost its name is cut shorter and shorter, and the pauses in between grow with the time a piece
+//! takes. A thread does that while there is something to be done.
+//! Not here: removing files that streams have let go, which may be a thousand ([`crate::sweeper`]).
 
 #![allow(
     clippy::disallowed_types,

@@ -1,7 +1,7 @@
-//! A line that several threads stand behind: who asks puts in, whoever is free takes, in order.
+//! A line between threads: any thread puts requests in, and whichever of the others is free takes the next, in order.
 //!
-//! A channel whose end is shared under a lock wakes two threads for one thing: who takes it, and who waits for the lock. Here
-//! one is woken, and only where one sleeps.
+//! A channel whose end is shared under a lock wakes two threads for one thing: the one that takes it, and one that
+//! waits for the lock. Here one is woken, and only where one sleeps.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -45,7 +45,7 @@ impl<T> Clone for Entry<T> {
 }
 
 impl<T> Entry<T> {
-    /// Puts one in; never waits for who takes it.
+    /// Puts one in; never waits for a taker.
     pub fn put(&self, one: T) {
         let inner = &self.last.0;
         let mut state = inner.state();

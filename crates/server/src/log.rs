@@ -22,7 +22,7 @@ pub const LINES_WAITING_MAX: usize = 16_384;
 /// Bytes of lines gathered from which on they are written.
 const BLOCK_BYTES: usize = 1 << 20;
 
-/// Lines that are kept for who asks for the last ones.
+/// Lines that are kept for requests for the last ones.
 pub const LINES_KEPT_MAX: usize = 1000;
 
 /// Bytes of a kept line; of longer ones the beginning is kept.
@@ -128,7 +128,7 @@ impl Logger {
         level as u8 >= self.level.load(Ordering::Relaxed)
     }
 
-    /// Has lines of this level and above written from now on, by all who log.
+    /// Has lines of this level and above written from now on, from all threads.
     pub fn set_level(&self, level: Level) {
         self.levels.iter().for_each(|own| own.store(level as u8, Ordering::Relaxed));
         self.level.store(level as u8, Ordering::Relaxed);

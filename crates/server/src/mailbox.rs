@@ -1,7 +1,8 @@
 //! How threads hand batches to each other: a vector behind a lock, swapped out whole, and one wake-up a turn.
 //!
 //! The wake-up is the cost (a system call), so it is made only when the addressee sleeps: it says so before it does
-//! ([`Sleeper::going_to_sleep`]) and looks once more; who puts something into a box takes that word back and wakes it.
+//! ([`Sleeper::going_to_sleep`]) and looks once more; a sender that puts something into a box takes that word back and
+//! wakes it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -43,7 +44,7 @@ pub struct Mailbox<T> {
 
 struct Inside<T> {
     mail: Vec<T>,
-    /// Nobody empties it any more: what is put in is dropped, so that who waits for an answer learns that none comes.
+    /// Nobody empties it any more: mail is dropped, so that a sender that waits for an answer learns that none comes.
     is_closed: bool,
 }
 
@@ -87,7 +88,7 @@ impl<T> Mailbox<T> {
         self.addressee.wake();
     }
 
-    /// Said by the addressee when it looks no more: drops what is inside and what is put in from now on.
+    /// Said by the addressee when it looks no more: drops the mail inside, and all that is put in from now on.
     pub fn close(&self) {
         let mut inside = self.lock();
         inside.is_closed = true;
@@ -96,7 +97,7 @@ impl<T> Mailbox<T> {
         drop(left);
     }
 
-    /// Swaps what is in the box for `empty`, which must be empty and keeps its memory in use.
+    /// Swaps the mail in the box for `empty`, which must be empty and keeps its memory in use.
     pub fn take(&self, empty: &mut Vec<T>) {
         debug_assert!(empty.is_empty());
         std::mem::swap(&mut self.lock().mail, empty);

@@ -42,13 +42,13 @@ pub const LOOK_NS: u64 = 500_000;
 /// Queues, and messages of them, that a shard looks at in one turn.
 const QUEUES_TURN: usize = 500;
 
-/// Queues of which a shard says nothing but what they are in one turn.
+/// Queues that a shard lists by name alone in one turn.
 const NAMES_TURN: usize = 4000;
 
-/// Connections and channels of which a shard says little in one turn.
+/// Connections and channels that a shard lists in brief in one turn.
 const CONNECTIONS_TURN: usize = 2000;
 
-/// Connections, and what they have open, of which a shard says all there is to say in one turn.
+/// Connections, and the channels and consumers on them, that a shard lists in full in one turn.
 const ROWS_TURN: usize = 250;
 
 /// See the module.
@@ -87,7 +87,7 @@ pub struct Manager<'a> {
     pub reads: Arc<Reads>,
     /// The TLS configurations of the listeners that have one.
     pub tls: &'a [Arc<LiveConfig>],
-    /// The node is to end: what is under way begins nothing more.
+    /// The node is to end: work under way begins nothing more.
     pub is_stopping: &'a AtomicBool,
     /// Where lines go.
     pub logger: Logger,
@@ -211,7 +211,7 @@ impl Manager<'_> {
         Ok(all)
     }
 
-    /// The same, for who keeps none of it: `take` empties what was found in a turn.
+    /// The same, for a caller that keeps none of it: `take` empties the rows found in a turn.
     fn look_at_each<T: Send + 'static>(
         &self,
         things: usize,
@@ -338,7 +338,7 @@ impl Manager<'_> {
         })
     }
 
-    /// Lets go on who is about to change something, perhaps as one step of many.
+    /// Checks that a change may be made, perhaps as one step of many: not while the node stops.
     fn go_on(&self) -> Result<(), Trouble> {
         match self.is_stopping.load(Ordering::SeqCst) {
             true => Err(Trouble::Broken("the node is stopping".to_owned())),
@@ -346,8 +346,9 @@ impl Manager<'_> {
         }
     }
 
-    /// Lets go on who is about to publish: one message whatever alarm holds, as in RabbitMQ, if there is room for it; what is
-    /// moved only without an alarm, or its connection would be silent until that is over, and one of the few threads with it.
+    /// Checks that a message may be published: a single one whatever alarm holds, as in RabbitMQ, if there is room for
+    /// it; messages are moved only without an alarm, or their connection would be silent until that is over, and one of
+    /// the few threads with it.
     fn go_publish(&self, action: &Action) -> Result<(), Trouble> {
         let names = (self.raised)().names();
         match action {
@@ -364,9 +365,9 @@ impl Manager<'_> {
         }
     }
 
-    /// Whether something that a user asks for comes to the same without a connection of the user's own: whatever the rules of
-    /// the catalog say all about. What AMQP 0-9-1 has to say goes over a connection: names of the server's, the queue that was
-    /// declared last, and queues that the operator has forbidden.
+    /// Whether an action of a user comes to the same without a connection of the user's own: it does where the rules of
+    /// the catalog decide alone. Rules of AMQP 0-9-1 need a connection: reserved names, the queue that was declared
+    /// last, and queues that the operator has forbidden.
     fn needs_no_connection(&self, action: &Action) -> bool {
         let is_usual = |name: &str| !name.is_empty() && !name.starts_with("amq.");
         match action {

@@ -1,7 +1,7 @@
-//! The pauses of who uses the device beside those who wait for a flush.
+//! Pauses of a thread that uses the device while others wait for a flush.
 //!
-//! A device serves what came first first: a flush waits for all that others have asked for. So what is not urgent is asked for in
-//! pieces, and the pauses in between grow with what a piece takes.
+//! A device serves requests in their order: a flush waits for all that others have asked for. So work that is not
+//! urgent is asked for in pieces, and the pauses in between grow with the time a piece takes.
 
 #![allow(clippy::disallowed_methods, reason = "pauses of a thread of the shell, by its clock")]
 
@@ -14,7 +14,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 /// A pause lasts so many times as long as the piece before it took, within its bounds.
 const PAUSE_FACTOR: u32 = 2;
 
-/// The pauses between pieces: how long each has to be depends on what came before it.
+/// The pauses between pieces: the length of each depends on the piece before it.
 #[derive(Debug)]
 pub struct Pauses {
     begun: Instant,

@@ -1,4 +1,4 @@
-//! The listening sockets of a node, opened before anything is started, with what goes for those who connect.
+//! The listening sockets of a node, opened before anything is started, with the rules of their connections.
 
 use crate::acceptor;
 use crate::config::Config;
@@ -32,7 +32,7 @@ pub struct Ports {
     pub tls: Vec<Arc<LiveConfig>>,
     /// All of them, as they were bound.
     pub addresses: Vec<(ListenerKind, SocketAddr)>,
-    /// For what there is none, and why, where nobody asked for that.
+    /// Kinds without a listener, and why, where nobody asked for one.
     pub without: Vec<(ListenerKind, String)>,
 }
 
@@ -56,7 +56,7 @@ fn open_tls(config: &Config) -> Result<AllTls, String> {
     ])
 }
 
-/// Whether what TLS needs is there: certificates, keys, ciphers.
+/// Whether certificates, keys and ciphers of TLS can be used.
 ///
 /// # Errors
 /// The option or file that is wrong, and the reason.
@@ -68,7 +68,7 @@ impl Ports {
     /// Opens all that are configured.
     ///
     /// # Errors
-    /// Which could not be opened, or what of its options is wrong.
+    /// The listener that could not be opened, or the option of it that is wrong.
     pub fn open(config: &Config) -> Result<Ports, String> {
         let network = &config.network;
         let [tls, web_tls, http_tls, metrics_tls] = open_tls(config)?;

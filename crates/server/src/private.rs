@@ -94,7 +94,7 @@ pub fn open(data: impl AsFd, path: impl AsRef<Path>, flags: OFlags, mode: u32) -
     }
 }
 
-/// Writes a file whole, for whom `mode` says, and not through a link.
+/// Writes a file whole, with the permissions of `mode`, and not through a link.
 ///
 /// # Errors
 /// The system's error.

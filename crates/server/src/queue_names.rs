@@ -1,6 +1,6 @@
-//! Which queues there are, by virtual host and name: gathered from the shards once, and kept by what comes and goes since.
+//! The queues there are, by virtual host and name: gathered from the shards once, and kept by their changes since.
 //!
-//! A page of queues by name needs all names, and of the page's queues alone what a shard knows.
+//! A page of queues by name needs all names, but rows of the shards for the page's queues alone.
 
 use broker::QueuesNow;
 use broker::catalog::{QueueChange, QueueDefinition};
@@ -14,8 +14,9 @@ pub type Names = Arc<[Arc<QueueDefinition>]>;
 pub struct QueueNames(Mutex<Option<(u64, Names)>>);
 
 impl QueueNames {
-    /// The queues there are. `now` tells of which version they are, and what has changed since one; `gather` has all of them, in
-    /// any order. What is gathered is kept where every shard knew the version of before, and what came and went meanwhile is known.
+    /// The queues there are. `now` tells their version, and the changes since one; `gather` has all of them, in any
+    /// order. A gathered list is kept where every shard knew the version before, and the changes made meanwhile are
+    /// known.
     /// Other callers wait meanwhile.
     pub fn get<E>(
         &self,

@@ -1,5 +1,4 @@
-//! The threads that read back what deliveries wait for, and carry out what streams want of the disk, so that no shard ever
-//! waits for it.
+//! The threads that read for deliveries, and do the work of streams on the disk, so that no shard ever waits for it.
 //!
 //! A few threads take from one line, in the order the shards asked; a log has only so many reads in it at once
 //! ([`broker::Limits::reads_max`]), so a busy one does not keep the others waiting for long. They end when every shard is
@@ -39,9 +38,9 @@ impl Asks {
 
 /// A request of a shard.
 pub enum Ask {
-    /// To read back what deliveries wait for.
+    /// A read for deliveries.
     Read(ReadRequest),
-    /// To do something for a stream.
+    /// Work for a stream.
     Stream(Box<StreamJob>),
 }
 

@@ -76,7 +76,7 @@ pub enum End {
     StartApp,
 }
 
-/// Hands what the writer thread tells to the shards and to whoever ends the node.
+/// Hands reports of the writer thread to the shards, and failures to the thread that ends the node.
 struct Reporter {
     doors: Arc<[Door]>,
     end: Mutex<Sender<End>>,
@@ -116,7 +116,7 @@ enum Then {
     Failed(String),
 }
 
-/// Runs a node until it ends. `end` is where whoever wants that says so; `ends` is where the node hears of it.
+/// Runs a node until it ends. Through `end` any thread may ask it to; `ends` is the other side of that channel.
 ///
 /// # Errors
 /// Why it could not start or had to stop, in plain words.
@@ -455,7 +455,7 @@ impl Running {
         self.logger.info(format!("administration socket at {}", socket.display()));
         let most =
             if ports.secure.is_empty() { 0 } else { (cores() as usize).div_ceil(2).min(HANDSHAKERS_MAX) };
-        // Each of them, and who accepts without TLS, has its own epoll and its waker.
+        // Each of them, and the acceptor without TLS, has its own epoll and its waker.
         let places = shares.places(&self.logger, most * (ports.secure.len() + 2) + 2);
         let (acceptor, stop_accepting) = Acceptor::new(ports.plain, places.clone()).map_err(failed)?;
         let spoken = &ports.spoken;

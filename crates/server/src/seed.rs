@@ -59,7 +59,7 @@ pub fn first_user(
         node.shards[0].have_event_exchange(clock.now(), &user.vhost);
         return Ok(());
     }
-    // As in RabbitMQ, definitions say who there is from the beginning.
+    // As in RabbitMQ, definitions tell the users and virtual hosts that there are from the beginning.
     if !config.definitions.paths.is_empty() {
         return Ok(());
     }

@@ -38,7 +38,8 @@ use std::time::Duration;
 /// Bytes one connection may bring in one turn.
 pub const READ_BYTES_TURN: usize = 256 << 10;
 
-/// Bytes written to all connections together before sockets are read again; who has little to be told hears it all the same.
+/// Bytes written to all connections together before sockets are read again. Connections with at most [`LITTLE_BYTES`]
+/// to send are written even when this budget is spent.
 const WRITE_BYTES_TURN: usize = 256 << 10;
 
 /// Bytes of output that are little.
@@ -298,8 +299,8 @@ impl ShardLoop {
         if token >= LINGER {
             return self.lingering.hear(token);
         }
-        // An event of a socket that was closed after it was reported finds nobody, or the slot's next tenant, whom it
-        // only makes look once in vain.
+        // An event of a socket that was closed after it was reported finds no connection, or the slot's next one, which
+        // then looks once in vain.
         let slot = token.0 as u32;
         let Some(Some(socket)) = self.sockets.get_mut(slot as usize) else { return };
         if event.is_writable() {

@@ -1,4 +1,4 @@
-//! One accepted socket: what is ready on it, and the bytes of its that could not be parsed yet.
+//! One accepted socket: its readiness, and the bytes that could not be parsed yet.
 //!
 //! Readiness is edge-triggered: `can_read` and `can_write` stay set until the kernel says there is no more. An idle
 //! socket holds no memory. Over TLS or WebSocket a [`Layer`] lies between the socket and those who read and write.
@@ -46,7 +46,7 @@ pub struct Arrival {
     pub layer: Option<Box<Layer>>,
 }
 
-/// A socket and what the loop knows of it.
+/// A socket and the loop's state of it.
 pub struct Socket {
     /// The socket.
     pub stream: Stream,
@@ -105,12 +105,12 @@ pub enum Brought {
     Nothing,
     /// The end.
     End,
-    /// The end by the rules of what lies between: it has its last words to say.
+    /// The end by the rules of the layer: it has its last words to say.
     Over,
 }
 
 impl Socket {
-    /// A fresh one: nobody knows yet what it is ready for.
+    /// A fresh one, whose readiness is not known yet.
     pub fn new(stream: Stream, layer: Option<Box<Layer>>, now_ms: u64) -> Socket {
         Socket {
             stream,
@@ -158,7 +158,7 @@ impl Socket {
         }
     }
 
-    /// Reads once through what lies between.
+    /// Reads once through the layer.
     fn read_layered(&mut self, into: &mut [u8], bench: &mut Bench) -> Brought {
         let Some(layer) = &mut self.layer else { return Brought::Nothing };
         if into.len() < ROOM_BYTES_MIN {
@@ -186,7 +186,7 @@ impl Socket {
             0 if arrived.is_over => Brought::Over,
             0 if has_ended => Brought::End,
             0 => Brought::Nothing,
-            // A turn ends with what was carried, which padding, pings and what takes long to inflate are not.
+            // A turn ends with bytes carried, which padding, pings and blocks that take long to inflate are not.
             brought if arrived.has_more && brought < into.len() => Brought::Dear(brought),
             brought if count > DEAR_BYTES && brought < count / LITTLE_SHARE => Brought::Dear(brought),
             brought => Brought::Bytes(brought),
@@ -199,7 +199,7 @@ impl Socket {
         self.layer.as_ref().is_some_and(|layer| layer.has_unsent())
     }
 
-    /// All was said: says so in the words of what lies between, if the kernel takes them.
+    /// All was sent: adds the layer's farewell, if the kernel takes it.
     pub fn say_farewell(&mut self, bench: &mut Bench) {
         if let Some(layer) = &mut self.layer {
             layer.say_farewell(bench);
@@ -208,7 +208,7 @@ impl Socket {
         }
     }
 
-    /// Writes what it can through what lies between.
+    /// Writes as much as it can through the layer.
     fn write_layered(&mut self, output: &mut Output, bench: &mut Bench) -> Result<bool, ()> {
         let Some(layer) = &mut self.layer else { return Ok(false) };
         let before = output.len();
@@ -241,7 +241,7 @@ impl Socket {
         Ok(output.len() < before)
     }
 
-    /// Writes what it can. Whether anything went, or that the socket is gone.
+    /// Writes as much as it can. Whether anything went, or that the socket is gone.
     #[inline]
     pub fn write(&mut self, output: &mut Output, bench: &mut Bench) -> Result<bool, ()> {
         if self.layer.is_some() {

@@ -1,8 +1,8 @@
-//! The thread that removes what streams have let go, slowly.
+//! The thread that removes files that streams have let go, slowly.
 //!
-//! A filesystem that gives back a gigabyte at once keeps the device, and its own journal, from everybody else for tens of
-//! milliseconds, those among them who wait for a flush. So space goes piece by piece, and the pauses in between grow with what
-//! a piece takes. Readers and writers have threads of their own: nobody waits behind a removal.
+//! A filesystem that gives back a gigabyte at once keeps the device, and its own journal, busy for tens of
+//! milliseconds, so that flushes wait. So space goes piece by piece, and the pauses in between grow with the time a
+//! piece takes. Readers and writers have threads of their own: nobody waits behind a removal.
 
 use crate::door::{Door, Letter};
 use crate::pauses::Pauses;
@@ -22,7 +22,7 @@ pub struct Sweeper {
 }
 
 impl Sweeper {
-    /// One that removes what comes down `line`; what is left when the node is stopping goes without pauses.
+    /// One that removes the files that come down `line`; those left when the node is stopping go without pauses.
     pub fn new(
         line: Receiver<(ShardId, StreamJob)>,
         disk: Arc<dyn Disk>,

@@ -28,7 +28,7 @@ const RECORD_BYTES: usize = 16_384;
 /// Bytes a record costs at most, §5.2 of RFC 8446 and §6.2.3 of RFC 5246.
 const RECORD_OVERHEAD_BYTES: usize = 40;
 
-/// Alerts that may follow a failure; what else the state machine has to say then is dropped.
+/// Alerts that may follow a failure; other output of the state machine is dropped then.
 const ALERTS_MAX: usize = 4;
 
 /// The TLS configuration of a listener's new connections: its files can be read anew while it listens.
@@ -132,7 +132,7 @@ pub fn server_config(options: &TlsOptions) -> Result<Arc<ServerConfig>, String> 
         )
     })?;
     config.ignore_client_order = options.own_order.unwrap_or(true);
-    // Nothing is remembered here: who comes back brings what it was given, sealed.
+    // Sessions are not remembered here: a client that comes back brings its ticket, sealed.
     config.session_storage = Arc::new(NoServerSessionStorage {});
     match options.resumes.unwrap_or(true) {
         true => {
@@ -281,7 +281,8 @@ impl Secure {
         self.connection.is_handshaking()
     }
 
-    /// The handshake is over: fills in what is known of the peer. The user that its certificate names.
+    /// The handshake is over: fills in the facts of the encryption and of the peer. The user that its certificate
+    /// names.
     pub fn established(&mut self, rule: CertificateLogin) -> Option<String> {
         let chain = self.connection.peer_certificates().unwrap_or_default();
         let certificate = chain.first().and_then(|first| PeerCertificate::read(first));
@@ -351,7 +352,7 @@ impl Secure {
         }
     }
 
-    /// Appends what is queued, and nothing else: what failed must not be looked at again.
+    /// Appends the queued bytes, and nothing else: a failed state must not be looked at again.
     fn alert(&mut self, wire: &mut Vec<u8>) {
         self.is_broken = true;
         for _ in 0..ALERTS_MAX {

@@ -1,4 +1,4 @@
-//! The management API of a running node: what an import of definitions costs, and that who asks has a client's rights.
+//! The management API of a running node: the cost of an import of definitions, and requests with a client's rights.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

@@ -11,10 +11,10 @@ use harness::{Client, DURABLE, Folder, Node, ctl, frame, long, method, short};
 use serde_json::Value;
 use std::path::Path;
 
-/// Of what is in memory, percents that may be accounted for by nothing, or counted and not there.
+/// Percents of resident memory that may be accounted for by nothing, or counted and not there.
 const UNACCOUNTED_MAX: u64 = 10;
 
-/// The breakdown as the tool tells it, which is nearly all of what is in memory.
+/// The breakdown as the tool tells it, which is nearly all of the resident memory.
 fn checked(folder: &Path, what: &str) -> Value {
     let told = ctl(folder, &["status", "--formatter", "json"]);
     let status: Value = serde_json::from_slice(&told.stdout).expect("json");

@@ -54,7 +54,7 @@ fn starts_again_where_it_was_after_a_stop_and_after_a_kill() {
     }
 }
 
-/// The files in a folder of the data folder whose names end so, with what is in them.
+/// The files in a folder of the data folder whose names end so, with their content.
 fn files(folder: &Folder, kind: &str, end: &str) -> Vec<(std::path::PathBuf, Vec<u8>)> {
     let entries = std::fs::read_dir(folder.0.join(kind)).expect("a folder");
     let paths = entries.map(|entry| entry.expect("an entry").path());
@@ -349,8 +349,8 @@ fn who_declares_without_end_keeps_no_journal_file_from_being_let_go() {
     assert_eq!(node.stop().code(), Some(0));
 }
 
-/// Publishers wait while the last file of the journal is at hand; who declares is refused when there is room in it for little but
-/// what gives some back.
+/// Publishers wait while the last file of the journal is at hand; declares are refused when there is room in it for
+/// little but commands that give some back.
 #[test]
 fn who_declares_on_a_full_disk_leaves_room_for_what_gives_space_back() {
     const BODY_LEN: usize = 50_000;

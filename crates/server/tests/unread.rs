@@ -1,4 +1,4 @@
-//! The real binary, and a peer that asks for much and reads nothing for a while: what it asked for stays on disk until then.
+//! The real binary, and a peer that asks for much and reads nothing for a while: the messages stay on disk until then.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

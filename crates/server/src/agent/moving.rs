@@ -1,14 +1,14 @@
-//! Messages of a queue that are looked at, and messages that move to where they are wanted.
+//! Looks at messages of a queue, and moves of messages to another place.
 //!
-//! A message that moves is taken as a consumer takes it, published with what it had, and acknowledged when its copy is
-//! safe. When the node dies in between it is in both places: nothing is lost, something may come twice.
+//! A message that moves is taken as a consumer takes it, published with its properties, and acknowledged when its copy
+//! is safe. When the node dies in between it is in both places: nothing is lost, something may come twice.
 //!
-//! Messages that are named by position are asked for with methods that AMQP does not have and that other connections are refused;
-//! who looks at messages is told their positions in a header, which is taken out again.
+//! Messages that are named by position are asked for with methods that AMQP does not have and that other connections
+//! are refused. Messages that are looked at come with their positions in a header, which is taken out again.
 //!
-//! It is published over a connection of its own: a refusal closes that one's channel, and an alarm stops the reading of it. What
-//! was taken over the other goes back by name, which is no failed delivery; with a channel that closes it would be one, and after
-//! some of them a quorum queue drops the message.
+//! It is published over a connection of its own: a refusal closes that one's channel, and an alarm stops the reading of
+//! it. Messages that were taken over the other go back by name, which is no failed delivery; with a channel that closes
+//! it would be one, and after some of them a quorum queue drops the message.
 
 use super::{Agent, CHANNEL, Code, TICK, refused, unexpected};
 use amqp091::method::{BasicConsume, BasicGet, BasicPick, BasicQos, ConfirmSelect, QueueDiscard};

@@ -1,4 +1,4 @@
-//! A configuration while settings still come in: what each of them does, and what of them cannot be used.
+//! A configuration while settings still come in: the effect of each of them, and those that cannot be used.
 
 use super::keys::{Standing, Verdict};
 use super::lookup;
@@ -102,7 +102,7 @@ impl Draft {
         self.closed.contains_key(&kind) || self.listeners.keys().any(|(own, _)| *own == kind)
     }
 
-    /// Forgets what was said of a list, because a later layer says all of it.
+    /// Forgets the items of a list given so far, because a later layer gives all of it.
     pub fn forget(&mut self, family: &str) {
         let network = &mut self.config.network;
         let kind = match family {
@@ -172,7 +172,8 @@ impl Draft {
         set(&mut self.config.loopback_users, user, is_set);
     }
 
-    /// `none` closes what its own layer and those below it named; what a later layer names is open again.
+    /// `none` closes the listeners that its own layer and those below it named; one that a later layer names is open
+    /// again.
     pub fn finish(mut self) -> Config {
         let is_open = |((kind, _), (layer, _)): &(&(ListenerKind, String), &(u8, Address))| {
             self.closed.get(kind).is_none_or(|closed| layer > closed)
@@ -192,7 +193,7 @@ impl Draft {
             (ListenerKind::Prometheus, PORT_METRICS),
         ] {
             let is_named = |(own, _): &(ListenerKind, Address)| match kind {
-                // As with RabbitMQ, who asks for TLS alone gets no other.
+                // As with RabbitMQ, a configuration that asks for TLS alone gets no other.
                 ListenerKind::Http => matches!(own, ListenerKind::Http | ListenerKind::HttpTls),
                 ListenerKind::Prometheus => {
                     matches!(own, ListenerKind::Prometheus | ListenerKind::PrometheusTls)

@@ -17,7 +17,7 @@ use routing::Arguments;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
-/// On whose behalf the administration socket asks, as RabbitMQ's tools do.
+/// The name of the user that the administration socket acts for, as with RabbitMQ's tools.
 const TOOL_USER: &str = "rmq-cli";
 
 /// Bytes of a name, AMQP 0-9-1 §4.2.5.3.
@@ -68,7 +68,8 @@ impl ShardLoop {
         let (port, token) = self.await_answer(stream.vhost, None, answer);
         let reference = asked.reference.as_bytes().into();
         self.ask_stream(now, port, &stream, StreamCommand::StoreOffset { user: 0, reference, offset: 0 });
-        // Nobody is told when an offset is on disk. What comes after it in the log is there after it: letting go of nothing.
+        // Nobody is told when an offset is on disk. A command behind it in the log is done after it: one that lets go
+        // of nothing.
         self.ask_stream(now, port, &stream, StreamCommand::Truncate { token, before: 0 });
     }
 
@@ -95,7 +96,7 @@ impl ShardLoop {
         self.tell(answer, found.is_some());
     }
 
-    /// A stream by name. None: whoever asked has been told that it is not there.
+    /// A stream by name. None: the caller has been told that it is not there.
     fn stream(
         &mut self,
         vhost: &str,
