@@ -2,7 +2,7 @@
 //!
 //! - [`table`]: field tables and arrays (AMQP 0-9-1 §4.2.5.5, with the type letters RabbitMQ uses), read lazily from
 //!   bytes that were checked once, and written.
-//! - [`counts`]: what a head says of deliveries before.
+//! - [`counts`]: headers about earlier deliveries of a message.
 //! - [`position`]: where in its queue a message is, told with it.
 //! - [`properties`]: the property flags and list of a content header (§4.2.6.1), a view and a writer.
 //!

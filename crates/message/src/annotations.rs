@@ -1,7 +1,7 @@
 //! Annotations that consumers add to messages (the `modified` outcome of AMQP 1.0, §3.4.5).
 //!
-//! A message has at most one of a name; what is added later takes the place of what was there, and of what the publisher
-//! wrote under that name. They are kept as the encoding of one map, in order of name, so that the same annotations are
+//! A message has at most one of a name; one added later takes the place of an earlier one, and of the publisher's under
+//! that name. They are kept as the encoding of one map, in order of name, so that the same annotations are
 //! the same bytes. Simple values keep no more of their type than RabbitMQ does: whole numbers are longs, text is
 //! strings.
 //! Not here: where they are kept, and for how long.
@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// How a name that a consumer may use begins; all others are reserved (§3.2.10).
 const PREFIX: &str = "x-";
 
-/// What a broker says of a message by itself, or has acted upon: nobody adds that later.
+/// Annotations of the broker's own, or that it has acted upon: nobody adds them later.
 const OWN: [&str; 5] = ["x-exchange", "x-routing-key", "x-cc", "x-acquired-count", "x-delivery-count"];
 
 /// Whether every name in `added` is one that a consumer may use: a symbol that begins with `x-`.
@@ -25,8 +25,8 @@ pub fn may_be_added(added: &Map<'_>) -> bool {
     added.iter().all(|(name, _)| matches!(name, Value::Symbol(name) if name.starts_with(PREFIX)))
 }
 
-/// `added` to what [`merge`] answered `before`, none where there was nothing. Names that are the broker's own, or that
-/// nobody may use, are left out.
+/// `added` to an earlier result of [`merge`], `before`, none where there was nothing. Names that are the broker's own,
+/// or that nobody may use, are left out.
 pub fn merge(before: Option<&[u8]>, added: &Map<'_>) -> Box<[u8]> {
     let mut merged: BTreeMap<&str, Kept<'_>> = BTreeMap::new();
     for (name, encoding) in before.into_iter().flat_map(named) {
@@ -87,7 +87,7 @@ impl<'a> Kept<'a> {
         let number = match value {
             Value::Timestamp(ms) => Some(ms),
             Value::Char(unit) => Some(unit.into()),
-            // One that is too large for a long stays what it is.
+            // One that is too large for a long stays as it is.
             value => value.as_i64(),
         };
         if let Some(number) = number {
@@ -139,7 +139,7 @@ fn write10(message: &Enqueue<'_>, annotations: &[u8], into: &mut Vec<u8>) -> Opt
     pairs.extend_from_slice(ours.bytes());
     count += ours.len() as u32 * 2;
     write_map(descriptor::MESSAGE_ANNOTATIONS, Map::new(count, &pairs), into);
-    // Who delivers it relies on that.
+    // Deliveries rely on a message that can be read.
     Message::read_parts(into, message.body).ok().map(|_| ())
 }
 

@@ -1,4 +1,4 @@
-//! What a message says of its delay once it was taken.
+//! The header of a message about its delay, once that was taken.
 
 use crate::amqp091::{Properties, Table, TableWriter, Value};
 use crate::record::Format;

@@ -1,10 +1,12 @@
-//! What a node writes on messages when they come in, where its operator wants that: when it came, and to which node.
+//! Stamps that a node writes on messages when they come in, where its operator wants that: the time, and the node's
+//! name.
 //!
 //! In AMQP 1.0 both are annotations, `x-opt-rabbitmq-received-time` and `x-routed-by`; in 0-9-1 headers, `timestamp_in_ms` and
 //! `x-routed-by`, and the time is the property `timestamp` as well, in seconds. Names and types are RabbitMQ's.
-//! What of the time is the node's word, a conversion has to know, for over 1.0 the property is nobody's creation time. A 0-9-1
-//! message has a flag for it ([`crate::record::flag::STAMPED`]), and the header stands in front of all others where the property is
-//! the node's too. Of a 1.0 message it is the node's where it is the time its record says it came at.
+//! A conversion has to know which of the times are the node's word, for over 1.0 the property is nobody's creation
+//! time. A 0-9-1 message has a flag for it ([`crate::record::flag::STAMPED`]), and the header stands in front of all
+//! others where the property is the node's too. Of a 1.0 message it is the node's where it is the time its record says
+//! it came at.
 
 use crate::amqp10::section::descriptor;
 use crate::amqp10::{Encoder, Message, Value};
@@ -22,12 +24,12 @@ pub const NODE: &str = "x-routed-by";
 /// Bytes that stamps take at most, but for the name of the node.
 const BYTES: usize = 128;
 
-/// What is written.
+/// The stamps to be written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stamps {
-    /// When it came; whether in place of what its publisher wrote there.
+    /// The time it came, and whether it takes the place of the publisher's.
     pub time: Option<bool>,
-    /// The node's name, and whether it takes the place of what is there.
+    /// The node's name, and whether it takes the place of one already there.
     pub node: Option<(Box<str>, bool)>,
 }
 
@@ -121,7 +123,7 @@ impl Stamps {
     }
 }
 
-/// The time of a stamp in 0-9-1 whose record has the flag, and whether the property is the node's too.
+/// The time of a 0-9-1 message's stamp, where its record has the flag, and whether the property is the node's too.
 pub(crate) fn time_of(properties: &Properties<'_>) -> Option<(i64, bool)> {
     let headers = properties.headers()?;
     let amqp091::Value::I64(ms) = headers.get(TIME_HEADER.as_bytes())? else { return None };

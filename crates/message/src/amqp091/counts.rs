@@ -6,8 +6,8 @@ const FAILED: &[u8] = b"x-delivery-count";
 const ACQUIRED: &[u8] = b"x-acquired-count";
 
 /// Appends `head` to `into`, with headers that say how often a queue that counts handed the message out before
-/// (`x-acquired-count`) and how often that failed (`x-delivery-count`, where it did). What it says of either already
-/// goes. A head that cannot be read is passed on as it is.
+/// (`x-acquired-count`) and how often that failed (`x-delivery-count`, where it did). Headers of these names in `head`
+/// go. A head that cannot be read is passed on as it is.
 pub fn write_counts(head: &[u8], delivery_count: u32, acquired_count: u32, into: &mut Vec<u8>) {
     let Ok(properties) = Properties::read(head) else { return into.extend_from_slice(head) };
     let headers = properties.headers().unwrap_or_default();

@@ -1,12 +1,12 @@
-//! Where in its queue a message is, told with it to who is to name it later.
+//! The position of a message in its queue, told with it to the peer that names it later.
 
 use super::{NewProperties, Properties, Table, TableWriter, Value};
 
 /// No header that a client would use.
 const POSITION: &[u8] = b"x-leveret-position";
 
-/// Appends `head` to `into`, with a header that says which position in its queue the message has, in place of what it says of
-/// that already. A head that cannot be read is passed on as it is.
+/// Appends `head` to `into`, with a header that tells the position of the message in its queue, in place of one that
+/// tells it already. A head that cannot be read is passed on as it is.
 pub fn write_position(head: &[u8], position: u64, into: &mut Vec<u8>) {
     let Ok(properties) = Properties::read(head) else { return into.extend_from_slice(head) };
     let fields = TableWriter::fields(|table| {
@@ -21,7 +21,8 @@ pub fn write_position(head: &[u8], position: u64, into: &mut Vec<u8>) {
     NewProperties { headers: Some(headers), ..properties.to_new() }.write(into);
 }
 
-/// What [`write_position`] wrote: the position, and the head without it. A table of headers that had nothing else goes too.
+/// Reads the output of [`write_position`]: the position, and the head without it. A table of headers that had nothing
+/// else goes too.
 pub fn take_position(properties: &Properties<'_>) -> Option<(u64, Vec<u8>)> {
     let headers = properties.headers()?;
     let position = headers.get(POSITION)?.as_i64()? as u64;
@@ -60,7 +61,7 @@ mod tests {
         };
         check(&[], 0);
         check(&[(b"a", Value::I64(1)), (b"x-death", Value::Text(b"q"))], 1 << 40);
-        // What a publisher claims is not believed.
+        // A publisher's claim is not believed.
         check(&[(POSITION, Value::I64(7)), (b"b", Value::Bool(true))], 8);
         let mut plain = Vec::new();
         NewProperties { delivery_mode: Some(1), ..Default::default() }.write(&mut plain);

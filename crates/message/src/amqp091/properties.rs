@@ -65,7 +65,7 @@ impl<'a> Properties<'a> {
     #[inline(always)]
     pub fn read(raw: &'a [u8]) -> Result<Properties<'a>, Malformed> {
         match raw {
-            // What most publishers send: nothing but a delivery mode.
+            // The properties of most publishers: nothing but a delivery mode.
             &[high, low, delivery_mode] if [high, low] == flag::DELIVERY_MODE.to_be_bytes() => {
                 Ok(Properties {
                     raw,
@@ -77,7 +77,8 @@ impl<'a> Properties<'a> {
                     rest_start: 3,
                 })
             }
-            // Field by field: what a call leaves in memory and is then copied in parts of other sizes stalls the processor.
+            // Field by field: a call's result that lies in memory and is then copied in parts of other sizes stalls the
+            // processor.
             _ => {
                 let Walk { flags, delivery_mode, priority, headers_start, headers_end, rest_start, .. } =
                     Walk::of(raw)?;
@@ -86,7 +87,7 @@ impl<'a> Properties<'a> {
         }
     }
 
-    /// Flags and list as they came; what a stored message keeps as its head.
+    /// Flags and list as they came; a stored message keeps them as its head.
     #[inline]
     pub fn raw(&self) -> &'a [u8] {
         self.raw
@@ -143,7 +144,7 @@ impl<'a> Properties<'a> {
         (self.flags & flag::CONTENT_ENCODING != 0).then(|| short(&mut reader))?
     }
 
-    /// What the application relates the message to.
+    /// The id by which the application relates messages, such as an answer to its request.
     pub fn correlation_id(&self) -> Option<&'a [u8]> {
         self.late_text(flag::CORRELATION_ID)
     }
@@ -178,7 +179,7 @@ impl<'a> Properties<'a> {
         self.message_type() == Some(SECTIONS_TYPE.as_bytes())
     }
 
-    /// The user who publishes, which the broker verifies.
+    /// The user that publishes, which the broker verifies.
     pub fn user_id(&self) -> Option<&'a [u8]> {
         self.late_text(flag::USER_ID)
     }
@@ -267,7 +268,7 @@ pub enum ExpirationError<'a> {
     Leftover {
         /// All of it.
         text: &'a [u8],
-        /// What stands behind the number.
+        /// The text behind the number.
         rest: &'a [u8],
     },
     /// A number below 0.
@@ -383,7 +384,7 @@ impl NewProperties<'_> {
     }
 }
 
-/// What is found on the way through the bytes of properties: see [`Properties`].
+/// The results of one walk through the bytes of properties: see [`Properties`].
 struct Walk<'a> {
     raw: &'a [u8],
     flags: u16,

@@ -11,7 +11,7 @@ pub const DEPTH_MAX: u32 = 32;
 /// Bytes that are no field table, array or property list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
-    /// A length points past the end of what holds it.
+    /// A length points past the end of its table, array or value.
     Short,
     /// A type letter that nobody uses.
     UnknownType(u8),
@@ -93,7 +93,7 @@ pub enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// The next value: a type letter and what it calls for. Nested bytes were checked before or are checked here.
+    /// The next value: a type letter and its payload. Nested bytes were checked before or are checked here.
     #[inline]
     fn read(reader: &mut Reader<'a>) -> Result<Value<'a>, Malformed> {
         Ok(match reader.u8()? {
@@ -154,8 +154,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The number, whatever its width; nothing for values that are no whole number. `L` counts as signed, as it does
-    /// in RabbitMQ.
+    /// The number, of any width; nothing for values that are no whole number. `L` counts as signed, as it does in
+    /// RabbitMQ.
     pub fn as_i64(&self) -> Option<i64> {
         match *self {
             Value::I8(value) => Some(value.into()),
@@ -224,7 +224,7 @@ fn put_long(out: &mut Vec<u8>, letter: u8, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// What nested bytes are.
+/// The kind of nested bytes.
 #[derive(Clone, Copy)]
 enum Nest {
     Table,
@@ -267,7 +267,7 @@ impl<'a> Table<'a> {
         Ok(Table { bytes })
     }
 
-    /// Fields that were checked before as part of what holds them.
+    /// Fields that were checked before as part of the value around them.
     #[inline]
     pub(super) fn new_checked(bytes: &'a [u8]) -> Table<'a> {
         Table { bytes }

@@ -2,7 +2,7 @@
 //!
 //! - [`value`]: reading values out of borrowed bytes, without copying them.
 //! - [`write`]: writing them.
-//! - [`section`]: what a message is made of, and where its head ends.
+//! - [`section`]: the sections of a message, and where its head ends.
 //! - [`properties`]: the immutable properties section.
 //!
 //! Not here: frames, performatives and everything else that two peers say to each other about messages.

@@ -1,4 +1,4 @@
-//! The properties section (§3.2.4): what a sender says about a message and nobody may change.
+//! The properties section (§3.2.4): a sender's fields about a message, which nobody may change.
 //!
 //! A view over the list as it came: a field is read when asked for. A field of the wrong type reads as absent.
 
@@ -47,7 +47,7 @@ impl<'a> Properties<'a> {
         self.list.iter().nth(property as usize).unwrap_or(Value::Null)
     }
 
-    /// All fields in the order of [`Property`], for who needs many of them.
+    /// All fields in the order of [`Property`], for callers that need many of them.
     pub fn fields(&self) -> [Value<'a>; 13] {
         let mut fields = Fields::new(self.list);
         std::array::from_fn(|_| fields.value().unwrap_or(Value::Null))
@@ -62,8 +62,8 @@ impl<'a> Properties<'a> {
         self.get(Property::MessageId)
     }
 
-    /// The user-id as it is, which only as a binary is one; null where it is absent. What most messages have is told
-    /// without a look at their values.
+    /// The user-id as it is, which only as a binary is one; null where it is absent. For most messages the answer needs
+    /// no look at their values.
     #[inline]
     pub fn claimed_user(&self) -> Value<'a> {
         match self.list.bytes() {

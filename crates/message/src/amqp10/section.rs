@@ -1,11 +1,12 @@
-//! What a message is made of (§3.2), and where its head ends.
+//! The sections of a message (§3.2), and where its head ends.
 //!
 //! ```text
 //!   | header | delivery-annotations | message-annotations | properties | application-properties | body ... | footer |
 //!   '---------------------- head ------------------------'------------------ bare message ------------------'
 //! ```
 //!
-//! A log keeps the head and the rest apart: what intermediaries may change, and what they may not. The footer stays
+//! A log keeps the head and the rest apart: the part intermediaries may change, and the part they may not. The footer
+//! stays
 //! with the rest. Sections must come in this order, each at most once, except data and amqp-sequence, of which there may
 //! be many.
 
@@ -67,8 +68,8 @@ impl Header {
         })
     }
 
-    /// Reads the header at the start of `bytes` if it is written the way most are; answers what follows it. Says the same
-    /// as [`Header::read`], in registers.
+    /// Reads the header at the start of `bytes` if it is written the way most are; answers the bytes behind it. Says
+    /// the same as [`Header::read`], in registers.
     #[inline]
     fn read_plain(bytes: &[u8]) -> Option<(Header, &[u8])> {
         let [code::LIST8, size, count @ 0..=5, rest @ ..] = bytes else { return None };
@@ -184,7 +185,7 @@ fn number(fields: &mut &[u8]) -> Option<Option<u32>> {
     Some(number)
 }
 
-/// What a body is made of (§3.2.5).
+/// The sections of a body (§3.2.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyKind {
     /// One or more data sections.
@@ -198,7 +199,7 @@ pub enum BodyKind {
 /// The body sections of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Body<'a> {
-    /// What they are.
+    /// The kind of these sections.
     pub kind: BodyKind,
     bytes: &'a [u8],
 }
@@ -209,7 +210,7 @@ impl<'a> Body<'a> {
         self.bytes
     }
 
-    /// What each section holds: binary, lists, or one value.
+    /// The content of each section: binary, lists, or one value.
     pub fn sections(&self) -> impl Iterator<Item = Value<'a>> + use<'a> {
         let mut decoder = Decoder::new(self.bytes);
         std::iter::from_fn(move || match decoder.value().ok()? {
@@ -228,8 +229,8 @@ impl<'a> Body<'a> {
     }
 }
 
-/// What is needed of a message that has nothing but a short header, at most, and one short data or string section: what
-/// most small messages are.
+/// The parts used of a message that has nothing but a short header, at most, and one short data or string section: most
+/// small messages are such.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plain<'a> {
     /// It survives a restart; all else of the header is at its default.
@@ -263,7 +264,7 @@ impl<'a> Plain<'a> {
         Plain::is_body(bare).then_some(Plain { durable, head, bare })
     }
 
-    /// As [`Plain::read`], of a message whose header may say more.
+    /// As [`Plain::read`], of a message with any header.
     pub fn read_with_header(bytes: &'a [u8]) -> Option<(Header, Plain<'a>)> {
         let [code::DESCRIBED, code::SMALL_ULONG, descriptor::HEADER, list @ ..] = bytes else { return None };
         let (header, bare) = Header::read_plain(list)?;
@@ -289,7 +290,7 @@ impl<'a> Plain<'a> {
 /// A message, its sections found and checked, nothing copied.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Message<'a> {
-    /// The header, or what its absence means.
+    /// The header, or the defaults its absence means.
     pub header: Header,
     /// The delivery-annotations (§3.2.2).
     pub delivery_annotations: Map<'a>,
@@ -310,7 +311,7 @@ pub struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// Reads a message as it comes in a transfer. What is in the sections is checked too, bodies of data excepted,
+    /// Reads a message as it comes in a transfer. The content of sections is checked too, bodies of data excepted,
     /// which have no inside.
     #[inline]
     pub fn read(bytes: &'a [u8]) -> Result<Message<'a>, Malformed> {
@@ -423,7 +424,7 @@ fn list<'a>(decoder: &mut Decoder<'a>) -> Result<List<'a>, Malformed> {
     }
 }
 
-/// Reads the sections that belong to the head; answers what follows them.
+/// Reads the sections that belong to the head; answers the bytes behind them.
 #[inline]
 fn read_head<'a>(message: &mut Message<'a>, bytes: &'a [u8]) -> Result<&'a [u8], Malformed> {
     let mut rest = bytes;
@@ -459,7 +460,7 @@ fn header(decoder: &mut Decoder<'_>) -> Result<Header, Malformed> {
 #[inline]
 fn read_bare<'a>(message: &mut Message<'a>, bytes: &'a [u8]) -> Result<(), Malformed> {
     message.bare = bytes;
-    // What most senders write: one short data section and nothing else.
+    // The message of most senders: one short data section and nothing else.
     if let [code::DESCRIBED, code::SMALL_ULONG, descriptor::DATA, code::BINARY8, len, data @ ..] = bytes
         && data.len() == usize::from(*len)
     {

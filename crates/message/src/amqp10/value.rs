@@ -18,7 +18,7 @@ pub enum Malformed {
     UnknownType(u8),
     /// A value of another type was expected; the code is the one found.
     WrongType(u8),
-    /// The size or count of a compound value does not fit what it holds.
+    /// The size or count of a compound value does not fit its content.
     Size,
     /// Nested deeper than [`DEPTH_MAX`].
     Depth,
@@ -257,7 +257,7 @@ pub struct Array<'a> {
 }
 
 impl<'a> Array<'a> {
-    /// Elements it says it has. **Not bounded by its bytes** where elements have no width: bound what you do with it.
+    /// Elements by its own count. **Not bounded by its bytes** where elements have no width: bound your use of it.
     pub fn len(&self) -> usize {
         self.count as usize
     }
@@ -331,17 +331,17 @@ pub struct Described<'a> {
 }
 
 impl<'a> Described<'a> {
-    /// What describes it.
+    /// The descriptor.
     pub fn descriptor(&self) -> Descriptor<'a> {
         Descriptor::read(self.descriptor)
     }
 
-    /// What is described; `Null` where it was not checked and is malformed.
+    /// The value behind the descriptor; `Null` where it was not checked and is malformed.
     pub fn value(&self) -> Value<'a> {
         Decoder::new(self.value).value().unwrap_or(Value::Null)
     }
 
-    /// The encoding of what is described.
+    /// The encoding of the value behind the descriptor.
     pub fn encoding(&self) -> &'a [u8] {
         self.value
     }
@@ -352,7 +352,7 @@ impl<'a> Described<'a> {
     }
 }
 
-/// What describes a value: a numeric code or a name (§1.1.2).
+/// The descriptor of a value: a numeric code or a name (§1.1.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Descriptor<'a> {
     /// A ulong.
@@ -459,7 +459,7 @@ impl<'a> Decoder<'a> {
         Decoder { reader: Reader::new(bytes) }
     }
 
-    /// What has not been read.
+    /// The bytes that have not been read.
     #[inline]
     pub fn rest(&self) -> &'a [u8] {
         self.reader.rest()
@@ -576,7 +576,7 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// The value of a format code already read: what stands in an array, or behind a constructor.
+    /// The value of a format code already read: an element of an array, or a value behind its constructor.
     #[inline]
     fn data(&mut self, code: u8) -> Result<Value<'a>, Malformed> {
         let reader = &mut self.reader;

@@ -124,7 +124,7 @@ impl<'v> Encoder<'v> {
         self.sized(code::SYMBOL8, code::SYMBOL32, text.as_bytes());
     }
 
-    /// What already is an encoding.
+    /// Appends bytes that already are an encoding.
     #[inline]
     pub fn encoding(&mut self, encoding: &[u8]) {
         self.into.extend_from_slice(encoding);
@@ -168,7 +168,7 @@ impl<'v> Encoder<'v> {
         }
     }
 
-    /// Opens a list. Count what is written into it with [`Scope::field`] or [`Scope::skip`].
+    /// Opens a list. Count the elements written into it with [`Scope::field`] or [`Scope::skip`].
     #[inline]
     pub fn list(&mut self) -> Scope {
         self.open(code::LIST8)

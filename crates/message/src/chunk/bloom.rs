@@ -1,7 +1,7 @@
 //! The Bloom filter of a chunk: which filter values its entries may have.
 //!
-//! A value sets two bits, found by Erlang's portable hash of it and of a list with it alone, since that is what stands in
-//! the chunks of RabbitMQ. Bits count from the highest of the first byte. Bit 0 stands for entries without a value, and
+//! A value sets two bits, found by Erlang's portable hash of it and of a list with it alone, as in the chunks of
+//! RabbitMQ. Bits count from the highest of the first byte. Bit 0 stands for entries without a value, and
 //! for that alone; values have the others.
 
 /// The fewest bytes of a filter; the most are 255.
@@ -13,10 +13,10 @@ pub const FILTER_LEN_DEFAULT: u8 = 16;
 const RATIO: u32 = 0x9e37_79b9;
 /// Where Erlang begins with binaries.
 const BINARY: u32 = RATIO.wrapping_mul(13);
-/// Where Erlang goes on with the empty list, whose number is 2.
+/// Where Erlang goes on with the empty list, which has the number 2.
 const EMPTY_LIST: u32 = RATIO.wrapping_mul(2);
 
-/// The two hashes of a value, whatever the size of the filter.
+/// The two hashes of a value, for any size of the filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Hashes(u32, u32);
 
@@ -44,7 +44,7 @@ pub(super) fn insert(filter: &mut [u8], value: &[u8]) {
     }
 }
 
-/// What a consumer wants of a stream: chunks that may have entries with one of its values.
+/// A consumer's choice of chunks: those that may have entries with one of its values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     values: Vec<Hashes>,
@@ -66,7 +66,8 @@ impl Filter {
         Filter { values: hashes, match_unfiltered }
     }
 
-    /// Whether a chunk with this Bloom filter may hold what is wanted; without one it holds entries without a value alone.
+    /// Whether a chunk with this Bloom filter may hold such an entry; without one it holds entries without a value
+    /// alone.
     pub fn may_match(&self, bloom: &[u8]) -> bool {
         if bloom.is_empty() {
             return self.match_unfiltered;

@@ -1,4 +1,4 @@
-//! The entries of a chunk, which are also what a publish frame carries.
+//! The entries of a chunk, which are also those of a publish frame.
 //!
 //! ```text
 //!   message     | 0, len: 31 bits | body |
@@ -24,7 +24,7 @@ pub struct Entry<'a> {
     bytes: &'a [u8],
 }
 
-/// What an entry is.
+/// The content of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content<'a> {
     /// A message's bytes.
@@ -78,7 +78,7 @@ pub enum BatchFault {
 }
 
 impl<'a> Entry<'a> {
-    /// The entry that `bytes` begin with, and what follows it.
+    /// The entry that `bytes` begin with, and the bytes behind it.
     ///
     /// # Errors
     /// [`Malformed::Entries`] when they end before it does.
@@ -108,7 +108,7 @@ impl<'a> Entry<'a> {
         self.bytes[0] & IS_BATCH != 0
     }
 
-    /// How many offsets it takes: 1, or what a sub-batch says.
+    /// How many offsets it takes: 1, or the number in a sub-batch's head.
     #[inline]
     pub fn records(&self) -> u16 {
         match self.content() {
@@ -117,7 +117,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// What it is.
+    /// The message, or the sub-batch.
     #[inline(always)]
     pub fn content(&self) -> Content<'a> {
         let bytes = self.bytes;
@@ -139,7 +139,7 @@ fn batch_len(bytes: &[u8]) -> Option<usize> {
     Some(BATCH_HEAD + u32::from_be_bytes([head[7], head[8], head[9], head[10]]) as usize)
 }
 
-/// What stands in front of a message of `len` bytes.
+/// The bytes in front of a message of `len` bytes.
 ///
 /// # Panics
 /// When `len` needs more than 31 bits.
@@ -153,7 +153,7 @@ impl SubBatch<'_> {
     /// Whether RabbitMQ takes such a batch whose body may have `uncompressed_max` bytes.
     ///
     /// # Errors
-    /// What is wrong with it first.
+    /// The first fault of the batch.
     pub fn check(&self, uncompressed_max: u32) -> Result<(), BatchFault> {
         if self.uncompressed_len > uncompressed_max {
             return Err(BatchFault::UncompressedTooLarge);
@@ -178,7 +178,7 @@ impl SubBatch<'_> {
         [None, Gzip, Snappy, Lz4, Zstd].into_iter().find(|known| *known as u8 == self.compression)
     }
 
-    /// What stands in front of the body.
+    /// The bytes in front of the body.
     ///
     /// # Panics
     /// When the body has more than 2^32 - 1 bytes.

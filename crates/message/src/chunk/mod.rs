@@ -1,4 +1,4 @@
-//! Chunks: what a stream is stored, replicated and delivered in, byte for byte as RabbitMQ's streams have it.
+//! Chunks: the form in which a stream is stored, replicated and delivered, byte for byte as RabbitMQ's streams have it.
 //!
 //! ```text
 //!   0       1      2         4         8           16      24             32    36         40            44          48
@@ -9,8 +9,8 @@
 //! Numbers are big-endian. An *entry* is one message, or a batch that its publisher put together and perhaps compressed
 //! ([`Entry`]); a *record* is a message, so a batch has one entry and many records, and the chunk takes as many offsets as
 //! it has records. The checksum (CRC-32) covers the data alone. [`Writer`] writes chunks where they are delivered from;
-//! [`Filter`] tells from the Bloom filter which of them a consumer can skip; [`Tracking`] reads what publishers and
-//! consumers are known to have reached.
+//! [`Filter`] tells from the Bloom filter which of them a consumer can skip; [`Tracking`] reads the publishing ids and
+//! offsets that publishers and consumers are known to have reached.
 //!
 //! Not here: where chunks lie, and when one is finished. It is on this floor, not in the protocol's crate, because queues
 //! store chunks and know no protocol.
@@ -33,13 +33,13 @@ pub const HEADER_LEN: usize = 48;
 /// The first byte of each chunk: magic 5 and version 0.
 pub const FIRST_BYTE: u8 = 0x50;
 
-/// What a chunk holds.
+/// The content of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
     /// Messages.
     User = 0,
-    /// Changes of what is tracked, when no messages were there to carry them in a trailer.
+    /// Changes of tracked values, when no messages were there to carry them in a trailer.
     TrackingDelta = 1,
     /// All that is tracked; the first chunk of a segment.
     TrackingSnapshot = 2,
@@ -48,7 +48,7 @@ pub enum Kind {
 /// The fixed part of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// What the data is.
+    /// The kind of the data.
     pub kind: Kind,
     /// Entries in the data.
     pub entries: u16,
@@ -81,14 +81,14 @@ pub enum Malformed {
     UnknownKind(u8),
     /// The data has another checksum than the header says.
     Checksum {
-        /// What the header says.
+        /// The header's.
         stated: u32,
-        /// What the data has.
+        /// The data's.
         found: u32,
     },
     /// The data is not entries behind each other, or not as many as the header says.
     Entries,
-    /// The trailer is not what tracking looks like.
+    /// The trailer is not in the form of tracking.
     Tracking,
 }
 
@@ -176,18 +176,18 @@ impl Header {
 /// A chunk in some bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chunk<'a> {
-    /// What its fixed part says.
+    /// Its fixed part.
     pub header: Header,
-    /// Its Bloom filter; empty if it has none, and in what is delivered.
+    /// Its Bloom filter; empty if it has none, and in chunks that are delivered.
     pub bloom: &'a [u8],
     /// Its entries, not yet checked.
     pub data: &'a [u8],
-    /// What is tracked with it, not yet checked; left out of messages that are delivered.
+    /// The values tracked with it, not yet checked; left out of messages that are delivered.
     pub trailer: &'a [u8],
 }
 
 impl<'a> Chunk<'a> {
-    /// The stored chunk that `bytes` begin with, and what follows it.
+    /// The stored chunk that `bytes` begin with, and the bytes behind it.
     ///
     /// # Errors
     /// [`Malformed::Short`] and those of [`Header::read`].
@@ -215,7 +215,7 @@ impl<'a> Chunk<'a> {
         Entries::new(self.data)
     }
 
-    /// Whether the data is what was written.
+    /// Whether the data is as it was written.
     ///
     /// # Errors
     /// [`Malformed::Checksum`].
@@ -228,7 +228,7 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    /// Whether the data is what was written and, for messages, entries and records are as many as the header says.
+    /// Whether the data is as it was written and, for messages, entries and records are as many as the header says.
     ///
     /// # Errors
     /// [`Malformed::Checksum`] and [`Malformed::Entries`].

@@ -90,7 +90,7 @@ fn the_filter_knows_of_what_came_before_it() {
     assert_eq!((chunk.bloom.len(), chunk.check()), (20, Ok(())));
     let matches = |value: &[u8]| Filter::new([value], false).may_match(chunk.bloom);
     assert_eq!([&b"apple"[..], b"", b"pear"].map(matches), [true, true, false]);
-    // And nobody pays for what nobody asks for.
+    // And nobody pays for a filter that nobody asks for.
     let mut buffer = Buffer::default();
     let mut writer = Writer::new(&mut buffer, Kind::User, 20);
     writer.push_message(&mut buffer, b"first", b"");

@@ -1,4 +1,4 @@
-//! What a stream remembers of its publishers and consumers: publishing ids reached, offsets and timestamps stored.
+//! A stream's memory of its publishers and consumers: publishing ids reached, offsets and timestamps stored.
 //!
 //! ```text
 //!   | kind | id len | id | value: u64 |      in a trailer, and in the data of a delta
@@ -11,7 +11,7 @@ use base::{Reader, Short};
 /// The most bytes of an id: its length is one byte. (RabbitMQ takes a reference of 256 and stores it wrongly.)
 pub const ID_MAX: usize = 255;
 
-/// What is remembered.
+/// A value that is remembered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tracked {
     /// A publisher's highest publishing id.
@@ -27,12 +27,12 @@ pub enum Tracked {
     Timestamp(i64),
 }
 
-/// What is remembered of one publisher or consumer.
+/// The value remembered of one publisher or consumer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrackingEntry<'a> {
     /// Its reference.
     pub id: &'a [u8],
-    /// What it reached.
+    /// The publishing id, offset or timestamp it reached.
     pub value: Tracked,
 }
 

@@ -1,8 +1,8 @@
 //! Writes a chunk where it will be stored and delivered from, message by message.
 //!
-//! The bytes go behind what a [`Buffer`] holds already, so several chunks share one. Nothing is allocated but by the
-//! buffer. While a chunk is written, nothing else may be appended to its buffer. Invariant: what was written is a chunk
-//! but for its header, which [`Writer::finish`] fills in.
+//! The bytes go behind those that a [`Buffer`] holds already, so several chunks share one. Nothing is allocated but by
+//! the buffer. While a chunk is written, nothing else may be appended to its buffer. Invariant: the bytes written are a
+//! chunk but for its header, which [`Writer::finish`] fills in.
 
 use super::bloom::{self, FILTER_LEN_MIN};
 use super::entry::{BATCH_HEAD, Entry, MESSAGE_HEAD, message_head};
@@ -36,7 +36,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Begins a chunk behind what `buffer` holds; its Bloom filter will have `filter_len` bytes, if any.
+    /// Begins a chunk behind the bytes of `buffer`; its Bloom filter will have `filter_len` bytes, if any.
     ///
     /// # Panics
     /// When `filter_len` is below [`FILTER_LEN_MIN`].
@@ -57,7 +57,8 @@ impl Writer {
         self.records
     }
 
-    /// Whether an entry with `len` bytes of body and `records` messages still fits, by what the header can count.
+    /// Whether an entry with `len` bytes of body and `records` messages still fits, by the range of the header's
+    /// counts.
     pub fn has_room(&self, buffer: &Buffer, len: usize, records: u16) -> bool {
         let data_len = buffer.len() - self.data_at() + BATCH_HEAD + len;
         self.entries < u16::MAX
@@ -142,7 +143,8 @@ impl Writer {
     #[inline(never)]
     fn note_filter(&mut self, buffer: &mut Buffer, filter_value: &[u8]) {
         if self.bloom_len == 0 {
-            // What stands there already moves back, once a chunk: mostly nothing, since whoever filters does so always.
+            // The data there already moves back, once a chunk: mostly nothing, since publishers that filter do so
+            // always.
             let (from, to) = (self.data_at(), buffer.len());
             let len = usize::from(self.filter_len);
             buffer.extend_zeroed(len);

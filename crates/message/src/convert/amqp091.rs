@@ -43,7 +43,7 @@ impl Amqp091 {
         }
     }
 
-    /// Converts a message; what was in here is forgotten. Answers the body, see [`Amqp091::body`].
+    /// Converts a message; the earlier content is forgotten. Answers the body, see [`Amqp091::body`].
     pub fn convert<'a>(&mut self, from: &Message<'a>) -> Body<'a> {
         self.convert_at(from, 0)
     }
@@ -73,7 +73,7 @@ impl Amqp091 {
         let annotations = from.message_annotations;
         let properties = from.properties.fields();
         let mut fields = Fields::new(&mut self.headers);
-        // What is in both is an annotation's (RabbitMQ merges them in this order); with very many it stays in both, as
+        // A name in both is an annotation's (RabbitMQ merges them in this order); with very many it stays in both, as
         // looking each up would take quadratic time.
         let is_annotation = |name: &str| {
             let name = if name == stamps::TIME_HEADER { stamps::TIME_ANNOTATION } else { name };
@@ -89,7 +89,7 @@ impl Amqp091 {
             match name.as_str() {
                 Some("x-basic-type") => message_type = short(value.as_str()),
                 Some("x-basic-app-id" | "x-basic-cluster-id") => {}
-                // RabbitMQ passes on in 1.0's form alone what a publisher says of deaths.
+                // RabbitMQ passes on a publisher's word on deaths in 1.0's form alone.
                 Some(deaths::HEADER) => {}
                 Some(deaths::ANNOTATION) => {
                     if let Some(list) = deaths::as_header(&value) {
@@ -189,7 +189,7 @@ fn is_sayable(value: &Value<'_>) -> bool {
     !matches!(value, Value::Decimal32(_) | Value::Decimal64(_) | Value::Decimal128(_))
 }
 
-/// Appends the fields of a map as those of a table, but for what cannot be said there.
+/// Appends the fields of a map as those of a table, but for values that a table cannot hold.
 pub(crate) fn write_fields(map: &Map<'_>, into: &mut Vec<u8>) {
     Fields::new(into).put_all(map);
 }
@@ -284,7 +284,7 @@ impl<'v> Fields<'v> {
             Value::Long(value) => To::I64(value),
             Value::Float(value) => To::F32(value),
             Value::Double(value) => To::F64(value),
-            // Left out by who writes fields and elements; what is left is one under a descriptor.
+            // Left out by the writers of fields and elements; the remaining case is one under a descriptor.
             Value::Decimal32(_) | Value::Decimal64(_) | Value::Decimal128(_) => To::Void,
             Value::Timestamp(ms) => To::Timestamp(seconds(ms)),
             Value::Binary(bytes) => To::Text(bytes),

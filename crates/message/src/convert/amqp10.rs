@@ -9,7 +9,7 @@ use crate::{deaths, stamps};
 
 /// A 0-9-1 message as 1.0 sections. Keep one and convert many into it: its vectors are reused.
 ///
-/// The message is: `header`, the annotations with whatever is to be added, `bare`, then the body's bytes as they were.
+/// The message is: `header`, the annotations with any that are to be added, `bare`, then the body's bytes as they were.
 #[derive(Clone, Debug, Default)]
 pub struct Amqp10 {
     /// The header.
@@ -18,15 +18,15 @@ pub struct Amqp10 {
     pub annotations: Vec<u8>,
     /// Keys and values in `annotations`, together.
     pub annotations_count: u32,
-    /// Properties, application-properties, and what goes in front of the body to make it a section.
+    /// Properties, application-properties, and the bytes in front of the body that make it a section.
     pub bare: Vec<u8>,
     /// Room for a reply-to address.
     address: Vec<u8>,
 }
 
 impl Amqp10 {
-    /// Converts a message; what was in here is forgotten. `flags` are its record's: they tell whose word on deaths is in it.
-    /// True: its body is sections already, and `bare` ends without what makes a body one.
+    /// Converts a message; the earlier content is forgotten. `flags` are its record's: they tell whose word on deaths
+    /// is in it. True: its body is sections already, and `bare` ends without the bytes that make a body one.
     pub fn convert(&mut self, from: &Properties<'_>, body: &[u8], flags: u8) -> bool {
         self.annotations.clear();
         self.annotations_count = 0;
@@ -49,7 +49,7 @@ impl Amqp10 {
         if let Some(kind) = from.message_type() {
             self.annotate("x-basic-type", text_value(kind));
         }
-        // The body of a message that was 1.0 before is sections already, if it is true what the type says.
+        // The body of a message that was 1.0 before is sections already, if its type tells the truth.
         let is_sections = from.names_sections()
             && Message::read_parts(&[], body)
                 .is_ok_and(|message| message.body_and_footer().len() == body.len());
@@ -151,7 +151,8 @@ fn is_annotation(name: &str) -> bool {
     name.starts_with("x-") && name.is_ascii()
 }
 
-/// Seconds count on below zero as two's complement, and what does not fit wraps, as in RabbitMQ: so times before 1970
+/// Seconds count on below zero as two's complement, and numbers that do not fit wrap, as in RabbitMQ: so times before
+/// 1970
 /// survive both ways.
 fn milliseconds(seconds: u64) -> i64 {
     (seconds as i64).wrapping_mul(1000)

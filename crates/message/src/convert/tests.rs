@@ -161,7 +161,7 @@ fn bodies_keep_what_they_were() {
     to_10(new, b"\0\x53\x77\xa1\x03abc", |message| {
         assert_eq!(message.body.sections().collect::<Vec<_>>(), [Value::String("abc")]);
     });
-    // Not what the type says.
+    // Not of the form that the type names.
     to_10(new, b"abc", |message| assert_eq!(message.body.single_data(), Some(&b"abc"[..])));
     let check = |sections: &[u8], kind: Option<&[u8]>, body: &[u8]| {
         to_091(sections, |properties, converted| {
@@ -355,7 +355,7 @@ fn long(bytes: &[u8]) -> Vec<u8> {
     [&(bytes.len() as u32).to_be_bytes()[..], bytes].concat()
 }
 
-/// What a message of so many bytes of 1.0 may become.
+/// The bound on the converted bytes of a message of `len` bytes of 1.0.
 fn check_growth(len: usize, converted: usize) {
     assert!(converted <= GROWTH_MAX * len + GROWTH_CONSTANT, "{len} bytes became {converted}");
 }
@@ -373,7 +373,7 @@ fn elements_without_width_are_kept_up_to_a_bound() {
     });
 }
 
-/// A value of 1.0 as it may be encoded: its format code, and what follows that.
+/// A value of 1.0 as it may be encoded: its format code, and the bytes behind that.
 fn encoded() -> impl Strategy<Value = (u8, Vec<u8>)> {
     let simple = prop_oneof![
         (0x40u8..=0x45).prop_map(|code| (code, vec![])),
@@ -516,8 +516,8 @@ fn field() -> impl Strategy<Value = Field<'static>> {
 }
 
 proptest! {
-    /// What the table says is kept on the way there is kept on the way back: everything but cluster-id, and headers in
-    /// another order.
+    /// The properties that the table keeps on the way there are kept on the way back: all but cluster-id, and headers
+    /// in another order.
     #[test]
     fn properties_come_back_as_they_were(
         (content_type, content_encoding, message_type, user_id) in (plain(), plain(), plain(), plain()),
@@ -565,7 +565,7 @@ proptest! {
         });
     }
 
-    /// The other way: what is not kept of 1.0 has no place in 0-9-1, and is not among these.
+    /// The other way: parts of 1.0 that are not kept have no place in 0-9-1, and are not among these.
     #[test]
     fn sections_come_back_as_they_were(
         ids in (0..3_u8, 0..3_u8),

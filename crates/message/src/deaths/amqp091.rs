@@ -36,7 +36,7 @@ fn tables(headers: Table<'_>) -> impl Iterator<Item = Table<'_>> {
     deaths.into_iter().flat_map(|deaths| deaths.iter()).filter_map(|death| death.as_table())
 }
 
-/// What a death is known by.
+/// The key of a death: queue and reason.
 fn key<'a>(table: &Table<'a>) -> Option<(&'a [u8], &'a [u8])> {
     Some((table.get(b"queue")?.as_bytes()?, table.get(b"reason")?.as_bytes()?))
 }
@@ -130,7 +130,7 @@ pub(super) fn write_entry(entry: &Entry<'_>, into: &mut Vec<u8>) {
     });
 }
 
-/// Reads what [`write_entry`] writes.
+/// Reads the output of [`write_entry`].
 pub(super) fn read<'a>(table: &Table<'a>) -> Option<Entry<'a>> {
     let (queue, reason) = key(table)?;
     let Value::Timestamp(seconds) = table.get(b"time")? else { return None };

@@ -54,7 +54,7 @@ fn maps(annotations: Map<'_>) -> impl Iterator<Item = Map<'_>> {
     })
 }
 
-/// What a death is known by.
+/// The key of a death: queue and reason.
 fn key<'a>(map: &Map<'a>) -> Option<(&'a [u8], &'a [u8])> {
     Some((map.get("queue")?.as_str()?.as_bytes(), map.get("reason")?.as_str()?.as_bytes()))
 }
@@ -211,7 +211,7 @@ pub(super) fn write_list<'a>(deaths: impl Iterator<Item = Entry<'a>>, into: &mut
     list.write(into);
 }
 
-/// Reads what [`write_list`] writes, one of it.
+/// Reads one entry of the output of [`write_list`].
 pub(super) fn read<'a>(map: &Map<'a>) -> Option<Entry<'a>> {
     let (queue, reason) = key(map)?;
     let time = |name| match map.get(name) {

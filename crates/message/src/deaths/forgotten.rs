@@ -1,4 +1,4 @@
-//! Queues a message died in whose deaths its list has no room for: what is still needed to find a cycle.
+//! Queues of the deaths that the list has no room for: still needed to find a cycle.
 //!
 //! A queue is known by a digest of its name. Deaths that a rejection came after are not in it, for they make no cycle; so a rejection
 //! empties it. Invariant: at most [`FORGOTTEN_MAX`] queues, each once, the one forgotten first at the front; with so many the message
@@ -23,7 +23,8 @@ const LEN: usize = 8;
 pub(super) struct Forgotten<'a>(Cow<'a, [u8]>);
 
 impl<'a> Forgotten<'a> {
-    /// Reads what [`Forgotten::bytes`] gave; what is no digest at the end, or too many, is left out.
+    /// Reads the output of [`Forgotten::bytes`]; an incomplete digest at the end, and those beyond the bound, are left
+    /// out.
     pub fn read(bytes: &'a [u8]) -> Forgotten<'a> {
         let len = bytes.len().min(FORGOTTEN_MAX * LEN);
         Forgotten(Cow::Borrowed(&bytes[..len - len % LEN]))
@@ -58,16 +59,16 @@ fn digest(queue: &[u8]) -> [u8; LEN] {
     digest.finish()[0].to_le_bytes()
 }
 
-/// What becomes of the deaths behind the newest, the newest first: the list has room for so many, and the others are forgotten.
+/// Sorts the deaths behind the newest, the newest first: the list has room for so many, and the others are forgotten.
 pub(super) struct Sieve<'a> {
-    /// Those it had no room for, and those it had none for before.
+    /// Deaths it had no room for, behind those forgotten before.
     pub forgotten: Forgotten<'a>,
     left: usize,
     is_refused: bool,
 }
 
 impl<'a> Sieve<'a> {
-    /// The newest death was for this `reason`; `known`: what was forgotten before it.
+    /// The newest death was for this `reason`; `known`: the queues forgotten before it.
     pub fn new(reason: &[u8], known: &'a [u8]) -> Sieve<'a> {
         let is_refused = reason == super::REJECTED;
         let forgotten = if is_refused { Forgotten::default() } else { Forgotten::read(known) };

@@ -1,7 +1,7 @@
-//! What a message says of its deaths: where it died, why, how often, and what it looked like before.
+//! The deaths of a message as its head tells them: where it died, why, how often, and how it was routed before.
 //!
-//! [`dead_letter`] makes of a stored message what is published in its place when it has died in a queue: the same
-//! message, its head changed. [`History`] reads what a head says of deaths. Neither knows queues, exchanges or where the
+//! [`dead_letter`] makes of a stored message the one that is published in its place when it has died in a queue: the
+//! same message, its head changed. [`History`] reads the deaths in a head. Neither knows queues, exchanges or where the
 //! dead go to.
 //!
 //! In a head deaths are: in AMQP 0-9-1 the header `x-death`, an array of tables; in AMQP 1.0 the message annotation
@@ -10,8 +10,8 @@
 //! no room for (`forgotten`). All of it counts only
 //! where [`flag::DEATHS`] says that a broker wrote it; else it is a client's, and goes when the message first dies.
 //!
-//! Invariant: what is written is bounded by [`DEATHS_MAX`] and [`HISTORY_MAX`], the newest death excepted, and all that
-//! is not about deaths or the time to live keeps its bytes.
+//! Invariant: the deaths written are bounded by [`DEATHS_MAX`] and [`HISTORY_MAX`], the newest death excepted, and all
+//! that is not about deaths or the time to live keeps its bytes.
 
 mod amqp091;
 mod amqp10;
@@ -37,7 +37,7 @@ pub(crate) const HEADER: &str = "x-death";
 /// The annotation that lists them in AMQP 1.0.
 pub(crate) const ANNOTATION: &str = "x-opt-deaths";
 
-/// Names of what stands beside the list: queue, reason and exchange of the first death.
+/// Names beside the list: queue, reason and exchange of the first death.
 const FIRST: [&str; 3] = ["x-first-death-queue", "x-first-death-reason", "x-first-death-exchange"];
 /// The same of the last.
 const LAST: [&str; 3] = ["x-last-death-queue", "x-last-death-reason", "x-last-death-exchange"];
@@ -78,7 +78,7 @@ struct Entry<'a> {
     ttl_ms: Option<u64>,
     /// Where the message had been published to.
     exchange: &'a [u8],
-    /// What it had been routed by.
+    /// The keys it had been routed by.
     keys: Vec<&'a [u8]>,
 }
 
@@ -98,14 +98,15 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// Appends what the header `x-death` tells, of which a broker wrote it, as the value of the annotation [`ANNOTATION`].
-/// What is no death is left out.
+/// Appends the deaths of the header `x-death`, of which a broker wrote it, as the value of the annotation
+/// [`ANNOTATION`]. Entries that are no death are left out.
 pub(crate) fn as_annotation(header: &Array091<'_>, into: &mut Vec<u8>) {
     let tables = header.iter().filter_map(|death| death.as_table());
     amqp10::write_list(tables.filter_map(|table| amqp091::read(&table)), into);
 }
 
-/// What the annotation [`ANNOTATION`] tells, as the values of the header [`HEADER`]. What is no death is left out;
+/// The deaths of the annotation [`ANNOTATION`], as the values of the header [`HEADER`]. Entries that are no death are
+/// left out;
 /// nothing where it is no array of maps.
 pub(crate) fn as_header(annotation: &Value10<'_>) -> Option<Vec<u8>> {
     let Value10::Array(array) = annotation else { return None };
@@ -121,7 +122,7 @@ pub(crate) fn as_header(annotation: &Value10<'_>) -> Option<Vec<u8>> {
     is_of_maps.then_some(list)
 }
 
-/// What is published in place of a message that died: all else of its record stays, but that its own time to live is
+/// The message published in place of one that died: all else of its record stays, but that its own time to live is
 /// gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetter<'a> {
@@ -129,13 +130,13 @@ pub struct DeadLetter<'a> {
     pub flags: u8,
     /// The head, in the message's format.
     pub head: Vec<u8>,
-    /// What it is routed by: at least one, of which the first is the record's routing key.
+    /// The keys it is routed by: at least one, of which the first is the record's routing key.
     pub keys: Vec<&'a [u8]>,
 }
 
-/// Makes a dead letter of `message`. It is routed by `routing_key`, which the queue may demand, or by what the message
-/// was routed by before: its own key, and those in its `CC` (AMQP 0-9-1) or `x-cc` (AMQP 1.0). A head that cannot be
-/// read is passed on as it is.
+/// Makes a dead letter of `message`. It is routed by `routing_key`, which the queue may demand, or by the message's
+/// keys before: its own, and those in its `CC` (AMQP 0-9-1) or `x-cc` (AMQP 1.0). A head that cannot be read is passed
+/// on as it is.
 #[cold]
 #[inline(never)]
 pub fn dead_letter<'a>(
@@ -157,8 +158,8 @@ pub fn dead_letter<'a>(
     }
 }
 
-/// What a stored message was routed by: its own key first, then those its head lists, unless one was put in the
-/// place of all.
+/// The keys a stored message was routed by: its own first, then those its head lists, unless one was put in the place
+/// of all.
 pub fn routing_keys<'a>(message: &Enqueue<'a>) -> Vec<&'a [u8]> {
     let mut keys = vec![message.routing_key];
     if message.flags & flag::ONE_KEY == 0 {
@@ -184,7 +185,7 @@ fn fitting<'k>(keys: &'k [&'k [u8]]) -> impl Iterator<Item = &'k [u8]> {
 /// The deaths of a message, the newest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History<'a> {
-    /// Queue and reason as they are written; what has neither is left out.
+    /// Queue and reason as they are written; deaths with neither are left out.
     deaths: Vec<(&'a [u8], &'a [u8])>,
     /// Queues of deaths before those.
     forgotten: Forgotten<'a>,
@@ -205,9 +206,9 @@ impl<'a> History<'a> {
         self.deaths.iter().map(|(queue, _)| *queue)
     }
 
-    /// Whether a message whose newest death is of this `reason` would go round for ever if it came into `target`: it died
-    /// there before, and nobody has rejected it since. So it would, for all that is known, where it has died in more queues than can
-    /// be remembered.
+    /// Whether a message whose newest death is of this `reason` would go round for ever if it came into `target`: it
+    /// died there before, and nobody has rejected it since. So it would, for all that is known, where it has died in
+    /// more queues than are remembered.
     pub fn is_cycle(&self, target: &str, reason: DeathReason) -> bool {
         if reason.is_refusal() {
             return false;

@@ -25,7 +25,7 @@ impl Stored {
         Stored { format: Format::Amqp10, ..Stored::amqp091(head) }
     }
 
-    /// Dies, and is stored again as what comes of it: the keys it was published with.
+    /// Dies, and is stored again as the dead letter: the keys it was published with.
     fn die(&mut self, queue: &str, reason: DeathReason, at_ms: u64, key: Option<&str>) -> Vec<String> {
         let mut buffer = Buffer::default();
         let new = NewEnqueue {
@@ -171,7 +171,7 @@ fn a_first_death_is_told_in_annotations() {
     assert_eq!(message.words(), expected);
 }
 
-/// Deaths in queues for reasons, and what is told then: `queue reason count`, the newest first.
+/// Deaths in queues for reasons, and the deaths its head tells then: `queue reason count`, the newest first.
 fn check_deaths(deaths: &[(&str, DeathReason)], expected: &[&str]) {
     for mut message in [Stored::amqp091(vec![0, 0]), Stored::amqp10(Vec::new())] {
         for (at, (queue, reason)) in deaths.iter().enumerate() {
@@ -349,7 +349,8 @@ fn only_so_many_bytes_of_deaths_are_kept() {
     }
 }
 
-/// What a message that dies in each queue of a ring, for these reasons in turn, is told where it would come to the first again.
+/// Whether a message that dies in each queue of a ring, for these reasons in turn, counts as a cycle where it would
+/// come to the first again.
 fn check_ring(size: usize, name_len: usize, reasons: &[DeathReason], expected: bool) {
     for mut message in [Stored::amqp091(vec![0, 0]), Stored::amqp10(Vec::new())] {
         let name = |at: usize| format!("{at:0>name_len$}");
@@ -546,7 +547,7 @@ proptest! {
             let mut field = vec![name.len() as u8];
             field.extend(name.bytes());
             field.extend(&value);
-            // What is no field on its own is put as bytes.
+            // Bytes that are no field on their own are put as a byte string.
             if Table::new(&field).is_err() {
                 field.truncate(name.len() + 1);
                 Value::Bytes(&value).write(&mut field);
@@ -570,7 +571,7 @@ proptest! {
         prop_assert!(Properties::read(&message.head).unwrap().expiration().is_none());
     }
 
-    /// A head of annotations of any kind stays one, and what is not about deaths keeps its bytes.
+    /// A head of annotations of any kind stays one, and annotations that are not about deaths keep their bytes.
     #[test]
     fn annotations_that_are_not_about_deaths_keep_their_bytes(
         pairs in prop::collection::vec(("(x-opt-deaths|x-cc|x-[a-c]|x-last-death-queue)", prop::collection::vec(any::<u8>(), 0..40)), 0..6),
