@@ -1,4 +1,4 @@
-//! The load generator alone, for brokers that run already: what `leveret bench` does, without building the broker.
+//! The load generator alone, for brokers that run already: `leveret bench` without building the broker.
 
 use clap::Parser;
 use std::process::ExitCode;

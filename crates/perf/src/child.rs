@@ -26,7 +26,7 @@ pub struct Broker {
     keep: bool,
     /// Its listeners on 127.0.0.1, plain TCP first.
     ports: Vec<(Transport, u16)>,
-    /// What it was started from, and with.
+    /// The binary and the transports that it was started with.
     binary: PathBuf,
     transports: Vec<Transport>,
 }
@@ -112,10 +112,10 @@ impl Broker {
         }
     }
 
-    /// Tells it what to do, as `leveret ctl` does.
+    /// Gives it an order, as `leveret ctl` does.
     ///
     /// # Errors
-    /// What it said to that, in words for people.
+    /// Its answer to that, in words for people.
     pub fn ctl(&self, words: &[&str]) -> Result<(), String> {
         let mut command = Command::new(&self.binary);
         command.arg("ctl").arg("--data-dir").arg(&self.folder).args(words).stdin(Stdio::null());
@@ -177,7 +177,7 @@ impl Drop for Broker {
     }
 }
 
-/// Starts the process; what it says.
+/// Starts the process; the lines that it prints.
 fn launch(
     binary: &Path,
     folder: &Path,
@@ -214,7 +214,8 @@ fn gather_lines(child: &mut Child) -> mpsc::Receiver<String> {
     let read = |stream: Box<dyn io::Read + Send>| {
         let sender = sender.clone();
         std::thread::spawn(move || {
-            // Once it serves nobody listens; then what looks like trouble goes to people, with the lines behind it.
+            // Once it serves nobody listens; then lines that look like trouble go to people, with the lines behind
+            // them.
             let (mut shown, mut behind) = (0, 0);
             for line in BufReader::new(stream).lines() {
                 let Ok(line) = line else { return };
@@ -243,7 +244,7 @@ fn is_trouble(line: &str) -> bool {
     line.contains("[error]") || line.contains("panicked")
 }
 
-/// What a line like `started TCP listener on 127.0.0.1:5672` tells, whatever stands around it.
+/// The listener in a line with `started TCP listener on 127.0.0.1:5672` in it, among any other text.
 fn listener(line: &str) -> Option<(Transport, u16)> {
     let (_, rest) = line.split_once("started ")?;
     let (name, address) = rest.split_once(" listener on ")?;

@@ -1,5 +1,5 @@
-//! What must be there before a load runs: queues, an exchange, bindings. Over one blocking AMQP 0-9-1 connection, which
-//! every broker we aim at speaks.
+//! Objects that must be there before a load runs: queues, an exchange, bindings. Over one blocking AMQP 0-9-1
+//! connection, which every broker we aim at speaks.
 
 use crate::load::connect;
 use crate::options::{Argument, Protocol, QueueType};
@@ -38,7 +38,7 @@ pub struct Control {
     filled: usize,
 }
 
-/// What [`Control::wait`] waits for.
+/// The event that [`Control::wait`] waits for.
 enum Awaited<'a> {
     Channel(&'a Uri),
     /// So many answers.
@@ -172,7 +172,7 @@ impl Control {
         let now = self.now();
         let text = "REPLY_SUCCESS - done";
         self.connection.close_connection(now, ReplyCode::Success, text, MethodId::NONE);
-        // Whatever goes wrong now goes wrong after the work.
+        // The work is done: an error now changes nothing.
         let _ = self.wait(&Awaited::Close);
     }
 
@@ -190,7 +190,7 @@ impl Control {
         Ok(sum)
     }
 
-    /// Writes what waits, then reads until what is awaited came; returns the sum of the message counts in answers.
+    /// Writes the output, then reads until the awaited event; returns the sum of the message counts in answers.
     fn wait(&mut self, awaited: &Awaited<'_>) -> Result<u64, String> {
         let (mut answers, mut sum) = (0, 0);
         loop {

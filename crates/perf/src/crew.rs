@@ -1,4 +1,4 @@
-//! Who holds idle connections: this process, or several others that are told by it.
+//! The holder of idle connections: this process, or several others that are told by it.
 //!
 //! One process can be too slow an opener for a broker with more processors. Each other process is this program again,
 //! with `--follow`: it says `ready`, begins when its input says `go`, prints its [`Count`] whenever that has changed,
@@ -193,8 +193,8 @@ impl Progress {
     }
 }
 
-/// The command line of another process for `plan`, where `own` is this one's: what stands before the scenario in it
-/// leads to `bench`.
+/// The command line of another process for `plan`, where `own` is this one's: its words before the scenario lead to
+/// `bench`.
 fn words(plan: &Plan, own: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = own.skip(1).take_while(|word| word == "bench").collect();
     let name = |protocol: Protocol| protocol.to_possible_value().map(|value| value.get_name().to_owned());
@@ -212,7 +212,7 @@ fn words(plan: &Plan, own: impl Iterator<Item = OsString>) -> Vec<OsString> {
     words
 }
 
-/// The other side: does what `plan` says, told by standard input, telling on standard output.
+/// The other side: carries out `plan`, told by standard input, telling on standard output.
 pub fn follow(plan: &Plan) -> ExitCode {
     match follow_through(plan) {
         Ok(()) => ExitCode::SUCCESS,
@@ -233,7 +233,7 @@ fn follow_through(plan: &Plan) -> Result<(), String> {
     let hold = Hold::start(plan)?;
     let (ended, is_ended) = mpsc::channel::<()>();
     thread::spawn(move || {
-        // Whatever it says more, its end is what counts.
+        // More input means nothing, only its end.
         let _ = io::copy(&mut io::stdin(), &mut io::sink());
         drop(ended);
     });

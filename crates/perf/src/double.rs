@@ -1,5 +1,5 @@
 //! A broker of a few hundred lines for the generator's own tests: one thread, queues in memory, both protocols, and
-//! faults on demand, so that what a bad broker does is seen to be found.
+//! faults on demand, so that the tests see the faults of a bad broker found.
 //!
 //! Not a measure of anything: it keeps no promise that a broker makes.
 
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-/// What the double does wrong, once, to the message with this number.
+/// A fault of the double, once, at the message with this number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Confirms it and forgets it.
@@ -301,7 +301,7 @@ impl Peer {
         self.bytes.drain(..taken);
     }
 
-    /// Gives every consumer what it has credit for.
+    /// Gives every consumer as many messages as it has credit for.
     fn deliver(&mut self, queues: &mut BTreeMap<String, VecDeque<Message>>) {
         for consumer in &mut self.consumers {
             let Some(queue) = queues.get_mut(&consumer.queue) else { continue };

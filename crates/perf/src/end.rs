@@ -1,4 +1,4 @@
-//! One end of a run: a connection with its socket, and what it publishes or consumes.
+//! One end of a run: a connection with its socket, and its publisher or consumer.
 //!
 //! An end does one read, one burst of publishing and one write per turn; [`crate::worker`] calls the turns.
 
@@ -23,7 +23,7 @@ pub fn latencies() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LATENCY_MAX_US, 3).expect("the bounds are in order")
 }
 
-/// What an end is there for, with its counts.
+/// The side of the load that an end is, with its counts.
 #[derive(Debug)]
 pub enum Role {
     /// Publishes.
@@ -63,7 +63,7 @@ pub struct Publisher {
 /// A consumer's counts.
 #[derive(Debug)]
 pub struct Consumer {
-    /// What came.
+    /// The messages that came.
     pub seen: Seen,
     /// From the publisher's write to here, microseconds.
     pub latency: Histogram<u64>,
@@ -211,7 +211,7 @@ impl Happenings for Role {
     }
 }
 
-/// What a turn left an end waiting for.
+/// The events that an end waits for after a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wait {
     /// The socket takes no more.
@@ -241,10 +241,10 @@ impl<W: Wire> End<W> {
         End { wire, role, tail: Vec::new(), is_closing: false, is_gone: false }
     }
 
-    /// Reads what `stream` has, up to what fits `buffer`, and takes it in.
+    /// Reads bytes that `stream` has, as many as fit `buffer`, and takes them in.
     ///
     /// # Errors
-    /// The connection ended or broke, or the broker said what ends the run.
+    /// The connection ended or broke, or an answer of the broker ends the run.
     pub fn read(
         &mut self,
         stream: &mut Stream<TcpStream>,
@@ -305,7 +305,7 @@ impl<W: Wire> End<W> {
         }
     }
 
-    /// Publishes or settles what is due, and writes.
+    /// Publishes or settles the messages that are due, and writes.
     ///
     /// # Errors
     /// The connection broke, or the broker was silent for too long.
@@ -351,7 +351,7 @@ impl<W: Wire> End<W> {
         Ok(wait)
     }
 
-    /// Writes what waits; true if all went.
+    /// Writes the output; true if all went.
     fn flush(&mut self, stream: &mut Stream<TcpStream>) -> Result<bool, String> {
         let is_closing = self.is_closing;
         let written = flush(self.wire.output(), stream).and_then(|is_all| Ok(is_all && stream.push()?));
@@ -415,7 +415,7 @@ fn publish<W: Wire>(wire: &mut W, publisher: &mut Publisher, allowed: u64, now: 
     count
 }
 
-/// Writes what waits in `output`; true if all went.
+/// Writes `output`; true if all went.
 ///
 /// # Errors
 /// The connection broke.

@@ -1,8 +1,8 @@
 //! Filling streams, many at once, with chunks that are as large as one wants them.
 //!
-//! A broker closes chunks when it likes. But what comes in one frame goes into one chunk, where it is told to make long ones, and
-//! while the frame is not confirmed nothing else comes for its stream: then the chunk holds just that frame. As many streams as
-//! there are go on side by side, so that one flush serves all of them.
+//! A broker closes chunks when it likes. But messages of one frame go into one chunk, where it is told to make long
+//! ones, and while the frame is not confirmed nothing else comes for its stream: then the chunk holds just that frame.
+//! All streams go on side by side, so that one flush serves all of them.
 
 use crate::native::{Native, NativeEvent};
 use crate::options::Argument;
@@ -16,12 +16,12 @@ use stream_protocol::Request;
 /// Streams that one call fills: so many publishers a connection has.
 pub const STREAMS_MAX: usize = 256;
 
-/// What a stream is declared with so that what comes in one frame is one chunk; RabbitMQ passes over it.
+/// The argument of a stream that makes one chunk of each frame; RabbitMQ passes over it.
 pub fn whole_frames() -> (String, Argument) {
     ("x-stream-first-chunk-messages".to_owned(), Argument::Number(65_535))
 }
 
-/// What goes into one stream.
+/// The messages for one stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filling {
     /// The stream's name.
@@ -73,7 +73,7 @@ impl Under<'_> {
     }
 }
 
-/// Publishes what is planned, up to `in_flight` frames of each stream unconfirmed, and waits until all is confirmed. Microseconds
+/// Publishes all frames, up to `in_flight` of each stream unconfirmed, and waits until all are confirmed. Microseconds
 /// from each frame to its last confirm go to `latency`.
 ///
 /// # Errors

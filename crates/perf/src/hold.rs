@@ -38,7 +38,7 @@ const READ: usize = 256 << 10;
 /// How often deadlines are looked at.
 const TICK: Duration = Duration::from_millis(100);
 
-/// What is to be held.
+/// The connections to be held.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// By which protocol.
@@ -62,7 +62,7 @@ pub struct Count {
     pub dropped: u64,
 }
 
-/// What the threads share.
+/// The state that the threads share.
 struct Shared {
     start: Instant,
     open: AtomicU64,
@@ -83,7 +83,7 @@ pub struct Hold {
 }
 
 impl Hold {
-    /// Begins to open what `plan` says.
+    /// Begins to open the connections of `plan`.
     ///
     /// # Errors
     /// The host is not known.

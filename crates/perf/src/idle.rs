@@ -1,4 +1,4 @@
-//! Idle connections: how fast they open, what each costs the broker, and whether all stay.
+//! Idle connections: how fast they open, the cost of each for the broker, and whether all stay.
 
 use crate::crew::Crew;
 use crate::hold::Plan;
@@ -17,12 +17,12 @@ const TICK: Duration = Duration::from_millis(100);
 /// How long opening all may stand still.
 const STALL: Duration = Duration::from_secs(20);
 
-/// What idle connections of one protocol cost.
+/// The cost of idle connections of one protocol.
 #[derive(Clone, Debug, Serialize)]
 pub struct Idle {
     /// Their protocol.
     pub protocol: Protocol,
-    /// What carries it.
+    /// Its transport.
     pub transport: Transport,
     /// How many were opened.
     pub connections: u64,

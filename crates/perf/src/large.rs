@@ -2,9 +2,9 @@
 //! retention takes most of it away.
 //!
 //! The stream is written first, at full speed. Then readers attach at its first and last chunk, at offsets and at times all over
-//! it; what counts is the time from asking to the first chunk. The node is started anew, and they attach again. At last, once the
-//! device is done with all that was written, a publisher who waits for each confirm runs beside a policy that leaves a tenth of
-//! the stream.
+//! it; the time from asking to the first chunk is measured. The node is started anew, and they attach again. At last,
+//! once the device is done with all that was written, a publisher that waits for each confirm runs beside a policy that
+//! leaves a tenth of the stream.
 
 use crate::Target;
 use crate::control::Control;
@@ -94,10 +94,10 @@ impl Confirms {
     }
 }
 
-/// What was measured.
+/// The figures of one large stream.
 #[derive(Clone, Debug, Serialize)]
 pub struct Large {
-    /// Bytes of bodies and what belongs to them.
+    /// Bytes of bodies and of all that belongs to them.
     pub bytes: u64,
     /// Messages.
     pub messages: u64,
@@ -117,7 +117,7 @@ pub struct Large {
     pub deleted: u64,
 }
 
-/// Where a reader attaches, and what it is called.
+/// The places at which readers attach, each kind with its name.
 fn places(messages: u64, begun_ms: i64, written_ms: i64) -> Vec<(&'static str, Vec<OffsetSpec>)> {
     let parts = || (1..=PLACES).map(|part| part as f64 / (PLACES + 1) as f64);
     let offset = |part: f64| OffsetSpec::Offset((messages as f64 * part) as u64);
@@ -133,7 +133,7 @@ fn places(messages: u64, begun_ms: i64, written_ms: i64) -> Vec<(&'static str, V
 /// Measures one stream of as many bytes as the command line asks for.
 ///
 /// # Errors
-/// In words for people: the broker is not ours, could not be reached, or did not give what was written.
+/// In words for people: the broker is not ours, could not be reached, or did not give back the messages.
 pub fn run(bench: &Bench, target: &mut Target, progress: &mut Progress) -> Result<Large, String> {
     let bytes = bench.bytes.unwrap_or(BYTES);
     let folder =
@@ -154,7 +154,7 @@ pub fn run(bench: &Bench, target: &mut Target, progress: &mut Progress) -> Resul
     fill(&mut native, std::slice::from_ref(&filling), IN_FLIGHT, None)?;
     let write_seconds = begun.elapsed().as_secs_f64();
     let messages = filling.messages();
-    // Times at which there were chunks: behind the last, a reader waits for what comes.
+    // Times at which there were chunks: behind the last, a reader waits for new ones.
     let (_, begun_ms) = attach(&mut native, OffsetSpec::First)?;
     let (_, written_ms) = attach(&mut native, OffsetSpec::Last)?;
     let places = places(messages, begun_ms, written_ms);
@@ -349,7 +349,7 @@ impl Large {
         let judged = match pause_ms <= PAUSE_MS_MAX {
             _ if self.deleted == 0 => held(false),
             true => held(true),
-            // What the machine holds up by itself is not retention's doing.
+            // Pauses that the machine makes by itself are not retention's doing.
             false if own_ms > PAUSE_MS_MAX => "not to be judged",
             false => held(false),
         };

@@ -1,9 +1,9 @@
-//! The load generator, `leveret bench`: puts a load on a broker and tells what it took.
+//! The load generator, `leveret bench`: puts a load on a broker and measures it.
 //!
 //! A shell crate: it has threads, sockets and a clock of its own. Light, so that the broker is the bottleneck: a thread
 //! for all publishers and one for all consumers, one read and one write per turn, nothing allocated per message.
-//! Not a test suite, but it trusts nobody: each message carries who sent it and as which number, and one that is lost,
-//! doubled or out of order makes the run fail.
+//! Not a test suite, but it trusts nobody: each message carries its publisher and number, and one that is lost, doubled
+//! or out of order makes the run fail.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -64,8 +64,8 @@ use std::time::Duration;
 /// Connections that `connections` opens where the command line does not say.
 const CONNECTIONS: u64 = 18_000;
 
-/// Does what the command line says and prints the result. The exit code is 1 where a promise was broken or the load
-/// could not be run.
+/// Runs the command line and prints the result. The exit code is 1 where a promise was broken or the load could not be
+/// run.
 pub fn main(bench: &Bench) -> ExitCode {
     if let Some(plan) = followed(bench) {
         raise_descriptor_limit();
@@ -87,7 +87,7 @@ pub fn main(bench: &Bench) -> ExitCode {
     }
 }
 
-/// What this process is to hold for another, if that is what it is for.
+/// The connections that this process is to hold for another, if it is one that follows.
 fn followed(bench: &Bench) -> Option<Plan> {
     if !bench.follow {
         return None;
@@ -99,11 +99,11 @@ fn followed(bench: &Bench) -> Option<Plan> {
 
 /// The broker under load: somebody's, or a child of ours.
 struct Target {
-    /// One for each transport, the first for what is to be set up.
+    /// One for each transport; queues and the like are set up through the first.
     uris: Vec<Uri>,
     process: Option<Process>,
     child: Option<Broker>,
-    /// What our own is told.
+    /// Settings of our own broker.
     settings: Vec<String>,
 }
 
@@ -180,7 +180,7 @@ fn measure(bench: &Bench) -> Result<Report, String> {
     raise_descriptor_limit();
     let machine = Machine::now();
     let folder = folder(bench);
-    // Whose disk another's broker uses is known only if one says so.
+    // The disk of another's broker is known only if the command line names its folder.
     let is_folder_known = bench.uri.is_none() || bench.folder.is_some();
     let warnings = machine.warnings(is_folder_known.then_some(folder.as_path()));
     let mut progress = Progress::new();
@@ -263,7 +263,7 @@ fn connections(
     let mut all = Vec::new();
     for (index, (protocol, transport)) in loads.enumerate() {
         if index > 0 && target.child.is_some() {
-            // What the first protocol's connections left in the allocator would hide the second's.
+            // Memory that the first protocol's connections left in the allocator would hide the second's.
             target.child = None;
             *target = Target::new(bench)?;
         }

@@ -33,7 +33,7 @@ const READY: Duration = Duration::from_secs(120);
 pub struct Aim<'a> {
     /// The command line.
     pub bench: &'a Bench,
-    /// The broker: an address for each transport, the first for what is to be set up.
+    /// The broker: an address for each transport; queues and the like are set up through the first.
     pub uris: &'a [Uri],
     /// The broker's process, where it is known.
     pub process: Option<&'a mut Process>,
@@ -96,7 +96,7 @@ pub fn run(case: &Case, aim: &mut Aim<'_>, progress: &mut Progress) -> Result<Ve
             }
         }
     }
-    // What was read from a stream stays there.
+    // Messages that were read from a stream stay there.
     if result.is_ok()
         && case.queue_type != QueueType::Stream
         && let Some(last) = figures.last_mut()
@@ -189,7 +189,7 @@ fn queues_of(case: &Case, consumer: u32) -> Vec<usize> {
 
 /// Nothing seen yet of `case`.
 fn seen(case: &Case) -> Seen {
-    // What each reader of a stream gets is told apart as if each had a queue of its own.
+    // The messages of each reader of a stream are told apart as if each had a queue of its own.
     let (is_copied, queues) = match case.spread {
         Spread::Turn => (false, case.queues),
         Spread::Copy => (true, case.queues),
@@ -212,7 +212,7 @@ fn phase<W: Wire>(
     aim: &mut Aim<'_>,
     progress: &mut Progress,
 ) -> Result<Figures, String> {
-    // Where consumers come later, what they have to see is known when the publishers are done.
+    // Where consumers come later, the number of messages that they must see is known when the publishers are done.
     let is_late = matches!(case.trial, Trial::Drain { .. });
     let due = match part {
         Part::Publishers => 0,
@@ -311,7 +311,7 @@ fn phase<W: Wire>(
     })
 }
 
-/// What [`watch`] saw of the run.
+/// The findings of [`watch`] about the run.
 struct Watched {
     before: Option<Usage>,
     after: Option<Usage>,
@@ -322,7 +322,7 @@ struct Watched {
     verdict: Option<Verdict>,
 }
 
-/// Who takes part.
+/// The workers and other parts of a run.
 struct Cast<F> {
     /// Those that are there from the beginning.
     workers: usize,
@@ -381,7 +381,7 @@ fn watch(
             Ok(News::Done { cpu_ns }) => {
                 watched.client_cpu_ns += cpu_ns;
                 left -= 1;
-                // Publishers have done their part before those who read what they wrote.
+                // Publishers have done their part before the readers of their messages.
                 if watched.writing.is_none()
                     && let (Some(before), Some(now)) = (watched.before, usage())
                 {
@@ -389,7 +389,7 @@ fn watch(
                     watched.writing = Some(Writing::between(started.elapsed(), before, now, client_ns));
                 }
                 if matches!(trial, Trial::Drain { .. }) {
-                    // The publishers, for whom the consumers wait.
+                    // The publishers, for which the consumers wait.
                     meter.no_more_comes();
                 }
             }
@@ -438,7 +438,7 @@ fn watch(
     watched
 }
 
-/// Adds up what the ends counted.
+/// Adds up the counts of the ends.
 fn count_up<W: Wire>(
     case: &Case,
     part: Part,

@@ -1,4 +1,4 @@
-//! The machine a figure was measured on, and what about it makes a figure doubtful.
+//! The machine a figure was measured on, and its properties that make a figure doubtful.
 
 use rustix::fs::statfs;
 use serde::Serialize;
@@ -8,7 +8,7 @@ use std::path::Path;
 /// The magic number of a file system in memory, from `linux/magic.h`.
 const TMPFS_MAGIC: u64 = 0x0102_1994;
 
-/// What is printed above every table.
+/// The properties of the machine that are printed above every table.
 #[derive(Clone, Debug, Serialize)]
 pub struct Machine {
     /// The processor's name.
@@ -22,7 +22,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// This machine now. What cannot be read is empty.
+    /// This machine now. Properties that cannot be read are empty.
     pub fn now() -> Machine {
         let processor = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let processor = processor.lines().find(|line| line.starts_with("model name"));

@@ -1,4 +1,5 @@
-//! What the threads of one run share: counts for the progress line and the bounded lead, and the word to stop.
+//! The state that the threads of one run share: counts for the progress line and the bounded lead, and the word to
+//! stop.
 //!
 //! Written once per turn and thread, never per message.
 
@@ -20,7 +21,7 @@ impl Count {
         self.0.fetch_add(more, Ordering::SeqCst) + more
     }
 
-    /// What was counted.
+    /// The sum so far.
     #[inline]
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::SeqCst)
@@ -131,12 +132,12 @@ impl Meter {
         self.due.load(Ordering::SeqCst)
     }
 
-    /// No more will be published: the run has to see what was.
+    /// No more will be published: the run has to see the messages so far.
     pub fn no_more_comes(&self) {
         self.due.store(self.published.get(), Ordering::SeqCst);
     }
 
-    /// Tells the publishers that they have published enough, whatever their quota.
+    /// Tells the publishers that they have published enough, at any quota.
     pub fn enough(&self) {
         self.enough.store(true, Ordering::SeqCst);
     }
@@ -176,7 +177,7 @@ impl Meter {
         consumed
     }
 
-    /// What a waiting publisher polls.
+    /// The descriptor that a waiting publisher polls.
     pub fn wake(&self) -> &OwnedFd {
         &self.wake
     }

@@ -31,7 +31,7 @@ pub struct Native {
     filled: usize,
 }
 
-/// What came from the broker.
+/// An event from the broker.
 #[derive(Debug)]
 pub enum NativeEvent<'a> {
     /// A message of this publisher is confirmed.
@@ -158,7 +158,7 @@ impl Native {
         self.send_request(request);
     }
 
-    /// Sends what is to be sent, waits for something to come and tells what it is.
+    /// Sends the output, waits for something to come and tells what it is.
     ///
     /// # Errors
     /// The connection is gone, or the broker refused a message; in words for people.
@@ -167,8 +167,8 @@ impl Native {
         self.turn_reading(&mut Giving::default(), each)
     }
 
-    /// As [`Native::turn`], for a reader who gives credit as the chunks come, also amid many that came at once: were it given
-    /// behind them, the broker would wait for the reader and the reader for the broker, in turn.
+    /// As [`Native::turn`], for a reader that gives credit as the chunks come, also amid many that came at once: were
+    /// it given behind them, the broker would wait for the reader and the reader for the broker, in turn.
     ///
     /// # Errors
     /// As [`Native::turn`].
@@ -240,7 +240,7 @@ impl Native {
     pub fn close(mut self) {
         let now = self.now();
         self.connection.close(now, ResponseCode::OK, "done");
-        // Whatever goes wrong now goes wrong after the work.
+        // The work is done: an error now changes nothing.
         while self.turn_with(|_, _| Ok(())).is_ok() {}
     }
 }

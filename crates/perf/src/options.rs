@@ -40,7 +40,7 @@ impl QueueType {
     }
 }
 
-/// What carries a connection's bytes.
+/// The transport of a connection's bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Transport {
@@ -121,7 +121,7 @@ fn argument(text: &str) -> Result<(String, Argument), String> {
     Ok((key.to_owned(), value))
 }
 
-/// Puts a load on a broker and tells what it took.
+/// Puts a load on a broker and measures it.
 ///
 /// Without --uri it starts a broker of its own on free ports and a temporary folder. Every message is checked: the exit
 /// code is 1 when one was lost, doubled or out of order.
@@ -130,7 +130,7 @@ pub struct Bench {
     /// Which load.
     pub scenario: Scenario,
     /// The broker to aim at: amqp://user:password@host:port/vhost, or amqps, ws, wss for TLS and WebSocket (at path
-    /// /ws; what stands behind the port is the virtual host). Certificates are not verified
+    /// /ws; the text behind the port is the virtual host). Certificates are not verified
     #[arg(long)]
     pub uri: Option<Uri>,
     /// The port on which the broker of --uri speaks the stream protocol
@@ -142,7 +142,7 @@ pub struct Bench {
     /// One more setting of the broker that is started, as for `leveret server`
     #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "uri")]
     pub settings: Vec<String>,
-    /// What carries the connections to the broker that is started; several are measured one after the other
+    /// The transports to the broker that is started; several are measured one after the other
     #[arg(long, value_delimiter = ',', conflicts_with = "uri")]
     pub transport: Vec<Transport>,
     /// The binary to start the broker from, instead of this one

@@ -1,5 +1,5 @@
-//! What the disk under a folder gives to anybody: sequential O_DIRECT writes into a file written before, each followed by
-//! fdatasync. The broker's durable rate is told as a share of it.
+//! The rates of the disk under a folder without a broker: sequential O_DIRECT writes into a file written before, each
+//! followed by fdatasync. The broker's durable rate is told as a share of it.
 
 use base::memory::BLOCK;
 use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate, fdatasync, open};
@@ -18,7 +18,7 @@ const TRY: Duration = Duration::from_millis(700);
 /// Write sizes tried, bytes; all multiples of [`BLOCK`].
 const SIZES: [usize; 5] = [4 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20];
 
-/// What writes of one size reached.
+/// The rate of writes of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Row {
     /// Bytes of a write.
@@ -29,7 +29,7 @@ pub struct Row {
     pub bytes_per_second: f64,
 }
 
-/// What the disk reached.
+/// The rates of the disk.
 #[derive(Clone, Debug, Serialize)]
 pub struct Probe {
     /// Whether the page cache was bypassed; false where the file system knows no O_DIRECT.
@@ -57,7 +57,7 @@ impl Probe {
     }
 }
 
-/// How long the disk under a folder went on with what was written before.
+/// How long the disk under a folder went on with earlier writes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Settled {
     /// For how long it was waited for.
@@ -66,8 +66,8 @@ pub struct Settled {
     pub longest_ms: f64,
 }
 
-/// Writes and flushes a block again and again until, for `quiet` on end, none took longer than `bound`, or `most` is over. What a device does
-/// with gigabytes behind the back of who wrote them would pass for what is done later.
+/// Writes and flushes a block again and again until, for `quiet` on end, none took longer than `bound`, or `most` is
+/// over. A device that still works on gigabytes of earlier writes would slow down the measurements that follow.
 ///
 /// # Errors
 /// As of [`Probe::measure`].

@@ -1,4 +1,4 @@
-//! What a process used: CPU time in nanoseconds and resident memory, as Linux's `/proc` tells it.
+//! A process's use of the machine: CPU time in nanoseconds and resident memory, as Linux's `/proc` tells it.
 //!
 //! CPU time is the sum of `/proc/PID/task/*/schedstat`: `/proc/PID/stat` counts in ticks of 10 ms, too coarse for a
 //! run of a second. A thread that ended takes its time with it, so [`Process`] remembers the most it saw of each.
@@ -15,7 +15,7 @@ pub struct Process {
     threads: BTreeMap<u32, u64>,
 }
 
-/// What a process used up to a moment.
+/// The use of a process up to a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Usage {
     /// CPU time of all threads, nanoseconds.
@@ -39,7 +39,7 @@ impl Process {
         self.pid
     }
 
-    /// What it used so far.
+    /// Its use so far.
     ///
     /// # Errors
     /// The process is gone, or is not ours to look at.

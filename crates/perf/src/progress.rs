@@ -21,7 +21,7 @@ impl Progress {
         Progress { is_shown, label: String::new(), last: None, is_dirty: false }
     }
 
-    /// What the line is about from now on.
+    /// Sets the text that the line begins with from now on.
     pub fn label(&mut self, label: String) {
         self.label = label;
         self.last = None;

@@ -1,9 +1,9 @@
-//! Replays of a large stream: what it costs the broker to send all of it to one reader, and to several at once.
+//! Replays of a large stream: the cost for the broker of sending all of it to one reader, and to several at once.
 //!
 //! The stream is written first, in chunks as large as the broker makes them, and lies in segments but for its last chunks. Then
 //! readers subscribe at the first message, each on a connection and a thread of its own, with the credit that clients give.
-//! What counts is the broker's CPU time for each megabyte that it sends. Every message is looked at: one that is lost, doubled or
-//! altered ends the run. The files are read from the page cache where memory is large enough for them.
+//! The measure is the broker's CPU time for each megabyte that it sends. Every message is looked at: one that is lost,
+//! doubled or altered ends the run. The files are read from the page cache where memory is large enough for them.
 
 use crate::Target;
 use crate::control::Control;
@@ -34,12 +34,12 @@ const MESSAGE_COST: u32 = 12;
 /// Chunks that a subscription may be sent at first, as clients have it.
 const CREDIT: u16 = 10;
 
-/// What so many readers got, and what it took: the run in the middle.
+/// The figures of a replay to so many readers: the run in the middle.
 #[derive(Clone, Debug, Serialize)]
 pub struct Replay {
     /// Bytes of a body.
     pub size: u32,
-    /// Readers, each of whom got all of it.
+    /// Readers, each of which got all of it.
     pub readers: u32,
     /// Messages of the stream.
     pub messages: u64,
@@ -66,7 +66,7 @@ impl Replay {
     }
 }
 
-/// What is written with bodies of so many bytes.
+/// The messages of the stream, with bodies of so many bytes.
 fn filling(size: u32, bytes: u64) -> Filling {
     let per_frame = (FRAME_BYTES / (size + MESSAGE_COST)).max(1);
     let frame = u64::from(per_frame) * u64::from(size + MESSAGE_COST);
@@ -76,7 +76,7 @@ fn filling(size: u32, bytes: u64) -> Filling {
 /// Measures each size of bodies with each number of readers that the command line asks for.
 ///
 /// # Errors
-/// In words for people: the broker could not be reached, or did not give what was written.
+/// In words for people: the broker could not be reached, or did not give back the messages.
 pub fn run(bench: &Bench, target: &mut Target, progress: &mut Progress) -> Result<Vec<Replay>, String> {
     let or = |given: &[u32], own: &[u32]| if given.is_empty() { own.to_vec() } else { given.to_vec() };
     let streams = [STREAM.to_owned()];

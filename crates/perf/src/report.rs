@@ -1,4 +1,4 @@
-//! What a measurement found: a table for people, one JSON object for programs.
+//! The figures of a measurement: a table for people, one JSON object for programs.
 
 use crate::idle::Idle;
 use crate::large::Large;
@@ -17,7 +17,7 @@ use std::fmt::Write;
 pub struct Report {
     /// The scenario's name.
     pub scenario: String,
-    /// What was loaded: the address, or that it was a broker of its own.
+    /// The broker under load: its address, or that it was one of our own.
     pub broker: String,
     /// Where the connections landed.
     pub placement: Placement,
@@ -25,7 +25,7 @@ pub struct Report {
     pub machine: Machine,
     /// Why the figures deserve doubt.
     pub warnings: Vec<String>,
-    /// What the bare disk gives, where it was asked for.
+    /// The rates of the bare disk, where they were asked for.
     pub probe: Option<Probe>,
     /// The rows.
     pub rows: Vec<Row>,
@@ -42,7 +42,7 @@ pub struct Report {
 /// One case, or one part of it, with all its runs.
 #[derive(Debug, Serialize)]
 pub struct Row {
-    /// What tells it from the others.
+    /// Its name among the others.
     pub label: String,
     /// The load.
     pub case: Case,
@@ -63,7 +63,7 @@ impl Row {
 }
 
 impl Report {
-    /// Whether any promise was broken in any run, or what it was held to was missed.
+    /// Whether any promise was broken, or the demand of any trial missed, in any run.
     pub fn is_violation(&self) -> bool {
         let is_broken = |row: &Row| row.runs.iter().any(Figures::is_violation);
         self.rows.iter().any(is_broken) || self.idle.iter().any(|idle| idle.dropped > 0)
@@ -77,7 +77,7 @@ impl Report {
         serde_json::to_string(self)
     }
 
-    /// The table with what stands around it.
+    /// The table with the lines around it.
     pub fn text(&self) -> String {
         let mut text = String::new();
         let [one, five, fifteen] = self.machine.load_average;
@@ -132,7 +132,7 @@ impl Report {
         text
     }
 
-    /// What the table cannot show because it compares rows, or a row with the disk.
+    /// Remarks that compare rows, or a row with the disk, which the table cannot show.
     fn write_remarks(&self, text: &mut String) {
         for (index, row) in self.rows.iter().enumerate() {
             for verdict in row.runs.iter().filter_map(|run| run.verdict.as_ref()) {

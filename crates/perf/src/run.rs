@@ -44,7 +44,7 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// What was used between two looks, over `messages`.
+    /// The use between two looks, over `messages`.
     pub fn between(before: Usage, after: Usage, messages: u64) -> Cpu {
         let total_ns = after.cpu_ns.saturating_sub(before.cpu_ns);
         let user = after.user_ticks.saturating_sub(before.user_ticks) as f64;
@@ -68,7 +68,7 @@ pub struct Resident {
     pub after: u64,
 }
 
-/// Who used the processors while the publishers were at work.
+/// The processors in use while the publishers were at work.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Writing {
     /// How long that was.
@@ -82,7 +82,7 @@ pub struct Writing {
 }
 
 impl Writing {
-    /// What was used between two looks at the broker, so far apart, and by this process meanwhile.
+    /// The use between two looks at the broker, so far apart, and that of this process meanwhile.
     pub fn between(lasted: Duration, before: Usage, after: Usage, client_ns: u64) -> Writing {
         let ns = lasted.as_nanos().max(1) as f64;
         Writing {
@@ -94,7 +94,7 @@ impl Writing {
     }
 }
 
-/// What one run of a case gave.
+/// The figures of one run of a case.
 #[derive(Clone, Debug, Serialize)]
 pub struct Figures {
     /// Which part of the case, where it has several.
@@ -123,7 +123,7 @@ pub struct Figures {
     pub cpu: Option<Cpu>,
     /// The broker's memory, where its process is known.
     pub resident: Option<Resident>,
-    /// Who used the processors while messages were published, where several readers read them.
+    /// The processors in use while messages were published, where several readers read them.
     pub writing: Option<Writing>,
     /// CPU time of the load generator's threads, nanoseconds per message.
     pub client_ns_per_message: f64,
@@ -131,7 +131,7 @@ pub struct Figures {
     pub findings: Findings,
     /// The first reason the broker gave for refusing a message.
     pub refusal: Option<String>,
-    /// Whether the load was held to what it was to be held to besides, where it was.
+    /// The verdict of the trial, where there was one.
     pub verdict: Option<Verdict>,
 }
 
@@ -141,7 +141,7 @@ pub fn rate(count: u64, seconds: f64) -> f64 {
 }
 
 impl Figures {
-    /// Whether a promise was broken, or what the load was held to was not held.
+    /// Whether a promise was broken, or the demand of the trial missed.
     pub fn is_violation(&self) -> bool {
         let is_missed = self.verdict.as_ref().is_some_and(|verdict| verdict.is_held == Some(false));
         self.findings.is_violation() || is_missed
@@ -153,7 +153,7 @@ impl Figures {
         messages * f64::from(self.body_bytes)
     }
 
-    /// What runs are ordered by: CPU per message, or time per message where that is not known.
+    /// The cost that runs are ordered by: CPU per message, or time per message where that is not known.
     fn cost(&self) -> f64 {
         let seconds = self.publish_seconds.max(self.consume_seconds);
         self.cpu.map_or(seconds / self.published.max(self.consumed).max(1) as f64, |cpu| cpu.ns_per_message)

@@ -1,6 +1,6 @@
 //! The scenarios: each names the cases it measures, one row of the table per case.
 //!
-//! The loads of record stand in DESIGN.md section 5; what the command line gives replaces a scenario's own value.
+//! The loads of record stand in DESIGN.md section 5; values of the command line replace a scenario's own.
 
 use crate::options::{Bench, Placement, Protocol, QueueType, Transport};
 use crate::trial::{SETTLE_SECONDS, Trial};
@@ -40,8 +40,8 @@ pub enum Scenario {
     BacklogDrain,
     /// One publisher and one reader of a stream over the stream protocol, both with their clients' usual batches.
     StreamNative,
-    /// One publisher at full speed and 1 and 50 readers of a stream over the stream protocol, each of whom gets all of it: does the
-    /// publisher keep its rate?
+    /// One publisher at full speed and 1 and 50 readers of a stream over the stream protocol, each of which gets all of
+    /// it: does the publisher keep its rate?
     StreamFanOut,
     /// Streams of 1 to 384 messages a chunk, read over the stream protocol and AMQP 0-9-1, with read-ahead and without
     StreamSmallChunks,
@@ -70,11 +70,11 @@ pub enum Spread {
 /// One measured load: one row of the table.
 #[derive(Clone, Debug, Serialize)]
 pub struct Case {
-    /// What tells it from the scenario's other cases.
+    /// Its name among the scenario's other cases.
     pub label: String,
     /// Both sides' protocol.
     pub protocol: Protocol,
-    /// What carries it.
+    /// Its transport.
     pub transport: Transport,
     /// The queues' type.
     pub queue_type: QueueType,
@@ -106,7 +106,7 @@ pub struct Case {
     pub is_backlog: bool,
     /// How many priorities messages have, in turn; 0: they have none.
     pub priorities: u32,
-    /// What the load is held to besides.
+    /// Demands on the load besides.
     pub trial: Trial,
 }
 
@@ -120,7 +120,7 @@ impl Case {
         }
     }
 
-    /// Whether it is the same load as `plain` but for what carries it.
+    /// Whether it is the same load as `plain` over another transport.
     pub fn is_carried_twin_of(&self, plain: &Case) -> bool {
         let load = |case: &Case| {
             let Case { protocol, queue_type, size, publishers, consumers, queues, is_durable, .. } = *case;
@@ -147,7 +147,7 @@ impl Case {
 
 const MILLION: u64 = 1_000_000;
 
-/// The load that the classic scenarios share; the others say what differs.
+/// The load that the classic scenarios share; the others change some values.
 fn base(protocol: Protocol, queue_type: QueueType) -> Case {
     let is_wide = match queue_type {
         QueueType::Classic => false,
@@ -158,11 +158,11 @@ fn base(protocol: Protocol, queue_type: QueueType) -> Case {
         (Protocol::Amqp091, false) => 192,
         (Protocol::Amqp091, true) => 3000,
         (Protocol::Amqp10, _) => 0,
-        // What stream clients let wait.
+        // Unconfirmed messages that stream clients let wait.
         (Protocol::Stream, _) => 10_000,
     };
     let credit = if is_wide { 5000 } else { 200 };
-    // A 1.0 client renews its credit when half of it is used, and settles what came with the same write.
+    // A 1.0 client renews its credit when half of it is used, and settles messages with the same write.
     let ack_every = match protocol {
         Protocol::Amqp091 => credit,
         Protocol::Amqp10 => credit / 2,
@@ -330,7 +330,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// What the broker is told that is started for it.
+    /// Settings of the broker that is started for it.
     pub fn settings(self) -> Vec<String> {
         match self {
             Scenario::Connections => {
@@ -340,7 +340,7 @@ impl Scenario {
         }
     }
 
-    /// What the load is carried by: what the address says, or else the command line, or else the scenario.
+    /// The transports of the load: that of the address, or else those of the command line, or else the scenario's.
     pub fn transports(self, bench: &Bench) -> Vec<Transport> {
         match (&bench.uri, &bench.transport[..]) {
             _ if self.is_native() || self.makes_streams() => vec![Transport::Stream],
@@ -447,7 +447,7 @@ impl Scenario {
         };
         if let Some(credit) = credit {
             case.credit = credit;
-            // Keep to what the broker will give out, unless the command line says otherwise too.
+            // Keep to the messages that the broker will give out, unless the command line says otherwise too.
             let most = if case.protocol == Protocol::Amqp10 { credit.div_ceil(2) } else { credit };
             if most > 0 {
                 case.ack_every = case.ack_every.min(most);
@@ -486,7 +486,7 @@ fn check(case: &Case) -> Result<(), String> {
     Ok(())
 }
 
-/// What tells a case from its neighbours.
+/// The values that tell a case from its neighbours.
 fn label(case: &Case) -> String {
     let protocol = match case.protocol {
         Protocol::Amqp091 => "0-9-1",

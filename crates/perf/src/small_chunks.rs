@@ -45,7 +45,7 @@ const ROUNDS_MIN: u32 = 3;
 /// and of a hundred medians of three some stray.
 const ROUNDS_MAX: u32 = 9;
 
-/// What reading ahead may cost at most: this share of the rate without it is kept.
+/// The share of the rate without reading ahead that must be kept with it.
 const SHARE_MIN: f64 = 0.95;
 
 /// Streams of a cell: all are filled at once.
@@ -93,7 +93,7 @@ pub struct Cell {
     pub cpu_ns_per_message: Option<f64>,
 }
 
-/// What one reader got out of one stream.
+/// The result of one reader of one stream.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Got {
     /// Messages.
@@ -106,7 +106,7 @@ pub struct Got {
     pub lasted: Duration,
 }
 
-/// What was written of a cell.
+/// The streams of a cell, as they were written.
 #[derive(Clone, Debug)]
 struct Written {
     fillings: Vec<Filling>,
@@ -129,7 +129,7 @@ impl Written {
 /// Measures every cell that the command line asks for.
 ///
 /// # Errors
-/// In words for people: the broker could not be reached, or did not give what was written.
+/// In words for people: the broker could not be reached, or did not give back the messages.
 pub fn run(bench: &Bench, target: &mut Target, progress: &mut Progress) -> Result<Vec<Cell>, String> {
     let or = |given: &[u32], own: &[u32]| if given.is_empty() { own.to_vec() } else { given.to_vec() };
     let (counts, sizes) = (or(&bench.chunks, &COUNTS), or(&bench.size, &SIZES));
@@ -176,7 +176,7 @@ fn measure(
             break;
         }
         let mut ways = ways.to_vec();
-        // Who comes first finds the machine as others left it: each way does so in turn.
+        // The first way finds the machine as others left it: each way is first in turn.
         let first = round as usize % ways.len();
         ways.rotate_left(first);
         for read_ahead in ways {
@@ -251,7 +251,7 @@ fn write(target: &Target, written: &[Written], progress: &mut Progress) -> Resul
     Ok(())
 }
 
-/// What the broker's process did so far: reads of files, and CPU time.
+/// The broker's process so far: reads of files, and CPU time.
 fn used(process: Option<&mut Process>) -> Option<(u64, u64)> {
     let process = process?;
     Some((process.reads().ok()?, process.usage().ok()?.cpu_ns))
@@ -306,7 +306,7 @@ fn read_cell(
     })
 }
 
-/// What a reader expects next.
+/// Checks that a body is the next one of the stream.
 fn expect(next: &mut u64, filling: &Filling, body: &[u8]) -> Result<(), String> {
     match Stamp::read(body) {
         Some(stamp) if stamp.sequence == *next && body.len() == filling.size as usize => {
@@ -363,7 +363,7 @@ pub fn read_native(uri: &Uri, filling: &Filling, credit: u16) -> Result<Got, Str
     Ok(got)
 }
 
-/// What comes to a consumer.
+/// A consumer's progress through a stream.
 struct Coming<'a> {
     filling: &'a Filling,
     next: u64,
@@ -422,7 +422,7 @@ fn read_messages(uri: &Uri, filling: &Filling) -> Result<Got, String> {
     }
     let lasted = first.map_or(Duration::ZERO, |first| first.elapsed());
     wire.close(now());
-    // Whatever goes wrong now goes wrong after the work.
+    // The work is done: an error now changes nothing.
     let _ = end::flush(wire.output(), &mut socket);
     Ok(Got { messages: coming.next, lasted, ..Got::default() })
 }

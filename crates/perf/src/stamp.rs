@@ -1,4 +1,4 @@
-//! What a message's body says about itself: who sent it, as which number, when. And the check that all came.
+//! The stamp in a message's body: its publisher, its number, its time. And the check that all came.
 //!
 //! ```text
 //!   0           2          8              12
@@ -44,7 +44,7 @@ impl Stamp {
     }
 }
 
-/// What one consumer saw. Several are merged with [`Seen::merge`].
+/// The messages that one consumer saw. Several are merged with [`Seen::merge`].
 #[derive(Debug)]
 pub struct Seen {
     publishers: usize,
@@ -59,7 +59,7 @@ pub struct Seen {
     findings: Findings,
 }
 
-/// What was wrong, or at least remarkable, with what came.
+/// Faults, or at least remarkable things, among the messages that came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Findings {
     /// Published but never delivered.
@@ -112,7 +112,7 @@ impl Findings {
 }
 
 impl Seen {
-    /// Nothing seen yet of `publishers` over `queues`, whose messages have so many `priorities` in turn, at least one.
+    /// Nothing seen yet of `publishers` over `queues`, with messages of so many `priorities` in turn, at least one.
     pub fn new(publishers: usize, queues: usize, is_copied: bool, priorities: u64) -> Seen {
         let copies = if is_copied { queues } else { 1 };
         Seen {
@@ -167,7 +167,7 @@ impl Seen {
         self.findings.foreign += 1;
     }
 
-    /// Takes in what another consumer of the same run saw.
+    /// Takes in the messages of another consumer of the same run.
     pub fn merge(&mut self, other: &Seen) {
         self.findings = self.findings.plus(other.findings);
         let mut twice = 0;

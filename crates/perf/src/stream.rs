@@ -1,7 +1,7 @@
-//! What carries a connection's bytes: plain TCP, TLS, WebSocket, or WebSocket over TLS.
+//! The transport of a connection's bytes: plain TCP, TLS, WebSocket, or WebSocket over TLS.
 //!
 //! Over plain TCP it is the socket and no more. Else the layers are put up with the first reads and writes, on blocking
-//! and non-blocking sockets alike; what is written meanwhile waits for them. Certificates are not verified: the load
+//! and non-blocking sockets alike; bytes written meanwhile wait for them. Certificates are not verified: the load
 //! generator measures brokers, it does not trust them with secrets. Nothing is compressed.
 
 use crate::options::{Protocol, Transport};
@@ -19,14 +19,14 @@ use std::sync::{Arc, OnceLock};
 use websocket::upgrade::{self, Outcome};
 use websocket::{Incoming, Limits, Outgoing, Role, Workshop};
 
-/// Bytes read from the wire at a time. Who reads has room for so many, and for a record of TLS in front of them.
+/// Bytes read from the wire at a time. A reader has room for so many, and for a record of TLS in front of them.
 const WIRE: usize = 128 << 10;
 
 /// Where the broker's WebSocket listener is.
 const PATH: &str = "/ws";
 
 thread_local! {
-    /// What came over the wire, and what is to be wrapped: of whichever stream the thread is at.
+    /// Bytes that came over the wire, and bytes to be wrapped, of the stream that the thread is at.
     static SCRATCH: RefCell<(Vec<u8>, Vec<u8>)> = RefCell::new((vec![0; WIRE], Vec::new()));
 }
 
@@ -107,7 +107,7 @@ impl<S: Read + Write> Stream<S> {
         &mut self.socket
     }
 
-    /// Sends what the layers hold back; true if nothing is left.
+    /// Sends the bytes that the layers hold back; true if none are left.
     ///
     /// # Errors
     /// The connection broke.
@@ -180,7 +180,7 @@ impl<S: Read + Write> Write for Stream<S> {
 }
 
 impl<S: Read + Write> Stream<S> {
-    /// All is taken once what was taken before is gone: so at most one write waits here.
+    /// All is taken once the bytes taken before are gone: so at most one write waits here.
     fn write_layers(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         if !self.push()? {
             return Err(io::ErrorKind::WouldBlock.into());
@@ -215,7 +215,7 @@ impl Layers {
         self.wrap(&frame)
     }
 
-    /// Puts `bytes` into TLS, or as they are to what is to be sent.
+    /// Puts `bytes` into TLS, or as they are to the unsent ones.
     fn wrap(&mut self, bytes: &[u8]) -> io::Result<()> {
         match &mut self.tls {
             None => self.unsent.extend_from_slice(bytes),
@@ -224,7 +224,7 @@ impl Layers {
         Ok(())
     }
 
-    /// What the layers themselves have to say joins what is to be sent.
+    /// The layers' own answers join the unsent bytes.
     fn gather(&mut self) -> io::Result<()> {
         if let Some(web) = &mut self.web
             && web.outgoing.has_answers()
@@ -243,7 +243,7 @@ impl Layers {
         Ok(())
     }
 
-    /// Takes in what came over the wire; returns how many bytes of the protocol were in it.
+    /// Takes in bytes of the wire; returns how many bytes of the protocol were in them.
     fn arrive(&mut self, mut wire: &[u8], into: &mut [u8]) -> io::Result<usize> {
         let Some(tls) = &mut self.tls else {
             self.came.extend_from_slice(wire);
@@ -357,7 +357,7 @@ mod tests {
     use rustls::{ServerConfig, ServerConnection};
     use websocket::upgrade::{Answer, Rules, answer};
 
-    /// A socket whose other end is a server that sends back what it is sent. Passes on `piece` bytes at a time.
+    /// A socket with a server behind it that sends back all it is sent. Passes on `piece` bytes at a time.
     struct Echo {
         piece: usize,
         tls: Option<ServerConnection>,
@@ -388,7 +388,7 @@ mod tests {
             Echo { piece, tls, is_web, web: None, came: Vec::new(), sent: Vec::new() }
         }
 
-        /// What came, layer by layer, and back.
+        /// Carries the bytes that came up through the layers, and back.
         fn turn(&mut self) {
             let mut carried = vec![0; 1 << 20];
             let mut back = Vec::new();

@@ -1,4 +1,4 @@
-//! Whole runs against the double: what a good broker gets through, and what a bad one does is found.
+//! Whole runs against the double: a good broker gets through, and the faults of a bad one are found.
 
 use crate::double::{Double, Fault};
 use crate::report::Report;

@@ -1,6 +1,6 @@
-//! What some loads are held to beyond their messages, judged from looks at the run ten times a second.
+//! Trials: demands on some loads beyond their messages, judged from looks at the run ten times a second.
 //!
-//! A value: what was seen goes in, what is to happen next and at last a verdict come out. Who looks is [`crate::load`].
+//! A value: looks go in, the next step and at last a verdict come out. The looks are taken by [`crate::load`].
 
 use serde::Serialize;
 
@@ -10,16 +10,16 @@ pub const SETTLE_SECONDS: u32 = 20;
 /// How much memory may vary afterwards, of the least that was seen.
 const SPAN_MAX: f64 = 0.05;
 
-/// What of their rate the publishers must keep while a backlog is drained.
+/// The share of their rate that the publishers must keep while a backlog is drained.
 const SHARE_MIN: f64 = 0.95;
 
 /// A drain may last so many times as long as the backlog was built.
 const DRAIN_FACTOR: u32 = 10;
 
-/// So many seconds of publishing behind, the consumers have caught up: what is under way, not a backlog.
+/// So many seconds of publishing behind, the consumers have caught up: these messages are under way, no backlog.
 const CAUGHT_UP_SECONDS: f64 = 0.5;
 
-/// What a load is held to.
+/// The demand on a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trial {
@@ -57,7 +57,7 @@ pub struct Look {
     pub resident: Option<u64>,
 }
 
-/// What is to happen after a look.
+/// The step after a look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Nothing.
@@ -68,10 +68,10 @@ pub enum Step {
     EndPublishing,
 }
 
-/// Whether the load was held to what it was to be held to.
+/// Whether the load met its demand.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Verdict {
-    /// What was measured, for people.
+    /// The figures, for people.
     pub text: String,
     /// None: it cannot be judged, because the broker's process is not known.
     pub is_held: Option<bool>,
@@ -101,7 +101,7 @@ impl Witness {
         Witness { trial, span: None, first: None, begin: None, end: None, second, slowest: f64::MAX }
     }
 
-    /// Takes in what a look saw; what is to happen now.
+    /// Takes in a look; the step to take now.
     pub fn see(&mut self, look: Look) -> Step {
         match self.trial {
             Trial::None => Step::GoOn,
@@ -146,7 +146,7 @@ impl Witness {
         Step::EndPublishing
     }
 
-    /// What came of it; none where nothing was to be judged.
+    /// The verdict; none where nothing was to be judged.
     pub fn verdict(&self) -> Option<Verdict> {
         match self.trial {
             Trial::None => None,

@@ -1,4 +1,5 @@
-//! Where the broker is and who we are there: `amqp://user:password@host:port/vhost`, as RabbitMQ's clients write it.
+//! The address of the broker, and our login there: `amqp://user:password@host:port/vhost`, as RabbitMQ's clients write
+//! it.
 
 use crate::options::Transport;
 use std::fmt::{self, Write};
@@ -17,11 +18,11 @@ pub struct Uri {
     pub password: String,
     /// Virtual host.
     pub vhost: String,
-    /// What carries the bytes, by the scheme.
+    /// The transport, by the scheme.
     pub transport: Transport,
 }
 
-/// Schemes, what they stand for, and the ports where none is given.
+/// Schemes, the transport of each, and its port where none is given.
 const SCHEMES: [(&str, Transport, u16); 4] = [
     ("amqp", Transport::Tcp, 5672),
     ("amqps", Transport::Tls, 5671),

@@ -1,4 +1,4 @@
-//! What the load needs of a client, whichever protocol it speaks.
+//! The client as the load needs it, over any protocol.
 //!
 //! A [`Wire`] is a protocol crate's connection in the client's role with the few steps around it that bring it to where
 //! it publishes to or consumes from a run's queues. No sockets: bytes in, bytes out.
@@ -11,7 +11,7 @@ use crate::stamp::STAMP;
 use crate::uri::Uri;
 use base::{Now, Output};
 
-/// What one end of a run is for.
+/// The task of one end of a run.
 #[derive(Clone, Debug)]
 pub enum Purpose {
     /// Publishes to `targets`, numbered in this order.
@@ -52,7 +52,7 @@ pub enum Target {
     Exchange(String),
 }
 
-/// What happened, told while input is taken in.
+/// Events, told while input is taken in.
 pub trait Happenings {
     /// The messages from number `first` to `last`, counted from 0 in the order they were published, are confirmed.
     fn confirmed(&mut self, first: u64, last: u64);
@@ -74,13 +74,13 @@ pub trait Wire: Sized + Send {
     /// The purpose is beyond the protocol, in words for people.
     fn new(now: Now, uri: &Uri, purpose: Purpose) -> Result<Self, String>;
 
-    /// Takes in what is whole of `bytes`, and returns how much that was.
+    /// Takes in the whole frames of `bytes`, and returns how many bytes these were.
     ///
     /// # Errors
     /// The connection ended, or the broker said something that ends the run; in words for people.
     fn input(&mut self, now: Now, bytes: &[u8], happenings: &mut impl Happenings) -> Result<usize, String>;
 
-    /// What waits for the socket.
+    /// Bytes for the socket.
     fn output(&mut self) -> &mut Output;
 
     /// When [`Wire::handle_deadline`] wants to be called, in nanoseconds of the clock that gave `now`.

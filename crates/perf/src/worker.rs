@@ -21,7 +21,7 @@ const LOOK_NS: u64 = 50_000_000;
 /// How long it waits for the broker's good-bye, nanoseconds.
 const CLOSE_NS: u64 = 2_000_000_000;
 
-/// What a thread tells while it runs.
+/// The news of a thread while it runs.
 #[derive(Debug)]
 pub enum News {
     /// All its ends are logged in and set up.
@@ -42,7 +42,7 @@ pub struct Worker<W> {
     pub streams: Vec<Stream<TcpStream>>,
     /// The ends.
     pub ends: Vec<End<W>>,
-    /// Whether there are publishers among them, who may wait for the consumers.
+    /// Whether there are publishers among them, which may wait for the consumers.
     pub is_publishing: bool,
     /// How far publishers may be ahead.
     pub lead: Option<u64>,
@@ -100,7 +100,7 @@ impl<W: Wire> Worker<W> {
             end.close(start);
         }
         while meter.now().mono_ns < start.mono_ns + CLOSE_NS && !self.ends.iter().all(End::is_gone) {
-            // Whatever goes wrong now goes wrong after the run.
+            // The run is done: an error now changes nothing.
             if self
                 .turn(&mut poller, meter)
                 .and_then(|()| poller.sleep(&self.streams, meter, LOOK_NS))

@@ -23,7 +23,7 @@ pub fn limits(heartbeat_s: u16) -> Limits {
     }
 }
 
-/// What we say about ourselves: the extensions that a load relies on.
+/// Our client properties: the extensions that a load relies on.
 pub fn client_properties() -> Vec<u8> {
     TableWriter::fields(|table| {
         table.put(b"product", Value::Text(b"leveret bench"));
@@ -44,7 +44,7 @@ pub fn log_in(connection: &mut Connection, uri: &Uri) {
     connection.start_ok(properties, b"PLAIN", response.as_bytes(), b"en_US");
 }
 
-/// What every message of a publisher consists of, but for its stamp.
+/// The parts of every message of a publisher, but for its stamp.
 #[derive(Debug)]
 struct Template {
     /// By target: the `basic.publish` frame.

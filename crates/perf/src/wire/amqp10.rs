@@ -12,7 +12,7 @@ use message::amqp10::section::data_prefix;
 use message::amqp10::{Decoder, Header, Map, Value};
 use std::sync::{Arc, OnceLock};
 
-/// Links put on one session: what RabbitMQ's handle-max of 255 leaves room for.
+/// Links put on one session: as many as RabbitMQ's handle-max of 255 leaves room for.
 const SESSION_LINKS: usize = 256;
 
 /// Limits of a client that loads: windows that never stand in the way, patience for a busy broker.
@@ -78,11 +78,11 @@ pub struct Amqp10 {
     next: usize,
     /// Messages published.
     published: u64,
-    /// What stands in front of the stamp in every message; one for each priority.
+    /// The bytes before the stamp in every message; one for each priority.
     heads: Vec<Vec<u8>>,
-    /// What stands behind it.
+    /// The bytes behind it.
     filler: Memory,
-    /// The header section seen last, and what it said: one is much like the next.
+    /// The header section seen last, decoded: one is much like the next.
     header: (Vec<u8>, bool),
 }
 
