@@ -1,4 +1,4 @@
-//! What `cargo metadata` tells about the workspace and what it depends on.
+//! The workspace and its dependencies, as `cargo metadata` tells them.
 
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ pub struct Package {
     pub license: Option<String>,
     /// Where it comes from; `None` for crates of this workspace.
     pub source: Option<String>,
-    /// What it depends on, tests and build scripts included.
+    /// Its dependencies, those of tests and build scripts included.
     pub dependencies: Vec<Dependency>,
     /// Its libraries, binaries and tests.
     pub targets: Vec<Target>,
@@ -58,7 +58,7 @@ pub fn command() -> Command {
 /// Reads the workspace, with all it depends on for this machine if `dependencies` is set.
 ///
 /// # Errors
-/// What cargo said.
+/// The error of cargo.
 pub fn metadata(dependencies: bool) -> Result<Metadata, String> {
     let mut cargo = command();
     cargo.args(["metadata", "--format-version", "1"]);

@@ -110,7 +110,7 @@ fn strip_comments(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The next `use` statement at the beginning of a line: what is before it, what it says, what comes behind.
+/// The next `use` statement at the beginning of a line: the text before it, its path, the text behind.
 fn next_use(text: &str) -> Option<(String, String, String)> {
     for (at, _) in text.match_indices("use ") {
         let before = &text[..at];
@@ -176,7 +176,7 @@ fn from_root(module: &[&str], path: &[String]) -> Option<Vec<String>> {
     Some(base)
 }
 
-/// The module that has what a path names, through those that hand it on.
+/// The module that has the item of a path, through those that hand it on.
 fn resolve<'a>(modules: &Modules<'a>, path: &[String], depth: usize) -> Option<Vec<&'a str>> {
     let fits = |key: &&Vec<&str>| key.len() <= path.len() && key.iter().zip(path).all(|(a, b)| a == b);
     let key = modules.keys().filter(fits).max_by_key(|key| key.len())?;
@@ -237,7 +237,7 @@ mod tests {
         check(&|files| files[0].1 = "// use crate::m1::X;\n".into(), 0);
         check(&|files| files[0].1 = "pub use crate::m1::X;\n".into(), 0);
         check(&|files| files[0].1 = "use b::m1::X;\n".into(), 0);
-        // What the root hands on is where it is.
+        // An item that the root hands on belongs to its own module.
         check(
             &|files| {
                 files[0].1 = "use crate::X;\n".into();

@@ -1,9 +1,10 @@
-//! What a message may cost: user instructions and system calls, counted on the real broker under a bounded load.
+//! Ceilings on the cost of a message: user instructions and system calls, counted on the real broker under a bounded
+//! load.
 //!
 //! Not a benchmark: it tells nothing about time, so that it says the same on a busy machine. A cost is the difference
-//! between two numbers of messages, which cancels what starting, logging in and stopping take. What the batches of the
-//! moment and rare chores add is taken off by measuring again, [`TRIES`] times at most: the smallest counts, and the
-//! first under its ceiling ends the row.
+//! between two numbers of messages, which cancels the cost of starting, logging in and stopping. The share of the
+//! moment's batches and of rare chores is taken off by measuring again, [`TRIES`] times at most: the smallest counts,
+//! and the first under its ceiling ends the row.
 //!
 //! Instructions are those of the busiest thread under callgrind, with one shard that does its flushes itself: that is
 //! the shard, and what the house thread does now and then stays out. They hang on the compiler, so the code of another
@@ -20,7 +21,7 @@ const COMPILER: &str = "rustc 1.95.";
 /// How often a cost is measured before it counts as too high.
 const TRIES: usize = 5;
 
-/// What is counted, and how much of it a message may cost.
+/// The kind of cost that is counted, and how much of it a message may take.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Ceiling {
     /// User instructions of the shard, by the profile that the broker was built with.
@@ -30,7 +31,7 @@ enum Ceiling {
 }
 use Ceiling::{Instructions, SystemCalls};
 
-/// One load and what a message of it may cost.
+/// One load and the ceiling for a message of it.
 struct Guard {
     scenario: &'static str,
     options: &'static [&'static str],
@@ -46,7 +47,7 @@ const SLOW: [&[&str]; 2] = [
     &["--rate", "250", "--protocol", "amqp10", "--queue-type", "quorum"],
 ];
 
-/// The consumer follows closely: a backlog of the moment costs what the next run does not see.
+/// The consumer follows closely: the cost of a backlog of the moment is not in the next run.
 const CLOSE: [&[&str]; 2] = [&["--lead", "1000"], &["--lead", "10000"]];
 
 /// The table. A ceiling is the smallest of a dozen runs and 3 % for instructions; for system calls, whose number hangs
@@ -104,7 +105,7 @@ impl Guard {
         }
     }
 
-    /// What a message costs, measured once.
+    /// The cost of a message, measured once.
     fn measure(&self, broker: &Path) -> Result<f64, String> {
         let settings: &[&str] = match self.ceiling {
             Instructions { .. } => &["leveret.shards=1", "leveret.inline_flush_us=1000000"],
@@ -123,7 +124,7 @@ fn per_message(counts: [u64; 2], messages: [u64; 2]) -> f64 {
     (counts[1] as f64 - counts[0] as f64) / (messages[1] - messages[0]) as f64
 }
 
-/// The smallest of what `measure` tells, called until that is at most `most`, [`TRIES`] times at most.
+/// The smallest result of `measure`, called until that is at most `most`, [`TRIES`] times at most.
 fn smallest(most: f64, mut measure: impl FnMut() -> Result<f64, String>) -> Result<f64, String> {
     let mut least = f64::INFINITY;
     for _ in 0..TRIES {

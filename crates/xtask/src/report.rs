@@ -1,11 +1,11 @@
-//! What passed, failed and was skipped: one line each, and their sum.
+//! Checks that passed, failed and were skipped: one line each, and their sum.
 
 use std::fmt;
 
 /// How many checks ended how.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Did what they should.
+    /// Passed.
     pub passed: u64,
     /// Did not.
     pub failed: u64,
@@ -53,13 +53,13 @@ impl std::ops::AddAssign for Totals {
 /// Totals that are printed line by line while they grow.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// What has failed so far.
+    /// Checks that have failed so far.
     pub failed: u64,
     totals: Totals,
 }
 
 impl Report {
-    /// One check did what it should.
+    /// One check passed.
     pub fn pass(&mut self, name: &str) {
         println!("ok {name}");
         self.add(Totals { passed: 1, ..Totals::default() });
@@ -85,7 +85,7 @@ impl Report {
         }
     }
 
-    /// What a whole suite counted.
+    /// Adds the counts of a whole suite.
     pub fn add(&mut self, totals: Totals) {
         self.totals += totals;
         self.failed = self.totals.failed;

@@ -1,11 +1,12 @@
 //! Which code of the product may roll dice, and which may ask the system for randomness.
 //!
-//! What nobody may foretell comes from `base::Secrets`. Dice (`base::Random`) give their state away to whoever sees what
-//! they gave: only what anybody may foretell comes from them, and each place that rolls them is named here.
+//! Secrets, which nobody may foretell, come from `base::Secrets`. Dice (`base::Random`) give their state away to
+//! anybody that sees some of their numbers: only numbers that anybody may foretell come from them, and each place that
+//! rolls them is named here.
 
 use crate::text;
 
-/// Folders and files of the product whose code may roll dice, and what it does with them.
+/// Folders and files of the product whose code may roll dice, and the use it makes of them.
 const ROLLS_DICE: &[(&str, &str)] = &[
     ("crates/base/src/", "what they are, and which samples are kept"),
     ("crates/broker/src/publisher/route.rs", "the lots that exchanges draw"),

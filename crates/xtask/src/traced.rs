@@ -1,4 +1,4 @@
-//! A broker that runs under a tool which counts what it does, for one load, from its start to its end.
+//! A broker that runs under a tool which counts its work, for one load, from its start to its end.
 //!
 //! The data lies beside the binary, on a real disk, and goes with the run. Only processes started here are ended.
 
@@ -28,7 +28,7 @@ pub enum Tool {
     Strace,
 }
 
-/// What the broker has to carry while it is counted.
+/// The load on the broker while it is counted.
 #[derive(Clone, Copy, Debug)]
 pub struct Load<'a> {
     /// A scenario of `leveret bench`.
@@ -57,7 +57,7 @@ impl Tool {
     pub fn why_absent(self) -> Option<String> {
         let words = self.words(Path::new("/dev"));
         let name = words[0].to_string_lossy().into_owned();
-        // A look at a program that does nothing; what it counts is not kept.
+        // A look at a program that does nothing; its counts are not kept.
         let words = match self {
             Tool::Callgrind => vec!["--tool=callgrind", "--callgrind-out-file=/dev/null", "true"],
             Tool::Strace => vec!["-f", "-c", "-o", "/dev/null", "true"],
@@ -72,7 +72,7 @@ impl Tool {
         }
     }
 
-    /// Starts `broker` with `settings` (`key=value`), puts `load` on it, stops it and tells what was counted.
+    /// Starts `broker` with `settings` (`key=value`), puts `load` on it, stops it and returns the tool's count.
     ///
     /// # Errors
     /// In words for people: the broker or the load failed, or the tool left no counts.
