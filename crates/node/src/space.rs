@@ -120,7 +120,8 @@ impl Space {
         self.signs().lacks_space && journal.has_released()
     }
 
-    /// Whoever keeps house must not spare those who wait for a flush: they outrun it, or it is all that is left to be done.
+    /// Whether housekeeping must not spare commits that wait for a flush: they outrun it, or it is all that is left to
+    /// be done.
     pub fn is_in_hurry(&self, journal: &Journal) -> bool {
         self.signs().lacks_space || is_pressed(journal)
     }

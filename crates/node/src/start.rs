@@ -246,7 +246,7 @@ pub fn recover(
     if found.batches > 0 {
         (coming.tell)(Found::Replayed(found.record_bytes, found.batches));
     }
-    // What was damaged in an earlier run still lies in quarantine.
+    // Files that were damaged in an earlier run still lie in quarantine.
     let is_sound = is_whole && coming.stopped.is_empty() && disk.list(FileKind::Quarantined)?.is_empty();
     for stray in strays.end(disk, is_sound, |log| coming.stopped.contains(&log))? {
         (coming.tell)(Found::Stray(stray));

@@ -207,9 +207,9 @@ impl Home {
                 Answer::Pointed
             }
             Errand::Snapshot(log) if self.shard.has_change_under_way() => {
-                // What is changed is applied where it is planned, before it is on disk, and a snapshot must not know more than
-                // that. Where clients change something all the time there would never be one, and so no journal file could be
-                // let go: changes wait meanwhile.
+                // Changes are applied where they are planned, before they are on disk, and a snapshot must not know
+                // more than the disk. Where clients change something all the time there would never be one, and so no
+                // journal file could be let go: changes wait meanwhile.
                 self.shard.hold_changes();
                 self.put_off = Some((now.after_ms(HOLD_MS), log));
                 return;

@@ -99,7 +99,7 @@ impl Keeper {
         let is_late = std::mem::take(&mut self.is_late);
         match (asked, answer) {
             (Asked::List(log, bound), Answer::Listed(Some(job))) if !is_late => {
-                // What is listed may be the first part only: then the rest is asked for again.
+                // The list may be of the first part only: then the rest is asked for again.
                 if self.moved.get(&log).is_none_or(|moved| *moved < job.bound) {
                     self.steps.extend([Step::List(log, bound), Step::Copy(job)]);
                 }
