@@ -1,7 +1,7 @@
 //! A stream against the plainest model of one: a list of messages of which some at the front are gone.
 //!
-//! Whatever happens in whatever order, offsets are dense, every reader gets every message from where it began, once and in
-//! order, but for what retention took and what its filter does not want; and a restart from a snapshot and the log after it
+//! In any order of events, offsets are dense, every reader gets every message from where it began, once and in order,
+//! but for what retention took and what its filter does not want; and a restart from a snapshot and the log after it
 //! leads to the same state, byte for byte.
 
 mod stream_files;

@@ -200,7 +200,7 @@ impl Users {
         }
     }
 
-    /// Who has most if `user` had one more; one who has some.
+    /// The user with the most names if `user` had one more; a user that has some.
     fn most_with(&self, user: u32) -> Option<u32> {
         let (most, other) = self.by_count.last().copied()?;
         let own = self.counts.get(&user).copied().unwrap_or(0);
@@ -320,7 +320,7 @@ mod tests {
         assert_eq!(store(&mut offsets, "0", owner(1, 1)), None);
         assert_eq!(store(&mut offsets, "a", owner(1, 1)).as_deref(), Some("1"));
         assert_eq!(store(&mut offsets, "b", owner(1, 1)).as_deref(), Some("2"));
-        // A name is of who stored it last.
+        // A name belongs to the user that stored it last.
         assert_eq!(store(&mut offsets, "0", owner(2, 1)), None);
         for name in ["c", "d", "e", "f", "g", "h", "i", "j", "k", "l"] {
             assert_ne!(store(&mut offsets, name, owner(1, 1)).as_deref(), Some("0"));

@@ -343,7 +343,8 @@ impl Stream {
                 match common.find(tag, from) {
                     Found::Chunk { position, chunk, is_first, ends } => {
                         reader.place.position = position;
-                        // Whoever has read on once will mostly do so again: the next block is there when it is needed.
+                        // A reader that has read on once will mostly do so again: the next block is there when it is
+                        // needed.
                         if is_first && ends.position < end && reader.window > common.limits.read_bytes_min {
                             let place = Place { position: ends.position, ..from };
                             let Ends { offset, is_exact, .. } = ends;

@@ -72,7 +72,7 @@ impl Tail {
 
     /// The first chunk at `place` or behind it, if `place` is not before the tail.
     pub(super) fn at(&self, place: Place) -> Option<&TailChunk> {
-        // Whoever has read all before wants the last one.
+        // A reader that has read all before wants the last one.
         if let Some(last) = self.chunks.back().filter(|last| last.place == place) {
             return Some(last);
         }
