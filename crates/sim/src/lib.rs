@@ -2,8 +2,8 @@
 //! the dice say so, under an oracle that knows what was confirmed.
 //!
 //! [`run`] is a pure function of seed and [`Plan`]: there is no clock but the one it keeps, no randomness but the seed's,
-//! nothing is kept in an order that differs from run to run. A seed that fails, fails again.
-//! What is simulated is the broker as the server drives it, over [`journal::FaultyDisk`]; not sockets, threads and
+//! The subject of a run is the broker as the server drives it, over [`journal::FaultyDisk`]; not sockets, threads and
+//! signals, which are tested with the real server.
 //! signals, which are tested with the real server.
 
 mod berth;
@@ -46,7 +46,7 @@ fn failed_at_once(seed: u64, why: String) -> Outcome {
     Outcome { seed, trace_hash: 0, tally: Tally::default(), failure }
 }
 
-/// What a panic said.
+/// The message of a panic.
 fn words(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());

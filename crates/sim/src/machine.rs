@@ -266,7 +266,7 @@ impl Machine {
         let Machine { books: Books { journal, space, .. }, disk, unneeded, making, .. } = self;
         unneeded.append(&mut journal.take_unneeded());
         if let Some(name) = unneeded.pop() {
-            // What is not removed is found again by the next start.
+            // A file that is not removed is found again by the next start.
             let _ = disk.remove(name);
             return;
         }

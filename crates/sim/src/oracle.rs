@@ -1,9 +1,9 @@
-//! What must be so: knows every message that was published and what each side said about it, and judges what is heard.
+//! The judge of a run: knows every published message and the reports of both sides about it, and judges each report.
 //!
 //! A *copy* is a message in one of the queues it was routed to. It *must* be there from its confirm on, until somebody
 //! settles, purges or deletes it, or a restart takes what is transient; it *may* be there before that and after; it is
-//! *gone* once the node has come to rest after its end. Invariant: whoever calls tells of everything a client sends
-//! before it sends it, and of everything it hears when it hears it.
+//! *gone* once the node has come to rest after its end. Invariant: the caller tells of everything a client sends before
+//! it sends it, and of everything it hears when it hears it.
 
 mod browsers;
 mod delays;
@@ -62,7 +62,7 @@ struct Copy {
     certain_ms: Option<u64>,
 }
 
-/// What a publisher is, where order counts.
+/// A publisher, where order counts: a connection, and with AMQP 1.0 the target of its link.
 type Publisher = (u64, Option<TargetKey>);
 type TargetKey = (bool, usize);
 /// A publisher's messages of one priority, and of one group where there are groups: they stay in order.
@@ -114,7 +114,7 @@ pub struct Queue {
     pub is_quorum: bool,
     /// It outlives the node.
     pub is_durable: bool,
-    /// What it is asked for besides.
+    /// The rules it is declared with.
     rules: Rules,
     copies: BTreeMap<u64, Copy>,
     /// Somebody consumes without settling: what is under way to them may be lost with them.
@@ -148,9 +148,9 @@ pub struct Oracle {
     /// By number.
     pub exchanges: Vec<Exchange>,
     messages: Vec<Message>,
-    /// What each transaction published that was to be done.
+    /// Messages of each transaction whose commit was sent.
     committed: Vec<Vec<u64>>,
-    /// Who waits for the reply to a message.
+    /// The connection that waits for the reply to each message.
     requests: BTreeMap<u64, u64>,
     /// Replies under way to connections that are there: to whom, and whether it came.
     replies: BTreeMap<u64, (u64, bool)>,
@@ -158,7 +158,7 @@ pub struct Oracle {
     ended: BTreeMap<u64, Vec<(usize, u64)>>,
     /// Copies that a connection gave back to come later, until the node rests.
     postponed: BTreeMap<u64, Vec<Postponed>>,
-    /// Those who are shown what is in queues: connection and consumer.
+    /// Browsers, which are shown messages without taking them: by connection and consumer.
     browsers: BTreeMap<(u64, u32), Browser>,
     /// Connections to both of which a message came: a mistake, unless one of them is about to hear that it is closed.
     suspects: BTreeMap<(u64, u64), String>,
@@ -277,7 +277,8 @@ impl Oracle {
             }
             Asked::Bind(exchange, _) => self.exchanges[exchange].missing -= 1,
             Asked::Purge(queue) | Asked::Discard(queue, _) => {
-                // What was published before it was done, and is confirmed only later, may have been taken too.
+                // A message that was published before it was done, and is confirmed only later, may have been removed
+                // too.
                 self.may_all(queue);
                 // One of its purges; another may be under way.
                 let purged_by = &mut self.queues[queue].purged_by;
@@ -462,13 +463,13 @@ impl Oracle {
         self.set_presence(id, Presence::Gone);
     }
 
-    /// What a transaction published is to be made.
+    /// The messages that a transaction published are about to be committed.
     pub fn committing(&mut self, published: &[u64]) {
         published.iter().for_each(|id| self.set_presence(*id, Presence::May));
         self.committed.push(published.to_vec());
     }
 
-    /// A transaction that was to be done is undone: nobody is to see what it published, and what it settled goes back.
+    /// A transaction whose commit failed is undone: nobody may see its messages, and the deliveries it settled go back.
     pub fn undone(&mut self, client: u64, transaction: &Transaction) {
         transaction.published.iter().for_each(|id| self.set_presence(*id, Presence::Gone));
         if let Some(ended) = self.ended.get_mut(&client) {
@@ -537,7 +538,7 @@ impl Oracle {
         }
     }
 
-    /// What goes to somebody who need not settle may be lost on the way.
+    /// A message to a consumer that need not settle may be lost on the way.
     fn auto_settling(&mut self, client: u64, queue: usize) {
         self.queues[queue].auto_settled_by.insert(client);
         self.queues[queue].was_auto_settled = true;
@@ -790,7 +791,7 @@ impl Oracle {
         Ok(())
     }
 
-    /// What must be in each queue is, as far as numbers go, and not more than what may be.
+    /// Checks the counts of each queue: no fewer than must be there, and no more than may be.
     fn check_counts(&self, rows: &[QueueRow]) -> Check {
         for row in rows {
             let Some(number) = number_of(&row.definition.name) else { continue };

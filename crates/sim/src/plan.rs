@@ -1,6 +1,6 @@
-//! What a run is to be like, and what came of it.
+//! The plan of a run, and its outcome.
 
-/// What a run is to be like. Everything else is rolled from the seed.
+/// The plan of a run. Everything else is rolled from the seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Operations of the workload.
@@ -18,7 +18,7 @@ pub struct Plan {
     pub wide: bool,
     /// Clients also use what fewer applications do: transactions, replies, the management node.
     pub rich: bool,
-    /// Whoever administers the node limits queues of rich clients in bytes, and lets them be again.
+    /// An administrator limits queues of rich clients in bytes, and removes the limits again.
     pub limits: bool,
     /// Clients of the stream protocol come too, and AMQP clients publish to streams.
     pub streams: bool,
@@ -177,20 +177,20 @@ impl Tally {
     }
 }
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// The seed.
     pub seed: u64,
     /// The hash of the trace: the same seed and plan give the same.
     pub trace_hash: u64,
-    /// What it did.
+    /// Counts of its events.
     pub tally: Tally,
-    /// What was not as it must be.
+    /// The first rule that was broken, or a panic.
     pub failure: Option<Failure>,
 }
 
-/// What was not as it must be.
+/// A broken rule, or a panic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// In words.

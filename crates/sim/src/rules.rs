@@ -1,4 +1,4 @@
-//! What a queue is asked for besides being first in, first out, and what a message asks for besides being delivered.
+//! Rules of a queue besides first in, first out, and options of a message.
 
 use base::Random;
 
@@ -111,7 +111,7 @@ impl MessageOptions {
         MessageOptions { priority, ttl_ms, ..MessageOptions::default() }
     }
 
-    /// What it says, for the trace.
+    /// The options in words, for the trace.
     pub fn words(&self) -> String {
         let priority = self.priority.map(|priority| format!(", priority {priority}"));
         let ttl = self.ttl_ms.map(|ms| format!(", to live {ms} ms"));

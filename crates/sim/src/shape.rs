@@ -1,4 +1,4 @@
-//! What the workload of a run is like: plain, or one of the kinds a plain run does not reach.
+//! The shape of a run's workload: plain, or one of the kinds a plain run does not reach.
 
 use base::Random;
 
@@ -20,7 +20,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// What every run was like before there were others.
+    /// The shape of every run before there were others.
     pub const PLAIN: Shape = Shape {
         queues_max: 12,
         declares_max: 1,

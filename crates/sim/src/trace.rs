@@ -1,5 +1,5 @@
-//! What happened, in order: the last lines for whoever looks for the cause, and a hash of all of them, by which two runs
-//! of a seed are compared.
+//! The events of a run, in order: the last lines for finding the cause of a failure, and a hash of all of them, by
+//! which two runs of a seed are compared.
 
 use std::collections::VecDeque;
 

@@ -42,7 +42,7 @@ const SNAPSHOT_HEAD: u64 = 8;
 /// A run.
 #[derive(Debug)]
 pub struct World {
-    /// What it is to be like.
+    /// The plan of the run.
     pub plan: Plan,
     /// Decide.
     pub dice: Random,
@@ -58,9 +58,9 @@ pub struct World {
     pub clients: Vec<Option<Client>>,
     /// The judge.
     pub oracle: Oracle,
-    /// Streams, and who uses them.
+    /// Streams, and their clients.
     pub streams: Streams,
-    /// What happened.
+    /// The events so far.
     pub trace: Trace,
     /// How much happened.
     pub tally: Tally,
@@ -70,13 +70,13 @@ pub struct World {
     pub rots: bool,
     /// Where they have rotted so far.
     pub rotten: Rotten,
-    /// What the workload is like.
+    /// The shape of the workload.
     pub shape: Shape,
     makeup: Makeup,
     connections: u64,
-    /// Whoever is connected is told so.
+    /// The node is stopping, and tells its clients.
     pub is_stopping: bool,
-    /// What clients get they accept at once.
+    /// Clients accept their deliveries at once.
     is_draining: bool,
     /// The catalog is damaged, the node says so and does not start: there is nothing more to see.
     is_lost: bool,
@@ -223,7 +223,7 @@ impl World {
         self.crash(temper)
     }
 
-    /// Whoever watches over the node starts it again at once when it stops or does not start: the machine lives on.
+    /// The supervisor starts the node again at once when it stops or does not start: the machine lives on.
     fn started_again(&mut self) -> Option<Temper> {
         (self.plan.wide && self.dice.one_in(2)).then_some(Temper::Kill)
     }
@@ -629,7 +629,7 @@ impl World {
         self.heal();
         self.is_stopping = true;
         self.node.shut_down();
-        // Whoever is in the midst of its login does not hear of it, and is left behind.
+        // A client in the midst of its login does not hear of it, and is left behind.
         let stop_at = self.now.mono_ns + STOP_NS;
         let stopped = self.rest_while(|world| world.node.connections() > 0 && world.now.mono_ns < stop_at);
         let stopped = stopped.and_then(|is_at_rest| {
@@ -687,8 +687,8 @@ impl World {
         Ok(())
     }
 
-    /// What a node would find that lost its power now: at rest that is everything, also where the newest snapshot of a log rots
-    /// meanwhile.
+    /// Starts a node from the disk as it would be after losing power now: at rest it finds everything, also where the
+    /// newest snapshot of a log rots meanwhile.
     fn look_ahead(&mut self) -> Check {
         let disk = self.disk.fork();
         disk.crash_as(Temper::LoseAll);
@@ -813,7 +813,7 @@ impl World {
         }
         self.heal();
         if self.has_faults {
-            // What is still planned to fail ends with a crash.
+            // Faults that are still planned end with a crash.
             self.crash(None)?;
         }
         while self.has_faults && !self.is_lost {
@@ -842,7 +842,7 @@ impl World {
         }
         self.is_draining = true;
         self.rest_while(|_| false)?;
-        // What is delayed comes when it is due, and is late by less than a round.
+        // Delayed messages come when they are due, and are late by less than a round.
         let end_ms = self.now.wall_ms + DELAYS_MS[DELAYS_MS.len() - 1] + ROUND_MS;
         self.rest_while(|world| world.now.wall_ms <= end_ms)?;
         if self.clients[at].is_none() {

@@ -17,7 +17,7 @@ const CHANNEL: u16 = 1;
 /// The consumer of replies.
 const REPLIES: u32 = u32::MAX - 1;
 
-/// What it consumes from, and what a request names.
+/// The queue that the consumer of replies reads from, and that a request names.
 const REPLY_TO: &[u8] = b"amq.rabbitmq.reply-to";
 
 /// See the module.
@@ -520,7 +520,7 @@ fn failed(code: u16, text: &[u8]) -> Seen {
     Seen::Failed(format!("{code} {}", String::from_utf8_lossy(text)))
 }
 
-/// What somebody wrote on the message who gave it back.
+/// The mark that a client wrote on the message when it gave it back.
 fn note(properties: &Properties<'_>) -> Option<u64> {
     let note = properties.headers()?.get(NOTE.as_bytes())?;
     Some(note.as_i64().map_or(u64::MAX, |note| note as u64))

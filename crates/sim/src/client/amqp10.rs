@@ -116,7 +116,7 @@ impl Wire {
                 let refusable = &self.refusable;
                 let told = |id| match disposition.outcome {
                     Some(Outcome::Rejected(_)) if refusable.contains(&id) => Some(Seen::Refused(id)),
-                    // What becomes of it is told when its transaction ends.
+                    // Its outcome is told when its transaction ends.
                     Some(Outcome::Transactional { .. }) => None,
                     Some(Outcome::Accepted) => Some(Seen::Confirmed(id)),
                     Some(Outcome::Released) => Some(Seen::Returned(id)),

@@ -28,7 +28,7 @@ struct Pair {
 #[derive(Debug, Default)]
 pub(super) struct Management {
     pair: Option<Pair>,
-    /// What is not answered, in the order it was asked for, and the number of each request.
+    /// Requests without an answer, in the order they were made, each with its number.
     asked: VecDeque<(u64, Asked)>,
     requests: u64,
     /// Those of them that could not be sent yet, as messages.

@@ -16,7 +16,7 @@ use base::{Now, Output, Random};
 /// Bytes at the front of a body that say which message it is.
 pub const ID_BYTES: usize = 8;
 
-/// What a client asked for and the broker answers, one after the other.
+/// A request of a client that the broker answers, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
     /// A queue, by number.
@@ -39,13 +39,13 @@ pub enum Asked {
     Pick(usize, u64),
     /// The message at this position of a queue, to be gone.
     Discard(usize, u64),
-    /// What the transaction holds, to be done.
+    /// The transaction, to be committed.
     Commit,
-    /// What the transaction holds, to be forgotten.
+    /// The transaction, to be rolled back.
     Rollback,
 }
 
-/// What a client heard.
+/// An event that a client sees.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen {
     /// The connection is open and ready.
@@ -79,11 +79,11 @@ pub enum Seen {
 /// A message that came.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// From which queue.
+    /// Its queue.
     pub queue: usize,
-    /// For which consumer; none: it was asked for.
+    /// Its consumer; none: it was asked for.
     pub consumer: Option<u32>,
-    /// What settles it.
+    /// The tag by which it is settled.
     pub tag: u64,
     /// It was asked for by its position: others may be in front of it.
     pub chosen: bool,
@@ -93,7 +93,7 @@ pub struct Delivery {
     pub settled: bool,
     /// Where a reply is to go, where one is awaited.
     pub reply_to: Option<String>,
-    /// What somebody wrote on it who gave it back.
+    /// The mark that a client wrote on it when it gave it back.
     pub note: Option<u64>,
     /// Its body.
     pub body: Vec<u8>,
@@ -128,11 +128,11 @@ pub enum Verdict {
 /// A consumer of a client's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Consumer {
-    /// What it is called.
+    /// Its handle, which names it in requests.
     pub handle: u32,
     /// Its queue.
     pub queue: usize,
-    /// What it is sent needs no settling.
+    /// Its deliveries need no settling.
     pub settled: bool,
     /// It is shown messages and takes none.
     pub browses: bool,
@@ -143,17 +143,17 @@ pub struct Consumer {
 /// A delivery a client has not settled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// Which message.
+    /// Its message.
     pub message: u64,
-    /// From which queue.
+    /// Its queue.
     pub queue: usize,
-    /// For which consumer.
+    /// Its consumer; none: it was asked for.
     pub consumer: Option<u32>,
-    /// What settles it.
+    /// The tag by which it is settled.
     pub tag: u64,
 }
 
-/// What a transaction under way holds back: nothing of it is there for anybody before the commit.
+/// The content of a transaction under way: nothing of it is visible to anybody before the commit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Transaction {
     /// Messages, by number.
@@ -162,7 +162,7 @@ pub struct Transaction {
     pub settled: Vec<(Held, Verdict)>,
 }
 
-/// What a connection speaks.
+/// The protocol of a connection, and its use of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// AMQP 0-9-1 with confirms.
@@ -211,11 +211,11 @@ pub struct Client {
     pub state: State,
     /// Its consumers.
     pub consumers: Vec<Consumer>,
-    /// What it has not settled, in the order it came.
+    /// Its deliveries that are not settled, in the order they came.
     pub held: Vec<Held>,
     /// Requests it has not replied to: message, and where the reply goes.
     pub requests: Vec<(u64, String)>,
-    /// What it has said within a transaction, where it has one.
+    /// Its transaction, where it has one under way.
     pub transaction: Option<Transaction>,
     line: usize,
     wire: Wire,
@@ -250,7 +250,7 @@ impl Client {
         matches!(self.wire, Wire::Amqp091(_))
     }
 
-    /// What its protocol is called.
+    /// The name of its protocol.
     pub fn protocol(&self) -> &'static str {
         if self.can_ask() { "0-9-1" } else { "1.0" }
     }

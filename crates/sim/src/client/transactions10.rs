@@ -70,7 +70,7 @@ impl Control {
         connection.transfer(session, link, &delivery).ok().map(|_| token)
     }
 
-    /// What the coordinator said to a request.
+    /// Takes the coordinator's answer to a request.
     pub(super) fn answered(&mut self, token: u64, outcome: Option<&Outcome<'_>>, seen: &mut Vec<Seen>) {
         if self.declaring.take_if(|of| *of == token).is_some() {
             match outcome {

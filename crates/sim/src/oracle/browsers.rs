@@ -1,11 +1,11 @@
-//! What must be so of who browses: shown is what is in the queue, in the order in which it came, each message once; and all
-//! of it, where nobody takes any of it meanwhile.
+//! Rules of browsing: a browser is shown the messages of the queue, in the order in which they came, each once; and all
+//! of them, where nobody takes any of them meanwhile.
 
 use super::{Check, Copy, Oracle, Presence, Stage, Stream};
 use crate::client::{Delivery, read_body};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Somebody who browses.
+/// A consumer that browses.
 #[derive(Clone, Debug)]
 pub(super) struct Browser {
     queue: usize,
@@ -57,9 +57,9 @@ impl Oracle {
             return Err(format!("{what} is shown {early_ms} ms too early"));
         }
         let is_delayed = message.due.is_some() || copy.postponed_ms.is_some();
-        // What is shown is in order of the queue, whatever is in groups.
+        // A browser is shown messages in the order of the queue, also where they are in groups.
         let stream = (message.publisher, message.priority, None);
-        // Who was cancelled may be shown what was under way.
+        // A browser that was cancelled may be shown messages that were under way.
         let key = (client, delivery.consumer.unwrap_or_default());
         let Some(browser) = self.browsers.get_mut(&key) else { return Ok(id) };
         if !browser.seen.insert(id) {

@@ -1,4 +1,4 @@
-//! What must be so of delayed messages: none comes before its time, and none still waits when it is over.
+//! Rules of delayed messages: none comes before its time, and none still waits when that is over.
 
 use super::{Check, Copy, Oracle, Presence, Queue, Target, number_of, whole::LATE_MS_MAX};
 use crate::client::Held;
@@ -69,7 +69,7 @@ impl Oracle {
         matches!(target, Target::Exchange(exchange) if self.exchanges[exchange].delays)
     }
 
-    /// What somebody gives back is to come later.
+    /// A message is given back, to come later.
     pub(super) fn postponing(&mut self, client: u64, held: &Held, until_ms: u64) {
         let (queue, message) = (held.queue, held.message);
         let Some(copy) = self.queues[queue].copies.get_mut(&message) else { return };

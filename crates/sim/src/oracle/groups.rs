@@ -1,5 +1,5 @@
-//! What must be so where messages are in groups: one consumer at a time has any of a group. That it gets them in order is
-//! looked at with the order of publishers.
+//! The rule of messages in groups: one consumer at a time has any of a group. That it gets them in order is checked
+//! with the order of publishers.
 
 use super::{Copy, Oracle};
 

@@ -1,17 +1,17 @@
-//! What must be so where consumers may hold messages for some time only: what one holds for longer goes to others, and
-//! never earlier.
+//! Rules of queues whose consumers may hold messages for some time only: a message that is held for longer goes to
+//! others, and never earlier.
 
 use super::{Check, Copy, Oracle, number_of, whole::LATE_MS_MAX};
 use crate::rules::Rules;
 use broker::QueueRow;
 
 impl Copy {
-    /// Whoever holds it may do so for too long by now: it may be with another as well.
+    /// Its holder may have had it for too long by now: another may have it as well.
     pub(super) fn may_be_late(&self, rules: &Rules, now_ms: u64) -> bool {
         rules.timeout_ms.is_some_and(|timeout_ms| self.available_ms + timeout_ms <= now_ms)
     }
 
-    /// Who held it gives it back: nobody has it before now, unless that comes too late.
+    /// Its holder gives it back: nobody has it before now, unless that comes too late.
     pub(super) fn given_back(&mut self, rules: &Rules, now_ms: u64) {
         if !self.may_be_late(rules, now_ms) {
             self.available_ms = now_ms;

@@ -1,5 +1,5 @@
-//! What must be so of several copies together: transactions are whole, the dead are in the queue they go to, and queues at rest
-//! keep their rules.
+//! Rules over several copies: transactions are whole, dead letters are in the queue they go to, and queues at rest keep
+//! their limits.
 
 use super::{Check, Copy, Oracle, Presence, Queue, Stage, number_of};
 use base::id::LogId;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 pub(super) const LATE_MS_MAX: u64 = 200;
 
 impl Oracle {
-    /// What a transaction put into the queues of one log is there as a whole, or none of it is.
+    /// A transaction's messages in the queues of one log are there as a whole, or none of them is.
     pub(super) fn check_whole(&self, published: &[u64]) -> Check {
         let mut found: BTreeMap<LogId, [Option<(u64, usize)>; 2]> = BTreeMap::new();
         for id in published {
@@ -47,8 +47,8 @@ impl Oracle {
         Ok(())
     }
 
-    /// What rules say of queues at rest: none is too long, nothing whose time is over lies in one, and what is in none of
-    /// those that bury in a queue is there. With faults what is to be buried may have been passed over, as what cannot be read,
+    /// Rules of queues at rest: none is too long, no expired message lies in one, and messages that died are in their
+    /// dead-letter queue. With faults a dead letter may have been passed over, like any message that cannot be read,
     /// until the next start.
     pub(super) fn check_rules(&self, rows: &[QueueRow], has_faults: bool) -> Check {
         let mut held: BTreeMap<usize, (u64, u64)> = BTreeMap::new();
@@ -107,7 +107,7 @@ impl Oracle {
         Ok(())
     }
 
-    /// What dies and comes into this queue stays there until somebody takes it.
+    /// A dead letter that comes into this queue stays there until a client takes it.
     fn buries(&self, grave: usize) -> bool {
         let queue = &self.queues[grave];
         queue.stage == Stage::There && !queue.lost_silently && !self.is_damaged(grave)

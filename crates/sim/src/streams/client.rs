@@ -1,7 +1,7 @@
 //! A simulated client of the stream protocol: publishers, subscriptions, and what an application would remember of them.
 //!
-//! What it hears it tells as [`Heard`]. It knows no more than its own end: which messages a publishing id stands for, which
-//! subscription reads what, and where each of them stands.
+//! It reports events as [`Heard`]. It knows no more than its own end: the messages that each publishing id stands for,
+//! the stream that each subscription reads, and how far each of them is.
 
 use super::{Reference, Spec, USERS, VALUES, value_of};
 use crate::client::{State, body, push, read_body};
@@ -15,7 +15,7 @@ use stream_protocol::{
     Command, Connection, Event, Input, Limits, List, OffsetSpec, Pair, Request, Response, ResponseCode,
 };
 
-/// What was asked of the node.
+/// A request to the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
     /// The opening, a step of it.
@@ -34,13 +34,13 @@ pub enum Asked {
     Subscribe(u8),
     /// A subscription to be gone.
     Unsubscribe(u8),
-    /// What is stored under a name in a stream; what it must be at least.
+    /// The offset stored under a name in a stream, and the least it must be.
     Offset { stream: usize, of: Reference, least: u64 },
     /// A stream's last offset.
     Stats(usize),
 }
 
-/// What a client heard.
+/// An event that a client sees.
 #[derive(Clone, Debug)]
 pub enum Heard {
     /// The connection is open.
@@ -91,14 +91,14 @@ pub struct Publisher {
     pub is_ending: bool,
     /// The last publishing id it used.
     pub last: u64,
-    /// What waits for its confirm: publishing ids, and the messages they stand for.
+    /// Publishing ids that wait for their confirm, and the messages they stand for.
     pub unconfirmed: BTreeMap<u64, Vec<u64>>,
 }
 
 /// A subscription.
 #[derive(Clone, Debug)]
 pub struct Subscription {
-    /// What it reads.
+    /// The stream that it reads, by number.
     pub stream: usize,
     /// From where.
     pub spec: Spec,
@@ -121,7 +121,7 @@ pub struct Subscription {
 pub struct StreamClient {
     /// Counts all connections of a run.
     pub number: u64,
-    /// Who it logs in as, among [`USERS`].
+    /// The user it logs in as, by number in [`USERS`].
     pub user: usize,
     /// How far it is.
     pub state: State,
@@ -414,7 +414,7 @@ fn message(bytes: &[u8]) -> Result<u64, String> {
 }
 
 impl Spec {
-    /// What the protocol calls it.
+    /// The offset specification of the protocol.
     pub fn on_wire(self) -> OffsetSpec {
         match self {
             Spec::First => OffsetSpec::First,

@@ -44,7 +44,7 @@ pub enum Spec {
     Offset(u64),
 }
 
-/// What of a run is streams.
+/// The streams of a run, and their clients.
 #[derive(Debug, Default)]
 pub struct Streams {
     /// The clients.
@@ -327,7 +327,7 @@ impl World {
         self.streams.oracle.client_gone(client.number);
     }
 
-    /// Whoever administers the node makes the users there are besides the first.
+    /// An administrator adds the users there are besides the first.
     pub fn add_users(&mut self) {
         let World { node, now, .. } = self;
         let home = &mut node.berths[0].home;
@@ -346,7 +346,7 @@ impl World {
             let op = Op::SetPermissions { user, vhost, configure: all(), write: all(), read: all() };
             home.shard.request(*now, port, 2, op);
         }
-        // What comes of it nobody waits for.
+        // The outcome is not waited for.
         home.shard.close_port(*now, port);
     }
 
@@ -385,7 +385,7 @@ impl World {
         self.note(format!("damage is reported: {damage}"));
         let number = oracle::number_of(&damage.stream.name);
         let known = number.and_then(|number| self.streams.oracle.streams.get(number));
-        // Who goes on behind what could not be read goes on in the midst of a chunk, and says so.
+        // A reader that goes on behind an unreadable part goes on in the midst of a chunk, and reports that.
         let is_second = known.is_some_and(|stream| stream.is_unreadable);
         let passes = !self.rots && (is_second || matches!(damage.damage.reason, DamageReason::Disk(_)));
         let is_expected = self.rots || passes && self.has_faults;

@@ -1,14 +1,14 @@
-//! What must be so of streams: knows every message that was published to one, and what each offset has held.
+//! The judge of streams: knows every message that was published to one, and the content seen at each offset.
 //!
-//! - What was confirmed is there, once: nothing that was published once, and nothing of one publishing id of a reference, has
-//!   two offsets.
+//! - Confirmed messages are there, once: nothing that was published once, and nothing of one publishing id of a
+//!   reference, has two offsets.
 //! - Offsets are dense, and an offset holds for ever what it was seen to hold, in the same chunk.
-//! - What one publisher sent stays in its order.
-//! - What the node says a reference has reached, that is stored.
-//! - An offset that a consumer stored is one that it stored. While the node runs none comes that is older than one that was
-//!   told; what was told after a restart, or was there when the node rested, was on disk, and nothing older comes ever.
-//!   Like RabbitMQ's, an offset that was stored just before the node went down may be lost: nobody confirms it. None is forgotten for what
-//!   others store (`owners`).
+//! - Messages of one publisher stay in their order.
+//! - Messages up to the publishing id that the node reports for a reference are stored.
+//! - An offset that the node reports as stored is one that the client stored. While the node runs, none is older than
+//!   one reported before; one reported after a restart, or there when the node rested, was on disk, and no older one
+//!   comes ever. As with RabbitMQ, an offset that was stored just before the node went down may be lost: nobody
+//!   confirms it. None is forgotten because of offsets that others store (`owners`).
 //!
 //! Where something is damaged, what is missing is not held against the node, if it said so; what comes must be right.
 
@@ -26,10 +26,10 @@ use feeds::Fed;
 use owners::Owners;
 use std::collections::BTreeMap;
 
-/// Who published a message, where order counts.
+/// The publisher of a message, where order counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Publisher {
-    /// Whoever has this reference.
+    /// The holder of this reference.
     Reference(usize),
     /// A publisher of a connection.
     Plain(u64, u8),
@@ -37,7 +37,7 @@ pub enum Publisher {
     Amqp(u64),
 }
 
-/// What a reference published: what stands under each publishing id, from 1 on.
+/// The messages of a reference, by publishing id, from 1 on.
 #[derive(Clone, Debug, Default)]
 pub struct Outbox {
     /// The connection that has it.
@@ -56,14 +56,14 @@ struct Message {
     value: Option<usize>,
 }
 
-/// What a client stored in a stream under one name.
+/// The offset that a client stored in a stream under one name.
 #[derive(Clone, Copy, Debug)]
 struct Track {
-    /// What it stored last: each is above the one before.
+    /// The offset it stored last: each is above the one before.
     stored: u64,
-    /// What is on disk at least.
+    /// The least offset that is on disk.
     durable: u64,
-    /// What was told since the node came up.
+    /// The greatest offset reported since the node came up.
     told: u64,
     /// The node went down since: there will be no more.
     is_closed: bool,
@@ -82,7 +82,7 @@ pub struct Stream {
     pub is_unreadable: bool,
     /// It said so once: a queue that is filled from it passed over what could not be read then.
     pub was_unreadable: bool,
-    /// What references published.
+    /// The messages of each reference.
     pub outboxes: BTreeMap<usize, Outbox>,
     log: Option<LogId>,
     found: BTreeMap<u64, u64>,
@@ -97,7 +97,7 @@ impl Stream {
         self.is_torn || self.is_unreadable
     }
 
-    /// What is known to be its end.
+    /// The end of the stream, as far as it is known.
     pub fn end(&self) -> u64 {
         self.found.last_key_value().map_or(0, |(offset, _)| offset + 1)
     }
@@ -305,13 +305,14 @@ impl Oracle {
         of.tracks.keys().copied().filter(|name| of.owners.is_safe(*name, self.names_max)).collect()
     }
 
-    /// What a query that is sent now must be answered with at least; `is_own`: who asks is who stored.
+    /// The least offset that a query sent now must be answered with; `is_own`: the client that asks is the one that
+    /// stored it.
     pub fn least(&self, stream: usize, reference: Reference, is_own: bool) -> u64 {
         let track = self.streams[stream].tracks.get(&reference);
         track.map_or(0, |track| if is_own { track.stored } else { track.told.max(track.durable) })
     }
 
-    /// The node said what is stored under a name; 0: nothing.
+    /// The node reported the offset stored under a name; 0: none.
     pub fn told(&mut self, stream: usize, reference: Reference, offset: u64, least: u64) -> Check {
         let names_max = self.names_max;
         let of = &mut self.streams[stream];
@@ -389,7 +390,7 @@ impl Oracle {
         self.check_counts(rows, is_damaged)
     }
 
-    /// What the node says of how much there is can be.
+    /// Checks the counts of messages that the node reports.
     pub fn check_counts(&self, rows: &[QueueRow], is_damaged: impl Fn(Option<LogId>) -> bool) -> Check {
         for row in rows {
             let Some(number) = number_of(&row.definition.name) else { continue };

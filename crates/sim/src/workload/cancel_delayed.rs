@@ -1,4 +1,4 @@
-//! Whoever administers the node throws away what is delayed in a queue.
+//! An administrator cancels the delayed messages of a queue.
 
 use crate::client::queue_name;
 use crate::oracle::Check;

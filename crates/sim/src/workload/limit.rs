@@ -1,7 +1,7 @@
-//! Whoever administers the node limits a queue in bytes by a policy, changes the limit, or takes it away.
+//! An administrator limits a queue in bytes by a policy, changes the limit, or takes it away.
 //!
-//! Only queues that drop what is too much by what they were declared with: a limit more changes nothing about what may
-//! become of their messages.
+//! Only queues that drop messages by their own arguments: a further limit changes nothing about what may become of
+//! their messages.
 
 use crate::client::queue_name;
 use crate::oracle::Check;
@@ -39,7 +39,7 @@ pub fn run(world: &mut World) -> Check {
     let port = PortId { shard: ShardId(at as u16), slot: NODE_SLOT, generation: 1 };
     home.shard.open_port(port, Actor::internal(VhostId::default(), port));
     home.shard.request(*now, port, 1, op);
-    // What comes of it nobody waits for.
+    // The outcome is not waited for.
     home.shard.close_port(*now, port);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What clients and the world do to a node: an operation a file.
+//! Operations of clients and of the world on a node, one a file.
 //!
 //! An operation tells the oracle first and acts then. One that finds nothing to do does nothing.
 

@@ -17,10 +17,10 @@ pub fn run(world: &mut World) -> Check {
     let is_settled = !client.can_ask() && dice.one_in(10);
     let may_be_refused = oracle.may_refuse(target);
     if may_be_refused && client.transaction.is_some() {
-        // What becomes of the whole then is not what is looked at here.
+        // The outcome of a transaction with a refused message is not checked here.
         return Ok(());
     }
-    // What a queue refused once it may take the second time.
+    // A message that a queue refused once may be taken the second time.
     let may_be_twice =
         oracle.deduplicates(target) && !may_be_refused && client.can_ask() && client.transaction.is_none();
     let delays = oracle.delays(target);

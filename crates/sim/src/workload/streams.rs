@@ -1,4 +1,4 @@
-//! What clients do with streams. One file for all: each is a few lines over what the clients can.
+//! Operations of clients on streams. One file for all: each is a few lines over the client's own methods.
 
 use crate::client::{ID_BYTES, Target};
 use crate::oracle::{Check, Stage};
@@ -113,7 +113,7 @@ pub fn publish(world: &mut World) -> Check {
     let len = len(dice);
     tally.stream_published += entries.iter().map(|(_, messages)| messages.len() as u64).sum::<u64>();
     trace.note(format!("c{} publishes {entries:?} to s{stream} as {id}, {len} bytes each", client.number));
-    // What is published again must be what it was.
+    // A message that is published again must be the same.
     let has_values = reference.is_none() && entries.iter().all(|(_, messages)| messages.len() == 1);
     if has_values {
         entries.iter().flat_map(|(_, messages)| messages).for_each(|id| streams.oracle.has_value(*id));

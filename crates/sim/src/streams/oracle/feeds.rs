@@ -31,9 +31,9 @@ pub enum Begin {
 pub struct Fed {
     /// How far it is.
     pub stage: Stage,
-    /// What it is filled from.
+    /// The stream it is filled from, by number.
     pub stream: usize,
-    /// Since when.
+    /// The place in the stream where it begins.
     pub begin: Begin,
     /// The filter value that its messages have, among [`VALUES`].
     pub value: Option<usize>,
@@ -46,7 +46,7 @@ pub struct Fed {
     is_purged: bool,
     /// It was emptied once.
     was_purged: bool,
-    /// What came out of it, at the end.
+    /// Messages that were taken from it, at the end.
     came: Vec<u64>,
 }
 
@@ -142,7 +142,8 @@ impl Oracle {
         }
     }
 
-    /// What was in a queue is there, and not more than may be. What is there now is on disk, as the node rests or came up just now.
+    /// Messages that were in a queue are there, and no more than may be. Those there now are on disk, as the node rests
+    /// or came up just now.
     pub fn fed_rest(&mut self, rows: &[QueueRow], is_damaged: &impl Fn(Option<LogId>) -> bool) -> Check {
         self.check_fed_counts(rows, is_damaged)?;
         for row in rows {
@@ -153,7 +154,7 @@ impl Oracle {
         Ok(())
     }
 
-    /// What the node says of how much is in these queues can be.
+    /// Checks the counts of these queues that the node reports.
     pub(super) fn check_fed_counts(
         &self,
         rows: &[QueueRow],
@@ -223,7 +224,8 @@ impl Oracle {
         let (mut first, mut last) = (None, None);
         for id in came {
             let offset = message(id).offset;
-            // What nobody read before retention took it, or before the stream was deleted, has no offset here.
+            // A message that was not read before retention took it, or before the stream was deleted, has no offset
+            // here.
             if offset.is_none() && !stream.retains && is_there {
                 return wrong(format!("message {id} is not in the stream"));
             }

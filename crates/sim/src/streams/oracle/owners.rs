@@ -1,11 +1,12 @@
-//! Whose stored offsets stay: a stream keeps so many names, shared by users, and what a user has by its connections.
+//! Stored offsets that must stay: a stream keeps so many names, shared by its users, and a user's share by its
+//! connections.
 //!
-//! The judge counts no names the way the node does: what was sent may be lost, and what is stored when is not known. It knows how many
-//! users and connections can have stored at most, and so how much each of them has to itself at least:
+//! The judge counts no names the way the node does: a command may be lost, and the time of storing is not known. It
+//! knows how many users and connections can have stored at most, and so how much each of them has to itself at least:
 //!
 //! - A user is asked to make room only where it has as many names as the room gives each of them, but for one.
 //! - Of that user a connection is asked by another only where it has as many as that gives each of its connections.
-//! - A connection that makes room loses what it stored longest ago.
+//! - A connection that makes room loses the name it stored under longest ago.
 //!
 //! So the names that a connection stored last stay, as many as are surely its own; and all of a user that has few.
 
@@ -33,7 +34,7 @@ struct Names {
     turns: BTreeMap<u64, Turns>,
 }
 
-/// Who stored offsets in a stream.
+/// The connections that stored offsets in a stream.
 #[derive(Clone, Debug, Default)]
 pub struct Owners {
     clients: BTreeMap<u64, Names>,
