@@ -52,7 +52,7 @@ pub struct Berth {
     pub home: Home,
     /// In the order they came.
     pub letters: VecDeque<Letter>,
-    /// By who sent it, in the order it was sent: what is together arrives together.
+    /// By the shard that sent it, in the order it was sent: mail sent together arrives together.
     pub mail: Vec<VecDeque<Vec<Mail>>>,
     sockets: BTreeMap<u32, Socket>,
 }

@@ -55,7 +55,7 @@ impl Books {
         Ok(count)
     }
 
-    /// The writer writes what has gathered; what is on disk now, by shard.
+    /// The writer writes the batches gathered; the batches that are on disk now, by shard.
     pub fn write(&mut self, now: Now) -> Result<Vec<(ShardId, Vec<Written>)>, Stop> {
         let mut done = Vec::new();
         if self.line.is_empty() {
@@ -78,7 +78,7 @@ impl Books {
     /// Files that were let go of are used again, though nobody writes.
     pub fn use_released(&mut self, now: Now) {
         if self.space.wants_group(&self.journal) {
-            // A device that failed fails whoever commits next; and one without space has none.
+            // A device that failed fails the next commit; and one without space has none.
             let _ = self.journal.write(&self.disk, &[], &mut Vec::new());
             self.space.wrote(now.mono_ns, &self.journal, &self.disk);
         }

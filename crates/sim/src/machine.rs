@@ -76,7 +76,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Opens the data folder and recovers what is in it. What is found damaged is told also where it does not start.
+    /// Opens the data folder and recovers its content. Damage is reported also where the node does not start.
     ///
     /// # Errors
     /// Why it cannot start.

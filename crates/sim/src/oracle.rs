@@ -37,7 +37,8 @@ struct Copy {
     presence: Presence,
     /// It arrived at some client.
     was_delivered: bool,
-    /// It arrived first as redelivered: who had it before was too slow, and may see that delivery later still.
+    /// It arrived first as redelivered: the consumer that had it before was too slow, and may see that delivery later
+    /// still.
     is_first_awaited: bool,
     /// The connections that hold it: more than one where some are closed and have not heard of it.
     holders: Vec<u64>,
@@ -117,7 +118,7 @@ pub struct Queue {
     /// The rules it is declared with.
     rules: Rules,
     copies: BTreeMap<u64, Copy>,
-    /// Somebody consumes without settling: what is under way to them may be lost with them.
+    /// Connections that consume without settling: messages under way to them may be lost with them.
     auto_settled_by: BTreeSet<u64>,
     /// Connections that consumed from it, or got, and may hold or have lost something of it.
     takers: BTreeSet<u64>,
@@ -127,7 +128,7 @@ pub struct Queue {
     purged_by: Vec<u64>,
     /// Messages were asked for by position: those that come back go first, though others in front were never out.
     is_picked: bool,
-    /// It was once emptied, or consumed from without settling: what is missing may have gone so.
+    /// It was once emptied, or consumed from without settling: missing messages may have gone so.
     lost_silently: bool,
     log: Option<LogId>,
 }
@@ -152,7 +153,7 @@ pub struct Oracle {
     committed: Vec<Vec<u64>>,
     /// The connection that waits for the reply to each message.
     requests: BTreeMap<u64, u64>,
-    /// Replies under way to connections that are there: to whom, and whether it came.
+    /// Replies under way to connections that are there: the connection, and whether it came.
     replies: BTreeMap<u64, (u64, bool)>,
     /// Copies whose end a connection has told, until the node rests.
     ended: BTreeMap<u64, Vec<(usize, u64)>>,
@@ -211,7 +212,7 @@ impl Oracle {
         self.queues.len() - 1
     }
 
-    /// An exchange bound to these queues is asked for; `delays`: what goes through it may be delayed.
+    /// An exchange bound to these queues is asked for; `delays`: messages through it may be delayed.
     pub fn new_exchange(&mut self, queues: Vec<usize>, delays: bool) -> usize {
         self.exchanges.push(Exchange { missing: queues.len(), queues, delays });
         self.exchanges.len() - 1
@@ -417,7 +418,7 @@ impl Oracle {
         }
     }
 
-    /// The message just published is a request: its reply goes to who published it.
+    /// The message just published is a request: its reply goes to its publisher.
     pub fn requested(&mut self, client: u64, id: u64) {
         self.requests.insert(id, client);
     }
@@ -687,7 +688,7 @@ impl Oracle {
         }
     }
 
-    /// The node has said that something of a log, or of who knows which, is lost.
+    /// The node has reported that something of this log, or of an unknown one, is lost.
     pub fn damage_reported(&mut self, log: Option<LogId>) {
         match log {
             Some(LogId(0)) | None => self.all_damaged = true,
@@ -740,7 +741,7 @@ impl Oracle {
         }
     }
 
-    /// The node is up again: what it says of its queues.
+    /// The node is up again: learns its queues and checks them.
     pub fn came_up(&mut self, rows: &[QueueRow]) -> Check {
         self.learn(rows);
         let there: BTreeSet<usize> = rows.iter().filter_map(|row| number_of(&row.definition.name)).collect();
@@ -824,7 +825,7 @@ impl Oracle {
         (must, if is_grave { u64::MAX } else { may })
     }
 
-    /// The node rests: whatever was told to it is done and on disk.
+    /// The node rests: every command is done and on disk.
     pub fn rests(&mut self, rows: &[QueueRow], has_faults: bool) -> Check {
         self.learn(rows);
         if let Some(text) = self.suspects.values().next() {

@@ -90,7 +90,7 @@ pub struct Tally {
     pub noted: u64,
     /// Messages gone whose time was over.
     pub expired: u64,
-    /// Replies that came straight to who asked.
+    /// Replies that came straight to the requester.
     pub replies: u64,
     /// Transactions begun over AMQP 1.0.
     pub begun: u64,
@@ -104,7 +104,7 @@ pub struct Tally {
     pub cancelled: u64,
     /// Messages that browsers were shown.
     pub shown: u64,
-    /// Messages that came to another because who held them did so for too long.
+    /// Messages that came to another consumer because one held them for too long.
     pub taken_back: u64,
     /// Limits in bytes that came to a queue with messages in it.
     pub limits: u64,

@@ -59,7 +59,7 @@ impl Rules {
         *self == Rules::default()
     }
 
-    /// Whether any message of it may be dropped, as far as somebody knows who does not see all it does.
+    /// Whether it may drop a message for good without any client's knowledge.
     pub fn drops(&self) -> bool {
         let has_limit = self.length_max.is_some() && !self.refuses || self.delivery_limit.is_some();
         has_limit && self.grave.is_none()
@@ -69,7 +69,7 @@ impl Rules {
 /// The header that says which group a message is in.
 pub const GROUP_HEADER: &str = "group";
 
-/// The group a message is in, if any, where those who publish it say so.
+/// The group a message is in, if any, where its publisher tells it.
 pub fn group_of(message: u64) -> Option<u64> {
     Some(message % 5).filter(|group| *group > 0)
 }

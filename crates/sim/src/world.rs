@@ -400,7 +400,7 @@ impl World {
         Ok(())
     }
 
-    /// A browser was shown a message, and settles it at once in whatever way, if at all.
+    /// A browser was shown a message, and settles it at once in one way or another, if at all.
     fn shown(&mut self, at: usize, delivery: &Delivery) -> Check {
         let World { clients, oracle, dice, trace, tally, .. } = self;
         let Some(client) = &mut clients[at] else { return Ok(()) };
@@ -599,7 +599,7 @@ impl World {
         Err("the node does not start after faults have ended".to_owned())
     }
 
-    /// The user who was made last.
+    /// The user that was made last.
     fn last_user(&self) -> &'static str {
         if self.plan.crowds { USERS[USERS.len() - 1] } else { USERS[0] }
     }
@@ -645,7 +645,7 @@ impl World {
         self.go_down()?;
         let shards = 1;
         let World { node, disk, makeup, now, dice, net, .. } = self;
-        // The node is consumed by its end; what stands in its place until the next start is a node on no disk.
+        // The node is consumed by its end; until the next start a node without a disk stands in its place.
         let empty = FaultyDisk::new(0);
         let nothing = Machine::start(&empty, makeup, shards, *now, &mut dice.fork(), &mut Vec::new());
         let nothing = nothing.map_err(|stop| stop.0)?;
@@ -729,7 +729,7 @@ impl World {
         let mut quiet = 0;
         let crashes = self.tally.crashes;
         for _ in 0..ROUNDS_MAX {
-            // Before anything else: what is to be done at times of its own is done when it is looked whether all is quiet.
+            // Before anything else: timed work is done in the round that looks whether all is quiet.
             self.pass(ROUND_MS);
             for at in 0..CLIENTS_MAX {
                 self.exchange(at, true)?;

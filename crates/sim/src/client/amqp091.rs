@@ -520,7 +520,7 @@ fn failed(code: u16, text: &[u8]) -> Seen {
     Seen::Failed(format!("{code} {}", String::from_utf8_lossy(text)))
 }
 
-/// The mark that a client wrote on the message when it gave it back.
+/// The number of the message, as a client wrote it on it when it gave it back.
 fn note(properties: &Properties<'_>) -> Option<u64> {
     let note = properties.headers()?.get(NOTE.as_bytes())?;
     Some(note.as_i64().map_or(u64::MAX, |note| note as u64))

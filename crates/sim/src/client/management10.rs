@@ -58,7 +58,7 @@ impl Management {
     /// Sends what could not be sent before.
     pub(super) fn flush(&mut self, connection: &mut Connection, session: SessionId) {
         let Some(pair) = self.pair.as_ref().filter(|pair| pair.attached == 2) else { return };
-        // The node ends the session of who asks for more than it may answer; credit is renewed when half is left.
+        // The node ends a session with more requests than it may answer; credit is renewed when half is left.
         while let Some(bytes) = self.unsent.front()
             && self.asked.len() - self.unsent.len() < CREDIT as usize / 2
             && connection.credit(session, pair.requests).is_some_and(|(credit, _)| credit > 0)

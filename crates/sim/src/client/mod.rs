@@ -1,7 +1,7 @@
 //! Simulated clients: the protocol crates in the client's role, with what an application would remember.
 //!
-//! A [`Client`] is one connection. What it publishes are bodies that say which message they are and that every byte of
-//! them is right; what it hears it tells as [`Seen`], which the oracle judges.
+//! A [`Client`] is one connection. It publishes bodies by which a message is known and every byte can be checked; it
+//! reports events as [`Seen`], which the oracle judges.
 
 mod amqp091;
 mod amqp10;
@@ -13,7 +13,7 @@ use crate::rules::{MessageOptions, Rules};
 use crate::streams::{Begin, FIRST_FED};
 use base::{Now, Output, Random};
 
-/// Bytes at the front of a body that say which message it is.
+/// Bytes at the front of a body: the number of its message.
 pub const ID_BYTES: usize = 8;
 
 /// A request of a client that the broker answers, in order.
@@ -93,7 +93,7 @@ pub struct Delivery {
     pub settled: bool,
     /// Where a reply is to go, where one is awaited.
     pub reply_to: Option<String>,
-    /// The mark that a client wrote on it when it gave it back.
+    /// The number of the message, as a client wrote it on it when it gave it back.
     pub note: Option<u64>,
     /// Its body.
     pub body: Vec<u8>,
@@ -255,8 +255,8 @@ impl Client {
         if self.can_ask() { "0-9-1" } else { "1.0" }
     }
 
-    /// Moves bytes between the line and the connection, as many as is rolled, or all of them; what was heard is
-    /// appended to `seen`.
+    /// Moves bytes between the line and the connection, as many as is rolled, or all of them; events are appended to
+    /// `seen`.
     pub fn exchange(&mut self, now: Now, dice: Option<&mut Random>, net: &mut Net, seen: &mut Vec<Seen>) {
         if self.state == State::Over {
             return;
@@ -359,7 +359,7 @@ impl Client {
         wire!(self, wire => wire.settle(tag, false, verdict));
     }
 
-    /// Ends a consumer. What it held stays held in 0-9-1, and goes back in 1.0, which is what is returned.
+    /// Ends a consumer. Its deliveries stay held in 0-9-1; in 1.0 they go back, and are returned.
     pub fn cancel(&mut self, handle: u32) -> Vec<Held> {
         self.end_consumer(handle);
         wire!(self, wire => wire.cancel(handle));
@@ -395,8 +395,8 @@ impl Client {
         }
     }
 
-    /// Ends the transaction under way; what it held, if anything. What it settled is held again where it is undone in 0-9-1,
-    /// and goes back to its queues in 1.0.
+    /// Ends the transaction under way; its content, if any. Deliveries it settled are held again after a rollback in
+    /// 0-9-1, and go back to their queues in 1.0.
     pub fn end_transaction(&mut self, commits: bool) -> Option<Transaction> {
         let is_empty = |of: &Transaction| of.published.is_empty() && of.settled.is_empty();
         let ended = self.transaction.as_mut().filter(|of| !is_empty(of)).map(std::mem::take)?;
@@ -495,10 +495,10 @@ fn filler(id: u64, at: usize) -> u8 {
     (id.wrapping_mul(0x9E37_79B9) >> 8) as u8 ^ at as u8 ^ (at >> 8) as u8
 }
 
-/// Where those who give a message back over AMQP 1.0 write which one it is.
+/// The annotation in which a client that gives a message back over AMQP 1.0 writes the message's number.
 const NOTE: &str = "x-note";
 
-/// Which message a body is; none: its bytes are not what anybody sent.
+/// The number of a body's message, and its length; none: its bytes are not as they were published.
 pub fn read_body(body: &[u8]) -> Option<(u64, usize)> {
     let id = u64::from_le_bytes(*body.first_chunk::<ID_BYTES>()?);
     let is_right = body.iter().enumerate().skip(ID_BYTES).all(|(at, byte)| *byte == filler(id, at));

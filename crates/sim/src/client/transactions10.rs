@@ -16,7 +16,7 @@ pub(super) struct Control {
     pub(super) transaction: Option<Vec<u8>>,
     coordinator: Option<(LinkId, bool)>,
     declaring: Option<u64>,
-    /// Discharges that are not answered: what is to be done by each, nothing where it is undone.
+    /// Discharges that are not answered, each with the transaction it commits; none where it rolls back.
     discharges: BTreeMap<u64, Option<Transaction>>,
     requests: u64,
 }
@@ -44,7 +44,7 @@ impl Control {
         }
     }
 
-    /// Discharges the transaction: does what it holds, or undoes it where that is nothing.
+    /// Discharges the transaction: commits it, or rolls it back where `held` is none.
     pub(super) fn end(
         &mut self,
         connection: &mut Connection,

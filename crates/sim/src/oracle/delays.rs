@@ -77,7 +77,7 @@ impl Oracle {
         self.postponed.entry(client).or_default().push(Postponed { queue, message, until_ms });
     }
 
-    /// The node has done what it was told: what was given back to come later does.
+    /// The node has handled every command: messages given back to come later do so.
     pub(super) fn postpones_are_done(&mut self) -> Check {
         for Postponed { queue, message, until_ms } in
             std::mem::take(&mut self.postponed).into_values().flatten()

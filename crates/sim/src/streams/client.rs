@@ -197,7 +197,7 @@ impl StreamClient {
         }
     }
 
-    /// Ends a publisher: what it waits for nobody will hear of. False: it cannot be asked for now, or was before.
+    /// Ends a publisher: confirms it waits for will not come. False: it cannot be asked for now, or was before.
     pub fn end_publisher(&mut self, now: Now, id: u8) -> bool {
         if self.publishers.get(&id).is_none_or(|publisher| publisher.is_ending) {
             return false;
@@ -282,8 +282,8 @@ impl StreamClient {
         net.line(self.line).up_ended = true;
     }
 
-    /// Moves bytes between the line and the connection, as many as is rolled, or all of them; what was heard is
-    /// appended to `heard`.
+    /// Moves bytes between the line and the connection, as many as is rolled, or all of them; events are appended to
+    /// `heard`.
     pub fn exchange(&mut self, now: Now, dice: Option<&mut Random>, net: &mut Net, heard: &mut Vec<Heard>) {
         if self.state == State::Over {
             return;

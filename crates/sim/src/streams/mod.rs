@@ -401,7 +401,7 @@ impl World {
         Ok(())
     }
 
-    /// The node rests: what connections that are there have stored is on disk.
+    /// The node rests: offsets that connected clients have stored are on disk.
     pub fn streams_rest(&mut self) -> Check {
         for at in 0..STREAM_CLIENTS_MAX {
             if let Some(client) = &self.streams.clients[at] {

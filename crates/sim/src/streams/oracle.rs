@@ -10,7 +10,8 @@
 //!   comes ever. As with RabbitMQ, an offset that was stored just before the node went down may be lost: nobody
 //!   confirms it. None is forgotten because of offsets that others store (`owners`).
 //!
-//! Where something is damaged, what is missing is not held against the node, if it said so; what comes must be right.
+//! Where something is damaged, missing messages are not held against the node, if it reported it; those that come must
+//! be right.
 
 mod feeds;
 mod owners;
@@ -333,7 +334,7 @@ impl Oracle {
         Ok(())
     }
 
-    /// The node rests: what a client that is there stored is on disk.
+    /// The node rests: offsets that a connected client stored are on disk.
     pub fn rests(&mut self, client: u64) {
         for stream in &mut self.streams {
             stream.owners.rests(client);

@@ -3,7 +3,7 @@
 use crate::oracle::Check;
 use crate::world::World;
 
-/// Consumers of one connection, those who browse included.
+/// Consumers of one connection, browsers included.
 const CONSUMERS_MAX: usize = 6;
 
 pub fn run(world: &mut World) -> Check {

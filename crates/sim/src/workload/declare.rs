@@ -40,7 +40,7 @@ fn queue(world: &mut World, at: usize) {
         let graves = world.oracle.graves();
         rules = Rules::roll(&mut world.dice, is_quorum, &graves);
         if world.shape.body_bytes_max > Shape::PLAIN.body_bytes_max {
-            // A large body is long on its way: whoever had to settle it before it has come would be given it for ever.
+            // A large body is long on its way: a consumer with less time to settle it would be given it for ever.
             rules.timeout_ms = rules.timeout_ms.map(|_| LARGE_TIMEOUT_MS);
         }
     }

@@ -1,4 +1,4 @@
-//! A queue is deleted, whatever is in it and whoever consumes from it.
+//! A queue is deleted, with its messages and consumers.
 
 use crate::client::Asked;
 use crate::oracle::Check;

@@ -13,7 +13,7 @@ pub fn run(world: &mut World) -> Check {
         0 => (Call::Write, "a write"),
         1 => (Call::Sync, "a sync"),
         2 => {
-            // Reads that fail are no reason to stop: what they were to bring stays with who was to get it.
+            // Reads that fail are no reason to stop: the messages stay with the consumers they were for.
             let read_one_in = world.dice.between(2, 20);
             world.note(format!("one in {read_one_in} reads fails"));
             world.has_faults = true;

@@ -1,4 +1,4 @@
-//! A request that came is replied to, also where who asked has gone meanwhile.
+//! A request that came is replied to, also where the requester has gone meanwhile.
 
 use crate::client::ID_BYTES;
 use crate::oracle::Check;

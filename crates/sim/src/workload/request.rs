@@ -1,4 +1,4 @@
-//! A request is published to a queue; its reply is to come straight to who published it.
+//! A request is published to a queue; its reply is to come straight to the publisher.
 
 use crate::client::{ID_BYTES, Target};
 use crate::oracle::Check;

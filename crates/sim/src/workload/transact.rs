@@ -1,5 +1,5 @@
-//! A transaction begins, or is committed: what it published is there from the answer on, and what it settled has its end;
-//! or it is rolled back: no trace of it is ever seen, and what it settled is held as before, or goes back.
+//! A transaction begins, or is committed: its messages are there from the answer on, and the deliveries it settled have
+//! their end; or it is rolled back: no trace of it is ever seen, and its deliveries are held as before, or go back.
 
 use crate::client::Verdict;
 use crate::oracle::Check;

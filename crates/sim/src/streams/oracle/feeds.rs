@@ -1,10 +1,10 @@
 //! Queues that are filled from a stream: nobody takes from them until the end, and then they hold what the stream got from where they
 //! began, each message once and in the stream's order, however often the node went down meanwhile.
 //!
-//! - What was in one when the node rested, or when it came up, stays in it, and at the end as many messages come out of it as it says are
-//!   there: whatever retention has taken from its stream, and where that was deleted.
+//! - Messages in one when the node rested, or when it came up, stay in it, and at the end as many come out of it as it
+//!   says are there: also where retention has taken some from its stream, and where that was deleted.
 //! - One with a limit holds the last messages there were, and no more of them.
-//! - One that was emptied holds what came after some message, and all of that.
+//! - One that was emptied holds the messages behind some message, and all of them.
 //! - One with a filter value holds whole chunks: every message with that value, and perhaps others.
 
 use super::{FIRST_MESSAGE, Oracle};
@@ -62,7 +62,7 @@ impl Fed {
     }
 }
 
-/// The filter value a message has, among [`VALUES`], where who publishes it says one.
+/// The filter value a message has, among [`VALUES`], where its publisher gives it one.
 pub fn value_of(id: u64) -> Option<usize> {
     (id % 3).checked_sub(1).map(|value| value as usize)
 }

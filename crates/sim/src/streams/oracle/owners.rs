@@ -22,12 +22,12 @@ struct Turns {
     /// It is surely no older than this for the node.
     first: u64,
     last: u64,
-    /// When it was sent first since all was known to be on disk. What is sent of a name together is written once, where the first of it
-    /// came.
+    /// When it was sent first since all was known to be on disk. Offsets of a name that are sent together are written
+    /// once, where the first of them came.
     sent: Option<u64>,
 }
 
-/// Under which names a connection stored in a stream.
+/// The names under which a connection stored in a stream.
 #[derive(Clone, Debug, Default)]
 struct Names {
     user: usize,
