@@ -63,7 +63,7 @@ class Report:
         """Every case that ran has its row."""
         with open(path, encoding="utf-8") as file:
             table = file.read().split(MARK_BEGIN)[1].split(MARK_END)[0]
-        # What stands behind a name may begin the next one: a behaviour can look like a test's name.
+        # The text behind a name may begin the next one: a behaviour can look like a test's name.
         rows = set(re.findall(r"\| `([a-z0-9-]+\.[^` ]+)`(?= \|)", table))
         cases = {result["name"] for result in self.results if result.get("behaviour")}
         without_row = sorted(cases - rows)
@@ -71,7 +71,7 @@ class Report:
         self.note("compatibility.rows", "failed" if why else "ok", why)
 
     def check_rows(self, path):
-        """What the page of rows names of the suites that ran has run."""
+        """Tests that the page of rows names have run, as far as their suites ran."""
         with open(path, encoding="utf-8") as file:
             lines = [line.split("|") for line in file if line.startswith("| ")]
         named = {name for cells in lines if len(cells) > 3 for name in re.findall("`([^`]+)`", cells[3])}

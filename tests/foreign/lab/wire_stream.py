@@ -48,7 +48,7 @@ def batch(publishing_id, count, body, compression=0, size=None):
 
 
 class Frame:
-    """What came: its key without the bit of responses, its version, and what follows."""
+    """A frame that came: its key without the bit of responses, its version, and the rest."""
 
     def __init__(self, data):
         key, self.version = struct.unpack(">HH", data[:4])
@@ -123,7 +123,7 @@ class Peer:
         return self.answer
 
     def open(self, vhost):
-        """What follows a login."""
+        """Opens the virtual host after a login."""
         self.tune = self.next(TUNE)
         self.say(TUNE | 0x8000, struct.pack(">II", 1 << 20, 0))
         self.opened = self.ask(OPEN, text(vhost))

@@ -1,4 +1,4 @@
-"""Who comes while an alarm holds: what of a first message is read, whatever bytes come over.
+"""Connections that come while an alarm holds: the part of a first message that is read, of however many bytes.
 
 `reach` makes a new raw peer that has said nothing yet; `count` tells how many messages are in the queue; `clear` ends the alarm.
 """
@@ -61,7 +61,7 @@ def opened(reach):
 
 WHOLE = message(b"xx")
 SPLIT = WHOLE.index(content_header(1, 2))
-# What a connection sends piece by piece, what it hears, how many messages it is, and how many of them are taken at once.
+# Rows: pieces that a connection sends, answers it hears, how many messages it is, and how many of them are taken at once.
 FIRST = (
     ([WHOLE], [BLOCKED], 1, 0), ([message(b"") + WHOLE], [ACK, BLOCKED], 2, 1), ([WHOLE[:SPLIT], WHOLE[SPLIT:]], [BLOCKED], 1, 0),
 )
@@ -142,7 +142,7 @@ def declared(peer, publisher):
 def held_stream(early, late, clear, is_held, quiet=QUIET_SECONDS):
     """`early` has declared publisher 1 before the alarm, `late` comes while it holds."""
     equal(declared(late, 1), 17 if is_held else 1)
-    # What RabbitMQ has asked its socket for already is still read, so one goes before.
+    # Bytes that RabbitMQ has asked its socket for already are still read, so one goes before.
     for number in (1, 2):
         early.publish(1, stream_message(number, b"\0Su\xa0\1x"))
         time.sleep(0.2)

@@ -1,4 +1,4 @@
-"""What RabbitMQ 4.3.6 was seen to make of each row of the conversion suite; behind it, where it differs, what we do."""
+"""RabbitMQ 4.3.6's results for each row of the conversion suite; behind it, where they differ, ours."""
 
 ANSWERS_091 = {
     "plain": ["body 'b'"],

@@ -1,4 +1,4 @@
-"""What RabbitMQ 4.3.6 was seen to tell of deaths in each row of `conversion_deaths`; we tell the same."""
+"""RabbitMQ 4.3.6's results for deaths in each row of `conversion_deaths`; ours are the same."""
 
 ANSWERS = {
     "to-091.rejected":

@@ -1,4 +1,4 @@
-"""What a message tells of its deaths when it is read over the other protocol: `x-death` as `x-opt-deaths`, and back.
+"""Deaths of a message that is read over the other protocol: `x-death` as `x-opt-deaths`, and back.
 
 Queues are named A, B, ... in what is expected, times are T; answers are RabbitMQ's and ours.
 """

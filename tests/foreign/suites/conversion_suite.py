@@ -1,4 +1,4 @@
-"""What a message becomes when it changes protocol, property by property and type by type.
+"""Conversion of messages from protocol to protocol, property by property and type by type.
 
 Each row sends one message as raw bytes over one protocol and reads it as raw bytes over the other, so
 that types show which client libraries hide. `lab.typed` says both in words: letters of table fields for

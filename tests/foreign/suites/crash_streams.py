@@ -40,7 +40,7 @@ def section(content):
 
 
 def whose(entry):
-    """Who sent what is in an entry, and as which; its bytes are all right."""
+    """The writer and the number of an entry; its bytes are all right."""
     at = entry.rindex(MARK)
     _mark, writer, number = BODY.unpack_from(entry, at)
     equal(entry[at:] == body(writer, number), True, f"bytes of {writer}.{number}")

@@ -85,7 +85,7 @@ def _():
     value = re.search(r"encrypted:[A-Za-z0-9+/=]+", "".join(told.split()))
     assert value and "secret" in tools().run(["decrypt_conf_value", value.group(0), "p", "-q"]).stdout, told
     if tools().is_ours:
-        # What RabbitMQ 4.3.6 encrypted.
+        # Values that RabbitMQ 4.3.6 encrypted.
         for theirs, passphrase, text, way in THEIR_SECRETS:
             assert tools().run(["decode", theirs, passphrase, *way, "-q"]).stdout == f'<<"{text}">>\n', theirs
 

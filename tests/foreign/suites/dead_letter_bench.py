@@ -1,4 +1,4 @@
-"""What the cases on dead letters share: a queue that takes the dead, queues whose dead go there, reading x-death."""
+"""Helpers of the cases on dead letters: a queue that takes the dead, queues whose dead go there, reading x-death."""
 
 import datetime
 

@@ -1,4 +1,4 @@
-"""What is written on the dead: deaths, properties, CC and BCC, counts."""
+"""Headers of dead letters: deaths, properties, CC and BCC, counts."""
 
 import datetime
 

@@ -1,4 +1,4 @@
-"""What is dead-lettered and why, how surely, and which arguments are taken."""
+"""Reasons for dead letters, how surely they arrive, and the arguments that are taken."""
 
 import pika
 

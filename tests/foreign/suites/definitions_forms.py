@@ -341,7 +341,7 @@ CASES |= {
         "queues": [queue("nova"), queue("reply_1"), queue("scheduler_fanout_2")]},
 }
 
-# Who may log in once a case is imported: password and whether RabbitMQ lets in is in the answers.
+# Passwords to try once a case is imported; whether RabbitMQ lets in with each is in the answers.
 LOGINS = {"md5": ["a-md5"], "sha256": ["a-sha256"], "sha512": ["a-sha512"], "unnamed": ["a-unnamed"], "clear": ["a-clear"], "empty": ["", "a"], "blank": ["", "a"],
           "odd": ["a", ""]}
 
@@ -392,7 +392,7 @@ def exported(api):
 
 
 def told(api, definitions):
-    """What a broker makes of a case."""
+    """A broker's result of a case."""
     api.clear()
     body = b"null" if definitions is None else definitions
     status, reason = api.ask("POST", "/definitions", body)

@@ -60,7 +60,7 @@ def mine(row):
 
 
 def exported(base):
-    """What a broker exports, of what was made here."""
+    """The definitions that a broker exports, but only of objects that were made here."""
     found = ask(base, "GET", "/definitions")
     return {key: [row for row in value if mine(row)] if isinstance(value, list) else value for key, value in found.items()}
 

@@ -87,7 +87,7 @@ def counts():
     equal(api().get("/user-limits/moved-sha256")[0]["value"], {"max-connections": 7})
     equal([api().get(f"/queues/{VHOST}/{name}")["type"] for name in ("classic", "quorum", "stream")],
           ["classic", "quorum", "stream"])
-    # Whoever may configure what begins with c alone.
+    # This user may configure names that begin with c alone.
     user, secret = "moved-sha256", PASSWORDS["moved-sha256"]
     equal(api().status("PUT", f"/queues/{VHOST}/c-new", {"durable": True}, user=user, password=secret), 201)
     equal(api().status("PUT", f"/queues/{VHOST}/d-new", {"durable": True}, user=user, password=secret), 401)
@@ -111,7 +111,7 @@ def back():
 
 
 def normal(exported):
-    """What was exported, without the type that RabbitMQ adds to classic queues that were declared without one."""
+    """An export without the type that RabbitMQ adds to classic queues that were declared without one."""
     exported = json.loads(json.dumps(exported or {}))
     for queue in exported.get("queues", ()):
         if queue["arguments"].get("x-queue-type") == "classic":
@@ -122,7 +122,7 @@ def normal(exported):
 def unlike(ours, theirs):
     """In what our answer to a form differs from RabbitMQ's."""
     if theirs["status"] >= 300:
-        # What is broken off, or ends in a crash, is a bad request here; and nothing was imported.
+        # An import that RabbitMQ breaks off, or ends in a crash, is a bad request here; and nothing was imported.
         if ours["status"] != 400:
             return {"status": (ours["status"], theirs["status"])}
         return {} if ours["reason"] else {"reason": None}

@@ -1,4 +1,4 @@
-"""What the suites on exchanges share: exchanges with queues bound to them, and who got what.
+"""Helpers of the suites on exchanges: exchanges with queues bound to them, and the messages that each queue got.
 
 RabbitMQ has these exchanges in plugins: rabbitmq_consistent_hash_exchange, rabbitmq_sharding, rabbitmq_random_exchange,
 rabbitmq_recent_history_exchange, rabbitmq_exchange_federation and rabbitmq_event_exchange must be enabled where it is asked.

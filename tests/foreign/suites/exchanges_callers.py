@@ -11,7 +11,7 @@ from suites.exchanges_bench import Bench, fresh, suite
 from suites.exchanges_events import Ears, named
 
 NAME = "foreign.caller"
-# What a connection without TLS has not.
+# Columns that are empty for a connection without TLS.
 WITHOUT_TLS = ("ssl_protocol", "ssl_key_exchange", "ssl_cipher", "ssl_hash", "peer_cert_subject", "peer_cert_issuer",
                "peer_cert_validity")
 

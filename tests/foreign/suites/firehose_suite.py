@@ -26,7 +26,7 @@ TRACE = "amq.rabbitmq.trace"
 
 
 class Admin:
-    """Who makes virtual hosts and traces them."""
+    """The administrator, for making virtual hosts and tracing them."""
 
     def __init__(self):
         if not (suite.options.admin or suite.options.broker):
@@ -98,8 +98,7 @@ class Bench:
         self.channel.basic_publish(exchange, key, body, pika.BasicProperties(**properties))
 
     def told(self, count=None, quiet_s=0.4, seconds_max=10.0):
-        """What was told: routing key, headers, body, the message's own properties. Without a count all that comes until
-        it is quiet."""
+        """Traces so far: routing key, headers, body, the message's own properties. Without a count all until it is quiet."""
         told, deadline = [], time.monotonic() + (seconds_max if count else quiet_s)
         while count is None or len(told) < count:
             method, properties, body = self.heard.basic_get(self.queue, auto_ack=True)

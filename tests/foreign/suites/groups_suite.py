@@ -68,7 +68,7 @@ def _(desk, kind):
     desk.later()
     equal((held(one), held(two), desk.count(queue)), (["a1"], ["1", "b1"], 2))
     one.channel.basic_ack(one.tags[0])
-    # Whose turn it is may have the next.
+    # The group whose turn it is may have the next.
     eventually(lambda: desk.connection.process_data_events(0.02) or len(held(one) + held(two)) == 4, "a2 delivered")
     equal(sorted(held(one) + held(two)), ["1", "a1", "a2", "b1"])
 
@@ -348,7 +348,7 @@ def _(desk, kind):
     bodies = [f"{'abcdefg'[dice.randrange(7)]}{number}" for number in range(300)]
     for body in bodies:
         channel.basic_publish("", queue, body.encode(), pika.BasicProperties(delivery_mode=2, headers={KEY: body[0]}))
-    # Who holds several and gives one back has the others still: of those only who holds one does.
+    # A consumer that holds several and gives one back has the others still: only those with a prefetch of 1 give any back.
     prefetches = (1, 1, 3, 5)
     consumers = [desk.taker(queue, prefetch=prefetch) for prefetch in prefetches]
     seen, holds, done = [0] * 4, [[] for _ in consumers], {key: [] for key in "abcdefg"}

@@ -1,4 +1,4 @@
-"""What the cases of identity share: a broker with two virtual hosts and two users, raw peers of each protocol.
+"""Helpers of the cases of identity: a broker with two virtual hosts and two users, raw peers of each protocol.
 
 A broker of their own (--broker), or one that runs, over its HTTP API (--admin; RabbitMQ with its stream plugin at --stream-port).
 """
@@ -165,7 +165,7 @@ def attach(peer, handle, target):
 
 
 def outcome10(peer):
-    """What becomes of a message: "taken", or what is closed and why."""
+    """The fate of a message: "taken", or the end that is closed and why."""
     while True:
         _channel, value, _payload = peer.frame10()
         if value.code == DISPOSITION:

@@ -1,4 +1,4 @@
-"""Who hears what happens on the node, who logs in without a name, and what a start warns of."""
+"""Readers of the node's events, logins without a name, and warnings at a start."""
 
 import atexit
 import contextlib

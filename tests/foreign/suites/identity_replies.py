@@ -1,4 +1,4 @@
-"""Whom a direct reply reaches: who asked for it, in its own virtual host, by a name nobody can guess."""
+"""Direct replies: they reach their requester, in its own virtual host, by a name nobody can guess."""
 
 import time
 import urllib.parse

@@ -1,4 +1,4 @@
-"""Who says what, and who may hear it: nobody can pose as another; `python -m suites.identity_suite --uri URI --admin HTTP`.
+"""Identity: no user can pose as another, or hear another's messages; `python -m suites.identity_suite --uri URI --admin HTTP`.
 
 Here: who a message says that sent it, by each protocol and on the ways between them.
 """
@@ -106,7 +106,7 @@ PROTOCOLS = [
 
 
 def vouched(send, refusal):
-    """What the user-id of a message may say, and what becomes of it."""
+    """The user-ids that a message may have, and its fate with each."""
     with queue_of() as queue:
         for user, claim in ((USER, None), (USER, USER), (POSER, None), (POSER, POSER), (POSER, "boss"), (POSER, "")):
             equal(send(user, queue, claim), "taken", f"{user} as {claim!r}")

@@ -1,4 +1,4 @@
-"""What the cases of limits and settings share: brokers with settings of their own, administrators, connections.
+"""Helpers of the cases of limits and settings: brokers with settings of their own, administrators, connections.
 
 Each case has a broker with settings of its own (--broker), or asks the running one over the HTTP API (--admin) where that can
 set what the case needs; what neither can is skipped, and says so. A running broker that was started with some settings can be
@@ -131,7 +131,7 @@ def connect(uri, user=None, password=None, vhost=None, **changed):
 
 
 def refused(uri, **who):
-    """What a connection that is not let in is told."""
+    """The answer to a connection that is not let in."""
     try:
         connect(uri, **who).close()
     except exceptions.AMQPConnectionError as error:

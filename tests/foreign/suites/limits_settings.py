@@ -1,4 +1,4 @@
-"""What the configuration says of connections, queues and virtual hosts that come later; and who may write another's name."""
+"""Settings for connections, queues and virtual hosts that come later; and the right to write another's name."""
 
 import contextlib
 import time

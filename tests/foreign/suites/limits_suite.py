@@ -1,4 +1,4 @@
-"""Who is kept out, and who is thrown out: limits, mechanisms, what an administrator deletes."""
+"""Clients that are kept out, or thrown out: limits, mechanisms, deletions by an administrator."""
 
 import re
 import socket
@@ -142,7 +142,7 @@ def _():
 
 
 def peer_code(uri, port):
-    """What the open of one more connection of the stream protocol is answered with."""
+    """The code that opening one more connection of the stream protocol is answered with."""
     with Peer(uri, port) as peer:
         return peer.opened.code
 

@@ -139,7 +139,7 @@ def beside_bystanders(act):
         bystander.finish()
 
 
-# What is mutated. Nothing here makes a queue or an exchange, so that a mutation hardly can.
+# Inputs that are mutated. Nothing here makes a queue or an exchange, so that a mutation hardly can.
 METHODS_091 = [
     method(1, 60, 40, b"\0\0" + short("") + short("foreign.absent") + b"\1") + wire.content_header(1, 4)
     + wire.frame(wire.BODY, 1, b"abcd"),
@@ -239,7 +239,7 @@ KINDS = {
 }
 
 
-# What is legal, and what is only out of place: nobody mutates these.
+# Inputs that are legal, or only out of place: these are not mutated.
 LEGAL_091 = METHODS_091 + [
     method(1, 50, 10, b"\0\0" + short("foreign.absent") + b"\1" + wire.table({})),
     method(1, 40, 10, b"\0\0" + short("amq.fanout") + short("fanout") + b"\1" + wire.table({})),

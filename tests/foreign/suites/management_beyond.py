@@ -1,4 +1,4 @@
-"""What the HTTP API does beyond RabbitMQ's: looking at messages, moving them, sending them back, saying where one would go."""
+"""The HTTP API beyond RabbitMQ's: looking at messages, moving them, sending them back, saying where one would go."""
 
 import base64
 import json
@@ -78,7 +78,7 @@ def redriven(vhost):
 
 
 def refused(vhost):
-    """What may not go where it is to go stays as it was, however often that is asked for."""
+    """Messages that the goal refuses stay as they were, however often they are moved."""
     connection = vhost.client()
     channel = connection.channel()
     try:
@@ -321,7 +321,7 @@ def chosen_killed(binary, make_api, make_vhost, count=300):
             equal(vhost.api.ask("POST", path + "delete", {"positions": deleted})[2], {"deleted": len(deleted), "missing": []})
             left = {number: position for number, position in at.items() if number % 10}
             equal(shown(), left)
-            # What an answer says of settling may be on disk a moment later: a publish that is confirmed is behind it.
+            # The result of settling may be on disk a moment after the answer: a publish that is confirmed is behind it.
             connection = vhost.client()
             channel = connection.channel()
             channel.confirm_delivery()

@@ -1,4 +1,4 @@
-"""What the HTTP API and the metrics tell of messages, after a short load that is known."""
+"""Counters of messages in the HTTP API and the metrics, after a short load that is known."""
 
 import re
 import urllib.request

@@ -36,7 +36,7 @@ TOLD = [
     ("OPTIONS", "/none-such", {"Origin": OURS}, {**ALLOWED, "access-control-allow-methods": "HEAD, GET, OPTIONS", "access-control-max-age": "77"}, 200),
     ("OPTIONS", "/queues/%2F/x", {"Origin": EVIL}, {}, 200),
     ("OPTIONS", "/queues/%2F/x", {}, {}, 200),
-    # What RabbitMQ says of how long a browser may remember is lost where the browser names headers.
+    # RabbitMQ's time for which a browser may remember is lost where the browser names headers.
     ("OPTIONS", "/queues/%2F/x", {"Origin": OURS, "Access-Control-Request-Headers": "authorization, content-type"},
      {**ALLOWED, "access-control-allow-methods": QUEUE, "access-control-allow-headers": "authorization, content-type"}, 200),
 ]
@@ -112,7 +112,7 @@ def changes(port):
             there = ask(port, "GET", "/api/users/pages-u")[0] == 200
             if there:
                 ask(port, "DELETE", "/api/users/pages-u")
-            # Who is let in is told what definitions come as.
+            # A request that is let in still needs the content type JSON.
             let_in = (204, True) if kind == JSON else (415, False)
             if (status, there) != (let_in if passes else (403, False)):
                 wrong.append(f"{page} {kind}: {status}, {'made' if there else 'not made'}")
@@ -151,7 +151,7 @@ def names(port, metrics):
     equal(raw(port, b"GET /api/whoami HTTP/1.0\r\n" + login + b"\r\n"), 200)
     for target, status in ((b"http://localhost", 200), (b"http://evil.example", 400), (b"http://guest:guest@localhost", 400)):
         equal(raw(port, b"GET " + target + b"/api/whoami HTTP/1.1\r\nHost: localhost\r\n" + login + b"\r\n"), status, target)
-    # Who may come from everywhere is let in by any name.
+    # Users that may come from everywhere are let in by any name.
     ask(port, "PUT", "/api/users/pages-n", {"Content-Type": JSON}, json.dumps({"password": "n", "tags": "management"}))
     other = {"Authorization": "Basic " + base64.b64encode(b"pages-n:n").decode(), "Host": "evil.example"}
     equal(ask(port, "GET", "/api/whoami", other)[0], 200)
@@ -159,7 +159,7 @@ def names(port, metrics):
 
 
 def heads(port, metrics):
-    """What browsers may do with answers, and what no cache keeps."""
+    """Headers of answers for browsers and for caches."""
     rows = [
         ("GET", "/api/overview", "no-cache"), ("GET", "/api/users", "no-store"), ("GET", "/api/users/guest", "no-store"),
         ("GET", "/api/users/none-such", "no-store"), ("GET", "/api/definitions", "no-store"), ("GET", "/api/definitions/%2F", "no-store"),

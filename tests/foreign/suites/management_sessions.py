@@ -1,4 +1,4 @@
-"""What the HTTP API tells of sessions of AMQP 1.0 and their links."""
+"""Sessions of AMQP 1.0 and their links in the HTTP API."""
 
 import urllib.parse
 

@@ -265,7 +265,7 @@ def exchanges():
             equal(vhost.api.get(f"/bindings/{vhost.name}/e/y/q/q/{path}")["routing_key"], key)
             equal(vhost.api.status("DELETE", f"/bindings/{vhost.name}/e/y/q/q/{path}"), 204)
             equal(vhost.api.status("DELETE", f"/bindings/{vhost.name}/e/y/q/q/{path}"), 404)
-        # What stands for a binding with arguments is the broker's own business, but it leads back to it.
+        # The key of a binding with arguments is the broker's own business, but it leads back to it.
         status, headers, _ = vhost.api.ask("POST", f"/bindings/{vhost.name}/e/y/q/q", {"routing_key": "k", "arguments": {"n": 1}})
         equal(status, 201)
         where = f"/bindings/{vhost.name}/e/y/q/{headers['location']}"

@@ -1,4 +1,4 @@
-"""Who declared which queues, as the HTTP API tells."""
+"""Queues by the user that declared them, in the HTTP API."""
 
 import urllib.parse
 

@@ -10,7 +10,7 @@ from proton import Message
 from proton.reactor import AtMostOnce
 from proton.utils import BlockingConnection
 
-# What the load does, by protocol: published, confirmed, routed to so many queues, returned, dropped.
+# Messages of the load, by protocol: published, confirmed, routed to so many queues, returned, dropped.
 DONE = {
     "amqp091": {"received": 34, "received_confirm": 34, "confirmed": 34, "routed": 31, "unroutable_returned": 1,
                 "unroutable_dropped": 2},

@@ -20,7 +20,7 @@ METRICS = re.compile(rb"started Prometheus listener on \S*?:(\d+)")
 WAIT_S = 25
 _found = []
 
-# What RabbitMQ tells and we do not, and why.
+# Metrics of RabbitMQ that we leave out, and why.
 ABSENT = [
     (r"rabbitmq(_detailed)?_raft_(?!term$|commit_latency_seconds$|snapshot_index$|last_written_index$|commit_index$"
      r"|last_applied$|max_commit_latency_seconds$).*", "of its Raft library: queues have one member and no such log"),

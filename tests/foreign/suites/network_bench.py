@@ -1,4 +1,4 @@
-"""What the suites over TLS and WebSocket share: a broker of our own that listens for both, or one that runs.
+"""Helpers of the suites over TLS and WebSocket: a broker of our own that listens for both, or one that runs.
 
 Certificates are made for the run. A RabbitMQ with TLS takes part with `--tls HOST:PORT --certificates FOLDER`.
 """
@@ -40,7 +40,7 @@ def options(parser):
 
 
 def alarm(broker):
-    """What runs words of the command line at a broker of our own."""
+    """A function that runs words of the command line at a broker of our own."""
     def run(*words):
         subprocess.run([broker.binary, "ctl", "-q", "--data-dir", os.path.join(broker.folder, "data"), *words], check=True,
                        timeout=20, stdout=subprocess.DEVNULL)
@@ -88,7 +88,7 @@ class Ground:
         return int(found.group(1))
 
     def context(self, own=None, newest=None, oldest=None):
-        """What a client goes by: it trusts the run's root; `own`: whose certificate it shows."""
+        """A client's settings of TLS: it trusts the run's root; `own`: the name of the certificate it shows."""
         context = ssl.create_default_context(cafile=os.path.join(self.folder, "ca.pem"))
         if own:
             context.load_cert_chain(*(os.path.join(self.folder, own + end) for end in (".pem", ".key")))

@@ -1,4 +1,4 @@
-"""What the permission cases share: users that may touch some names only.
+"""Helpers of the permission cases: users that may touch some names only.
 
 They are made over the HTTP API (--admin), or with `leveret ctl` on a broker of our own (--broker).
 Permissions are looked at before names are, so nothing has to exist.

@@ -40,7 +40,7 @@ def attempts(slots):
 
 
 def refused(uri, checks, names, granted, words):
-    """What the first check that fails says; None where all pass."""
+    """The error of the first check that fails; None where all pass."""
     for permission, kind, slot in checks:
         if not set(LETTERS.get(permission, ALL)) & set(granted.get(slot, "")):
             shown = "configure" if permission == ANY else permission

@@ -1,4 +1,4 @@
-"""What a token that is set over the management node changes: the permissions of all links of the connection are asked anew.
+"""Tokens that are set over the management node: the permissions of all links of the connection are asked anew.
 
 A login with a password has no token; any is taken, and what its user may do by then counts. No link notices otherwise that
 permissions are lost: they are asked when it is attached.
@@ -50,7 +50,7 @@ class Bench:
                                     channel=channel))
 
     def next(self):
-        """What comes next and is no flow: channel, code, fields, payload."""
+        """The next frame that is no flow: channel, code, fields, payload."""
         while True:
             channel, value, payload = self.peer.frame10()
             if value.code != FLOW:

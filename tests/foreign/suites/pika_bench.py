@@ -1,4 +1,4 @@
-"""What the pika cases share: the suite, connections, throw-away names, collecting.
+"""Helpers of the pika cases: the suite, connections, throw-away names, collecting.
 
 A `Desk` is one connection with one channel and the queues and exchanges a case made;
 leaving it deletes them, also when the case broke its channel or connection.

@@ -27,7 +27,7 @@ LARGE = 16 * 1024 * 1024 + 1
 
 
 class Stage:
-    """What an error row acts upon: one desk, its channel, and names."""
+    """The things that an error row acts upon: one desk, its channel, and names."""
 
     def __init__(self, desk):
         self.desk = desk

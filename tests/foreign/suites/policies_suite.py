@@ -36,7 +36,7 @@ class Http:
         self.uri = suite.uri
 
     def call(self, *request):
-        """What is wrong, or None."""
+        """The error, or None."""
         try:
             self.api.call(*request)
         except urllib.error.HTTPError as error:
@@ -73,7 +73,7 @@ class Ctl:
         self.uri = Uri(self.broker.uri)
 
     def call(self, *words):
-        """What is wrong, or None."""
+        """The error, or None."""
         data = os.path.join(self.broker.folder, "data")
         done = subprocess.run([self.broker.binary, "ctl", "-q", "--data-dir", data, *words], timeout=20, check=False,
                               capture_output=True, text=True)

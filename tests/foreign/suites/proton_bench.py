@@ -1,4 +1,4 @@
-"""What the proton cases share: blocking connections, links, queues made over 0-9-1.
+"""Helpers of the proton cases: blocking connections, links, queues made over 0-9-1.
 
 Queues are declared with pika: the two protocols of one broker meet in every case.
 """

@@ -1,4 +1,4 @@
-"""What a message looks like after the broker: within AMQP 1.0 and across to 0-9-1."""
+"""Messages after the broker: within AMQP 1.0 and across to 0-9-1."""
 
 import datetime
 import uuid

@@ -219,7 +219,7 @@ VOLATILE_QUEUE = {
 
 
 def asked(request, expected, words, name):
-    """What the management node answers of a volatile queue, asked over another connection; the queue is there all the time."""
+    """The management node's answer about a volatile queue, asked over another connection; the queue is there all the time."""
     @suite.case(f"node.volatile-{name}", f"{words} a volatile queue by its address, over another connection", expected[1])
     def _():
         with Bench() as bench:

@@ -1,4 +1,4 @@
-"""What a sender may write, through qpid-proton: annotations, further routing keys, internal exchanges; and what ends."""
+"""Rights of a sender, through qpid-proton: annotations, further routing keys, internal exchanges; and ends of links."""
 
 from proton import UNDESCRIBED, Array, Data, Endpoint, Message, Terminus, int32, symbol, uint, ulong
 from proton.reactor import LinkOption

@@ -22,7 +22,7 @@ class Coordinator(LinkOption):
 
 
 class Heard(TransactionHandler):
-    """What became of the transaction."""
+    """The outcome of the transaction."""
 
     def __init__(self):
         super().__init__()
@@ -332,7 +332,7 @@ def _():
 
 
 def modified(work, fail):
-    """What is told of a message that was modified with annotations in a transaction, once that is over."""
+    """The message as a receiver gets it, after it was modified with annotations in a transaction that is over."""
     queue = work.bench.queue(durable=True, exclusive=False, arguments={"x-queue-type": "quorum"})
     work.bench.send(queue, 1)
     receiver = work.bench.receiver(queue, 1)

@@ -1,4 +1,4 @@
-"""What the suites on queues share: cases for each type of queue, queues with arguments, waiting for what goes by time.
+"""Helpers of the suites on queues: cases for each type of queue, queues with arguments, waiting for expiry and the like.
 
 Queues are declared and watched over 0-9-1 with pika; nothing here looks into a broker.
 """

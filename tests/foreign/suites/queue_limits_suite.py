@@ -340,7 +340,7 @@ for one_argument in ARGUMENTS:
     add_argument(*one_argument)
 
 
-# What somebody finds who asks at once, behind what goes over a limit.
+# Messages that a basic.get finds at once, behind others that go over a limit.
 
 LIMITS_BEHIND = (1, 2, 3)
 
@@ -357,7 +357,7 @@ def over(desk, kind, count, **arguments):
 
 
 def found(desk, queue):
-    """What one basic.get finds: the body, and how many are left."""
+    """The message that one basic.get finds: the body, and how many are left."""
     method, _properties, body = desk.channel.basic_get(queue, auto_ack=True)
     return (body, method.message_count) if method else None
 

@@ -1,4 +1,4 @@
-"""What `rabbitmqadmin` is made to do, one command after the other; and the notes of what came of it with RabbitMQ.
+"""Commands for `rabbitmqadmin`, one after the other; and the notes of their results with RabbitMQ.
 
 `python -m suites.rabbitmqadmin_script PROGRAM HTTP_PORT AMQP_PORT` runs it against a RabbitMQ and writes its exit codes to
 `rabbitmqadmin_answers.json`. `P` is the beginning of all names, `V` a virtual host, `A` the port of AMQP clients.

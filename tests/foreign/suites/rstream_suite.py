@@ -73,7 +73,7 @@ class Desk:
 
 
 class Taken:
-    """What came; `take` waits for some."""
+    """The messages that came; `take` waits for some."""
 
     def __init__(self):
         self.queue = asyncio.Queue()

@@ -1,4 +1,4 @@
-"""What a node writes on messages when they come in: published and read over both protocols."""
+"""Stamps of a node on messages that come in: published and read over both protocols."""
 
 import time
 
@@ -118,7 +118,7 @@ class Desk:
 
 
 def differences(desk, rows):
-    """What differs from RabbitMQ's answers."""
+    """Differences from RabbitMQ's answers."""
     found = []
     for wish, headers, seconds, annotations, created in rows:
         desk.publish(wish)

@@ -1,4 +1,4 @@
-"""What a configuration does: which lines are taken, what is refused, what the served keys do.
+"""The configuration: the lines that are taken, those that are refused, the effect of the served keys.
 
 The first case compares the answer to each line of `settings_answers.json` with RabbitMQ's own (`settings_record`); what differs is listed
 here with its reason, and a difference that is listed and gone fails as well.

@@ -101,7 +101,7 @@ class Maker:
 
 
 def made(base, uri, settle_s):
-    """What each thing is: fields that are its own."""
+    """The shape of each thing: fields that are its own."""
     maker = Maker(base, uri)
     try:
         maker.make()

@@ -68,7 +68,7 @@ TYPES = [
     (r"connections/CONNECTION .*(peer_cert_\w+|ssl_\w+)", "null without TLS, as RabbitMQ has it in lists; one connection has an empty text"),
     (r"(consumers|(users/guest/)?queues)\S* .*consumer_timeout", "a consumer of a classic queue has none: `infinity`"),
 ]
-# What things are made otherwise, and why: by thing and key.
+# Fields that are different here, and why: by thing and key.
 DIFFERENT = [
     (r"exchange (|amq\.direct|amq\.rabbitmq\.trace) \.user_who_performed_action", "who made a virtual host is not kept"),
     (r"consumers \[0\]\.consumer_timeout", "a consumer of a classic queue has none: `infinity`"),
@@ -91,7 +91,7 @@ class Bench:
 
     def __init__(self, base, uri, stream_port):
         self.base, self.uri, self.prefix = base, uri.text, f"shapes-{time.time_ns():x}"
-        # Who asks for rates before has it known what others did since.
+        # A first question for rates has others' work counted before the load begins.
         ask(base, "GET", "/overview")
         time.sleep(SAMPLE_S)
         self.load = Load(uri, stream_port, self.prefix)

@@ -83,7 +83,7 @@ def _(kind):
 
 
 def taken_over(second, count):
-    """What the next one has: bodies and redelivered marks, those that came back in order."""
+    """The deliveries of the next consumer: bodies and redelivered marks, those that came back in order."""
     second.wait(count)
     seen = [(body, method.redelivered) for method, _properties, body in second.deliveries]
     return [one for one in seen if one[1]], [one for one in seen if not one[1]]

@@ -114,7 +114,7 @@ class Scene:
         return seen
 
     def publisher(self, word):
-        """What comes of a message: confirmed, or the code of the error."""
+        """The fate of a message: confirmed, or the code of the error."""
         number = self.publishes.index(word)
         self.peer.publish(number, message(7, b"m"))
         while True:

@@ -430,7 +430,7 @@ def _(bench):
         for first in range(0, 70_000, 100):
             for number in range(first, first + 100):
                 other.say(STORE, text(f"name-{number}") + text(name) + struct.pack(">Q", 1 << 62 if number % 2 else 1))
-            # What was stored before is stored when this is answered.
+            # Offsets that were stored before are stored when this is answered.
             equal(struct.unpack(">HQ", other.ask(OFFSET, text(f"name-{first}") + text(name)).rest[4:]), (OK, 1))
         equal(struct.unpack(">HQ", other.ask(OFFSET, text("name-69999") + text(name)).rest[4:]), (OK, 1 << 62))
     equal(stored(bench, name), (OK, 2), "of who stored one")

@@ -77,7 +77,7 @@ def add(suite, streams, needs_replay, seen10, numbered):
             reader = desk.reader(stream, "first", **{NAME: "app"})
             reader.wait(10)
             reader.channel.basic_ack(reader.deliveries[4][0].delivery_tag, multiple=True)
-            # What is given back is not done with.
+            # A message that is given back is not done with.
             reader.channel.basic_nack(reader.deliveries[5][0].delivery_tag, requeue=True)
             reader.channel.basic_ack(reader.deliveries[9][0].delivery_tag)
             reader.channel.close()

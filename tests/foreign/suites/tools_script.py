@@ -1,4 +1,4 @@
-"""What RabbitMQ's tools are made to do, one command after the other; and the notes of what they answered.
+"""Commands for RabbitMQ's tools, one after the other; and the notes of their answers.
 
 `python -m suites.tools_script PROGRAM AMQP_URI` runs it against a RabbitMQ and writes `tools_answers.json`: PROGRAM is called with a
 tool's name and its words. What differs from one broker to the next is written the same (`plain`): names of nodes, process ids,
@@ -18,7 +18,7 @@ ANSWERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tools_answer
 SECONDS_MAX = 60
 VHOST = "tools-v"
 
-# What there is to be listed. The virtual host `tools-empty` has nothing.
+# Objects to be listed. The virtual host `tools-empty` has none.
 BEFORE = """
 add_vhost tools-v --description "d e" --tags one,two --default-queue-type classic
 add_vhost tools-empty
@@ -359,7 +359,7 @@ def words(line):
 
 
 class Clients:
-    """What is declared in the virtual host, and a connection that stays."""
+    """Objects that are declared in the virtual host, and a connection that stays."""
 
     def __init__(self, uri):
         parameters = pika.URLParameters(uri)

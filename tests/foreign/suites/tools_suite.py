@@ -90,7 +90,7 @@ DIFFERENT = [
 
 
 def ours():
-    """What ours answers to all of it."""
+    """Our answers to all commands."""
     if not suite.options.broker:
         raise Skip("needs a broker of our own (--broker)")
     broker = Broker(suite.options.broker, [

@@ -1,4 +1,4 @@
-"""What the bytes of AMQP 0-9-1 say, where no client library shows or sends them.
+"""The bytes of AMQP 0-9-1, where no client library shows or sends them.
 
 Texts in which RabbitMQ prints Erlang terms are matched by their beginning; where it
 crashes without a word, any close of that connection will do.
@@ -301,7 +301,7 @@ def _():
             if kind == 8:
                 beats += 1
                 peer.send(frame(8, 0, b""), queue_declare(1, "", bits=0b01100))
-        # What the machine's other work holds up is no silence of the broker's.
+        # Delays by the machine's other work are no silence of the broker's.
         assert beats >= 3 and longest < 1.05, f"{beats} heartbeats, silent for {longest:.3f} s"
 
 

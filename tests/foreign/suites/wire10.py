@@ -1,4 +1,4 @@
-"""What the bytes of AMQP 1.0 say, where no client library shows or sends them.
+"""The bytes of AMQP 1.0, where no client library shows or sends them.
 
 Where RabbitMQ's description prints Erlang terms or a stack, only the condition and
 what is closed are compared; where it crashes, any end of that session or connection.

@@ -1,4 +1,4 @@
-"""What an attach asks of its two ends, and what the answer says of them; raw, as clients show only some of it."""
+"""The two ends of an attach, as it asks for them and as the answer describes them; raw, as clients show only some of it."""
 
 import struct
 import time
@@ -60,7 +60,7 @@ def terminus(code, names, address, fields):
 
 
 def shown(value):
-    """What a described value says, without the classes that carry it."""
+    """The contents of a described value, without the classes that carry it."""
     if isinstance(value, Described):
         return value.code, shown(value.value)
     return {key: shown(item) for key, item in value.items()} if isinstance(value, dict) else value

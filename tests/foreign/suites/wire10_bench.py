@@ -1,4 +1,4 @@
-"""What the raw cases of AMQP 1.0 share: queues made over 0-9-1, peers with a session, links, deliveries and outcomes."""
+"""Helpers of the raw cases of AMQP 1.0: queues made over 0-9-1, peers with a session, links, deliveries and outcomes."""
 
 import struct
 import time

@@ -1,4 +1,4 @@
-"""What the specification demands of a peer, where RabbitMQ takes more than that or says less; raw, as no client errs so."""
+"""Demands of the specification on a peer, where RabbitMQ takes more than that or says less; raw, as no client errs so."""
 
 from lab.cases import Skip, equal
 from lab.wire import Closed
@@ -49,7 +49,7 @@ def outcome(peer):
 
 
 def check_link(settles, act, theirs, ours):
-    """What becomes of what is sent over a link of this mode; both are functions of the peer."""
+    """The fate of messages over a link of this mode: `act` sends them, `theirs` and `ours` look at the peer."""
     with Bench() as bench:
         attach_sender(bench.peer, f"/queues/{bench.queue}", settles=settles)
         act(bench.peer)
@@ -70,7 +70,7 @@ def detached(condition, text=None):
 
 
 def taken(peer):
-    """What was sent settled made no trouble: the link is still there, and detaches when asked."""
+    """A delivery that was sent settled made no trouble: the link is still there, and detaches when asked."""
     peer.send(performative(DETACH, Uint(0), True))
     code, fields = answer(peer)
     equal((code, fields[2]), (DETACH, None))
@@ -197,7 +197,7 @@ def _():
 
 
 def dynamic(receiver, properties, capabilities=None):
-    """What is answered to who wants a node made: the condition of the detach, or None where it was attached."""
+    """The answer to a client that wants a node made: the condition of the detach, or None where it was attached."""
     with Peer10(suite.uri) as peer:
         peer.login10()
         peer.session()

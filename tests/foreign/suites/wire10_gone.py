@@ -1,4 +1,4 @@
-"""What becomes of links whose queue or exchange goes, and of messages that cannot be addressed; raw, to see every frame."""
+"""Links whose queue or exchange goes, and messages that cannot be addressed; raw, to see every frame."""
 
 import time
 

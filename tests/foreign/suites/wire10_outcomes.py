@@ -1,4 +1,4 @@
-"""What full queues, single active consumers and dead-letter exchanges tell AMQP 1.0 peers; raw, to see every frame."""
+"""Answers of full queues, single active consumers and dead-letter exchanges to AMQP 1.0 peers; raw, to see every frame."""
 
 import time
 
@@ -13,7 +13,7 @@ ACTIVE = "rabbitmq:active"
 
 
 def heard(peer):
-    """What the next flow says of activity: True, False, or None."""
+    """The activity in the next flow: True, False, or None."""
     return (peer.expect10(FLOW)[1][10] or {}).get(ACTIVE)
 
 

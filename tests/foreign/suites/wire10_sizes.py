@@ -152,7 +152,7 @@ each("large-answer", "an answer of the management node to a receiver whose max-m
 
 
 def large_sent(bench):
-    """What comes to the broker is bounded by its own limit, whatever the sender says of its size."""
+    """A delivery to the broker is bounded by the broker's own limit, at any size that the sender says."""
     queue = bench.declare()
     peer = bench.peer()
     equal(attach(peer, "s", 0, False, ["local"], [f"/queues/{queue}"], ulong(100))[10], 16_777_216)
