@@ -129,7 +129,7 @@ impl Places {
         Some(Place(self.clone()))
     }
 
-    /// The warning for the log when no place is free; none if it was given within [`NEWS_GAP`].
+    /// The warning for the log when no place is free; none if it was given within `NEWS_GAP`.
     pub fn news(&self) -> Option<String> {
         let mut told_at = self.told_at.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();

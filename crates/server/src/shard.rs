@@ -38,7 +38,7 @@ use std::time::Duration;
 /// Bytes one connection may bring in one turn.
 pub const READ_BYTES_TURN: usize = 256 << 10;
 
-/// Bytes written to all connections together before sockets are read again. Connections with at most [`LITTLE_BYTES`]
+/// Bytes written to all connections together before sockets are read again. Connections with at most `LITTLE_BYTES`
 /// to send are written even when this budget is spent.
 const WRITE_BYTES_TURN: usize = 256 << 10;
 
