@@ -159,7 +159,7 @@ fn json(response: Response) -> Result<Value, Refusal> {
     })
 }
 
-/// The response, where the node did what was asked.
+/// The response of a node that did its work.
 ///
 /// # Errors
 /// The node's error.
@@ -172,7 +172,7 @@ pub(crate) fn done(response: Response) -> Result<Response, Refusal> {
 }
 
 impl Response {
-    /// Whether what was to be changed is.
+    /// Whether the change was made.
     ///
     /// # Errors
     /// The node's error.

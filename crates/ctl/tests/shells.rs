@@ -1,4 +1,4 @@
-//! Completions and manual pages: that they name all there is, and that those who read them can.
+//! Completions and manual pages: that they name all words, and that shells and readers can use them.
 
 use clap::Command;
 use ctl::command::{NAMES, tool};

@@ -89,7 +89,7 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
-    /// Reads `http[s]://HOST[:PORT]`; `None` for what no server of ours can be.
+    /// Reads `http[s]://HOST[:PORT]`; `None` for any other origin, which no server of ours can be.
     pub(crate) fn read(text: &str) -> Option<Origin> {
         let (scheme, authority) = text.split_once("://")?;
         let is_secure = match scheme.to_ascii_lowercase().as_str() {
@@ -100,8 +100,8 @@ impl Origin {
         Some(Origin { is_secure, authority: Authority::read(authority)? })
     }
 
-    /// Whether the page came from where it asks. What TLS is ended for before it gets here comes over HTTP, with the page's
-    /// origin as the browser sees it; a page that came without TLS is no part of what is served with it.
+    /// Whether the page came from the server that it asks. Where TLS is ended before the node, requests come over HTTP
+    /// with the page's origin as the browser sees it; a page that came without TLS is no part of a server with it.
     pub(crate) fn is_of(&self, host: &Authority, is_secure: bool) -> bool {
         let is_ended_before = self.is_secure && !is_secure;
         self.authority.is_host_of(host)
@@ -109,7 +109,7 @@ impl Origin {
             && (self.is_secure || !is_secure)
     }
 
-    /// The same for a name that was given to the node, with whatever scheme.
+    /// The same for a name that was given to the node, with any scheme.
     pub(crate) fn is_at(&self, name: &Authority) -> bool {
         self.authority.is_host_of(name) && self.authority.port(self.is_secure) == name.port(self.is_secure)
     }

@@ -12,7 +12,7 @@ impl Body {
     /// The object that these bytes are; nothing is an empty one.
     ///
     /// # Errors
-    /// The response for who sends something else.
+    /// The response to anything else.
     pub(crate) fn read(bytes: &[u8]) -> Result<Body, Response> {
         if bytes.iter().all(u8::is_ascii_whitespace) {
             return Ok(Body::default());

@@ -1,15 +1,15 @@
 //! Counters of one thing at one moment, in an order that stays.
 //!
 //! Two, as of each connection, are kept in place: blocks of memory of ten thousand connections that come and go with each
-//! sample are found by who shares the heap, a shard among them (`docs/decisions/0002-system-allocator.md`).
+//! sample are found by all that share the heap, a shard among them (`docs/decisions/0002-system-allocator.md`).
 
 use std::ops::Deref;
 
-/// See the module. Made of a slice, or of what is iterated over.
+/// See the module. Made of a slice, or of an iterator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counters(Kept);
 
-/// Of two it is always the first kind, so that what is equal is kept in the same way.
+/// Of two it is always the first kind, so that equal counters are kept in the same way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Kept {
     Two([u64; 2]),

@@ -1,5 +1,5 @@
-//! Arguments as a field table of AMQP 0-9-1: each value in its own type, so that who reads the table has the same arguments
-//! again. The catalog finds a binding by exactly those it was made with.
+//! Arguments as a field table of AMQP 0-9-1: each value in its own type, so that a reader of the table has the same
+//! arguments again. The catalog finds a binding by exactly those it was made with.
 
 use message::amqp091::{Array, Malformed, Table, TableWriter, Value as Field};
 use routing::{Arguments, IntType, Value};

@@ -5,7 +5,7 @@ use message::amqp091::{Array, Table, TableWriter, Value as Field};
 use routing::{Arguments, Float, Value};
 use serde_json::{Map, Value as Json};
 
-/// Text as it is; what is none in base64, said so as RabbitMQ does.
+/// Text as it is; other bytes in base64, said so as RabbitMQ does.
 fn text(bytes: &[u8]) -> Json {
     match str::from_utf8(bytes) {
         Ok(text) => Json::from(text),

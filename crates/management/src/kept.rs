@@ -1,8 +1,9 @@
 //! Parameters of components that are not served yet: they are kept, shown and exported, and nothing comes of them.
 //!
 //! Each is checked as RabbitMQ's plugins do, by a table of keys for each component, so that a typing error is not found on the day
-//! it is served. The lines are RabbitMQ's, in its order: what nobody knows first, then the keys from the last of a table to the
-//! first. Where RabbitMQ answers with a crash (a value that is no list at all) a line of the same kind takes its place.
+//! it is served. The lines are RabbitMQ's, in its order: unknown keys first, then the keys from the last of a table to
+//! the first. Where RabbitMQ answers with a crash (a value that is no list at all) a line of the same kind takes its
+//! place.
 
 mod uri;
 

@@ -1,4 +1,4 @@
-//! Keys of classic mirrored queues and of what else of them RabbitMQ 4 has no more, left out where somebody asks for that.
+//! Keys of classic mirrored queues, and other keys that RabbitMQ 4 has no more, left out where somebody asks for that.
 
 use serde_json::{Map, Value};
 

@@ -129,7 +129,7 @@ pub trait Node {
     /// The node did not answer in time.
     fn tracking(&self, vhost: VhostId, stream: &str) -> Result<Option<Tracking>, Busy>;
 
-    /// Bytes of memory by what they are for, in the words of RabbitMQ's memory breakdown.
+    /// Bytes of memory by their uses, in the words of RabbitMQ's memory breakdown.
     ///
     /// # Errors
     /// The node did not answer in time.

@@ -1,4 +1,4 @@
-//! Small things operators ask of a node: logging in, rebalancing, forgetting counters, what was tried at its doors.
+//! Small requests of operators to a node: logging in, rebalancing, forgetting counters, attempts to log in.
 
 use crate::body::Body;
 use crate::caller::Caller;
@@ -40,7 +40,7 @@ pub(crate) fn login<N: Node>(call: &Call<'_, N>) -> Answer {
     .logged_in())
 }
 
-/// `GET /api/config/effective`: what was set, as it could be set again; without secrets.
+/// `GET /api/config/effective`: the settings, as they could be set again; without secrets.
 pub(crate) fn effective<N: Node>(call: &Call<'_, N>) -> Answer {
     let mut text = String::new();
     for (key, value) in &call.node.about().settings {

@@ -1,4 +1,4 @@
-//! Shovels and links of federation, of which none runs here: who lists them gets what is kept, told as what has ended.
+//! Shovels and links of federation, of which none runs here: lists have those that are kept, told as ended.
 
 use crate::node::Node;
 use crate::request::Method;
@@ -33,7 +33,7 @@ pub(crate) fn list<N: Node>(call: &Call<'_, N>, vhost: Option<&str>) -> Answer {
 /// `/api/shovels/vhost/VHOST/NAME`: the parameter that it is made of.
 pub(crate) fn one<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answer {
     match (call.request.method, parameters::one(call, SHOVEL, vhost, name)) {
-        // As with RabbitMQ, what is not there is gone.
+        // As with RabbitMQ, a shovel that is not there is gone.
         (Method::Delete, Err(refused)) if refused.status == 404 => Ok(Response::empty(204)),
         (_, answer) => answer,
     }

@@ -1,4 +1,4 @@
-//! Connections, publishers and consumers of the stream protocol, and what streams keep of both.
+//! Connections, publishers and consumers of the stream protocol, and the offsets and numbers that streams keep of both.
 
 use crate::body::Body;
 use crate::list::Listed;
@@ -76,7 +76,7 @@ impl Asked<'_> {
     }
 }
 
-/// A publisher or a consumer, with its stream and what its connection has open.
+/// A publisher or a consumer, with its stream and all that its connection has open.
 struct Peer<'o, R> {
     opened: &'o Opened,
     stream: &'o QueueDefinition,
@@ -93,7 +93,7 @@ impl<R> Listed for Peer<'_, R> {
     }
 }
 
-/// Those that are asked for, each made of a row of what connections have open.
+/// Those that are asked for, each made of a row of all that connections have open.
 fn peers<'o, N: Node, R>(
     call: &Call<'_, N>,
     asked: Asked<'_>,
@@ -180,7 +180,7 @@ pub(crate) fn tracking<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> 
     Ok(Response::ok(&Value::Object(body)))
 }
 
-/// `PUT /api/stream/super-streams/VHOST/NAME`: an exchange, its partitions, and what leads to each.
+/// `PUT /api/stream/super-streams/VHOST/NAME`: an exchange, its partitions, and the bindings of each.
 pub(crate) fn super_stream<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answer {
     let body = Body::read(&call.request.body)?;
     let keys: Vec<String> = match (body.text("binding-keys")?, body.integer("partitions")?) {

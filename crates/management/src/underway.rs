@@ -1,4 +1,5 @@
-//! Things that were begun and are not known to be done: so many at once that they share what each alone would wait for.
+//! Things that were begun and are not known to be done: so many at once that they share the waiting that each would do
+//! alone.
 //!
 //! Outcomes are asked in the order in which the work was begun, so that the first failure is the one that is told.
 //! Invariant: after a failure nothing is under way, for it was waited for, and a caller that heard of it begins
@@ -61,7 +62,8 @@ mod tests {
     use super::*;
     use std::cell::RefCell;
 
-    /// Begins things that end as told, at most `most` at once; what was done by when the first failed, and the failure.
+    /// Begins things that end as told, at most `most` at once; those that were done by the first failure, and the
+    /// failure.
     fn check(most: usize, fates: &[Option<&str>], expected: (&[usize], Option<&str>)) {
         let done = RefCell::new(Vec::new());
         let mut underway = Underway::new(most);

@@ -68,7 +68,7 @@ pub fn write_at_once(
     result
 }
 
-/// Batches that wait for the writer, and whose they are, in the order they came.
+/// Batches that wait for the writer, and their shards, in the order they came.
 #[derive(Debug, Default)]
 pub struct Line {
     batches: Vec<Sealed>,
@@ -89,14 +89,14 @@ impl Line {
         self.batches.append(batches);
     }
 
-    /// All that stands in another line comes behind what stands here.
+    /// All batches of another line come behind those of this one.
     pub fn append(&mut self, other: &mut Line) {
         self.batches.append(&mut other.batches);
         self.owners.append(&mut other.owners);
     }
 
-    /// Writes all that waits by means of `write`, as [`write_at_once`] does. `done` gets what is on disk now, once by shard, in
-    /// order; the rest stays.
+    /// Writes all that waits by means of `write`, as [`write_at_once`] does. `done` gets those that are on disk now,
+    /// once by shard, in order; the rest stays.
     ///
     /// # Errors
     /// The error of `write`.

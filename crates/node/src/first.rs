@@ -51,9 +51,9 @@ pub fn make_content(
     Err(Stop("the catalog does not answer".into()))
 }
 
-/// Puts on disk what recovery has told: that the snapshot of a clean end is not the last word any more. Without it a node
-/// that is killed right after its first deliveries would hand them out again unmarked. A device with less than a new journal
-/// file left might refuse; there it is written with the first batch that finds space.
+/// Puts the finding of recovery on disk: that the snapshot of a clean end is not the last word any more. Without it a
+/// node that is killed right after its first deliveries would hand them out again unmarked. A device with less than a
+/// new journal file left might refuse; there it is written with the first batch that finds space.
 ///
 /// # Errors
 /// The device's error.

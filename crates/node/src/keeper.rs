@@ -1,9 +1,9 @@
-//! Keeps house beside the shards: when a journal file is full, what still lives in it is moved to segments, snapshots
-//! are written, and the file is released.
+//! Keeps house beside the shards: when a journal file is full, the messages that live in it are moved to segments,
+//! snapshots are written, and the file is released.
 //!
-//! A keeper is a value that does one step at a time: everything else can happen between any two of them. What it asks of a
-//! shard it gives out as an [`Errand`], and goes on with the [`Answer`]; copying and writing happen in its own steps, over
-//! the disk it is given. One round after the other; nothing is released before every log has snapshots beyond it.
+//! A keeper is a value that does one step at a time: everything else can happen between any two of them. It gives out a
+//! request to a shard as an [`Errand`], and goes on with the [`Answer`]; copying and writing happen in its own steps,
+//! over the disk it is given. One round after the other; nothing is released before every log has snapshots beyond it.
 
 mod round;
 mod steps;
@@ -15,8 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use steps::Step;
 use stream_files::{StreamDone, StreamJob};
 
-/// Journal files that were left last and rest for one roll more, while there is space: most of what lives in them is about
-/// to be settled, and need not be moved then.
+/// Journal files that were left last and rest for one roll more, while there is space: most of the messages in them are
+/// about to be settled, and need not be moved then.
 const RESTING_FILES: usize = 1;
 
 /// Times the keeper is asked for a round before it looks whether there is space now though nobody has written anything.
@@ -25,11 +25,11 @@ const WAITS_MAX: u32 = 10;
 /// A request of the keeper to a shard.
 #[derive(Debug)]
 pub enum Errand {
-    /// List what lives of a log before an index.
+    /// List the messages of a log that live before an index.
     List(LogId, LogIndex),
     /// Point to where it is now.
     Point(Moved),
-    /// Say what a log's recorded state is, and what of its streams must be on disk before that is.
+    /// Give a log's recorded state, and the jobs that put on disk the chunks of streams it counts on.
     Snapshot(LogId),
     /// Say which segments hold nothing any more.
     Dead,
@@ -62,36 +62,36 @@ pub enum Word {
 pub enum Finding {
     /// The batch at this index reads wrong: its messages are lost. The log is stopped.
     Damaged(LogId, LogIndex),
-    /// There is no space for what is left in journal files elsewhere.
+    /// There is no space to move the messages that are left in journal files.
     NoSpace,
 }
 
 /// The surroundings of a keeper.
 pub trait House {
-    /// The disk as whoever keeps house uses it.
+    /// The disk for housekeeping.
     fn disk(&self) -> &dyn Disk;
-    /// Calls `work` with the journal, which nobody else uses meanwhile: for what is quick and does not flush.
+    /// Calls `work` with the journal, which nobody else uses meanwhile: for work that is quick and does not flush.
     fn with_journal(&mut self, work: &mut dyn FnMut(&mut Journal));
     /// Tells a shard something.
     fn tell(&mut self, shard: ShardId, word: Word);
     /// Tells people something.
     fn note(&mut self, finding: Finding);
-    /// Bytes that may be taken to move what lives: see [`crate::space::Space::room_to_move`].
+    /// Bytes that may be taken to move live messages: see [`crate::space::Space::room_to_move`].
     ///
     /// # Errors
     /// The device's error.
     fn room_to_move(&mut self) -> Result<u64, DiskError>;
     /// Removes a file that was prepared. False: none can be spared.
     fn give_up_spare(&mut self) -> bool;
-    /// Whether the wait is over for what was handed in to be written when it began: all of it is, or there is no use in
-    /// waiting. False: ask again later. It may take its time to answer.
+    /// Whether the wait is over for the batches that were handed in when it began: all are written, or there is no use
+    /// in waiting. False: ask again later. It may take its time to answer.
     fn has_waited_for_writes(&mut self) -> bool;
 }
 
 /// The next thing to do.
 #[derive(Debug)]
 pub enum Next {
-    /// This shard is asked: [`Keeper::answer`] takes what it answers.
+    /// This shard is asked: [`Keeper::answer`] takes its answer.
     Ask(ShardId, Errand),
     /// A step was done; the round goes on with the next.
     Step,
@@ -131,7 +131,7 @@ pub struct Keeper {
     /// The steps that are left of this round, the last first.
     steps: Vec<Step>,
     asked: Option<Asked>,
-    /// It was given up on the last question: nobody is asked anything before the answer has come, as what is in that is
+    /// The last question was given up: nobody is asked anything before its answer has come, as the jobs in that are
     /// nowhere else.
     is_late: bool,
     /// The last round was given up for want of an answer, and is to be done again.
@@ -143,8 +143,8 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// One that goes on from these snapshots. Segments not `in_use` are what a node that was killed could not remove any more;
-    /// without that list (something is damaged, and it is not known what that used) all are kept.
+    /// One that goes on from these snapshots. Segments not `in_use` are remains that a node that was killed could not
+    /// remove; without that list (something is damaged, and its segments are not known) all are kept.
     ///
     /// # Errors
     /// The device's error.
@@ -192,8 +192,8 @@ impl Keeper {
         !self.is_running && self.asked.is_none()
     }
 
-    /// Writes the snapshot of a log of a node that ends, and before it what it counts on. Nothing in the journal from before
-    /// `lives_from` lives: the next start need not read it.
+    /// Writes the snapshot of a log of a node that ends, and before it the chunks of streams that it counts on. No
+    /// message from before `lives_from` lives: the next start need not read that part of the journal.
     ///
     /// # Errors
     /// The device's error.
@@ -219,8 +219,8 @@ impl Keeper {
         self.write(house, snapshot)
     }
 
-    /// Writes a snapshot. Replay starts at the first file that holds what was not moved: live messages are still read from
-    /// there, covered or not.
+    /// Writes a snapshot. Replay starts at the first file with messages that were not moved: live messages are still
+    /// read from there, covered or not.
     fn write(&mut self, house: &mut dyn House, snapshot: &LogSnapshot) -> Result<(), DiskError> {
         let LogSnapshot { log, covered, bytes } = snapshot;
         let moved = self.moved.get(log).copied().unwrap_or(LogIndex(0));

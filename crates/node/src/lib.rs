@@ -1,8 +1,8 @@
-//! A whole node as a value: how it starts, what a turn of a shard is, who writes, who keeps house, what happens as the disk
-//! fills, and how it ends.
+//! A whole node as a value: its start, the turns of its shards, writing, housekeeping, the policy of a disk that fills,
+//! and its end.
 //!
-//! Here is the order of things, and no thread, socket, file or clock: a program gives the node those, or what stands for them
-//! in a simulation, and moves it on. What is a step here may be any time away from the next.
+//! Here is the order of things, and no thread, socket, file or clock: a program gives the node those, or their
+//! substitutes in a simulation, and moves it on. Two steps here may be any time apart.
 
 pub mod commit;
 pub mod first;

@@ -1,27 +1,28 @@
 //! The policy of a disk that fills: publishers stop first, and the last of the space is kept.
 //!
-//! Publishers stop before the disk is full, so that there is room left to settle messages and to move what lives, which is
-//! what makes room. The last quarter of the last file of the journal is for settling messages; a reserve of the device is
+//! Publishers stop before the disk is full, so that there is room left to settle messages and to move live ones, which
+//! makes room. The last quarter of the last file of the journal is for settling messages; a reserve of the device is
 //! for snapshots.
 //! Invariant: a [`Space`] tells of the journal as it is: it is changed where the journal is, under the same lock.
 
 use base::time::NS_PER_MS;
 use journal::{Disk, DiskError, FileName, Journal, SpareMaker};
 
-/// Nanoseconds after which publishers that had to stop have stopped: every shard has had a turn, and handed in what it had.
+/// Nanoseconds after which publishers that had to stop have stopped: every shard has had a turn, and handed in its
+/// batches.
 pub const STILL_NS: u64 = 500 * NS_PER_MS;
 
-/// Full journal files from which on whoever moves what lives in them does so as fast as it can.
+/// Full journal files from which on housekeeping moves the live messages in them as fast as it can.
 const FULL_FILES_MANY: usize = 8;
 
 /// The signs that shards go by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Signs {
-    /// The last write found no space, or what lies ahead will not find any: publishers must wait, so that there is room to
-    /// settle messages, which is what makes room.
+    /// The last write found no space, or the work ahead will not find any: publishers must wait, so that there is room
+    /// to settle messages, which makes room.
     pub lacks_space: bool,
-    /// The last write found no space, or what is left of the last file is for what makes room: nothing that is kept is to be
-    /// newly made.
+    /// The last write found no space, or the rest of the last file is for work that makes room: nothing that is kept is
+    /// to be newly made.
     pub is_nearly_full: bool,
 }
 
@@ -30,7 +31,8 @@ pub struct Signs {
 pub struct Space {
     /// The last write found no space.
     is_out: bool,
-    /// There is no space for what lies ahead: the next file, or what must be moved before files can be used again.
+    /// There is no space for the work ahead: the next file, or messages that must be moved before files can be used
+    /// again.
     is_short: bool,
     /// Little of the last file is left.
     is_nearly_full: bool,
@@ -54,7 +56,7 @@ impl Space {
         self.is_out
     }
 
-    /// There is no space for what lies ahead.
+    /// There is no space for the work ahead.
     pub fn is_short(&self) -> bool {
         self.is_short
     }
@@ -73,15 +75,16 @@ impl Space {
         is_news
     }
 
-    /// Something was written. What is on its way needs the room of the file just begun: publishers must hear now that it is
-    /// the last. True: that is news.
+    /// Something was written. Messages under way need the room of the file just begun: publishers must hear now that it
+    /// is the last. True: that is news.
     pub fn wrote(&mut self, now_ns: u64, journal: &Journal, disk: &dyn Disk) -> bool {
         let is_news = !self.is_short && is_last_file(journal, disk) && self.set_short(now_ns, true);
         self.note_room(journal);
         is_news
     }
 
-    /// The housekeeper has done what it could, and had the space for it or not. True: that changes whether space is short.
+    /// The housekeeper has done all it could, and had the space for it or not. True: that changes whether space is
+    /// short.
     pub fn judge(&mut self, now_ns: u64, journal: &Journal, disk: &dyn Disk, had_space: bool) -> bool {
         let is_short = !had_space || is_last_file(journal, disk);
         let is_news = is_short != self.is_short && self.set_short(now_ns, is_short);
@@ -109,7 +112,7 @@ impl Space {
 
     /// A file to be prepared, if one is wanted and there is room for it.
     pub fn wanted_spare(&self, journal: &mut Journal, disk: &dyn Disk) -> Option<SpareMaker> {
-        // The second one must leave room to move what is left in a file, without which none can be used again.
+        // The second one must leave room to move the messages left in a file, without which none can be used again.
         let files = if journal.spares() == 0 { 1 } else { 2 };
         if has_room(journal, disk, files) { journal.wanted_spare() } else { None }
     }
@@ -127,7 +130,7 @@ impl Space {
     }
 
     /// Bytes of the device that may be taken to move live remains of journal files. The last of the space is for snapshots;
-    /// and while publishers run, what they have under way must find a file. `is_quiet`: no batch waits to be written.
+    /// and while publishers run, their messages under way must find a file. `is_quiet`: no batch waits to be written.
     ///
     /// # Errors
     /// The device's error.
@@ -145,8 +148,9 @@ impl Space {
         Ok(disk.free_bytes()?.saturating_sub(kept))
     }
 
-    /// Gives up a file that was prepared, because its room is needed more for what must be moved or written before files can be
-    /// used again: the file to be removed, if one can be spared, and whether there is news of what shards go by.
+    /// Gives up a file that was prepared, because its room is needed more for messages to be moved, or for writes that
+    /// come before files can be used again: the file to be removed, if one can be spared, and whether there are new
+    /// signs for shards.
     pub fn give_up_spare(
         &mut self,
         now_ns: u64,
@@ -158,8 +162,8 @@ impl Space {
         Some((spare, self.wrote(now_ns, journal, disk)))
     }
 
-    /// Bytes the current file must have left where it may become the last: what publishers may have under way by the time all
-    /// have stopped, and a quarter of a file for messages to be settled.
+    /// Bytes the current file must have left where it may become the last: the messages that publishers may have under
+    /// way by the time all have stopped, and a quarter of a file for messages to be settled.
     fn room_needed(&self, now_ns: u64, journal: &Journal, is_quiet: bool) -> u64 {
         let quarter = room_kept(journal);
         if self.is_still(now_ns, is_quiet) { quarter } else { 3 * quarter }
@@ -183,7 +187,8 @@ fn is_last_file(journal: &Journal, disk: &dyn Disk) -> bool {
     journal.spares() == 0 && !has_room(journal, disk, 1)
 }
 
-/// There is no file in reserve and the current one is half full, so that what is being made is the next; or full ones gather.
+/// There is no file in reserve and the current one is half full, so that the file in the making is the next; or full
+/// ones gather.
 fn is_pressed(journal: &Journal) -> bool {
     let is_next = journal.spares() == 0 && journal.room() < journal.limits().file_bytes / 2;
     is_next || journal.files().len() > FULL_FILES_MANY

@@ -1,7 +1,7 @@
 //! From a data folder to shards that are where they were: identity, snapshots, journal, streams.
 //!
-//! Everything is recovered before the first connection is accepted. What is found damaged is told also where the node does not
-//! start for it; a damaged log is stopped, and the others go on, but for the catalog's.
+//! Everything is recovered before the first connection is accepted. Damage that is found is told also where the node
+//! does not start for it; a damaged log is stopped, and the others go on, but for the catalog's.
 
 use crate::Stop;
 use crate::keeper::Keeper;
@@ -273,7 +273,7 @@ impl Coming<'_> {
     }
 
     /// Logs that the folder is given now have nothing in the journal so far: their first snapshots say so, before they count. A log
-    /// without one would have all of the journal read for it, also what was let go of.
+    /// without one would have all of the journal read for it, also files that were let go of.
     fn begin_logs(&mut self, new: Range<u32>, snapshots: &mut Snapshots) -> Result<(), Stop> {
         let newest = (0..new.start).filter_map(|log| snapshots.newest(LogId(log)));
         let from_file = newest.map(|cover| cover.from_file).max().unwrap_or_default();
@@ -318,7 +318,8 @@ impl Coming<'_> {
         Strays::set_aside(self.disk, &known)
     }
 
-    /// Does what streams want of the disk while the journal is replayed: what is made again is not kept in memory.
+    /// Does the work of streams on the disk while the journal is replayed: chunks that are made again are not kept in
+    /// memory.
     fn carry_out_streams(&mut self) {
         let mut jobs = Vec::new();
         for shard in &mut self.shards {
@@ -335,7 +336,7 @@ impl Coming<'_> {
             let made = self.owner(log).stream_segments(log);
             strays.note_made(self.disk, log, &made)?;
         }
-        // Logs are stopped also by what only shows when all is read: messages whose records are nowhere.
+        // Logs are stopped also for a fault that only shows when all is read: messages whose records are nowhere.
         let now = (self.now)();
         let missing: Vec<LogId> =
             self.shards.iter_mut().flat_map(|shard| shard.finish_recovery(now)).collect();
@@ -362,7 +363,7 @@ mod tests {
     use broker::catalog::{Op, VhostId};
     use journal::FaultyDisk;
 
-    /// A log that a folder is given later needs nothing of what was let go of before.
+    /// A log that a folder is given later needs none of the files that were let go of before.
     #[test]
     fn a_folder_of_few_files_is_given_more_logs() {
         let disk = FaultyDisk::new(1);

@@ -14,7 +14,7 @@ pub fn write_snapshots(shards: &mut [Shard], keeper: &mut Keeper, house: &mut dy
     for shard in shards {
         for log in shard.durable_logs() {
             let Some(snapshot) = shard.snapshot(log, true) else { continue };
-            // Where nothing lives of what the snapshot covers, the next start need not read that.
+            // Where no messages live from before the snapshot, the next start need not read their records.
             let left = shard.begin_move(log, snapshot.covered).filter(|job| job.is_empty());
             let lives_from = left.map_or_else(LogIndex::default, |job| job.bound);
             let jobs = shard.take_stream_syncs(log);

@@ -1,9 +1,9 @@
 //! A turn of a shard: in which order its doors are used.
 //!
-//! One turn: take what others sent; read the connections that have something; fire timers; end the broker's turn and hand in its
-//! batches; hand events to the connections; send the mail; write the connections. Nothing here decides anything about
-//! messages: that is [`broker`]'s and [`adapters`]' part. How each thing is done is [`Turn`]'s, whose implementor has the
-//! sockets, or what stands for them; what needs neither is [`Home`]'s.
+//! One turn: take letters and mail; read the connections that have something; fire timers; end the broker's turn and
+//! hand in its batches; hand events to the connections; send the mail; write the connections. Nothing here decides
+//! anything about messages: that is [`broker`]'s and [`adapters`]' part. How each thing is done is [`Turn`]'s, whose
+//! implementor has the sockets, or their substitutes; steps that need neither are [`Home`]'s.
 
 use crate::Stop;
 use crate::commit::Written;
@@ -59,7 +59,7 @@ pub enum Letter {
     Alarm(Raised),
     /// The keeper wants something done: [`Home::take_answer`] has the answer when the turn is over.
     Errand(Errand),
-    /// Finish what was begun, and end.
+    /// Finish the work that was begun, and end.
     Stop,
 }
 
@@ -85,7 +85,7 @@ pub struct Outputs {
     pub notices: Vec<Notice>,
 }
 
-/// A shard with its connections, but for what carries their bytes.
+/// A shard with its connections, but without their sockets.
 #[derive(Debug)]
 pub struct Home {
     /// Which shard it is.
@@ -128,7 +128,7 @@ impl Home {
         }
     }
 
-    /// Takes in what the node says.
+    /// Takes in a letter of the node.
     ///
     /// # Errors
     /// The device failed.
@@ -188,8 +188,8 @@ impl Home {
         self.shard.set_short(signs.is_nearly_full);
     }
 
-    /// Publishers stop in the turn in which space is found to be lacking: until the node tells, what they send would take
-    /// the room that is left to settle messages. That it is over, the node tells.
+    /// Publishers stop in the turn in which space is found to be lacking: until the node tells, their messages would
+    /// take the room that is left to settle messages. That it is over, the node tells.
     #[cold]
     #[inline(never)]
     fn heed_shortage(&mut self, now: Now) {
@@ -262,7 +262,7 @@ impl Home {
         self.outstanding == 0 && self.put_off.is_none() && self.answer.is_none()
     }
 
-    /// Connections that no longer wait: what of their input was kept is to be read again.
+    /// Connections that no longer wait: the input that was kept of them is to be read again.
     pub fn take_resumed(&mut self, slots: &mut Vec<u32>) {
         let is_congested = self.shard.is_congested();
         if self.was_congested && !is_congested {
@@ -286,7 +286,7 @@ impl Home {
         self.stop_at.is_some()
     }
 
-    /// It was told to stop, and has done what it could.
+    /// It was told to stop, and has done all it could.
     pub fn is_finished(&self, now: Now) -> bool {
         let Some(stop_at) = self.stop_at else { return false };
         let is_done = self.front.is_empty() && self.outstanding == 0 && !self.shard.has_work();
@@ -305,13 +305,13 @@ pub trait Turn {
     /// How much space there is.
     fn signs(&self) -> Signs;
 
-    /// Takes what the node sent: what is a [`Letter`] goes to [`Home::hear`].
+    /// Takes the node's messages: each [`Letter`] goes to [`Home::hear`].
     ///
     /// # Errors
     /// The error of [`Home::hear`].
     fn take_letters(&mut self, now: Now) -> Result<(), Stop>;
 
-    /// Takes what other shards sent: [`Home::receive`].
+    /// Takes the mail of other shards: [`Home::receive`].
     fn take_mail(&mut self, now: Now);
 
     /// Reads the connections that have something.
@@ -331,7 +331,7 @@ pub trait Turn {
         written: &mut Vec<Written>,
     ) -> Result<usize, Stop>;
 
-    /// Takes what is in [`Home::outputs`].
+    /// Takes the contents of [`Home::outputs`].
     fn give_out(&mut self);
 
     /// Sends mail to other shards.
@@ -370,8 +370,8 @@ pub trait Turn {
         }
         let Home { front, shard, .. } = self.home();
         front.end_turn(now, shard);
-        // First what other shards are to do, then the answers: a client that was told that a message is taken finds it in its
-        // queue from any connection. Writing may make mail again, as consumers go on when there is room.
+        // First the mail for other shards, then the answers: a client that was told that a message is taken finds it in
+        // its queue from any connection. Writing may make mail again, as consumers go on when there is room.
         self.send_mail();
         self.write(now);
         self.send_mail();
@@ -411,7 +411,8 @@ pub trait Turn {
         Ok(())
     }
 
-    /// The last of a shard that is finished: what the last snapshots know is in the journal before they are written.
+    /// The last of a shard that is finished: the records that the last snapshots know are in the journal before they
+    /// are written.
     ///
     /// # Errors
     /// The device failed.

@@ -53,7 +53,7 @@ impl Confirms {
         if first <= self.low {
             return self.up_to(last);
         }
-        // Numbers not sent yet cannot be confirmed; ignoring them bounds what a mad broker can make us hold.
+        // Numbers not sent yet cannot be confirmed; ignoring them bounds the memory that a mad broker can make us hold.
         let last = last.min(self.next.saturating_sub(1));
         let before = self.ahead.len();
         self.ahead.extend(first..=last);

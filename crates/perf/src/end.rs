@@ -229,7 +229,7 @@ pub struct End<W> {
     pub wire: W,
     /// The load's side.
     pub role: Role,
-    /// The beginning of a frame whose rest has not come.
+    /// The beginning of a frame; its rest has not come.
     tail: Vec<u8>,
     is_closing: bool,
     is_gone: bool,

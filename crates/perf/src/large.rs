@@ -107,7 +107,7 @@ pub struct Large {
     pub attached: Vec<Attached>,
     /// From the node's start until it serves.
     pub restart_ms: f64,
-    /// How long the device went on with what had been written, after which nothing was asked of it but flushes.
+    /// How long the device went on with earlier writes, after which nothing was asked of it but flushes.
     pub settled: Settled,
     /// From publishing one message to its confirm, while nothing else happens: for as long, in all, as segments are deleted.
     pub steady: Option<Confirms>,
@@ -254,7 +254,7 @@ fn delete(
         while said.is_ok() && size_of_folder(child.folder()) > until && start.elapsed() < DELETING {
             std::thread::sleep(Duration::from_millis(20));
         }
-        // The last file's name goes before its space, and what the filesystem does behind the deletion counts too.
+        // The last file's name goes before its space, and the filesystem's work behind the deletion counts too.
         std::thread::sleep(STEADY);
         let lasted = start.elapsed();
         is_deleting.store(false, Ordering::Relaxed);

@@ -33,7 +33,7 @@ const FLOORS: &[(&str, u8)] = &[
 /// Crates on a mezzanine: below the others of their floor, which may import them, and not below one another.
 const MEZZANINES: &[&str] = &["stream_files"];
 
-/// Names that say nothing about what is inside.
+/// Names that say nothing about the contents.
 const NAMES_FORBIDDEN: &[&str] = &["common", "utils", "util", "core", "helpers", "misc"];
 
 /// How high a crate is; comparable.

@@ -1,7 +1,7 @@
 //! The fuzz targets are a workspace of their own, which nothing else builds: here it is checked that they compile.
 //!
-//! The fuzzer's own library is C++ and is linked in by those who run a target: checked is without it, so that no compiler of C++ is
-//! needed, and nothing but what the broker is checked with.
+//! The fuzzer's own library is C++ and is linked in where a target is run: checked is without it, so that no compiler
+//! of C++ is needed, and no other crate than the broker's checks need.
 
 use crate::cargo;
 use crate::report::Report;
@@ -45,7 +45,7 @@ fn said(command: &mut Command) -> Result<(), String> {
     }
 }
 
-/// The lock file does not fit what is depended on, or cannot be read: that is a fault here, and not of the network.
+/// The lock file does not fit the dependencies, or cannot be read: that is a fault here, and not of the network.
 fn is_behind(complaint: &str) -> bool {
     ["--locked", "failed to parse", "failed to read", "failed to load manifest"]
         .iter()

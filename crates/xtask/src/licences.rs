@@ -35,7 +35,7 @@ pub fn complaints(metadata: &Metadata) -> Vec<String> {
     metadata.packages.iter().filter_map(judge).collect()
 }
 
-/// Whether the expression can be met with allowed licences alone. What cannot be read is not allowed.
+/// Whether the expression can be met with allowed licences alone. One that cannot be read is not allowed.
 pub fn is_allowed(expression: &str) -> bool {
     let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
     let words: Vec<&str> = spaced.split_whitespace().collect();

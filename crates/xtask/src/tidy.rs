@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: what a reviewer should not have to say.
+//! `cargo xtask tidy`: the remarks that a reviewer should not have to make.
 
 use crate::report::Report;
 use crate::{cargo, circles, floors, fuzzing, licences, refusals, rows, secrets, shape, supply, text};

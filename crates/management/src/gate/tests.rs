@@ -49,7 +49,7 @@ fn asked<T>(
     ask(&head, &request)
 }
 
-/// The status of what is refused; 0: it passes.
+/// The status of a request that is refused; 0: it passes.
 fn status(line: &str, lines: &str, user: &str) -> u16 {
     asked(line, lines, user, |head, request| gate().judge(head, request)).err().map_or(0, |no| no.status)
 }
@@ -61,13 +61,13 @@ fn pages_of_others_change_nothing() {
         for method in ["POST", "PUT", "DELETE", "PATCH"] {
             assert_eq!(status(&format!("{method} /api/x"), &lines, GUEST), expected, "{method} {lines}");
         }
-        // They may look: browsers keep what there is to see from them.
+        // They may look: browsers keep the answers from them.
         for method in ["GET", "HEAD", "OPTIONS"] {
             assert_eq!(status(&format!("{method} /api/x"), &lines, GUEST), 0, "{method} {lines}");
         }
     };
     check("", 0);
-    // Programs say nothing of pages, whatever they send.
+    // Programs say nothing of pages, with any type of body.
     for kind in ["application/json", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data"]
     {
         check(&format!("content-type: {kind}"), 0);

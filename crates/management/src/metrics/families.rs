@@ -109,7 +109,7 @@ impl Family {
         !self.is_of_cluster() && self != Family::QueueConsumers
     }
 
-    /// It tells of queues as they are: what type each is is told beside it.
+    /// It tells of queues as they are: the type of each is told beside it.
     pub(super) fn is_of_queues(self) -> bool {
         matches!(self, Family::QueueCoarse | Family::QueueConsumers | Family::Queue)
     }

@@ -1,10 +1,10 @@
-//! Of queues of type quorum: what dashboards read of their logs.
+//! Metrics of the logs of quorum queues, as dashboards read them.
 
 use super::text::{Kind, Real, Text};
 use super::{Detail, Facts};
 use Kind::{Counter, Gauge};
 
-/// Of queues of type quorum, which have one member: what dashboards read of its log.
+/// Metrics of the logs of quorum queues, each with one member, as dashboards read them.
 pub(super) fn raft(facts: &Facts, text: &mut Text) {
     let latency = facts.writing.sync_ns as f64 / 1e9;
     type Of<'a> = &'a dyn Fn([u64; 2]) -> f64;

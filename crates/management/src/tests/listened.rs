@@ -4,7 +4,7 @@ use super::*;
 use crate::{Attempt, Response};
 
 impl Bench {
-    /// The answer to a request that is asked again with what the answer before had.
+    /// The answer to a request that is asked again with the counters that the answer before had.
     fn listen(&self, user: &str, line: &str, before: Option<&Response>) -> Response {
         let (method, target) = line.split_once(' ').unwrap();
         let mut request = Request::new(method, &format!("/api/{target}"), Vec::new(), true).unwrap();

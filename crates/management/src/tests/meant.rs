@@ -1,4 +1,4 @@
-//! Requests about what is there, or about what is not; the policies that are meant for a thing.
+//! Requests about objects that are there, or are not; the policies that are meant for a thing.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Parameters, what operators ask of a node, and metrics.
+//! Parameters, requests of operators to a node, and metrics.
 
 use super::*;
 use crate::Attempt;
@@ -75,7 +75,7 @@ fn policymakers_set_parameters_but_not_policies() {
     );
     let other = "Validation failed\n\nother is no parameter of vhost-limits: the only one is limits\n";
     check("PUT parameters/vhost-limits/v/other", &value("{}"), 400, other);
-    // Policies are shown to who asks for them, and not among all.
+    // Policies are shown where they alone are asked for, and not among all.
     let told = json!({
         "value": {"pattern": "a", "definition": {"max-length": 5}, "priority": 0, "apply-to": "all"},
         "vhost": "v", "component": "policy", "name": "p",

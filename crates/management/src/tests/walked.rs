@@ -1,4 +1,4 @@
-//! All endpoints, one after the other: that each is found, described, and closed to who may only watch.
+//! All endpoints, one after the other: that each is found, described, and closed to users that may only watch.
 
 use super::{Bench, connection};
 use crate::caller::Need;

@@ -6,9 +6,10 @@ use base::id::{LogId, LogIndex, ShardId};
 use journal::DiskError;
 
 impl Keeper {
-    /// Begins a round if there is one to be done: what is to be done since the last roll, if there was one, or what there was no
-    /// space for the last time, and where space `is_tight`, whatever can be done at all: publishers wait for it, and so there
-    /// may be no roll. A round that was given up because a shard did not answer is done again as soon as that has.
+    /// Begins a round if there is one to be done: the work since the last roll, if there was one, or the work that
+    /// found no space the last time, and where space `is_tight`, all that can be done: publishers wait for it, and so
+    /// there may be no roll. A round that was given up because a shard did not answer is done again as soon as that
+    /// has.
     pub fn begin(&mut self, house: &mut dyn House, is_tight: bool) -> bool {
         if self.is_late || !self.is_idle() {
             return false;
@@ -93,7 +94,7 @@ impl Keeper {
         self.is_behind = !had_space;
     }
 
-    /// Takes in what a shard answered, also one that was given up on.
+    /// Takes in a shard's answer, also to a question that was given up.
     pub fn answer(&mut self, house: &mut dyn House, answer: Answer) {
         let Some(asked) = self.asked.take() else { return };
         let is_late = std::mem::take(&mut self.is_late);
@@ -109,7 +110,7 @@ impl Keeper {
                 self.steps.push(Step::Streams(snapshot, jobs));
             }
             (Asked::Snapshot(log), Answer::Snapshot(Some((_, jobs)))) => {
-                // It is an old one by now. What it counts on is asked for again with the next.
+                // It is an old one by now. Its work on streams is asked for again with the next.
                 for job in jobs {
                     self.tell(house, log, Word::Streamed(Box::new(job.give_up())));
                 }
@@ -142,7 +143,7 @@ impl Keeper {
         self.is_late = false;
     }
 
-    /// Notes what is asked of the shard that has this log, and gives it out.
+    /// Notes a request to the shard that has this log, and gives it out.
     pub(super) fn ask(&mut self, log: LogId, errand: Errand) -> (ShardId, Errand) {
         let to = self.placement.owner(log);
         self.asked = Some(match &errand {

@@ -19,7 +19,7 @@ pub(super) enum Step {
     AskSnapshot(LogId),
     /// The chunks of streams that the snapshot counts on are made durable.
     Streams(LogSnapshot, Vec<StreamJob>),
-    /// The journal gets time to have what the snapshot knows.
+    /// The journal gets time to write the records that the snapshot knows.
     Await(LogSnapshot),
     /// The snapshot is written.
     Write(LogSnapshot),
@@ -93,8 +93,9 @@ impl Keeper {
         Ok(moved)
     }
 
-    /// Makes durable what a snapshot counts on, and tells the shard. False: some of it could not be written, and the snapshot is
-    /// not to be either. No space for it is no reason to end the round: other logs may have less to write.
+    /// Puts on disk the chunks of streams that a snapshot counts on, and tells the shard. False: some of it could not
+    /// be written, and the snapshot is not to be either. No space for it is no reason to end the round: other logs may
+    /// have less to write.
     fn write_streams(
         &mut self,
         house: &mut dyn House,

@@ -158,7 +158,7 @@ fn a_shard_that_is_gone_is_asked_again_by_the_next_round() {
     assert!(keeper.begin(&mut house, false));
 }
 
-/// A round in which a snapshot cannot be written for want of space; what was asked.
+/// A round in which a snapshot cannot be written for want of space; the number of questions.
 fn full_round(keeper: &mut Keeper, house: &mut Bench, is_tight: bool) -> Option<u32> {
     let mut asked = keeper.begin(house, is_tight).then_some(0)?;
     while let Some(errand) = next_question(keeper, house) {
