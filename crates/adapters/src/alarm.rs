@@ -1,4 +1,4 @@
-//! Which alarm holds, and what publishers are told of it.
+//! The alarm that holds, and the word of it that publishers get.
 
 /// A resource there is too little of: while that lasts publishers are blocked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl Alarm {
         }
     }
 
-    /// Whether disk is among what there is too little of.
+    /// Whether disk is among the resources that are low.
     pub fn is_of_disk(self) -> bool {
         self != Alarm::Memory
     }

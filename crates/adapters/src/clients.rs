@@ -1,7 +1,7 @@
 //! Descriptions that clients give of themselves, one copy for all that are the same: an idle connection of many alike costs a pointer.
 //!
-//! Kept as a field table of AMQP 0-9-1 whatever the protocol, without the name that a client gives each connection: that
-//! is its peer's. What is unlike all else has bounds, beyond which it is not kept.
+//! Kept as a field table of AMQP 0-9-1 for all protocols, without the name that a client gives each connection: that is
+//! its peer's. Descriptions that no other client shares have bounds, beyond which they are not kept.
 
 use crate::settings::{CLIENT_BYTES_MAX, CLIENTS_BYTES_MAX};
 use message::amqp091::{Table, TableWriter, Value};
@@ -32,12 +32,12 @@ impl Borrow<[u8]> for Known {
 pub struct Clients {
     known: BTreeSet<Known>,
     bytes: usize,
-    /// How many found no room since it was last looked who is gone.
+    /// Descriptions without room since the last search for unused ones.
     refused: usize,
 }
 
 impl Clients {
-    /// Keeps what a table says.
+    /// Keeps the description in a table.
     pub(crate) fn keep(&mut self, table: &Table<'_>) -> Option<Client> {
         if table.bytes().len() > CLIENT_BYTES_MAX {
             return None;
@@ -76,7 +76,7 @@ impl Clients {
         }
         let cost = fields.len() + OVERHEAD;
         if self.bytes + cost > CLIENTS_BYTES_MAX {
-            // Looking at all of them is paid for by who found no room.
+            // Looking at all of them is paid for by the descriptions without room.
             self.refused += 1;
             if self.refused * 16 >= self.known.len() {
                 self.forget();
@@ -93,7 +93,7 @@ impl Clients {
         Some(client)
     }
 
-    /// Lets go of what no connection says any more.
+    /// Lets go of descriptions that no connection has any more.
     fn forget(&mut self) {
         self.refused = 0;
         self.known.retain(|Known(client)| Arc::strong_count(client) > 1);

@@ -1,4 +1,4 @@
-//! One connection: its protocol once it is known, and what every adapter offers.
+//! One connection: its protocol once it is known, and the methods of every adapter.
 
 use crate::alarm::Alarm;
 use crate::scattered::Scattered;
@@ -11,7 +11,7 @@ use broker::{ConnectionRow, Depth, Event, Events, Item, Opened, SessionRow, Shar
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What an adapter works with while it is called.
+/// The surroundings an adapter works with while it is called.
 #[derive(Debug)]
 pub struct Context<'a> {
     /// The time of this turn.
@@ -20,7 +20,7 @@ pub struct Context<'a> {
     pub shard: &'a mut Shard,
     /// The connection.
     pub port: PortId,
-    /// What all connections have in common.
+    /// Settings all connections have in common.
     pub settings: &'a Settings,
     /// Bounds of AMQP 1.0 connections, which each of them refers to.
     pub limits10: &'a Arc<::amqp10::Limits>,
@@ -64,7 +64,7 @@ impl Context<'_> {
 pub struct Scratch {
     /// Sections being written.
     pub(crate) bytes: Vec<u8>,
-    /// What comes before the body of AMQP 1.0 deliveries.
+    /// The sections in front of the body of AMQP 1.0 deliveries.
     pub(crate) plain: crate::amqp10::PlainHead,
     /// A message being made one of AMQP 1.0.
     pub(crate) amqp10: message::convert::Amqp10,
@@ -72,14 +72,14 @@ pub struct Scratch {
     pub(crate) amqp091: message::convert::Amqp091,
     /// Positions being settled.
     pub(crate) scattered: Scattered,
-    /// What clients say of themselves.
+    /// Clients' descriptions of themselves.
     pub(crate) clients: crate::clients::Clients,
 }
 
 /// How grave a [`Note`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Gravity {
-    /// For who looks closely.
+    /// For a close look.
     Info,
     /// Something was refused.
     Warning,
@@ -92,7 +92,7 @@ pub enum Gravity {
 pub struct Note {
     /// How grave.
     pub gravity: Gravity,
-    /// What, and what to do about it.
+    /// The event, and advice for the operator.
     pub text: String,
 }
 
@@ -115,7 +115,7 @@ pub(crate) struct Greeting {
 }
 
 impl Greeting {
-    /// Says what is spoken here and ends the connection; all of `bytes` is done with.
+    /// Answers with the protocol spoken here and ends the connection; all of `bytes` is done with.
     fn refuse(&mut self, answer: &[u8; 8], bytes: &[u8]) -> usize {
         self.output.extend(answer);
         self.is_over = true;
@@ -173,12 +173,12 @@ impl Adapter {
     #[inline]
     pub(crate) fn event(&mut self, context: &mut Context<'_>, event: &Event, events: &Events) {
         with_adapter!(self, adapter => adapter.event(context, event, events), greeting => {
-            // Who has said nothing yet need not be told why.
+            // A peer that has said nothing yet need not be told why.
             greeting.is_over |= matches!(event, Event::Close { .. });
         });
     }
 
-    /// The turn ends: what was gathered (confirms, credit) is to be said now.
+    /// The turn ends: the confirms and credit gathered in it are to be sent now.
     pub(crate) fn end_turn(&mut self, context: &mut Context<'_>) {
         with_adapter!(self, adapter => adapter.end_turn(context), _greeting => {});
     }
@@ -194,7 +194,7 @@ impl Adapter {
         with_adapter!(self, adapter => adapter.output_len(), greeting => greeting.output.len())
     }
 
-    /// Bytes of memory of what is to be sent.
+    /// Bytes of memory of the output.
     pub(crate) fn output_bytes(&self) -> usize {
         with_adapter!(self, adapter => adapter.output_bytes(), greeting => greeting.output.capacity())
     }
@@ -236,7 +236,7 @@ impl Adapter {
         with_adapter!(self, adapter => adapter.set_reading(now, reads), _greeting => {});
     }
 
-    /// The peer took some of what it was told: that is a sign of life while nothing it says is heard.
+    /// The peer took some of its output: that is a sign of life while nothing it says is heard.
     pub(crate) fn note_alive(&mut self) {
         with_adapter!(self, adapter => adapter.note_alive(), _greeting => {});
     }
@@ -246,7 +246,7 @@ impl Adapter {
         with_adapter!(self, adapter => adapter.set_paused(context, paused), _greeting => {});
     }
 
-    /// Whether the alarm concerns it. Streams are written to disk whatever memory there is, as in RabbitMQ.
+    /// Whether the alarm concerns it. Streams are written to disk with little memory, too, as in RabbitMQ.
     pub(crate) fn heeds(&self, alarm: Alarm, peer: &Peer) -> bool {
         match self {
             Adapter::Stream(_) => alarm.is_of_disk(),
@@ -307,7 +307,7 @@ impl Adapter {
         }
     }
 
-    /// What it has open, into `opened`.
+    /// Rows of its channels and consumers, into `opened`.
     pub(crate) fn list(&self, catalog: &Catalog, depth: Depth, opened: &mut Opened) {
         match self {
             Adapter::Amqp091(adapter) => adapter.list(catalog, depth, opened),
@@ -325,7 +325,7 @@ impl Adapter {
         }
     }
 
-    /// What was counted of each of its channels, to `each`.
+    /// The counts of each of its channels, to `each`.
     pub(crate) fn tallies(&self, each: impl FnMut(u16, broker::Tally)) {
         if let Adapter::Amqp091(adapter) = self {
             adapter.tallies(each);

@@ -1,4 +1,5 @@
-//! Credentials of a login: SASL mechanisms, which are offered to whom, and what their responses say; the same in every protocol.
+//! Credentials of a login: SASL mechanisms, the peers each is offered to, and the reading of their responses; the same
+//! in every protocol.
 
 use crate::settings::Peer;
 use broker::access::{AccessRules, Denied, authenticate, authenticate_anonymous, authenticate_certificate};
@@ -85,7 +86,7 @@ fn is_offered(catalog: &Catalog, rules: &AccessRules, peer: &Peer, mechanism: &s
     }
 }
 
-/// Why nobody was logged in. What it says is for the log.
+/// Why nobody was logged in. The reason in it is for the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Unproved {
     /// The mechanism is not offered.
@@ -96,7 +97,7 @@ pub(crate) enum Unproved {
     Denied(Denied),
 }
 
-/// Finds out who logs in with this response to one of the mechanisms offered.
+/// The user of this response to one of the mechanisms offered.
 pub(crate) fn log_in(
     catalog: &Catalog,
     rules: &AccessRules,
@@ -130,7 +131,7 @@ fn read<'a>(mechanism: &str, response: &'a [u8]) -> Option<(&'a str, &'a str)> {
     }
 }
 
-/// `NUL user NUL password` (RFC 4616). Before the first NUL would stand for whom the user acts, which nobody may; RabbitMQ
+/// `NUL user NUL password` (RFC 4616). Before the first NUL would stand the user to act for, which nobody may; RabbitMQ
 /// takes neither that nor a password with a NUL in it.
 fn plain(response: &[u8]) -> Option<(&str, &str)> {
     let mut parts = response.strip_prefix(&[0])?.split(|byte| *byte == 0);
@@ -155,7 +156,7 @@ mod tests {
     use broker::access::{Anonymous, Mechanisms, PasswordHash};
     use broker::catalog::{Actor, Op, VhostId};
 
-    /// A catalog with the user `anna`, who has a password, `cert`, who has none, and `boss`, an administrator.
+    /// A catalog with the user `anna`, with a password, `cert`, without one, and `boss`, an administrator.
     fn catalog() -> Catalog {
         let mut catalog = Catalog::default();
         let by = Actor::internal(VhostId(0), Default::default());
@@ -177,7 +178,7 @@ mod tests {
         peer
     }
 
-    /// Mechanisms, whom ANONYMOUS stands for and whether that is said, who asks, what is offered.
+    /// Mechanisms, the user that ANONYMOUS stands for and whether it was named, the peer, the mechanisms offered.
     type OfferRow<'a> = (Mechanisms, Option<(&'a str, bool)>, &'a Peer, &'a [&'static str]);
 
     #[test]
@@ -194,7 +195,7 @@ mod tests {
         let default = Mechanisms::default();
         let (guest, anna) = (Some(("guest", true)), Some(("anna", false)));
         let rows: [OfferRow<'_>; 9] = [
-            // Nobody is meant who has a tag, or is not there, but by name.
+            // A user with a tag, or one that is not there, counts only where it was named.
             (default, Some(("boss", false)), &named, &["PLAIN", "AMQPLAIN"]),
             (default, Some(("guest", false)), &named, &["PLAIN", "AMQPLAIN"]),
             (default, Some(("boss", true)), &named, &["ANONYMOUS", "PLAIN", "AMQPLAIN"]),
@@ -270,7 +271,7 @@ mod tests {
     #[test]
     fn responses() {
         check("PLAIN", b"\0user\0word", Some(("user", "word")));
-        // Nobody may act for another, and who asks for it must not be taken for himself.
+        // Nobody may act for another, and a user that asks for it must not be logged in as himself.
         check("PLAIN", b"other\0user\0word", None);
         check("PLAIN", b"\0user\0wo\0rd", None);
         check("PLAIN", b"\0user", None);

@@ -1,10 +1,10 @@
 //! Connections that go to the shard of the queue they use.
 //!
-//! A connection is accepted by whatever shard's turn it is; a message that is published on one shard into a queue of another
-//! costs both a wake-up, and so do its confirm, its delivery and its settling. So a connection whose messages all go to one
-//! other shard, or that consumes there, moves: once, at a moment when nothing of it is under way, with its socket and
-//! everything that was said on it. [`Following`] is the rule who may; moving is the [`crate::Frontend`]'s part and that of
-//! the loop around it.
+//! A connection is accepted by the shard whose turn it is; a message that is published on one shard into a queue of
+//! another costs both a wake-up, and so do its confirm, its delivery and its settling. So a connection whose messages
+//! all go to one other shard, or that consumes there, moves: once, at a moment when nothing of it is under way, with
+//! its socket and all its state. [`Following`] is the rule by which they may; moving is the [`crate::Frontend`]'s part
+//! and that of the loop around it.
 //!
 //! A connection with more work of its own than the queue has with it (TLS) stays where it is, so that a crowd does not meet on one
 //! core, and so does a reader of a stream over its own protocol; nor does a shard take in more than [`Following::has_room`] says.
@@ -14,11 +14,11 @@ use base::id::ShardId;
 use broker::{Publisher, Shard};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Turns in which something happened to a connection that publishes, after which it is seen where its messages go: who sends
-/// a few and leaves is not moved.
+/// Turns in which something happened to a connection that publishes, after which it is seen where its messages go: a
+/// client that sends a few and leaves is not moved.
 const TURNS: u8 = 8;
 
-/// Connections a shard takes in whatever the others have.
+/// Connections a shard takes in, however few the others have.
 const ROOM_ALWAYS: u32 = 8;
 
 /// Whether a connection may still go to another shard.

@@ -1,7 +1,7 @@
 //! The connections of one shard.
 //!
-//! Invariant: a connection is on the dirty list exactly while `is_dirty`; what the shell must look at after a turn is
-//! on one of the lists, so that nothing walks over idle connections.
+//! Invariant: a connection is on the dirty list exactly while `is_dirty`; connections the shell must look at after a
+//! turn are on one of the lists, so that nothing walks over idle connections.
 
 use crate::alarm::Alarm;
 use crate::connection::{Adapter, Context, Note, Scratch};
@@ -16,10 +16,10 @@ use broker::{ConnectionRow, Event, Events, Leaver, Reply, SessionRow, Shard};
 use slab::Slab;
 use std::sync::Arc;
 
-/// The slot of the node itself, which has no connection: what it asks of a shard is asked by a port with this slot.
+/// The slot of the node itself, which has no connection: its requests to a shard come from a port with this slot.
 pub const NODE_SLOT: u32 = u32::MAX;
 
-/// What became of bytes handed in.
+/// The outcome of bytes handed in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
     /// So many are done with; the rest is to be kept and handed in again, with more behind it.
@@ -35,7 +35,7 @@ enum Waits {
     No,
     /// For the broker.
     ForBroker,
-    /// Until half of what is too much to send is gone.
+    /// Until half of the output above the bound is gone.
     ForPeer,
 }
 
@@ -59,8 +59,8 @@ impl Connection {
         self.adapter.heap_bytes() + self.peer.name.len() + 2 * size_of::<usize>()
     }
 
-    /// Its input is left alone; `is_unread`: because of what it has to send. Its peer's silence means nothing then, except where it is
-    /// the peer that does not read: who takes no byte for as long as it may be silent is gone.
+    /// Its input is left alone; `is_unread`: because of its output. Its peer's silence means nothing then, except where
+    /// it is the peer that does not read: one that takes no byte for as long as it may be silent is gone.
     fn hold(&mut self, now: Now, is_unread: bool) {
         self.waits = if is_unread { Waits::ForPeer } else { Waits::ForBroker };
         self.adapter.set_reading(now, is_unread);
@@ -89,7 +89,7 @@ impl Connection {
         }
     }
 
-    /// What comes next is to find the alarm, also behind the protocol header: how many of `bytes` were that.
+    /// The next bytes are to find the alarm, also behind the protocol header: how many of `bytes` were that.
     #[cold]
     fn meet(&mut self, context: &mut Context<'_>, alarm: Option<Alarm>, bytes: &[u8]) -> usize {
         let mut consumed = 0;
@@ -117,10 +117,10 @@ impl Connection {
     }
 }
 
-/// What connections hold in memory.
+/// Bytes of memory of connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionBytes {
-    /// Buffers of what is to be sent.
+    /// Output buffers.
     pub output: usize,
     /// All else.
     pub own: usize,
@@ -148,7 +148,7 @@ pub struct Frontend {
     /// Connections that can go to the shard of the queue they use, and to which.
     leaving: Vec<(u32, ShardId)>,
     events: Events,
-    /// Answers to what the node itself asked.
+    /// Answers to the node's own requests.
     node_answers: Vec<(u32, Result<Reply, Refusal>)>,
     /// Why publishers are blocked, while they are.
     alarm: Option<Alarm>,
@@ -219,8 +219,8 @@ impl Frontend {
         self.connections.remove(slot as usize)
     }
 
-    /// Moves the connections that can go to another shard now, and to which, into `into`. What was said on them before has
-    /// to be on its way to other shards before they are.
+    /// Moves the connections that can go to another shard now, and to which, into `into`. Their commands until now have
+    /// to be on their way to other shards before they are.
     pub fn take_leaving(&mut self, into: &mut Vec<(u32, ShardId)>) {
         into.append(&mut self.leaving);
     }
@@ -278,7 +278,7 @@ impl Frontend {
         work(connection, &mut context)
     }
 
-    /// Hands in what the peer sent: the kept rest, if any, and what came behind it.
+    /// Hands in bytes of the peer: the kept rest, if any, and those that came behind it.
     pub fn input(&mut self, now: Now, shard: &mut Shard, slot: u32, bytes: &[u8]) -> Taken {
         let alarm = self.alarm;
         let is_held = alarm.is_some() || shard.is_congested();
@@ -342,12 +342,12 @@ impl Frontend {
         }
     }
 
-    /// Moves the answers to what the node itself asked, by their tokens, into `into`.
+    /// Moves the answers to the node's own requests, by their tokens, into `into`.
     pub fn take_node_answers(&mut self, into: &mut Vec<(u32, Result<Reply, Refusal>)>) {
         into.append(&mut self.node_answers);
     }
 
-    /// Ends the turn of every connection something happened to: what was gathered is said. Afterwards these are the
+    /// Ends the turn of every connection something happened to: confirms and credit are sent. Afterwards these are the
     /// ones [`Frontend::take_dirty`] names.
     pub fn end_turn(&mut self, now: Now, shard: &mut Shard) {
         let (alarm, is_congested) = (self.alarm, shard.is_congested());
@@ -407,7 +407,7 @@ impl Frontend {
         into.append(&mut self.notes);
     }
 
-    /// What a connection has to send.
+    /// The output of a connection.
     pub fn output(&mut self, slot: u32) -> &mut Output {
         self.connections[slot as usize].adapter.output()
     }
@@ -502,7 +502,7 @@ impl Frontend {
         });
     }
 
-    /// The broker is no longer congested: who was held for it goes on.
+    /// The broker is no longer congested: connections held for it go on.
     pub fn release_held(&mut self) {
         for (slot, connection) in &mut self.connections {
             if connection.waits != Waits::No && !connection.is_dirty {
@@ -519,7 +519,7 @@ impl Frontend {
     }
 
     /// Connections as they are listed, as many of them as `quantum` allows from number `from` on. Where to go on, until all were
-    /// looked at. `complete` adds what the socket in a slot knows; false: it has none, and its connection is not listed.
+    /// looked at. `complete` adds the numbers of the socket in a slot; false: it has none, and its connection is not listed.
     pub fn rows_from(
         &self,
         catalog: &Catalog,
@@ -551,8 +551,9 @@ impl Frontend {
         }
     }
 
-    /// What connections have open, of those that have anything: as many connections as `quantum` allows are looked at, from
-    /// number `from` on; one counts as many times as it has things open. Where to go on, until all were looked at.
+    /// Rows of connections' channels and consumers, of those that have any: as many connections as `quantum` allows are
+    /// looked at, from number `from` on; one counts as many times as it has things open. Where to go on, until all were
+    /// looked at.
     pub fn opened(
         &self,
         catalog: &Catalog,
@@ -578,8 +579,8 @@ impl Frontend {
         None
     }
 
-    /// What connections are and have open, added to `sums`: as [`Frontend::opened`]. `traffic` tells of the socket in a slot the
-    /// bytes it received and sent, and its calls.
+    /// The sums of connections and of their channels and consumers, added to `sums`: as [`Frontend::opened`]. `traffic`
+    /// tells of the socket in a slot the bytes it received and sent, and its calls.
     pub fn sums_from(
         &self,
         catalog: &Catalog,
@@ -617,7 +618,7 @@ impl Frontend {
         Some((connection.generation, connection.adapter.vhost()?))
     }
 
-    /// What was counted of channels, of those something was counted of; as [`Frontend::opened`].
+    /// The counts of channels, of those that have any; as [`Frontend::opened`].
     pub fn channel_tallies(
         &self,
         from: u32,
@@ -636,8 +637,8 @@ impl Frontend {
         None
     }
 
-    /// Bytes of memory of connections, for who must not hold others up: of as many as `quantum` allows from number `from` on.
-    /// Where to go on, until all were counted.
+    /// Bytes of memory of connections, for callers that must not hold others up: of as many as `quantum` allows from
+    /// number `from` on. Where to go on, until all were counted.
     pub fn memory_from(&self, from: u32, quantum: &mut Quantum<'_>) -> (ConnectionBytes, Option<u32>) {
         let mut bytes = ConnectionBytes::default();
         if from == 0 {

@@ -1,8 +1,8 @@
 //! Handles, a connection's numbers for its consumers: they come to mean another only after a long while.
 //!
-//! The broker names a consumer by the handle its connection chose, and what it sends may be under way from another
-//! shard while the connection closes that consumer and opens the next. So a handle is a slot and a count of tenants:
-//! what comes late for an earlier tenant finds nobody.
+//! The broker names a consumer by the handle its connection chose, and an event for it may be under way from another
+//! shard while the connection closes that consumer and opens the next. So a handle is a slot and a count of tenants: an
+//! event that comes late for an earlier tenant finds nobody.
 
 use slab::Slab;
 
@@ -14,13 +14,13 @@ const SLOT: u32 = 0xFFFF;
 /// The count of tenants goes round beyond this: the highest bit of a handle is the broker's ([`broker::TRACED`]).
 const TENANTS: u16 = 0x7FFF;
 
-/// The handle, if it says that what comes under it is told of.
+/// The handle without its mark, if it has the mark of traced events.
 pub(crate) fn untraced(handle: u32) -> Option<u32> {
     (handle & broker::TRACED != 0).then_some(handle & !broker::TRACED)
 }
 
-/// The next number a publisher is called by: its channel in the lower half, and in the upper a count, so that what comes late
-/// for an earlier publisher of that channel finds nobody.
+/// The next number for a publisher: its channel in the lower half, and in the upper a count, so that an event that
+/// comes late for an earlier publisher of that channel finds nobody.
 pub(crate) fn numbered(next: &mut u16, channel: u16) -> u32 {
     *next = next.wrapping_add(1);
     u32::from(*next) << 16 | u32::from(channel)
@@ -40,7 +40,7 @@ impl<T> Default for Handles<T> {
 }
 
 impl<T> Handles<T> {
-    /// Adds what `make` makes for its handle; `None`: there are [`HANDLES_MAX`] already.
+    /// Adds the item that `make` makes for its handle; `None`: there are [`HANDLES_MAX`] already.
     pub(crate) fn add(&mut self, make: impl FnOnce(u32) -> T) -> Option<u32> {
         if self.slots.len() >= HANDLES_MAX {
             return None;

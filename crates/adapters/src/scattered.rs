@@ -1,8 +1,9 @@
 //! Positions of one consumer that were accepted together and do not follow on each other, as those of messages that were
 //! handed out by priority: passed on in order, those that do follow on as one.
 //!
-//! A queue that is told of each position by itself pays for each command, record and search what it pays for thousands that
-//! follow on. Memory to work in, that connections use one after the other: empty whenever none of them is at work.
+//! A queue that is told of each position by itself pays for each the command, record and search that it pays once for
+//! thousands that follow on. Memory to work in, that connections use one after the other: empty whenever none of them
+//! is at work.
 
 use base::Now;
 use base::id::PortId;

@@ -1,4 +1,4 @@
-//! What all connections of a node have in common, and what is known of a peer before it speaks.
+//! Settings that all connections of a node have in common, and the peer as it is known before it speaks.
 
 use crate::following::Following;
 use crate::stream::StreamSettings;
@@ -13,7 +13,7 @@ pub struct Settings {
     pub amqp091: amqp091::Limits,
     /// Bounds of AMQP 1.0 connections.
     pub amqp10: amqp10::Limits,
-    /// What goes for connections of the stream protocol.
+    /// Settings of connections of the stream protocol.
     pub stream: StreamSettings,
     /// The node's name, told to clients (`rabbit@HOST`).
     pub node: Arc<str>,
@@ -25,11 +25,12 @@ pub struct Settings {
     pub default_prefetch: u16,
     /// Bytes a connection may have to send before its consumers pause.
     pub output_bytes_max: usize,
-    /// Bytes left to send at which they go on. As a stream may have many readers, and what they have to be sent is kept for as long,
+    /// Bytes left to send at which they go on. As a stream may have many readers, and their output is kept for as long,
     /// those of the stream protocol pause beyond so many, and go on at a quarter.
     pub output_bytes_low: usize,
-    /// Bytes a connection may have to send before nothing more of it is heard: who leaves unread what it is told asks no further
-    /// questions. It goes on at half. Well beyond `output_bytes_max`, so that a consumer that has much to read still settles.
+    /// Bytes a connection may have to send before nothing more of it is heard: a client that leaves answers unread asks
+    /// no further questions. It goes on at half. Well beyond `output_bytes_max`, so that a consumer that has much to
+    /// read still settles.
     pub unread_bytes_max: usize,
     /// Publishes of one 0-9-1 channel in confirm mode that are not yet confirmed, before its connection is not read for
     /// a while; AMQP 1.0 has link credit. At least 1.
@@ -48,17 +49,17 @@ pub struct Settings {
     pub link_credit_min: u32,
     /// The most link credit granted to an AMQP 1.0 publisher.
     pub link_credit_max: u32,
-    /// The most transfers an AMQP 1.0 session may bring before the next flow, once its links have credit for more than what
-    /// sessions begin with. Less than that is the same as that.
+    /// The most transfers an AMQP 1.0 session may bring before the next flow, once its links have credit for more than
+    /// the window sessions begin with. Less than that is the same as that.
     pub session_window_max: u32,
-    /// Bytes of messages that an AMQP 1.0 connection may bring, of what it had credit for, once an alarm has shut its windows;
-    /// beyond, it is not read until the alarm is over.
+    /// Bytes of messages that an AMQP 1.0 connection may bring, within the credit it had, once an alarm has shut its
+    /// windows; beyond, it is not read until the alarm is over.
     pub blocked_bytes_max: u32,
     /// Milliseconds from the connection's first byte to its being open.
     pub handshake_ms_max: u64,
-    /// By what rule connections go to the shard of the queue they use; none: they stay.
+    /// The rule by which connections go to the shard of the queue they use; none: they stay.
     pub following: Option<Arc<Following>>,
-    /// What is written on messages that come in over AMQP; mostly nothing.
+    /// Stamps written on messages that come in over AMQP; mostly none.
     pub stamps: Option<Box<Stamps>>,
 }
 
@@ -95,12 +96,12 @@ impl Settings {
 
 /// The product name clients are told: they switch features on it.
 pub const PRODUCT: &str = "RabbitMQ";
-/// Who we really are.
+/// The true name and version of the broker.
 pub const PLATFORM: &str = concat!("Leveret ", env!("CARGO_PKG_VERSION"));
 /// Where to read more.
 pub const INFORMATION: &str = "Leveret, licensed under the Apache License 2.0";
 
-/// What is spoken where a peer came to.
+/// The protocol of the listener a peer came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protocol {
     /// AMQP; its own header tells which version.
@@ -123,10 +124,10 @@ impl Protocol {
 /// Bytes of a connection's name that are kept, of the one its client gives it.
 pub const GIVEN_NAME_BYTES_MAX: usize = 256;
 
-/// Bytes that are kept of what a client says of itself; of who says more nothing is.
+/// The longest description of itself that is kept of a client, in bytes; of a longer one nothing is.
 pub const CLIENT_BYTES_MAX: usize = 8 << 10;
 
-/// Bytes of all that clients of a shard say of themselves, what is the same once.
+/// Bytes of the descriptions of all clients of a shard; equal ones count once.
 pub const CLIENTS_BYTES_MAX: usize = 4 << 20;
 
 /// The other end of a socket.
@@ -134,11 +135,11 @@ pub const CLIENTS_BYTES_MAX: usize = 4 << 20;
 pub struct Peer {
     /// `ADDRESS:PORT -> ADDRESS:PORT`, as connections are named.
     pub name: Arc<str>,
-    /// What it is to speak.
+    /// The protocol of its listener.
     pub protocol: Protocol,
     /// It comes from this machine.
     pub is_loopback: bool,
-    /// What it came over, if that was TLS, with a certificate or without.
+    /// The encryption it came over, if that was TLS, with a certificate or without.
     pub encryption: Option<Arc<Encryption>>,
     /// Other names it has; few have any.
     pub names: Option<Box<Names>>,
@@ -147,17 +148,17 @@ pub struct Peer {
 /// Names of a peer besides where it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
-    /// What its client calls it, once it has said so; at most [`GIVEN_NAME_BYTES_MAX`].
+    /// Its client's name for the connection, once it has given one; at most [`GIVEN_NAME_BYTES_MAX`].
     pub given: Option<Box<str>>,
-    /// Whom its verified certificate names, by the rule of `ssl_cert_login_from`; what SASL EXTERNAL logs in.
+    /// The user its verified certificate names, by the rule of `ssl_cert_login_from`; SASL EXTERNAL logs in that user.
     pub certificate: Option<Box<str>>,
-    /// It is this process, which works under that name for who may do everything: it proves nothing, and no permissions
-    /// are asked. Of no connection that comes from outside.
+    /// It is this process, which works under that name for a user that may do everything: it proves nothing, and no
+    /// permissions are asked. Of no connection that comes from outside.
     pub own: Option<Arc<str>>,
-    /// It is this process, in whosever name: it may use methods that are no part of the protocol.
+    /// It is this process, in any user's name: it may use methods that are no part of the protocol.
     pub is_agent: bool,
-    /// It is this process, to publish one message that somebody waits for: no alarm blocks it, as none blocks who publishes
-    /// over RabbitMQ's HTTP API.
+    /// It is this process, to publish one message that somebody waits for: no alarm blocks it, as none blocks
+    /// publishers over RabbitMQ's HTTP API.
     pub ignores_alarms: bool,
 }
 
@@ -168,7 +169,7 @@ impl Peer {
         Peer { name: name.into(), protocol, is_loopback, encryption: None, names: None }
     }
 
-    /// The process itself, in the name of who logs in: see [`Names::is_agent`].
+    /// The process itself, in the name of the user that logs in: see [`Names::is_agent`].
     #[must_use]
     pub fn agent(self) -> Peer {
         let mut names = self.names.unwrap_or_default();
@@ -176,7 +177,7 @@ impl Peer {
         Peer { names: Some(names), ..self }
     }
 
-    /// Publishes one message whatever alarm holds: see [`Names::ignores_alarms`].
+    /// Publishes one message even while an alarm holds: see [`Names::ignores_alarms`].
     #[must_use]
     pub fn ignoring_alarms(self) -> Peer {
         let mut names = self.names.unwrap_or_default();
@@ -207,22 +208,22 @@ impl Peer {
         self.names.as_ref()?.own.as_ref()
     }
 
-    /// Whom its certificate names.
+    /// The user its certificate names.
     pub fn certificate_name(&self) -> Option<&str> {
         self.names.as_ref()?.certificate.as_deref()
     }
 
-    /// What its client calls it.
+    /// Its client's name for the connection.
     pub(crate) fn given_name(&self) -> Option<Box<str>> {
         self.names.as_ref()?.given.clone()
     }
 
-    /// Keeps whom its certificate names.
+    /// Keeps the user its certificate names.
     pub fn certify(&mut self, name: String) {
         self.names.get_or_insert_default().certificate = Some(name.into());
     }
 
-    /// Keeps what the client calls its connection.
+    /// Keeps the client's name for its connection.
     pub(crate) fn call(&mut self, name: &[u8]) {
         let name = String::from_utf8_lossy(name);
         let end = name.floor_char_boundary(GIVEN_NAME_BYTES_MAX);

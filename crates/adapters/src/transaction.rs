@@ -1,8 +1,8 @@
-//! What a transaction holds back: publishes and settles, until it is committed or forgotten.
+//! The content of a transaction: publishes and settles, held back until it is committed or forgotten.
 //!
 //! Committed, the publishes are made one after the other and then the settles, in one turn of the shard: of one log they
-//! lie in one open batch, which a crash leaves whole or not at all (a log closes a batch of more than 4 MiB). What a
-//! settle is, and whose, is the protocol's matter; so is telling the client.
+//! lie in one open batch, which a crash leaves whole or not at all (a log closes a batch of more than 4 MiB). The kind
+//! of a settle, and its consumer, are the protocol's matter; so is telling the client.
 //! Invariant: the bytes held are at most the bound given with each addition.
 
 use crate::settings::Settings;
@@ -21,7 +21,7 @@ pub(crate) struct HeldPublish<'a> {
     pub(crate) ttl_ms: Option<u64>,
     pub(crate) head: &'a [u8],
     pub(crate) body: &'a [u8],
-    /// What the protocol wants to know of it at the commit.
+    /// The protocol's note on it for the commit.
     pub(crate) mark: u64,
 }
 
@@ -32,7 +32,7 @@ impl<'a> HeldPublish<'a> {
     }
 }
 
-/// What of a publish lies in `bytes`: lengths, in the order in which they lie there.
+/// The parts of a publish in `bytes`: lengths, in the order in which they lie there.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     exchange: u32,
@@ -61,7 +61,7 @@ pub(crate) struct Transaction<S> {
     bytes: Vec<u8>,
     publishes: Vec<Entry>,
     settles: Vec<S>,
-    /// What settles hold beside themselves.
+    /// Bytes that settles hold beside themselves.
     settles_bytes: usize,
 }
 
@@ -72,7 +72,7 @@ impl<S> Default for Transaction<S> {
 }
 
 impl<S> Transaction<S> {
-    /// Bytes it holds: what [`Settings::transaction_bytes_max`] bounds.
+    /// Bytes it holds: [`Settings::transaction_bytes_max`] bounds them.
     pub(crate) fn len_bytes(&self) -> usize {
         self.bytes.len()
             + self.publishes.len() * size_of::<Entry>()

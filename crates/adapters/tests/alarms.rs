@@ -1,4 +1,4 @@
-//! Alarms of memory and disk: whose messages are not read while they hold.
+//! Alarms of memory and disk: the connections that are not read while they hold.
 
 mod amqp091_client;
 mod amqp10_client;
@@ -36,7 +36,7 @@ fn during(world: &mut World, alarm: Alarm) -> (Client, Client) {
 #[test]
 fn no_body_is_read() {
     for (alarm, told) in ALARMS {
-        // How many messages of what size come at once, and which of them are taken.
+        // The bodies of the messages that come at once, and which of them are taken.
         for (bodies, taken) in [
             (&["a"][..], &[][..]),
             (&["a", "b", "c"], &[]),
@@ -148,7 +148,7 @@ fn message(body: &[u8]) -> Vec<u8> {
 fn contents_that_are_discarded_hold_nobody_up() {
     let mut world = World::new(1);
     let (mut client, mut other) = during(&mut world, Alarm::Memory);
-    // Its channel is closed by the broker; what came behind is discarded, and the close of it is read.
+    // Its channel is closed by the broker; frames that came behind are discarded, and the close of it is read.
     client.send(&QueueDeclare { queue: b"absent", passive: true, ..Default::default() });
     client.exchange(&mut world);
     client.publish("q", "a");

@@ -158,7 +158,7 @@ fn exclusive_queues_are_gone_when_the_close_is_answered() {
     });
 }
 
-/// What a client hears when it does something wrong on a fresh channel where queue `q` exists.
+/// The error a client hears for a mistake on a fresh channel where queue `q` exists.
 #[track_caller]
 fn refused(expected: &str, wrong: impl Fn(&mut Client)) {
     let mut world = World::new(1);
@@ -202,7 +202,7 @@ fn refusals_are_in_rabbitmqs_words() {
     refused("connection: 540 NOT_IMPLEMENTED - requeue=false 60 110", |client| {
         client.send(&BasicRecover::default())
     });
-    // What is for the node's own connections is for nobody else.
+    // Methods for the node's own connections are for nobody else.
     refused("connection: 540 NOT_IMPLEMENTED - method {60,1000} is for the node itself 60 1000", |client| {
         client.send(&BasicPick { queue: b"q", ..Default::default() });
     });
@@ -247,7 +247,7 @@ fn refusals_are_in_rabbitmqs_words() {
     refused("channel: 404 NOT_FOUND - no previously declared queue 60 70", |client| client.get("", false));
 }
 
-/// A message that goes nowhere is confirmed at once. That is told, whatever comes in the same packet and ends the channel.
+/// A message that goes nowhere is confirmed at once. That is told, even if a frame in the same packet ends the channel.
 #[test]
 fn what_is_confirmed_is_told_before_a_channel_or_connection_ends() {
     let frame = |kind: u8, payload: &[u8]| {
@@ -460,12 +460,12 @@ fn limits_of_a_node_a_virtual_host_and_a_user_keep_connections_out_until_one_goe
             let mut world = World::with(shards, limits, Settings::new("rabbit@test"));
             let last = usize::from(shards) - 1;
             let _first = Client::open(&mut world, 0);
-            // Who came before the limit counts.
+            // A connection older than the limit counts.
             op.iter().for_each(|op| administer(&mut world, op.clone()));
             let second = Client::open(&mut world, last);
             let mut third = Client::log_in(&mut world, last, "PLAIN", b"\0guest\0guest");
             assert_eq!(third.heard, [format!("connection: 530 NOT_ALLOWED - {text} 10 40")]);
-            // Refused ones do not count, nor who has gone.
+            // Refused ones do not count, nor closed ones.
             world.cut(second.wire);
             third.talk(&mut world);
             let _fourth = Client::open(&mut world, 0);
@@ -571,7 +571,7 @@ fn consumers_of_a_channel_share_a_prefetch() {
             }
         }
         assert_eq!(done, MESSAGES, "seed {seed}");
-        // What was shared is nobody's again.
+        // The shared deliveries are nobody's again.
         client.send(&BasicQos { prefetch_count: 0, ..Default::default() });
         client.send(&BasicCancel { consumer_tag: b"a", nowait: false });
         client.hears(&mut world, &["BasicQosOk", "cancelled a"]);
@@ -673,7 +673,7 @@ fn a_publisher_goes_where_its_queue_is_and_loses_nothing() {
             publisher.talk(&mut world);
         }
         assert_eq!(world.shard_of(publisher.wire), 2, "confirms: {confirms}");
-        // Once it has gone it stays, whatever it does then.
+        // Once it has gone it stays, even if it publishes elsewhere then.
         let mut other = Client::open(&mut world, 0);
         other.declare(&mut world, "elsewhere");
         for _ in 0..40 {
@@ -709,7 +709,7 @@ fn a_consumer_goes_where_its_queue_is_before_it_opens() {
     let counts = [Count::Publish, Count::Deliver, Count::Ack].map(|count| sums.channels.tally.get(count));
     assert_eq!((sums.connections.connections, sums.channels.channels, counts), (2, 2, [3, 3, 3]));
     assert_eq!((sums.channels.publishing, sums.channels.prefetch, sums.consumers), (1, 1, [1, 0, 0]));
-    // What is asked there is refused there: its own tag is taken.
+    // A request there is refused there: its own tag is taken.
     consumer.consume("q", "c", false);
     let heard = consumer.talk(&mut world);
     assert!(heard[0].contains("530"), "{heard:?}");

@@ -11,7 +11,7 @@ use broker::LinkEnd;
 use harness::World;
 use message::amqp10::{Encoder, Map, Value};
 
-/// What an administrator asks for, behind [`declare`].
+/// An administrator's request, behind [`declare`].
 fn request(world: &mut World, shard: usize, token: u32, op: broker::catalog::Op) {
     let port = base::id::PortId { shard: base::id::ShardId(shard as u16), slot: 9999, generation: 1 };
     world.shards[shard].request(world.now, port, token, op);
@@ -201,7 +201,7 @@ fn refusals_name_queues_in_whole() {
     }
 }
 
-/// Publishing to an internal exchange ends a link, and a missing permission its session, whatever the exchange is called.
+/// Publishing to an internal exchange ends a link, and a missing permission its session, by any name of the exchange.
 #[test]
 fn an_internal_exchange_ends_a_link_alone() {
     let mut world = World::new(1);
@@ -241,7 +241,7 @@ fn an_internal_exchange_ends_a_link_alone() {
             }
         }
     }
-    // By message: the link goes, and the session with what else is in it stays.
+    // By message: the link goes, and the session with its other links stays.
     client.sender(&mut world, "still", Some("/queues/q"));
     let each = client.sender(&mut world, "each", None);
     client.send(each, 0, &message(true, Some("/exchanges/in/k"), "m"));
@@ -376,7 +376,7 @@ impl Controller {
         Controller { client, link, requests: 0, ids: Vec::new() }
     }
 
-    /// What is answered to a request.
+    /// The answer to a request.
     fn ask(&mut self, world: &mut World, control: &Control<'_>) -> String {
         let mut bytes = Vec::new();
         control.write(&mut bytes);
@@ -386,7 +386,7 @@ impl Controller {
         heard.last().and_then(|told| told.split_once(' ')).map_or("", |(_, what)| what).to_owned()
     }
 
-    /// Declares a transaction; what was answered, "declared" where it was.
+    /// Declares a transaction: the answer, "declared" where it was.
     fn declare(&mut self, world: &mut World) -> String {
         let answer = self.ask(world, &Control::Declare { is_global: false });
         let Some(id) = answer.strip_prefix("Some(Declared([").and_then(|rest| rest.strip_suffix("]))"))
@@ -496,7 +496,8 @@ fn a_transaction_that_takes_too_long_is_given_up() {
     assert_eq!(controller.discharge(&mut world, 1), "rejected amqp:transaction:timeout");
 }
 
-/// What may no longer be published at the discharge undoes the transaction: it is never accepted without its messages.
+/// A message that may no longer be published at the discharge undoes the transaction: it is never accepted without its
+/// messages.
 #[test]
 fn a_transaction_whose_log_was_stopped_is_refused_as_a_whole() {
     let mut world = World::new(1);
@@ -565,7 +566,7 @@ fn senders_of_a_session_hear_that_their_queue_is_deleted() {
         idle.hears(&mut world, &[]);
         idle.send(unused, 0, &message(true, None, "m"));
         idle.hears(&mut world, &["0..0 released"]);
-        // Who has gone is not told of the next queue of that name.
+        // A sender that has gone is not told of the next queue of that name.
         declare(&mut world, home, "q");
         let again = used.sender(&mut world, "again", Some("/queues/q"));
         used.send(again, 1, &message(true, None, "m"));

@@ -1,4 +1,4 @@
-//! Credit of AMQP 1.0 links: what a receiver grants, drains and takes back, and what its queue believes of that.
+//! Credit of AMQP 1.0 links: a receiver grants, drains and takes it back, and its queue keeps count.
 
 mod amqp10_client;
 mod harness;
@@ -45,7 +45,7 @@ fn publish(world: &mut World, client: &mut Client, link: LinkId, numbers: std::o
     client.talk(world);
 }
 
-/// The messages among what is heard, without their delivery ids.
+/// The messages among the frames heard, without their delivery ids.
 fn messages(world: &mut World, client: &mut Client) -> Vec<String> {
     let heard = client.talk(world);
     let bodies = heard.iter().filter_map(|line| line.split_once(" m"));
@@ -106,7 +106,7 @@ fn credit_that_is_taken_back_too_late_can_be_granted_again() {
         let out = one.sender(world, "out", Some("/queues/q"));
         let link = attach(world, &mut other, SenderSettleMode::Unsettled, false);
         publish(world, &mut one, out, 0..3);
-        // The queue hands out at once what the first allows; the second is known before that comes.
+        // The queue hands out at once as many as the first flow allows; the second is known before they come.
         world.send(other.wire, &[flow(0, 5000, 3, true), flow(0, 5000, 0, false)].concat());
         assert_eq!(messages(world, &mut other), [""; 0], "{kind}");
         other.machine.grant(other.session, link, 3, false);

@@ -9,7 +9,7 @@ use harness::World;
 use message::amqp10::Map;
 use routing::Value;
 
-/// Sends what a client has to say, of which nothing comes about yet.
+/// Sends a client's output, of which nothing comes about yet.
 fn say(world: &mut World, client: &mut Client) {
     let output = client.machine.output_mut();
     let bytes = output.to_vec();
@@ -17,7 +17,8 @@ fn say(world: &mut World, client: &mut Client) {
     world.send(client.wire, &bytes);
 }
 
-/// A client whose session ends as soon as the world goes on, on this shard: it is about to be sent what is too large for it.
+/// A client whose session ends as soon as the world goes on, on this shard: it is about to be sent a message too large
+/// for it.
 fn doomed(world: &mut World, shard: usize) -> Client {
     declare(world, shard, "near");
     let mut publisher = Client::open(world, shard);
@@ -38,7 +39,7 @@ fn doomed(world: &mut World, shard: usize) -> Client {
     client
 }
 
-/// The client says what it has to say, and its session ends. What it says after that is heard.
+/// The client's output is sent, and its session ends. Its frames after that are heard.
 fn doom(world: &mut World, client: &mut Client) {
     say(world, client);
     let heard = client.talk(world);

@@ -53,7 +53,7 @@ fn attach(world: &mut World, client: &mut Client, name: &str, mode: SenderSettle
     link
 }
 
-/// The messages among what is heard: their delivery ids and numbers.
+/// The messages among the frames heard: their delivery ids and numbers.
 fn messages(world: &mut World, client: &mut Client) -> Vec<(u32, u32)> {
     let heard = client.talk(world);
     let read = |line: &String| {
@@ -67,7 +67,7 @@ fn ids(messages: &[(u32, u32)]) -> Vec<u32> {
     messages.iter().map(|(_, number)| *number).collect()
 }
 
-/// Accepts what was received, a few at a time, until nothing more comes: the numbers of what came.
+/// Accepts the deliveries received, a few at a time, until nothing more comes: the numbers of those that came.
 fn settle_all(world: &mut World, client: &mut Client, mut held: Vec<(u32, u32)>, at_once: usize) -> Vec<u32> {
     let mut came = Vec::new();
     while !held.is_empty() {

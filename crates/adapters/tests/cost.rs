@@ -1,4 +1,4 @@
-//! What an idle connection costs in memory, as the broker counts it.
+//! The memory of an idle connection, as the broker counts it.
 
 mod harness;
 
@@ -82,7 +82,7 @@ fn an_idle_connection_with_two_channels_is_small() {
 fn an_idle_connection_with_two_sessions_is_small() {
     let bytes = mean(amqp10);
     println!("1.0: {bytes} bytes");
-    // What its client calls its container is kept: this one's name has six bytes, others' some forty.
+    // Its client's container id is kept: this one's has six bytes, others' some forty.
     assert!(bytes <= 1350, "{bytes} bytes");
 }
 

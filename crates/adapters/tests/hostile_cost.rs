@@ -1,6 +1,6 @@
 //! The cost of hostile bytes: any N bytes of a peer that has logged in take at most 32 N bytes of memory, and linear time.
 //!
-//! Memory is what the whole process allocates, the broker's part of this harness included, so there is one test here: a
+//! Memory is all that the process allocates, the broker's part of this harness included, so there is one test here: a
 //! second would be counted with it.
 
 #[path = "session_fuzz/frames091.rs"]
@@ -32,7 +32,8 @@ const BASE: usize = 512 << 10;
 /// Bytes of memory for each byte of input.
 const FACTOR: usize = 32;
 
-/// Times longer that eight times the bytes may take: eight, and what a busy machine adds. Quadratic time is sixty-four.
+/// Times longer that eight times the bytes may take: eight, and a margin for a busy machine. Quadratic time is
+/// sixty-four.
 const SLOWER_MAX: f64 = 30.0;
 
 /// Bytes sent for the lesser measurement.

@@ -22,7 +22,7 @@ use harness::World;
 use judge::{Judge10, Judge091};
 use std::collections::BTreeSet;
 
-/// Sequences until the world is made anew: what it keeps on its disk grows.
+/// Sequences until the world is made anew: its disk grows.
 const WORLD_SEQUENCES: u64 = 500;
 
 /// Connections that misbehave at the same time.

@@ -1,5 +1,5 @@
-//! Offsets that consumers store in a stream, over every protocol: what another user stores drives out none of them, nor what another
-//! connection does.
+//! Offsets that consumers store in a stream, over every protocol: those another user stores drive out none of them, nor
+//! those of another connection.
 
 mod amqp091_client;
 mod amqp10_client;
@@ -143,8 +143,8 @@ fn names(of: &str, count: usize) -> Vec<String> {
     (0..count).map(|number| format!("{of}-{number}")).collect()
 }
 
-/// Each row: over what some names are stored first, and who stores many behind them: over what, as whom, a connection for all names or
-/// one for each.
+/// Each row: the protocol over which some names are stored first, and the many behind them: their protocol, their user,
+/// a connection for all names or one for each.
 #[test]
 fn what_was_stored_stays_whoever_stores_many_names() {
     for first in [Stream, Amqp091, Amqp10] {

@@ -237,7 +237,7 @@ fn the_node_may_send_everybody_away() {
     assert!(world.is_gone(client.wire));
 }
 
-/// A node whose connections go where their stream is, the shard its stream `s` is on, and who declared that.
+/// A node whose connections go where their stream is, the shard its stream `s` is on, and the client that declared it.
 fn following(stream_at: usize) -> (World, Client) {
     let following = Some(std::sync::Arc::new(adapters::Following::new(3)));
     let settings = Settings { following, ..Settings::new("rabbit@test") };
@@ -276,7 +276,7 @@ fn a_publisher_goes_where_its_stream_is_and_loses_nothing() {
     owner.listen(&mut world, "/");
     let heard = std::mem::take(&mut owner.heard);
     assert!(heard[0].contains("committed_offset=39"), "{heard:?}");
-    // It reads where it is, and is told of what becomes of its streams.
+    // It reads where it is, and is told of changes of its streams.
     create(&mut world, &mut publisher, b"other");
     let offset = OffsetSpec::First;
     let properties = List::default();
@@ -329,7 +329,7 @@ fn a_stream_that_is_deleted_while_its_publisher_is_on_its_way_is_missed() {
     publisher.asks(&mut world, &Request::DeletePublisher { publisher_id: 3 }, "DeletePublisher 18");
 }
 
-/// A long request came in two pieces, and what follows waits for its answer: that is no beginning of a long frame.
+/// A long request came in two pieces, and the next ones wait for its answer: they are no beginning of a long frame.
 #[test]
 fn what_follows_a_long_request_is_heard() {
     const QUESTIONS: u32 = 6000;

@@ -1,7 +1,7 @@
 //! The cost of hostile bytes of a stream client: any N bytes of a peer that has logged in take at most 32 N bytes of memory, and
 //! linear time.
 //!
-//! Memory is what the whole process allocates, the broker's part of this harness included, so there is one test here: a
+//! Memory is all that the process allocates, the broker's part of this harness included, so there is one test here: a
 //! second would be counted with it.
 
 mod harness;
@@ -27,7 +27,8 @@ const BASE: usize = 512 << 10;
 /// Bytes of memory for each byte of input.
 const FACTOR: usize = 32;
 
-/// Times longer that eight times the bytes may take: eight, and what a busy machine adds. Quadratic time is sixty-four.
+/// Times longer that eight times the bytes may take: eight, and a margin for a busy machine. Quadratic time is
+/// sixty-four.
 const SLOWER_MAX: f64 = 30.0;
 
 /// Bytes sent for the lesser measurement.
@@ -140,7 +141,7 @@ fn any_bytes_cost_little() {
         let growth = memory as f64 / many as f64;
         println!("{name}: {few} bytes {quick:?}, {many} bytes {slow:?}, {growth:.1} bytes a byte");
         assert!(memory <= BASE + FACTOR * many, "{name}: {memory} bytes of memory for {many}");
-        // Less than a millisecond says nothing. What is cut off in the middle of a long frame counts for less.
+        // Less than a millisecond says nothing. Bytes cut off in the middle of a long frame count for less.
         let per =
             |took: Duration, bytes: usize| took.max(Duration::from_millis(1)).as_secs_f64() / bytes as f64;
         let slower = per(slow, many) / per(quick, few) * 8.0;

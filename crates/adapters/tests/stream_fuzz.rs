@@ -17,7 +17,7 @@ use stream_protocol::frame::{put_command, put_request, put_response, put_tune};
 use stream_protocol::key::Versions;
 use stream_protocol::{Command, Frame, Key, List, OffsetSpec, Pair, Request, Response, ResponseCode, Tune};
 
-/// Sequences until the world is made anew: what it keeps on its disk grows.
+/// Sequences until the world is made anew: its disk grows.
 const WORLD_SEQUENCES: u64 = 500;
 
 const NAMES: [&[u8]; 6] = [b"s", b"t", b"p-0", b"super", b"", b"amq.x"];

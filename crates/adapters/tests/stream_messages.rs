@@ -224,7 +224,7 @@ fn members_of_a_group_are_of_one_super_stream() {
         }
         other.asks(&mut world, &subscribe(1, OffsetSpec::Next, 10, &of_all), "Subscribe 1");
         other.asks(&mut world, &Request::Unsubscribe { subscription_id: 1 }, "Unsubscribe 1");
-        // Nobody is left who says so.
+        // Nobody is left to say so.
         client.asks(&mut world, &Request::Unsubscribe { subscription_id: 1 }, "Unsubscribe 1");
         other.ask(&subscribe(1, OffsetSpec::Next, 10, of_none));
         other.hears(&mut world, &["Subscribe 1", "update 1: true"]);
@@ -299,7 +299,7 @@ fn super_streams_are_made_whole_or_not_at_all() {
     }
 }
 
-/// A partition that could not be deleted is told, whatever becomes of those deleted after it.
+/// A partition that could not be deleted is told, even if others are deleted after it.
 #[test]
 fn a_super_stream_is_deleted_when_all_of_it_is() {
     for damaged in [0, 1] {
@@ -409,7 +409,7 @@ fn what_went_wrong_halfway_is_taken_back() {
     let mut world = World::new(1);
     let mut client = Client::open(&mut world, 0);
     let (streams, keys) = ([&b"q-0"[..], b"q-1"], [&b"0"[..], b"1"]);
-    // The second is refused by the catalog, not by what is looked at before.
+    // The second is refused by the catalog, not by the checks before.
     let unfit = [Pair::new("stream-filter-size-bytes", "3")];
     let arguments = List::new(&unfit);
     let (partitions, binding_keys) = (List::new(&streams), List::new(&keys));

@@ -1,4 +1,4 @@
-//! Clients that ask and do not read the answers: what they are to be sent is bounded, nothing is lost, and the order stays.
+//! Clients that ask and do not read the answers: their output is bounded, nothing is lost, and the order stays.
 
 mod amqp091_client;
 mod amqp10_client;

@@ -1,4 +1,4 @@
-//! A channel: its publisher, its consumers' tags, what it was sent and has not settled.
+//! A channel: its publisher, its consumers' tags, the deliveries it was sent and has not settled.
 
 use super::confirms::Confirms;
 use super::direct_reply::ReplyConsumer;
@@ -19,7 +19,7 @@ pub(super) struct Channel {
     pub(super) confirms: Option<Box<Confirms>>,
     /// Only after tx.select.
     pub(super) transaction: Option<Box<ChannelTransaction>>,
-    /// There is more to its publishes than what their properties ask for: it is transactional, or the node writes on them.
+    /// Its publishes need more than their properties ask for: it is transactional, or the node writes stamps on them.
     pub(super) does_more: bool,
     /// Its consumer of direct replies.
     pub(super) reply: Option<Box<ReplyConsumer>>,
@@ -32,17 +32,17 @@ pub(super) struct Channel {
     pub(super) prefetch: u16,
     /// Only where its consumers share a prefetch.
     pub(super) shared: Option<Box<SharedPrefetch>>,
-    /// The queue declared last: what an empty queue name means.
+    /// The queue declared last: the meaning of an empty queue name.
     pub(super) last_queue: Box<str>,
     /// It counts towards a limit of its user.
     pub(super) is_counted: bool,
     /// Something is to be told at the end of the turn.
     pub(super) is_due: bool,
-    /// What was counted, publishes apart; none yet.
+    /// Its counts, publishes apart; none yet.
     pub(super) counted: Option<Box<Counted>>,
 }
 
-/// What was counted of a channel.
+/// Counts of a channel.
 #[derive(Debug, Default)]
 pub(super) struct Counted {
     tally: Tally,
@@ -50,7 +50,7 @@ pub(super) struct Counted {
     unroutable: Vec<(Box<str>, [u64; 2])>,
 }
 
-/// Exchanges of which a channel remembers what was routed nowhere.
+/// Exchanges for which a channel counts unroutable publishes.
 const UNROUTABLE_MAX: usize = 64;
 
 impl Channel {
@@ -104,7 +104,7 @@ impl Channel {
         self.counted.as_ref().map(|counted| counted.unroutable.clone()).unwrap_or_default()
     }
 
-    /// What was counted.
+    /// The counts of the channel.
     pub(super) fn tally(&self) -> Tally {
         let mut tally = self.counted.as_ref().map(|counted| counted.tally).unwrap_or_default();
         tally.add(Count::Publish, self.publisher.next_seq() - 1);

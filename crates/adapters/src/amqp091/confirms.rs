@@ -1,4 +1,4 @@
-//! Telling a publisher what is safe: publish numbers become delivery tags, as few acks as possible.
+//! Telling a publisher which publishes are safe: publish numbers become delivery tags, as few acks as possible.
 
 /// An ack that is due: a tag, and whether with all before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl Confirms {
 
     /// Tells all that is safe; afterwards nothing is due.
     pub(super) fn tell(&mut self, mut ack: impl FnMut(Ack)) {
-        // The last safe one of those that follow on what was told, and what that leaves told.
+        // The last safe number of those that follow on the told ones, and the numbers told with it.
         let (mut safe, mut upto) = (self.told, self.told);
         for range in std::mem::take(&mut self.safe).iter() {
             if range.first == upto + 1 {

@@ -46,15 +46,15 @@ pub(super) struct Consumer {
     pub(super) prefetch: u16,
     /// The client cancelled it; it may still hold something.
     pub(super) is_cancelled: bool,
-    /// Once it is cancelled: of what it may still hold, nothing has a later tag.
+    /// Once it is cancelled: none of the deliveries it may still hold has a later tag.
     pub(super) newest: u64,
     /// It is the queue's only one.
     pub(super) exclusive: bool,
     /// Its queue's type; none: it takes direct replies.
     pub(super) of: Option<QueueType>,
-    /// What it was declared with, if with anything.
+    /// The arguments it was declared with, if any.
     pub(super) arguments: Option<Box<Arguments>>,
-    /// What it was sent.
+    /// Deliveries it was sent.
     pub(super) delivered: u64,
     /// Those of them that it had been handed before, that it accepted, and that it got settled.
     pub(super) again: u64,
@@ -78,7 +78,7 @@ impl Consumer {
         matches!(self.kind, Kind::Shared)
     }
 
-    /// A plain consumer shares a prefetch from now on: its prefix, for the channel to keep. Others stay what they are.
+    /// A plain consumer shares a prefetch from now on: its prefix, for the channel to keep. Others stay as they are.
     pub(super) fn share(&mut self) -> Option<DeliverPrefix> {
         match std::mem::replace(&mut self.kind, Kind::Shared) {
             Kind::Plain(prefix) => Some(prefix),
@@ -171,7 +171,7 @@ impl Adapter {
         let count = u64::from(items.end - items.start);
         let (handle, consumer) = match self.consumers.get_mut(handle) {
             Some(consumer) => (handle, consumer),
-            // Gone, or what it gets is told of.
+            // Gone, or its deliveries are told of.
             None => {
                 let told = self.tell_delivered(context, handle, memory, items.clone(), events);
                 let Some(handle) = told else { return };
@@ -340,7 +340,7 @@ impl Adapter {
         self.settling = Some(Settling { consumer, outcome, first: seq, last: seq });
     }
 
-    /// What was settled last makes room for what follows, with which it is passed on if that may be.
+    /// The positions settled last make room for the next, with which they are passed on if that may be.
     #[cold]
     #[inline(never)]
     fn set_aside_settled(&mut self, context: &mut Context<'_>, next: Delivery, outcome: Outcome) {
@@ -365,7 +365,7 @@ impl Adapter {
         }
     }
 
-    /// Passes on what was settled last.
+    /// Passes on the positions settled last.
     #[inline]
     pub(super) fn pass_on_settled(&mut self, context: &mut Context<'_>) {
         let Some(Settling { consumer, outcome, first, last }) = self.settling.take() else { return };
@@ -432,7 +432,7 @@ impl Adapter {
         found.map(|(handle, _)| handle)
     }
 
-    /// What stands for a channel's gets from a queue.
+    /// The placeholder for a channel's gets from a queue.
     pub(super) fn getter(&self, channel: u16, queue: &QueueDefinition) -> Option<u32> {
         let found = self.consumers.iter().find(|(_, consumer)| {
             consumer.channel == channel && consumer.is_getter() && consumer.at.queue == queue.id
@@ -462,8 +462,9 @@ impl Adapter {
         self.remove_if_idle(context, handle);
     }
 
-    /// A consumer held something for too long. As in RabbitMQ it is told so by a basic.cancel, though it gets more once it
-    /// has settled that; who would not hear of that, gets, and who cancelled it, lose the channel.
+    /// A consumer held a delivery for too long. As in RabbitMQ it is told so by a basic.cancel, though it gets more
+    /// once it has settled that; a client that would not hear of that, gets, and a cancelled consumer, lose the
+    /// channel.
     #[cold]
     pub(super) fn timed_out(&mut self, context: &mut Context<'_>, handle: u32) {
         let Some(consumer) = self.consumers.get(handle) else { return };
@@ -506,7 +507,7 @@ impl Adapter {
         }
     }
 
-    /// Closes a consumer for good: what it holds goes back.
+    /// Closes a consumer for good: the deliveries it holds go back.
     pub(super) fn close_consumer(&mut self, context: &mut Context<'_>, handle: u32) {
         let Some(consumer) = self.consumers.remove(handle) else { return };
         if consumer.is_reply() {
@@ -518,7 +519,7 @@ impl Adapter {
         context.shard.forget_consumer(context.port, handle);
     }
 
-    /// Forgets the cancelled consumers that hold nothing any more, of those of whose something was settled.
+    /// Forgets the cancelled consumers that hold nothing any more, of those with a delivery settled in this turn.
     #[cold]
     pub(super) fn see_off(&mut self, context: &mut Context<'_>) {
         match std::mem::replace(&mut self.leaving, Leaving::NOBODY) {
@@ -531,7 +532,7 @@ impl Adapter {
         }
     }
 
-    /// A channel is gone: its consumers go, and what they held goes back.
+    /// A channel is gone: its consumers go, and the deliveries they held go back.
     pub(super) fn drop_channel(&mut self, context: &mut Context<'_>, number: u16) {
         self.pass_on_settled(context);
         self.announce_channel_end(context, number);

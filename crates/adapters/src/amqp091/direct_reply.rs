@@ -12,7 +12,7 @@ use broker::{ConsumerRef, Credit, REPLY_TO, ReplyAddress};
 /// A channel's consumer of direct replies: at most one.
 #[derive(Debug)]
 pub(super) struct ReplyConsumer {
-    /// What requests carry as their reply-to.
+    /// The reply-to of its requests.
     pub(super) name: Box<str>,
 }
 
@@ -65,8 +65,8 @@ impl Adapter {
         Ok(())
     }
 
-    /// queue.declare of the pseudo-queue or of a reply consumer's name; false: it is neither. How whoever is to reply
-    /// finds out whether anybody still listens.
+    /// queue.declare of the pseudo-queue or of a reply consumer's name; false: it is neither. By this the peer that is
+    /// to reply finds out whether the consumer still listens.
     pub(super) fn declare_reply(
         &mut self,
         context: &mut Context<'_>,
@@ -101,7 +101,7 @@ impl Adapter {
         self.machine.send(number, &ok);
     }
 
-    /// What cannot be done with a reply consumer's name though it stands where a queue's name does.
+    /// Refuses uses that a reply consumer's name is not for though it stands where a queue's name does.
     pub(super) fn check_no_reply(
         &mut self,
         context: &Context<'_>,
@@ -146,7 +146,7 @@ impl Adapter {
     }
 }
 
-/// What somebody wants to do with a queue.
+/// A use of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
     Bind,

@@ -25,7 +25,7 @@ impl Adapter {
         Some(handle)
     }
 
-    /// The handle of what a channel got from a queue; tells of it where that is asked for.
+    /// The handle of a message that a channel got from a queue; tells of it where that is asked for.
     #[cold]
     pub(super) fn got_traced(
         &self,

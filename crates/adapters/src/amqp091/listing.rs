@@ -8,7 +8,7 @@ use broker::{ChannelRow, ConsumerRow, Count, Depth, Opened, Tally};
 use std::borrow::Cow;
 
 impl Adapter {
-    /// What is open, into `opened`.
+    /// Rows of the channels and consumers that are open, into `opened`.
     pub(crate) fn list(&self, catalog: &Catalog, depth: Depth, opened: &mut Opened) {
         opened.channels.extend(self.channels.iter().map(|channel| {
             let row = self.channel_row(channel);
@@ -59,7 +59,7 @@ impl Adapter {
         }
     }
 
-    /// The row of a channel with what was counted by exchange and queue.
+    /// The row of a channel with its counts by exchange and queue.
     fn with_names(&self, catalog: &Catalog, channel: &Channel, row: ChannelRow) -> ChannelRow {
         let handing = self.consumers_of(channel).filter(|consumer| consumer.delivered > 0);
         let delivered =
@@ -73,7 +73,7 @@ impl Adapter {
         }
     }
 
-    /// What was counted of each channel, to `each`.
+    /// The counts of each channel, to `each`.
     pub(crate) fn tallies(&self, mut each: impl FnMut(u16, broker::Tally)) {
         for channel in self.channels.iter() {
             let tally = channel.tally();
@@ -84,7 +84,7 @@ impl Adapter {
     }
 }
 
-/// What was counted of a consumer.
+/// The counts of a consumer.
 fn handed(consumer: &Consumer) -> Tally {
     let mut tally = Tally::default();
     let Consumer { delivered, again, accepted, got_settled, .. } = consumer;
@@ -101,7 +101,7 @@ fn handed(consumer: &Consumer) -> Tally {
     tally
 }
 
-/// Whether it is a consumer for those who look, and not what stands for gets.
+/// Whether it is a consumer in listings, and no placeholder for gets.
 fn is_listed(consumer: &Consumer) -> bool {
     !consumer.is_getter() && !consumer.is_cancelled && !consumer.is_reply()
 }

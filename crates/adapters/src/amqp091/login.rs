@@ -1,4 +1,4 @@
-//! From the protocol header to an open connection: who, and in which virtual host.
+//! From the protocol header to an open connection: the user, and the virtual host.
 
 use super::Adapter;
 use super::methods::BrokerRequest;
@@ -31,15 +31,15 @@ const CAPABILITIES: [&str; 9] = [
 /// connection.open.
 const OPEN: MethodId = MethodId { class: 10, method: 40 };
 
-/// What is known of who logs in.
+/// The login under way, as far as it is known.
 #[derive(Debug, Default)]
 pub(super) struct Login {
     user: Option<Arc<str>>,
-    /// What is to be announced of it, where somebody hears.
+    /// The client's introduction, for events of the connection where somebody hears.
     introduction: Introduction,
 }
 
-/// What a client says of itself.
+/// A client's description of itself.
 #[derive(Debug, Default)]
 struct Introduction {
     mechanism: String,
@@ -47,7 +47,7 @@ struct Introduction {
 }
 
 impl Adapter {
-    /// The client spoke: tells it who we are.
+    /// The client spoke: tells it the name, version and capabilities of the server.
     pub(super) fn start(&mut self, context: &mut Context<'_>) {
         let mut capabilities = Vec::new();
         for name in CAPABILITIES {

@@ -1,6 +1,6 @@
 //! Methods that ask for something, and their answers.
 //!
-//! What only the broker can answer leaves a [`Pending`]: nothing further is read until [`Adapter::answered`].
+//! Requests that only the broker can answer leave a [`Pending`]: nothing further is read until [`Adapter::answered`].
 
 use super::channel::Channel;
 use super::confirms::Confirms;
@@ -25,14 +25,14 @@ use std::sync::Arc;
 /// channel.open.
 const OPEN_CHANNEL: MethodId = MethodId { class: 20, method: 10 };
 
-/// What RabbitMQ says of a feature that its operator has denied.
+/// RabbitMQ's words about a feature that its operator has denied.
 const TRANSIENT_FORBIDDEN: &str = "Feature `transient_nonexcl_queues` is deprecated.\n\
     Its use is not permitted per the configuration (overriding the default, which is permitted):\n    \
     \"deprecated_features.permit.transient_nonexcl_queues = false\"\n\
     Its use will not be permitted by default in a future minor RabbitMQ version and the feature will be removed from a \
     future major RabbitMQ version; actual versions to be determined.";
 
-/// What the broker was asked.
+/// A request to the broker without an answer yet.
 #[derive(Debug)]
 pub(super) struct Pending {
     token: u32,
@@ -43,7 +43,7 @@ pub(super) struct Pending {
     pub(super) request: BrokerRequest,
 }
 
-/// A request of the broker, with what its answer to the client needs.
+/// A request to the broker, with the values that its answer to the client needs.
 #[derive(Debug)]
 pub(super) enum BrokerRequest {
     DeclareExchange,
@@ -62,7 +62,7 @@ pub(super) enum BrokerRequest {
     },
     Consume {
         handle: u32,
-        /// What is announced of it, if somebody hears.
+        /// The event that announces it, if somebody hears.
         news: Option<Box<News>>,
     },
     Cancel {
@@ -85,7 +85,7 @@ pub(super) enum BrokerRequest {
     /// Nobody was asked: the connection goes to another shard as soon as it can.
     Go {
         to: ShardId,
-        /// What it does first when it is there.
+        /// The basic.consume it sends first when it is there.
         consume: Option<Box<Parked>>,
     },
 }
@@ -177,7 +177,7 @@ impl Adapter {
             }
             _ => {
                 self.pass_on_settled(context);
-                // No answer is heard before what came before its question.
+                // No answer is heard before those to earlier frames.
                 self.tell_confirms();
                 if let Err(refusal) = self.ask(context, number, method) {
                     self.refuse(context, number, &refusal, method.id());
@@ -418,11 +418,11 @@ impl Adapter {
             Method::ConnectionUpdateSecret(update) => {
                 let reason = String::from_utf8_lossy(update.reason);
                 self.note(context, Gravity::Info, format!("secret updated by the client: {reason}"));
-                // Nothing is judged by it: as with RabbitMQ's internal users, who keep what they were granted.
+                // Nothing is judged by it: as with RabbitMQ's internal users, who keep the permissions they had.
                 self.machine.send(0, &ConnectionUpdateSecretOk {});
             }
             Method::AccessRequest(_) => self.machine.send(number, &AccessRequestOk { ticket: 1 }),
-            // Answers to what the broker said unasked, and what the machine has dealt with.
+            // Answers to the broker's own methods, and methods the machine has dealt with.
             _ => {}
         }
         Ok(())
@@ -452,7 +452,7 @@ impl Adapter {
         let op = Op::DeclareQueue {
             name,
             passive: declare.passive,
-            // An exclusive queue is told to be transient over this protocol, whatever was asked for.
+            // An exclusive queue is told to be transient over this protocol, even if a durable one was asked for.
             durable: declare.durable && !declare.exclusive,
             exclusive: declare.exclusive,
             auto_delete: declare.auto_delete,
@@ -474,7 +474,7 @@ impl Adapter {
         let is_named = !delete.queue.is_empty() || has_last;
         let queue = match self.queue(context, number, Access::Configure, delete.queue) {
             Ok(queue) => queue,
-            // Deleting what is not there is as good as done.
+            // Deleting a queue that is not there is as good as done.
             Err(refusal) if refusal.code == ReplyCode::NotFound && is_named => {
                 if !delete.nowait {
                     self.machine.send(number, &QueueDeleteOk { message_count: 0 });
@@ -580,7 +580,7 @@ impl Adapter {
         cancel: &BasicCancel<'_>,
     ) {
         let Some(handle) = self.by_tag(number, cancel.consumer_tag) else {
-            // Cancelling what is not there is as good as done.
+            // Cancelling a consumer that is not there is as good as done.
             if !cancel.nowait {
                 self.machine.send(number, &BasicCancelOk { consumer_tag: cancel.consumer_tag });
             }
@@ -714,7 +714,7 @@ impl Adapter {
     }
 }
 
-/// An argument of basic.consume that is a whole number of whatever width.
+/// An argument of basic.consume that is a whole number of any width.
 fn integer(
     consume: &BasicConsume<'_>,
     queue: &QueueDefinition,
@@ -730,7 +730,7 @@ fn integer(
 /// Arguments that readers of streams alone have. RabbitMQ asks for them in this order.
 const OF_STREAMS: [&str; 3] = ["x-stream-offset", "x-stream-filter", "x-stream-match-unfiltered"];
 
-/// Who names a place in a queue that has none is told so, rather than served from wherever the queue is.
+/// A consumer that names a place in a queue that has none is told so, rather than served from wherever the queue is.
 fn check_not_of_streams(consume: &BasicConsume<'_>, queue: &QueueDefinition) -> Result<(), Refusal> {
     let Some(name) = OF_STREAMS.iter().find(|name| consume.arguments.get(name.as_bytes()).is_some()) else {
         return Ok(());

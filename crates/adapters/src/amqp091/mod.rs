@@ -47,18 +47,18 @@ pub struct Adapter {
     peer: Peer,
     /// Only until the connection is open.
     login: Option<Box<Login>>,
-    /// On whose behalf; once the connection is open.
+    /// The user it acts for; once the connection is open.
     actor: Option<Actor>,
     /// How it logged in, as [`credentials::mechanism`] knows it.
     mechanism: u8,
-    /// What its client says of itself, once it has logged in.
+    /// Its client's description of itself, once it has logged in.
     client: Option<Client>,
     channels: Channels,
     consumers: Handles<Consumer>,
-    /// What the broker was asked and has not answered.
+    /// The request to the broker without an answer yet.
     pending: Option<Box<Pending>>,
     next_token: u32,
-    /// What the publisher of the last channel opened was called by, in the upper half.
+    /// The upper half of the number of the publisher of the last channel opened.
     next_channel: u16,
     /// Settled positions not yet passed on: they grow while acks follow on each other.
     settling: Option<Settling>,
@@ -77,7 +77,7 @@ pub struct Adapter {
     is_told_blocked: bool,
     /// Cancelled consumers to look after when the turn ends, for something they held was settled.
     leaving: Leaving,
-    /// What is left of prefetches that channels share is to be dealt out when the turn ends.
+    /// The rest of prefetches that channels share is to be dealt out when the turn ends.
     deals: bool,
     /// Its consumers are to wait: there is much to send.
     is_paused: bool,
@@ -117,8 +117,8 @@ impl Adapter {
         }
     }
 
-    /// Takes in what the client sent: how many bytes are done with. What is asked is left alone from where there is too much to
-    /// send; what is published is not, for as much as came of it at most goes back.
+    /// Takes in bytes of the client: how many are done with. Requests are left alone while there is too much to send;
+    /// publishes are not, for as much as came of them at most goes back.
     pub(crate) fn input(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> usize {
         if self.blocked.is_some() {
             return self.input_while_blocked(context, bytes);
@@ -126,8 +126,8 @@ impl Adapter {
         self.take_in(context, bytes)
     }
 
-    /// Takes in what the client sent up to the first message: no body is read while an alarm holds, whatever it came in one
-    /// piece with. A message without a body is taken, as RabbitMQ takes it.
+    /// Takes in bytes of the client up to the first message: no body is read while an alarm holds, even if it came in
+    /// one piece with other frames. A message without a body is taken, as RabbitMQ takes it.
     #[cold]
     #[inline(never)]
     fn input_while_blocked(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> usize {
@@ -146,7 +146,7 @@ impl Adapter {
                 self.has_published = self.machine.is_open();
                 break;
             }
-            // What is discarded, as on a channel that closes, makes no publisher.
+            // Discarded messages, as on a channel that closes, make no publisher.
         }
         self.tell_blocked();
         consumed
@@ -162,7 +162,8 @@ impl Adapter {
         let mut input = Input::new(bytes);
         while !self.is_waiting() {
             let event = self.machine.poll_event(context.now, &mut input);
-            // By reference, for most of all: what was just written in small parts and is moved in larger ones stalls the processor.
+            // By reference, for most of all: bytes just written in small parts and moved in larger ones stall the
+            // processor.
             match &event {
                 Some(WireEvent::Publish { channel, publish, properties, body }) => {
                     self.publish(context, *channel, publish, properties, body);
@@ -212,7 +213,7 @@ impl Adapter {
             }
             WireEvent::Close(_) => {
                 self.tell_confirms();
-                // What it had for itself is gone when it hears so.
+                // Its exclusive queues are gone when it hears so.
                 self.drop_channels(context);
                 context.shard.close_port(context.now, context.port);
                 self.machine.close_ok();
@@ -225,7 +226,7 @@ impl Adapter {
                 self.drop_channels(context);
             }
             WireEvent::Closed => self.is_over = true,
-            // What is agreed on is the machine's matter; challenges are not among the mechanisms offered.
+            // The settled limits are the machine's matter; challenges are not among the mechanisms offered.
             WireEvent::TuneOk(_) | WireEvent::SecureOk(_) | WireEvent::ChannelClosed { .. } => {}
             // A server never hears these.
             WireEvent::Start(_)
@@ -267,7 +268,7 @@ impl Adapter {
             Event::TimedOut { .. } => {}
             Event::Cancelled { consumer, queue } => self.cancelled(context, *consumer, queue),
             Event::Introduce => context.shard.introduce(context.port, &self.peer.name),
-            // Who is not let in yet hears nothing, as from RabbitMQ, and no answer is waited for.
+            // A client that is not let in yet hears nothing, as from RabbitMQ, and no answer is waited for.
             Event::Close { .. } if self.login.is_some() => self.is_over = true,
             Event::Close { refusal } => self.close(context, refusal, MethodId::NONE),
         }
@@ -302,7 +303,7 @@ impl Adapter {
         self.machine.output().len()
     }
 
-    /// Bytes of memory of what is to be sent.
+    /// Bytes of memory of the output.
     pub(crate) fn output_bytes(&self) -> usize {
         self.machine.output().capacity()
     }
@@ -312,7 +313,7 @@ impl Adapter {
         self.is_full || self.pending.is_some()
     }
 
-    /// It published a message, or begins to: while what it sends is kept in memory it can be held.
+    /// It published a message, or begins to: while its input is kept in memory it can be held.
     pub(crate) fn is_publishing(&self) -> bool {
         self.has_published || self.machine.is_gathering()
     }
@@ -322,7 +323,7 @@ impl Adapter {
         self.machine.set_reading(reads);
     }
 
-    /// The peer took some of what it was told.
+    /// The peer took some of its output.
     pub(crate) fn note_alive(&mut self) {
         self.machine.note_alive();
     }
@@ -354,7 +355,7 @@ impl Adapter {
         self.channels.iter().for_each(|_| context.shard.tallies().channel_went());
     }
 
-    /// An alarm was raised, changed or cleared. Only who publishes hears of it, and not before it does.
+    /// An alarm was raised, changed or cleared. Only a connection that publishes hears of it, and not before it does.
     pub(crate) fn set_blocked(&mut self, _context: &mut Context<'_>, alarm: Option<Alarm>) {
         self.blocked = alarm;
         self.tell_blocked();

@@ -1,4 +1,4 @@
-//! What is announced of the channels and consumers of a connection, while somebody hears.
+//! Events of the channels and consumers of a connection, while somebody hears.
 
 use super::Adapter;
 use crate::connection::Context;
@@ -6,7 +6,7 @@ use broker::catalog::QueueDefinition;
 use broker::{Arrived, Occurrence};
 use routing::Arguments;
 
-/// What is announced of a consumer, beside what is kept of it.
+/// The part of a consumer's event that is not kept with the consumer.
 #[derive(Debug)]
 pub(super) struct News {
     pub(super) exclusive: bool,

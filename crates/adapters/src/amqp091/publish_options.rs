@@ -1,4 +1,4 @@
-//! What the properties of a message ask of the broker: a time to live, further keys (CC, BCC), a user that it is to
+//! Requests to the broker in the properties of a message: a time to live, further keys (CC, BCC), a user that it is to
 //! vouch for, a reply-to that stands for the requester's own name.
 
 use broker::catalog::{Object, Reason, Refusal};
@@ -74,7 +74,7 @@ impl<'a> PublishOptions<'a> {
                 }
                 continue;
             };
-            // What is no text names nothing.
+            // A value that is no text names nothing.
             let keys = keys.iter().filter_map(|key| match key {
                 Value::Text(key) => Some(key),
                 _ => None,

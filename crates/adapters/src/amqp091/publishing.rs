@@ -18,7 +18,7 @@ use message::stamps::Stamped;
 /// basic.publish.
 pub(super) const PUBLISH: MethodId = MethodId { class: 60, method: 40 };
 
-/// The properties of a message that comes now, with what the node writes on it; `None`: it writes nothing.
+/// The properties of a message that comes now, with the node's stamps; `None`: it writes none.
 pub(super) fn stamped(context: &Context<'_>, properties: &Properties<'_>) -> Option<Stamped> {
     context.settings.stamps.as_ref()?.on_amqp091(properties, context.now.wall_ms)
 }
@@ -64,7 +64,8 @@ impl Adapter {
         self.published(context, number, seq, published, &message, publish.mandatory);
     }
 
-    /// A message whose properties may ask something of the broker, that belongs to a transaction, or that the node writes on.
+    /// A message whose properties may ask something of the broker, that belongs to a transaction, or that the node
+    /// writes stamps on.
     fn publish_with_wishes(
         &mut self,
         context: &mut Context<'_>,
@@ -82,7 +83,7 @@ impl Adapter {
         let mut options = match PublishOptions::read(properties, reply) {
             Ok(options) => options,
             Err(refusal) => {
-                // What is wrong with the exchange comes first.
+                // A fault of the exchange comes first.
                 let (access, catalog) = (channel.publisher.access(), context.shard.catalog());
                 let found = access.check_publish(catalog, publish.exchange, [publish.routing_key], None);
                 let refusal = found.err().unwrap_or(refusal);
@@ -130,7 +131,7 @@ impl Adapter {
         self.published(context, number, seq, published, &message, publish.mandatory);
     }
 
-    /// What became of `message`, the channel's publish number `seq`.
+    /// Counts, confirms or returns `message`, the channel's publish number `seq`, by its outcome.
     fn published(
         &mut self,
         context: &mut Context<'_>,
@@ -177,7 +178,7 @@ impl Adapter {
         self.machine.return_message(number, ReplyCode::NoRoute, &message);
     }
 
-    /// Publishes what a transaction held back.
+    /// Publishes a message that a transaction held back.
     pub(super) fn publish_held(
         &mut self,
         context: &mut Context<'_>,
@@ -282,8 +283,8 @@ impl Adapter {
         self.is_full = self.channels.iter().any(|channel| channel.unconfirmed >= most);
     }
 
-    /// Tells what is safe, where something is that was not told: at the end of a turn, and before all that would come in front
-    /// of it, or instead of it where a channel ends.
+    /// Sends the confirms that are due, if there are any: at the end of a turn, and before all that would come in front
+    /// of them, or instead of them where a channel ends.
     pub(super) fn tell_confirms(&mut self) {
         if std::mem::take(&mut self.is_due) {
             tell_safe(&mut self.channels, &mut self.machine);

@@ -1,11 +1,11 @@
 //! A prefetch that the consumers of a channel share: `basic.qos` with `global`, where the operator permits it.
 //!
-//! A queue knows its own consumers alone. So what is left of the prefetch is dealt out among the channel's consumers at
+//! A queue knows its own consumers alone. So the rest of the prefetch is dealt out among the channel's consumers at
 //! the end of each turn, as prefetches of their own, and dealt anew when something was sent or settled. Each gets an
 //! equal part, but at least one while anything is left: a queue that holds messages is never kept waiting for an empty
-//! one. What comes beyond the prefetch waits here, at most one message a further consumer and what was under way when
-//! parts became smaller, and is sent as soon as something is settled. A turn costs what is unsettled on the channel,
-//! which the prefetch bounds, and nothing when nothing changed.
+//! one. Deliveries that come beyond the prefetch wait here, at most one message a further consumer and those under way
+//! when parts became smaller, and are sent as soon as something is settled. A turn costs the number of unsettled
+//! deliveries on the channel, which the prefetch bounds, and nothing when nothing changed.
 //!
 //! Consumers that need no acks are no members, nor are those of quorum queues, as in RabbitMQ.
 //!
@@ -24,13 +24,13 @@ use message::record::{Enqueue, Outcome, split};
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// What is shared, and by whom.
+/// The shared prefetch and its members.
 #[derive(Debug)]
 pub(super) struct SharedPrefetch {
     /// Deliveries that may be unsettled at once; at least 1.
     most: u32,
     members: Vec<Member>,
-    /// What came and may not be sent yet, oldest first.
+    /// Deliveries that came and may not be sent yet, oldest first.
     waiting: VecDeque<Waiting>,
     /// Deliveries of all members that are sent and not settled.
     sent: u32,
@@ -60,7 +60,7 @@ struct Waiting {
 }
 
 impl SharedPrefetch {
-    /// What consumers have together at most.
+    /// The prefetch: the most that the consumers have together.
     pub(super) fn most(&self) -> u16 {
         self.most as u16
     }
@@ -80,7 +80,7 @@ impl SharedPrefetch {
         self.seen = None;
     }
 
-    /// What begins the deliveries of a member.
+    /// The prefix of a member's deliveries.
     pub(super) fn prefix(&self, handle: u32) -> Option<&DeliverPrefix> {
         let at = self.members.binary_search_by_key(&handle, |member| member.handle).ok()?;
         Some(&self.members[at].prefix)
@@ -92,7 +92,7 @@ impl SharedPrefetch {
         at.is_ok_and(|at| self.members[at].told == 0)
     }
 
-    /// What each of `count` members may be sent besides what it has.
+    /// The number each of `count` members may be sent besides its present deliveries.
     fn part(&self, count: usize) -> u32 {
         match self.most.saturating_sub(self.sent) {
             0 => 0,
@@ -100,7 +100,7 @@ impl SharedPrefetch {
         }
     }
 
-    /// Counts what is unsettled anew; false: nothing has changed since it was dealt out.
+    /// Counts the unsettled deliveries anew; false: nothing has changed since they were dealt out.
     fn count(&mut self, channel: &Channel) -> bool {
         let seen = Some((channel.unacked.len(), channel.last_tag));
         if self.seen == seen {
@@ -185,7 +185,7 @@ impl Adapter {
         }
     }
 
-    /// A consumer of a channel that shares a prefetch: what it may be sent at first; none: its channel does not.
+    /// A consumer of a channel that shares a prefetch: the number it may be sent at first; none: its channel does not.
     pub(super) fn check_shared(
         &mut self,
         number: u16,
@@ -211,7 +211,7 @@ impl Adapter {
         shared.add(Member { handle, prefix, own: consumer.prefetch, sent: 0, waiting: 0, told });
     }
 
-    /// What begins the deliveries of a consumer; none for gets.
+    /// The prefix of a consumer's deliveries; none for gets.
     pub(super) fn prefix_of(&self, handle: u32) -> Option<&DeliverPrefix> {
         let consumer = self.consumers.get(handle)?;
         match &consumer.kind {
@@ -252,13 +252,13 @@ impl Adapter {
         }
     }
 
-    /// Sends what waits, as far as the prefetch goes.
+    /// Sends waiting deliveries, as far as the prefetch goes.
     fn send_waiting(&mut self, context: &mut Context<'_>, number: u16, shared: &mut SharedPrefetch) {
         let Some(channel) = self.channels.get(number) else { return };
         while shared.sent < shared.most
             && let Some(Waiting { handle, item, memory }) = shared.waiting.pop_front()
         {
-            // Of those that have gone, their queue has taken back what they had.
+            // Deliveries of members that are gone are back in their queue already.
             let Some(member) = shared.member(handle) else { continue };
             member.sent += 1;
             let tag = channel.next_tag();
@@ -272,7 +272,7 @@ impl Adapter {
         }
     }
 
-    /// What waits for a consumer that was cancelled goes back; if its queue is gone, it is gone too.
+    /// Deliveries that wait for a consumer that was cancelled go back; if its queue is gone, they are gone too.
     pub(super) fn drop_waiting(&mut self, context: &mut Context<'_>, handle: u32, goes_back: bool) {
         let Some(consumer) = self.consumers.get(handle).filter(|consumer| consumer.is_shared()) else {
             return;
@@ -288,7 +288,7 @@ impl Adapter {
         }
     }
 
-    /// Deals out what is left of each shared prefetch.
+    /// Deals out the rest of each shared prefetch.
     #[cold]
     pub(super) fn deal_out(&mut self, context: &mut Context<'_>) {
         self.deals = false;

@@ -1,4 +1,4 @@
-//! What a consumer of a stream asks for: where it begins and what it is to see.
+//! The requests of a stream's consumer: where it begins and which messages it is to see.
 //!
 //! Rules and texts are RabbitMQ 4.3.6's, seen by consuming through pika.
 
@@ -76,10 +76,10 @@ impl Adapter {
     }
 }
 
-/// Where a consumer begins, what it is to see, how many a second, and by what name it is known.
+/// Where a consumer begins, the messages it is to see, how many a second, and its name.
 type ReadOptions = (StreamFrom, StreamFilter, Option<u32>, Option<Box<[u8]>>);
 
-/// Where a consumer of a stream begins and what it is to see.
+/// Where a consumer of a stream begins and the messages it is to see.
 ///
 /// # Errors
 /// An argument means nothing to a stream or nothing at all, or the consumer has no prefetch, or does not settle.
@@ -159,7 +159,7 @@ fn from(value: &Value<'_>, now_ms: u64) -> Option<StreamFrom> {
         Value::Timestamp(seconds) => {
             StreamFrom::Timestamp(i64::try_from(*seconds).unwrap_or(i64::MAX).saturating_mul(1000))
         }
-        // What is below 0 counts from the end; in RabbitMQ it is the beginning.
+        // A number below 0 counts from the end; in RabbitMQ it is the beginning.
         value => match value.as_i64()? {
             offset @ 0.. => StreamFrom::Offset(offset.unsigned_abs()),
             count => StreamFrom::LastMessages(count.unsigned_abs()),
@@ -167,7 +167,7 @@ fn from(value: &Value<'_>, now_ms: u64) -> Option<StreamFrom> {
     })
 }
 
-/// The chunks it is to see: all where it names no filter values. What is no text is passed over.
+/// The chunks it is to see: all where it names no filter values. Values that are no text are passed over.
 fn filter(consume: &BasicConsume<'_>) -> Option<Filter> {
     let arguments = &consume.arguments;
     let match_unfiltered = matches!(arguments.get(b"x-stream-match-unfiltered"), Some(Value::Bool(true)));

@@ -1,4 +1,4 @@
-//! What the values of field tables are called and become.
+//! Values of field tables: RabbitMQ's names of their types, and the arguments they become.
 
 use broker::catalog::{QueueDefinition, Refusal};
 pub(super) use broker::fields::arguments;
@@ -8,7 +8,7 @@ use routing::Arguments;
 /// Whether a consumer with these arguments is to be shown messages and to take none (`x-browse`).
 ///
 /// # Errors
-/// The argument is no truth value, or the consumer wants the queue for itself, which who browses cannot have.
+/// The argument is no truth value, or the consumer wants the queue for itself, which a browser cannot have.
 pub(super) fn browses(
     arguments: &Table<'_>,
     is_exclusive: bool,
@@ -29,13 +29,13 @@ pub(super) fn tells_positions(arguments: &Table<'_>) -> bool {
     arguments.get(b"x-leveret-position") == Some(Wire::Bool(true))
 }
 
-/// What a consumer was declared with, where that is kept: mostly with nothing.
+/// The arguments of a consumer, where they are kept: mostly there are none.
 pub(super) fn kept(table: &Table<'_>) -> Option<Box<Arguments>> {
     let arguments = arguments(table);
     (!arguments.is_empty()).then(|| Box::new(arguments))
 }
 
-/// What RabbitMQ calls the type of a value.
+/// RabbitMQ's name for the type of a value.
 pub(super) fn type_name(value: &Wire<'_>) -> &'static str {
     match value {
         Wire::Bool(_) => "bool",

@@ -116,7 +116,7 @@ impl Adapter {
         held.map(|()| is_known)
     }
 
-    /// Makes what was held back; the answer follows when it is safe.
+    /// Makes the publishes and settles held back; the answer follows when they are safe.
     pub(super) fn commit(
         &mut self,
         context: &mut Context<'_>,
@@ -141,7 +141,7 @@ impl Adapter {
                     }
                     self.return_held(context, number, &publish);
                 }
-                // Its exchange was there when it was published; what is gone since leads nowhere.
+                // Its exchange was there when it was published; one deleted since leads nowhere.
                 Err(refusal) if refusal.code == ReplyCode::NotFound => {
                     self.return_held(context, number, &publish)
                 }

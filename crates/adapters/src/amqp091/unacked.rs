@@ -2,7 +2,7 @@
 //!
 //! Settling the oldest, or all up to a tag, is O(1) a message; another is found by a guess that holds while tags follow
 //! on each other, else by halving. One settled out of order leaves a gap, which goes when the oldest reaches it or when
-//! gaps are the most: so the memory is that of what is not settled, whatever else went by. Empty, it holds none.
+//! gaps are the most: so the memory is that of the unsettled ones, however many went by. Empty, it holds none.
 //!
 //! Invariant: the first entry is no gap.
 
@@ -103,7 +103,7 @@ impl Unacked {
         true
     }
 
-    /// Takes back what was taken, though it was not settled after all.
+    /// Takes back taken deliveries, which were not settled after all.
     pub(super) fn put_back(&mut self, taken: impl Iterator<Item = (u64, Delivery)>) {
         let mut entries: Vec<Entry> = std::mem::take(&mut self.ring).into();
         entries.retain(|entry| entry.delivery.consumer != GAP);
@@ -134,8 +134,8 @@ impl Unacked {
         self.gaps = 0;
     }
 
-    /// The last tag up to `most` of what this consumer was sent and that is not settled. Asked again with what was answered, it goes
-    /// on from there: nothing is looked at twice.
+    /// The last tag up to `most` of this consumer's unsettled deliveries. Asked again with its own answer, it goes on
+    /// from there: nothing is looked at twice.
     pub(super) fn newest_of(&self, consumer: u32, most: u64) -> Option<u64> {
         let guess = usize::try_from(most.checked_sub(self.ring.front()?.tag)?).unwrap_or(usize::MAX);
         let len = match self.ring.get(guess) {

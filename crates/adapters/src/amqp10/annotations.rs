@@ -1,5 +1,5 @@
-//! What a sender may write into the annotations of its messages (§3.2.3), and what the broker reads there and in the
-//! user-id of their properties (§3.2.4).
+//! Annotations that a sender may write on its messages (§3.2.3), and those that the broker reads, with the user-id of
+//! the properties (§3.2.4).
 //!
 //! Keys are symbols that begin with `x-`: all others are reserved. `x-cc` holds further keys a message is routed by,
 //! `x-opt-delivery-time` when it is to be delivered, milliseconds since 1970.
@@ -15,7 +15,7 @@ const CC: &str = "x-cc";
 /// When a message is to be delivered, not before.
 const DELIVERY_TIME: &str = "x-opt-delivery-time";
 
-/// What is wrong with annotations.
+/// A fault of annotations.
 #[derive(Debug)]
 pub(super) enum Wrong {
     /// The message is none.
@@ -31,14 +31,14 @@ impl Wrong {
     }
 }
 
-/// Checks annotations and properties of a message and answers what they ask for, if anything.
+/// Checks annotations and properties of a message and answers their requests to the broker, if any.
 pub(super) fn more<'a>(message: &Message<'a>) -> Result<Option<More<'a>>, Wrong> {
     let mut more = of_annotations(&message.message_annotations)?;
     match message.properties.claimed_user() {
         Value::Null => {}
         Value::Binary(user) => more.get_or_insert_default().user_id = Some(user),
         other => {
-            // Whoever reads it might take it for what it is not.
+            // A reader might take it for a user that the broker has checked.
             let text = format!("user-id of the properties is no binary: {}", term(other));
             return Err(Wrong::Message(Refused::new(condition::DECODE_ERROR, text)));
         }

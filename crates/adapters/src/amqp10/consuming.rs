@@ -82,7 +82,7 @@ impl Added {
     }
 }
 
-/// Why the session of a receiver ends that adds what it may not.
+/// Why the session of a receiver ends that adds annotations it may not.
 const NOT_TO_BE_ADDED: &str = "annotations of a modified outcome have symbols that begin with x- for keys";
 
 impl Adapter {
@@ -97,7 +97,7 @@ impl Adapter {
     ) {
         let found = match self.consumers.get(consumer) {
             Some(found) => *found,
-            // Gone, or what it gets is told of.
+            // Gone, or its deliveries are told of.
             None => match self.tell_delivered(context, consumer, memory, items.clone(), events) {
                 Some(found) => found,
                 None => return,
@@ -126,7 +126,8 @@ impl Adapter {
             };
             let mut sent = self.machine.transfer(id, link, &delivery);
             if sent == Err(NotSent::NoCredit) && settled && at.is_some() {
-                // The peer took credit back meanwhile. What is settled has left its queue: it was on its way.
+                // The peer took credit back meanwhile. Deliveries settled in advance have left their queue: this one
+                // was on its way.
                 self.machine.lend_credit(id, link);
                 sent = self.machine.transfer(id, link, &delivery);
             }
@@ -176,7 +177,7 @@ impl Adapter {
         self.end_session(context, id, condition::MESSAGE_SIZE_EXCEEDED, &text);
     }
 
-    /// The peer told what became of deliveries.
+    /// The peer told the state or outcome of deliveries.
     #[inline]
     pub(super) fn disposition(&mut self, context: &mut Context<'_>, disposition: &Disposition<'_>) {
         let Disposition { session: id, role, first, last, settled, outcome } = *disposition;
@@ -233,8 +234,8 @@ impl Adapter {
         }
     }
 
-    /// The peer gave deliveries back with annotations, `added` to what they have, perhaps to be delivered again at a time
-    /// of its choice.
+    /// The peer gave deliveries back with annotations, `added` to those they have, perhaps to be delivered again at a
+    /// time of its choice.
     #[cold]
     #[inline(never)]
     fn modified(
@@ -362,7 +363,7 @@ impl Adapter {
         }
     }
 
-    /// A consumer that comes to this session now is to wait: there is much to send, or no room for what it would get.
+    /// A consumer that comes to this session now is to wait: there is much to send, or no room for its deliveries.
     pub(super) fn begins_paused(&mut self, id: SessionId, settled: bool) -> bool {
         self.is_paused || self.session(id).is_some_and(|session| !session.room.takes(settled))
     }
@@ -402,8 +403,8 @@ impl Adapter {
     }
 }
 
-/// Keeps positions that were accepted back until it is known what follows, and passes on what nothing of the same
-/// consumer follows.
+/// Keeps positions that were accepted back until the next ones are known, and passes on those that no others of the
+/// same consumer follow.
 #[cold]
 #[inline(never)]
 fn keep(
@@ -418,7 +419,7 @@ fn keep(
     }
 }
 
-/// Settles what was kept back of this consumer, `last` being the last of it.
+/// Settles the positions kept back of this consumer, `last` being the last of them.
 #[cold]
 #[inline(never)]
 fn pass_on(context: &mut Context<'_>, at: ConsumerRef, last: SeqRange) {

@@ -27,7 +27,7 @@ impl Adapter {
             && following.is_some_and(|following| following.has_room(to))
     }
 
-    /// Nothing is here of it but itself and what waits for its outcome.
+    /// Nothing is here of it but itself and messages that wait for their outcome.
     fn is_light(&self) -> bool {
         self.consumers.iter().next().is_none()
             && self.nodes.is_none()
@@ -64,7 +64,7 @@ impl Adapter {
         self.pending.take_if(|pending| matches!(pending.waiting, Waiting::Go(_)));
     }
 
-    /// A receiver is attached; what it is, if it is not to wait for that until the connection is at the queue's shard.
+    /// A receiver is attached; answers `receiving`, unless it is to wait until the connection is at the queue's shard.
     pub(super) fn goes_to_consume(
         &mut self,
         context: &Context<'_>,

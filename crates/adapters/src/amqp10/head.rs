@@ -15,7 +15,7 @@ use message::record::{Enqueue, Format, flag};
 const EXCHANGE: &str = "x-exchange";
 const ROUTING_KEY: &str = "x-routing-key";
 
-/// Annotations we set on what came back to a queue that counts.
+/// Annotations we set on messages that came back to a queue that counts.
 const ACQUIRED_COUNT: &str = "x-acquired-count";
 const DELIVERY_COUNT: &str = "x-delivery-count";
 
@@ -71,7 +71,7 @@ fn ttl_ms(message: &Enqueue<'_>) -> Option<u32> {
 
 #[inline]
 fn header(message: &Enqueue<'_>, item: &Item, ttl_ms: Option<u32>) -> Header {
-    // A queue that counts went on from what a dead letter came with, and tells how often it was out.
+    // A queue that counts went on from a dead letter's count, and tells how often it was out.
     let before = if item.acquired_count() > 0 { 0 } else { u32::from(message.failures()) };
     Header {
         durable: message.is_durable(),
@@ -86,7 +86,7 @@ fn header(message: &Enqueue<'_>, item: &Item, ttl_ms: Option<u32>) -> Header {
 /// has the same.
 #[derive(Debug, Default)]
 pub(crate) struct PlainHead {
-    /// [`Item::marks`]: what its queue counts.
+    /// [`Item::marks`]: the counts of its queue.
     marks: u32,
     flags: u8,
     priority: u8,
@@ -130,7 +130,7 @@ impl PlainHead {
 
 /// Writes the message-annotations: the publisher's and ours, which take the place of the publisher's of the same name.
 fn annotate(message: &Enqueue<'_>, item: &Item, theirs: Map<'_>, bytes: &mut Vec<u8>) {
-    // Quorum queues alone count; what never failed has no count of failures, as in RabbitMQ.
+    // Quorum queues alone count; a message that never failed has no count of failures, as in RabbitMQ.
     let counts = [(ACQUIRED_COUNT, item.acquired_count()), (DELIVERY_COUNT, item.delivery_count())];
     let counts = if item.acquired_count() > 0 { &counts[..] } else { &[] };
     let counts = counts.iter().filter(|(_, count)| *count > 0);
@@ -169,7 +169,7 @@ mod tests {
     use base::id::QueueSeq;
     use message::record::NewEnqueue;
 
-    /// The bit of [`Item::marks`] for what was delivered before, and the counts of [`Item`].
+    /// An item with [`Item::marks`] of these: whether it was delivered before, and the two counts.
     fn item(redelivered: bool, acquired: u32, failed: u32) -> Item {
         let marks = u32::from(redelivered) << 31 | acquired << 16 | failed;
         let item = Item { seq: QueueSeq(0), offset: 0, marks };
@@ -239,7 +239,7 @@ mod tests {
                 (item(true, 0, 1), acquired.map(String::from), delivered),
                 (item(true, 1, 0), Some("1".into()), delivered),
                 (item(true, 3, 2), Some("3".into()), Some("2")),
-                // The last one again, and back to none: what is kept from one message for the next is not kept too long.
+                // The last one again, and back to none: bytes kept from one message for the next are not kept too long.
                 (item(true, 3, 2), Some("3".into()), Some("2")),
                 (item(false, 0, 0), acquired.map(String::from), delivered),
             ] {

@@ -1,4 +1,4 @@
-//! Links: what a peer attaches to, and what becomes of it.
+//! Links: the addresses a peer attaches to, and the ends they get.
 
 use super::address::{self, Destination};
 use super::following::Going;
@@ -71,11 +71,11 @@ pub(super) struct Link {
     pub(super) particulars: Particulars,
 }
 
-/// What is hardly ever asked of a link: by listings, or when something goes wrong.
+/// Rarely used parts of a link: for listings, or when something goes wrong.
 #[derive(Debug, Default)]
 pub(super) struct Particulars {
     pub(super) address: Option<Box<str>>,
-    /// How the peer settles what it sends.
+    /// How the peer settles its deliveries.
     pub(super) sender_settle_mode: SenderSettleMode,
     /// The outcomes that a sender's source takes are named, and `rejected` is not among them.
     pub(super) lacks_rejected: bool,
@@ -86,7 +86,7 @@ pub(super) struct Particulars {
 }
 
 impl Particulars {
-    /// What is answered to a sender.
+    /// Those of a sender, by the answer to its attach.
     pub(super) fn of_target(answer: &Attach<'_>) -> Particulars {
         Particulars {
             address: answer.target.and_then(|target| target.address).map(Into::into),
@@ -96,7 +96,7 @@ impl Particulars {
         }
     }
 
-    /// What is answered to a receiver.
+    /// Those of a receiver, by the source in its answer.
     pub(super) fn of_source(source: &Source<'_>) -> Particulars {
         let mut filter = Vec::new();
         if let Some(own) = source.filter.filter(|own| !own.is_empty()) {
@@ -121,7 +121,7 @@ impl Link {
     }
 }
 
-/// What a consumer's handle stands for.
+/// The link and queue behind a consumer's handle.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ConsumerAt {
     pub(super) session: SessionId,
@@ -130,9 +130,9 @@ pub(super) struct ConsumerAt {
     pub(super) at: Option<ConsumerRef>,
     /// Its queue's type.
     pub(super) of: QueueType,
-    /// What it gets is settled in advance.
+    /// Its deliveries are settled in advance.
     pub(super) settled: bool,
-    /// It was not sent something that its queue takes off its credit: it is told what its link has before it goes on.
+    /// It was not sent something that its queue takes off its credit: it is told its link's credit before it goes on.
     pub(super) lacks_credit: bool,
 }
 
@@ -145,7 +145,7 @@ pub(super) struct Pending {
     pub(super) waiting: Waiting,
 }
 
-/// What waits.
+/// The thing that waits.
 #[derive(Debug)]
 pub(super) enum Waiting {
     /// An attach, for its consumer.
@@ -176,7 +176,7 @@ pub(super) struct Receiving {
     activity: Activity,
     /// As it was asked: it is told that this is respected.
     max_message_size: Option<u64>,
-    /// What it wants of a stream; of a queue there is nothing to say.
+    /// The options it reads a stream with; none for a queue.
     options: Option<ReadOptions>,
     is_of_stream: bool,
 }
@@ -283,7 +283,7 @@ impl Adapter {
         if let Some(Destination { exchange, key }) = &destination {
             let catalog = context.shard.catalog();
             let access = session.publisher.access();
-            // As in RabbitMQ, a queue must be there before it is asked who may use it.
+            // As in RabbitMQ, a queue must be there before permissions for it are checked.
             // One that another connection has for itself can be sent to.
             let vhost = access.vhost();
             if exchange.is_empty() && catalog.queue_by_name(vhost, key.as_bytes()).is_none() {
@@ -410,7 +410,7 @@ impl Adapter {
         receiving.consumer = handle;
         let options = receiving.options.take();
         if queue.is_quorum() && !receiving.browses {
-            // Where one is active at a time it is told who; else all are.
+            // Where one is active at a time it is told whether it is the one; else all are.
             let is_single =
                 queue.arguments.get(b"x-single-active-consumer") == Some(&routing::Value::Bool(true));
             receiving.activity = Activity::Due(!is_single);
@@ -451,7 +451,7 @@ impl Adapter {
         Ok(())
     }
 
-    /// The broker answered what a peer waits for.
+    /// The broker's answer to a pending attach or request.
     pub(super) fn answered(&mut self, context: &mut Context<'_>, token: u32, reply: Result<Reply, Refusal>) {
         let Some(pending) = self.pending.take_if(|pending| pending.token == token) else { return };
         let at = (pending.session, pending.link);
@@ -509,8 +509,9 @@ impl Adapter {
         self.announce_consumer(context, pending.consumer, settled);
     }
 
-    /// A receiver goes whose attach is not answered yet, if it is one of these: its consumer is cancelled behind the command
-    /// that makes it, and a queue that was made for it goes too. What else is waited for finds no session when its answer comes.
+    /// A receiver goes whose attach is not answered yet, if it is one of these: its consumer is cancelled behind the
+    /// command that makes it, and a queue that was made for it goes too. Answers to all other requests find no session
+    /// when they come.
     pub(super) fn forget_consume(
         &mut self,
         context: &mut Context<'_>,
@@ -526,7 +527,7 @@ impl Adapter {
         self.drop_node(context, pending.session, pending.link);
     }
 
-    /// A link is gone, and its consumer with it: what it held goes back to the queue.
+    /// A link is gone, and its consumer with it: the deliveries it held go back to the queue.
     pub(super) fn drop_link(&mut self, context: &mut Context<'_>, id: SessionId, link: LinkId) {
         self.forget_consume(context, |at| at == (id, link));
         let Some(session) = self.session(id) else { return };

@@ -1,4 +1,4 @@
-//! From the SASL header to an open connection: who, and in which virtual host.
+//! From the SASL header to an open connection: the user, and the virtual host.
 
 use super::Adapter;
 use crate::connection::{Context, Gravity};
@@ -15,17 +15,17 @@ use message::amqp091::Table;
 use routing::Arguments;
 use std::sync::Arc;
 
-/// What is known of who logs in.
+/// The login under way, as far as it is known.
 #[derive(Debug, Default)]
 pub(super) struct Login {
     user: Option<Arc<str>>,
-    /// For whom it is asked whether one connection more may be open.
+    /// The user for whom it is asked whether one connection more may be open.
     asking: Option<Actor>,
-    /// What is to be announced of it, where somebody hears.
+    /// The client's introduction, for events of the connection where somebody hears.
     introduction: Introduction,
 }
 
-/// What a peer says of itself.
+/// A peer's description of itself.
 #[derive(Debug, Default)]
 struct Introduction {
     mechanism: String,
@@ -33,7 +33,7 @@ struct Introduction {
     properties: Arguments,
 }
 
-/// What we can do that clients ask for.
+/// Our capabilities among those that clients ask for.
 const CAPABILITIES: [&str; 2] = ["LINK_PAIR_V1_0", "ANONYMOUS-RELAY"];
 
 /// A connection of this protocol, as it is announced.

@@ -60,7 +60,7 @@ const HELD: u32 = u32::MAX;
 #[derive(Debug)]
 struct Session {
     id: SessionId,
-    /// Its own among all sessions the connection ever had: what its publisher is called.
+    /// Its own among all sessions the connection ever had: the number of its publisher.
     handle: u32,
     publisher: Publisher,
     /// By the machine's link number; few, so a list.
@@ -69,7 +69,7 @@ struct Session {
     unconfirmed: VecDeque<Window>,
     /// Queues whose end its senders are to hear of.
     watched: Option<Box<Watched>>,
-    /// What it was to be sent when its consumers were told last: those that it has no room for pause.
+    /// The room it had when its consumers were told last: those that it has no room for pause.
     room: Room,
 }
 
@@ -81,9 +81,9 @@ pub struct Adapter {
     /// Only until the connection is open.
     login: Option<Box<Login>>,
     actor: Option<Actor>,
-    /// What its client says of itself.
+    /// Its client's description of itself.
     client: Option<Client>,
-    /// What its client calls the container that it is (§2.7.1).
+    /// Its client's container id (§2.7.1).
     container: Option<Box<str>>,
     #[allow(clippy::vec_box, reason = "a list that grew would hold room for sessions that never come")]
     sessions: Vec<Box<Session>>,
@@ -141,8 +141,8 @@ impl Adapter {
         }
     }
 
-    /// Takes in what the peer sent: how many bytes are done with. What is asked is left alone from where there is too much to
-    /// send; transfers are not, for an outcome is all that goes back.
+    /// Takes in bytes of the peer: how many are done with. Requests are left alone while there is too much to send;
+    /// transfers are not, for an outcome is all that goes back.
     pub(crate) fn input(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> usize {
         let mut input = Input::new(bytes);
         while self.pending.is_none()
@@ -229,7 +229,8 @@ impl Adapter {
                 }
             }
             Event::TimedOut { consumer, range, .. } => self.timed_out(*consumer, *range),
-            // Nothing here asks for single messages, or for chunks; who reads a stream by messages reads on, whoever leads it.
+            // Nothing here asks for single messages, or for chunks; a stream's reader by messages reads on under
+            // another leader.
             Event::Got { .. } | Event::Chunk { .. } | Event::StreamRestarted { .. } => {}
             Event::Cancelled { consumer, queue } => self.cancelled(context, *consumer, queue),
             Event::QueueDeleted { watcher, queue } => self.queue_deleted(context, *watcher, *queue),
@@ -264,7 +265,7 @@ impl Adapter {
         self.machine.output().len()
     }
 
-    /// Bytes of memory of what is to be sent.
+    /// Bytes of memory of the output.
     pub(crate) fn output_bytes(&self) -> usize {
         self.machine.output().capacity()
     }
@@ -275,7 +276,7 @@ impl Adapter {
     }
 
     /// Publishers here are held by their credit and their session's window, and settling must go on; but where an alarm has shut
-    /// the window, what a peer had under way, or sends all the same, must not be without bound.
+    /// the window, transfers that a peer had under way, or sends all the same, must not be without bound.
     pub(crate) fn is_publishing(&self) -> bool {
         self.blocked_bytes == HELD
     }
@@ -285,7 +286,7 @@ impl Adapter {
         self.machine.set_reading(reads || !self.is_publishing());
     }
 
-    /// The peer took some of what it was told.
+    /// The peer took some of its output.
     pub(crate) fn note_alive(&mut self) {
         self.machine.note_alive();
     }

@@ -19,16 +19,16 @@ use broker::{QueueCommand, Reply, ReplyAddress};
 use message::amqp10::{Encoder, Map};
 use routing::Arguments;
 
-/// What asks for a queue that goes with its link.
+/// The capability that asks for a queue that goes with its link.
 const TEMPORARY: &str = "temporary-queue";
 
-/// What asks for an address that replies go to.
+/// The capability that asks for an address that replies go to.
 const VOLATILE: &str = "rabbitmq:volatile-queue";
 
 /// Nodes go when their link is detached (§3.5.7).
 const LINK_DETACH: &str = "link-detach";
 
-/// Bytes of a link's name that are repeated in the name of its queue, so that people know whose it is.
+/// Bytes of a link's name that are repeated in the name of its queue, so that people can tell its link.
 const LINK_NAME_BYTES_MAX: usize = 128;
 
 /// A temporary queue and its link.
@@ -58,7 +58,7 @@ pub(super) enum Making {
     Target { sender_settle_mode: SenderSettleMode },
 }
 
-/// What the properties of a node of ours say: it goes with its link, and its messages are moved.
+/// The properties of a node of ours: it goes with its link, and its messages are moved.
 fn node_properties(bytes: &mut Vec<u8>) -> Map<'_> {
     bytes.clear();
     let mut encoder = Encoder::new(bytes);
@@ -72,7 +72,7 @@ fn node_properties(bytes: &mut Vec<u8>) -> Map<'_> {
     Map::new(4, bytes)
 }
 
-/// The source as it is told to the receiver that asked for it, who had asked for these outcomes.
+/// The source as it is told to the receiver that asked for it, with the outcomes it had asked for.
 fn dynamic_source<'a>(address: &'a str, outcomes: Symbols<'a>, bytes: &'a mut Vec<u8>) -> Source<'a> {
     Source {
         address: Some(address),

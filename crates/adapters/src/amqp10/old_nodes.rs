@@ -18,7 +18,7 @@ use broker::catalog::{Object, Op, QueueDefinition, Refusal};
 use routing::Arguments;
 use std::sync::Arc;
 
-/// What comes when the broker has answered.
+/// The next step when the broker has answered.
 #[derive(Debug)]
 pub(super) enum Step {
     /// A sender's queue is made; the link can be attached.
@@ -228,7 +228,7 @@ impl Adapter {
         context.shard.request(context.now, context.port, token, op);
     }
 
-    /// The broker answered what an address of the first version led to.
+    /// The broker's answer to a step of attaching to an address of the first version.
     pub(super) fn old_made(
         &mut self,
         context: &mut Context<'_>,

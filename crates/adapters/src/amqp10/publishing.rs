@@ -30,12 +30,12 @@ pub(super) struct Window {
     last: u64,
 }
 
-/// How much a link's sender may send, sized by what it does.
+/// How much a link's sender may send, sized by its use.
 ///
 /// The window begins at the settings' least and doubles when the sender has used all its credit while confirms were
-/// under way: then credit, not the sender, was what held it. It halves after ten seconds in which that did not happen.
-/// More than what a link can bring while a commit takes only makes a backlog: beyond [`WINDOW_ALWAYS`] the window follows
-/// the time from when credit ran out until a confirm came.
+/// under way: then credit, not the sender, was the bottleneck. It halves after ten seconds in which that did not
+/// happen. More messages than a link can bring during one commit only make a backlog: beyond [`WINDOW_ALWAYS`] the
+/// window follows the time from when credit ran out until a confirm came.
 #[derive(Debug)]
 pub(super) struct Credit {
     window: u32,
@@ -115,7 +115,7 @@ impl Credit {
         }
     }
 
-    /// What to grant a sender that has `left`; none: it has enough, or too much is under way.
+    /// Credit to grant a sender that has `left`; none: it has enough, or too much is under way.
     fn grant(&mut self, now: Now, left: u32, least: u32) -> Option<u32> {
         self.measure(now);
         if self.window > least && seconds(now) > self.held_at + 10 {
@@ -182,7 +182,7 @@ impl Adapter {
         self.transfer_any(context, transfer, seq);
     }
 
-    /// As [`Adapter::transfer`], of a message that says more than most, whose number is `seq`.
+    /// As [`Adapter::transfer`], of a message with rare parts, whose number is `seq`.
     #[cold]
     #[inline(never)]
     fn transfer_any(&mut self, context: &mut Context<'_>, transfer: &Transfer<'_>, seq: u64) {
@@ -269,7 +269,7 @@ impl Adapter {
         self.published(context, transfer, published, is_anonymous);
     }
 
-    /// Tells what became of a message, if that is known already.
+    /// Sends the outcome of a message, if that is known already.
     fn published(
         &mut self,
         context: &mut Context<'_>,
@@ -306,7 +306,7 @@ impl Adapter {
         self.is_due = true;
     }
 
-    /// A transfer on a link to what is no exchange or queue.
+    /// A transfer on a link to an end that is no exchange or queue.
     #[cold]
     pub(super) fn rare_transfer(&mut self, context: &mut Context<'_>, transfer: &Transfer<'_>) {
         let session = self.sessions.iter_mut().find(|session| session.id == transfer.session);
@@ -460,7 +460,7 @@ impl Adapter {
         }
     }
 
-    /// The state of a sender's link, for who asks with echo: the machine has answered.
+    /// Whether a link is a sender's: then its credit is looked at after a flow. An echo the machine has answered.
     pub(super) fn is_target(&self, id: SessionId, link: LinkId) -> bool {
         let session = self.sessions.iter().find(|session| session.id == id);
         session.is_some_and(|session| session.links.iter().any(|it| it.id == link && it.is_publishing()))

@@ -1,8 +1,8 @@
-//! What a receiver of a stream asks for with its filters (§3.5.8): where it begins and what it is to see.
+//! The requests of a stream's receiver in its filters (§3.5.8): where it begins and which messages it is to see.
 //!
 //! Rules are RabbitMQ 4.3's: filters that mean nothing are passed over, and the answer has those that are in place. By
 //! content a stream is filtered by SQL or by reference values of properties, and of application properties, not by
-//! both; what comes last in the set is looked at first.
+//! both; the last of the set is looked at first.
 
 use super::refused::Refused;
 use ::amqp10::{Source, condition};
@@ -13,14 +13,14 @@ use message::amqp10::{Descriptor, Map, Value};
 use message::chunk::Filter;
 use std::sync::Arc;
 
-/// What a stream's source offers (AMQP Filter Expressions 1.0 §2.2).
+/// The capabilities of a stream's source (AMQP Filter Expressions 1.0 §2.2).
 pub(super) const CAPABILITIES: [&str; 2] = ["AMQP_FILTEX_PROP_V1_0", "AMQP_FILTEX_SQL_V1_0"];
 
 const OFFSET: &str = "rabbitmq:stream-offset-spec";
 const FILTER: &str = "rabbitmq:stream-filter";
 /// Messages a second, at most.
 const RATE: &str = "x-replay-rate";
-/// By what it is known.
+/// The consumer's name.
 const CONSUMER_NAME: &str = "x-stream-consumer-name";
 const MATCH_UNFILTERED: &str = "rabbitmq:stream-match-unfiltered";
 /// How the one in the set is called that is SQL.
@@ -36,13 +36,13 @@ pub(super) struct ReadOptions {
     pub(super) filter: StreamFilter,
     /// Messages a second, at most.
     pub(super) rate: Option<u32>,
-    /// By what it is known.
+    /// The consumer's name.
     pub(super) name: Option<Box<[u8]>>,
     /// The filters that are in place, as they were asked: names and values.
     in_place: Vec<bool>,
 }
 
-/// What is found while the set is gone through.
+/// The filters found while the set is gone through.
 #[derive(Debug, Default)]
 struct Found {
     sql: Option<Expression>,
@@ -55,7 +55,7 @@ struct Found {
 }
 
 impl ReadOptions {
-    /// What the source asks for.
+    /// The options in the filters of a source.
     ///
     /// # Errors
     /// It is to begin nowhere.
@@ -207,7 +207,7 @@ impl Found {
     }
 }
 
-/// Reference values as an expression; none where they are not what they are to be.
+/// Reference values as an expression; none where they have not the types they must have.
 fn references(fields: Map<'_>, of_properties: bool) -> Option<Expression> {
     let mut references = References::new(&Limits::default());
     for (name, value) in fields.iter() {

@@ -1,7 +1,7 @@
-//! What an attach asks of its two ends (§3.5), and what is answered of a source.
+//! The termini of an attach (§3.5): those asked for, and the source that is answered.
 //!
-//! As in RabbitMQ nearly all of it is the peer's own: what it says is repeated to it, whether it means anything here or
-//! not. Ours are how deliveries are given out and what becomes of unsettled ones. Filters are repeated where they say
+//! As in RabbitMQ nearly all of it is the peer's own: its fields are repeated to it, whether they mean anything here or
+//! not. Ours are how deliveries are given out and the outcome of unsettled ones. Filters are repeated where they say
 //! something of streams, which a queue passes over; those that select by content are not in place and so are left out.
 
 use super::refused::Refused;
@@ -13,7 +13,7 @@ use message::amqp10::{Decoder, Descriptor, Map, Value};
 const OUTCOMES: [&str; 4] =
     ["amqp:accepted:list", "amqp:rejected:list", "amqp:released:list", "amqp:modified:list"];
 
-/// The outcome of what is refused as invalid.
+/// The outcome of messages refused as invalid.
 const REJECTED: &str = OUTCOMES[1];
 
 /// Each message goes to one receiver (§3.5.6).
@@ -155,7 +155,7 @@ fn in_place<'b>(filter: Map<'_>, bytes: &'b mut Vec<u8>) -> Map<'b> {
     Map::new(count, bytes)
 }
 
-/// Whether a filter says from where, or with what, a stream is read.
+/// Whether a filter says from where, or by which condition, a stream is read.
 fn is_of_streams(filter: Value<'_>) -> bool {
     let Value::Described(described) = filter else { return false };
     let Descriptor::Name(name) = described.descriptor() else { return false };

@@ -1,10 +1,10 @@
 //! Transactions (part 4): a coordinator that declares and discharges them, messages posted and deliveries retired within.
 //!
 //! Posted messages and the outcomes of retired deliveries are held back until the discharge and then take effect in one
-//! turn, see [`crate::transaction`]; the discharge is answered when everything it published is safe. What could not be done
-//! as a whole is not begun: a discharge whose messages are routed nowhere, or whose deliveries went back to their queue
-//! with their link, is refused and the transaction undone. Undone, retired deliveries go back as failed ones.
-//! A transaction ends with the link of its coordinator. Ids are valid on their connection, in any session.
+//! turn, see [`crate::transaction`]; the discharge is answered when all its publishes are safe. A discharge that cannot
+//! be done as a whole is not begun: one whose messages are routed nowhere, or whose deliveries went back to
+//! their queue with their link, is refused and the transaction undone. Undone, retired deliveries go back as failed
+//! ones. A transaction ends with the link of its coordinator. Ids are valid on their connection, in any session.
 //! RabbitMQ has none of this.
 
 use super::consuming::{Added, outcome_of};
@@ -35,13 +35,13 @@ const CREDIT: u32 = 8;
 /// Transactions of a connection that are under way at once.
 const TRANSACTIONS_MAX: usize = 64;
 
-/// Bytes that holding a message takes besides the message, at most: two names and what is noted of it.
+/// Bytes that holding a message takes besides the message, at most: two names and its entry.
 const ENTRY_BYTES_MAX: usize = 1024;
 
 /// Milliseconds a transaction may take.
 const TRANSACTION_MS_MAX: u64 = 300_000;
 
-/// What the coordinator can do (§4.5.7).
+/// The capabilities of the coordinator (§4.5.7).
 const CAPABILITIES: [&str; 3] =
     ["amqp:local-transactions", "amqp:multi-txns-per-ssn", "amqp:multi-ssns-per-txn"];
 
@@ -54,7 +54,7 @@ struct Retired {
     delivery_id: u32,
     range: SeqRange,
     outcome: Outcome,
-    /// What the outcome adds to their annotations.
+    /// The annotations the outcome adds.
     added: Option<Added>,
     /// The receiver has settled them.
     settled: bool,
@@ -71,7 +71,7 @@ struct Doomed {
 const TOO_LARGE: Doomed =
     Doomed { condition: condition::ROLLED_BACK, text: "the transaction is larger than it may be" };
 
-/// What a controller names a transaction by: nothing that another controller could guess.
+/// A controller's name for a transaction: nothing that another controller could guess.
 type TransactionId = [u8; 16];
 
 /// A message of it could not be posted, and its sender was not told.
@@ -93,7 +93,7 @@ struct Open {
 /// A discharge whose publishes are not all safe yet.
 #[derive(Debug)]
 struct Waiting {
-    /// Who is told; nobody, when its link is gone.
+    /// The link that is told; none, when it is gone.
     tell: Option<(SessionId, LinkId)>,
     delivery_id: u32,
     /// The first number its publishes got, and the one after the last.
@@ -282,7 +282,7 @@ impl Adapter {
         self.undo(context, held);
     }
 
-    /// What stands in the way of doing all that a transaction holds.
+    /// The obstacle to carrying out a transaction as a whole.
     fn obstacle(&mut self, context: &Context<'_>, held: &Transaction<Retired>) -> Option<Doomed> {
         let publisher = &mut self.transactions.as_mut()?.publisher;
         let stamps = stamps(context);
@@ -524,7 +524,7 @@ impl Adapter {
         }
     }
 
-    /// Tells what is to become of a posted message.
+    /// Tells the state of a posted message: its outcome at the discharge.
     fn tell_posted(&mut self, transfer: &Transfer<'_>, id: &[u8], outcome: &WireOutcome<'_>) {
         let mut bytes = Vec::new();
         outcome.write(&mut Encoder::new(&mut bytes));
@@ -532,7 +532,7 @@ impl Adapter {
         self.tell(transfer, &WireOutcome::Transactional { id, outcome });
     }
 
-    /// The peer told what is to become of deliveries when a transaction is discharged (§4.4.2).
+    /// The peer told the outcome that deliveries are to have when a transaction is discharged (§4.4.2).
     #[cold]
     pub(super) fn retire(
         &mut self,
@@ -593,7 +593,7 @@ impl Adapter {
         }
     }
 
-    /// Forgets what was posted and gives back what was retired.
+    /// Forgets the posted messages and gives back the retired deliveries.
     fn undo(&mut self, context: &mut Context<'_>, held: Transaction<Retired>) {
         for retired in held.into_settles() {
             self.undo_retired(context, &retired);
@@ -669,12 +669,12 @@ fn wire_outcome(outcome: Outcome) -> WireOutcome<'static> {
     }
 }
 
-/// What the node writes on messages, and when they come: with the discharge.
+/// The node's stamps, and the time that messages come at: that of the discharge.
 fn stamps<'c>(context: &Context<'c>) -> Option<(&'c Stamps, u64)> {
     Some((context.settings.stamps.as_deref()?, context.now.wall_ms))
 }
 
-/// Calls `work` with a publish that was held back, and with what the node writes on it now.
+/// Calls `work` with a publish that was held back, with the node's stamps of now.
 fn with_publish<T>(
     held: &HeldPublish<'_>,
     stamps: Option<(&Stamps, u64)>,

@@ -1,7 +1,7 @@
 //! How many connections there are of each listener of the stream protocol, known to all shards, and whether one too many is.
 //!
-//! As in RabbitMQ, who has not opened its connection yet counts too, and who opens one is refused while there are more than there
-//! may be, itself among them.
+//! As in RabbitMQ, clients that have not opened their connection yet count too, and one that opens is refused while
+//! there are more than there may be, itself among them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

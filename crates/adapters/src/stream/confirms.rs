@@ -1,11 +1,11 @@
 //! Publishing ids of one publisher that wait for their confirm.
 //!
 //! The broker counts a publisher's messages densely from 1; clients number them as they like, mostly one after the other,
-//! so what waits is kept in runs. 16 bytes for each run: at worst for each message.
+//! so those that wait are kept in runs. 16 bytes for each run: at worst for each message.
 //!
 //! Of a publisher with a reference, ids that are not above one of before are duplicates. They are told in a frame of their
 //! own, before the others that became safe with them, as from RabbitMQ: there are clients that take two equal ids in a
-//! frame for an error of the broker. What was sent over another connection is not known here and told with the others.
+//! frame for an error of the broker. Ids sent over another connection are not known here and told with the others.
 
 use base::RangeSet;
 use base::ranges::Range;
@@ -80,13 +80,13 @@ impl Confirms {
         }
     }
 
-    /// The last number that is to be told now: what is safe and follows on what was told.
+    /// The last number that is to be told now: the end of the safe ones that follow on the told ones.
     fn due(&self) -> u64 {
         let due = self.safe.first().filter(|range| range.first == self.told + 1);
         due.map_or(self.told, |due| due.last)
     }
 
-    /// Duplicates among what is to be told now.
+    /// Duplicates among the ids to be told now.
     pub(super) fn duplicates(&self) -> impl Iterator<Item = u64> {
         let mut left = if self.again == 0 { 0 } else { self.due() - self.told };
         let runs = self.runs.iter().map_while(move |run| {
@@ -98,7 +98,7 @@ impl Confirms {
         again.flat_map(|(run, len)| (0..len).map(|at| run.first.wrapping_add(at)))
     }
 
-    /// Takes out what is to be told now; yields those publishing ids that are not among [`Confirms::duplicates`].
+    /// Takes out the ids to be told now; yields those that are not among [`Confirms::duplicates`].
     pub(super) fn take(&mut self) -> impl Iterator<Item = u64> {
         let upto = self.due();
         if upto > self.told {
@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(told(&mut confirms), []);
         confirms.safe(1, 3);
         assert_eq!(told(&mut confirms), (10..16).collect::<Vec<_>>());
-        // Again, and beyond what was numbered.
+        // Again, and beyond the numbers given.
         confirms.safe(1, 6);
         confirms.safe(7, 50);
         assert_eq!(told(&mut confirms), (16..20).collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! Streams by name: what names may be, who may use them, and how a stream is made and deleted.
+//! Streams by name: the names allowed, the permissions needed, and how a stream is made and deleted.
 
 use super::Adapter;
 use super::settings::NAME_BYTES_MAX;
@@ -107,7 +107,7 @@ impl Adapter {
         }
     }
 
-    /// The request for a stream, made of what a client asks for. RabbitMQ's rules, in its order.
+    /// The request for a stream, made of a client's arguments. RabbitMQ's rules, in its order.
     pub(super) fn create(
         &self,
         context: &mut Context<'_>,

@@ -1,7 +1,7 @@
 //! Going to the shard of the stream it publishes to, see [`crate::following`].
 //!
 //! A connection that is to go reads nothing further until it has gone, which it does when all that was published is confirmed.
-//! One with subscriptions stays: those who read a stream together share the work of sending it where they are spread.
+//! One with subscriptions stays: the readers of a stream together share the work of sending it where they are spread.
 
 use super::Adapter;
 use crate::connection::Context;
@@ -41,7 +41,7 @@ impl Adapter {
         }
     }
 
-    /// It is at home at another shard from now on, by another port. Of what became of its streams on the way it hears now.
+    /// It is at home at another shard from now on, by another port. Changes of its streams on the way it hears now.
     pub(crate) fn arrive(&mut self, context: &mut Context<'_>) {
         self.goes_to = None;
         if let Some(actor) = &mut self.actor {

@@ -1,4 +1,4 @@
-//! From the first frame to an open connection: who, and in which virtual host; and renewals of the proof.
+//! From the first frame to an open connection: the user, and the virtual host; and renewals of the proof.
 
 use super::Adapter;
 use super::arrivals::Arrival;
@@ -16,15 +16,15 @@ use std::sync::Arc;
 /// As RabbitMQ calls the protocol and its version, which has none.
 pub(super) const PROTOCOL: &str = "{<<\"stream\">>,[]}";
 
-/// What is known of who logs in.
+/// The login under way, as far as it is known.
 #[derive(Debug, Default)]
 pub(super) struct Login {
     user: Option<Arc<str>>,
-    /// What was settled.
+    /// The settled bounds.
     pub(super) tuned: Option<Tune>,
-    /// What the client says of itself, where somebody hears of it.
+    /// The client's description of itself, where somebody hears of it.
     properties: Arguments,
-    /// What `open` is to be answered under, while it is asked whether one connection more may be open.
+    /// The correlation id of `open`, while it is asked whether one connection more may be open.
     opening: u32,
 }
 
@@ -39,7 +39,7 @@ fn caller<'a>(peer: &'a Peer, mechanism: &'a str) -> Caller<'a> {
 }
 
 impl Adapter {
-    /// Tells the client who we are.
+    /// Answers the client's introduction with the server's properties.
     pub(super) fn introduce(
         &mut self,
         context: &mut Context<'_>,
@@ -77,7 +77,7 @@ impl Adapter {
         self.machine.respond(correlation_id, &response);
     }
 
-    /// Who the client is, or what it is told of that.
+    /// The client's user, or the code its login is refused with.
     fn prove(
         &self,
         context: &mut Context<'_>,
@@ -98,7 +98,7 @@ impl Adapter {
                     (reason.clone(), reason, ResponseCode::SASL_ERROR)
                 }
                 Err(Unproved::Denied(denied)) => {
-                    // Who would be let in from the server's own machine is told so.
+                    // A client that would be let in from the server's own machine is told so.
                     let near = Peer { is_loopback: true, ..self.peer.clone() };
                     let is_far = !self.peer.is_loopback
                         && credentials::log_in(catalog, rules, &near, mechanism, response).is_ok();
@@ -143,7 +143,7 @@ impl Adapter {
         }
     }
 
-    /// The client of an open connection proves again who it is.
+    /// The client of an open connection proves its user again.
     fn renew(&mut self, context: &mut Context<'_>, correlation_id: u32, mechanism: &str, response: &[u8]) {
         let Some(actor) = self.actor.clone() else { return };
         let renewed = match mechanism == self.mechanism {

@@ -1,7 +1,7 @@
 //! The stream protocol and the broker.
 //!
-//! [`Adapter`] is a connection; the work is in rooms of its own: who comes in in `login`, requests and what waits for the
-//! broker in `requests`, publishing and confirms in `publishers`, chunks in `subscriptions`, where streams are in
+//! [`Adapter`] is a connection; the work is in rooms of its own: logins in `login`, requests and those that wait for
+//! the broker in `requests`, publishing and confirms in `publishers`, chunks in `subscriptions`, where streams are in
 //! `topology`, streams of streams in `super_streams`. While the broker's answer to a request is awaited nothing further is
 //! read, so that everything a client says takes effect in the order it was said; chunks and confirms go on.
 //!
@@ -52,17 +52,17 @@ pub struct Adapter {
     peer: Peer,
     /// Only until the connection is open.
     login: Option<Box<Login>>,
-    /// On whose behalf; once the connection is open.
+    /// The user it acts for; once the connection is open.
     actor: Option<Actor>,
     /// How it logged in.
     mechanism: &'static str,
-    /// What its client says of itself.
+    /// Its client's description of itself.
     client: Option<Client>,
     publishers: Publishers,
     subscriptions: Subscriptions,
     /// Streams whose end it must hear of.
     watched: Watched,
-    /// What the broker was asked and has not answered.
+    /// The request to the broker without an answer yet.
     pending: Option<Box<Pending>>,
     next_token: u32,
     /// The beginning of a long frame.
@@ -105,7 +105,7 @@ impl Adapter {
         }
     }
 
-    /// Takes in what the client sent: how many bytes are done with.
+    /// Takes in bytes of the client: how many are done with.
     pub(crate) fn input(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> usize {
         let gathered = self.gather(context, bytes);
         if gathered > 0 {
@@ -129,7 +129,7 @@ impl Adapter {
         gathered + input.consumed()
     }
 
-    /// Whether it heard all there is: what is left is the beginning of a frame.
+    /// Whether it heard all there is: the rest is the beginning of a frame.
     fn listen(&mut self, context: &mut Context<'_>, input: &mut Input<'_>) -> bool {
         while !self.is_waiting() {
             match self.machine.poll_event(context.now, input) {
@@ -178,7 +178,7 @@ impl Adapter {
                 self.store_offset(context, reference, stream, offset);
             }
             WireEvent::Request { correlation_id, request } => {
-                // Who asks hears of what was said before.
+                // A request sees the offsets that earlier frames stored.
                 self.hand_on_offsets(context);
                 self.request(context, correlation_id, &request);
             }
@@ -197,7 +197,7 @@ impl Adapter {
                 self.drop_all(context);
             }
             WireEvent::Closed => self.is_over = true,
-            // Who answers what nobody asked does no harm; the others a server never hears.
+            // An answer without a question does no harm; the others a server never hears.
             WireEvent::Unasked { .. } | WireEvent::Command(_) | WireEvent::Deliver(_) => {}
         }
     }
@@ -261,7 +261,7 @@ impl Adapter {
         self.machine.output().len()
     }
 
-    /// Bytes of memory of what is to be sent.
+    /// Bytes of memory of the output.
     pub(crate) fn output_bytes(&self) -> usize {
         self.machine.output().capacity()
     }
@@ -281,7 +281,7 @@ impl Adapter {
         self.machine.set_reading(now, reads);
     }
 
-    /// The peer took some of what it was told.
+    /// The peer took some of its output.
     pub(crate) fn note_alive(&mut self) {
         self.machine.note_alive();
     }
@@ -335,7 +335,7 @@ impl Adapter {
         }
     }
 
-    /// What is open, into `opened`.
+    /// Rows of its publishers and consumers, into `opened`.
     pub(crate) fn list(&self, depth: Depth, opened: &mut Opened) {
         opened.stream_publishers.extend(self.publishers.rows(depth));
         opened.stream_consumers.extend(self.subscriptions.rows(depth));

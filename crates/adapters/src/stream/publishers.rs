@@ -1,4 +1,4 @@
-//! Publishing: what a client sends is appended as it lies in its frame, and told of when it is on disk.
+//! Publishing: messages are appended as they lie in their frame, and confirmed when they are on disk.
 
 use super::Adapter;
 use super::confirms::Confirms;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 struct Publisher {
     id: u8,
     stream: Arc<QueueDefinition>,
-    /// By what the stream knows it again; empty: not at all.
+    /// The name by which the stream knows it again; empty: not at all.
     reference: Box<[u8]>,
     confirms: Confirms,
     /// Its client may write to the stream, by the permissions of [`Publishers::access_version`].
@@ -36,7 +36,7 @@ pub(super) struct Publishers {
     all: Handles<Publisher>,
     /// Handles by the ids that the client chose.
     by_id: Vec<(u8, u32)>,
-    /// Those of whose messages something is to be told.
+    /// Handles of publishers with messages to be told of.
     due: Vec<u32>,
     /// Messages without a confirm.
     waiting: u64,
@@ -91,13 +91,13 @@ impl Publishers {
         self.by_id.insert(at, (id, handle));
     }
 
-    /// A publisher is gone. What it waits for makes room: nobody will be told.
+    /// A publisher is gone. Its waiting messages make room: nobody will be told.
     fn remove(&mut self, handle: u32) -> Option<Publisher> {
         let removed = self.all.remove(handle)?;
         self.by_id.retain(|(_, own)| *own != handle);
         self.waiting -= removed.confirms.waiting();
         if self.by_id.is_empty() {
-            // Handles stay: what comes late for a publisher of before must find nobody.
+            // Handles stay: an event that comes late for a publisher of before must find nobody.
             (self.by_id, self.due) = (Vec::new(), Vec::new());
         }
         Some(removed)
@@ -127,7 +127,7 @@ impl Publishers {
         }
     }
 
-    /// Tells what is safe.
+    /// Sends the confirms that are due.
     pub(super) fn tell(&mut self, machine: &mut Connection, settings: &StreamSettings) {
         for at in 0..self.due.len() {
             let Some(publisher) = self.all.get_mut(self.due[at]) else { continue };
@@ -224,7 +224,7 @@ impl Adapter {
         ResponseCode::OK
     }
 
-    /// Somebody's permissions changed: whose publishers may no longer write is found anew.
+    /// Somebody's permissions changed: the publishers that may no longer write are found anew.
     #[cold]
     fn ask_access(&mut self, context: &Context<'_>, version: u64) {
         for at in 0..self.publishers.by_id.len() {

@@ -28,7 +28,7 @@ pub(super) struct Pending {
     pub(super) gone: Vec<Arc<QueueDefinition>>,
 }
 
-/// A request of the broker, with what its answer to the client needs.
+/// A request to the broker, with the values that its answer to the client needs.
 #[derive(Debug)]
 pub(super) enum BrokerRequest {
     Open { actor: Actor },
@@ -227,7 +227,7 @@ impl Adapter {
         self.machine.respond(correlation_id, &response);
     }
 
-    /// The broker has answered a token; what it was asked is done when all are.
+    /// The broker has answered a token; the request is done when all are.
     pub(super) fn answered(&mut self, context: &mut Context<'_>, token: u32, reply: Result<Reply, Refusal>) {
         let Some(pending) = &mut self.pending else { return };
         let at = token.wrapping_sub(pending.first_token);
@@ -243,7 +243,7 @@ impl Adapter {
             }
             (reply, _) => reply,
         };
-        // Answers come in any order: what the client hears must not depend on it.
+        // Answers come in any order: the client's answer must not depend on it.
         if let Err(refusal) = &reply
             && pending.failed.as_ref().is_none_or(|(first, _)| at < *first)
         {
@@ -305,7 +305,7 @@ impl Adapter {
                 return self.machine.respond(correlation_id, &Response::StreamStats { code: ok, statistics });
             }
             (request, reply) => {
-                // The broker answers what it is asked.
+                // The broker answers each request in kind.
                 let text = format!("error: {request:?} was answered with {reply:?}");
                 return self.note(context, Gravity::Error, text);
             }
@@ -343,7 +343,7 @@ impl Adapter {
     }
 }
 
-/// In RabbitMQ's words; what there is none of is -1.
+/// In RabbitMQ's words; a number there is none of is -1.
 fn statistics(stats: StreamStats) -> [Statistic<'static>; 4] {
     let number = |number: Option<u64>| number.map_or(-1, |number| i64::try_from(number).unwrap_or(i64::MAX));
     let StreamStats { first_offset, last_chunk_id, committed_offset, .. } = stats;

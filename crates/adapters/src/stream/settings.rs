@@ -56,7 +56,7 @@ pub(super) const PAIR_BYTES: usize = size_of::<(Box<str>, Box<str>)>();
 pub(super) const NAME_BYTES_MAX: usize = 255;
 
 impl StreamSettings {
-    /// RabbitMQ 4.3's defaults for a node of this name: clients are told what is behind its `@`.
+    /// RabbitMQ 4.3's defaults for a node of this name: clients are told the host behind its `@`.
     pub fn new(node: &str) -> StreamSettings {
         let host = node.split_once('@').map_or(node, |(_, host)| host);
         let advertised = Advertised { host: host.into(), port: None };

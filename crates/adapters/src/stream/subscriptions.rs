@@ -167,7 +167,7 @@ fn filter_values<'a>(properties: &List<'a, Pair<'a>>) -> impl Iterator<Item = &'
     properties.iter().filter(|pair| pair.key.starts_with(b"filter.")).map(|pair| pair.value)
 }
 
-/// Only chunks that may hold what is wanted, where anything is said of it.
+/// The choice of chunks that may hold messages with the filter values in `properties`; none: there are no values.
 pub(super) fn filter(properties: &List<'_, Pair<'_>>) -> Option<Filter> {
     let mut values = filter_values(properties).peekable();
     values.peek()?;
@@ -436,7 +436,7 @@ impl Adapter {
         }
     }
 
-    /// Has what consumers stored written.
+    /// Has the offsets that consumers stored written.
     pub(super) fn hand_on_offsets(&mut self, context: &mut Context<'_>) {
         if self.subscriptions.stored.is_empty() {
             return;

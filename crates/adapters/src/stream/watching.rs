@@ -34,13 +34,13 @@ impl Watched {
         }
     }
 
-    /// A stream is gone: what it was, if it was watched.
+    /// A stream is gone: its definition, if it was watched.
     fn take(&mut self, stream: QueueId) -> Option<Arc<QueueDefinition>> {
         let at = self.streams.iter().position(|(own, _)| own.id == stream)?;
         Some(self.forget(at))
     }
 
-    /// Nothing is left of what a stream had here.
+    /// Nothing is left of a stream's publishers and subscriptions here.
     fn forget_all_of(&mut self, context: &mut Context<'_>, stream: QueueId) {
         if self.take(stream).is_some() {
             context.shard.unwatch_queue(context.port, stream, 0);
@@ -72,8 +72,8 @@ impl Watched {
 }
 
 impl Adapter {
-    /// A stream is gone, and with it its publishers and subscriptions here: the client is told once. Who deleted it hears
-    /// first that it is.
+    /// A stream is gone, and with it its publishers and subscriptions here: the client is told once. The client that
+    /// deleted it hears first that it is.
     pub(super) fn stream_gone(&mut self, context: &mut Context<'_>, stream: QueueId) {
         let Some(definition) = self.watched.take(stream) else { return };
         context.shard.unwatch_queue(context.port, stream, 0);
@@ -85,8 +85,8 @@ impl Adapter {
         }
     }
 
-    /// A client that proved again who it is hears, as from RabbitMQ, of each stream that it publishes to and may no longer
-    /// write, or reads and may no longer read. All it has there ends.
+    /// A client that proved its user again hears, as from RabbitMQ, of each stream that it publishes to and may no
+    /// longer write, or reads and may no longer read. All it has there ends.
     pub(super) fn leave_forbidden(&mut self, context: &mut Context<'_>) {
         let is_forbidden = |stream: &&Arc<QueueDefinition>| {
             let may = |access| self.may(context, access, stream.name.as_bytes());

@@ -1,4 +1,4 @@
-//! AMQP 0-9-1 clients for tests: what they hear is told as text.
+//! AMQP 0-9-1 clients for tests: the frames they hear are told as text.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
@@ -12,7 +12,7 @@ pub const START: Now = Now { mono_ns: 0, wall_ms: 0 };
 pub const TRANSIENT: &[u8] = &[0, 0];
 pub const PERSISTENT: &[u8] = &[0x10, 0, 2];
 
-/// A client, and what it heard, as text.
+/// A client, and the frames it heard, as text.
 pub struct Client {
     pub wire: usize,
     pub machine: Connection,
@@ -68,7 +68,7 @@ impl Client {
         self.inbox.extend(world.exchange(self.wire, self.machine.output_mut()));
     }
 
-    /// Sends what there is, lets the node come to rest and says what was heard.
+    /// Sends the client's output, lets the node come to rest and answers the frames that were heard.
     pub fn talk(&mut self, world: &mut World) -> Vec<String> {
         loop {
             self.exchange(world);

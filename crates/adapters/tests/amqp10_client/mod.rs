@@ -1,4 +1,4 @@
-//! AMQP 1.0 clients for tests: what they hear is told as text.
+//! AMQP 1.0 clients for tests: the frames they hear are told as text.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 pub const START: Now = Now { mono_ns: 0, wall_ms: 0 };
 
-/// A client with one session, and what it heard, as text.
+/// A client with one session, and the frames it heard, as text.
 pub struct Client {
     pub wire: usize,
     pub machine: Connection,
@@ -65,7 +65,8 @@ impl Client {
         self.inbox.extend(world.exchange(self.wire, self.machine.output_mut()));
     }
 
-    /// Sends what there is, lets the node come to rest and says what was heard, credit and windows apart.
+    /// Sends the client's output, lets the node come to rest and answers the frames that were heard, credit and windows
+    /// apart.
     pub fn talk(&mut self, world: &mut World) -> Vec<String> {
         loop {
             self.exchange(world);

@@ -1,5 +1,5 @@
-//! A node without sockets and files: shards and their fronts, mail between them, a disk that keeps what it is given, and
-//! wires whose other ends the tests hold. Time stands still unless a test moves it.
+//! A node without sockets and files: shards and their fronts, mail between them, a disk that keeps the batches it is
+//! given, and wires whose other ends the tests hold. Time stands still unless a test moves it.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
@@ -24,7 +24,7 @@ struct Wire {
     /// Sent by the client and not done with.
     kept: Vec<u8>,
     is_waiting: bool,
-    /// The client reads nothing: what it is to be sent stays where it is.
+    /// The client reads nothing: its output stays where it is.
     is_ignored: bool,
     /// For the client.
     sent: Vec<u8>,
@@ -44,7 +44,7 @@ pub struct World {
     pub shards: Vec<Shard>,
     pub fronts: Vec<Frontend>,
     wires: Vec<Wire>,
-    /// What is on disk.
+    /// The batches on disk.
     disk: BTreeMap<(LogId, u64), Memory>,
     unwritten: Vec<(usize, Sealed)>,
     /// The disk takes its time: nothing is written until this is false again.
@@ -122,7 +122,7 @@ impl World {
         }
     }
 
-    /// The client sends what its machine has to say, and the node comes to rest: what the client was sent since the last time.
+    /// The client's output is sent, and the node comes to rest: the bytes the client was sent since the last time.
     pub fn exchange(&mut self, wire: usize, output: &mut base::Output) -> Vec<u8> {
         if !output.is_empty() {
             let bytes = output.to_vec();
@@ -133,7 +133,7 @@ impl World {
         self.take(wire)
     }
 
-    /// What the client was sent since the last time.
+    /// The bytes the client was sent since the last time.
     pub fn take(&mut self, wire: usize) -> Vec<u8> {
         std::mem::take(&mut self.wires[wire].sent)
     }
@@ -148,7 +148,8 @@ impl World {
         rows
     }
 
-    /// What connections are and have open, added up in the shards a few at a time: the same as of what is listed.
+    /// The sums of connections, channels and consumers, added up in the shards a few at a time: the same as of the
+    /// listed ones.
     pub fn sums(&self) -> OpenSums {
         let (mut sums, mut listed) = (OpenSums::default(), OpenSums::default());
         let traffic = |slot: u32| ConnectionSums { received: slot.into(), ..ConnectionSums::default() };
@@ -182,7 +183,7 @@ impl World {
         self.wires[wire].kept.len()
     }
 
-    /// From now on the client reads nothing of what it is to be sent, or all of it again.
+    /// From now on the client reads none of the bytes it is to be sent, or all of them again.
     pub fn ignore(&mut self, wire: usize, is_ignored: bool) {
         self.wires[wire].is_ignored = is_ignored;
         if !is_ignored {
@@ -196,7 +197,7 @@ impl World {
         self.fronts[shard].output(slot).len()
     }
 
-    /// The client reads so many bytes of what it is to be sent.
+    /// The client reads so many of the bytes it is to be sent.
     pub fn read(&mut self, wire: usize, most: usize) {
         let Wire { shard, slot, sent, .. } = &mut self.wires[wire];
         let output = self.fronts[*shard].output(*slot);
@@ -219,7 +220,7 @@ impl World {
         }
     }
 
-    /// Time goes by, and what is due on a connection is done.
+    /// Time goes by, and the deadlines due on a connection are handled.
     pub fn wait(&mut self, wire: usize, ms: u64) {
         self.now = Now { mono_ns: self.now.mono_ns + ms * 1_000_000, wall_ms: self.now.wall_ms + ms };
         let Wire { shard, slot, is_gone, .. } = self.wires[wire];

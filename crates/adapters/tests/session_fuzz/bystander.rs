@@ -1,4 +1,4 @@
-//! Who behaves: sends numbered messages to a queue of their own and gets each back, confirmed, in order.
+//! Clients that behave: they send numbered messages to a queue of their own and get each back, confirmed, in order.
 
 use crate::frames091;
 use crate::harness::World;
@@ -15,7 +15,7 @@ const PERSISTENT: &[u8] = &[0x10, 0, 2];
 /// Turns an exchange may take.
 const ROUNDS_MAX: usize = 20;
 
-/// Sends what a machine has to send, and answers with what came back.
+/// Sends a machine's output, and answers with the bytes that came back.
 fn pass(world: &mut World, wire: usize, output: &mut base::Output) -> Vec<u8> {
     let bytes = output.to_vec();
     let len = output.len();
@@ -48,7 +48,7 @@ impl Bystander091 {
         it.machine.send(1, &QueueDeclare { queue: Self::QUEUE, exclusive: true, ..Default::default() });
         let other = Bystander10::QUEUE.as_bytes();
         it.machine.send(1, &QueueDeclare { queue: other, durable: true, ..Default::default() });
-        // What the others play with.
+        // The queues the others play with.
         for queue in frames091::QUEUES {
             it.machine
                 .send(1, &QueueDeclare { queue: queue.as_bytes(), durable: true, ..Default::default() });

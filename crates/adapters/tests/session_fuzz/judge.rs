@@ -41,7 +41,7 @@ impl Judge091 {
         !self.is_closed && self.closing.is_empty()
     }
 
-    /// Takes in what the server sent; panics where that is not legal.
+    /// Takes in bytes of the server; panics where they are not legal.
     pub fn hears(&mut self, bytes: &[u8]) {
         self.kept.extend_from_slice(bytes);
         let kept = std::mem::take(&mut self.kept);
@@ -138,7 +138,7 @@ impl Judge10 {
         !self.is_closed && self.open.contains(&0)
     }
 
-    /// Takes in what the server sent; panics where that is not legal.
+    /// Takes in bytes of the server; panics where they are not legal.
     pub fn hears(&mut self, bytes: &[u8]) {
         self.kept.extend_from_slice(bytes);
         let kept = std::mem::take(&mut self.kept);

@@ -1,4 +1,4 @@
-//! A client of the stream protocol, which takes down what it hears.
+//! A client of the stream protocol, which takes down the frames it hears.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
@@ -11,7 +11,7 @@ use stream_protocol::{
 
 pub const START: Now = Now { mono_ns: 0, wall_ms: 0 };
 
-/// A client, and what it heard, as text.
+/// A client, and the frames it heard, as text.
 pub struct Client {
     pub wire: usize,
     pub machine: Connection,
@@ -127,7 +127,7 @@ impl Client {
         client
     }
 
-    /// Answers what it was asked of a group: it begins with the first.
+    /// Answers a question about its group: it begins with the first.
     pub fn answer(&mut self, correlation_id: u32) {
         let (code, offset) = (ResponseCode::OK, Some(OffsetSpec::First));
         self.machine.respond(correlation_id, &Response::ConsumerUpdate { code, offset });
@@ -137,7 +137,7 @@ impl Client {
         self.machine.request(START, request).expect("there is room");
     }
 
-    /// Sends, lets the node work, and takes down what comes back, until nothing does.
+    /// Sends, lets the node work, and takes down the frames that come back, until none does.
     pub fn listen(&mut self, world: &mut World, vhost: &str) {
         loop {
             let output = self.machine.output_mut();

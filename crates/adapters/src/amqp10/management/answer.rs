@@ -7,7 +7,7 @@ use message::amqp10::section::descriptor::{APPLICATION_PROPERTIES, PROPERTIES, V
 use message::amqp10::{Encoder, Value};
 use routing::Arguments;
 
-/// Writes an answer into `into`, emptied first: its head, then what `body` writes as the value. `correlation` is the
+/// Writes an answer into `into`, emptied first: its head, then the value that `body` writes. `correlation` is the
 /// encoding of the request's message-id.
 pub(super) fn write(
     into: &mut Vec<u8>,
@@ -72,7 +72,7 @@ impl From<bool> for Part<'_> {
     }
 }
 
-/// A queue on this node: what it is, and what it holds.
+/// A queue on this node: its definition and its numbers.
 pub(super) fn queue(
     queue: &QueueDefinition,
     ready: u64,

@@ -1,10 +1,10 @@
 //! The management node: queues, exchanges and bindings by requests over a pair of links to `/management`.
 //!
 //! HTTP over AMQP 1.0 in the manner of RabbitMQ's management version 2: requests come over one link of a pair, answers go
-//! over the other, which has the same name. `request` reads them, `answer` writes them; here is what comes between. A
+//! over the other, which has the same name. `request` reads them, `answer` writes them; here is the work between. A
 //! request is worked on at once; while the broker's answer to it is awaited nothing further is read, so requests are
 //! answered one after the other.
-//! What is refused because the user may not ends the session; all else is answered.
+//! A request that the user has no permission for ends the session; all others are answered.
 
 mod answer;
 mod arguments;
@@ -40,8 +40,8 @@ const PAIRED: &str = "paired";
 /// Requests a client may send ahead.
 const CREDIT: u32 = 8;
 
-/// Bytes of a request: what it names and wants is small, and is read into values that take more room than their bytes. As
-/// much as RabbitMQ takes, which ends the session where a request is in more than one frame.
+/// Bytes of a request: its names and arguments are small, and are read into values that take more room than their
+/// bytes. As much as RabbitMQ takes, which ends the session where a request is in more than one frame.
 const REQUEST_BYTES_MAX: u64 = 128 << 10;
 
 /// Two links of one name, one for each direction.
@@ -77,7 +77,7 @@ impl Management {
     }
 }
 
-/// What an answer of the broker's is to be told as.
+/// A request to the management node that waits for the broker, with the form of its answer.
 #[derive(Debug)]
 pub(super) struct Asked {
     /// The encoding of the request's message-id.
@@ -259,7 +259,7 @@ impl Adapter {
             }
             Went::Nothing => self.answer(context, id, link, "204", &correlation, |encoder| encoder.null()),
             Went::Renewed => {
-                // The answer goes ahead of what it ends, as in RabbitMQ.
+                // The answer goes ahead of the ends of links it causes, as in RabbitMQ.
                 self.answer(context, id, link, "204", &correlation, |encoder| encoder.null());
                 self.check_links(context);
             }
@@ -309,7 +309,7 @@ impl Adapter {
         }
     }
 
-    /// Does what is asked for, as far as it is done here. The error is an answer all the same.
+    /// Carries out a request, as far as that is done here. The error is an answer all the same.
     fn carry_out(
         &mut self,
         context: &mut Context<'_>,
@@ -448,7 +448,7 @@ impl Adapter {
         context.shard.command(context.now, context.port, queue.log, queue.id, command);
     }
 
-    /// The broker answered what a request led to.
+    /// The broker's answer to a management request.
     pub(super) fn answered_request(
         &mut self,
         context: &mut Context<'_>,
@@ -485,7 +485,7 @@ impl Adapter {
             (Asking::DeleteQueue, Err(refusal)) if refusal.code == ReplyCode::NotFound => {
                 self.answer(context, id, link, "200", correlation, |encoder| answer::count(0, encoder));
             }
-            // Rules were asked before: what is left are permissions on what arguments name.
+            // Rules were asked before: the remaining refusals are permissions on names in arguments.
             (_, Err(refusal)) if refusal.code == ReplyCode::AccessRefused => {
                 let Refused { condition, text, .. } = refusal.into();
                 self.end_session(context, id, condition, &text);
@@ -513,7 +513,7 @@ impl Session {
         Ok(self.publisher.access().check(context.shard.catalog(), access, resource)?)
     }
 
-    /// What is asked for binding, unbinding and looking at bindings.
+    /// Checks the permissions for binding, unbinding and looking at bindings.
     fn may_bind(
         &mut self,
         context: &Context<'_>,

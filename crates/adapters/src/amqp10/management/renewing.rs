@@ -1,4 +1,4 @@
-//! A token was set: what the links of the whole connection may do is asked anew.
+//! A token was set: the permissions of all links of the connection are checked anew.
 //!
 //! As in RabbitMQ permissions are asked when a link is attached, and again when its connection has new credentials. A
 //! session with a link that may no more ends; without access to the virtual host the connection ends.
@@ -11,7 +11,7 @@ use ::amqp10::{Error, condition};
 use broker::access::{Access, Resource, open_vhost};
 
 impl Adapter {
-    /// Asks anew what every link may do.
+    /// Checks the permissions of every link anew.
     #[cold]
     pub(super) fn check_links(&mut self, context: &mut Context<'_>) {
         let Some(actor) = &self.actor else { return };

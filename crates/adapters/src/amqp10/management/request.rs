@@ -1,7 +1,7 @@
 //! Requests to the management node, read out of their messages.
 //!
 //! A request is a message: `subject` is the method, `to` the path with its query, the body an AMQP value. Nothing is known
-//! here of what there is; names are checked for their form alone.
+//! here of the catalog; names are checked for their form alone.
 
 use super::super::address::decode;
 use super::arguments;
@@ -116,7 +116,7 @@ impl Request {
 const SECTIONS_MAX: usize = 7;
 
 /// The sections of a message in their order (§3.2), if they come in another: RabbitMQ's client for Python writes its
-/// empty body before everything else. What cannot be told apart is left to [`Message::read`] to refuse.
+/// empty body before everything else. A payload that cannot be told apart is left to [`Message::read`] to refuse.
 pub(super) fn in_order(payload: &[u8]) -> Option<Vec<u8>> {
     let mut decoder = Decoder::new(payload);
     let mut sections = Vec::new();
