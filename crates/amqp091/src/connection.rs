@@ -1,8 +1,7 @@
 //! One AMQP 0-9-1 connection, as either peer: handshake, channels, methods and messages.
 //!
 //! Pull [`Connection::poll_event`] until it answers `None`; the bytes it leaves in the input are an incomplete frame,
-//! to be
-//! presented again with more bytes behind it. It also answers `None` without reading on where a verb is due first
+//! to be presented again with more bytes behind it. It also answers `None` without reading on where a verb is due first
 //! (`start`, `tune`, `open_ok`): poll again after the verb. Verbs append to [`Connection::output_mut`].
 //!
 //! A refusal of the machine's own is sent by it and told as [`Event::Failed`] or [`Event::ChannelFailed`]. Invariant:

@@ -5,8 +5,8 @@
 //! channels and their closing races, the assembly of contents, heartbeats, and the refusals that follow from these. It
 //! does not know exchanges, queues, users or the messages behind delivery tags: its holder does.
 //!
-//! Observed on RabbitMQ 4.3.6 and kept, where the specification says otherwise or nothing: reply codes and texts, who
-//! closes what, a channel number above `channel_max` being fine while the count is not above it, and frames of up to
+//! Observed on RabbitMQ 4.3.6 and kept, where the specification says otherwise or nothing: reply codes and texts, which
+//! peer closes a channel or the connection, a channel number above `channel_max` being fine while the count is not above it, and frames of up to
 //! `frame_max` payload bytes being taken.
 
 mod channel;

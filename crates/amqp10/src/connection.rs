@@ -3,8 +3,7 @@
 //!
 //! A pull parser: [`Connection::poll_event`] takes frames from the front of the socket's bytes and answers their
 //! meaning, borrowed. An incomplete frame is left in the input; the owner keeps it and presents it again with more
-//! behind it
-//! ([`Connection::wanted`] says how much). Verbs append to the output. Nothing is held while idle.
+//! behind it ([`Connection::wanted`] says how much). Verbs append to the output. Nothing is held while idle.
 //!
 //! Addresses, permissions, credit policy and outcomes are the owner's; this machine only keeps the protocol's promises.
 

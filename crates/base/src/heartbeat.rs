@@ -50,7 +50,7 @@ impl Heartbeat {
         if self.timeout_ns == 0 { u64::MAX } else { self.send_at.min(self.check_at) }
     }
 
-    /// Does what is due; `frame` is a whole heartbeat. Answers whether the peer is still thought to be there.
+    /// Sends a heartbeat or counts a silence where one is due; `frame` is a whole heartbeat. Answers whether the peer is still thought to be there.
     pub fn tick(&mut self, now: Now, frame: &[u8], output: &mut Output) -> bool {
         if self.timeout_ns == 0 {
             return true;

@@ -3,8 +3,7 @@
 /// Bytes from a socket, and how far they have been read.
 ///
 /// The bytes left when no more events come, an incomplete frame, are the caller's to keep and to present again with
-/// more
-/// bytes behind it.
+/// more bytes behind it.
 #[derive(Clone, Debug, Default)]
 pub struct Input<'i> {
     bytes: &'i [u8],

@@ -1,8 +1,7 @@
 //! Bytes a connection has to send: own bytes, with references into message memory where a body is large.
 //!
 //! Protocol machines append; the shell writes [`Output::slices`] with one vectored write and reports the bytes written
-//! with
-//! [`Output::sent`]. Holds no memory once everything is sent and [`Output::release`] was called.
+//! with [`Output::sent`]. Holds no memory once everything is sent and [`Output::release`] was called.
 
 use crate::memory::Memory;
 use std::collections::VecDeque;

@@ -1,9 +1,8 @@
 //! A set of numbers kept as sorted disjoint ranges: the settled ones above a head, those a consumer holds.
 //!
 //! Made for sets that grow at the back and shrink at the front: both are O(1), and one lone range needs no heap. The
-//! part
-//! behind the first range is kept in bits where it is scattered (`blocks`): 16 bytes for 64 numbers and at most 48 for a
-//! range, however long. A change in the middle of `n` of those entries costs O(log n) to find and moves at most
+//! part behind the first range is kept in bits where it is scattered (`blocks`): 16 bytes for 64 numbers and at most 48
+//! for a range, however long. A change in the middle of `n` of those entries costs O(log n) to find and moves at most
 //! [`CHUNK`] of them, now and then also the list of the `n / CHUNK` chunks. An empty set holds no heap.
 //! Not a map.
 //!

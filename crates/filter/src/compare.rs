@@ -59,7 +59,7 @@ fn integer_to_float(integer: i128, float: f64) -> Option<Ordering> {
     if float < -ABOVE_INTEGERS {
         return Some(Ordering::Greater);
     }
-    // In range, so what is cut off is the fraction alone.
+    // In range, so the fraction alone is cut off.
     Some(
         integer
             .cmp(&(float as i128))

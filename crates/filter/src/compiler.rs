@@ -1,6 +1,6 @@
 //! From a tree to operations in a row.
 //!
-//! First the tree becomes one of [`Node`]s, in which what can be known without a message is a constant; then that
+//! First the tree becomes one of [`Node`]s, in which all that is known without a message is a constant; then that
 //! becomes operations, operands in the order they were written. Only where too many values would wait, the operand
 //! that needs more places goes first: nothing that is evaluated has an effect, so the order is free.
 

@@ -7,7 +7,7 @@ use crate::pattern::LikePattern;
 use crate::value::{Field, Property};
 use std::cmp::Ordering;
 
-/// An expression: a literal, a field, or an operator with what it applies to.
+/// An expression: a literal, a field, or an operator with its operands.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expression {
     /// A value that stands in the expression.

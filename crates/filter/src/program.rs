@@ -33,7 +33,7 @@ pub struct Program {
     pub(crate) stack: usize,
 }
 
-/// The parts of a message that a program reads; what it does not read need not be looked for.
+/// The parts of a message that a program reads; the others need not be looked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sections {
     /// The priority of the header.

@@ -23,7 +23,7 @@ impl Keyed {
         self.keys.iter().map(|(key, bounds)| (&key[..], bounds))
     }
 
-    /// Everything, whatever the key.
+    /// All destinations, under all keys.
     #[inline]
     pub(crate) fn route_all(&self, out: &mut Matches) {
         self.keys.values().for_each(|bounds| bounds.route(out));

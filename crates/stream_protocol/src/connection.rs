@@ -1,9 +1,9 @@
 //! One connection, as either peer: opening, requests and their answers, messages, closing.
 //!
 //! Pull [`Connection::poll_event`] until it answers `None`; the bytes it leaves in the input are an incomplete frame,
-//! to be
-//! presented again with more bytes behind it. It also answers `None` without reading on where a verb is due first (logging
-//! a client in, opening, answering a close): poll again after the verb. Verbs append to [`Connection::output_mut`].
+//! to be presented again with more bytes behind it. It also answers `None` without reading on where a verb is due first
+//! (logging a client in, opening, answering a close): poll again after the verb. Verbs append to
+//! [`Connection::output_mut`].
 //!
 //! The opening goes one way: the client introduces itself, asks for mechanisms, authenticates, settles the bounds that the
 //! server proposes, and opens. A server refuses everything else until then without a word, as RabbitMQ does, and takes

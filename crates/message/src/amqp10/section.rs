@@ -6,9 +6,8 @@
 //! ```
 //!
 //! A log keeps the head and the rest apart: the part intermediaries may change, and the part they may not. The footer
-//! stays
-//! with the rest. Sections must come in this order, each at most once, except data and amqp-sequence, of which there may
-//! be many.
+//! stays with the rest. Sections must come in this order, each at most once, except data and amqp-sequence, of which
+//! there may be many.
 
 use super::properties::Properties;
 use super::value::{Decoder, Fields, List, Malformed, Map, Value, code};

@@ -152,8 +152,7 @@ fn is_annotation(name: &str) -> bool {
 }
 
 /// Seconds count on below zero as two's complement, and numbers that do not fit wrap, as in RabbitMQ: so times before
-/// 1970
-/// survive both ways.
+/// 1970 survive both ways.
 fn milliseconds(seconds: u64) -> i64 {
     (seconds as i64).wrapping_mul(1000)
 }

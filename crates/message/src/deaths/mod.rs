@@ -106,8 +106,7 @@ pub(crate) fn as_annotation(header: &Array091<'_>, into: &mut Vec<u8>) {
 }
 
 /// The deaths of the annotation [`ANNOTATION`], as the values of the header [`HEADER`]. Entries that are no death are
-/// left out;
-/// nothing where it is no array of maps.
+/// left out; nothing where it is no array of maps.
 pub(crate) fn as_header(annotation: &Value10<'_>) -> Option<Vec<u8>> {
     let Value10::Array(array) = annotation else { return None };
     let is_of_maps = matches!(array.code(), code::MAP8 | code::MAP32) && array.descriptor().is_none();
