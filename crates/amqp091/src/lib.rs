@@ -6,8 +6,8 @@
 //! does not know exchanges, queues, users or the messages behind delivery tags: its holder does.
 //!
 //! Observed on RabbitMQ 4.3.6 and kept, where the specification says otherwise or nothing: reply codes and texts, which
-//! peer closes a channel or the connection, a channel number above `channel_max` being fine while the count is not above it, and frames of up to
-//! `frame_max` payload bytes being taken.
+//! peer closes a channel or the connection, a channel number above `channel_max` being fine while the count is not
+//! above it, and frames of up to `frame_max` payload bytes being taken.
 
 mod channel;
 pub mod connection;

@@ -130,7 +130,7 @@ enum Step<'i> {
     Tell(Event<'i>),
 }
 
-/// A fault, by how much it closes.
+/// A fault, by the part of the connection that it closes.
 enum Broken {
     Connection(Fault),
     Session(Fault),

@@ -181,7 +181,7 @@ fn write_map(map: Map<'_>, list: &mut Scope, encoder: &mut Encoder<'_>) {
 /// §2.7.1
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Open<'a> {
-    /// The name of the sender of this frame.
+    /// The container-id of the peer that sends this frame.
     pub container_id: &'a str,
     /// The host it wants to reach; `vhost:NAME` selects a virtual host.
     pub hostname: Option<&'a str>,

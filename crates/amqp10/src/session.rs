@@ -67,8 +67,8 @@ pub(crate) struct Link {
     pub delivery_count: u32,
     /// Deliveries the sender may send.
     pub credit: u32,
-    /// Largest message, in bytes: as receiver ours, as sender the peer's. 4 GiB - 1: of any size, no message of ours is
-    /// larger.
+    /// The largest message, in bytes: as receiver the one we take, as sender the one the peer takes. 4 GiB - 1: of any
+    /// size, no message of ours is larger.
     pub message_bytes_max: u32,
     /// As sender: up to this size a frame goes out as it is, be it for the peer's frames or for its messages.
     pub frame_bytes_max: u32,

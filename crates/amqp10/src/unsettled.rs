@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-/// The memory of a delivery.
+/// The token and the link of a delivery.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     token: u64,

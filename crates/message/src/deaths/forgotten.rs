@@ -61,7 +61,7 @@ fn digest(queue: &[u8]) -> [u8; LEN] {
 
 /// Sorts the deaths behind the newest, the newest first: the list has room for so many, and the others are forgotten.
 pub(super) struct Sieve<'a> {
-    /// Deaths it had no room for, behind those forgotten before.
+    /// Queues of deaths it had no room for, with those forgotten before.
     pub forgotten: Forgotten<'a>,
     left: usize,
     is_refused: bool,
