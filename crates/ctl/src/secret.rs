@@ -100,7 +100,7 @@ impl Way {
         Ok(BASE64.encode(&[salt, first, &secret].concat()))
     }
 
-    /// The text of a secret, with or without [`PREFIX`].
+    /// The text of a secret, with or without its prefix.
     ///
     /// # Errors
     /// Why it cannot be read.

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 const COUNTED: [&str; 5] =
     ["io_read_count", "io_read_bytes", "io_write_count", "io_write_bytes", "io_sync_count"];
 
-/// How long reads and flushes took together, nanoseconds: behind those of [`COUNTED`].
+/// How long reads and flushes took together, nanoseconds: behind those of `COUNTED`.
 const READ_NS: usize = COUNTED.len();
 const SYNC_NS: usize = READ_NS + 1;
 

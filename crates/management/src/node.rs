@@ -607,7 +607,7 @@ pub enum GetMode {
     Requeue,
 }
 
-/// The outcome of an [`Action`].
+/// The outcome of an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It is done.

@@ -1,8 +1,8 @@
 //! The single active consumer: the one of all that is given messages, where only one is.
 //!
-//! The highest priority is next, and of these who came first. Who is active stays so until it goes; in queues that count it
-//! makes room for a higher priority: it is given nothing more, and is relieved once it holds nothing. Who has not settled
-//! what was taken back from it is none.
+//! The highest priority is next, and of these the consumer that came first. The active one stays so until it goes; in
+//! queues that count it makes room for a higher priority: it is given nothing more, and is relieved once it holds
+//! nothing. A consumer that has not settled messages taken back from it cannot be active.
 //!
 //! Invariant: once elected, nobody else receives.
 
@@ -20,7 +20,7 @@ pub(crate) struct Active {
 }
 
 impl Active {
-    /// It is a consumer no more: whoever gets its slot is another.
+    /// It is a consumer no more: the next to get its slot is another.
     pub(crate) fn leave(&mut self, id: ConsumerId) {
         self.consumer = self.consumer.filter(|active| *active != id);
         self.is_open = true;

@@ -2,7 +2,8 @@
 //!
 //! Volatile. *Elsewhere* are those that are on their way out or waiting: they count as gone ahead ([`crate::ready`]), as do all of
 //! other priorities. *Back* are those that were out before and are ready through the cursor again.
-//! Invariants: nothing elsewhere is below the cursor, settled or of another priority; what is back is neither, nor elsewhere.
+//! Invariants: nothing elsewhere is below the cursor, settled or of another priority; nothing back is either, nor
+//! elsewhere.
 
 use crate::levels::Levels;
 use crate::line::Line;
@@ -50,12 +51,12 @@ impl Ahead {
         ready.show(self.elsewhere.remove(range, |_| {}));
     }
 
-    /// Positions that are handed out need not be looked for; who moves the cursor counts them.
+    /// Positions that are handed out need not be looked for; the mover of the cursor counts them.
     pub(crate) fn pass(&mut self, range: Range) {
         self.elsewhere.remove(range, |_| {});
     }
 
-    /// Moves the cursor over what is settled or elsewhere.
+    /// Moves the cursor over positions that are settled or elsewhere.
     pub(crate) fn move_cursor(&mut self, line: &mut Line, levels: &Levels) {
         while line.ready.has_gone_ahead() {
             let cursor = line.ready.cursor();
@@ -83,7 +84,8 @@ impl Ahead {
         self.back.remove(range, |_| {});
     }
 
-    /// Tells `each` of what is ready of `range`, which is live, at or above the cursor, and not all of the usual priority.
+    /// Tells `each` of the ready parts of `range`, which is live, at or above the cursor, and not all of the usual
+    /// priority.
     pub(crate) fn ready_within(&self, range: Range, levels: &Levels, each: impl FnMut(Range)) {
         self.elsewhere.gaps(range).flat_map(|part| levels.usual_within(part)).for_each(each);
     }

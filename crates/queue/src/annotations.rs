@@ -1,7 +1,7 @@
 //! Annotations that consumers gave messages which they sent back: opaque bytes, by position.
 //!
 //! Recorded, in queues that count. Messages that came back together share their bytes. A message that has annotations is
-//! handed out apart from others ([`Effect::DeliverAnnotated`]), so that who hands out plain ones need not look.
+//! handed out apart from others ([`Effect::DeliverAnnotated`]), so that code for plain ones need not look.
 //! Invariant: every position here is live and among those that are counted.
 
 use crate::effect::{Effect, Effects};
@@ -96,7 +96,7 @@ impl Annotations {
         self.bytes + self.coming_bytes
     }
 
-    /// Behind handing out: what is handed out and has annotations is told as such.
+    /// Behind handing out: messages of it with annotations are told as such.
     #[cold]
     #[inline(never)]
     pub(crate) fn mark(&self, effects: &mut Effects) {

@@ -1,12 +1,12 @@
-//! Looking at what is ready without taking it: whoever browses keeps a position and asks for the next one.
+//! Looking at ready messages without taking them: the caller keeps a position and asks for the next one.
 //!
-//! Nothing here changes the queue, and a queue costs no more for being looked at. What a consumer holds, what waits for
-//! its time, what is dying and what is gone is passed over.
+//! Nothing here changes the queue, and a queue costs no more for being looked at. Messages that a consumer holds, that
+//! wait for their time, that are dying or gone are passed over.
 
 use crate::features::Features;
 use crate::line::Line;
 
-/// The first position from `from` on that could be handed out, in order of arrival, whatever its priority.
+/// The first position from `from` on that could be handed out, in order of arrival, at any priority.
 pub(crate) fn next_ready(line: &Line, features: Option<&Features>, from: u64) -> Option<u64> {
     let of_levels = features.and_then(|features| features.levels.next_ready(from));
     let lined = features.and_then(|features| features.delays.lined().next_present(from));

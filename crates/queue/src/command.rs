@@ -9,7 +9,7 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConsumerId(pub u32);
 
-/// A record of a log about a queue. The order of records is the order of the log; nothing else changes what survives.
+/// A record of a log about a queue. The order of records is the order of the log; nothing else changes recorded state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record {
     /// A message arrived: it takes the next position.
@@ -69,7 +69,7 @@ pub enum Record {
     },
     /// Messages from here on are kept so.
     Configure {
-        /// All of it; what [`Settings::counts`] says is passed over.
+        /// All of it; [`Settings::counts`] is passed over.
         settings: Settings,
     },
     /// Positions are so large, of which nobody knew ([`crate::Fifo::to_weigh`]).
@@ -91,12 +91,12 @@ pub enum Record {
 /// A request of the owner; costs no write unless an effect says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// No more deliveries; what it holds stays with it until settled or closed (AMQP 0-9-1 basic.cancel).
+    /// No more deliveries; messages that it holds stay with it until settled or closed (AMQP 0-9-1 basic.cancel).
     Cancel {
         /// Its id.
         consumer: ConsumerId,
     },
-    /// It is gone: what it holds goes back, as failed where the queue counts. The slot is free again.
+    /// It is gone: messages that it holds go back, as failed where the queue counts. The slot is free again.
     Close {
         /// Its id.
         consumer: ConsumerId,

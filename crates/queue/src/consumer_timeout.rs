@@ -1,12 +1,12 @@
-//! Deliveries held for too long: taken back from who holds them, who is given nothing more until it has settled them.
+//! Deliveries held for too long: taken back from their consumer, which is given nothing more until it has settled them.
 //!
-//! Nothing is noted when a message is handed out. The owner looks now and then ([`crate::Fifo::look`]): what a consumer holds and
-//! did not hold at the look before is noted with the time of this one. So a message is taken back at the first look that
-//! comes its timeout after the first that saw it: never early, and late by two looks at most.
+//! Nothing is noted when a message is handed out. The owner looks now and then ([`crate::Fifo::look`]): messages that a
+//! consumer holds and did not hold at the look before are noted with the time of this one. So a message is taken back
+//! at the first look that comes its timeout after the first that saw it: never early, and late by two looks at most.
 //! Turns to be looked at stand in `crate::timeout_rounds`.
-//! Volatile, as who holds what: a new owner counts from the beginning.
+//! Volatile, as the holders of messages: a new owner counts from the beginning.
 //!
-//! Invariant: what is noted as held is held, since then, by that consumer; what is late is not held by it.
+//! Invariant: a position noted as held is held, since then, by that consumer; one that is late is not held by it.
 
 use crate::command::{ConsumerId, Credit};
 use crate::consumers::{Consumers, LATE};
@@ -32,7 +32,7 @@ impl Watch {
         self.since.iter_mut().for_each(|(_, held)| _ = held.remove(range, |_| {}));
     }
 
-    /// Notes what of `held` is new, and hands out what was held for too long.
+    /// Notes positions of `held` that are new, and hands out those that were held for too long.
     fn look(&mut self, now_ms: u64, held: &RangeSet) -> RangeSet {
         let mut fresh = held.clone();
         for (_, since) in &mut self.since {
@@ -78,7 +78,7 @@ impl Consumers {
         self.rounds.as_ref()?.every_ms()
     }
 
-    /// Takes back what watched consumers hold for too long: what that was, by consumer.
+    /// Takes back the messages that watched consumers hold for too long: their positions, by consumer.
     pub(crate) fn look(&mut self, now_ms: u64) -> Vec<(ConsumerId, RangeSet)> {
         let Some(rounds) = &mut self.rounds else { return Vec::new() };
         let due = rounds.begin(now_ms);
@@ -86,7 +86,7 @@ impl Consumers {
         over.filter(|(_, over)| !over.is_empty()).collect()
     }
 
-    /// Takes from this consumer what it holds for too long.
+    /// Takes from this consumer the messages that it holds for too long.
     fn look_at(&mut self, id: ConsumerId, now_ms: u64) -> RangeSet {
         let Some(found) = self.slots.get_mut(id.0 as usize).and_then(Option::as_mut) else {
             return RangeSet::new();
@@ -113,7 +113,7 @@ impl Consumers {
         over
     }
 
-    /// A consumer settles what was taken back from it. What is not late is passed over.
+    /// A consumer settles messages that were taken back from it. Positions that are not late are passed over.
     pub(crate) fn settle_late(&mut self, id: ConsumerId, range: SeqRange) {
         let found = self.slots.get_mut(id.0 as usize).and_then(Option::as_mut);
         if let Some(found) = found
@@ -139,7 +139,7 @@ impl Consumers {
         }
     }
 
-    /// Somebody has not settled what was taken back from it.
+    /// Some consumer has not settled messages that were taken back from it.
     pub(crate) fn has_late(&self) -> bool {
         self.rounds.as_ref().is_some_and(|rounds| rounds.late > 0)
     }
@@ -151,7 +151,7 @@ impl Consumers {
         self.refresh(id);
     }
 
-    /// From now on what it holds for longer is taken back from it.
+    /// From now on messages that it holds for longer are taken back from it.
     pub(crate) fn watch(&mut self, id: ConsumerId, timeout_ms: u64) {
         self.end_watch(id);
         let Some(consumer) = self.get_mut(id) else { return };
@@ -164,7 +164,7 @@ impl Consumers {
         }
     }
 
-    /// It is watched no more, and forgotten what was taken back from it.
+    /// It is watched no more, and the messages that were taken back from it are forgotten.
     pub(crate) fn end_watch(&mut self, id: ConsumerId) {
         let Some(consumer) = self.get_mut(id) else { return };
         let Some(watch) = consumer.watch.take() else { return };

@@ -1,9 +1,9 @@
 //! Consumers of a queue: their slots, their credit, and the order of their turns.
 //!
-//! Consumers that could take a message stand in a ring per priority; only rings with somebody in them exist. So whose
-//! turn it is costs O(1), however many consumers are idle or blocked.
-//! Knows nothing of positions but what each consumer holds. Where one consumer at a time is active, who that is stands in
-//! `crate::active`.
+//! Consumers that could take a message stand in a ring per priority; only rings with somebody in them exist. So finding
+//! the next in turn costs O(1), however many consumers are idle or blocked.
+//! Knows nothing of positions but those that each consumer holds. Where one consumer at a time is active, that one
+//! stands in `crate::active`.
 //!
 //! Invariants: a consumer is in the ring of its priority exactly while [`Consumer::can_take`]; `unsettled` is how many
 //! positions all of them hold.
@@ -17,7 +17,7 @@ use crate::timeout_rounds::Rounds;
 use base::RangeSet;
 use base::ranges::Range;
 
-/// A consumer, or what is left of it while it holds something.
+/// A consumer, or the rest of it while it holds something.
 #[derive(Debug)]
 pub(crate) struct Consumer {
     pub(crate) unsettled: RangeSet,
@@ -38,21 +38,21 @@ pub(crate) struct Consumer {
     in_ring: bool,
     /// It is watched, and no look is at it: it held nothing at the last.
     pub(crate) is_unmarked: bool,
-    /// Since when it holds what, where that has an end.
+    /// How long it has held its messages, where that has an end.
     pub(crate) watch: Option<Box<Watch>>,
 }
 
 /// Its connection cannot take more for now.
 const PAUSED: u8 = 1;
 
-/// It has not settled what was taken back from it.
+/// It has not settled messages that were taken back from it.
 pub(crate) const LATE: u8 = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Consumer,
     Exclusive,
-    /// Holds what it was given and is given nothing by itself: stands for gets, or was cancelled.
+    /// Holds the messages it was given and is given none by itself: stands for gets, or was cancelled.
     Holder,
 }
 
@@ -111,7 +111,7 @@ pub(crate) struct Consumers {
     joined: u32,
     has_exclusive: bool,
     pub(crate) active: Active,
-    /// When consumers are looked at, where what they hold has an end.
+    /// When consumers are looked at, where holding has an end.
     pub(crate) rounds: Option<Box<Rounds>>,
 }
 
@@ -167,13 +167,13 @@ impl Consumers {
         self.slots.get(id.0 as usize)?.as_ref()
     }
 
-    /// To change what credit depends on, call [`Consumers::refresh`] afterwards.
+    /// To change a value that credit depends on, call [`Consumers::refresh`] afterwards.
     #[inline]
     pub(crate) fn get_mut(&mut self, id: ConsumerId) -> Option<&mut Consumer> {
         self.slots.get_mut(id.0 as usize)?.as_mut()
     }
 
-    /// Whether one who wants to consume may.
+    /// Whether a new consumer is admitted.
     pub(crate) fn admit(&self, exclusive: bool) -> Result<(), Refused> {
         match () {
             () if self.has_exclusive => Err(Refused::Exclusive),
@@ -228,7 +228,7 @@ impl Consumers {
         });
     }
 
-    /// It is given nothing more, but stays to hold what it has.
+    /// It is given nothing more, but stays to hold its messages.
     pub(crate) fn cancel(&mut self, id: ConsumerId) {
         let Some(consumer) = self.get_mut(id) else { return };
         let role = std::mem::replace(&mut consumer.role, Role::Holder);
@@ -241,7 +241,7 @@ impl Consumers {
         self.refresh(id);
     }
 
-    /// Takes it away: what it holds.
+    /// Takes it away: the positions that it holds.
     pub(crate) fn remove(&mut self, id: ConsumerId) -> RangeSet {
         self.cancel(id);
         self.end_watch(id);
@@ -378,14 +378,14 @@ impl Consumers {
         }
     }
 
-    /// Gives it positions to hold, out of turn and whatever its credit; [`Consumers::got`] is to follow.
+    /// Gives it positions to hold, out of turn and at any credit; [`Consumers::got`] is to follow.
     pub(crate) fn hold(&mut self, id: ConsumerId, range: Range) {
         if let Some(consumer) = self.get_mut(id) {
             self.unsettled += consumer.unsettled.insert(range);
         }
     }
 
-    /// The one whose turn it was got something: the next is on, if there is one.
+    /// The consumer in turn got something: the next is on, if there is one.
     #[inline]
     pub(crate) fn took(&mut self, id: ConsumerId) {
         let consumer = self.consumer(id.0);
@@ -412,7 +412,7 @@ impl Consumers {
         Some(ConsumerId(self.rings[at.checked_sub(1)?].turn))
     }
 
-    /// It got something, though it may not have been its turn: who is behind it is on.
+    /// It got something, though it may not have been its turn: the consumer behind it is on.
     pub(crate) fn took_before(&mut self, id: ConsumerId) {
         let consumer = self.consumer(id.0);
         let (next, priority) = (consumer.next, consumer.priority);
@@ -447,8 +447,8 @@ impl Consumers {
         !self.draining.is_empty()
     }
 
-    /// Draining consumers whose credit is used up are done draining; where nothing is ready, all; where all were `asked`, those
-    /// who could have taken something.
+    /// Draining consumers whose credit is used up are done draining; where nothing is ready, all; where all were
+    /// `asked`, those that could have taken something.
     #[cold]
     pub(crate) fn drain(&mut self, is_empty: bool, asked: bool, effects: &mut Effects) {
         let mut draining = std::mem::take(&mut self.draining);

@@ -1,7 +1,7 @@
 //! When something happens to messages by itself: positions by time, in runs of positions that have the same. A queue
 //! keeps two of these: when messages end, and when delayed ones are due.
 //!
-//! Recorded are the times of live messages; how they are spread over the parts below is not, nor what is kept of
+//! Recorded are the times of live messages; how they are spread over the parts below is not, nor the remains of
 //! messages that left (cleaned lazily: when due, or when there are more runs than messages).
 //! A million messages with one time to live that came a thousand a millisecond are a thousand runs; a million with a
 //! time each are a few bytes each ([`Schedule`]).
@@ -13,7 +13,7 @@ use crate::schedule::{Run, Schedule};
 use crate::spans::{Spans, pieces};
 use base::ranges::Range;
 
-/// Runs looked at in one go: what is due beyond them is due in the next.
+/// Runs looked at in one go: further runs that are due wait for the next.
 pub(crate) const DUE_MAX: usize = 4096;
 
 /// Positions of one time that are due.
@@ -34,7 +34,7 @@ pub(crate) struct Deadlines {
     pending: Schedule,
     /// Those that were due and are not to be looked for again unless they come back: on their way, or held.
     overdue: Spans,
-    /// The times of those to whom they were given later.
+    /// The times of messages that were given them later.
     changed: Spans,
 }
 
@@ -114,7 +114,7 @@ impl Deadlines {
         has_any
     }
 
-    /// Tells `due` of live positions below `below` whose time has come. They are overdue from here on.
+    /// Tells `due` of live positions below `below` that are due. They are overdue from here on.
     pub(crate) fn take_due(&mut self, now_ms: u64, below: u64, live: &Live, mut due: impl FnMut(Due)) {
         if self.next_ms().is_none_or(|next_ms| next_ms > now_ms) {
             return;
@@ -141,7 +141,7 @@ impl Deadlines {
         self.pending.shrink();
     }
 
-    /// Positions are ready again: what of them is overdue is due.
+    /// Positions are ready again: those that are overdue are due.
     pub(crate) fn come_back(&mut self, range: Range) {
         if !self.overdue.is_empty() {
             let mut back = Vec::new();
@@ -162,7 +162,7 @@ impl Deadlines {
         overdue.iter().for_each(|(at_ms, part)| self.insert(at_ms, part));
     }
 
-    /// Throws away runs of what left, once there are twice as many as messages, of which there are `total`.
+    /// Throws away runs of messages that left, once there are twice as many as messages, of which there are `total`.
     pub(crate) fn tidy(&mut self, total: u64, live: &Live) {
         if self.pending.len() as u64 > total.saturating_mul(2) {
             let mut pending = std::mem::take(&mut self.pending);
@@ -190,8 +190,8 @@ impl Deadlines {
         self.pending.iter().chain(self.others()).any(|run| self.has_part(run, live))
     }
 
-    /// Times of live messages: by time, then position, those alike that follow on as one. What has one time is gathered
-    /// before it is told; beyond that it takes no memory to speak of.
+    /// Times of live messages: by time, then position, those alike that follow on as one. Positions of one time are
+    /// gathered before they are told; beyond that it takes no memory to speak of.
     pub(crate) fn in_order<'a>(&'a self, live: &'a Live) -> impl Iterator<Item = Due> + 'a {
         let mut runs = self.pending.in_order(self.others()).peekable();
         let mut alike = Vec::new().into_iter();

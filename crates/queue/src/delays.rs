@@ -1,13 +1,14 @@
 //! Messages that wait for their time: live, not ready, held by nobody.
 //!
-//! Recorded is when each live message is due that ever was delayed. Volatile is the rest: who is still waiting, and the
-//! line of those whose time has come. Becoming ready is no record: time alone does it.
+//! Recorded is when each live message is due that ever was delayed. Volatile is the rest: the messages that still wait,
+//! and the line of those that are due. Becoming ready is no record: time alone does it.
 //!
-//! A message that was delayed when it came takes its place in the queue when it is due: behind what was there
-//! then, before what comes after. One that came back and was delayed is then as any other that came back.
+//! A message that was delayed when it came takes its place in the queue when it is due: behind the messages that were
+//! there then, before those that come after. One that came back and was delayed is then as any other that came back.
 //!
-//! Invariants: what is `waiting` or in `lined` is in no other state; both are [elsewhere](crate::ahead) where the
-//! cursor has not passed them; `line` names all of `lined`, and may name what left it, which never comes back to it.
+//! Invariants: a position that is `waiting` or in `lined` is in no other state; both are [elsewhere](crate::ahead)
+//! where the cursor has not passed them; `line` names all of `lined`, and may name positions that left it, which never
+//! come back to it.
 
 use crate::deadlines::{Deadlines, Due};
 use crate::delivery::Delivery;
@@ -22,7 +23,7 @@ use base::ranges::Range;
 use message::record::{Kind, Outcome};
 use std::collections::VecDeque;
 
-/// Positions of the usual level whose time has come.
+/// Positions of the usual level that are due.
 #[derive(Clone, Copy, Debug)]
 struct Turn {
     /// It is theirs when the cursor is here.
@@ -41,13 +42,13 @@ pub(crate) struct Delays {
     waiting: RangeSet,
     /// Those of them that came back: a limit counts them as if they were ready.
     back: RangeSet,
-    /// Of what came back and is waiting.
+    /// Bytes of messages that came back and are waiting.
     back_bytes: u64,
     /// Their record was asked for and has not come back.
     postponing: RangeSet,
     lined: RangeSet,
     line: VecDeque<Turn>,
-    /// Of what is waiting.
+    /// Bytes of messages that are waiting.
     bytes: u64,
     /// Messages that are due later than this were not due for any owner before, milliseconds since 1970.
     began_ms: Option<u64>,
@@ -113,7 +114,7 @@ impl Delays {
         None
     }
 
-    /// Where the cursor is to stop for who is next in line.
+    /// Where the cursor is to stop for the next in line.
     pub(crate) fn next_behind(&mut self) -> Option<u64> {
         if self.lined.is_empty() {
             return None;
@@ -159,7 +160,7 @@ impl Delays {
             + self.line.capacity() * size_of::<Turn>()
     }
 
-    /// Sizes of what is waiting, all of them together.
+    /// Bytes of all messages that are waiting.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -174,7 +175,7 @@ impl Delays {
         &mut self.dues
     }
 
-    /// Positions whose time has come and that are ready through the line.
+    /// Positions that are due and are ready through the line.
     pub(crate) fn lined(&self) -> &RangeSet {
         &self.lined
     }
@@ -242,7 +243,7 @@ impl Delays {
         self.leave_back(range, |part| sizes.sum(part));
     }
 
-    /// Positions whose time has come wait no more: those that came back, and those that were delayed when they came.
+    /// Positions that are due wait no more: those that came back, and those that were delayed when they came.
     pub(crate) fn take_due(&mut self, now_ms: u64, live: &Live, sizes: &Sizes) -> (Vec<Range>, Vec<Due>) {
         self.began_ms.get_or_insert(now_ms);
         let mut due = Vec::new();
@@ -259,8 +260,8 @@ impl Delays {
         (back, new)
     }
 
-    /// Positions that wait no more, of those delayed when they came, are ready: behind what is there now, but for those of
-    /// other priorities.
+    /// Positions that wait no more, of those delayed when they came, are ready: behind the messages there now, but for
+    /// those of other priorities.
     pub(crate) fn line_up(&mut self, due: Due, behind: u64, levels: &mut Levels) {
         let is_new = due.at_ms > self.began_ms.unwrap_or(0);
         levels.come_of_age(due.range, |range| {

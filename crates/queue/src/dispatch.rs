@@ -1,4 +1,4 @@
-//! Handing out: the next ready positions to whose turn it is.
+//! Handing out: the next ready positions to the consumer in turn.
 //!
 //! Where messages are in groups, consumers are asked in turn, those of lower priority behind those of higher, until one may have
 //! something.
@@ -44,14 +44,14 @@ pub(crate) fn hand_out_featured(
     if features.groups.is_some() {
         return hand_out_groups(consumers, budget, features, line, effects);
     }
-    // Of the last priority what is left lies scattered as well.
+    // The rest of the last priority lies scattered as well.
     if !features.levels.is_empty() || line.ready.has_gone_ahead() {
         return hand_out_levels(consumers, budget, features, line, effects);
     }
     hand_out(consumers, budget, effects, |count_max| features.next(line, count_max))
 }
 
-/// As [`hand_out`], where messages have priorities: what is alike of a block of positions at once.
+/// As [`hand_out`], where messages have priorities: positions of a block that are alike at once.
 #[cold]
 #[inline(never)]
 fn hand_out_levels(

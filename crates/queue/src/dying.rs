@@ -1,7 +1,7 @@
 //! Messages that died and stay until their copy is safe elsewhere.
 //!
-//! Volatile: after a restart they are ready, and may die again. Who takes the dead is the owner's rule.
-//! Invariant: what is dying is ready nowhere and held by nobody.
+//! Volatile: after a restart they are ready, and may die again. The goal of dead letters is the owner's rule.
+//! Invariant: a dying message is ready nowhere and held by nobody.
 
 use crate::effect::Effects;
 use base::RangeSet;

@@ -11,7 +11,7 @@ use message::record::{DeathReason, Kind, Outcome, SeqRange};
 pub enum Effect {
     /// Hand positions to a consumer.
     Deliver {
-        /// To whom.
+        /// The consumer.
         consumer: ConsumerId,
         /// The first position.
         first: QueueSeq,
@@ -26,7 +26,7 @@ pub enum Effect {
     },
     /// As [`Effect::Deliver`], of messages that have annotations ([`crate::Fifo::annotations`]).
     DeliverAnnotated {
-        /// To whom.
+        /// The consumer.
         consumer: ConsumerId,
         /// The first position.
         first: QueueSeq,
@@ -96,7 +96,7 @@ pub enum Effect {
         /// Why.
         reason: DeathReason,
     },
-    /// Of a queue with a single active consumer: who is given messages from here on, or is no more.
+    /// Of a queue with a single active consumer: this one is given messages from here on, or is no more.
     Active {
         /// Its id.
         consumer: ConsumerId,
@@ -105,7 +105,7 @@ pub enum Effect {
     },
 }
 
-/// Positions that are settled as they are handed out: one record for those that follow on, whoever got them.
+/// Positions that are settled as they are handed out: one record for those that follow on, for any consumers.
 #[derive(Default)]
 pub(crate) struct Accepted {
     range: Option<Range>,
@@ -152,7 +152,7 @@ pub struct Effects {
     pub left: Vec<LogIndex>,
     /// Blocks of segments that nothing of this queue is left in.
     pub runs_left: Vec<Run>,
-    /// Positions that were to be settled by who does not hold them.
+    /// Positions that consumers were to settle, but do not hold.
     pub ignored: u64,
 }
 

@@ -1,9 +1,9 @@
 //! Parts that only some queues need: time, priorities, sizes, annotations, limits, dead letters. A queue without has none of this.
 //!
-//! Recorded are the settings, and of live messages the priority, the deadline, the size, the annotations and the group. The rules,
-//! and what is dying, are the owner's.
-//! Here is what concerns several of the parts: messages that arrive, are withdrawn, come back and leave. What is handed out next
-//! stands in `order`, what time does in `time`, what limits do in `limits`.
+//! Recorded are the settings, and of live messages the priority, the deadline, the size, the annotations and the group.
+//! The rules, and the dying messages, are the owner's.
+//! Here are steps that concern several of the parts: messages that arrive, are withdrawn, come back and leave. The
+//! order of handing out stands in `order`, the effects of time in `time`, those of limits in `limits`.
 
 mod limits;
 mod order;
@@ -66,7 +66,7 @@ impl Features {
         Features { settings, ..Features::default() }
     }
 
-    /// Nothing recorded but what a plain queue is like, and nothing the owner needs.
+    /// Nothing recorded but the properties of a plain queue, and nothing the owner needs.
     pub(crate) fn is_plain(&self) -> bool {
         self.settings == Settings::plain(self.settings.counts)
             && Rules { delivery_limit: None, drops_head: false, ..self.rules } == Rules::default()
@@ -231,7 +231,7 @@ impl Features {
         self.groups.iter_mut().for_each(|groups| groups.hold(range, id));
     }
 
-    /// It was not seen yet whether there is something for somebody behind what groups keep back.
+    /// It was not seen yet whether some consumer can be given a message behind those that groups keep back.
     pub(crate) fn is_on_the_way(&self) -> bool {
         self.groups.as_ref().is_some_and(|groups| groups.is_on_the_way())
     }
@@ -251,8 +251,8 @@ impl Features {
         }
     }
 
-    /// Positions in no group go before what never was out; those that were chosen, and behind others of their level that never
-    /// were, where they were.
+    /// Positions in no group go before those that never were out; those that were chosen, and are behind others of
+    /// their level that never were, go where they were.
     fn come_back(&mut self, range: Range, line: &mut Line) {
         let Features { levels, ahead, settings, .. } = self;
         let is_strict = settings.priorities == Priorities::Strict;
@@ -352,7 +352,7 @@ impl Features {
             && self.levels.is_all_mixed()
     }
 
-    /// Everything live is ready: what an owner knew is forgotten, but for the rules. The line has done so.
+    /// Everything live is ready: the owner's knowledge is forgotten, but for the rules. The line has done so.
     pub(crate) fn forget(&mut self, line: &mut Line) {
         self.dying.forget();
         self.ahead.forget();

@@ -1,8 +1,9 @@
-//! A queue: first in, first out; what comes back goes first, at its original position; what was chosen stays behind older ones.
+//! A queue: first in, first out; messages that come back go first, at their original position; those that were chosen
+//! stay behind older ones.
 //!
-//! Two kinds of state. *Recorded* state changes only by records, in the order of the log: the next position, the
-//! head, what above it is settled, which positions are transient, the counts of returned messages, and where the
-//! bytes are. It is what a snapshot holds. *Volatile* state is the owner's: who consumes, who holds what, how far
+//! Two kinds of state. *Recorded* state changes only by records, in the order of the log: the next position, the head,
+//! the settled positions above it, the transient positions, the counts of returned messages, and where the bytes are.
+//! It is the contents of a snapshot. *Volatile* state is the owner's: consumers, the messages that each holds, how far
 //! delivery has come. After a restart or a change of owner everything that is not settled is ready again.
 //!
 //! Invariant: each live position ([`crate::live`]) is ready ([`crate::ready`], or in a way that [`crate::features`] knows), or
@@ -62,7 +63,7 @@ impl Fifo {
 
     // Records.
 
-    /// Does what a record of the log says. At-least-once: a record may come again, and after a snapshot that has it.
+    /// Carries out a record of the log. At-least-once: a record may come again, and after a snapshot that has it.
     pub fn record(&mut self, record: Record, effects: &mut Effects) {
         match record {
             Record::Enqueue { place, transient } => {
@@ -208,8 +209,8 @@ impl Fifo {
         features.postponed(clipped, due_at_ms, line, effects);
     }
 
-    /// From now on messages that come are kept so; `counts` stays as it is. Sizes that are no longer kept are forgotten;
-    /// where all are to be kept, those of what is there are asked for ([`Fifo::to_weigh`]).
+    /// From now on messages that come are kept so; `counts` stays as it is. Sizes that are no longer kept are
+    /// forgotten; where all are to be kept, those of the messages there are asked for ([`Fifo::to_weigh`]).
     pub fn configure(&mut self, settings: Settings) {
         let counts = self.line.returns.counts();
         let priorities = if counts { Priorities::Strict } else { settings.priorities };

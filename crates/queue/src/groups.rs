@@ -2,16 +2,17 @@
 //!
 //! Recorded is the group of each live message that is in one. Volatile is the rest. A message of a group is *out* from
 //! when it is handed out, to be settled, until it is gone, dies, or is ready again. Of those that are out some are *held*,
-//! by a consumer or by the record that settles them, and some are *back*: given back, and not ready yet. While anything
-//! of a group is held, who holds it alone is given more of it; behind what is back nobody is.
+//! by a consumer or by the record that settles them, and some are *back*: given back, and not ready yet. While any
+//! message of a group is held, its holder alone is given more of it; behind messages that are back nobody is.
 //!
-//! Ready messages of groups stay behind the cursor until it comes to them. It passes them on its way to what somebody may
-//! have, and from then on they are known by their groups. What was out is that at once: so a group is in order of position,
-//! whoever gave what back, and a message that was delayed takes its own place in it. Priorities count for nothing in it.
+//! Ready messages of groups stay behind the cursor until it comes to them. It passes them on its way to messages that
+//! some consumer may have, and from then on they are known by their groups. Messages that were out are known so at
+//! once: so a group is in order of position, in any order of returns, and a message that was delayed takes its own
+//! place in it. Priorities count for nothing in it.
 //!
-//! Invariants: what is `passed` is ready, below the cursor, in no other state, and among the `waiting` of its group; `offers`
-//! has the first that waits of each group unless something is back in front of it; a group that is in `groups` has
-//! something waiting or out.
+//! Invariants: a `passed` position is ready, below the cursor, in no other state, and among the `waiting` of its group;
+//! `offers` has the first that waits of each group unless a message in front of it is back; a group that is in `groups`
+//! has messages that wait or are out.
 
 use crate::ahead::Ahead;
 use crate::command::ConsumerId;
@@ -27,24 +28,25 @@ use base::{RangeSet, Sink};
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 
-/// Stretches of ready messages, each of one group, that the cursor passes at most because nobody who may have them has room.
+/// Stretches of ready messages, each of one group, that the cursor passes at most because no consumer that may have
+/// them has room.
 pub const PASSED_MAX: usize = 65_536;
 
-/// Messages that are passed and not handed out in one [`crate::Fifo::dispatch`] at most: what it takes is bounded, and it is due again at
-/// once.
+/// Messages that are passed and not handed out in one [`crate::Fifo::dispatch`] at most: its work is bounded, and it is
+/// due again at once.
 pub const PASSED_AT_ONCE_MAX: u32 = 16_384;
 
 /// State of a group some of which is out or was passed.
 #[derive(Debug, Default)]
 struct Group {
-    /// The consumer that has what is held, or had it last.
+    /// The consumer that has the held messages, or had them last.
     holder: ConsumerId,
     held: RangeSet,
     back: RangeSet,
     waiting: RangeSet,
 }
 
-/// The next message of a group, and who alone may have it if not everybody.
+/// The next message of a group, and the one consumer that may have it, if not any.
 type Offer = (Option<ConsumerId>, u64);
 
 impl Group {
@@ -70,10 +72,10 @@ pub(crate) struct Groups {
     // Volatile.
     groups: BTreeMap<u32, Group>,
     passed: RangeSet,
-    /// Ready ones that were out: those of them, and what was given back in front of the cursor.
+    /// Ready ones that were out, and those that were given back in front of the cursor.
     came_back: RangeSet,
     offers: BTreeSet<Offer>,
-    /// Of what waits, summed up over the groups.
+    /// Stretches of waiting messages, summed up over the groups.
     stretches: usize,
     /// So many may be passed until the end of this handing out.
     passes_left: u32,
@@ -199,7 +201,7 @@ impl Groups {
         });
     }
 
-    /// Positions are handed out from here on, as many as `budget`: what is handed out is passed before.
+    /// Positions are handed out from here on, as many as `budget`: each is passed before.
     pub(crate) fn begin(&mut self, budget: u32) {
         self.passes_left = PASSED_AT_ONCE_MAX.saturating_add(budget);
         self.is_on_the_way = false;
@@ -210,7 +212,7 @@ impl Groups {
         self.passes_left = u32::MAX;
     }
 
-    /// It was not seen yet whether there is something for somebody behind what is passed.
+    /// It was not seen yet whether some consumer can be given a message behind those that are passed.
     pub(crate) fn is_on_the_way(&self) -> bool {
         self.is_on_the_way
     }
@@ -266,7 +268,7 @@ impl Groups {
         self.keys.leave(range);
     }
 
-    /// Everything live is ready, as if it never was out, but for what came back and waits for its time.
+    /// Everything live is ready, as if it never was out, but for messages that came back and wait for their time.
     pub(crate) fn forget(&mut self, back: impl Iterator<Item = Range>) {
         let (keys, count) = (std::mem::take(&mut self.keys), self.count);
         *self = Groups { keys, count, ..Groups::default() };
@@ -311,7 +313,7 @@ impl Groups {
         out.put(&positions);
     }
 
-    /// Reads what [`Groups::write`] wrote.
+    /// Reads the bytes of [`Groups::write`].
     pub(crate) fn read(live: &Live, reader: &mut Reader<'_>) -> Result<Groups, SnapshotError> {
         const PART: &str = "groups";
         let broken = Err(SnapshotError::Broken(PART));

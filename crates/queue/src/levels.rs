@@ -1,10 +1,10 @@
 //! Messages of another priority than the usual one, by level.
 //!
-//! Recorded is the level of each live message. The usual level is not in here: its messages are what is in no other.
-//! Where levels take turns a message costs a few bits ([`Mixed`]); long stretches of one level are ranges. Ranges are also
-//! what is ready otherwise than by having arrived: what came back, and what was delayed first.
-//! Invariants: levels are sorted; a position is a member once, of one level, in bits or in a range; what is ready is a
-//! member and ready in one way; when there is no member there is no level.
+//! Recorded is the level of each live message. The usual level is not in here: its messages are those in no other.
+//! Where levels take turns a message costs a few bits ([`Mixed`]); long stretches of one level are ranges. Ranges are
+//! also for positions that are ready otherwise than by having arrived: they came back, or were delayed first.
+//! Invariants: levels are sorted; a position is a member once, of one level, in bits or in a range; a ready position is
+//! a member and ready in one way; when there is no member there is no level.
 
 use crate::priority_blocks::{BLOCK, Mixed, blocks_cut};
 use base::RangeSet;
@@ -231,8 +231,8 @@ impl Levels {
         }
     }
 
-    /// Of what came back and of what never was out, the first. Most of what came back is before all others; what was chosen need
-    /// not be.
+    /// The first of the positions that came back and of those that never were out. Most that came back are before all
+    /// others; those that were chosen need not be.
     #[cold]
     fn first_beside(&self, at: usize, level: &Level, in_line: Range) -> Next {
         match self.first_fresh(at, level) {
@@ -306,7 +306,7 @@ impl Levels {
         asked.find_map(|(at, level)| Some(Next { at, range: level.returned.first()?, how: How::Returned }))
     }
 
-    /// A range that begins with what is `next`, all of which is ready in the same way, is handed out.
+    /// A range that begins with `next`, all of which is ready in the same way, is handed out.
     #[inline]
     pub(crate) fn take(&mut self, next: Next, range: Range) {
         let level = &mut self.list[next.at];
@@ -394,8 +394,8 @@ impl Levels {
         self.list.iter().any(|level| level.returned.contains(seq) || level.in_line.contains(seq))
     }
 
-    /// Positions are ready again; tells `usual` of those of the usual level. Where priorities are strict what came back goes
-    /// before all others, unless older ones of its level were never out.
+    /// Positions are ready again; tells `usual` of those of the usual level. Where priorities are strict positions that
+    /// came back go before all others, unless older ones of their level were never out.
     pub(crate) fn come_back(&mut self, range: Range, is_strict: bool, usual: impl FnMut(Range)) {
         for (at, part) in self.parts(range) {
             let is_first = is_strict && !self.has_fresh_below(at, part.first);
@@ -435,7 +435,7 @@ impl Levels {
                 && mixed().is_some_and(|(_, range)| range.first < seq))
     }
 
-    /// Tells `part` of what is ready of `range`.
+    /// Tells `part` of the ready parts of `range`.
     pub(crate) fn ready_within(&self, range: Range, mut part: impl FnMut(Range)) {
         for level in &self.list {
             level.returned.within(range).for_each(&mut part);

@@ -1,7 +1,7 @@
-//! Deterministic queue machines: what is in a queue, who gets it, who holds it.
+//! Deterministic queue machines: the messages of a queue, their order, their consumers.
 //!
-//! - [`Fifo`]: the machine. Records change what must survive, commands change what need not, and both say what
-//!   should happen as [`Effects`].
+//! - [`Fifo`]: the machine. Records change recorded state, commands change volatile state, and both answer with
+//!   [`Effects`].
 //! - [`Places`]: the index from positions to where their bytes are.
 //!
 //! Nothing here holds a body, a connection or a file; nothing reads a clock.

@@ -1,6 +1,7 @@
-//! A queue without features as a line: first in, first out; what comes back goes first, at its original position.
+//! A queue without features as a line: first in, first out; messages that come back go first, at their original
+//! position.
 //!
-//! Not here: who gets what is next, where its bytes are, and anything about a message but how often it came back.
+//! Not here: the choice of consumers, where bytes are, and anything about a message but how often it came back.
 
 use crate::delivery::Delivery;
 use crate::live::Live;

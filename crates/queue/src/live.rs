@@ -20,7 +20,7 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// Nothing is settled yet of what lies between; `None` where there is no such queue.
+    /// Nothing between these is settled yet; `None` where there is no such queue.
     pub(crate) fn of(head: u64, next_seq: u64) -> Option<Live> {
         (head <= next_seq && next_seq < u64::MAX).then(|| Live { head, next_seq, ..Live::default() })
     }
@@ -148,7 +148,7 @@ impl Live {
         }
     }
 
-    /// The head goes over what is settled.
+    /// The head goes over settled positions.
     #[inline]
     fn move_head(&mut self) {
         while let Some(first) = self.settled.first().filter(|first| first.first <= self.head) {

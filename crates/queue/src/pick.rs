@@ -1,8 +1,8 @@
 //! Messages that somebody chose one by one: taken as a get takes them, or thrown away, wherever in the queue they are.
 //!
-//! Nothing is noted about what was chosen, and no record tells of it. What is taken is held as anything that was handed out;
-//! what the cursor has not come to is [elsewhere](crate::ahead) until it does. What comes back while older ones of its priority
-//! were never out is at its place again, behind them.
+//! Nothing is noted about chosen messages, and no record tells of them. Those that are taken are held as any that were
+//! handed out; those that the cursor has not come to are [elsewhere](crate::ahead) until it does. A message that comes
+//! back while older ones of its priority were never out is at its place again, behind them.
 //!
 //! A message of a group is taken where nobody else has anything of the group, though others of it are in front: while it is
 //! held, its group is its holder's, so that it comes back in order.

@@ -91,7 +91,7 @@ impl<'a> LogStretch<'a> {
         deltas.iter().enumerate().map(place)
     }
 
-    /// Those whose place is below `bound`, and those behind them.
+    /// Those with a place below `bound`, and those behind them.
     #[inline]
     pub fn split_at(&self, bound: LogIndex) -> (LogStretch<'a>, LogStretch<'a>) {
         let LogStretch { first, base, deltas } = *self;
@@ -205,7 +205,7 @@ impl Places {
         open.deltas.push(0);
     }
 
-    /// Forgets `range`, whose positions all were there, and says what that leaves behind.
+    /// Forgets `range`, of which all positions were there, and tells the places and runs that are left by that.
     #[inline]
     pub(crate) fn remove(&mut self, range: Range, left: &mut Vec<LogIndex>, runs_left: &mut Vec<Run>) {
         if self.open.deltas.is_empty() || range.first < self.open.first {
@@ -379,13 +379,14 @@ impl Places {
         self.runs.iter().map(|moved| &moved.run)
     }
 
-    /// Adds a run behind all others, with what is still live in it.
+    /// Adds a run behind all others, with `live` of its messages left.
     pub(crate) fn push_run(&mut self, run: Run, live: u64) {
         assert!(self.runs.back().is_none_or(|last| last.run.last < run.first), "runs come in order");
         self.runs.push_back(MovedRun { run, live });
     }
 
-    /// Forgets places in the log up to `last`. `gone` and `head` tell what of the block that `last` is in had left.
+    /// Forgets places in the log up to `last`. `gone` and `head` tell the positions that had left, of the block that
+    /// `last` is in.
     pub(crate) fn forget_logs(&mut self, last: u64, head: u64, gone: &RangeSet) {
         while self.sealed.front().is_some_and(|block| block.end() <= last + 1) {
             self.sealed.pop_front();

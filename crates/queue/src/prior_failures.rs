@@ -1,10 +1,10 @@
-//! Messages whose delivery failed before they came: dead letters, which keep that count, as in RabbitMQ.
+//! Messages that failed before they came: dead letters, which keep that count, as in RabbitMQ.
 //!
 //! Their failures go on from there and count towards the delivery limit once they have come back; before that they are
 //! handed out like any other, but marked as redelivered and with their count.
 //! Recorded where the queue counts: it means the same whether such a position is here or among the counts, as one that failed
-//! so often and never was out; a snapshot writes it as that. Elsewhere it is volatile, and who delivers finds the count in the
-//! message.
+//! so often and never was out; a snapshot writes it as that. Elsewhere it is volatile, and the adapter finds the count
+//! in the message.
 //!
 //! Invariants: every position here is live; in a queue that counts it is not among the counts.
 
@@ -66,7 +66,7 @@ impl PriorFailures {
         })
     }
 
-    /// Takes out of the counts that were read those which say what is kept here; of messages with annotations none does.
+    /// Takes out of the counts that were read those that are kept here; of messages with annotations none is.
     pub(crate) fn take_from(returns: &mut Returns, is_annotated: impl Fn(u64) -> bool) -> PriorFailures {
         let mut prior = PriorFailures::default();
         returns.retain(|seq, counts| match u16::try_from(counts.delivery_count) {
@@ -79,7 +79,7 @@ impl PriorFailures {
         prior
     }
 
-    /// Behind handing out: of what is handed out those that failed before they came are told with their counts.
+    /// Behind handing out: deliveries that failed before they came are told with their counts.
     #[cold]
     #[inline(never)]
     pub(crate) fn mark(&self, counts: bool, effects: &mut Effects) {

@@ -1,11 +1,12 @@
 //! Levels of messages that take turns: which level each position is of, in blocks of 64 positions, in bits.
 //!
 //! A block has a bit for each position and for each of these: it is a member, it is fresh, and the eight bits of its level.
-//! So a message costs eleven bits, whatever is around it, and what is alike in a block is found with a few operations on
-//! words, where a range for every message had to be searched for. A block of which nothing is a member costs nothing.
-//! Not here: what came back, and long stretches of one level ([`crate::levels`]).
-//! Invariants: blocks are sorted; the first and the last have members, and about half of them at least; what is fresh is
-//! a member.
+//! So a message costs eleven bits, whatever its neighbours are, and positions of a block that are alike are found with
+//! a few operations on words, where a range for every message had to be searched for. A block without members costs
+//! nothing.
+//! Not here: messages that came back, and long stretches of one level ([`crate::levels`]).
+//! Invariants: blocks are sorted; the first and the last have members, and about half of them at least; a fresh
+//! position is a member.
 
 use base::ranges::Range;
 use std::collections::VecDeque;
@@ -16,7 +17,7 @@ pub(crate) const BLOCK: u64 = u64::BITS as u64;
 /// Blocks without members that are left alone, however few the others are.
 const EMPTY_MIN: usize = 16;
 
-/// Blocks whose memory is kept when fewer are left.
+/// Blocks kept in memory when fewer are left.
 const KEPT: usize = 32;
 
 /// Where the block of a position begins.
@@ -35,7 +36,7 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    /// Positions whose level this is, whether or not they are members.
+    /// Positions of this level, members or not.
     #[inline]
     fn alike(&self, level: u8) -> u64 {
         let planes = self.planes.iter().enumerate();
@@ -116,7 +117,7 @@ fn every(bits: u8) -> u64 {
     u64::from(bits & 1).wrapping_neg()
 }
 
-/// Some of the positions whose level is not the usual one. See the module's head.
+/// Some of the positions of other levels than the usual one. See the module's head.
 #[derive(Debug, Default)]
 pub(crate) struct Mixed {
     blocks: VecDeque<Block>,
@@ -318,7 +319,7 @@ impl Mixed {
         }
     }
 
-    /// Tells `part` of what is in `range`: ranges of one level each, lowest first.
+    /// Tells `part` of the members in `range`: ranges of one level each, lowest first.
     pub(crate) fn within(&self, range: Range, mut part: impl FnMut(u8, Range)) {
         for block in self.blocks_within(range) {
             let mut rest = block.members & block.span(range);
@@ -331,7 +332,7 @@ impl Mixed {
         }
     }
 
-    /// Tells `part` of what is fresh in `range`, lowest first.
+    /// Tells `part` of the fresh positions in `range`, lowest first.
     pub(crate) fn fresh_within(&self, range: Range, mut part: impl FnMut(Range)) {
         for block in self.blocks_within(range) {
             Block::runs_of(block.first, block.fresh & block.span(range), &mut part);

@@ -2,7 +2,7 @@
 //!
 //! Volatile. Some positions at or above the cursor are *gone ahead*: settled, or ready in another way than through the cursor.
 //! How many there are stands here, which they are does not.
-//! Invariant: what came back is live and below the cursor.
+//! Invariant: a position that came back is live and below the cursor.
 
 use crate::effect::Effects;
 use crate::live::Live;
@@ -60,7 +60,7 @@ impl Ready {
         self.gone_ahead = live.settled().count();
     }
 
-    /// Another owner begins: nothing came back to it, and what is below that position may have been handed out.
+    /// Another owner begins: nothing came back to it, and positions below that one may have been handed out.
     pub(crate) fn forget(&mut self, redelivered_below: u64) {
         self.returned.clear();
         self.redelivered_below = redelivered_below;

@@ -1,14 +1,14 @@
-//! Delayed retry: what comes back to a queue that counts waits before it is offered again.
+//! Delayed retry: messages that come back to a queue that counts wait before they are offered again.
 //!
 //! Volatile, a rule of the owner's: it only decides which record is written, one that delays ([`crate::delays`]) in place of one
-//! that returns. So whatever changes later, what waits keeps the time it was given.
+//! that returns. So however the rule changes later, messages that wait keep the time they were given.
 
 use message::record::Outcome;
 
 /// Which messages wait when they come back, and how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry {
-    /// Those whose delivery failed.
+    /// Messages that failed.
     pub failed: bool,
     /// Those that came back for other reasons.
     pub released: bool,

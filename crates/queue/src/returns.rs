@@ -1,4 +1,4 @@
-//! How often messages came back: recorded where the queue counts, else what this owner saw of failures.
+//! How often messages came back: recorded where the queue counts, else the failures that this owner saw.
 //!
 //! Not here: messages that came back and are ready (`crate::ready`), and failures from before a message came
 //! (`crate::prior_failures`).
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 struct Counting {
     /// Recorded. Only messages that came back.
     counts: BTreeMap<u64, Counts>,
-    /// Volatile: positions whose return was asked for and has not come back.
+    /// Volatile: positions with a return that was asked for and has not come back.
     returning: RangeSet,
     /// Volatile: failed deliveries of a message at most.
     delivery_limit: Option<u32>,
@@ -198,7 +198,7 @@ impl Returns {
         Some(self.failures.as_ref()?.count(range))
     }
 
-    /// How often the first of `range` failed by what is recorded, and up to where the same holds.
+    /// How often the first of `range` failed by the records, and up to where the same holds.
     pub(crate) fn recorded_failures(&self, range: Range) -> (u32, u64) {
         let Some(counting) = &self.counting else { return (0, range.last) };
         let count = counting.counts.get(&range.first).map_or(0, |counts| counts.delivery_count);

@@ -1,11 +1,11 @@
-//! Runs of positions by their time, the next one first, for any number of them: what [`crate::deadlines`] waits for.
+//! Runs of positions by their time, the next one first, for any number of them: the times of [`crate::deadlines`].
 //!
 //! The last [`YOUNG_MAX`] that came are a heap. Filled, it is sorted and becomes a *line*: runs in order, each told by how it
 //! differs from the one before, which is three to seven bytes where twenty would tell all of it. Runs that come in order
 //! make one line longer; others make many lines, of which the short are merged a few at a time, so that no single insertion
-//! costs more than [`MERGED_MAX`] runs. So what is next is found among few, everything in order is a merge of few
+//! costs more than [`MERGED_MAX`] runs. So the next run is found among few, everything in order is a merge of few
 //! sorted lines, and no memory for a second copy of it all is ever needed.
-//! Not a set: what is put in twice comes out twice.
+//! Not a set: a run that is put in twice comes out twice.
 //!
 //! Invariants: a line is sorted and not empty; `order` names each line once, by its first run.
 
@@ -22,7 +22,7 @@ const FAN: usize = 8;
 /// Lines shorter than these are merged with those like them: the last is as long as a line gets that way.
 const SIZES: [usize; 2] = [YOUNG_MAX * FAN, YOUNG_MAX * FAN * FAN / 2];
 
-/// Runs merged in one go: what bounds how long that takes.
+/// Runs merged in one go: bounds how long that takes.
 #[cfg(test)]
 const MERGED_MAX: usize = SIZES[1] * FAN;
 
@@ -299,7 +299,7 @@ impl Schedule {
             .for_each(|run| self.push(run));
     }
 
-    /// Memory of what was many goes.
+    /// Memory of many runs goes when there are few.
     pub(crate) fn shrink(&mut self) {
         if self.young.capacity() > 64 && self.young.len() * 4 < self.young.capacity() {
             self.young.shrink_to(self.young.len() * 2);
@@ -360,7 +360,7 @@ mod tests {
         (schedule, runs)
     }
 
-    /// Everything comes out in order, however it came and whatever was taken out meanwhile.
+    /// Everything comes out in order, in any order of arrival and with anything taken out meanwhile.
     fn check(mut schedule: Schedule, mut runs: Vec<Run>) {
         runs.sort_unstable();
         let mut all: Vec<Run> = schedule.iter().collect();
@@ -404,7 +404,7 @@ mod tests {
             let run = Run { at_ms: round / 3 + random.below(200_000), first: random.bits() >> 1, count: 1 };
             schedule.push(run);
             runs.insert(run);
-            // Now and then what is there goes down to little.
+            // Now and then the number of runs goes down to few.
             if round % 50_000 > 30_000 || random.one_in(2) {
                 assert_eq!(schedule.pop(), runs.pop_first());
                 if round % 50_000 > 30_000 {

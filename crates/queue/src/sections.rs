@@ -102,7 +102,7 @@ impl Features {
         }
     }
 
-    /// Reads what [`Features::write_sections`] wrote, of a queue whose line is this.
+    /// Reads the bytes of [`Features::write_sections`], of a queue whose line is this.
     pub(crate) fn read_sections(
         sections: u32,
         line: &Line,
@@ -218,14 +218,14 @@ impl Features {
             let len = usize::try_from(read_varint(reader, PART)?);
             let (Some(first), Some(last), Ok(len)) = (first, last, len) else { return broken };
             let annotations: Arc<[u8]> = reader.take(len)?.into();
-            // In order, and not what would have been one run.
+            // In order, and no two that would have been one run.
             let is_next = before
                 .as_ref()
                 .is_none_or(|(before, of)| *before < first && (*before + 1 < first || *of != annotations));
             if !is_next || last >= line.live.next_seq() {
                 return broken;
             }
-            // All of it is counted, which bounds what a run costs; and live, since that is.
+            // All of it is counted, which bounds the cost of a run; and live, since counted positions are.
             let mut counted = line.returns.recorded_within(Range { first, last });
             for seq in first..=last {
                 if counted.next().is_none_or(|(of, _)| of != seq) {
@@ -279,7 +279,7 @@ fn read_times(
         };
         let range = Range { first, last };
         let is_changed = more == 1;
-        // In order, and not what would have been one run.
+        // In order, and no two that would have been one run.
         let is_next = before.is_none_or(|before| {
             let last = before.range.last;
             before.at_ms < at_ms || last < first && (last + 1 < first || before.is_changed != is_changed)

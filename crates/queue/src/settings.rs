@@ -1,4 +1,4 @@
-//! Configuration of a queue: settings that are recorded, rules that are the owner's, and what comes with a message.
+//! Configuration of a queue: settings that are recorded, rules that are the owner's, and the properties of a message.
 
 use crate::retry::Retry;
 use message::record::SizesKept;
@@ -15,7 +15,7 @@ pub struct Settings {
     pub ttl_ms: Option<u64>,
     /// The meaning of a priority.
     pub priorities: Priorities,
-    /// Which messages' sizes are kept: what a limit in bytes needs.
+    /// The messages whose sizes are kept, as a limit in bytes needs them.
     pub sizes: SizesKept,
 }
 
@@ -25,11 +25,11 @@ pub enum Priorities {
     /// Nothing.
     #[default]
     None,
-    /// 0 to this one, strictly the highest first; none is 0, one above counts as this one. What came back goes first
-    /// among its own (classic queues, x-max-priority).
+    /// 0 to this one, strictly the highest first; none is 0, one above counts as this one. Messages that came back go
+    /// first among their own (classic queues, x-max-priority).
     UpTo(u8),
-    /// 0 to 31, strictly the highest first; none is 4, one above counts as 31. What came back goes before all that never
-    /// was out. Queues that count are so, whatever they are told; no other queue is.
+    /// 0 to 31, strictly the highest first; none is 4, one above counts as 31. Messages that came back go before all
+    /// that never were out. Queues that count are so, at any setting; no other queue is.
     Strict,
 }
 
@@ -57,7 +57,7 @@ impl Priorities {
 }
 
 impl Settings {
-    /// As they count: what counts is strict. Panics where a queue that does not count is to be.
+    /// As they count: a queue that counts is strict. Panics where a queue that does not count is to be.
     pub(crate) fn normal(self) -> Settings {
         if self.counts {
             return Settings { priorities: Priorities::Strict, ..self };
@@ -78,14 +78,14 @@ impl Settings {
     }
 }
 
-/// Rules that an owner goes by beyond handing out. Volatile: costs no record, but what follows from it does.
+/// Rules that an owner goes by beyond handing out. Volatile: costs no record, but its effects do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
     /// Ready messages at most.
     pub length_max: Option<u64>,
     /// Bytes of ready messages at most; counts those whose sizes are known ([`Settings::sizes`]).
     pub bytes_max: Option<u64>,
-    /// Over a limit, what would be handed out next goes. Else nothing goes: who publishes is to be refused
+    /// Over a limit, the messages that would be handed out next go. Else nothing goes: publishers are to be refused
     /// ([`crate::Fifo::is_full`]).
     pub drops_head: bool,
     /// Failed deliveries of a message at most; only in queues that count.
@@ -112,7 +112,7 @@ pub struct Arrival {
     /// When the broker received it, milliseconds since 1970: its time in the queue counts from here, unless it
     /// is delayed.
     pub received_at_ms: u64,
-    /// When it expires whatever the queue says, milliseconds since 1970; 0: never.
+    /// Its own time of expiry, which holds at any setting of the queue, milliseconds since 1970; 0: never.
     pub expires_at_ms: u64,
     /// It is delayed until then, milliseconds since 1970; its time in the queue counts from there. Not delayed where
     /// that is not after it was received.

@@ -1,7 +1,7 @@
 //! Many positions settled together, a block of 64 at a time.
 //!
-//! Where priorities take turns, what is settled together is one position here and one there. Each by itself costs as much as
-//! thousands that follow on each other; those of a block cost little more than one.
+//! Where priorities take turns, positions that are settled together are one here and one there. Each by itself costs as
+//! much as thousands that follow on each other; those of a block cost little more than one.
 
 use crate::priority_blocks::{BLOCK, Block, block_of};
 use crate::ranges::numbers;
@@ -23,7 +23,7 @@ impl Some64 {
     }
 }
 
-/// Tells `each` of `ranges`, what is in one block together. Those that run backwards or name what is no position are passed
+/// Tells `each` of `ranges`, positions of one block together. Those that run backwards or name no position are passed
 /// over.
 pub(crate) fn by_block(ranges: impl Iterator<Item = SeqRange>, mut each: impl FnMut(Some64)) {
     let (mut block, mut bits) = (0, 0);

@@ -1,7 +1,7 @@
 //! The recorded state of a queue as bytes: `docs/formats/queue-snapshot.md`.
 //!
-//! The same state gives the same bytes, whatever way it came about. Reading takes any bytes; what it makes costs at most
-//! 32 times their number.
+//! The same state gives the same bytes, whatever way it came about. Reading takes any bytes; the queue that it makes
+//! costs at most 32 times their number.
 
 use crate::delivery::Counts;
 use crate::features::Features;
@@ -20,7 +20,7 @@ use base::{Sink, put_varint};
 /// First bytes of every snapshot.
 const MAGIC: [u8; 4] = *b"LvQs";
 
-/// The highest version this knows. What needs less is written as less, so that it reads as it always did.
+/// The highest version this knows. A queue that needs less is written as less, so that it reads as it always did.
 pub const VERSION: u8 = 6;
 
 /// The version of queues without features.
@@ -79,7 +79,7 @@ impl Fifo {
         features.iter().for_each(|features| features.write_sections(&self.line, out));
     }
 
-    /// The queue whose recorded state [`Fifo::write_snapshot`] wrote; everything live in it is ready.
+    /// The queue of a snapshot by [`Fifo::write_snapshot`]; everything live in it is ready.
     pub fn read_snapshot(bytes: &[u8]) -> Result<Fifo, SnapshotError> {
         let mut reader = Reader::new(bytes);
         if reader.take(4)? != MAGIC {
@@ -115,7 +115,7 @@ impl Fifo {
         if reader.is_empty() { Ok(fifo) } else { Err(SnapshotError::Long) }
     }
 
-    /// All counts of messages, in order of position: what is recorded of how often they came back and failed.
+    /// All counts of messages, in order of position: the recorded numbers of returns and failures.
     fn all_counts(&self) -> impl Iterator<Item = (u64, Counts)> + '_ {
         let features = self.features.as_ref().filter(|_| self.line.returns.counts());
         let mut prior = features.into_iter().flat_map(|features| features.prior.iter()).peekable();

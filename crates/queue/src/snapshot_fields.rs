@@ -72,7 +72,7 @@ pub(crate) fn read_ranges(
     Ok(set)
 }
 
-/// Reads what [`base::put_varint`] wrote.
+/// Reads a number of [`base::put_varint`].
 pub(crate) fn read_varint(reader: &mut Reader<'_>, part: &'static str) -> Result<u64, SnapshotError> {
     let mut number = 0;
     for shift in (0..64).step_by(7) {

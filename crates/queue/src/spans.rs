@@ -36,7 +36,7 @@ impl Spans {
         pieces(range, |first, count| _ = self.by_first.insert(first, (at_ms, count)));
     }
 
-    /// Takes `range` out, and tells of what of it was there, in no order.
+    /// Takes `range` out, and tells of the parts of it that were there, in no order.
     #[inline]
     pub(crate) fn cut(&mut self, range: Range, cut: impl FnMut(u64, Range)) {
         if !self.by_first.is_empty() {

@@ -1,10 +1,11 @@
 //! Turns to be looked at, of consumers that may hold what they are given for some time only.
 //!
-//! They stand in classes by how often they need a look, each class half as often as the one before. Of a class only those are
-//! looked at that are marked: who is given something is, and stays so until a look finds that it holds nothing.
-//! Not here: what they hold, and since when ([`crate::consumer_timeout`]).
+//! They stand in classes by how often they need a look, each class half as often as the one before. Of a class only
+//! those are looked at that are marked: a consumer that is given something is, and stays so until a look finds that it
+//! holds nothing.
+//! Not here: the messages that they hold, and since when ([`crate::consumer_timeout`]).
 //!
-//! Invariant: who is watched and holds something is marked in its class.
+//! Invariant: a consumer that is watched and holds something is marked in its class.
 
 use crate::command::ConsumerId;
 use std::collections::BTreeMap;
@@ -30,7 +31,7 @@ pub(crate) struct Rounds {
     longer: BTreeMap<u64, u32>,
     /// Those that are looked at most often first; none is without members.
     classes: Vec<Class>,
-    /// How many consumers have not settled what was taken back from them.
+    /// How many consumers have not settled messages that were taken back from them.
     pub(crate) late: u32,
 }
 

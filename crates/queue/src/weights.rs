@@ -1,10 +1,10 @@
 //! Bytes of a queue's messages, where limits need them.
 //!
-//! Recorded are the sizes, and of which messages they are not known yet: of what came before sizes were kept. The owner reads
-//! those messages, some at a time, and records how large they are; what is recorded counts. Until all is, a queue counts less
-//! than it has, never more: what goes for the limit's sake would have gone.
-//! Invariant: what lies below `unweighed` and what came after it have their sizes; a record that leaves out what lies
-//! between is passed over.
+//! Recorded are the sizes, and the messages that have none yet: those that came before sizes were kept. The owner reads
+//! these, some at a time, and records how large they are; recorded sizes count. Until all are known, a queue counts
+//! less than it has, never more: messages that go for the limit's sake would have gone.
+//! Invariant: messages below `unweighed` and those that came after it have their sizes; a record that leaves out
+//! messages between is passed over.
 
 use crate::delays::Delays;
 use crate::live::Live;
@@ -73,7 +73,7 @@ impl Weights {
         self.sizes.leave(part);
     }
 
-    /// Everything live is ready but what is delayed.
+    /// Everything live is ready but the delayed messages.
     pub(crate) fn forget(&mut self, live: &Live, delays: &mut Delays) {
         let bytes: u64 = live.all().map(|part| self.sizes.sum(part)).sum();
         delays.weigh(&self.sizes);

@@ -1,4 +1,4 @@
-//! Looking at what is ready changes nothing, and sees what a consumer could be given, in order of arrival.
+//! Looking at ready messages changes nothing, and sees those that a consumer could be given, in order of arrival.
 
 #[allow(dead_code, reason = "shared; this test uses a part")]
 mod owner;

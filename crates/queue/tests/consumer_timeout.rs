@@ -21,7 +21,7 @@ fn bench(messages: u64, credits: &[Credit]) -> Owner {
     owner
 }
 
-/// A look at that time: `c0 1-3` these were taken back from consumer 0; and what the machine asked for.
+/// A look at that time: `c0 1-3` these were taken back from consumer 0; and the records that the machine asked for.
 fn look(owner: &mut Owner, now_ms: u64) -> String {
     let late = owner.fifo.look(now_ms, &mut owner.effects);
     let late = late.iter().map(|late| {
@@ -158,7 +158,7 @@ fn gets_and_cancelled_consumers_have_a_time_too() {
     assert_eq!(owner.counts(), (2, 0, 2));
 }
 
-/// Looks pass over who held nothing so far, and see what it is given however that comes to it.
+/// Looks pass over consumers that held nothing so far, and see messages however those come to them.
 #[test]
 fn whatever_way_it_was_given_it_has_a_time() {
     type Give = fn(&mut Owner) -> String;
@@ -259,7 +259,7 @@ fn paused_and_late_are_two_reasons() {
     assert_eq!(owner.dispatch(), "c0<0-0!");
 }
 
-/// The notes of many looks cost no more than what is held.
+/// The notes of many looks cost no more than the held messages.
 #[test]
 fn notes_are_bounded_by_what_is_held() {
     let mut owner = bench(20_000, &[Credit::Prefetch(10)]);
@@ -273,8 +273,8 @@ fn notes_are_bounded_by_what_is_held() {
     assert!(owner.fifo.memory_bytes() < 200_000, "{} bytes", owner.fifo.memory_bytes());
 }
 
-/// Each has its own time to be looked at: what is held goes back not before its time, and two looks later at most, though somebody
-/// with less time is looked at more often.
+/// Each consumer has its own time to be looked at: held messages go back not before its time, and two looks later at
+/// most, though somebody with less time is looked at more often.
 #[test]
 fn each_timeout_keeps_its_own_time() {
     for timeouts in [
@@ -379,7 +379,8 @@ fn a_look_costs_nothing_for_who_holds_nothing() {
     assert_alike(looks(50), looks(50_000), 1);
 }
 
-/// One who may hold nothing for long is looked at all the time, and those with more time only when it is theirs.
+/// A consumer that may hold nothing for long is looked at all the time, and those with more time only when it is
+/// theirs.
 #[test]
 fn a_short_timeout_costs_nothing_for_those_with_long_ones() {
     let looks = |count| {

@@ -58,7 +58,7 @@ fn a_key_stays_for_its_time() {
         &[true, true, true, false],
     );
     check(8, Some(u64::MAX), &[(1, 5, None), (1, u64::MAX - 1, None)], &[true, false]);
-    // Behind one that stays, what is over is known no more all the same.
+    // Behind one that stays, numbers over the bound are known no more all the same.
     let messages = [(1, 0, None), (2, 0, Some(5)), (2, 4, None), (2, 6, None), (2, 7, None)];
     check(8, None, &messages, &[true, true, false, true, false]);
 }

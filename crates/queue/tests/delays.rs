@@ -42,7 +42,7 @@ fn is_ready_at_its_time_and_not_before() {
     }
 }
 
-/// In order of time, behind what was there then, before what comes after.
+/// In order of time, behind the messages that were there then, before those that come after.
 #[test]
 fn takes_its_place_when_it_is_due() {
     for counts in [false, true] {
@@ -84,7 +84,7 @@ fn lives_from_when_it_is_due() {
     assert_eq!(owner.at(5000), "c0<0-0 +expire 1-1");
 }
 
-/// Where the oldest go, what is delayed counts when it is due; where publishers are refused, from the start.
+/// Where the oldest go, delayed messages count when they are due; where publishers are refused, from the start.
 #[test]
 fn limits_count_what_is_promised() {
     let rules = |drops_head| Rules { length_max: Some(2), drops_head, ..Rules::default() };
@@ -130,7 +130,8 @@ fn a_purge_takes_all() {
     assert_eq!(owner.at(9000), "");
 }
 
-/// A message that comes due is ready after a restart whatever the time; only one that cannot have been out is said not to have been.
+/// A message that comes due is ready after a restart at any time; only one that cannot have been out is said not to
+/// have been.
 #[test]
 fn survives_a_restart() {
     let mut owner = with_dues(Settings::default(), &[2000, 4000, 0, 2000]);
@@ -187,7 +188,7 @@ fn what_failed_too_often_is_not_delayed() {
     assert_eq!((owner.told().as_str(), owner.fifo.delayed()), ("+drop 0-0", 1));
 }
 
-/// A million with a time each: what the index costs beside the places.
+/// A million with a time each: the memory of the index beside the places.
 #[test]
 fn memory_of_a_million() {
     let mut owner = Owner::new(false);

@@ -144,7 +144,7 @@ fn times_survive_and_what_is_due_ends_first() {
     assert_eq!(owner.at(1100), "+expire 1-2");
 }
 
-/// One time to live for all is kept in runs; a time for each costs its own; what left is forgotten.
+/// One time to live for all is kept in runs; a time for each costs its own; those that left are forgotten.
 #[test]
 fn memory_of_a_million() {
     let mut owner = lives_ms(60_000);

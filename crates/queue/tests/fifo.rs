@@ -16,7 +16,7 @@ fn one_message_each_in_turn() {
     owner.publish(5);
     assert_eq!(owner.dispatch(), "c0<0-0 c1<1-1 c0<2-2 c1<3-4");
     assert_eq!(owner.settle(0, 0, 0, Outcome::Accepted), "+settle 0-0");
-    // Credit is free at once, before the record commits; who was blocked joins behind.
+    // Credit is free at once, before the record commits; a consumer that was blocked joins behind.
     owner.publish(3);
     assert_eq!(owner.dispatch(), "c1<5-5 c0<6-6 c1<7-7");
 }

@@ -201,7 +201,7 @@ fn all_that_is_ready_is_seen_and_purged() {
     assert_eq!(owner.counts(), (0, 0, 0));
 }
 
-/// Hands out as long as that is due again at once: how often, and what there was to tell.
+/// Hands out as long as that is due again at once: how often, and all that was told.
 fn dispatch_on(owner: &mut Owner) -> (usize, String) {
     let (mut times, mut told) = (1, owner.dispatch());
     while owner.fifo.next_deadline_ms().is_some_and(|due_ms| due_ms <= owner.now_ms) {
@@ -211,7 +211,7 @@ fn dispatch_on(owner: &mut Owner) -> (usize, String) {
     (times, told)
 }
 
-/// Messages in the way are passed a part at a time, and what is to happen when all was offered happens then.
+/// Messages in the way are passed a part at a time, and effects that follow the offer to all come after the last part.
 #[test]
 fn a_long_way_is_gone_in_parts() {
     let long = 5 * PASSED_AT_ONCE_MAX as usize;
@@ -248,7 +248,7 @@ fn a_long_way_is_gone_in_parts() {
     owner.consume(1, Credit::Prefetch(0));
     assert_eq!(dispatch_on(&mut owner).1, format!("c1<{0}-{0}", long + 1));
 
-    // A get for one message is told what there is.
+    // A get for one message is told the number there is.
     let mut owner = stuck();
     arrive(&mut owner, &[2]);
     owner.fifo.add_getter(ConsumerId(1));

@@ -108,7 +108,7 @@ fn a_queue_that_refuses_says_when_it_is_full() {
     }
     owner.arrive(of(10));
     owner.arrive(of(10));
-    // Nothing goes, whatever is too much; what is held does not count.
+    // Nothing goes, over any limit; held messages do not count.
     assert_eq!((owner.dispatch(), owner.fifo.is_full(0, 0)), (String::new(), true));
     owner.consume(0, Credit::Link(2));
     owner.dispatch();

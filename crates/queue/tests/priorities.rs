@@ -96,7 +96,7 @@ fn what_came_back_goes_first_among_its_own() {
     assert_eq!(owner.dispatch(), "c0<7-7 c0<1-1! c0<6-6 c0<3-3!x1 c0<8-8 c0<4-4!x1 c0<5-5");
 }
 
-/// As in RabbitMQ, whose quorum queues look at what came back before all else.
+/// As in RabbitMQ: its quorum queues look at messages that came back before all else.
 #[test]
 fn what_came_back_goes_before_all_where_priorities_are_strict() {
     let mut owner = strict();
@@ -124,7 +124,7 @@ fn what_came_back_goes_by_level_among_itself() {
     assert_eq!(owner.dispatch(), "c0<1-1! c0<3-3! c0<2-2! c0<4-4! c0<0-0! c0<5-5! c0<6-6");
 }
 
-/// As in RabbitMQ, whatever the queue's type: the head is what would be handed out next.
+/// As in RabbitMQ, with any type of queue: the head is the message that would be handed out next.
 #[test]
 fn over_the_limit_the_highest_go_first() {
     for mut owner in [up_to(10), strict()] {

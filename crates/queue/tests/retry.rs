@@ -113,7 +113,7 @@ fn a_queue_that_does_not_count_delays_nothing() {
     assert_eq!((settle(&mut owner, 0, 0, Outcome::Failed).as_str(), owner.counts()), ("", (1, 0, 1)));
 }
 
-/// A change of rules is about what comes back after it; and so is a restart.
+/// A change of rules is about messages that come back after it; and so is a restart.
 #[test]
 fn keeps_the_time_it_was_given() {
     let mut owner = holding(retrying(ALL), 2);

@@ -1,4 +1,4 @@
-//! Settling many positions together does what settling each by itself does.
+//! Settling many positions together has the effects of settling each by itself.
 
 use base::Random;
 use base::id::{LogIndex, QueueSeq};
@@ -9,7 +9,7 @@ use queue::{
 
 const CONSUMER: ConsumerId = ConsumerId(0);
 
-/// Two machines that are told the same, one of them together what the other is told one by one.
+/// Two machines that are told the same, one of them together, the other one by one.
 struct Twins {
     single: (Fifo, Effects),
     together: (Fifo, Effects),
@@ -55,7 +55,7 @@ impl Twins {
         self.together.0.accept_together(CONSUMER, ranges.iter().copied(), &mut self.together.1);
     }
 
-    /// Records of what was asked for, the first `count` of them.
+    /// Records that were asked for, the first `count` of them.
     fn commit(&mut self, count: usize) {
         let ranges: Vec<SeqRange> = self.asked.drain(..count).collect();
         ranges.iter().for_each(|range| self.single.0.settled(*range, &mut self.single.1));

@@ -43,7 +43,7 @@ fn who_came_first_gets_all_until_it_goes() {
     assert_eq!((owner.fifo.active(), owner.fifo.consumers()), (Some(ConsumerId(0)), 3));
     owner.publish(1);
     assert_eq!(owner.dispatch(), "c0<2-2");
-    // Cancelled, it keeps what it holds, and the next is on.
+    // Cancelled, it keeps its messages, and the next is on.
     owner.apply(Command::Cancel { consumer: ConsumerId(0) });
     owner.publish(1);
     assert_eq!(owner.dispatch(), "c1 active c1<3-3");
@@ -53,7 +53,7 @@ fn who_came_first_gets_all_until_it_goes() {
     assert_eq!(owner.dispatch(), "c2<0-2!x1");
     closes(&mut owner, 2);
     assert_eq!((owner.dispatch().as_str(), owner.fifo.active()), ("", None));
-    // The slot of who was active before means nothing.
+    // The slot of the consumer that was active before means nothing.
     joins(&mut owner, 2, 0);
     assert_eq!(owner.dispatch(), "c2 active c2<0-3!x2");
 }

@@ -283,7 +283,7 @@ proptest! {
         let _ = Fifo::read_snapshot(&bytes);
     }
 
-    /// Bytes that nearly are a snapshot; what is still read is a queue that works, at a bounded cost.
+    /// Bytes that nearly are a snapshot; a queue that is still read works, at a bounded cost.
     #[test]
     fn nearly_right_bytes_are_read_without_panic(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),

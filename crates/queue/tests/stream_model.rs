@@ -1,8 +1,8 @@
 //! A stream against the plainest model of one: a list of messages of which some at the front are gone.
 //!
 //! In any order of events, offsets are dense, every reader gets every message from where it began, once and in order,
-//! but for what retention took and what its filter does not want; and a restart from a snapshot and the log after it
-//! leads to the same state, byte for byte.
+//! but for messages that retention took and those that its filter does not want; and a restart from a snapshot and the
+//! log after it leads to the same state, byte for byte.
 
 mod stream_files;
 
@@ -60,7 +60,7 @@ enum Step {
     Detach(usize),
 }
 
-/// A reader and what the model knows of it.
+/// A reader and the model's knowledge of it.
 struct Known {
     id: ReaderId,
     wanted: Option<(usize, bool)>,
@@ -228,7 +228,7 @@ impl Model {
         self.readers.push(Known { id, wanted, next, from, has_read: false });
     }
 
-    /// Reads what there is without doing any work of the disk, or all of it.
+    /// Reads the messages at hand without doing any work of the disk, or all of it.
     fn read(&mut self, at: usize, all: bool) {
         loop {
             let known = &mut self.readers[at];
@@ -243,7 +243,7 @@ impl Model {
             let (read, rest) = Chunk::read(chunk.bytes()).expect("a chunk");
             assert!(rest.is_empty());
             assert_eq!((read.check(), read.header.first_offset), (Ok(()), chunk.first_offset));
-            // Its first chunk may begin before what it wants; its time is only known from the chunk.
+            // Its first chunk may begin before the offset it wants; its time is only known from the chunk.
             if !known.has_read {
                 if let From::Timestamp(timestamp_ms) = known.from {
                     assert!(read.header.timestamp_ms >= timestamp_ms || chunk.first_offset >= known.next);
@@ -276,7 +276,7 @@ impl Model {
         bytes
     }
 
-    /// The process is killed: what is in files stays, what waits does not.
+    /// The process is killed: bytes in files stay, work that waits does not.
     fn restart(&mut self) {
         let before = self.bytes();
         let files = self.bench.files.files.clone();

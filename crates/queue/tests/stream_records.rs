@@ -1,5 +1,5 @@
-//! A stream and the records it is made of: whatever they say, its offsets are dense, its chunks whole, and nothing is there
-//! twice of one publishing id.
+//! A stream and the records it is made of: with any contents, its offsets are dense, its chunks whole, and nothing is
+//! there twice of one publishing id.
 
 use base::id::QueueId;
 use base::memory::Buffer;

@@ -176,7 +176,7 @@ fn whole_segments_go() {
 fn a_clock_that_was_ahead_for_a_while_ages_nothing() {
     let settings = Settings { segment_bytes_max: 100, age_max_ms: Some(500), ..Settings::default() };
     let mut bench = Bench::new(settings, Limits::default());
-    // The sixth chunk ends a segment; the seventh, whose time cannot be less, begins another.
+    // The sixth chunk ends a segment; the seventh, with a time that cannot be less, begins another.
     for at_ms in [1000, 1010, 1020, 1030, 1040, 5000, 1060] {
         bench.batch(at_ms, &[b"one"]);
     }
@@ -201,7 +201,7 @@ fn truncation_takes_whole_segments() {
 #[test]
 fn truncation_may_leave_nothing() {
     let mut bench = short_segments();
-    // Of what has no segment, too.
+    // Also messages that have no segment.
     bench.stream.truncate(0, 7, &mut bench.common, &mut bench.effects);
     assert_eq!((bench.stream.first_offset(), bench.stream.segments().count()), (0, 0));
     fill(&mut bench);
@@ -268,7 +268,7 @@ fn readers_at_the_same_place_share_what_is_read() {
     assert!(bench.common.loaded_bytes() < 1 << 20);
 }
 
-/// Of six readers few are read or sought for; the others have their turn whoever leaves, and whatever comes back.
+/// Of six readers few are read or sought for; the others have their turn, whichever leaves or comes back.
 #[test]
 fn who_needs_one_more_read_waits_for_its_turn() {
     let leave: [&[usize]; 7] = [&[], &[0], &[0, 1], &[2, 3], &[5], &[0, 2, 4], &[0, 1, 2, 3, 4]];
@@ -281,7 +281,7 @@ fn who_needs_one_more_read_waits_for_its_turn() {
     }
 }
 
-/// The disk refuses `fails` times what is asked of it.
+/// The disk refuses the work `fails` times.
 fn takes_turns(reads_max: usize, leave: &[usize], fails: usize, has_filter: bool) {
     let limits = Limits { reads_max, ..Limits::default() };
     let mut bench = Bench::new(Settings { segment_bytes_max: 100, ..Settings::default() }, limits);

@@ -1,4 +1,4 @@
-//! Sizes that are asked for late: what counts until all are known, and what a record may say.
+//! Sizes that are asked for late: the count until all are known, and the records that are taken.
 
 #[allow(dead_code, reason = "shared; this test uses a part")]
 mod owner;
@@ -13,7 +13,7 @@ fn keep(owner: &mut Owner, sizes: SizesKept) {
     owner.fifo.configure(Settings { sizes, ..owner.fifo.settings() });
 }
 
-/// A record came that says how large these are: what is to be weighed after it, and what is ready in bytes.
+/// A record came with these sizes: the messages to be weighed after it, and the ready bytes.
 fn weigh(owner: &mut Owner, first: u64, last: u64, sizes: &[(u64, u32)]) -> (Option<(u64, u64)>, u64) {
     let sizes = sizes.iter().map(|(seq, bytes)| (QueueSeq(*seq), *bytes));
     owner.fifo.weigh(range(first, last), sizes);
@@ -36,7 +36,7 @@ fn in_order_and_never_more_than_there_is() {
     let mut owner = with(6);
     owner.arrive(Arrival { bytes: 1000, ..Arrival::default() });
     assert_eq!((left(&owner), owner.fifo.ready_bytes()), (Some((0, 5)), 1000));
-    // One that leaves something out says nothing, nor does what is no more of the queue.
+    // One that leaves something out says nothing, nor does one about messages that are gone from the queue.
     assert_eq!(weigh(&mut owner, 1, 5, &[(1, 9)]), (Some((0, 5)), 1000));
     owner.fifo.settled(range(1, 1), &mut owner.effects);
     assert_eq!(weigh(&mut owner, 0, 2, &[(0, 1), (1, 7), (2, 2)]), (Some((3, 5)), 1003));

@@ -1,4 +1,4 @@
-//! Length limits: when a queue has too many messages, or too many bytes, and what goes then.
+//! Length limits: when a queue has too many messages, or too many bytes, and which go then.
 //!
 //! A message that waits for its time is promised a place: publishers are refused for its sake, and nothing that is ready is dropped
 //! for it unless it was ready before and came back.
@@ -22,7 +22,7 @@ impl Features {
         left(length_max, self.ready_count(line) + self.delays.count(), coming)
     }
 
-    /// While a limit is passed, what would be handed out next goes.
+    /// While a limit is passed, the messages that would be handed out next go.
     pub(crate) fn drop_over(&mut self, line: &mut Line, effects: &mut Effects) {
         let Rules { length_max, bytes_max, drops_head: true, .. } = self.rules else { return };
         // Messages that came back and wait are counted, and spared.

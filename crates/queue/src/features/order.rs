@@ -1,12 +1,12 @@
-//! The order in which a queue with features hands out: what is next, and takes it.
+//! The order in which a queue with features hands out: finds the next positions, and takes them.
 //!
-//! Higher priorities go first; what came back goes before what never was out, unless older ones of its priority were never out.
-//! A message that was delayed when it came is in line behind what was there when it was due. Of messages in groups a consumer is given
-//! those it may have, others are passed.
+//! Higher priorities go first; messages that came back go before those that never were out, unless older ones of their
+//! priority were never out. A message that was delayed when it came is in line behind those that were there when it was
+//! due. Of messages in groups a consumer is given those it may have, others are passed.
 //!
-//! Where priorities take turns, what is next is one position here and one there. To a consumer that can take several go all that
-//! a block of positions has of a priority, as bits. What is not that simple (came back, waits in line, is of a long stretch of one
-//! priority, or may have been out before) is handed out by ranges.
+//! Where priorities take turns, the next messages are one position here and one there. To a consumer that can take
+//! several go all positions of one priority in a block, as bits. Positions that are not that simple (came back, wait in
+//! line, are of a long stretch of one priority, or may have been out before) are handed out by ranges.
 
 use super::Features;
 use crate::command::ConsumerId;
@@ -43,7 +43,7 @@ impl Features {
         next.inspect(|delivery| self.weights.take_ready(delivery.range))
     }
 
-    /// Takes one position for `id`, whatever its turn.
+    /// Takes one position for `id`, out of turn.
     pub(crate) fn next_one(&mut self, id: ConsumerId, line: &mut Line) -> Option<Delivery> {
         if let Some(groups) = &mut self.groups {
             groups.begin_one();
@@ -139,7 +139,7 @@ impl Features {
         }
     }
 
-    /// Takes the first of all that was passed, whoever may have it.
+    /// Takes the first of all that were passed, for any consumer.
     fn next_passed(&mut self, line: &Line) -> Option<Delivery> {
         let behind = self.delays.next_behind().unwrap_or(u64::MAX);
         let first = self.groups.as_ref()?.passed().first()?.first;
@@ -198,7 +198,7 @@ impl Features {
         Some(Some(Given::new(some.block, bits)))
     }
 
-    /// Of what is ready through the cursor, which is at one of those.
+    /// The scattered positions that are ready through the cursor, which is at one of them.
     fn scattered_of_usual(&mut self, line: &mut Line, count_max: u32) -> Option<Given> {
         let cursor = line.ready.cursor();
         if cursor < line.ready.redelivered_below() {

@@ -19,7 +19,7 @@ impl Features {
         self.deadlines.next_ms().into_iter().chain(self.delays.dues().next_ms()).min()
     }
 
-    /// In front of handing out: what was offered before and is due ends.
+    /// In front of handing out: messages that were offered before and are due end.
     #[cold]
     #[inline(never)]
     pub(crate) fn before_dispatch(&mut self, now_ms: u64, line: &mut Line, effects: &mut Effects) {
@@ -30,7 +30,7 @@ impl Features {
         new.into_iter().for_each(|due| self.line_up(due, line));
     }
 
-    /// Behind handing out. Where it `is_done`, everything was offered to whoever would have it.
+    /// Behind handing out. Where it `is_done`, everything was offered to every consumer that would have it.
     #[cold]
     #[inline(never)]
     pub(crate) fn after_dispatch(
@@ -50,7 +50,7 @@ impl Features {
         self.delays.tidy(&line.live);
     }
 
-    /// Of what is handed out some is told with more than others.
+    /// Marks deliveries that are told with more than others.
     pub(crate) fn mark(&self, counts: bool, effects: &mut Effects) {
         self.prior.mark(counts, effects);
         self.annotations.mark(effects);

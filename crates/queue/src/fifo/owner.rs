@@ -17,7 +17,7 @@ use base::ranges::Range;
 use message::record::{DeathReason, Kind, Outcome, SeqRange};
 
 impl Fifo {
-    /// Does what the owner asks.
+    /// Carries out a command of the owner.
     #[inline]
     pub fn apply(&mut self, command: Command, effects: &mut Effects) {
         match command {
@@ -52,7 +52,7 @@ impl Fifo {
         }
     }
 
-    /// From now on the owner goes by these; what they forbid ends at once. An owner that recovers does so first.
+    /// From now on the owner goes by these; things that they forbid end at once. An owner that recovers does so first.
     pub fn set_rules(&mut self, rules: Rules, effects: &mut Effects) {
         if self.rules().single_active && !rules.single_active {
             self.with_consumers(Consumers::end_election);
@@ -88,8 +88,8 @@ impl Fifo {
         Ok(())
     }
 
-    /// Adds one that holds what [`Fifo::take`] and [`Fifo::pick`] give it (AMQP 0-9-1 basic.get); it is no consumer. Panics where its slot
-    /// is taken.
+    /// Adds a holder of messages that [`Fifo::take`] and [`Fifo::pick`] give it (AMQP 0-9-1 basic.get); it is no
+    /// consumer. Panics where its slot is taken.
     pub fn add_getter(&mut self, id: ConsumerId) {
         self.consumers.get_or_insert_default().add_holder(id);
     }
@@ -174,9 +174,10 @@ impl Fifo {
         self.with_consumers(|all| all.watch(consumer, timeout_ms));
     }
 
-    /// Takes back what watched consumers hold for too long at `now_ms`, of a clock that never goes back: what that was.
-    /// They are given nothing until [`Fifo::settle_late`] has named all of it. It counts as acquired, and not as failed.
-    /// Looked at are those who hold something, and of these whose timeouts are longer than others' not at each look.
+    /// Takes back the messages that watched consumers hold for too long at `now_ms`, of a clock that never goes back:
+    /// their positions. The consumers are given nothing until [`Fifo::settle_late`] has named all of them. They count
+    /// as acquired, and not as failed. Consumers that hold something are looked at, and those with longer timeouts than
+    /// others not at each look.
     #[cold]
     #[inline(never)]
     pub fn look(&mut self, now_ms: u64, effects: &mut Effects) -> Vec<Late> {
@@ -189,8 +190,8 @@ impl Fifo {
         over.into_iter().map(late).collect()
     }
 
-    /// A consumer settles, too late and however, what was taken back from it. Once that is all of it, it is given messages
-    /// again. What is not late is passed over.
+    /// A consumer settles, too late and with any outcome, messages that were taken back from it. Once these are all of
+    /// them, it is given messages again. Positions that are not late are passed over.
     #[cold]
     #[inline(never)]
     pub fn settle_late(&mut self, consumer: ConsumerId, range: SeqRange) {
@@ -215,7 +216,7 @@ impl Fifo {
     }
 
     /// Messages of `range` that `consumer` holds are given back and delayed until `due_at_ms` (milliseconds since 1970), once the
-    /// record of that comes back. What it does not hold is counted in [`Effects::ignored`].
+    /// record of that comes back. Positions that it does not hold are counted in [`Effects::ignored`].
     #[cold]
     pub fn postpone(
         &mut self,
@@ -269,7 +270,8 @@ impl Fifo {
         ready.purge(live, effects);
     }
 
-    /// Somebody looks at the queue before the next dispatch: what is over a limit goes now, unless a consumer could be given of it.
+    /// Somebody looks at the queue before the next dispatch: messages over a limit go now, unless a consumer could be
+    /// given of them.
     pub fn cut(&mut self, effects: &mut Effects) {
         if !self.has_taker()
             && let Some(features) = &mut self.features
@@ -281,8 +283,8 @@ impl Fifo {
     // Handing out.
 
     /// Hands out at most `budget` messages, one each in turn among the consumers of the highest priority that can take
-    /// any; how many it were. Then tells draining consumers that there was no more, if so. Before and after, what is due
-    /// at `now_ms` (since 1970) ends: nothing does that was not offered once, and after come the limits.
+    /// any; how many it were. Then tells draining consumers that there was no more, if so. Before and after, messages
+    /// that are due at `now_ms` (since 1970) end: none does that was not offered once, and after come the limits.
     pub fn dispatch(&mut self, now_ms: u64, budget: u32, effects: &mut Effects) -> u32 {
         if self.features.is_some() {
             return self.dispatch_featured(now_ms, budget, effects);
@@ -314,7 +316,7 @@ impl Fifo {
         given
     }
 
-    /// In front of handing out: one consumer is active where only one is, and what is due ends.
+    /// In front of handing out: one consumer is active where only one is, and messages that are due end.
     fn before_dispatch(&mut self, now_ms: u64, effects: &mut Effects) {
         let Fifo { line, consumers, features: Some(features), .. } = self else { return };
         if features.rules.single_active
@@ -325,8 +327,9 @@ impl Fifo {
         features.before_dispatch(now_ms, line, effects);
     }
 
-    /// Gives one message to `id` whatever its credit (AMQP 0-9-1 basic.get), settled at once or held; false, and
-    /// [`Effect::Empty`], where none is ready. What is due at `now_ms` (since 1970) and was offered before ends first.
+    /// Gives one message to `id` at any credit (AMQP 0-9-1 basic.get), settled at once or held; false, and
+    /// [`Effect::Empty`], where none is ready. Messages that are due at `now_ms` (since 1970) and were offered before
+    /// end first.
     /// Panics where `id` was never added.
     pub fn take(&mut self, id: ConsumerId, settled: bool, now_ms: u64, effects: &mut Effects) -> bool {
         self.before_dispatch(now_ms, effects);
@@ -357,9 +360,9 @@ impl Fifo {
         true
     }
 
-    /// Gives `id` what is ready of `range`, in order of arrival and whatever its credit, to be settled; how many messages. What is
-    /// not ready is passed over, and what is of a group that another consumer has. What is due at `now_ms` (since 1970) and was
-    /// offered before ends first. Panics where `id` was never added.
+    /// Gives `id` the ready messages of `range`, in order of arrival and at any credit, to be settled; how many
+    /// messages. Positions that are not ready are passed over, and those of a group that another consumer has. Messages
+    /// that are due at `now_ms` (since 1970) and were offered before end first. Panics where `id` was never added.
     #[cold]
     pub fn pick(&mut self, id: ConsumerId, range: SeqRange, now_ms: u64, effects: &mut Effects) -> u64 {
         let is_there = self.consumers.as_ref().is_some_and(|consumers| consumers.get(id).is_some());

@@ -54,7 +54,7 @@ impl Fifo {
         }
     }
 
-    /// Messages that died and whose end is not recorded yet.
+    /// Messages that died; their end is not recorded yet.
     pub fn dying(&self) -> u64 {
         self.features.as_ref().map_or(0, |features| features.dying.count())
     }
@@ -78,7 +78,7 @@ impl Fifo {
     }
 
     /// Whether a limit is reached, counting `coming` messages of `coming_bytes` that are under way and have not arrived:
-    /// with one message more there would be too many. What is delayed is promised a place and counts. False where the
+    /// with one message more there would be too many. Delayed messages are promised a place and count. False where the
     /// queue makes room by itself ([`Rules::drops_head`]).
     pub fn is_full(&self, coming: u64, coming_bytes: u64) -> bool {
         self.vacancy(coming, coming_bytes) == 0
@@ -109,7 +109,7 @@ impl Fifo {
         all
     }
 
-    /// The first position from `from` on that could be handed out, in order of arrival, whatever its priority.
+    /// The first position from `from` on that could be handed out, in order of arrival, at any priority.
     pub fn next_ready_at(&self, from: QueueSeq) -> Option<QueueSeq> {
         browse::next_ready(&self.line, self.features.as_deref(), from.0).map(QueueSeq)
     }
@@ -151,7 +151,7 @@ impl Fifo {
         self.features.is_some()
     }
 
-    /// It has messages of another priority than the usual one: what is handed out next need not be the first.
+    /// It has messages of another priority than the usual one: the next to be handed out need not be the first.
     pub fn has_levels(&self) -> bool {
         self.features.as_ref().is_some_and(|features| !features.levels.is_empty())
     }
@@ -222,7 +222,7 @@ impl Fifo {
         QueueSeq(self.line.live.head())
     }
 
-    /// Nothing from here on was ever handed out, by this owner or one before: what a clean end saves for
+    /// Nothing from here on was ever handed out, by this owner or one before: a clean end saves this position for
     /// [`Recovery::Clean`].
     pub fn cursor(&self) -> QueueSeq {
         let handed_below = self.features.as_ref().map_or(0, |features| features.handed_below());
@@ -252,7 +252,7 @@ impl Fifo {
         }
     }
 
-    /// Whether a ready message may have been out before, and how often it was and failed: what its next consumer will be
+    /// Whether a ready message may have been out before, and how often it was and failed: as its next consumer will be
     /// told, unless it was delayed from before this owner until after: then that knows that it was never out.
     pub fn past(&self, seq: QueueSeq) -> (bool, Counts) {
         let mut counts = self.counts(seq).shown();
@@ -292,7 +292,7 @@ impl Fifo {
         self.consumers.as_ref()?.look_every_ms()
     }
 
-    /// Somebody has not settled what was taken back from it.
+    /// Some consumer has not settled messages that were taken back from it.
     pub fn has_late(&self) -> bool {
         self.consumers.as_ref().is_some_and(|consumers| consumers.has_late())
     }
@@ -317,7 +317,7 @@ impl Fifo {
         self.line.live.each_within(range).map(QueueSeq)
     }
 
-    /// Whether the message is still in the queue, in whatever state.
+    /// Whether the message is still in the queue, in any state.
     #[inline]
     pub(crate) fn is_live(&self, seq: QueueSeq) -> bool {
         self.line.live.contains(seq.0)

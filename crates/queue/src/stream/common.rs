@@ -1,7 +1,7 @@
 //! Parts that the streams of a log share: the number of their next file, buffers to be used again, and blocks read back.
 //!
-//! Blocks are bounded in memory; what was not used since it had its turn goes first. A reader whose block went asks for it
-//! again. Readers at the same place find the same block.
+//! Blocks are bounded in memory; those that were not used since they had their turn go first. A reader whose block went
+//! asks for it again. Readers at the same place find the same block.
 
 use super::chunk::{Chunk, Place};
 use super::limits::Limits;
@@ -20,7 +20,7 @@ const SPARE_BYTES_MAX: usize = 16 << 10;
 /// Memory of a block beside its bytes and its chunks.
 const BLOCK_COST: usize = 256;
 
-/// Names a block: the reader whose filter left chunks out, or 0, and where it begins.
+/// Names a block: the number of the reader with a filter that left chunks out, or 0, and where it begins.
 type Key = (u32, Place);
 
 /// See the module.
@@ -35,7 +35,7 @@ pub struct Common {
     loaded_bytes: usize,
     /// Memory of blocks that went.
     retired: Retired,
-    /// Memory of what is written and still in the tails of streams.
+    /// Memory of chunks that are written and still in the tails of streams.
     tail_bytes: usize,
     tags: u32,
 }
@@ -111,12 +111,12 @@ impl Common {
         self.limits.read_bytes_max = read_bytes_max.max(self.limits.read_bytes_min);
     }
 
-    /// Memory in bytes of what is written and still in memory.
+    /// Memory in bytes of chunks that are written and still in memory.
     pub fn tail_bytes(&self) -> usize {
         self.tail_bytes
     }
 
-    /// Memory in bytes of what was read back, or is to be read into again.
+    /// Memory in bytes of blocks that were read back, or are to be read into again.
     pub fn loaded_bytes(&self) -> usize {
         self.loaded_bytes + self.retired.bytes()
     }
@@ -138,12 +138,12 @@ impl Common {
         self.tags
     }
 
-    /// A stream keeps so much memory of what is written, where it kept `before`.
+    /// A stream keeps so much memory of written chunks, where it kept `before`.
     pub(super) fn count_tail(&mut self, before: usize, now: usize) {
         self.tail_bytes = self.tail_bytes - before + now;
     }
 
-    /// Memory in bytes that a stream with readers may keep of what is written.
+    /// Memory in bytes that a stream with readers may keep of written chunks.
     pub(super) fn tail_room(&self) -> usize {
         if self.tail_bytes > self.limits.tails_bytes_max { 0 } else { self.limits.tail_bytes_max }
     }
@@ -204,7 +204,7 @@ impl Common {
         self.forget_segments(|of| of == segment);
     }
 
-    /// The reader whose filter it was is gone, or elsewhere.
+    /// The reader with this filter is gone, or elsewhere.
     pub(super) fn forget_tag(&mut self, tag: u32) {
         let keys: Vec<Key> = self.blocks.range((tag, Place::default())..).map(|(key, _)| *key).collect();
         let keys: Vec<Key> = keys.into_iter().take_while(|(of, _)| *of == tag).collect();

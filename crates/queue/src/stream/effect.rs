@@ -16,8 +16,8 @@ pub enum Effect {
         /// It is to go on, or to stop.
         active: bool,
     },
-    /// To be carried out by whoever has a disk; what it brings goes to [`super::Stream::done`].
+    /// To be carried out by the owner of a disk; the result goes to [`super::Stream::done`].
     Work(Work),
-    /// Something on disk is not what was written; the rest is served.
+    /// Bytes on disk are not those that were written; the rest is served.
     Damaged(Damage),
 }

@@ -1,8 +1,8 @@
 //! Single active consumers: of the readers of a group one reads, the others wait for their turn.
 //!
-//! In a group of its own stream, who came first is active until it goes. In a group over the partitions of a super stream,
-//! who is active is the partition's number modulo the number of members, so that members share the partitions; one that
-//! is to stop is told so, and the next begins when it has answered.
+//! In a group of its own stream, the member that came first is active until it goes. In a group over the partitions of
+//! a super stream, the active one is the partition's number modulo the number of members, so that members share the
+//! partitions; one that is to stop is told so, and the next begins when it has answered.
 //! Invariant: at most one member is anything but on standby.
 
 use super::readers::ReaderId;
@@ -45,7 +45,7 @@ pub(super) enum Turn {
 }
 
 impl Groups {
-    /// Whether who is in the group already, if anybody, says the same of where the stream belongs.
+    /// Whether the members of the group, if there are any, name the same partition.
     pub(super) fn agrees(&self, group: &Group) -> bool {
         self.groups.get(&group.name).is_none_or(|members| members.partition == group.partition)
     }

@@ -14,11 +14,12 @@ pub struct Limits {
     pub segment_bytes_min: u64,
     /// The first chunk that begins in each so many bytes of a segment is in the segment's index.
     pub index_bytes: u64,
-    /// Memory in bytes that a stream with readers keeps of what is written already.
+    /// Memory in bytes that a stream with readers keeps of chunks that are written already.
     pub tail_bytes_max: usize,
-    /// Memory in bytes of what all streams keep of what is written already; beyond, none keeps more.
+    /// Memory in bytes that all streams keep of chunks that are written already; beyond, none keeps more.
     pub tails_bytes_max: usize,
-    /// Memory in bytes that a log keeps of what was read back, and half as much of what was, to be read into again.
+    /// Memory in bytes of the blocks that a log keeps after reading them back, and half as much of old ones, to be read
+    /// into again.
     pub loaded_bytes_max: usize,
     /// Bytes of a reader's first read.
     pub read_bytes_min: u32,
@@ -34,7 +35,7 @@ pub struct Limits {
     pub sequences_kept: usize,
     /// Publishers whose last publishing id is known; the one that was idle for longest is forgotten.
     pub sequences_max: usize,
-    /// Consumers whose offsets are known; for one more another is forgotten, of whoever has the most.
+    /// Consumers whose offsets are known; for one more another is forgotten, of the user with the most.
     pub offsets_max: usize,
 }
 

@@ -1,9 +1,9 @@
-//! The machine of a stream: what is recorded of it, and how a batch of its log becomes a chunk.
+//! The machine of a stream: its recorded state, and how a batch of its log becomes a chunk.
 //!
 //! Messages go into the open chunk; [`Stream::close`] finishes it at the end of the batch, with the batch's time, and so do
 //! a chunk's bounds. Offsets, times, bytes and segments thus follow from the log alone.
-//! Invariants: offsets are dense; times never go back; what is not written is in memory; a file is removed only while
-//! nothing is being written.
+//! Invariants: offsets are dense; times never go back; chunks that are not written are in memory; a file is removed
+//! only while nothing is being written.
 
 use super::chunk::{Chunk, Place};
 use super::common::Common;
@@ -68,15 +68,15 @@ struct Durability {
     changes: u64,
     /// Everything below this offset is durable, where it is still there.
     durable_to: u64,
-    /// How often what was not written has gone on elsewhere.
+    /// How often the unwritten chunks have gone on elsewhere.
     moves: u32,
     /// Segments that go when nothing is being written.
     leaving: Vec<u64>,
     /// Segments whose files had fewer bytes at the start than they should, and how many; `None`: the file was gone.
     short: BTreeMap<u64, Option<u64>>,
-    /// The log is replayed: what is missing may be what goes later in the replay.
+    /// The log is replayed: a missing file may be one that goes later in the replay.
     is_replaying: bool,
-    /// A segment whose file was gone and of which nothing is left, and the offset with which the stream went on.
+    /// A segment with a file that was gone and of which nothing is left, and the offset with which the stream went on.
     gone: Option<(u64, u64)>,
 }
 
@@ -131,7 +131,7 @@ impl Stream {
         self.next_offset + offset
     }
 
-    /// Appends what a publisher sent, but for what it had sent before. An empty reference is none.
+    /// Appends a publisher's messages, but for those it had sent before. An empty reference is none.
     pub fn publish<'a>(
         &mut self,
         at_ms: i64,
@@ -169,8 +169,8 @@ impl Stream {
         self.tracked.store(reference, offset, owner, self.first_offset(), &common.limits)
     }
 
-    /// Removes the segments that have no offset from `before` on. Where that is all of them nothing is left, and what comes
-    /// goes on with the next offset in a segment of its own.
+    /// Removes the segments that have no offset from `before` on. Where that is all of them nothing is left, and the
+    /// next message goes on with the next offset in a segment of its own.
     pub fn truncate(&mut self, at_ms: i64, before: u64, common: &mut Common, effects: &mut Vec<Effect>) {
         self.close(at_ms, common, effects);
         if before >= self.next_offset && self.segments.last().is_some_and(|last| last.chunks > 0) {
@@ -179,7 +179,7 @@ impl Stream {
         self.remove_first(self.segments.count_before(before), common, effects);
     }
 
-    /// Changes the settings, and removes what is too much under them at this time.
+    /// Changes the settings, and removes segments that are too many under them at this time.
     pub fn configure(
         &mut self,
         now_ms: i64,
@@ -191,7 +191,7 @@ impl Stream {
         self.retain(now_ms, common, effects);
     }
 
-    /// The batch ends: finishes the open chunk, if there is one, and wakes who waits for it.
+    /// The batch ends: finishes the open chunk, if there is one, and wakes readers that wait for it.
     pub fn close(&mut self, at_ms: i64, common: &mut Common, effects: &mut Vec<Effect>) {
         let Some(open) = self.open.take() else { return };
         let Open { mut buffer, writer, .. } = open;
@@ -367,7 +367,7 @@ impl Stream {
 
     // ---- disk
 
-    /// Memory in bytes of what is not written. Chunks count for the blocks they occupy, so many small ones count as well.
+    /// Memory in bytes of unwritten chunks. Chunks count for the blocks they occupy, so many small ones count as well.
     pub fn unwritten_bytes(&self) -> usize {
         self.tail.unwritten_bytes()
     }
@@ -382,7 +382,7 @@ impl Stream {
         Some(Work::Write(write))
     }
 
-    /// Work that is needed for all of it to be durable, what is being written included; `None`: it is. A snapshot of its log
+    /// Work that is needed for all of it to be durable, chunks under way included; `None`: it is. A snapshot of its log
     /// waits for this.
     pub fn take_sync(&mut self) -> Option<Work> {
         let write = self.tail.unwritten();
@@ -398,7 +398,7 @@ impl Stream {
         Some(Work::Sync(Sync { write, segments, stamp: self.disk.changes, end: self.next_offset }))
     }
 
-    /// Takes in what some work brought.
+    /// Takes in the result of some work.
     pub fn done(&mut self, done: Done, common: &mut Common, effects: &mut Vec<Effect>) {
         match done {
             Done::Written(WriteDone { to, segments, result }) => {
@@ -487,7 +487,7 @@ impl Stream {
             .collect();
     }
 
-    /// The replay is over: tells of a file that was gone, if what was in it would be there still.
+    /// The replay is over: tells of a file that was gone, if its messages would be there still.
     pub fn replayed(&mut self, effects: &mut Vec<Effect>) {
         self.disk.is_replaying = false;
         self.tell_gone(effects);
@@ -497,7 +497,7 @@ impl Stream {
         if self.disk.is_replaying {
             return;
         }
-        // Behind what retention took nobody misses anything.
+        // Behind the messages that retention took nobody misses anything.
         if let Some((segment, went_on_at)) = self.disk.gone.take()
             && self.first_offset() <= went_on_at
         {
@@ -523,8 +523,8 @@ impl Stream {
         self.remove_first(gone, common, effects);
     }
 
-    /// The file is gone, or has lost its end, to which chunks would be added: what is in memory goes on in a new one. What is
-    /// left in the files stays. `tried`: the segments that could not be written.
+    /// The file is gone, or has lost its end, to which chunks would be added: the chunks in memory go on in a new one.
+    /// Those that are left in the files stay. `tried`: the segments that could not be written.
     #[cold]
     fn begin_anew(&mut self, tried: &[u64], common: &mut Common, effects: &mut Vec<Effect>) {
         let Some(unwritten) = self.tail.first_unwritten() else { return };

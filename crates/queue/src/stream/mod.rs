@@ -3,12 +3,12 @@
 //! - [`Stream`]: the machine. Records of its log append to it; the chunk they make is closed with their batch, so that the
 //!   same log makes the same bytes. Chunks are put behind each other in *segments*, which are files, and whole segments go
 //!   when there is too much or it is too old.
-//! - [`Common`]: what the streams of a log share.
-//! - [`Work`]: what a disk is asked to do, and [`Done`]: what it did. Machines know no disk.
+//! - [`Common`]: the parts that the streams of a log share.
+//! - [`Work`]: a request to a disk, and [`Done`]: its result. Machines know no disk.
 //!
 //! A chunk is served from memory while it is young (the *tail*), and from blocks read back later. Where a reader stands is
 //! a segment and a position in its file, whether the chunk there is in memory or not.
-//! Not here: files, consumers' connections, and what the bytes of a message mean.
+//! Not here: files, consumers' connections, and the meaning of the bytes of a message.
 
 mod chunk;
 mod common;

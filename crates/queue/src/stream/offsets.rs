@@ -1,9 +1,10 @@
 //! The offsets that consumers stored in a stream, and which of them goes where there is no room for one more.
 //!
-//! The room is shared by users, and what a user has by his connections: where it is full, the name goes that was stored longest ago
-//! of the connection with the most names, of the user with the most. So whoever stores many names drives out names of his own,
-//! and no offset is kept for good because of what it says. Of connections with as many names, that one gives whose oldest name is the
-//! oldest: where each name has a connection of its own, the names of a user go by age, and those in use stay.
+//! The room is shared by users, and a user's part by the user's connections: where it is full, the name goes that was
+//! stored longest ago, of the connection with the most names, of the user with the most. So a user that stores many
+//! names drives out names of its own, and the value of an offset keeps none for good. Of connections with as many
+//! names, that one gives whose oldest name is the oldest: where each name has a connection of its own, the names of a
+//! user go by age, and those in use stay.
 //! Each step costs as many comparisons as the number of names has digits.
 //! How far queues were fed ([`FEED`]) is beside the room, and stays until it is taken back.
 //!
@@ -50,7 +51,8 @@ pub(super) struct Offsets {
     /// Names of each user, and of each connection.
     users: Users,
     connections: BTreeMap<u32, Connections>,
-    /// Above the turn of all there are, and of those there were: what is stored after a snapshot has the turn it would have had.
+    /// Above the turn of all there are, and of those there were: a name stored after a snapshot has the turn it would
+    /// have had.
     pub(super) next_turn: u64,
 }
 
@@ -107,7 +109,7 @@ impl Offsets {
         storing
     }
 
-    /// Puts in what a snapshot has; false: there is another in its place.
+    /// Puts in a name of a snapshot; false: there is another in its place.
     pub(super) fn insert(&mut self, reference: &[u8], stored: Stored) -> bool {
         let name: Arc<[u8]> = reference.into();
         self.named.insert(name.clone(), stored);
@@ -161,7 +163,7 @@ impl Offsets {
         self.remove(&reference)
     }
 
-    /// Offsets below `first_offset` go, but for what queues were fed.
+    /// Offsets below `first_offset` go, but for those of feeds of queues.
     pub(super) fn forget_before(&mut self, first_offset: u64) {
         let is_behind = |(reference, stored): &(&Arc<[u8]>, &Stored)| {
             stored.offset < first_offset && !reference.starts_with(FEED)
@@ -174,7 +176,7 @@ impl Offsets {
     }
 }
 
-/// How many names users have, and who has most.
+/// How many names users have, and the users with the most.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Users {
     counts: BTreeMap<u32, u32>,
@@ -280,7 +282,8 @@ mod tests {
         }
     }
 
-    /// Each row: who has how many names (user, connection), who stores one more, and whose oldest goes.
+    /// Each row: the names of each owner (user, connection), the owner that stores one more, and the owner whose oldest
+    /// goes.
     #[test]
     fn who_has_most_makes_room() {
         type Who = (u32, u32);

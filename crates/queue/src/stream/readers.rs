@@ -1,10 +1,11 @@
-//! The readers of a stream: where each stands, what it has credit for, and what it waits for.
+//! The readers of a stream: the place of each, its credit, and the work it waits for.
 //!
-//! A reader is pulled from ([`Stream::next`]) until it waits; [`Effect::Ready`] says when to go on. It holds no message: what
-//! it reads lies in the tail, or in blocks shared with all who read the same. Where it stands is not recorded.
-//! A reader goes over what is damaged, over what its filter does not want, and from what retention took to what is left.
-//! So many reads and seeks are under way ([`Limits::reads_max`]), whether anybody waits for them still or not; who needs one more is
-//! held, in turn, until one has come back. What is asked of the disk is thus bounded, however many come and go.
+//! A reader is pulled from ([`Stream::next`]) until it waits; [`Effect::Ready`] says when to go on. It holds no
+//! message: its chunks lie in the tail, or in blocks shared with all that read the same. Where it stands is not
+//! recorded. A reader goes over damaged chunks, over those that its filter does not want, and from those that retention
+//! took to the first that is left. So many reads and seeks are under way ([`Limits::reads_max`]), also those that
+//! nobody waits for any more; a reader that needs one more is held, in turn, until one has come back. Requests to the
+//! disk are thus bounded, however many readers come and go.
 //! Invariant: while a reader is held, as much is under way as may be, so that something will come back.
 
 use super::chunk::{Chunk, Place};
@@ -22,7 +23,7 @@ use super::work::{
 use message::chunk::Filter;
 use std::collections::VecDeque;
 
-/// How often a read that fails is tried; then what it would have brought counts as damaged.
+/// How often a read that fails is tried; then its part of the stream counts as damaged.
 const TRIES_MAX: u8 = 3;
 
 /// A reader of a stream; used again when it is gone.
@@ -34,13 +35,13 @@ pub struct ReaderId(pub u32);
 pub enum From {
     /// With the first chunk there is.
     First,
-    /// With the last chunk there is; with what comes next if there is none.
+    /// With the last chunk there is; with the next to come if there is none.
     Last,
-    /// With what comes next.
+    /// With the next chunk to come.
     Next,
     /// With the chunk that has this offset; with the nearest if there is none.
     Offset(u64),
-    /// With the first chunk that is not older, in milliseconds since 1970; with what comes next if there is none.
+    /// With the first chunk that is not older, in milliseconds since 1970; with the next to come if there is none.
     Timestamp(i64),
     /// With the chunk that has the last message but so many.
     LastMessages(u64),
@@ -260,7 +261,7 @@ impl Stream {
         self.groups = super::groups::Groups::default();
     }
 
-    /// Gives credit for so many more chunks, or takes some back, and answers what it has.
+    /// Gives credit for so many more chunks, or takes some back, and answers its credit.
     pub fn credit(&mut self, id: ReaderId, chunks: i32) -> u32 {
         let Some(reader) = self.readers.get_mut(id) else { return 0 };
         reader.credit = reader.credit.saturating_add_signed(chunks);
@@ -292,7 +293,7 @@ impl Stream {
         stands.contains(&reader.state).then_some(reader.offset)
     }
 
-    /// Messages below this offset, in the first chunk that the reader gets, are not what it asked for.
+    /// Messages below this offset, in the first chunk that the reader gets, were not asked for.
     pub fn wanted_from(&self, id: ReaderId) -> u64 {
         self.readers.get(id).map_or(0, |reader| reader.wanted_from)
     }
@@ -380,7 +381,7 @@ impl Stream {
         }
     }
 
-    /// Something may have come back: has read and sought what readers were held for.
+    /// Some work may have come back: begins the reads and seeks that readers were held for.
     pub(super) fn go_on(&mut self, common: &mut Common, effects: &mut Vec<Effect>) {
         while !self.readers.is_full(&common.limits)
             && let Some(id) = self.readers.held.pop_front()
@@ -394,7 +395,7 @@ impl Stream {
         }
     }
 
-    /// Has read what a reader was held for, unless that has come meanwhile, or is gone.
+    /// Begins the read that a reader was held for, unless its chunk has come meanwhile, or is gone.
     fn read_held(&mut self, id: ReaderId, common: &mut Common, effects: &mut Vec<Effect>) {
         let Some(mut reader) = self.readers.slots[id.0 as usize].take() else { return };
         let segment = reader.stand_in(&self.segments).filter(|_| self.tail.at(reader.place).is_none());
@@ -412,7 +413,7 @@ impl Stream {
         self.readers.slots[id.0 as usize] = Some(reader);
     }
 
-    /// Says to whom of a group its client's turn has come or gone.
+    /// Tells the member of a group whose turn has come or gone.
     fn take_turns(&mut self, name: &[u8], effects: &mut Vec<Effect>) {
         let (id, state) = match self.groups.turn(name) {
             Turn::Stay => return,
@@ -529,7 +530,8 @@ impl Stream {
                     return;
                 }
             }
-            // From the segment's first chunk on: it is not after what was sought, and reading tells what is wrong.
+            // From the segment's first chunk on: it is not after the place that was sought, and reading finds the
+            // fault.
             (Err(_), _) => {}
         }
         reader.state = State::Standing;
@@ -553,7 +555,7 @@ impl Stream {
                 self.readers.under_way += 1;
                 return;
             }
-            // Going on is better than standing still: what cannot be read counts as damaged.
+            // Going on is better than standing still: chunks that cannot be read count as damaged.
             Err(error) if is_there => {
                 let to = match error {
                     WorkError::Missing => reads[at].read.end,
@@ -665,7 +667,7 @@ impl Readers {
             return true;
         }
         let Limits { read_bytes_min, read_bytes_max, reads_ahead, loaded_bytes_max, .. } = common.limits;
-        // Where many read, what they read has to fit until they have read it.
+        // Where many read, their blocks have to fit until they have read them.
         let share = u32::try_from(loaded_bytes_max / (2 * (self.count + 1))).unwrap_or(u32::MAX);
         let bytes = whole(reader.window.min(share.max(read_bytes_min)), reader.chunk_len);
         if reads_ahead {

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 /// Memories looked through for one that fits.
 const LOOKED_AT_MAX: usize = 64;
 
-/// A memory this many times as large as what is needed is for somebody else.
+/// A memory this many times as large as the need is for somebody else.
 const WASTE_MAX: usize = 4;
 
 /// See the module.

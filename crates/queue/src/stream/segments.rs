@@ -38,7 +38,7 @@ pub(super) struct NewChunk {
     pub(super) len: u64,
 }
 
-/// Where a segment ends that has lost what followed.
+/// Where a segment ends that has lost the bytes behind.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SegmentEnd {
     /// Bytes that are left, its header included.
@@ -80,7 +80,7 @@ impl Segments {
         self.list.iter().fold(0, |bytes, segment| bytes.saturating_add(segment.bytes))
     }
 
-    /// Appends what a snapshot has.
+    /// Appends a segment of a snapshot.
     pub(super) fn restore(&mut self, segment: Segment) {
         self.list.push_back(segment);
     }
@@ -94,8 +94,8 @@ impl Segments {
         })
     }
 
-    /// Bytes with which the last segment is full. Whoever wants small ones has them where retention keeps them few, as in RabbitMQ;
-    /// else there would be a file for each message, and a start that looks at all of them.
+    /// Bytes with which the last segment is full. A stream set to small ones has them where retention keeps them few,
+    /// as in RabbitMQ; else there would be a file for each message, and a start that looks at all of them.
     fn bytes_max(&self, settings: &Settings, limits: &Limits) -> u64 {
         match self.list.len() < limits.small_segments_max {
             true => settings.segment_bytes_max,
@@ -136,7 +136,7 @@ impl Segments {
         (place, is_indexed.then_some(last.indexed))
     }
 
-    /// Ends a segment where its file does, and takes away those behind it, whose numbers it answers.
+    /// Ends a segment where its file does, and takes away those behind it, with their numbers as the answer.
     pub(super) fn cut(&mut self, number: u64, end: SegmentEnd) -> Vec<u64> {
         let behind = self.list.partition_point(|segment| segment.number <= number);
         let gone = self.list.drain(behind..).map(|segment| segment.number).collect();

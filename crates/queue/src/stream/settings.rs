@@ -15,11 +15,12 @@ pub struct Settings {
     /// Bytes of a chunk's Bloom filter, 16 to 255.
     pub filter_len: u8,
     /// Entries of the first chunk of a batch, from 1; each further one has up to twice as many as the one before, at most 65,535.
-    /// Readers give credit by the chunk: what came at once is not a single one, and what goes on coming is not in many.
+    /// Readers give credit by the chunk: messages that came at once are not in a single one, and those of a steady flow
+    /// not in many.
     pub chunk_entries_first: u16,
     /// A segment with so many bytes is followed by another.
     pub segment_bytes_max: u64,
-    /// Bytes of all segments; what is beyond goes, oldest first, but for the last segment.
+    /// Bytes of all segments; those beyond go, oldest first, but for the last segment.
     pub bytes_max: Option<u64>,
     /// A segment whose last chunk is older goes, but for the last segment, in milliseconds.
     pub age_max_ms: Option<u64>,

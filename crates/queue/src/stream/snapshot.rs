@@ -1,7 +1,7 @@
 //! The recorded state of a stream as bytes: `docs/formats/stream-snapshot.md`.
 //!
 //! The same state gives the same bytes. Chunks are not in it: they are in files, which are durable before the snapshot is
-//! ([`Stream::take_sync`]). Reading takes any bytes; what it makes costs at most 32 times their number.
+//! ([`Stream::take_sync`]). Reading takes any bytes; the stream that it makes costs at most 32 times their number.
 
 use super::chunk::Place;
 use super::machine::{EPOCH, Stream};
@@ -74,7 +74,7 @@ impl Stream {
         }
     }
 
-    /// The stream whose recorded state [`Stream::write_snapshot`] wrote. All its chunks are in its files.
+    /// The stream of a snapshot by [`Stream::write_snapshot`]. All its chunks are in its files.
     ///
     /// # Errors
     /// The fault of the bytes.

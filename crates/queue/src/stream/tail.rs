@@ -1,7 +1,7 @@
 //! The young end of a stream: chunks in memory, those not yet written among them.
 //!
 //! Each chunk is finished in a memory of its own. That has 4 KiB at least, so small ones are put together into one when
-//! some have gathered; each is copied once. What is written stays for readers at the end, within a bound, and goes where
+//! some have gathered; each is copied once. Written chunks stay for readers at the end, within a bound, and go where
 //! there are none.
 //! Invariants: chunks go on from each to the next, and all that are not written are here.
 
@@ -56,12 +56,12 @@ pub(super) struct Tail {
 }
 
 impl Tail {
-    /// Memory of what is not written, in bytes.
+    /// Memory of unwritten chunks, in bytes.
     pub(super) fn unwritten_bytes(&self) -> usize {
         self.unwritten_bytes
     }
 
-    /// Memory of what is written, in bytes.
+    /// Memory of written chunks, in bytes.
     pub(super) fn written_bytes(&self) -> usize {
         self.written_bytes
     }
@@ -121,7 +121,7 @@ impl Tail {
             })
             .collect();
         let memory = buffer.seal();
-        // The first counts for what none of them fills.
+        // The first counts for the space that none of them fills.
         let mut slack = memory.capacity() - memory.len();
         let written = self.written;
         for ((index, chunk), at) in self.chunks.iter_mut().enumerate().skip(from).zip(starts) {
@@ -213,7 +213,7 @@ impl Tail {
         }
     }
 
-    /// Lets go what is written and beyond `bytes_max` of memory.
+    /// Lets go of written chunks beyond `bytes_max` of memory.
     pub(super) fn shrink(&mut self, bytes_max: usize, common: &mut Common) {
         while self.written > 0 && self.written_bytes > bytes_max {
             self.pop(common);
@@ -223,7 +223,7 @@ impl Tail {
         }
     }
 
-    /// Forgets what is in segments below this number, written or not.
+    /// Forgets chunks in segments below this number, written or not.
     pub(super) fn forget_before(&mut self, segment: u64, common: &mut Common) {
         while self.first_place().is_some_and(|first| first.segment < segment) {
             self.pop(common);
@@ -255,7 +255,7 @@ fn part_of(chunk: &Chunk) -> (Memory, std::ops::Range<u32>) {
     (chunk.memory.clone(), chunk.at..chunk.at + chunk.len)
 }
 
-/// Appends the chunk's bytes; to what lies before them in the same memory, where they do.
+/// Appends the chunk's bytes; to those before them in the same memory, where they follow.
 fn push_part(parts: &mut Vec<(Memory, std::ops::Range<u32>)>, chunk: &Chunk) {
     if let Some((memory, range)) = parts.last_mut()
         && range.end == chunk.at

@@ -8,8 +8,8 @@ use super::offsets::{Offsets, Storing};
 use message::record::Owner;
 use std::collections::BTreeMap;
 
-/// How the names begin under which a stream remembers how far it fed a queue. They have room beside the others, stay
-/// whatever is gone from the stream, and go with the offset `u64::MAX`.
+/// The beginning of the names under which a stream remembers how far it fed a queue. They have room beside the others,
+/// stay however much is gone from the stream, and go with the offset `u64::MAX`.
 pub const FEED: &[u8] = b"\0queue\0";
 
 /// How far a publisher has come.
@@ -49,7 +49,7 @@ impl Tracked {
         self.sequences.insert(reference.into(), sequence);
     }
 
-    /// Notes an offset, and what became of another for it.
+    /// Notes an offset, and the fate of another for it.
     pub(super) fn store(
         &mut self,
         reference: &[u8],
@@ -61,7 +61,7 @@ impl Tracked {
         self.offsets.store(reference, offset, owner, (first_offset, limits.offsets_max))
     }
 
-    /// A segment is full: what RabbitMQ's streams would not carry over goes.
+    /// A segment is full: publishers and offsets that RabbitMQ's streams would not carry over go.
     pub(super) fn trim(&mut self, first_offset: u64, limits: &Limits) {
         self.offsets.forget_before(first_offset);
         self.keep_sequences(limits.sequences_kept);

@@ -13,7 +13,7 @@ use std::ops::Range;
 pub enum Work {
     /// Write chunks, without making them durable.
     Write(Write),
-    /// Write what is not written, and make all of the stream durable.
+    /// Write the unwritten chunks, and make all of the stream durable.
     Sync(Sync),
     /// Read chunks.
     Read(Read),
@@ -94,7 +94,7 @@ pub struct Read {
     pub(super) tag: u32,
 }
 
-/// Memory that goes with a read. What is done a second time has none.
+/// Memory that goes with a read. One that is done a second time has none.
 #[derive(Debug, Default)]
 pub struct Spare(pub Option<Buffer>);
 
@@ -145,18 +145,19 @@ pub enum Done {
     Read(ReadDone),
     /// Of [`Work::Seek`].
     Sought(SeekDone),
-    /// Of [`Work::Remove`]: with what could not be removed; it is found and removed at the next start.
+    /// Of [`Work::Remove`]: with the error of a file that could not be removed; it is found and removed at the next
+    /// start.
     Removed(Result<(), WorkError>),
 }
 
 impl Done {
-    /// Nobody knows what the device holds: the node must stop and recover, and no snapshot may be written.
+    /// The contents of the device are unknown: the node must stop and recover, and no snapshot may be written.
     pub fn is_fatal(&self) -> bool {
         matches!(self, Done::Synced(SyncDone { result: Err(SyncFailure::Sync(_)), .. }))
     }
 }
 
-/// Why a disk did not do what was asked.
+/// Why a disk did not do its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkError {
     /// No space: it passes.
@@ -204,7 +205,7 @@ pub struct SyncDone {
 pub enum SyncFailure {
     /// Something could not be written; it can be tried again.
     Write(WorkError),
-    /// Something could not be made durable; what the device holds is known after a restart.
+    /// Something could not be made durable; the contents of the device are known after a restart.
     Sync(WorkError),
 }
 
@@ -232,11 +233,11 @@ impl Read {
     }
 }
 
-/// Chunks that were read. What a segment holds between `place.position` and `to` is in it, but for what is damaged or was not
-/// wanted.
+/// Chunks that were read: all of a segment between `place.position` and `to`, but for those that are damaged or were
+/// not wanted.
 #[derive(Clone, Debug)]
 pub struct Block {
-    /// Where what follows the block begins; above where the read began.
+    /// Where the bytes behind the block begin; above where the read began.
     pub to: u64,
     /// In order.
     pub chunks: Vec<BlockChunk>,
@@ -305,7 +306,7 @@ pub struct Sought {
     pub damages: Vec<Damage>,
 }
 
-/// Something on disk that is not what was written.
+/// Bytes on disk that are not those that were written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Damage {
     /// Where it begins.
@@ -317,7 +318,7 @@ pub struct Damage {
 /// The reason why a piece of a segment counts as damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DamageReason {
-    /// It is no chunk, or not what was written.
+    /// It is no chunk, or not the one that was written.
     Chunk(message::chunk::Malformed),
     /// It is a chunk, but another one should be here.
     Order {

@@ -60,7 +60,7 @@ impl Bench {
         let expected: Vec<_> = expected.collect();
         assert_eq!(seen.len(), expected.len());
         for (seen, mut expected) in seen.into_iter().zip(expected) {
-            // Of what was delayed it is not looked up whether it certainly was never out.
+            // For delayed messages it is not looked up whether they certainly were never out.
             expected.1 |= seen.1 && self.messages[seen.0 as usize].due_ms.is_some();
             assert_eq!(seen, expected);
         }

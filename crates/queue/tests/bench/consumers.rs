@@ -1,4 +1,4 @@
-//! Consumers: opened, watched for what they hold too long, paused, cancelled and closed.
+//! Consumers: opened, watched for messages that they hold too long, paused, cancelled and closed.
 
 use super::*;
 
@@ -100,7 +100,7 @@ impl Bench {
         self.watch(consumer.0);
     }
 
-    /// Some may hold what they are given for so long.
+    /// Some may hold their messages for so long.
     fn watch(&mut self, slot: u32) {
         if self.dice.one_in(2) {
             let timeout_ms = self.dice.below(5) * 50;
@@ -210,7 +210,7 @@ impl Bench {
                 expected.push((Kind::Return, outcome, seq));
             } else {
                 let message = &mut self.messages[seq as usize];
-                // Counted while this owner lasts; what failed a hundred times has failed a hundred times.
+                // Counted while this owner lasts; a message that failed a hundred times has failed a hundred times.
                 message.failed = (message.failed + u32::from(outcome == Outcome::Failed)).min(100);
                 self.model_ready_again(seq);
             }

@@ -1,4 +1,4 @@
-//! The model of what waits for its time, and of what counts while it does.
+//! The model of messages that wait for their time, and of limits meanwhile.
 
 use super::*;
 use queue::Retry;

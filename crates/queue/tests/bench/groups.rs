@@ -1,4 +1,4 @@
-//! The model of groups: what of each is out, and with whom.
+//! The model of groups: the messages of each that are out, and their holder.
 
 use super::*;
 use std::num::NonZeroU32;
@@ -48,7 +48,7 @@ impl Bench {
         out.into_iter().for_each(|holder| *holder = None);
     }
 
-    /// A new owner begins: what came back and waits for its time is on its way back.
+    /// A new owner begins: messages that came back and wait for their time are on their way back.
     pub(super) fn model_waits_still(&mut self, seq: u64) {
         let message = &self.messages[seq as usize];
         if let Some(group) = message.group.filter(|_| message.state == State::Delayed && message.is_postponed)

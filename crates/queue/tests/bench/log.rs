@@ -73,7 +73,7 @@ impl Bench {
         }
     }
 
-    /// The record as its owner gives it to the machine: what may come the plain way does, now and then.
+    /// The record as its owner gives it to the machine: one that may come the plain way does, now and then.
     fn plainly(&mut self, record: Record) -> Record {
         match record {
             Record::Arrive { place, arrival }

@@ -1,10 +1,10 @@
 //! A queue machine beside a plain model of it, and an owner with a log that commits late.
 //!
-//! The model knows one thing per message and searches; what it expects is compared with every effect of the machine.
+//! The model knows one thing per message and searches; its expectation is compared with every effect of the machine.
 //!
-//! Here is what a bench is and how it goes on; what it does is beside: the records (`log`), what they mean (`model`), who takes
-//! messages (`consumers`), what they get and settle (`out`), what is chosen by position (`pick`), segments (`places`), new owners (`restarts`), and what must be so
-//! at any time (`checks`).
+//! Here is the bench and how it goes on; its steps are beside: the records (`log`), their meaning (`model`), the takers
+//! of messages (`consumers`), deliveries and settling (`out`), choice by position (`pick`), segments (`places`), new
+//! owners (`restarts`), and invariants (`checks`).
 
 mod checks;
 mod consumers;
@@ -86,7 +86,7 @@ struct Message {
     group: Option<u32>,
 }
 
-/// The order of handing out: by level, what came back before others, and by place in line.
+/// The order of handing out: by level, messages that came back before others, and by place in line.
 type Rank = (u16, bool, (u64, bool, u64));
 
 #[derive(Clone, Debug)]
@@ -103,7 +103,7 @@ struct Consumer {
     watch: Watch,
 }
 
-/// How long it may hold what, and what it has not settled that was taken back.
+/// How long it may hold each message, and those that were taken back from it and are not settled.
 #[derive(Clone, Debug, Default)]
 struct Watch {
     timeout_ms: Option<u64>,
@@ -117,7 +117,7 @@ pub struct Bench {
     counts: bool,
     /// Time passes, rules and settings change; else the queue is a plain one.
     is_featured: bool,
-    /// Some of what comes is in groups.
+    /// Some messages that come are in groups.
     is_grouped: bool,
     settings: Settings,
     /// From here to there nobody knows sizes.
@@ -145,7 +145,7 @@ pub struct Bench {
     steps: u64,
     runs: Vec<(Run, u64)>,
     consumers: BTreeMap<u32, Consumer>,
-    /// By group: what is out, and who holds it; nobody: it is on its way back.
+    /// By group: the messages that are out, each with its holder; none: it is on its way back.
     out: BTreeMap<u32, BTreeMap<u64, Option<u32>>>,
     /// Consumers that are next, by priority: the front.
     turns: BTreeMap<i32, VecDeque<u32>>,
@@ -153,7 +153,7 @@ pub struct Bench {
     /// Written, in order; the machine has seen `applied` of it.
     log: VecDeque<Record>,
     next_place: u64,
-    /// A snapshot, and what came after it.
+    /// A snapshot, and the records after it.
     base: Vec<u8>,
     tail: Vec<Entry>,
     /// Everything since the queue was new.
@@ -162,7 +162,7 @@ pub struct Bench {
     pub died: u64,
     /// Held for too long.
     pub taken_back: u64,
-    /// Handed out though others were in front, which were not for whom it was.
+    /// Handed out though others were in front, which were not for that consumer.
     pub kept_apart: u64,
     /// Taken by position.
     pub picked: u64,

@@ -1,4 +1,5 @@
-//! The plain model: one thing known per message, found by searching, and what the machine should ask for because of it.
+//! The plain model: one thing known per message, found by searching, and the requests that the machine should make
+//! because of it.
 
 use super::*;
 
@@ -47,12 +48,12 @@ impl Bench {
         message.failed = if counts { failures.into() } else { 0 };
     }
 
-    /// Where it stands in line, by level: what came back is before all others where priorities are strict, else before those of its
-    /// level; unless it was chosen before its turn.
+    /// Where it stands in line, by level: messages that came back are before all others where priorities are strict,
+    /// else before those of their level; unless they were chosen before their turn.
     fn rank(&self, seq: u64) -> (Rank, u64) {
         let message = &self.messages[seq as usize];
         if message.group.is_some() {
-            // In order of position, whatever became of it before.
+            // In order of position, at any fate before.
             return ((256 + 255 - u16::from(message.level), true, (seq, true, 0)), seq);
         }
         let rank = match (self.counts, message.came_back, message.behind) {
@@ -211,7 +212,7 @@ impl Bench {
         self.effects.runs_left.clear();
     }
 
-    /// Writes what the machine asked for, and nothing else was asked or told.
+    /// Writes the records that the machine asked for, and nothing else was asked or told.
     pub(super) fn write(&mut self, expected: &[(Kind, Outcome, u64)]) {
         let mut wanted = std::mem::take(&mut self.appends);
         wanted.extend(expected);
@@ -255,7 +256,7 @@ impl Bench {
             });
         }
         if wanted.first().is_some_and(|(kind, _, _)| *kind == Kind::Purge) {
-            // Purged in whatever order.
+            // Purged in any order.
             wanted.sort_unstable_by_key(|(_, _, seq)| *seq);
             asked.sort_unstable_by_key(|(_, _, seq)| *seq);
         }
@@ -265,7 +266,7 @@ impl Bench {
         assert_eq!(postpones, std::mem::take(&mut self.postpones));
     }
 
-    /// One consumer at a time: who it is now.
+    /// One consumer at a time: the one that is active now.
     pub(super) fn elect(&mut self) {
         if !self.rules.single_active {
             return;

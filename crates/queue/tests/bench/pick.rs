@@ -30,7 +30,7 @@ impl Bench {
             self.turn_to(seq, State::Held(slot));
             self.model_out(seq, slot);
             let message = &mut self.messages[seq as usize];
-            // Of what was delayed it is not looked up whether it certainly was never out.
+            // For delayed messages it is not looked up whether they certainly were never out.
             let was_delivered = message.was_delivered || self.fifo_says_again(seq);
             let message = &mut self.messages[seq as usize];
             message.was_delivered = true;
@@ -43,7 +43,7 @@ impl Bench {
         self.line_up(slot);
     }
 
-    /// The machine hands out as seen before what was delayed, and may have been out.
+    /// The machine hands out as seen before a message that was delayed, and may have been out.
     fn fifo_says_again(&self, seq: u64) -> bool {
         let is_it = |effect: &Effect| match *effect {
             Effect::Deliver { first, count, redelivered, .. }

@@ -1,4 +1,4 @@
-//! A queue and an owner, whose effects are told as text: what the tables of rules compare.
+//! A queue and an owner, with effects as text, which the tables of rules compare.
 
 use base::id::{LogIndex, QueueSeq};
 use message::record::{DeathReason, Kind, Outcome, SeqRange};
@@ -11,7 +11,7 @@ pub fn range(first: u64, last: u64) -> SeqRange {
     SeqRange { first: QueueSeq(first), last: QueueSeq(last) }
 }
 
-/// A queue, and an owner that commits what it is asked to append when told.
+/// A queue, and an owner that commits the records it is asked to append when told.
 pub struct Owner {
     pub fifo: Fifo,
     pub effects: Effects,

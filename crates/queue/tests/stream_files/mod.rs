@@ -1,4 +1,4 @@
-//! Files in memory that do what a stream asks, the plain way.
+//! Files in memory that do a stream's work, the plain way.
 
 use message::chunk::{Chunk, HEADER_LEN, Header};
 use queue::stream::{
@@ -151,7 +151,7 @@ fn header_at(file: &[u8], position: u64) -> Header {
     Header::read(bytes).expect("a header")
 }
 
-/// A stream with what it needs. Not all who use it need all of it.
+/// A stream with its surroundings. Not all users need all of it.
 pub struct Bench {
     pub stream: Stream,
     pub common: Common,
@@ -176,7 +176,7 @@ impl Bench {
         while self.files.work(&mut self.stream, &mut self.common, &mut self.effects) {}
     }
 
-    /// Writes what is not written.
+    /// Writes the chunks that are not written.
     pub fn write(&mut self) {
         self.settle();
         if let Some(work) = self.stream.take_write() {
