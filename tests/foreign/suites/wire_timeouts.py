@@ -96,20 +96,22 @@ def elsewhere(bench, queue, body, count=1):
 @case("cancel", "`x-consumer-timeout` of the consumer, two messages held for longer",
       "one basic.cancel (nowait), when the time is over; another consumer gets them; the channel stays")
 def _(bench):
-    queue = bench.declare()
-    with Client(suite.uri) as client:
-        bench.publish(queue, b"1")
-        bench.publish(queue, b"2")
-        client.consume(queue, consumer_timeout=TIMEOUT)
-        begin = time.monotonic()
-        equal([client.delivered()[3] for _ in range(2)], [b"1", b"2"])
-        equal(client.cancelled(), "t")
-        waited = time.monotonic() - begin
-        equal(TIMEOUT / 1000 <= waited + 0.05 and waited < 2 * TIMEOUT / 1000, True, f"waited {waited:.3f} s")
-        client.quiet()
-        with Client(suite.uri) as other:
-            other.consume(queue, "other")
-            equal([other.delivered()[2:] for _ in range(2)], [(True, b"1"), (True, b"2")])
+    # Also where deliveries say their positions.
+    for more in ({}, {"leveret_position": True}):
+        queue = bench.declare()
+        with Client(suite.uri) as client:
+            bench.publish(queue, b"1")
+            bench.publish(queue, b"2")
+            client.consume(queue, consumer_timeout=TIMEOUT, **more)
+            begin = time.monotonic()
+            equal([client.delivered()[3] for _ in range(2)], [b"1", b"2"])
+            equal(client.cancelled(), "t")
+            waited = time.monotonic() - begin
+            equal(TIMEOUT / 1000 <= waited + 0.05 and waited < 2 * TIMEOUT / 1000, True, f"waited {waited:.3f} s")
+            client.quiet()
+            with Client(suite.uri) as other:
+                other.consume(queue, "other")
+                equal([other.delivered()[2:] for _ in range(2)], [(True, b"1"), (True, b"2")])
 
 
 @case("again", "the cancelled consumer acknowledges what was taken back, one after the other",

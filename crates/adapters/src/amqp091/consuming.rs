@@ -469,12 +469,10 @@ impl Adapter {
     pub(super) fn timed_out(&mut self, context: &mut Context<'_>, handle: u32) {
         let Some(consumer) = self.consumers.get(handle) else { return };
         let number = consumer.channel;
-        match &consumer.kind {
-            Kind::Plain(prefix) | Kind::Reply(prefix) if self.hears_cancel && !consumer.is_cancelled => {
-                let prefix = prefix.clone();
-                self.tell_cancelled(number, &prefix);
-            }
-            _ => {
+        let hears = self.hears_cancel && !consumer.is_cancelled;
+        match self.prefix_of(handle).filter(|_| hears).cloned() {
+            Some(prefix) => self.tell_cancelled(number, &prefix),
+            None => {
                 // RabbitMQ does not know the timeout any more, and says -1.
                 let text = format!(
                     "delivery acknowledgement on channel {number} timed out. Timeout value used: -1 ms. This timeout \
