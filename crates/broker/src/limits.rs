@@ -5,7 +5,8 @@
 pub struct Limits {
     /// Largest message body a publisher may send.
     pub message_size_max: usize,
-    /// Bytes of a shard's logs that are appended and not yet committed; beyond it publishing connections are not read.
+    /// Bytes of a shard's messages that are on their way: appended and not committed, applied and not written, or sent to another
+    /// shard that has not taken them in. Beyond it publishing connections are not read.
     pub log_bytes_in_flight_max: usize,
     /// Bytes after which a batch that nobody waits for is written all the same.
     pub lazy_batch_bytes_max: usize,
