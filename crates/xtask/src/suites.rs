@@ -35,6 +35,14 @@ impl Depth {
         }
     }
 
+    /// The profile the simulator is built with: that of the tests is there already, and thousands of seeds want a faster one.
+    fn simulator(self) -> &'static str {
+        match self {
+            Depth::Usual => "dev",
+            Depth::Long => "quick",
+        }
+    }
+
     /// Words for the script that runs other people's clients.
     fn foreign(self) -> &'static [&'static str] {
         match self {
@@ -122,7 +130,8 @@ fn simulation(report: &mut Report, metadata: &cargo::Metadata, depth: Depth) {
     };
     for arguments in depth.simulations() {
         let mut command = cargo::command();
-        command.args(["run", "--profile", "quick", "--package", "sim", "--bin", &binary.name, "--"]);
+        let profile = depth.simulator();
+        command.args(["run", "--profile", profile, "--package", "sim", "--bin", &binary.name, "--"]);
         command.args(*arguments);
         suite(report, "simulation", command);
     }
