@@ -62,9 +62,10 @@ pub fn test(profile: &str, depth: Depth) -> Report {
             return report;
         }
     };
+    let built = build_all(&metadata, profile);
     cargo_tests(&mut report);
     simulation(&mut report, &metadata, depth);
-    if let Some(broker) = build(&mut report, &metadata, profile) {
+    if let Some(broker) = told(&mut report, built) {
         guards::check(&mut report, profile, &broker);
         foreign(&mut report, &metadata.workspace_root, &broker, depth);
     }
@@ -76,7 +77,7 @@ pub fn guard(profile: &str, broker: Option<&Path>) -> Report {
     let mut report = Report::default();
     let broker = match (broker, cargo::metadata(false)) {
         (Some(broker), _) => Some(broker.to_owned()),
-        (None, Ok(metadata)) => build(&mut report, &metadata, profile),
+        (None, Ok(metadata)) => told(&mut report, build(&metadata, profile)),
         (None, Err(why)) => {
             report.fail("cargo metadata", &why);
             None
@@ -88,18 +89,39 @@ pub fn guard(profile: &str, broker: Option<&Path>) -> Report {
     report
 }
 
-/// Builds the broker with `profile` and tells where it lies.
-fn build(report: &mut Report, metadata: &cargo::Metadata, profile: &str) -> Option<PathBuf> {
+/// Builds the tests, and beside them the broker: linking that leaves a core to spare for minutes. A test that cannot be built
+/// is reported where the tests are run.
+fn build_all(metadata: &cargo::Metadata, profile: &str) -> Result<PathBuf, String> {
+    std::thread::scope(|threads| {
+        let broker = threads.spawn(|| build(metadata, profile));
+        let _ = cargo::command().args(["test", "--workspace", "--no-run"]).status();
+        broker.join().unwrap_or_else(|_| Err("did not end".to_owned()))
+    })
+}
+
+/// Builds the broker with `profile`: its path.
+fn build(metadata: &cargo::Metadata, profile: &str) -> Result<PathBuf, String> {
     let build = ["build", "--profile", profile, "--package", "server", "--bin", "leveret"];
     match cargo::command().args(build).status() {
-        Ok(status) if status.success() => {
-            report.pass("build of the broker");
-            return Some(metadata.target_directory.join(profile).join("leveret"));
-        }
-        Ok(status) => report.fail("build of the broker", &status.to_string()),
-        Err(error) => report.fail("build of the broker", &error.to_string()),
+        Ok(status) if status.success() => Ok(metadata.target_directory.join(profile).join("leveret")),
+        Ok(status) => Err(status.to_string()),
+        Err(error) => Err(error.to_string()),
     }
-    None
+}
+
+/// Reports how the broker's build went.
+fn told(report: &mut Report, built: Result<PathBuf, String>) -> Option<PathBuf> {
+    const NAME: &str = "build of the broker";
+    match built {
+        Ok(broker) => {
+            report.pass(NAME);
+            Some(broker)
+        }
+        Err(why) => {
+            report.fail(NAME, &why);
+            None
+        }
+    }
 }
 
 fn cargo_tests(report: &mut Report) {
