@@ -1,10 +1,10 @@
-//! The tests that `docs/rows.md` names for each row of the feature table: each must have its row in `docs/compatibility.md`.
+//! The tests that `docs/rows.md` names for each row of the feature table: each must have its row in `docs/compatibility/README.md`.
 
 /// Where rows and their tests are.
 const ROWS: &str = "docs/rows.md";
 
 /// Where tests and their results are.
-const TABLE: &str = "docs/compatibility.md";
+const TABLE: &str = "docs/compatibility/README.md";
 
 /// The column of tests.
 const TESTS: usize = 3;
