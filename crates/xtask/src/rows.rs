@@ -1,21 +1,22 @@
-//! The tests that `docs/rows.md` names for each row of the feature table: each must have its row in `docs/compatibility/README.md`.
+//! The tests that `docs/rows.md` names for each row of the feature table: each must have its row on a page of `docs/compatibility`.
 
 /// Where rows and their tests are.
 const ROWS: &str = "docs/rows.md";
 
-/// Where tests and their results are.
-const TABLE: &str = "docs/compatibility/README.md";
+/// The folder whose pages have a row for each test.
+const TABLES: &str = "docs/compatibility/";
 
 /// The column of tests.
 const TESTS: usize = 3;
 
 /// Every name that stands for no test, and every row that has neither a test nor a word why not.
 pub fn complaints(files: &[(String, String)]) -> Vec<String> {
-    let read = |name: &str| files.iter().find(|(file, _)| file == name).map(|(_, text)| text.as_str());
-    let (Some(rows), Some(table)) = (read(ROWS), read(TABLE)) else {
-        return vec![format!("{ROWS} and {TABLE} belong together")];
+    let rows = files.iter().find(|(file, _)| file == ROWS).map(|(_, text)| text.as_str());
+    let pages = files.iter().filter(|(file, _)| file.starts_with(TABLES) && file.ends_with(".md"));
+    let known: Vec<&str> = pages.flat_map(|(_, text)| known(text)).collect();
+    let (Some(rows), false) = (rows, known.is_empty()) else {
+        return vec![format!("{ROWS} and {TABLES} belong together")];
     };
-    let known = known(table);
     let mut complaints = Vec::new();
     for line in rows.lines().filter(|line| is_row(line)) {
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
@@ -25,7 +26,7 @@ pub fn complaints(files: &[(String, String)]) -> Vec<String> {
         }
         for name in tests.split('`').skip(1).step_by(2) {
             if !known.iter().any(|test| fits(name, test)) {
-                complaints.push(format!("{ROWS}: {row} names {name}, which {TABLE} does not have"));
+                complaints.push(format!("{ROWS}: {row} names {name}, which {TABLES} does not have"));
             }
         }
     }
@@ -38,8 +39,8 @@ fn is_row(line: &str) -> bool {
 }
 
 /// The tests that have a row of their own: the second cell of each.
-fn known(table: &str) -> Vec<&str> {
-    let rows = table.lines().filter(|line| line.starts_with("| "));
+fn known(page: &str) -> Vec<&str> {
+    let rows = page.lines().filter(|line| line.starts_with("| "));
     rows.filter_map(|line| line.split(" | ").nth(1)?.strip_prefix('`')?.strip_suffix('`')).collect()
 }
 
@@ -73,10 +74,17 @@ mod tests {
 
     #[test]
     fn rows_without_tests_are_found() {
-        let table = "| behaviour | test |\n|---|---|\n| `x` or y | `s.one` | answer | |\n| b | `s.two.classic` | a | |\n";
+        let one = "| behaviour | test |\n|---|---|\n| `x` or y | `s.one` | answer | |\n";
+        let two = "| behaviour | test |\n|---|---|\n| b | `s.two.classic` | a | |\n";
+        let elsewhere = "| behaviour | test |\n|---|---|\n| b | `s.three` | a | |\n";
         let check = |row: &str, expected: usize| {
             let rows = format!("| row | feature | tests | not held |\n|---|---|---|---|\n{row}\n");
-            let files = [(ROWS.to_owned(), rows), (TABLE.to_owned(), table.to_owned())];
+            let files = [
+                (ROWS.to_owned(), rows),
+                (format!("{TABLES}one.md"), one.to_owned()),
+                (format!("{TABLES}two.md"), two.to_owned()),
+                ("docs/elsewhere.md".to_owned(), elsewhere.to_owned()),
+            ];
             assert_eq!(complaints(&files).len(), expected, "{row}: {:?}", complaints(&files));
         };
         check("| A1 | f | `s.one` `s.two.*` | |", 0);

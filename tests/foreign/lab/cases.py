@@ -1,7 +1,7 @@
 """The frame of a suite written in Python: named cases, one result each.
 
 A case is a function with a name, the behaviour it states and the answer it
-expects, the last two in words fit for docs/compatibility/README.md. A suite registers cases
+expects, the last two in words fit for the tables of docs/compatibility. A suite registers cases
 and calls `main`. Results leave as JSON lines on standard output, one a case; the
 runner turns them into its report. What a client library prints goes to standard
 error, so it cannot be taken for a result.

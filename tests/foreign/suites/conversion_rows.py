@@ -1,6 +1,6 @@
 """The rows of the conversion suite: name, what is sent in words, what is sent, what RabbitMQ makes of it.
 
-A fifth column is our answer where it is another one; docs/compatibility/README.md says why, under known differences.
+A fifth column is our answer where it is another one; docs/compatibility/differences.md says why.
 """
 
 import uuid

@@ -1,6 +1,6 @@
 """Forms of definitions that are not answered as RabbitMQ 4.3.6 answers them: which parts of the answer differ, and why.
 
-`docs/compatibility/README.md` has them as known differences.
+`docs/compatibility/differences.md` has them.
 """
 
 LENGTH = "a hash that names no algorithm is known by its length: RabbitMQ before 3.6 named none"

@@ -1,4 +1,4 @@
-//! Conversion of messages between protocols, by RabbitMQ's tables (docs: `docs/compatibility/README.md`).
+//! Conversion of messages between protocols, by RabbitMQ's tables (docs: `docs/compatibility/conversion.md`).
 //!
 //! Both ways are total: any message of one protocol becomes a message of the other. Where RabbitMQ crashes (a decimal,
 //! a character, a uuid in a header, a name too long) something sensible takes its place. The result has at most
