@@ -172,6 +172,9 @@ fn responses(endpoint: &Endpoint, verb: &Verb) -> Value {
     if endpoint.names().next().is_some() || verb.takes != Takes::Nothing {
         put(404, error(), "there is no such thing");
     }
+    if verb.asks.iter().any(|field| field.name == "only") {
+        put(409, error(), "it is there already, and was to be new");
+    }
     if verb.takes != Takes::Nothing {
         put(413, error(), "the body is too large");
     }

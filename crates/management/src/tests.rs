@@ -15,6 +15,7 @@ use crate::node::{
     About, Action, Begun, Busy, Condition, Delayed, Goal, Got, Login, Memory, Node, Outcome, TURN_BOUNDS_US,
     Trouble, Turns, Which, Writing,
 };
+use crate::openapi;
 use crate::request::Request;
 use crate::routes::handle;
 use base::id::{LogId, PortId, QueueSeq, ShardId};
@@ -28,8 +29,9 @@ use broker::{
 use data_encoding::BASE64;
 use message::amqp091::Table;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 const PORT: PortId = PortId { shard: ShardId(0), slot: 0, generation: 1 };
 
@@ -124,6 +126,7 @@ impl Bench {
         }
         request.content_type = Some("application/json".to_owned());
         let response = handle(self, &request);
+        assert!(is_described(method, &request.path, response.status), "{line} {body}: {}", response.status);
         let body = serde_json::from_slice(&response.body).unwrap_or(Value::Null);
         (response.status, body, response.headers)
     }
@@ -152,6 +155,27 @@ impl Bench {
         assert_eq!(status, 200, "{path}: {body}");
         body
     }
+}
+
+/// Whether the OpenAPI document tells of this status, of a verb that it tells of. 405 and 5xx are nobody's own.
+fn is_described(method: &str, path: &[String], status: u16) -> bool {
+    static RESPONSES: OnceLock<BTreeMap<(String, String), Vec<u16>>> = OnceLock::new();
+    let responses = RESPONSES.get_or_init(|| {
+        let document = openapi::describe("1", "");
+        let mut all = BTreeMap::new();
+        for (path, item) in document["paths"].as_object().unwrap() {
+            for (method, operation) in item.as_object().unwrap() {
+                let statuses = operation["responses"].as_object();
+                let statuses = statuses.into_iter().flat_map(|it| it.keys().map(|key| key.parse().unwrap()));
+                all.insert((method.to_uppercase(), path.clone()), statuses.collect());
+            }
+        }
+        all
+    });
+    let path: Vec<&str> = path.iter().skip(1).map(String::as_str).collect();
+    let Some((endpoint, _)) = crate::routes::find(&path) else { return true };
+    let told = responses.get(&(method.to_owned(), format!("/{}", endpoint.path)));
+    told.is_none_or(|told| told.contains(&status) || status >= 500)
 }
 
 impl Node for Bench {
