@@ -1,22 +1,18 @@
-//! From disk to a running shard and back: snapshots of logs, and the replay of what the journal holds behind them.
+//! From disk to a log and back: its snapshot, and the replay of what the journal holds behind it.
 //!
-//! Order: [`Shard::restore`] for each snapshot, [`Shard::replay`] for each batch of the journal in the order it was
-//! written (the catalog's batches go to every shard), then [`Shard::finish_recovery`] once.
 //! A queue's snapshot may be newer than the catalog's: it is kept until the replay of the catalog names the queue, and
 //! dropped at the end if it never does.
 
 use crate::batches::Batches;
-use crate::catalog::{Catalog, Change};
 use crate::log::{Brings, Log, NO_QUEUE};
-use crate::shard::{CATALOG_LOG, Shard};
+use crate::shard::CATALOG_LOG;
 use crate::turn::Turn;
 use base::cursor::Reader;
 use base::id::{LogId, LogIndex, QueueId, QueueSeq};
-use base::{Now, Pieces, Short, Sink};
+use base::{Pieces, Short, Sink};
 use journal::Place;
 use message::record::{self, Kind, Outcome, Positions};
 use queue::{Fifo, Recovery};
-use std::collections::BTreeSet;
 
 /// The section of a snapshot that holds the queues of a log, or the catalog.
 pub const SECTION: u32 = 1;
@@ -28,7 +24,7 @@ pub enum RecoveryError {
     Snapshot(LogId),
     /// A batch of this log holds something that is no record.
     Record(LogId),
-    /// Records of this log are missing: see [`Shard::stop_log`].
+    /// Records of this log are missing: see [`crate::Shard::stop_log`].
     Gap(LogId),
 }
 
@@ -56,7 +52,7 @@ impl Log {
     ///   0         4           12       20           28
     ///   | is clean | queues    | id     | cursor     | length (4) | queue's snapshot | next queue ... | streams
     /// ```
-    fn write_snapshot(&self, is_clean: bool, bytes: &mut Pieces) {
+    pub(crate) fn write_snapshot(&self, is_clean: bool, bytes: &mut Pieces) {
         bytes.put(&u32::from(is_clean).to_le_bytes());
         bytes.put(&(self.queues.slab.len() as u64).to_le_bytes());
         for (_, queue) in &self.queues.slab {
@@ -73,7 +69,7 @@ impl Log {
         }
     }
 
-    fn restore(&mut self, covered: LogIndex, bytes: &[u8]) -> Result<(), RecoveryError> {
+    pub(crate) fn restore(&mut self, covered: LogIndex, bytes: &[u8]) -> Result<(), RecoveryError> {
         let bad = |_| RecoveryError::Snapshot(self.commons.id);
         let mut reader = Reader::new(bytes);
         let is_clean = reader.u32_le().map_err(bad)? == 1;
@@ -117,7 +113,7 @@ impl Log {
 
     /// Takes in a batch of the journal: what the snapshot does not cover is applied, the rest is known to be there.
     /// False: something before it is missing, and it was not applied: positions would no longer mean what they did.
-    fn replay(&mut self, base: LogIndex, records: &[u8], place: Place) -> bool {
+    pub(crate) fn replay(&mut self, base: LogIndex, records: &[u8], place: Place) -> bool {
         if base > self.commons.pipeline.applied() {
             return false;
         }
@@ -137,7 +133,7 @@ impl Log {
 
     /// The replay is over: queues begin, and batches without a live message are forgotten. False: the records of a live
     /// message are in no batch, and the log must be stopped.
-    fn finish_recovery(&mut self, turn: &mut Turn<'_>) -> bool {
+    pub(crate) fn finish_recovery(&mut self, turn: &mut Turn<'_>) -> bool {
         let Some(recovering) = self.recovering.take() else { return true };
         if let Some(streams) = &mut self.streams {
             streams.finish(&mut self.commons, &mut self.queues, turn);
@@ -185,169 +181,4 @@ impl Log {
 fn count_live(batches: &mut Batches, fifo: &Fifo) -> bool {
     fifo.live_below(LogIndex(u64::MAX))
         .fold(true, |is_whole, (_, place)| batches.count_one(place) && is_whole)
-}
-
-impl Shard {
-    /// Takes in the snapshot of a log: of this shard's, or of the catalog's.
-    pub fn restore(&mut self, log: LogId, covered: LogIndex, bytes: &[u8]) -> Result<(), RecoveryError> {
-        if log == CATALOG_LOG {
-            let mut reader = Reader::new(bytes);
-            let catalog_len = reader.u32_le()? as usize;
-            let catalog = reader.take(catalog_len)?;
-            self.catalog = Catalog::read_snapshot(catalog).map_err(|_| RecoveryError::Snapshot(log))?;
-            if self.planner.is_none() {
-                self.catalog.forget_messages();
-            }
-            let queues: Vec<_> = self.catalog.queues().cloned().collect();
-            for queue in queues {
-                if self.log_slots.contains_key(&queue.log) {
-                    self.create_queue(queue);
-                }
-            }
-            let rest = reader.rest();
-            if let Some(log) = self.log_mut(CATALOG_LOG) {
-                return log.restore(covered, rest);
-            }
-            self.catalog_covered = covered;
-            return Ok(());
-        }
-        match self.log_mut(log) {
-            Some(log) => log.restore(covered, bytes),
-            None => Ok(()),
-        }
-    }
-
-    /// Takes in a batch of the journal, if it is of a log of this shard or of the catalog's.
-    pub fn replay(
-        &mut self,
-        log: LogId,
-        base: LogIndex,
-        records: &[u8],
-        place: Place,
-    ) -> Result<(), RecoveryError> {
-        if self.stopped.contains(&log) {
-            return Ok(());
-        }
-        if log == CATALOG_LOG {
-            self.replay_catalog(base, records)?;
-        }
-        if let Some(found) = self.log_mut(log)
-            && !found.replay(base, records, place)
-        {
-            return Err(RecoveryError::Gap(log));
-        }
-        Ok(())
-    }
-
-    /// A log of this node, this shard's or another's, holds damage: it is not replayed further, and nothing is taken
-    /// from it or put into it. Whoever asks is told, and so is whoever waits for what it has and what is not committed: that is
-    /// still written, but no start replays so far. The other logs go on.
-    pub fn stop_log(&mut self, log: LogId) {
-        if self.stopped.contains(&log) {
-            return;
-        }
-        self.stopped.push(log);
-        let waiting = self.log_mut(log).map(|log| log.commons.pipeline.take_waiting()).unwrap_or_default();
-        self.refuse_stopped(log, &waiting);
-    }
-
-    /// The logs that were stopped.
-    pub fn stopped_logs(&self) -> &[LogId] {
-        &self.stopped
-    }
-
-    fn replay_catalog(&mut self, base: LogIndex, records: &[u8]) -> Result<(), RecoveryError> {
-        let bad = RecoveryError::Record(CATALOG_LOG);
-        let covered = self.log_mut(CATALOG_LOG).map(|log| log.commons.pipeline.applied());
-        let covered = covered.unwrap_or(self.catalog_covered);
-        let mut at = base;
-        let mut rest = records;
-        while let Some((kind, record, after)) = record::split(rest) {
-            if kind == Kind::Catalog && at >= covered {
-                let change = record::read_catalog(record).and_then(|bytes| Change::decode(bytes).ok());
-                let change = change.ok_or(bad.clone())?;
-                if self.planner.is_some() || !matches!(change, Change::Remember { .. }) {
-                    self.apply_change(None, &change);
-                }
-            }
-            at.0 += (rest.len() - after.len()) as u64;
-            rest = after;
-        }
-        self.catalog_covered = at.max(covered);
-        if rest.is_empty() { Ok(()) } else { Err(bad) }
-    }
-
-    /// The journal is read to its end: from now on the shard is open for business. Logs of its own that have messages whose
-    /// records are nowhere are stopped here, and returned: stop them in the other shards.
-    #[must_use]
-    pub fn finish_recovery(&mut self, now: Now) -> Vec<LogId> {
-        let limits = self.settings.limits;
-        let mut missing = Vec::new();
-        for log in &mut self.logs {
-            // What a stopped log holds stays as it is found.
-            if !self.stopped.contains(&log.commons.id)
-                && !log.finish_recovery(&mut Turn::new(now, &limits, &mut self.post))
-            {
-                missing.push(log.commons.id);
-            }
-        }
-        self.stopped.extend(&missing);
-        let queues: Vec<_> = self.catalog.queues().cloned().collect();
-        for queue in &queues {
-            if !self.stopped.contains(&queue.log) {
-                self.go_by(now, queue);
-                self.feed(now, queue);
-            }
-        }
-        let fed: BTreeSet<_> =
-            queues.iter().filter(|queue| queue.has_source()).map(|queue| queue.id).collect();
-        for log in &mut self.logs {
-            if !self.stopped.contains(&log.commons.id)
-                && let Some(streams) = &log.streams
-            {
-                streams.forget_feeds(&mut log.commons, now, |queue| fed.contains(&queue));
-            }
-            log.queues.slab.iter_mut().for_each(|(_, queue)| queue.begin_tally());
-            log.streams.iter_mut().for_each(|streams| streams.begin_tally());
-        }
-        missing
-    }
-
-    /// The snapshot of a log of this shard. `is_clean`: the shard stops now, and nothing will be delivered any more.
-    ///
-    /// None for a stopped log: what is on disk stays what it is. None while a change of the catalog is under way (see
-    /// [`Shard::has_change_under_way`]).
-    pub fn snapshot(&self, log: LogId, is_clean: bool) -> Option<LogSnapshot> {
-        if self.stopped.contains(&log) {
-            return None;
-        }
-        // Changes are applied here before they are on disk: a snapshot that has them would be all that has them. One without a
-        // queue that is to be deleted would take its messages, though a start finds the queue.
-        if self.has_change_under_way() {
-            return None;
-        }
-        let owned = self.log(log)?;
-        let mut bytes = Pieces::default();
-        if log == CATALOG_LOG {
-            let mut catalog = Vec::new();
-            self.catalog.write_snapshot(&mut catalog);
-            bytes.put(&(catalog.len() as u32).to_le_bytes());
-            bytes.put(&catalog);
-        }
-        owned.write_snapshot(is_clean, &mut bytes);
-        Some(LogSnapshot { log, covered: owned.commons.pipeline.applied(), bytes })
-    }
-
-    /// What was applied of a log of this shard though it is not written yet goes to disk at the end of the turn: what a snapshot
-    /// knows the journal is to know too, for the start that finds that snapshot damaged.
-    pub fn write_out(&mut self, log: LogId) {
-        if let Some(log) = self.log_mut(log) {
-            log.commons.pipeline.flush_soon();
-        }
-    }
-
-    /// The logs on disk that this shard owns.
-    pub fn durable_logs(&self) -> Vec<LogId> {
-        self.settings.placement.logs_of(self.settings.id).collect()
-    }
 }

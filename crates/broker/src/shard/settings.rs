@@ -1,0 +1,30 @@
+//! The terms a shard is made on.
+
+use crate::access::AccessRules;
+use crate::limits::Limits;
+use crate::request::Placement;
+use base::id::{LogId, ShardId};
+use std::sync::Arc;
+
+/// The log of the catalog.
+pub const CATALOG_LOG: LogId = LogId(0);
+
+/// What a shard is made from.
+#[derive(Clone, Debug)]
+pub struct ShardSettings {
+    /// Which one it is.
+    pub id: ShardId,
+    /// How logs are spread.
+    pub placement: Placement,
+    /// Its bounds.
+    pub limits: Limits,
+    /// Who may log in from where.
+    pub rules: Arc<AccessRules>,
+    /// The node's name, as refusals have it (`rabbit@HOST`).
+    pub node: Arc<str>,
+    /// A quorum queue may be declared again as a classic one, and stays what it is.
+    pub relaxes_types: bool,
+    /// Where the dice begin that exchanges draw lots with; another one at each start tells the connections of before from those that
+    /// come.
+    pub seed: u64,
+}
