@@ -58,7 +58,7 @@ pub(crate) fn common_home<'p>(
     shard: &Shard,
     publishers: impl Iterator<Item = &'p Publisher>,
 ) -> Option<ShardId> {
-    let mut homes = publishers.filter(|it| it.next_seq() > 1).map(|it| it.home(shard));
+    let mut homes = publishers.filter(|it| it.next_seq() > 1).map(|it| shard.home_of(it));
     homes.next().flatten().filter(|to| homes.all(|home| home == Some(*to)))
 }
 

@@ -11,12 +11,10 @@
 //! What costs nothing while nothing is traced: the routes of a traced virtual host are never kept, so each of its publishes goes
 //! the way of messages that are routed alone; and its queues call consumers by handles that nobody has ([`crate::TRACED`]).
 
-use crate::catalog::{QueueDefinition, VhostId};
-use crate::event::Event;
+use crate::catalog::VhostId;
 use crate::fields::Fields;
-use crate::publisher::Publish;
-use crate::shard::Shard;
-use base::Now;
+use crate::ports::Ports;
+use crate::publisher::{OwnPublisher, Publish};
 use base::id::{PortId, QueueId};
 use message::amqp10::Message;
 use message::amqp091::{NewProperties, Properties, Table, TableWriter, Value};
@@ -78,173 +76,135 @@ fn put_properties(fields: &mut TableWriter<'_>, properties: &Properties<'_>, has
     text(fields, "content_type", properties.content_type());
 }
 
-impl Shard {
-    /// The name of a connection of a virtual host that is traced: `ADDRESS:PORT -> ADDRESS:PORT`.
-    pub fn introduce(&mut self, port: PortId, name: &str) {
-        if let Some(state) = self.ports.get_mut(&port) {
-            state.name = Some(name.into());
-        }
-    }
-
-    /// A virtual host is traced from now on, or no longer.
-    #[cold]
-    pub(crate) fn trace(&mut self, vhost: VhostId) {
-        let queues: Vec<_> = self.catalog.vhost_queues(vhost).cloned().collect();
-        queues.iter().for_each(|queue| self.trace_queue(queue));
-        if !self.catalog.is_traced(vhost) {
-            return;
-        }
-        let unknown = self.ports.iter().filter(|(_, it)| it.actor.vhost == vhost && it.name.is_none());
-        let mut unknown: Vec<PortId> = unknown.map(|(port, _)| *port).collect();
-        unknown.sort_unstable();
-        unknown.into_iter().for_each(|port| self.post.event(port, Event::Introduce));
-    }
-
-    /// A queue of this shard is in a virtual host that is traced from now on, or no longer.
-    pub(crate) fn trace_queue(&mut self, definition: &QueueDefinition) {
-        let on = self.catalog.is_traced(definition.vhost);
-        let Some(log) = self.log_mut(definition.log) else { return };
-        if definition.is_stream() {
-            if let Some(streams) = &mut log.streams {
-                streams.trace(definition.id, on);
-            }
-        } else if let Some((_, queue)) = log.queues.get_mut(definition.id) {
-            queue.trace(on);
-        }
-    }
-
-    /// Tells of a publish that goes to these queues. `by`: connection, publisher and number of the publish.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn trace_publish<'q>(
-        &mut self,
-        now: Now,
-        by: (PortId, u32, u64),
-        publish: &Publish<'_>,
-        queues: impl Iterator<Item = &'q QueueId>,
-    ) {
-        let (port, publisher, _) = by;
-        let queues: Vec<_> = queues.filter_map(|id| self.catalog.queue(*id).cloned()).collect();
-        let keys: Vec<&[u8]> = [publish.routing_key]
-            .into_iter()
-            .chain(publish.more.iter().flat_map(|more| more.keys.iter().copied()))
-            .collect();
-        let (head, body) = (publish.head.concat(), publish.body.concat());
-        let (exchange, format) = (publish.exchange, publish.format);
-        let subject = Subject { exchange, keys: &keys, format, head: &head, body: &body };
-        // Publishers are named after their channels, in the lower half.
-        self.trace_one(now, port, publisher as u16, [b"publish", publish.exchange], &subject, |fields| {
-            // Keys are queues to the default exchange, as RabbitMQ has it, whether they are there or not.
-            let routed: Vec<&[u8]> = match exchange {
-                b"" => keys.clone(),
-                _ => queues.iter().map(|queue| queue.name.as_bytes()).collect(),
-            };
-            fields.array(b"routed_queues", routed.into_iter().map(Value::Text));
-        });
-    }
-
-    /// Tells of a delivery that [`crate::TRACED`] asks to be told of: from `queue`, over `channel` of `port`.
-    #[cold]
-    #[inline(never)]
-    pub fn trace_delivery(
-        &mut self,
-        now: Now,
-        (port, channel): (PortId, u16),
-        queue: QueueId,
-        message: &Enqueue<'_>,
-        is_redelivered: bool,
-    ) {
-        let Some(queue) = self.catalog.queue(queue).cloned() else { return };
-        let keys = routing_keys(message);
-        let Enqueue { exchange, format, head, body, .. } = *message;
-        let subject = Subject { exchange, keys: &keys, format, head, body };
-        self.trace_one(now, port, channel, [b"deliver", queue.name.as_bytes()], &subject, |fields| {
-            fields.put(b"redelivered", Value::I32(is_redelivered.into()));
-        });
-    }
-
-    /// `what`: `publish` and the exchange, `deliver` and the queue; `more`: what is told of such a deed alone.
-    fn trace_one(
-        &mut self,
-        now: Now,
-        port: PortId,
-        channel: u16,
-        [verb, object]: [&[u8]; 2],
-        subject: &Subject<'_>,
-        more: impl Fn(&mut TableWriter<'_>),
-    ) {
-        let Some(state) = self.ports.get(&port) else { return };
-        let (vhost, Some(connection)) = (state.actor.vhost, &state.name) else { return };
-        let exchange = self.catalog.exchange(vhost, EXCHANGE);
-        let Some(exchange) = exchange.filter(|entry| !entry.exchange.is_unused()) else { return };
-        if subject.exchange == EXCHANGE || !self.catalog.is_traced(vhost) {
-            return;
-        }
-        let id = exchange.definition.id;
-        let deed =
-            Deed { key: [verb, b".", object].concat(), vhost, connection, user: &state.actor.user, channel };
-        let mut converted = Amqp091::default();
-        let Some((head, body)) = self.told(&deed, subject, &mut converted, more) else { return };
-        let keys = [&*deed.key];
-        let headers = &Fields::read(Format::Amqp091, &head, body);
-        let envelope = Envelope { keys: &keys, headers, roll: now.wall_ms };
-        let mut matches = Matches::default();
-        self.catalog.route_from(id, &envelope, &mut matches);
-        let message = NewEnqueue {
-            flags: 0,
-            format: Format::Amqp091,
-            priority: 0,
-            received_at_ms: now.wall_ms,
-            expires_at_ms: 0,
-            due_at_ms: 0,
-            ordering_key: 0,
-            exchange: EXCHANGE,
-            routing_key: &deed.key,
-            head: &[&head],
-            body: &[body],
+/// Tells of a publish that goes to these queues. `by`: connection, publisher and number of the publish.
+#[cold]
+#[inline(never)]
+pub(crate) fn tell_publish<'q>(
+    own: &mut OwnPublisher<'_>,
+    ports: &Ports,
+    by: (PortId, u32, u64),
+    publish: &Publish<'_>,
+    queues: impl Iterator<Item = &'q QueueId>,
+) {
+    let (port, publisher, _) = by;
+    let queues: Vec<_> = queues.filter_map(|id| own.catalog.queue(*id).cloned()).collect();
+    let keys: Vec<&[u8]> = [publish.routing_key]
+        .into_iter()
+        .chain(publish.more.iter().flat_map(|more| more.keys.iter().copied()))
+        .collect();
+    let (head, body) = (publish.head.concat(), publish.body.concat());
+    let (exchange, format) = (publish.exchange, publish.format);
+    let subject = Subject { exchange, keys: &keys, format, head: &head, body: &body };
+    // Publishers are named after their channels, in the lower half.
+    let doer = (port, publisher as u16);
+    tell(own, ports, doer, [b"publish", publish.exchange], &subject, |fields| {
+        // Keys are queues to the default exchange, as RabbitMQ has it, whether they are there or not.
+        let routed: Vec<&[u8]> = match exchange {
+            b"" => keys.clone(),
+            _ => queues.iter().map(|queue| queue.name.as_bytes()).collect(),
         };
-        self.publish_own(now, &message, &matches);
-    }
+        fields.array(b"routed_queues", routed.into_iter().map(Value::Text));
+    });
+}
 
-    /// Head and body of what is told; none of a message that cannot be read.
-    fn told<'a>(
-        &self,
-        deed: &Deed<'_>,
-        subject: &Subject<'a>,
-        converted: &'a mut Amqp091,
-        more: impl Fn(&mut TableWriter<'_>),
-    ) -> Option<(Vec<u8>, &'a [u8])> {
-        let (properties, body) = match subject.format {
-            Format::Amqp091 => (Properties::read(subject.head).ok()?, subject.body),
-            Format::Amqp10 => {
-                let message = Message::read_parts(subject.head, subject.body).ok()?;
-                let body = converted.convert(&message);
-                let converted = &*converted;
-                (Properties::read(&converted.properties).ok()?, converted.body(body))
-            }
-        };
-        let vhost = self.catalog.vhost_definition(deed.vhost)?;
-        let fields = |has_headers: bool| {
-            TableWriter::fields(|fields| {
-                fields.put(b"exchange_name", Value::Text(subject.exchange));
-                fields.array(b"routing_keys", subject.keys.iter().map(|key| Value::Text(key)));
-                fields.table(b"properties", |fields| put_properties(fields, &properties, has_headers));
-                fields.put(b"node", Value::Text(self.settings.node.as_bytes()));
-                more(fields);
-                fields.put(b"vhost", Value::Text(vhost.name.as_bytes()));
-                fields.put(b"connection", Value::Text(deed.connection.as_bytes()));
-                fields.put(b"channel", Value::I32(deed.channel.into()));
-                fields.put(b"user", Value::Text(deed.user.as_bytes()));
-            })
-        };
-        let mut fields_bytes = fields(true);
-        if Table::new(&fields_bytes).is_err() {
-            // Its headers are nested as deep as may be: one level more is too deep.
-            fields_bytes = fields(false);
-        }
-        let headers = Some(Table::new(&fields_bytes).expect("fields that were written as a table's"));
-        let mut head = Vec::new();
-        NewProperties { headers, ..NewProperties::default() }.write(&mut head);
-        Some((head, body))
+/// Tells of a delivery: see [`crate::Shard::trace_delivery`].
+pub(crate) fn tell_delivery(
+    own: &mut OwnPublisher<'_>,
+    ports: &Ports,
+    doer: (PortId, u16),
+    queue: QueueId,
+    message: &Enqueue<'_>,
+    is_redelivered: bool,
+) {
+    let Some(queue) = own.catalog.queue(queue).cloned() else { return };
+    let keys = routing_keys(message);
+    let Enqueue { exchange, format, head, body, .. } = *message;
+    let subject = Subject { exchange, keys: &keys, format, head, body };
+    tell(own, ports, doer, [b"deliver", queue.name.as_bytes()], &subject, |fields| {
+        fields.put(b"redelivered", Value::I32(is_redelivered.into()));
+    });
+}
+
+/// `what`: `publish` and the exchange, `deliver` and the queue; `more`: what is told of such a deed alone.
+fn tell(
+    own: &mut OwnPublisher<'_>,
+    ports: &Ports,
+    (port, channel): (PortId, u16),
+    [verb, object]: [&[u8]; 2],
+    subject: &Subject<'_>,
+    more: impl Fn(&mut TableWriter<'_>),
+) {
+    let Some(state) = ports.get(port) else { return };
+    let (vhost, Some(connection)) = (state.actor.vhost, &state.name) else { return };
+    let exchange = own.catalog.exchange(vhost, EXCHANGE);
+    let Some(exchange) = exchange.filter(|entry| !entry.exchange.is_unused()) else { return };
+    if subject.exchange == EXCHANGE || !own.catalog.is_traced(vhost) {
+        return;
     }
+    let id = exchange.definition.id;
+    let deed =
+        Deed { key: [verb, b".", object].concat(), vhost, connection, user: &state.actor.user, channel };
+    let mut converted = Amqp091::default();
+    let Some((head, body)) = worded(own, &deed, subject, &mut converted, more) else { return };
+    let keys = [&*deed.key];
+    let headers = &Fields::read(Format::Amqp091, &head, body);
+    let envelope = Envelope { keys: &keys, headers, roll: own.now.wall_ms };
+    let mut matches = Matches::default();
+    own.catalog.route_from(id, &envelope, &mut matches);
+    let message = NewEnqueue {
+        flags: 0,
+        format: Format::Amqp091,
+        priority: 0,
+        received_at_ms: own.now.wall_ms,
+        expires_at_ms: 0,
+        due_at_ms: 0,
+        ordering_key: 0,
+        exchange: EXCHANGE,
+        routing_key: &deed.key,
+        head: &[&head],
+        body: &[body],
+    };
+    own.publish(&message, &matches);
+}
+
+/// Head and body of what is told; none of a message that cannot be read.
+fn worded<'a>(
+    own: &OwnPublisher<'_>,
+    deed: &Deed<'_>,
+    subject: &Subject<'a>,
+    converted: &'a mut Amqp091,
+    more: impl Fn(&mut TableWriter<'_>),
+) -> Option<(Vec<u8>, &'a [u8])> {
+    let (properties, body) = match subject.format {
+        Format::Amqp091 => (Properties::read(subject.head).ok()?, subject.body),
+        Format::Amqp10 => {
+            let message = Message::read_parts(subject.head, subject.body).ok()?;
+            let body = converted.convert(&message);
+            let converted = &*converted;
+            (Properties::read(&converted.properties).ok()?, converted.body(body))
+        }
+    };
+    let vhost = own.catalog.vhost_definition(deed.vhost)?;
+    let fields = |has_headers: bool| {
+        TableWriter::fields(|fields| {
+            fields.put(b"exchange_name", Value::Text(subject.exchange));
+            fields.array(b"routing_keys", subject.keys.iter().map(|key| Value::Text(key)));
+            fields.table(b"properties", |fields| put_properties(fields, &properties, has_headers));
+            fields.put(b"node", Value::Text(own.settings.node.as_bytes()));
+            more(fields);
+            fields.put(b"vhost", Value::Text(vhost.name.as_bytes()));
+            fields.put(b"connection", Value::Text(deed.connection.as_bytes()));
+            fields.put(b"channel", Value::I32(deed.channel.into()));
+            fields.put(b"user", Value::Text(deed.user.as_bytes()));
+        })
+    };
+    let mut fields_bytes = fields(true);
+    if Table::new(&fields_bytes).is_err() {
+        // Its headers are nested as deep as may be: one level more is too deep.
+        fields_bytes = fields(false);
+    }
+    let headers = Some(Table::new(&fields_bytes).expect("fields that were written as a table's"));
+    let mut head = Vec::new();
+    NewProperties { headers, ..NewProperties::default() }.write(&mut head);
+    Some((head, body))
 }

@@ -1,15 +1,17 @@
 //! A shard as it is listed: its queues, and the memory they take.
+//!
+//! What is listed is read; nothing here changes a queue but [`AtQueue::cancel_delayed`].
 
-use crate::catalog::{QueueChange, QueueDefinition, VhostId};
+use crate::catalog::{Catalog, QueueChange, QueueDefinition, VhostId};
 use crate::log::{AtQueue, Log};
+use crate::logs::Logs;
 use crate::owned::OwnedQueue;
-use crate::shard::Shard;
 use crate::sizing::Sample;
 use crate::streams::OwnedStream;
 use crate::tally::Tally;
 use crate::turn::Turn;
+use base::Quantum;
 use base::id::{PortId, QueueSeq};
-use base::{Now, Quantum};
 use message::record::SeqRange;
 use queue::{Command, Retry};
 use std::sync::Arc;
@@ -253,7 +255,8 @@ impl<'a> Listed<'a> {
 }
 
 impl AtQueue<'_> {
-    fn cancel_delayed(&mut self, turn: &mut Turn<'_>, ids: &[u64]) -> u64 {
+    /// Throws delayed messages away; how many of `ids` were there.
+    pub(crate) fn cancel_delayed(&mut self, turn: &mut Turn<'_>, ids: &[u64]) -> u64 {
         let mut cancelled = 0;
         for id in ids.iter().map(|id| QueueSeq(*id)) {
             let range = SeqRange { first: id, last: id };
@@ -268,25 +271,32 @@ impl AtQueue<'_> {
     }
 }
 
-impl Shard {
-    /// The queues that live here.
-    pub fn queue_rows(&self) -> impl Iterator<Item = QueueRow> + '_ {
-        let queues = self.logs.iter().flat_map(|log| log.queues.slab.iter());
-        let streams = self.logs.iter().filter_map(|log| log.streams.as_ref());
+/// The queues and streams that live on a shard, to be looked at.
+#[derive(Clone, Copy, Debug)]
+pub struct Listing<'a> {
+    pub(crate) catalog: &'a Catalog,
+    pub(crate) logs: &'a Logs,
+}
+
+impl<'a> Listing<'a> {
+    /// All of them.
+    pub fn rows(self) -> impl Iterator<Item = QueueRow> + 'a {
+        let queues = self.logs.all.iter().flat_map(|log| log.queues.slab.iter());
+        let streams = self.logs.all.iter().filter_map(|log| log.streams.as_ref());
         let streams = streams.flat_map(|streams| streams.iter()).map(stream_row);
         queues.map(|(_, queue)| row(queue)).chain(streams)
     }
 
     /// Has `each` look at the queues and streams that live here, from `from` on and as far as `quantum` allows; it says what it
     /// spends. Where to go on, until all were looked at.
-    fn walk<'a>(
-        &'a self,
+    fn walk(
+        self,
         from: ListedTo,
         quantum: &mut Quantum<'_>,
         mut each: impl FnMut(Listed<'a>) -> usize,
     ) -> Option<ListedTo> {
         let ListedTo { log: at, has_queues, slot } = from;
-        let log = self.logs.get(at)?;
+        let log = self.logs.all.get(at)?;
         if !has_queues {
             for (own, queue) in queues_from(log, slot) {
                 if quantum.is_over() {
@@ -309,8 +319,8 @@ impl Shard {
     /// Some of the queues that live here, for who must not hold others up: as many of them and of their messages as `quantum`
     /// allows are looked at from `from` on, those that `wanted` likes are appended to `rows`. Where to go on, until all
     /// were looked at. Messages are looked at where `is_sampled` says so: [`QueueRow::sample`].
-    pub fn queue_rows_from(
-        &self,
+    pub fn rows_from(
+        self,
         from: ListedTo,
         quantum: &mut Quantum<'_>,
         is_sampled: bool,
@@ -327,9 +337,9 @@ impl Shard {
         })
     }
 
-    /// What all the queues are that live here: as [`Shard::queue_rows_from`].
-    pub fn queue_definitions_from(
-        &self,
+    /// What all the queues are that live here: as [`Listing::rows_from`].
+    pub fn definitions_from(
+        self,
         from: ListedTo,
         quantum: &mut Quantum<'_>,
         definitions: &mut Vec<Arc<QueueDefinition>>,
@@ -342,8 +352,8 @@ impl Shard {
 
     /// Those of `queues` from number `from` on that live here, each with its number there, as far as `quantum` allows: they are
     /// found without passing over others. Where to go on, until all were looked for.
-    pub fn queue_rows_of(
-        &self,
+    pub fn rows_of(
+        self,
         queues: &[Arc<QueueDefinition>],
         from: usize,
         quantum: &mut Quantum<'_>,
@@ -354,7 +364,8 @@ impl Shard {
                 return Some(number);
             }
             let mut looked = 1;
-            if let Some(listed) = self.log(definition.log).and_then(|log| Listed::find(log, definition)) {
+            if let Some(listed) = self.logs.get(definition.log).and_then(|log| Listed::find(log, definition))
+            {
                 let (row, messages) = listed.row(true);
                 rows.push((number, row));
                 looked += messages;
@@ -364,22 +375,10 @@ impl Shard {
         None
     }
 
-    /// On the shard that plans: which queues there are now, for who knows which there were at version `known`. None: another
-    /// shard plans.
-    pub fn queues_now(&self, known: Option<u64>) -> Option<QueuesNow> {
-        let planner = self.planner.as_ref()?;
-        let changes = known.and_then(|known| self.catalog.queues_since(known));
-        Some(QueuesNow {
-            version: self.catalog.queues_version(),
-            is_settled: !planner.is_busy(),
-            changes: changes.map(|changes| changes.cloned().collect()),
-        })
-    }
-
     /// What was counted of queues that live here, and how many messages of each are ready and held, for who asks often: as
-    /// [`Shard::queue_rows_from`], those of which nothing was counted left out.
-    pub fn queue_tallies_from(
-        &self,
+    /// [`Listing::rows_from`], those of which nothing was counted left out.
+    pub fn tallies_from(
+        self,
         from: ListedTo,
         quantum: &mut Quantum<'_>,
         tallies: &mut Vec<QueueTally>,
@@ -394,9 +393,9 @@ impl Shard {
     }
 
     /// How a queue is that lives here; `None` where it does not. It is found without passing over others.
-    pub fn pulse(&self, vhost: VhostId, name: &str) -> Option<Pulse> {
+    pub fn pulse(self, vhost: VhostId, name: &str) -> Option<Pulse> {
         let definition = self.catalog.queue_by_name(vhost, name.as_bytes())?;
-        let log = self.log(definition.log)?;
+        let log = self.logs.get(definition.log)?;
         if definition.is_stream() {
             let stream = log.streams.as_ref()?.get(definition.id)?;
             let (tally, consumers) = (stream.tally(), stream.consumers());
@@ -409,28 +408,21 @@ impl Shard {
 
     /// Delayed messages of a queue that lives here, at most `count_max`: when each is due, milliseconds since 1970, and
     /// its position; in that order. `None` where it does not.
-    pub fn delayed(&self, vhost: &str, queue: &str, count_max: usize) -> Option<Vec<(u64, QueueSeq)>> {
+    pub fn delayed(self, vhost: &str, queue: &str, count_max: usize) -> Option<Vec<(u64, QueueSeq)>> {
         let (log, slot) = self.find_queue(vhost, queue)?;
-        Some(self.logs[log].queues.slab[slot].fifo.delayed_list(count_max))
-    }
-
-    /// Throws delayed messages of a queue that lives here away; how many of `ids` were there. `None` where it does not.
-    pub fn cancel_delayed(&mut self, now: Now, vhost: &str, queue: &str, ids: &[u64]) -> Option<u64> {
-        let (log, slot) = self.find_queue(vhost, queue)?;
-        let mut turn = Turn::new(now, &self.settings.limits, &mut self.post);
-        Some(self.logs[log].at(slot as u32).cancel_delayed(&mut turn, ids))
+        Some(self.logs.all[log].queues.slab[slot].fifo.delayed_list(count_max))
     }
 
     /// The log, and the slot in it.
-    fn find_queue(&self, vhost: &str, name: &str) -> Option<(usize, usize)> {
+    pub(crate) fn find_queue(self, vhost: &str, name: &str) -> Option<(usize, usize)> {
         let definition = self.catalog.queue_by_name(self.catalog.vhost(vhost)?, name.as_bytes())?;
-        let log = *self.log_slots.get(&definition.log)? as usize;
-        Some((log, self.logs[log].queues.slot_of(definition.id)? as usize))
+        let log = self.logs.slot(definition.log)?;
+        Some((log, self.logs.all[log].queues.slot_of(definition.id)? as usize))
     }
 
     /// Bytes of memory of queues and streams that live here, for who must not hold others up: of as many of them as `quantum`
     /// allows from `from` on. Where to go on, until all were counted.
-    pub fn queue_bytes_from(&self, from: ListedTo, quantum: &mut Quantum<'_>) -> (usize, Option<ListedTo>) {
+    pub fn bytes_from(self, from: ListedTo, quantum: &mut Quantum<'_>) -> (usize, Option<ListedTo>) {
         let mut bytes = 0;
         let next = self.walk(from, quantum, |listed| {
             bytes += listed.memory_bytes();
@@ -439,32 +431,9 @@ impl Shard {
         (bytes, next)
     }
 
-    /// Bytes of memory by what they are for, queues apart, in the words of RabbitMQ's memory breakdown.
-    pub fn memory_pools(&self) -> [(&'static str, u64); 3] {
-        let sum = |bytes: &dyn Fn(&Log) -> usize| self.logs.iter().map(bytes).sum::<usize>() as u64;
-        [
-            (
-                "binary",
-                sum(&|log| {
-                    let streams = log.streams.as_ref();
-                    let chunks =
-                        streams.map_or(0, |streams| streams.unwritten_bytes() + streams.loaded_bytes());
-                    let loaded =
-                        log.commons.reads.loaded.block_bytes() + log.commons.reads.reading.bytes() as usize;
-                    log.commons.store.batches.resident_bytes() + loaded + chunks
-                }),
-            ),
-            (
-                "msg_index",
-                sum(&|log| log.commons.store.batches.overhead_bytes()) + self.parcels.heap_bytes() as u64,
-            ),
-            ("connection_other", self.ports_bytes() as u64),
-        ]
-    }
-
     /// What a stream that lives here keeps of its consumers and publishers; `None` where it does not.
-    pub fn tracking(&self, vhost: VhostId, name: &str) -> Option<Tracking> {
-        let streams = self.logs.iter().filter_map(|log| log.streams.as_ref());
+    pub fn tracking(self, vhost: VhostId, name: &str) -> Option<Tracking> {
+        let streams = self.logs.all.iter().filter_map(|log| log.streams.as_ref());
         let mut streams = streams.flat_map(|streams| streams.iter());
         let is_it = |definition: &QueueDefinition| definition.vhost == vhost && *definition.name == *name;
         let stream = streams.find(|stream| is_it(&stream.definition))?;
@@ -473,10 +442,5 @@ impl Shard {
         stream.machine.each_offset(|reference, offset| tracking.offsets.push((text(reference), offset)));
         stream.machine.each_sequence(|reference, id| tracking.writers.push((text(reference), id)));
         Some(tracking)
-    }
-
-    /// The segments that messages of queues here are in.
-    pub fn segments_in_use(&self) -> impl Iterator<Item = u64> + '_ {
-        self.logs.iter().flat_map(|log| log.commons.store.segments.keys().copied())
     }
 }

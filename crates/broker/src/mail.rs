@@ -30,6 +30,20 @@ impl Waiter {
     pub(crate) fn one((port, publisher, seq): (PortId, u32, u64)) -> Waiter {
         Waiter { port, publisher, first: seq, last: seq }
     }
+
+    /// A shard itself waits.
+    #[inline]
+    pub(crate) fn is_own(&self) -> bool {
+        self.port.slot == OWN_SLOT
+    }
+}
+
+/// The slot of the port under which a shard itself publishes; no connection has it.
+const OWN_SLOT: u32 = u32::MAX;
+
+/// The port under which `shard` publishes.
+pub(crate) fn own_port(shard: ShardId) -> PortId {
+    PortId { shard, slot: OWN_SLOT, generation: 0 }
 }
 
 /// Adds who waits to those of a batch, to the one before it when it follows on.
@@ -66,6 +80,14 @@ pub enum Fate {
     Refused,
     /// Its log was stopped while it was on its way.
     Stopped,
+}
+
+/// What a log said of publishes `first..=last` of the shard's own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Heard {
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+    pub(crate) fate: Fate,
 }
 
 /// One piece of mail.

@@ -1,12 +1,10 @@
 //! Moving live remains out of journal files that were left, so that the files can be used again.
 //!
-//! The shard lists what still lives ([`Shard::begin_move`]); whoever has a disk copies it to segments
-//! ([`MoveJob::carry_out`], on another thread); the shard then points its queues there ([`Shard::finish_move`]). What
+//! The shard lists what still lives ([`crate::Logs::begin_move`]); whoever has a disk copies it to segments
+//! ([`MoveJob::carry_out`], on another thread); the shard then points its queues there ([`crate::Shard::finish_move`]). What
 //! leaves meanwhile is simply not pointed at. Only then, and when snapshots cover the files, may they be released.
 
 use crate::log::{Commons, Log, Store};
-use crate::mail::Mail;
-use crate::shard::Shard;
 use base::id::{LogId, LogIndex, QueueId, QueueSeq};
 use base::{Buffer, Memory, Pieces, put_varint};
 use journal::{BlockPlace, Disk, DiskError, FileKind, FileName, Place, SegmentWriter};
@@ -241,7 +239,7 @@ fn finish(
 
 impl MoveJob {
     /// What still lives of a log before `bound`, or before the end of as much as one job holds.
-    fn of(log: &Log, bound: LogIndex) -> MoveJob {
+    pub(crate) fn of(log: &Log, bound: LogIndex) -> MoveJob {
         let Commons { id, pipeline, store: Store { batches, .. }, .. } = &log.commons;
         // The journal may be ahead: what it has written and nobody was told of yet is not applied, or its place is not
         // known, and what is not listed here must not count as moved.
@@ -260,7 +258,7 @@ impl MoveJob {
 
 impl Moved {
     /// Points the queues to where their messages are now; segments that hold nothing live are told by `dead`.
-    fn finish(&self, log: &mut Log, dead: &mut Vec<u64>) {
+    pub(crate) fn finish(&self, log: &mut Log, dead: &mut Vec<u64>) {
         let Log { commons, queues, .. } = log;
         for (id, runs) in &self.queues {
             for run in runs {
@@ -278,7 +276,7 @@ impl Moved {
 
 impl Commons {
     /// Counts down the segments whose blocks nothing is left of.
-    fn let_segments_go(&mut self, dead: &mut Vec<u64>) {
+    pub(crate) fn let_segments_go(&mut self, dead: &mut Vec<u64>) {
         for run in self.effects.runs_left.drain(..) {
             if let Some(blocks) = self.store.segments.get_mut(&run.segment) {
                 *blocks -= 1;
@@ -288,45 +286,6 @@ impl Commons {
                 }
             }
         }
-    }
-}
-
-impl Shard {
-    /// Lists what still lives of `log` before `bound`, the end of what the journal files left behind hold of it, or of
-    /// the first part of that: the job's own bound says how far it goes. One job of a log at a time.
-    pub fn begin_move(&self, log: LogId, bound: LogIndex) -> Option<MoveJob> {
-        if self.stopped.contains(&log) {
-            return None;
-        }
-        self.log(log).map(|log| MoveJob::of(log, bound))
-    }
-
-    /// What [`Shard::begin_move`] listed was copied. Where some of it is damaged the log is stopped, here and in the other
-    /// shards, as where the damage is found at start.
-    pub fn finish_move(&mut self, moved: &Moved) {
-        if !moved.damaged.is_empty() {
-            // What cannot be read is in no segment. Nothing is pointed elsewhere, so no file is released.
-            self.stop_log(moved.log);
-            for shard in self.post.others() {
-                self.post.send(shard, Mail::Stopped { log: moved.log });
-            }
-            return;
-        }
-        let mut dead = std::mem::take(&mut self.dead_segments);
-        if let Some(log) = self.log_mut(moved.log) {
-            moved.finish(log, &mut dead);
-        }
-        self.dead_segments = dead;
-    }
-
-    /// Takes the segments nothing live is left in: they may be deleted once a snapshot of their log was written since.
-    pub fn take_dead_segments(&mut self) -> Vec<u64> {
-        for at in 0..self.logs.len() {
-            let mut dead = std::mem::take(&mut self.dead_segments);
-            self.logs[at].commons.let_segments_go(&mut dead);
-            self.dead_segments = dead;
-        }
-        std::mem::take(&mut self.dead_segments)
     }
 }
 

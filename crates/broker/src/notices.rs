@@ -5,7 +5,6 @@
 //! counters alone say that it happened.
 
 use crate::catalog::QueueDefinition;
-use crate::shard::Shard;
 use crate::streams::DrivenOut;
 use base::Now;
 use base::id::QueueId;
@@ -79,7 +78,7 @@ impl Notices {
 
     /// So many offsets had to go, this one last.
     #[cold]
-    fn note_driven_out(&mut self, now: Now, count: u64, last: DrivenOut) {
+    pub(crate) fn note_driven_out(&mut self, now: Now, count: u64, last: DrivenOut) {
         self.note(now, (last.stream.id, Rule::Offsets), count, || What::Offset(last));
     }
 
@@ -103,24 +102,6 @@ impl Notices {
     #[inline]
     pub(crate) fn take(&mut self, into: &mut Vec<Notice>) {
         into.append(&mut self.unreported);
-    }
-}
-
-impl Shard {
-    /// Takes what was let go of by a rule, to be told to whoever looks after the node.
-    #[inline]
-    pub fn take_notices(&mut self, now: Now, into: &mut Vec<Notice>) {
-        if self.has_streams {
-            for log in &mut self.logs {
-                if let Some((count, last)) =
-                    log.streams.as_mut().and_then(|streams| streams.take_driven_out())
-                {
-                    self.tallies.offsets_driven_out += count;
-                    self.post.notices.note_driven_out(now, count, last);
-                }
-            }
-        }
-        self.post.notices.take(into);
     }
 }
 

@@ -8,7 +8,7 @@ use crate::catalog::{Actor, Change, Op, Reason, Refusal};
 use crate::connection_limits::Census;
 use crate::mail::Answering;
 use crate::request::Reply;
-use base::id::{LogIndex, PortId};
+use base::id::{LogIndex, PortId, QueueId};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -48,6 +48,10 @@ pub(crate) struct Planner {
     changes: Vec<Change>,
     answers: Vec<Answer>,
     waves: VecDeque<Wave>,
+    /// The number of the last wave that was sent.
+    last_sent: u64,
+    /// Queues that are to be filled from streams once the wave of that number is sent.
+    unfed: VecDeque<(u64, QueueId)>,
     /// What came since nothing more is planned, in order; `None`: it is planned as it comes.
     held: Option<Vec<Asked>>,
     /// The journal has room for what gives some back alone.
@@ -64,15 +68,23 @@ impl Planner {
             changes: Vec::new(),
             answers: Vec::new(),
             waves: VecDeque::new(),
+            last_sent: 0,
+            unfed: VecDeque::new(),
             held: None,
             is_short: false,
             census: Census::default(),
         }
     }
 
-    /// The number of the wave in which the next change goes.
-    pub(crate) fn next_wave(&self) -> u64 {
-        self.next_number
+    /// A queue is to be filled from its stream once the change that is being made is sent.
+    pub(crate) fn feed_later(&mut self, queue: QueueId) {
+        self.unfed.push_back((self.next_number, queue));
+    }
+
+    /// Takes the queues that are to be filled from their streams now.
+    pub(crate) fn take_unfed(&mut self) -> Vec<QueueId> {
+        let due = self.unfed.partition_point(|(wave, _)| *wave <= self.last_sent);
+        self.unfed.drain(..due).map(|(_, queue)| queue).collect()
     }
 
     pub(crate) fn add_change(&mut self, change: Change) {
@@ -117,6 +129,7 @@ impl Planner {
             return None;
         }
         wave.is_sent = true;
+        self.last_sent = wave.number;
         Some((wave.number, wave.changes.clone()))
     }
 

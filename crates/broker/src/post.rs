@@ -2,22 +2,27 @@
 
 use crate::catalog::Refusal;
 use crate::damages::Damages;
-use crate::dead_letters::{Heard, is_own};
 use crate::event::{Event, Events, Item};
-use crate::mail::{Fate, Mail, Waiter};
+use crate::mail::{Fate, Heard, Mail, Waiter};
 use crate::notices::Notices;
-use crate::request::Reply;
-use base::Memory;
-use base::id::{PortId, QueueId, ShardId};
+use crate::parcels::Parcels;
+use crate::reply::Replies;
+use crate::request::{Placement, Reply};
+use crate::shard::CATALOG_LOG;
+use base::id::{LogId, PortId, QueueId, ShardId};
+use base::{Buffer, Memory};
 use std::ops::Range;
 
 /// The outgoing tray.
 #[derive(Debug)]
 pub(crate) struct Post {
     me: ShardId,
+    placement: Placement,
     /// Events for the connections of each shard; this shard's own are handed out, the others' become mail.
     events: Vec<Events>,
     mail: Vec<Vec<Mail>>,
+    /// Records in the mail.
+    pub(crate) parcels: Parcels,
     /// The words of logs about publishes of the shard's own.
     pub(crate) heard: Vec<Heard>,
     /// Damage that was found.
@@ -27,15 +32,24 @@ pub(crate) struct Post {
 }
 
 impl Post {
-    pub(crate) fn new(me: ShardId, shards: u16) -> Post {
+    /// The tray of shard `me`.
+    pub(crate) fn new(me: ShardId, placement: Placement) -> Post {
+        let shards = placement.shards;
         Post {
             me,
+            placement,
             events: (0..shards).map(|_| Events::default()).collect(),
             mail: (0..shards).map(|_| Vec::new()).collect(),
+            parcels: Parcels::new(shards),
             heard: Vec::new(),
             damages: Damages::default(),
             notices: Notices::default(),
         }
+    }
+
+    /// The shard that this is the tray of.
+    pub(crate) fn me(&self) -> ShardId {
+        self.me
     }
 
     #[inline]
@@ -87,7 +101,7 @@ impl Post {
 
     #[inline]
     pub(crate) fn confirm(&mut self, waiter: &Waiter) {
-        if is_own(waiter) {
+        if waiter.is_own() {
             return self.answer(waiter, Fate::Safe);
         }
         let events = &mut self.events[waiter.port.shard.0 as usize];
@@ -96,7 +110,7 @@ impl Post {
 
     #[cold]
     pub(crate) fn refuse(&mut self, waiter: &Waiter, queue: QueueId) {
-        if is_own(waiter) {
+        if waiter.is_own() {
             return self.answer(waiter, Fate::Refused);
         }
         let events = &mut self.events[waiter.port.shard.0 as usize];
@@ -129,9 +143,64 @@ impl Post {
         self.mail[to.0 as usize].push(mail);
     }
 
-    /// The last mail put for `to`, to be added to.
-    pub(crate) fn last_for(&mut self, to: ShardId) -> Option<&mut Mail> {
-        self.mail[to.0 as usize].last_mut()
+    /// Puts mail for the shard that plans changes of the catalog; on that shard it is the caller's to do at once.
+    pub(crate) fn send_to_planner(&mut self, mail: Mail) {
+        self.send(self.placement.owner(CATALOG_LOG), mail);
+    }
+
+    /// Puts a record by itself into the mail for the shard that owns `log`, which is another one.
+    pub(crate) fn send_record(&mut self, log: LogId, bytes: usize, mail: Mail) {
+        self.parcels.sent(bytes);
+        self.send(self.placement.owner(log), mail);
+    }
+
+    /// Adds what `write` writes to the records for a log of another shard, with who waits for them. `flush`: somebody waits for the
+    /// disk.
+    #[inline]
+    pub(crate) fn add_records(
+        &mut self,
+        log: LogId,
+        flush: bool,
+        write: impl FnOnce(&mut Buffer, &mut Vec<Waiter>),
+    ) {
+        let owner = self.placement.owner(log);
+        debug_assert!(owner != self.me, "a shard does not write to itself");
+        let mail = &mut self.mail[owner.0 as usize];
+        if !matches!(mail.last(), Some(Mail::Append { log: last, .. }) if *last == log) {
+            let (from, records, waiters) = (self.me, self.parcels.buffer(), Vec::new());
+            mail.push(Mail::Append { from, log, records, waiters, needs_flush: false });
+        }
+        if let Some(Mail::Append { records, waiters, needs_flush, .. }) = mail.last_mut() {
+            let before = records.len();
+            write(records, waiters);
+            self.parcels.sent(records.len() - before);
+            *needs_flush |= flush;
+        }
+    }
+
+    /// Tells other shards that the parcels they sent are taken in.
+    pub(crate) fn acknowledge(&mut self) {
+        for (to, bytes, buffer) in self.parcels.acknowledge() {
+            self.mail[to.0 as usize].push(Mail::Taken { bytes, buffer });
+        }
+    }
+
+    /// Adds to the replies for reply consumers of another shard.
+    pub(crate) fn add_reply(&mut self, owner: ShardId, add: impl FnOnce(&mut Replies)) {
+        let mail = &mut self.mail[owner.0 as usize];
+        if !matches!(mail.last(), Some(Mail::Replies { .. })) {
+            mail.push(Mail::Replies { from: self.me, replies: Replies::default() });
+        }
+        if let Some(Mail::Replies { replies, .. }) = mail.last_mut() {
+            let before = replies.records.len();
+            add(replies);
+            self.parcels.sent(replies.records.len() - before);
+        }
+    }
+
+    /// Whether there is a shard of this number.
+    pub(crate) fn has(&self, shard: ShardId) -> bool {
+        shard.0 < self.placement.shards
     }
 
     /// Every shard but this one.

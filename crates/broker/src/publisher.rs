@@ -4,12 +4,14 @@
 //! A route is worked out once per exchange and key and kept until the catalog changes, permissions included, so that a
 //! publish costs one comparison of names.
 
-mod append;
+mod addressed;
+mod own;
 mod publish;
 mod route;
 
-pub(crate) use append::Addressed;
-pub(crate) use route::Target;
+pub(crate) use addressed::Addressed;
+pub(crate) use own::OwnPublisher;
+pub(crate) use route::{Due, Target};
 
 use crate::access::AccessCache;
 use crate::catalog::{Actor, Refusal, VhostId};

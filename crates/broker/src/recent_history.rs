@@ -8,9 +8,9 @@ use crate::catalog::{Binding, Destination};
 use crate::fields::Fields;
 use crate::log::Brings;
 use crate::mail::Mail;
-use crate::publisher::Addressed;
-use crate::shard::{CATALOG_LOG, Shard};
-use base::{Buffer, Now};
+use crate::publisher::OwnPublisher;
+use crate::shard::CATALOG_LOG;
+use base::Buffer;
 use message::amqp10::{Message, Value};
 use message::deaths::routing_keys;
 use message::record::{self, Enqueue, Format, NewEnqueue, flag};
@@ -34,85 +34,81 @@ fn asks_not_to_be(message: &Enqueue<'_>) -> bool {
     }
 }
 
-impl Shard {
-    /// Tells the planning shard of a message that these exchanges are to remember.
-    #[cold]
-    pub(crate) fn have_remembered(&mut self, now: Now, exchanges: Vec<ExchangeId>, message: &NewEnqueue<'_>) {
-        if message.record_len(0).is_none() {
-            return;
-        }
-        let mut record = Buffer::default();
-        message.write(&[], &mut record);
-        if self.planner.is_some() {
-            return self.remember(now, &exchanges, record.bytes());
-        }
-        self.under_way += record.len();
-        let planner = self.settings.placement.owner(CATALOG_LOG);
-        self.post.send(planner, Mail::Remember { from: self.settings.id, exchanges, record });
+/// Tells the planning shard of a message that these exchanges are to remember.
+#[cold]
+pub(crate) fn have_remembered(
+    own: &mut OwnPublisher<'_>,
+    exchanges: Vec<ExchangeId>,
+    message: &NewEnqueue<'_>,
+) {
+    if message.record_len(0).is_none() {
+        return;
     }
+    let mut record = Buffer::default();
+    message.write(&[], &mut record);
+    if own.settings.plans() {
+        return remember(own, &exchanges, record.bytes());
+    }
+    let bytes = record.len();
+    own.post.send_record(CATALOG_LOG, bytes, Mail::Remember { from: own.settings.id, exchanges, record });
+}
 
-    /// On the planning shard: has exchanges remember a message.
-    pub(crate) fn remember(&mut self, now: Now, exchanges: &[ExchangeId], record: &[u8]) {
-        if Enqueue::read(record).is_none_or(|message| asks_not_to_be(&message)) {
-            return;
-        }
-        let message: Arc<[u8]> = record.into();
-        for exchange in exchanges {
-            let Some(change) = self.catalog.remembering(*exchange, &message) else { continue };
-            if change.is_durable()
-                && let Some(log) = self.log_mut(CATALOG_LOG)
-            {
-                let change = change.encode();
-                log.commons
-                    .pipeline
-                    .append(now, Brings::NOTHING, |records| record::write_catalog(&change, records));
-            }
-            self.catalog.apply(&change);
-        }
+/// On the planning shard: has exchanges remember a message.
+pub(crate) fn remember(own: &mut OwnPublisher<'_>, exchanges: &[ExchangeId], record: &[u8]) {
+    if Enqueue::read(record).is_none_or(|message| asks_not_to_be(&message)) {
+        return;
     }
+    let message: Arc<[u8]> = record.into();
+    for exchange in exchanges {
+        let Some(change) = own.catalog.remembering(*exchange, &message) else { continue };
+        if change.is_durable()
+            && let Some(log) = own.logs.get_mut(CATALOG_LOG)
+        {
+            let change = change.encode();
+            log.commons
+                .pipeline
+                .append(own.now, Brings::NOTHING, |records| record::write_catalog(&change, records));
+        }
+        own.catalog.apply(&change);
+    }
+}
 
-    /// On the planning shard: what is bound now gets what the exchange remembers.
-    pub(crate) fn recall(&mut self, now: Now, binding: &Binding) {
-        for record in self.catalog.remembered(binding.source) {
-            let message = Enqueue::read(&record).expect("messages alone are remembered");
-            self.recall_one(now, binding, &message);
-        }
+/// On the planning shard: what is bound now gets what the exchange remembers.
+pub(crate) fn recall(own: &mut OwnPublisher<'_>, binding: &Binding) {
+    for record in own.catalog.remembered(binding.source) {
+        let message = Enqueue::read(&record).expect("messages alone are remembered");
+        recall_one(own, binding, &message);
     }
+}
 
-    fn recall_one(&mut self, now: Now, binding: &Binding, message: &Enqueue<'_>) {
-        let mut matches = Matches::default();
-        match binding.destination {
-            Destination::Queue(_) => matches.push(binding.destination),
-            Destination::Exchange(id) => {
-                let headers = &Fields::read(message.format, message.head, message.body);
-                let keys = routing_keys(message);
-                let envelope = Envelope { keys: &keys, headers, roll: message.received_at_ms };
-                self.catalog.route_from(id, &envelope, &mut matches);
-            }
-        }
-        let targets = self.view((0, 0)).targets_now(&matches);
-        let expires_at_ms = match message.expires_at_ms {
-            0 => 0,
-            // It begins to live when it comes into the queue.
-            at => now.wall_ms.saturating_add(at.saturating_sub(message.received_at_ms)).max(1),
-        };
-        let new = NewEnqueue {
-            flags: message.flags & !flag::HIDDEN_KEYS,
-            format: message.format,
-            priority: message.priority,
-            received_at_ms: now.wall_ms,
-            expires_at_ms,
-            due_at_ms: message.due_at_ms,
-            ordering_key: message.ordering_key,
-            exchange: message.exchange,
-            routing_key: message.routing_key,
-            head: &[message.head],
-            body: &[message.body],
-        };
-        for target in &targets {
-            if !self.stopped.contains(&target.log) && new.record_len(target.queues.len()).is_some() {
-                self.append_addressed(now, &Addressed::new(&new, &[], target, None));
-            }
+fn recall_one(own: &mut OwnPublisher<'_>, binding: &Binding, message: &Enqueue<'_>) {
+    let mut matches = Matches::default();
+    match binding.destination {
+        Destination::Queue(_) => matches.push(binding.destination),
+        Destination::Exchange(id) => {
+            let headers = &Fields::read(message.format, message.head, message.body);
+            let keys = routing_keys(message);
+            let envelope = Envelope { keys: &keys, headers, roll: message.received_at_ms };
+            own.catalog.route_from(id, &envelope, &mut matches);
         }
     }
+    let expires_at_ms = match message.expires_at_ms {
+        0 => 0,
+        // It begins to live when it comes into the queue.
+        at => own.now.wall_ms.saturating_add(at.saturating_sub(message.received_at_ms)).max(1),
+    };
+    let new = NewEnqueue {
+        flags: message.flags & !flag::HIDDEN_KEYS,
+        format: message.format,
+        priority: message.priority,
+        received_at_ms: own.now.wall_ms,
+        expires_at_ms,
+        due_at_ms: message.due_at_ms,
+        ordering_key: message.ordering_key,
+        exchange: message.exchange,
+        routing_key: message.routing_key,
+        head: &[message.head],
+        body: &[message.body],
+    };
+    own.publish(&new, &matches);
 }

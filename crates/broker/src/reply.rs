@@ -6,13 +6,12 @@
 //! a later one, and everybody else from answering in place of who was asked. A name means something in the virtual host
 //! of its requester alone. Not here: the pseudo-queue's own name, which each protocol treats in its own way.
 
-use crate::catalog::{Actor, Refusal, VhostId};
+use crate::catalog::{Refusal, VhostId};
 use crate::event::{Event, Item};
 use crate::limits::Limits;
 use crate::mail::Mail;
 use crate::post::Post;
 use crate::request::{Credit, Reply};
-use crate::shard::{Port, Shard};
 use base::id::{PortId, QueueSeq, ShardId};
 use base::{Buffer, Memory};
 use message::record::NewEnqueue;
@@ -65,6 +64,11 @@ const KEY_DIGITS: usize = 2 * size_of::<u128>();
 const DIGITS: usize = 2 * (2 + 4 + 4 + 4) + KEY_DIGITS;
 
 impl ReplyAddress {
+    /// The address of a consumer of a connection of `vhost`, with a key made of `secret`.
+    pub(crate) fn new(port: PortId, handle: u32, vhost: VhostId, secret: [u8; 16]) -> ReplyAddress {
+        ReplyAddress { port, handle, vhost, key: ReplyKey(u128::from_le_bytes(secret)) }
+    }
+
     /// The address in a name that somebody in `vhost` names; `None`: it is not the name of any reply consumer.
     pub fn read(name: &[u8], vhost: VhostId) -> Option<ReplyAddress> {
         let digits = name.strip_prefix(PREFIX)?;
@@ -156,6 +160,89 @@ impl ReplyConsumers {
         (found.key == address.key && found.vhost == address.vhost).then_some(found)
     }
 
+    /// Opens a consumer of a connection of `vhost`; `secret` is what its name's key is made of.
+    pub(crate) fn open(
+        &mut self,
+        port: PortId,
+        handle: u32,
+        vhost: VhostId,
+        secret: [u8; 16],
+        credit: Credit,
+    ) -> ReplyAddress {
+        let address = ReplyAddress::new(port, handle, vhost, secret);
+        let (key, limit) = (address.key, (credit == Credit::Link).then_some(0));
+        let consumer = ReplyConsumer { key, vhost, limit, delivered: 0, is_paused: false, paused_bytes: 0 };
+        self.consumers.insert((port, handle), consumer);
+        address
+    }
+
+    /// Closes a consumer; what still comes for it goes nowhere.
+    pub(crate) fn close(&mut self, port: PortId, handle: u32) {
+        self.consumers.remove(&(port, handle));
+    }
+
+    /// Sets a consumer's link credit. Nothing is ever ready, so a drain is answered at once.
+    pub(crate) fn credit(
+        &mut self,
+        post: &mut Post,
+        (port, handle): (PortId, u32),
+        limit: u32,
+        drain: bool,
+        echo: bool,
+    ) {
+        let Some(consumer) = self.consumers.get_mut(&(port, handle)) else { return };
+        consumer.limit = Some(limit);
+        if drain {
+            let unused =
+                if is_below(consumer.delivered, limit) { limit.wrapping_sub(consumer.delivered) } else { 0 };
+            consumer.delivered = limit;
+            post.event(port, Event::Drained { consumer: handle, unused });
+        }
+        if echo {
+            post.event(port, Event::Available { consumer: handle, ready: 0 });
+        }
+    }
+
+    /// A consumer's connection has much to send, or no longer.
+    pub(crate) fn pause(&mut self, port: PortId, handle: u32, paused: bool) {
+        if let Some(consumer) = self.consumers.get_mut(&(port, handle)) {
+            consumer.is_paused = paused;
+            consumer.paused_bytes = 0;
+        }
+    }
+
+    /// Answers whether the consumer of this address is there, or has its shard answer.
+    pub(crate) fn ask(
+        &mut self,
+        post: &mut Post,
+        (port, token): (PortId, u32),
+        address: ReplyAddress,
+        missing: Refusal,
+    ) {
+        let owner = address.port.shard;
+        if owner == post.me() {
+            let found = self.find(&address).map(|_| Reply::Done);
+            post.reply(port, token, found.ok_or(missing));
+        } else if post.has(owner) {
+            post.send(owner, Mail::ReplyAsked { port, token, address, missing: Box::new(missing) });
+        } else {
+            post.reply(port, token, Err(missing));
+        }
+    }
+
+    /// Sends a message to consumers, wherever they are.
+    #[cold]
+    pub(crate) fn send(&mut self, post: &mut Post, message: &NewEnqueue<'_>, addresses: &[ReplyAddress]) {
+        for address in addresses {
+            let owner = address.port.shard;
+            if owner == post.me() {
+                self.open.add(message, *address);
+            } else if post.has(owner) {
+                post.add_reply(owner, |replies| replies.add(message, *address));
+            }
+        }
+    }
+
     pub(crate) fn close_port(&mut self, port: PortId) {
         if self.consumers.is_empty() {
             return;
@@ -185,102 +272,6 @@ impl ReplyConsumers {
         if !self.open.to.is_empty() {
             let open = std::mem::take(&mut self.open);
             self.deliver(open, limits, post);
-        }
-    }
-}
-
-impl Shard {
-    /// Opens a reply consumer of a connection that is at home here; `handle` is the connection's name for it. With
-    /// [`Credit::Prefetch`] any number of replies is taken, as nothing is ever unsettled; with [`Credit::Link`] none
-    /// until [`Shard::credit_reply`]. What it cannot take is dropped. Replies come as [`Event::Deliver`], settled.
-    pub fn open_reply(&mut self, port: PortId, handle: u32, credit: Credit) -> ReplyAddress {
-        let key = ReplyKey(u128::from_le_bytes(self.secret_bytes()));
-        // A port that is not open has no consumer: nothing would ever end it.
-        let Some(Port { actor: Actor { vhost, .. }, .. }) = self.ports.get(&port) else {
-            return ReplyAddress { port, handle, vhost: VhostId::default(), key };
-        };
-        let vhost = *vhost;
-        let limit = (credit == Credit::Link).then_some(0);
-        let consumer = ReplyConsumer { key, vhost, limit, delivered: 0, is_paused: false, paused_bytes: 0 };
-        self.replies.consumers.insert((port, handle), consumer);
-        ReplyAddress { port, handle, vhost, key }
-    }
-
-    /// Closes a reply consumer; what still comes for it goes nowhere.
-    pub fn close_reply(&mut self, port: PortId, handle: u32) {
-        self.replies.consumers.remove(&(port, handle));
-    }
-
-    /// Sets a reply consumer's link credit, as [`crate::QueueCommand::Credit`] does for one of a queue. Nothing is ever
-    /// ready, so a drain is answered at once.
-    pub fn credit_reply(&mut self, port: PortId, handle: u32, limit: u32, drain: bool, echo: bool) {
-        let Some(consumer) = self.replies.consumers.get_mut(&(port, handle)) else { return };
-        consumer.limit = Some(limit);
-        if drain {
-            let unused =
-                if is_below(consumer.delivered, limit) { limit.wrapping_sub(consumer.delivered) } else { 0 };
-            consumer.delivered = limit;
-            self.post.event(port, Event::Drained { consumer: handle, unused });
-        }
-        if echo {
-            self.post.event(port, Event::Available { consumer: handle, ready: 0 });
-        }
-    }
-
-    /// The consumer's connection has much to send, or no longer. While it has, a reply consumer takes
-    /// [`Limits::reply_bytes_max`] more.
-    pub fn pause_reply(&mut self, port: PortId, handle: u32, paused: bool) {
-        if let Some(consumer) = self.replies.consumers.get_mut(&(port, handle)) {
-            consumer.is_paused = paused;
-            consumer.paused_bytes = 0;
-        }
-    }
-
-    /// Asks whether the reply consumer of this address is there. The answer comes as an [`Event::Reply`] with `token`:
-    /// [`Reply::Done`], or `missing`.
-    pub fn ask_reply(&mut self, port: PortId, token: u32, address: ReplyAddress, missing: Refusal) {
-        let owner = address.port.shard;
-        if owner == self.settings.id {
-            self.answer_whether_there(port, token, address, missing);
-        } else if owner.0 < self.settings.placement.shards {
-            self.post.send(owner, Mail::ReplyAsked { port, token, address, missing: Box::new(missing) });
-        } else {
-            self.post.reply(port, token, Err(missing));
-        }
-    }
-
-    pub(crate) fn answer_whether_there(
-        &mut self,
-        port: PortId,
-        token: u32,
-        address: ReplyAddress,
-        missing: Refusal,
-    ) {
-        let found = self.replies.find(&address).map(|_| Reply::Done);
-        self.post.reply(port, token, found.ok_or(missing));
-    }
-
-    /// Sends a message to reply consumers, wherever they are.
-    #[cold]
-    pub(crate) fn append_replies(&mut self, message: &NewEnqueue<'_>, addresses: &[ReplyAddress]) {
-        for address in addresses {
-            let owner = address.port.shard;
-            if owner == self.settings.id {
-                self.replies.open.add(message, *address);
-                continue;
-            }
-            if owner.0 >= self.settings.placement.shards {
-                continue;
-            }
-            if !matches!(self.post.last_for(owner), Some(Mail::Replies { .. })) {
-                let (from, replies) = (self.settings.id, Replies::default());
-                self.post.send(owner, Mail::Replies { from, replies });
-            }
-            if let Some(Mail::Replies { replies, .. }) = self.post.last_for(owner) {
-                let before = replies.records.len();
-                replies.add(message, *address);
-                self.under_way += replies.records.len() - before;
-            }
         }
     }
 }

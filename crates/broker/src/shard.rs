@@ -15,30 +15,24 @@ mod turn;
 
 use crate::access::AccessRules;
 use crate::catalog::{Actor, Catalog, Op, Refusal, VhostId};
-use crate::commit::CommitRule;
-use crate::dead_letters::{DeadLetter, DeadLetterings};
+use crate::dead_letterings::DeadLetterings;
 use crate::limits::Limits;
-use crate::log::Log;
+use crate::listing::Listing;
+use crate::logs::Logs;
 use crate::mail::{Answering, Mail};
 use crate::planner::Planner;
+use crate::ports::Ports;
 use crate::post::Post;
+use crate::publisher::{OwnPublisher, Publisher};
 use crate::queue_commands::{Done, Parked};
-use crate::reading::ReadRequest;
 use crate::reply::ReplyConsumers;
-use crate::request::{Placement, QueueCommand, Reply};
-use crate::spare::Spare;
-use crate::streams::OffsetRules;
+use crate::request::{QueueCommand, Reply};
 use crate::tally::{Survey, Tallies};
 use crate::turn::Turn;
 use crate::watch::Watches;
-use base::id::{LogId, LogIndex, PortId, QueueId};
+use base::id::{LogId, LogIndex, PortId, QueueId, ShardId};
 use base::{Now, Secrets};
-use rustc_hash::FxHashMap;
-use std::collections::VecDeque;
-use stream_files::StreamJob;
-use turn::Unacknowledged;
 
-pub(crate) use connections::Port;
 pub use settings::{CATALOG_LOG, ShardSettings};
 
 /// A shard. See the module's head.
@@ -46,107 +40,63 @@ pub use settings::{CATALOG_LOG, ShardSettings};
 pub struct Shard {
     pub(crate) settings: ShardSettings,
     pub(crate) catalog: Catalog,
-    pub(crate) planner: Option<Planner>,
-    pub(crate) logs: Vec<Log>,
-    /// Which of `logs` a log is, by its number.
-    pub(crate) log_slots: FxHashMap<LogId, u32>,
-    pub(crate) ports: FxHashMap<PortId, Port>,
+    /// On the shard that plans.
+    planner: Option<Planner>,
+    pub(crate) logs: Logs,
+    pub(crate) ports: Ports,
     pub(crate) post: Post,
     pub(crate) replies: ReplyConsumers,
-    pub(crate) watches: Watches,
-    /// Bytes of records sent to other shards that they have not said to have taken in.
-    pub(crate) under_way: usize,
-    /// Parcels of each shard that are not acknowledged yet.
-    unacknowledged: Vec<Unacknowledged>,
-    /// Buffers for records that go to other shards.
-    pub(crate) parcels: Spare,
-    reads: Vec<ReadRequest>,
+    watches: Watches,
     /// When spare buffers are looked at next, monotonic nanoseconds.
     spares_at: u64,
-    pub(crate) dead_letterings: DeadLetterings,
-    /// Messages that queues refused and that are to be published anew.
-    pub(crate) dead_letters: VecDeque<DeadLetter>,
+    dead_letterings: DeadLetterings,
     pub(crate) tallies: Tallies,
     /// What keys of reply consumers and server-made names come from.
     secrets: Secrets,
-    pub(crate) dead_segments: Vec<u64>,
-    /// A log here has, or had, a stream.
-    pub(crate) has_streams: bool,
-    /// What is to be removed of streams once the catalog's log is on disk up to there.
-    pub(crate) removals: VecDeque<(LogIndex, StreamJob)>,
-    /// Queues that are to be filled from streams once the wave of that number is on disk, on the planning shard.
-    unfed: VecDeque<(u64, QueueId)>,
-    /// Logs of this node that hold damage: nothing is taken from them or put into them.
-    pub(crate) stopped: Vec<LogId>,
     /// Everything of the catalog's log before this is in the catalog; only during recovery.
-    pub(crate) catalog_covered: LogIndex,
+    catalog_covered: LogIndex,
 }
 
 impl Shard {
     /// A shard with nothing in it yet, and a source of secrets that no other part of the node has. Shard 0 plans the
     /// catalog.
     pub fn new(settings: ShardSettings, secrets: Secrets) -> Shard {
-        let Placement { shards, logs } = settings.placement;
-        let id = settings.id;
-        let mut shard = Shard {
+        let (id, placement) = (settings.id, settings.placement);
+        Shard {
             catalog: Catalog::default(),
-            planner: (id == settings.placement.owner(CATALOG_LOG)).then(|| Planner::new(shards - 1)),
-            logs: Vec::new(),
-            log_slots: FxHashMap::default(),
-            ports: FxHashMap::default(),
-            post: Post::new(id, shards),
+            planner: settings.plans().then(|| Planner::new(placement.shards - 1)),
+            logs: Logs::new(&settings),
+            ports: Ports::default(),
+            post: Post::new(id, placement),
             replies: ReplyConsumers::default(),
             watches: Watches::default(),
-            under_way: 0,
-            unacknowledged: (0..shards).map(|_| Unacknowledged::default()).collect(),
-            parcels: Spare::default(),
-            reads: Vec::new(),
             spares_at: 0,
             dead_letterings: DeadLetterings::default(),
-            dead_letters: VecDeque::new(),
             tallies: Tallies::default(),
             secrets,
-            dead_segments: Vec::new(),
-            has_streams: false,
-            removals: VecDeque::new(),
-            unfed: VecDeque::new(),
-            stopped: Vec::new(),
             catalog_covered: LogIndex(0),
             settings,
-        };
-        for log in shard.settings.placement.logs_of(id) {
-            shard.add_log(log, CommitRule::Synced);
-        }
-        debug_assert!(logs > 0);
-        shard.add_log(shard.settings.placement.memory_log(id), CommitRule::Immediate);
-        shard
-    }
-
-    fn add_log(&mut self, log: LogId, rule: CommitRule) {
-        self.log_slots.insert(log, self.logs.len() as u32);
-        self.logs.push(Log::new(log, rule, OffsetRules::of(&self.settings)));
-    }
-
-    pub(crate) fn log(&self, log: LogId) -> Option<&Log> {
-        let slot = *self.log_slots.get(&log)?;
-        Some(&self.logs[slot as usize])
-    }
-
-    pub(crate) fn log_mut(&mut self, log: LogId) -> Option<&mut Log> {
-        let slot = *self.log_slots.get(&log)?;
-        Some(&mut self.logs[slot as usize])
-    }
-
-    /// Puts a log of this shard under another commit rule; only before anything was appended to it.
-    pub fn set_commit_rule(&mut self, log: LogId, rule: CommitRule) {
-        if let Some(log) = self.log_mut(log) {
-            log.commons.pipeline.set_rule(rule);
         }
     }
 
     /// The shard's copy of the catalog.
     pub fn catalog(&self) -> &Catalog {
         &self.catalog
+    }
+
+    /// The logs that live here.
+    pub fn logs(&self) -> &Logs {
+        &self.logs
+    }
+
+    /// The logs that live here.
+    pub fn logs_mut(&mut self) -> &mut Logs {
+        &mut self.logs
+    }
+
+    /// The queues that live here, to be looked at.
+    pub fn listing(&self) -> Listing<'_> {
+        Listing { catalog: &self.catalog, logs: &self.logs }
     }
 
     /// Who may log in from where.
@@ -157,6 +107,11 @@ impl Shard {
     /// Its bounds.
     pub fn limits(&self) -> &Limits {
         &self.settings.limits
+    }
+
+    /// The logs on disk that this shard owns.
+    pub fn durable_logs(&self) -> Vec<LogId> {
+        self.settings.placement.logs_of(self.settings.id).collect()
     }
 
     /// Where what happens is counted.
@@ -175,7 +130,7 @@ impl Shard {
     /// What has happened here since the node started.
     pub fn survey(&self) -> Survey {
         let mut survey = self.tallies.survey();
-        for log in &self.logs {
+        for log in &self.logs.all {
             survey.merge(&Survey {
                 ends: log.commons.figures.ends,
                 latencies: log.commons.figures.latencies,
@@ -185,10 +140,43 @@ impl Shard {
         survey
     }
 
+    /// Bytes of memory by what they are for, queues apart, in the words of RabbitMQ's memory breakdown.
+    pub fn memory_pools(&self) -> [(&'static str, u64); 3] {
+        let [messages, index] = self.logs.memory_bytes();
+        let index = index + self.post.parcels.heap_bytes();
+        [
+            ("binary", messages as u64),
+            ("msg_index", index as u64),
+            ("connection_other", self.ports.heap_bytes() as u64),
+        ]
+    }
+
     /// Bytes that nobody may foretell: for a name that the server makes, or the number of a transaction.
     pub fn secret_bytes(&mut self) -> [u8; 16] {
         self.secrets.bytes()
     }
+
+    // ---- publishing of the shard's own
+
+    /// The shard as a publisher of its own messages.
+    pub(crate) fn own(&mut self, now: Now) -> OwnPublisher<'_> {
+        let Shard { settings, catalog, logs, post, tallies, .. } = self;
+        OwnPublisher { now, settings, catalog, logs, post, tallies }
+    }
+
+    /// As [`Shard::own`], and the connections here.
+    pub(crate) fn own_and_ports(&mut self, now: Now) -> (OwnPublisher<'_>, &Ports) {
+        let Shard { settings, catalog, logs, post, tallies, ports, .. } = self;
+        (OwnPublisher { now, settings, catalog, logs, post, tallies }, ports)
+    }
+
+    /// Publishes anew what died, and takes in what logs said of what was published before.
+    fn publish_dead_letters(&mut self, now: Now) {
+        let Shard { settings, catalog, logs, post, tallies, dead_letterings, .. } = self;
+        dead_letterings.publish(&mut OwnPublisher { now, settings, catalog, logs, post, tallies });
+    }
+
+    // ---- where logs are, and commands to their queues
 
     /// The log a queue declared now by a connection of this shard is placed on: the one with the fewest queues of those that are
     /// not stopped.
@@ -196,16 +184,20 @@ impl Shard {
         if !is_durable {
             return self.settings.placement.memory_log(self.settings.id);
         }
-        let is_open = |log: &&Log| {
-            log.commons.pipeline.is_durable()
-                && log.commons.id != CATALOG_LOG
-                && !self.stopped.contains(&log.commons.id)
-        };
-        let mine = self.logs.iter().filter(is_open);
-        let count =
-            |log: &&Log| log.queues.slab.len() + log.streams.as_ref().map_or(0, |streams| streams.len());
-        let fewest = mine.min_by_key(count).map(|log| log.commons.id);
-        fewest.unwrap_or(CATALOG_LOG)
+        self.logs.emptiest().unwrap_or(CATALOG_LOG)
+    }
+
+    /// The owner of `log`, where that is another shard.
+    pub fn other_owner(&self, log: LogId) -> Option<ShardId> {
+        Some(self.settings.placement.owner(log)).filter(|owner| *owner != self.settings.id)
+    }
+
+    /// The one other shard that all messages of a publisher go to so far, if there is one: the owner of their only log.
+    pub fn home_of(&self, publisher: &Publisher) -> Option<ShardId> {
+        let placement = self.settings.placement;
+        let mut owners = publisher.logs().map(|log| placement.owner(log));
+        let home = owners.next()?;
+        (home != self.settings.id && owners.all(|owner| owner == home)).then_some(home)
     }
 
     /// Sends `command` to the queue's owner on behalf of `port`; what it answers comes as an event. The caller has
@@ -218,7 +210,7 @@ impl Shard {
                 | QueueCommand::Pick { .. }
                 | QueueCommand::Stream(_)
         ) {
-            self.note_consumer(port, log, queue, &command);
+            self.ports.note_consumer(port, log, queue, &command);
         }
         self.send_to_queue(now, log, queue, port, command);
     }
@@ -233,8 +225,7 @@ impl Shard {
     }
 
     fn at_queue(&mut self, now: Now, log: LogId, queue: QueueId, port: PortId, command: QueueCommand) {
-        let limits = self.settings.limits;
-        if self.stopped.contains(&log) {
+        if self.logs.is_stopped(log) {
             if let Some(token) = command.token() {
                 return self.post.reply(port, token, Err(Refusal::log_stopped(log)));
             }
@@ -246,22 +237,24 @@ impl Shard {
         if command.looks() && self.has_dead() {
             self.publish_dead_letters(now);
         }
-        let Some(slot) = self.log_slots.get(&log) else { return };
-        let done = self.logs[*slot as usize].command(
-            &mut Turn::new(now, &limits, &mut self.post),
-            queue,
-            port,
-            command,
-        );
+        let Some(slot) = self.logs.slot(log) else { return };
+        let mut turn = Turn::new(now, &self.settings.limits, &mut self.post);
+        let done = self.logs.all[slot].command(&mut turn, queue, port, command);
         self.finish(now, port, done);
+    }
+
+    /// Throws delayed messages of a queue that lives here away; how many of `ids` were there. `None` where it does not.
+    pub fn cancel_delayed(&mut self, now: Now, vhost: &str, queue: &str, ids: &[u64]) -> Option<u64> {
+        let (log, slot) = self.listing().find_queue(vhost, queue)?;
+        let mut turn = Turn::new(now, &self.settings.limits, &mut self.post);
+        Some(self.logs.all[log].at(slot as u32).cancel_delayed(&mut turn, ids))
     }
 
     /// Carries out the commands of a log that waited for messages which are in their queues now.
     fn carry_parked(&mut self, now: Now, slot: usize) {
-        let limits = self.settings.limits;
-        while let Some(Parked { queue, port, command, .. }) = self.logs[slot].take_due() {
-            let done =
-                self.logs[slot].carry(&mut Turn::new(now, &limits, &mut self.post), queue, port, command);
+        while let Some(Parked { queue, port, command, .. }) = self.logs.all[slot].take_due() {
+            let mut turn = Turn::new(now, &self.settings.limits, &mut self.post);
+            let done = self.logs.all[slot].carry(&mut turn, queue, port, command);
             self.finish(now, port, done);
         }
     }
@@ -272,7 +265,7 @@ impl Shard {
             Done::Nothing => {}
             Done::Delete { definition, token, messages } => {
                 let mut actor = Actor::internal(definition.vhost, port);
-                if let Some(state) = self.ports.get(&port) {
+                if let Some(state) = self.ports.get(port) {
                     actor.user = state.actor.user.clone();
                 }
                 let instead = Some(Reply::Deleted { messages });

@@ -3,8 +3,6 @@
 //! A watch is a connection's own number for who is to be told, by queue. It ends when it was told, or is taken back; a
 //! connection takes its watches back before it closes. Costs nothing where nobody watches.
 
-use crate::event::Event;
-use crate::shard::Shard;
 use base::id::{PortId, QueueId};
 use rustc_hash::FxHashMap;
 
@@ -34,22 +32,13 @@ impl Watches {
     }
 
     /// The watchers of the queue.
-    fn of(&self, queue: QueueId) -> &[(PortId, u32)] {
+    pub(crate) fn of(&self, queue: QueueId) -> &[(PortId, u32)] {
         self.by_queue.get(&queue).map_or(&[], Vec::as_slice)
     }
 
     /// The queue is deleted: who is to be told.
     pub(crate) fn take(&mut self, queue: QueueId) -> Vec<(PortId, u32)> {
         if self.by_queue.is_empty() { Vec::new() } else { self.by_queue.remove(&queue).unwrap_or_default() }
-    }
-}
-
-impl Shard {
-    /// A stream is restarted: connections of this shard that watch it are told, and go on watching.
-    pub fn stream_restarted(&mut self, queue: QueueId) {
-        for (port, _) in self.watches.of(queue) {
-            self.post.event(*port, Event::StreamRestarted { queue });
-        }
     }
 }
 

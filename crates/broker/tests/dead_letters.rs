@@ -234,7 +234,7 @@ fn each_queue_gets_on_with_what_is_read_of_it() {
         node.read();
     }
     let left = |name: &str| {
-        let row = node.shards[0].queue_rows().find(|row| *row.definition.name == *name).unwrap();
+        let row = node.shards[0].listing().rows().find(|row| *row.definition.name == *name).unwrap();
         row.end - row.head
     };
     assert_eq!(left("few"), 0);
@@ -260,7 +260,7 @@ fn what_is_on_its_way_to_a_log_that_is_stopped_stays_where_it_was() {
         node.publish(0, &mut publisher, "q", "m", true);
         node.settle();
         let left = |node: &Node| {
-            let row = node.shards[0].queue_rows().find(|row| *row.definition.name == *"q").unwrap();
+            let row = node.shards[0].listing().rows().find(|row| *row.definition.name == *"q").unwrap();
             row.end - row.head
         };
         node.now = base::Now { mono_ns: node.now.after_ms(2000), wall_ms: node.now.wall_ms + 2000 };

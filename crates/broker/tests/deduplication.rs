@@ -93,7 +93,7 @@ fn with(more: &[(&'static str, Value)]) -> Vec<(&'static str, Value)> {
 
 fn ready(node: &mut Node) -> u64 {
     node.settle();
-    let rows: Vec<_> = node.shards[0].queue_rows().filter(|row| &*row.definition.name == "q").collect();
+    let rows: Vec<_> = node.shards[0].listing().rows().filter(|row| &*row.definition.name == "q").collect();
     rows[0].ready
 }
 

@@ -184,15 +184,15 @@ fn is_listed_cancelled_and_there_after_a_restart() {
         publish(&mut node, &mut publisher, ("later", "x"), Some(delay), 0);
     }
     node.settle();
-    let listed = |shard: &broker::Shard, count_max| shard.delayed("/", "far", count_max);
+    let listed = |shard: &broker::Shard, count_max| shard.listing().delayed("/", "far", count_max);
     let due = |later_ms: u64, seq| (begin_ms + later_ms + 1, QueueSeq(seq));
     assert_eq!(listed(&node.shards[0], 2), Some(vec![due(100, 1), due(200, 2)]));
-    assert_eq!(node.shards[0].delayed("/", "nowhere", 9), None);
+    assert_eq!(node.shards[0].listing().delayed("/", "nowhere", 9), None);
     let now = node.now;
     assert_eq!(node.shards[0].cancel_delayed(now, "/", "far", &[1, 7]), Some(1));
     assert_eq!(node.shards[0].cancel_delayed(now, "/", "nowhere", &[1]), None);
     node.settle();
-    let rows: Vec<_> = node.shards[0].queue_rows().map(|row| (row.delayed, row.ready)).collect();
+    let rows: Vec<_> = node.shards[0].listing().rows().map(|row| (row.delayed, row.ready)).collect();
     assert!(rows.contains(&(2, 0)), "{rows:?}");
     let mut again = node.restarted();
     assert!(again.finish_recovery(now).is_empty());

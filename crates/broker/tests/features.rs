@@ -80,7 +80,8 @@ fn what_is_rejected_is_dead_lettered_and_leaves_when_that_is_safe() {
         node.settled(0, "q", 9, (2, 2), Outcome::Accepted);
         node.settle();
         assert_eq!(seen(&mut node), [""; 0]);
-        let rows: Vec<_> = node.shards[0].queue_rows().filter(|row| &*row.definition.name == "q").collect();
+        let rows: Vec<_> =
+            node.shards[0].listing().rows().filter(|row| &*row.definition.name == "q").collect();
         assert_eq!((rows[0].ready, rows[0].unsettled), (0, 0));
     }
 }
@@ -359,7 +360,7 @@ fn a_crash_loses_none_of_the_dying() {
     let mut shard = node.restarted();
     assert_eq!(shard.finish_recovery(node.now), [] as [LogId; 0]);
     let ready = |shard: &broker::Shard, name: &str| {
-        shard.queue_rows().find(|row| &*row.definition.name == name).map(|row| row.ready)
+        shard.listing().rows().find(|row| &*row.definition.name == name).map(|row| row.ready)
     };
     assert_eq!((ready(&shard, "q"), ready(&shard, "dead")), (Some(1), Some(0)));
     node.shards[0] = shard;
@@ -384,7 +385,7 @@ fn a_time_survives_a_restart() {
     node.shards[0] = shard;
     node.pass(200);
     node.pass(0);
-    let ready = |node: &Node| node.shards[0].queue_rows().map(|row| row.ready).sum::<u64>();
+    let ready = |node: &Node| node.shards[0].listing().rows().map(|row| row.ready).sum::<u64>();
     assert_eq!(ready(&node), 1);
 }
 

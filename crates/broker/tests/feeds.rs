@@ -217,7 +217,7 @@ fn what_came_before_a_crash_is_fed_behind_it() {
         fill(&mut node, 0, &["one"]);
         declare(&mut node, 0, "q", &[("x-source-offset", offset.clone())]);
         // Nothing is fed for now: what comes is in the stream alone.
-        node.shards[0].hold_feeds(true);
+        node.shards[0].logs_mut().hold_feeds(true);
         fill(&mut node, 0, &["two", "three"]);
         kill(&mut node, None);
         assert_eq!(holds(&mut node, "q"), ["two", "three"], "{offset:?}");
@@ -424,7 +424,7 @@ fn a_queue_is_fed_beside_what_its_publishers_have_under_way() {
     let mut node = node(1);
     let most = Value::Int(IntType::SignedInt, 3);
     declare(&mut node, 0, "q", &[("x-max-length", most), ("x-overflow", Value::text("reject-publish"))]);
-    node.shards[0].hold_feeds(true);
+    node.shards[0].logs_mut().hold_feeds(true);
     fill(&mut node, 0, &["three", "four", "five"]);
     let mut publisher = node.publisher(0);
     for body in ["one", "two"] {
@@ -432,7 +432,7 @@ fn a_queue_is_fed_beside_what_its_publishers_have_under_way() {
     }
     // Nothing of that is written, and nothing applied.
     node.turn();
-    node.shards[0].hold_feeds(false);
+    node.shards[0].logs_mut().hold_feeds(false);
     node.turn();
     node.publish(0, &mut publisher, "q", "refused", true);
     node.work();
@@ -449,10 +449,10 @@ fn a_queue_is_fed_beside_what_its_publishers_have_under_way() {
 fn an_alarm_holds_it() {
     let mut node = node(1);
     declare(&mut node, 0, "q", &[]);
-    node.shards[0].hold_feeds(true);
+    node.shards[0].logs_mut().hold_feeds(true);
     fill(&mut node, 0, &["one"]);
     assert_eq!(holds(&mut node, "q"), [""; 0]);
-    node.shards[0].hold_feeds(false);
+    node.shards[0].logs_mut().hold_feeds(false);
     assert_eq!(holds(&mut node, "q"), ["one"]);
 }
 
@@ -460,12 +460,12 @@ fn an_alarm_holds_it() {
 #[test]
 fn an_alarm_that_was_there_before_the_stream_holds_it() {
     let mut node = Node::new(1);
-    node.shards[0].hold_feeds(true);
+    node.shards[0].logs_mut().hold_feeds(true);
     node.declare_with(0, "s", true, &[(TYPE, Value::text("stream"))]);
     declare(&mut node, 0, "q", &[]);
     fill(&mut node, 0, &["one"]);
     assert_eq!(holds(&mut node, "q"), [""; 0]);
-    node.shards[0].hold_feeds(false);
+    node.shards[0].logs_mut().hold_feeds(false);
     assert_eq!(holds(&mut node, "q"), ["one"]);
 }
 
@@ -501,10 +501,10 @@ fn passing_over_messages_takes_turns() {
 fn a_queue_that_wants_few_is_filled_in_turns() {
     let mut node = node(1);
     declare(&mut node, 0, "q", &[("x-source-filter", Value::text("properties.subject = 'yes'"))]);
-    node.shards[0].hold_feeds(true);
+    node.shards[0].logs_mut().hold_feeds(true);
     let least = fill_with_unwanted(&mut node);
     fill(&mut node, 0, &["yes"]);
-    node.shards[0].hold_feeds(false);
+    node.shards[0].logs_mut().hold_feeds(false);
     let mut turns = 0;
     while node.shards[0].has_work() && turns < 100 {
         let mut sealed = Vec::new();
@@ -545,7 +545,7 @@ type Snapshot = (LogIndex, Vec<u8>);
 
 fn snapshot(node: &mut Node) -> Snapshot {
     let snapshot = node.shards[0].snapshot(LogId(0), false).unwrap();
-    for job in node.shards[0].take_stream_syncs(LogId(0)) {
+    for job in node.shards[0].logs_mut().take_stream_syncs(LogId(0)) {
         let done = job.carry_out(&node.disk);
         assert!(done.is_durable() && done.failure().is_none());
         node.shards[0].stream_done(node.now, done);
@@ -559,7 +559,7 @@ fn kill(node: &mut Node, snapshot: Option<&Snapshot>) {
     if let Some((covered, bytes)) = snapshot {
         shard.restore(LogId(0), *covered, bytes).unwrap();
     }
-    shard.recover_streams(LogId(0), &stream_files(&node.disk, LogId(0)).unwrap());
+    shard.logs_mut().recover_streams(LogId(0), &stream_files(&node.disk, LogId(0)).unwrap());
     for (_, sealed, place) in &node.written {
         shard.replay(LogId(0), sealed.base, sealed.records(), *place).unwrap();
     }

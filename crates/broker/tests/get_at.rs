@@ -99,7 +99,7 @@ fn what_is_thrown_away_stays_away() {
         let now = node.now;
         let mut again = node.restarted();
         assert!(again.finish_recovery(now).is_empty());
-        assert_eq!(again.queue_rows().map(|row| row.ready).collect::<Vec<_>>(), [3]);
+        assert_eq!(again.listing().rows().map(|row| row.ready).collect::<Vec<_>>(), [3]);
     }
 }
 

@@ -170,7 +170,7 @@ fn queues_are_listed_a_few_at_a_time() {
         let (mut from, mut names, mut before) = (Some(ListedTo::default()), Vec::new(), 0);
         while let Some(at) = from {
             let mut rows = Vec::new();
-            from = node.shards[0].queue_rows_from(
+            from = node.shards[0].listing().rows_from(
                 at,
                 &mut Quantum::of(most),
                 true,
@@ -204,7 +204,7 @@ fn who_lists_queues_ends_its_turn_when_its_time_is_over() {
         while let Some(at) = from {
             let mut rows = Vec::new();
             let mut quantum = Quantum::new(500, 500_000, &clock);
-            from = shard.queue_rows_from(at, &mut quantum, true, |_| true, &mut rows);
+            from = shard.listing().rows_from(at, &mut quantum, true, |_| true, &mut rows);
             most = most.max(rows.len());
             listed.extend(rows.iter().map(|row| row.definition.name.to_string()));
         }
@@ -213,12 +213,12 @@ fn who_lists_queues_ends_its_turn_when_its_time_is_over() {
         assert_eq!(most, in_turn_max, "{each_ns} ns");
         let (mut from, mut bytes) = (Some(ListedTo::default()), 0);
         while let Some(at) = from {
-            let (own, next) = shard.queue_bytes_from(at, &mut Quantum::new(500, 500_000, &clock));
+            let (own, next) = shard.listing().bytes_from(at, &mut Quantum::new(500, 500_000, &clock));
             (bytes, from) = (bytes + own, next);
         }
         let mut all = Quantum::of(500);
-        let (queues, next) = shard.queue_bytes_from(ListedTo::default(), &mut all);
-        let (streams, _) = shard.queue_bytes_from(next.expect("streams come next"), &mut all);
+        let (queues, next) = shard.listing().bytes_from(ListedTo::default(), &mut all);
+        let (streams, _) = shard.listing().bytes_from(next.expect("streams come next"), &mut all);
         assert_eq!(bytes, queues + streams, "{each_ns} ns");
     }
 }
@@ -248,7 +248,13 @@ fn the_time_of_the_oldest_message_is_told_where_memory_has_it() {
     };
     let told = |node: &Node| {
         let mut rows = Vec::new();
-        node.shards[0].queue_rows_from(ListedTo::default(), &mut Quantum::of(100), true, |_| true, &mut rows);
+        node.shards[0].listing().rows_from(
+            ListedTo::default(),
+            &mut Quantum::of(100),
+            true,
+            |_| true,
+            &mut rows,
+        );
         rows[0].sample.head_timestamp_s
     };
     assert_eq!(told(&node), None);
@@ -256,7 +262,7 @@ fn the_time_of_the_oldest_message_is_told_where_memory_has_it() {
     publish(&mut node, 80);
     assert_eq!(told(&node), Some(70));
     // The oldest ones are moved to a segment, and what is behind them is not the oldest.
-    let job = node.shards[0].begin_move(log, LogIndex(u64::MAX)).unwrap();
+    let job = node.shards[0].logs().begin_move(log, LogIndex(u64::MAX)).unwrap();
     let moved = job.carry_out(&node.disk, u64::MAX, || 1).unwrap();
     node.shards[0].finish_move(&moved);
     publish(&mut node, 90);

@@ -53,7 +53,7 @@ fn bind(node: &mut Node, port: usize, queue: &str) {
 }
 
 fn ready(shard: &Shard, name: &str) -> Option<u64> {
-    shard.queue_rows().find(|row| &*row.definition.name == name).map(|row| row.ready)
+    shard.listing().rows().find(|row| &*row.definition.name == name).map(|row| row.ready)
 }
 
 /// Takes the next message of a queue.

@@ -89,12 +89,12 @@ fn snapshot(node: &mut Node) -> Snapshot {
 fn one_snapshot(node: &mut Node) -> Snapshot {
     node.work();
     let snapshot = node.shards[0].snapshot(LOG, false).unwrap();
-    for job in node.shards[0].take_stream_syncs(LOG) {
+    for job in node.shards[0].logs_mut().take_stream_syncs(LOG) {
         let done = job.carry_out(&node.disk);
         assert!(done.is_durable() && done.failure().is_none());
         node.shards[0].stream_done(node.now, done);
     }
-    node.shards[0].snapshot_written(LOG);
+    node.shards[0].logs_mut().snapshot_written(LOG);
     node.take_seen();
     (snapshot.covered, snapshot.bytes.to_vec())
 }
@@ -105,7 +105,7 @@ fn kill(node: &mut Node, snapshot: Option<&Snapshot>) {
     if let Some((covered, bytes)) = snapshot {
         shard.restore(LOG, *covered, bytes).unwrap();
     }
-    let kept = shard.recover_streams(LOG, &stream_files(&node.disk, LOG).unwrap());
+    let kept = shard.logs_mut().recover_streams(LOG, &stream_files(&node.disk, LOG).unwrap());
     let mut strays = Strays::set_aside(&node.disk, &BTreeMap::from([(LOG, kept)])).unwrap();
     let mut jobs = Vec::new();
     for (_, sealed, place) in &node.written {
@@ -116,7 +116,7 @@ fn kill(node: &mut Node, snapshot: Option<&Snapshot>) {
         }
     }
     node.unwritten.clear();
-    strays.note_made(&node.disk, LOG, &shard.stream_segments(LOG)).unwrap();
+    strays.note_made(&node.disk, LOG, &shard.logs().stream_segments(LOG)).unwrap();
     assert!(shard.finish_recovery(node.now).is_empty());
     assert_eq!(strays.end(&node.disk, true, |_| false), Ok(Vec::new()));
     shard.open_port(node.ports[0], Node::actor(node.ports[0]));
@@ -250,9 +250,9 @@ fn a_queue_that_is_behind_has_the_stream_flushed() {
         fill(&mut node, 100..101);
         snapshot(&mut node);
         declare(&mut node, "q", &[("x-source-offset", Value::text("next"))]);
-        node.shards[0].hold_feeds(true);
+        node.shards[0].logs_mut().hold_feeds(true);
         fill(&mut node, 0..behind);
-        node.shards[0].hold_feeds(false);
+        node.shards[0].logs_mut().hold_feeds(false);
         let from = node.written.len();
         assert_eq!(holds(&mut node, "q"), (0..behind).collect::<Vec<_>>());
         assert_eq!(written(&node, from) > BODY, copies);
@@ -359,7 +359,7 @@ fn what_is_published_to_it_is_in_its_place() {
 #[test]
 fn what_lives_in_old_journal_files_is_moved_as_a_reference() {
     let mut node = fed();
-    let job = node.shards[0].begin_move(LOG, LogIndex(u64::MAX)).unwrap();
+    let job = node.shards[0].logs().begin_move(LOG, LogIndex(u64::MAX)).unwrap();
     let moved = job.carry_out(&node.disk, 20 * 200, || 1).unwrap();
     node.shards[0].finish_move(&moved);
     assert_eq!(holds(&mut node, "q"), (0..20).collect::<Vec<_>>());
@@ -521,10 +521,10 @@ fn what_was_copied_stays_and_what_comes_is_referred_to() {
     // It comes up with the limits that there are by default.
     kill(&mut node, Some(&kept));
     node.work();
-    node.shards[0].hold_feeds(true);
+    node.shards[0].logs_mut().hold_feeds(true);
     fill(&mut node, 12..20);
     snapshot(&mut node);
-    node.shards[0].hold_feeds(false);
+    node.shards[0].logs_mut().hold_feeds(false);
     node.work();
     assert_eq!(referred(&node, 0), 8);
     let kept = snapshot(&mut node);
@@ -545,10 +545,10 @@ fn a_stream_is_deleted_and_the_node_killed_right_then() {
         let mut node = node();
         fill(&mut node, 0..20);
         let kept = snapshot(&mut node);
-        node.shards[0].hold_feeds(true);
+        node.shards[0].logs_mut().hold_feeds(true);
         declare(&mut node, "q", &[]);
         let from = node.written.len();
-        node.shards[0].hold_feeds(false);
+        node.shards[0].logs_mut().hold_feeds(false);
         if steps % 2 == 0 {
             // It is read, and taken out of the stream, and not on disk.
             node.turn();
@@ -701,10 +701,10 @@ fn nothing_is_lost_however_the_node_ends() {
                 8 => kept = Some(snapshot(&mut node)),
                 // Messages that are on disk are fed from there.
                 9 => {
-                    node.shards[0].hold_feeds(true);
+                    node.shards[0].logs_mut().hold_feeds(true);
                     node.work();
                     kept = Some(snapshot(&mut node));
-                    node.shards[0].hold_feeds(false);
+                    node.shards[0].logs_mut().hold_feeds(false);
                 }
                 10 => {
                     let held = holds(&mut node, "q");

@@ -52,7 +52,7 @@ fn a_transient_message_waits_for_nobody_but_those_before_it() {
 fn a_quorum_commit_comes_from_outside() {
     let mut node = Node::new(2);
     // The catalog's log is the first; the second shard's own log is under the other rule.
-    node.shards[1].set_commit_rule(LogId(1), CommitRule::Quorum);
+    node.shards[1].logs_mut().set_commit_rule(LogId(1), CommitRule::Quorum);
     let log = node.declare(1, "q", true);
     assert_eq!(log, LogId(1));
     node.consume(1, "q", 9, 0);
@@ -291,7 +291,7 @@ fn a_log_whose_live_records_are_nowhere_is_stopped_and_stays_as_it_is() {
     node.written.remove(lost.unwrap());
     let mut shard = node.restarted();
     assert_eq!(shard.finish_recovery(NOW), [LogId(0)]);
-    assert_eq!((shard.stopped_logs(), shard.snapshot(LogId(0), true)), (&[LogId(0)][..], None));
+    assert_eq!((shard.logs().stopped(), shard.snapshot(LogId(0), true)), (&[LogId(0)][..], None));
     let mut sealed = Vec::new();
     shard.end_turn(Now { mono_ns: NOW.mono_ns + 3_600_000_000_000, ..NOW }, &mut sealed);
     assert!(sealed.is_empty(), "nothing is written to it");
@@ -338,7 +338,7 @@ fn a_log_with_records_missing_is_stopped_and_the_others_go_on() {
     assert_eq!(node.shards[0].publish(NOW, &mut publisher, &publish(b"well")), Ok(Published::Waiting));
     assert!(
         node.shards[1].snapshot(log, false).is_none()
-            && node.shards[1].begin_move(log, LogIndex(9)).is_none()
+            && node.shards[1].logs().begin_move(log, LogIndex(9)).is_none()
     );
 }
 
@@ -372,7 +372,7 @@ fn a_log_that_is_found_damaged_while_the_node_runs_is_stopped_for_all_shards() {
         // One is on its way to the log when the damage is found, and one to another log.
         node.publish(0, &mut publisher, "hurt", "on its way", true);
         node.disk.write_at(place.name, place.offset + place.len / 2, &[IoSlice::new(b"rot")]).unwrap();
-        let job = node.shards[1].begin_move(log, LogIndex(u64::MAX)).unwrap();
+        let job = node.shards[1].logs().begin_move(log, LogIndex(u64::MAX)).unwrap();
         let moved = job.carry_out(&node.disk, u64::MAX, || 77).unwrap();
         assert_eq!(moved.damaged.len(), 1);
         node.shards[1].finish_move(&moved);
@@ -384,7 +384,7 @@ fn a_log_that_is_found_damaged_while_the_node_runs_is_stopped_for_all_shards() {
             seen.into_iter().partition(|text| text.starts_with("0: Close") && text.contains("is on log 1"));
         assert_eq!((closed.len(), &others[..]), (1, &["2: 5 confirmed 1-1".to_owned()][..]), "{arguments:?}");
         for shard in &node.shards {
-            assert_eq!(shard.stopped_logs(), [log]);
+            assert_eq!(shard.logs().stopped(), [log]);
         }
         for port in [0, 1, 2] {
             let mut publisher = node.publisher(port);
@@ -419,7 +419,7 @@ fn nothing_is_confirmed_of_a_log_that_is_known_to_be_damaged() {
         node.publish(1, &mut second, "hurt", "waits for the disk", true);
         node.publish(0, &mut first, "hurt", "is on its way", true);
         node.disk.write_at(place.name, place.offset + place.len / 2, &[IoSlice::new(b"rot")]).unwrap();
-        let job = node.shards[1].begin_move(log, LogIndex(u64::MAX)).unwrap();
+        let job = node.shards[1].logs().begin_move(log, LogIndex(u64::MAX)).unwrap();
         let moved = job.carry_out(&node.disk, u64::MAX, || 77).unwrap();
         node.shards[1].finish_move(&moved);
         node.settle();
@@ -513,14 +513,14 @@ fn what_the_shard_does_not_know_the_place_of_is_not_moved() {
     node.turn();
     let end = LogIndex(u64::MAX);
     let unwritten = node.unwritten.iter().map(|(_, sealed)| sealed.base).max().unwrap();
-    let job = node.shards[0].begin_move(log, end).unwrap();
+    let job = node.shards[0].logs().begin_move(log, end).unwrap();
     assert!(job.bound <= unwritten && job.is_empty(), "{job:?}");
     node.write();
     // Waited for: not applied before it is written.
     node.publish(0, &mut publisher, "q", "durable", true);
     node.turn();
     let unwritten = node.unwritten.iter().map(|(_, sealed)| sealed.base).max().unwrap();
-    let job = node.shards[0].begin_move(log, end).unwrap();
+    let job = node.shards[0].logs().begin_move(log, end).unwrap();
     assert!(job.bound <= unwritten && !job.is_empty(), "{job:?}");
 }
 
@@ -631,15 +631,15 @@ fn a_deleted_queue_lets_its_segments_go() {
         node.publish(0, &mut publisher, "q", "moved", true);
     }
     node.settle();
-    let job = node.shards[0].begin_move(log, LogIndex(u64::MAX)).unwrap();
+    let job = node.shards[0].logs().begin_move(log, LogIndex(u64::MAX)).unwrap();
     let moved = job.carry_out(&node.disk, u64::MAX, || 77).unwrap();
     node.shards[0].finish_move(&moved);
-    assert_eq!(node.shards[0].segments_in_use().collect::<Vec<_>>(), [77]);
-    assert_eq!(node.shards[0].take_dead_segments(), []);
+    assert_eq!(node.shards[0].logs().segments_in_use().collect::<Vec<_>>(), [77]);
+    assert_eq!(node.shards[0].logs_mut().take_dead_segments(), []);
     node.command(0, "q", QueueCommand::Delete { token: 9, if_unused: false, if_empty: false });
     node.settle();
-    assert_eq!(node.shards[0].take_dead_segments(), [77]);
-    assert_eq!(node.shards[0].segments_in_use().count(), 0);
+    assert_eq!(node.shards[0].logs_mut().take_dead_segments(), [77]);
+    assert_eq!(node.shards[0].logs().segments_in_use().count(), 0);
 }
 
 #[test]
@@ -651,7 +651,7 @@ fn what_is_not_moved_for_want_of_space_leaves_nothing_behind() {
         node.publish(0, &mut publisher, "q", "moved", true);
     }
     node.settle();
-    let job = node.shards[0].begin_move(log, LogIndex(u64::MAX)).unwrap();
+    let job = node.shards[0].logs().begin_move(log, LogIndex(u64::MAX)).unwrap();
     let check = |room: u64, fits: bool| {
         assert_eq!(job.carry_out(&node.disk, room, || 77).is_ok(), fits, "{room} bytes");
         let left = node.disk.list(FileKind::Segment).unwrap().len();

@@ -487,7 +487,7 @@ fn who_comes_and_goes_has_few_things_read() {
         for body in ["a", "b", "c", "d", "e", "f"] {
             append(&mut node, 0, 1, None, &[(0, "blue", body)]);
         }
-        for job in node.shards[0].take_stream_syncs(LogId(0)) {
+        for job in node.shards[0].logs_mut().take_stream_syncs(LogId(0)) {
             let done = job.carry_out(&node.disk);
             node.shards[0].stream_done(NOW, done);
         }
@@ -555,7 +555,7 @@ fn all_is_there_again_after_a_restart() {
     node.work();
     // What is made durable for a snapshot, and then the rest of the journal.
     let snapshot = node.shards[0].snapshot(LogId(0), false).unwrap();
-    for job in node.shards[0].take_stream_syncs(LogId(0)) {
+    for job in node.shards[0].logs_mut().take_stream_syncs(LogId(0)) {
         let done = job.carry_out(&node.disk);
         assert!(done.is_durable() && done.failure().is_none());
         node.shards[0].stream_done(NOW, done);
@@ -567,7 +567,7 @@ fn all_is_there_again_after_a_restart() {
 
     let mut shard = Node::fresh();
     shard.restore(LogId(0), snapshot.covered, &snapshot.bytes.to_vec()).unwrap();
-    let kept = shard.recover_streams(LogId(0), &files);
+    let kept = shard.logs_mut().recover_streams(LogId(0), &files);
     assert!(files.keys().eq(&kept));
     let strays = Strays::set_aside(&node.disk, &BTreeMap::from([(LogId(0), kept)])).unwrap();
     for (_, sealed, place) in &node.written {
@@ -755,7 +755,7 @@ fn queues_are_asked_nothing_of_streams() {
 /// journal.
 fn kill(node: &mut Node) {
     let mut shard = Node::fresh();
-    shard.recover_streams(LogId(0), &stream_files(&node.disk, LogId(0)).unwrap());
+    shard.logs_mut().recover_streams(LogId(0), &stream_files(&node.disk, LogId(0)).unwrap());
     for (_, sealed, place) in &node.written {
         shard.replay(LogId(0), sealed.base, sealed.records(), *place).unwrap();
     }
@@ -827,7 +827,7 @@ fn nothing_goes_by_a_policy_that_is_not_on_disk() {
     for (first, body) in [(1, "a"), (2, "b"), (3, "c")] {
         append(&mut node, 0, first, None, &[(0, "", body)]);
     }
-    for job in node.shards[0].take_stream_syncs(log) {
+    for job in node.shards[0].logs_mut().take_stream_syncs(log) {
         node.shards[0].stream_done(node.now, job.carry_out(&node.disk));
     }
     assert_eq!(segments_after_jobs(&mut node, log), [1, 2, 3]);

@@ -43,7 +43,7 @@ fn limit(node: &mut Node, bytes: Option<i64>, overflow: &str) {
 
 /// Messages that nobody holds.
 fn ready(shard: &Shard) -> u64 {
-    shard.queue_rows().map(|row| row.ready).sum()
+    shard.listing().rows().map(|row| row.ready).sum()
 }
 
 /// The node's shard, ended and begun again: nothing is in memory.

@@ -252,7 +252,7 @@ pub fn recover(
         (coming.tell)(Found::Stray(stray));
     }
     let shards = coming.shards;
-    let in_use: BTreeSet<u64> = shards.iter().flat_map(Shard::segments_in_use).collect();
+    let in_use: BTreeSet<u64> = shards.iter().flat_map(|shard| shard.logs().segments_in_use()).collect();
     let keeper = Keeper::new(disk, &journal, placement, snapshots, is_sound.then_some(&in_use))?;
     Ok(Recovered { journal, keeper, shards, placement, identity: identity.node })
 }
@@ -312,7 +312,7 @@ impl Coming<'_> {
         for log in self.logs() {
             if !self.stopped.contains(&log) {
                 let lengths = stream_files(self.disk, log)?;
-                known.insert(log, self.owner(log).recover_streams(log, &lengths));
+                known.insert(log, self.owner(log).logs_mut().recover_streams(log, &lengths));
             }
         }
         Strays::set_aside(self.disk, &known)
@@ -333,7 +333,7 @@ impl Coming<'_> {
     /// The journal is read to its end.
     fn finish(&mut self, strays: &mut Strays) -> Result<(), Stop> {
         for log in self.logs() {
-            let made = self.owner(log).stream_segments(log);
+            let made = self.owner(log).logs().stream_segments(log);
             strays.note_made(self.disk, log, &made)?;
         }
         // Logs are stopped also for a fault that only shows when all is read: messages whose records are nowhere.

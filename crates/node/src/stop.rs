@@ -15,9 +15,9 @@ pub fn write_snapshots(shards: &mut [Shard], keeper: &mut Keeper, house: &mut dy
         for log in shard.durable_logs() {
             let Some(snapshot) = shard.snapshot(log, true) else { continue };
             // Where no messages live from before the snapshot, the next start need not read their records.
-            let left = shard.begin_move(log, snapshot.covered).filter(|job| job.is_empty());
+            let left = shard.logs().begin_move(log, snapshot.covered).filter(|job| job.is_empty());
             let lives_from = left.map_or_else(LogIndex::default, |job| job.bound);
-            let jobs = shard.take_stream_syncs(log);
+            let jobs = shard.logs_mut().take_stream_syncs(log);
             let written = keeper.write_last(house, &snapshot, lives_from, jobs);
             written.map_err(|error| Stop(format!("a snapshot was not written: {error}")))?;
         }

@@ -143,7 +143,7 @@ impl Home {
                 None => self.shard.stream_done(now, *done),
                 Some(error) => return Err(Stop(format!("making a stream durable failed: {error}"))),
             },
-            Letter::Snapshot(log) => self.shard.snapshot_written(log),
+            Letter::Snapshot(log) => self.shard.logs_mut().snapshot_written(log),
             Letter::Alarm(raised) => self.set_raised(now, raised),
             Letter::Errand(errand) => self.run(now, errand),
             Letter::Stop => self.stop(now),
@@ -176,7 +176,7 @@ impl Home {
             }
         }
         self.raised = raised;
-        self.shard.hold_feeds(raised != Raised::default());
+        self.shard.logs_mut().hold_feeds(raised != Raised::default());
         self.front.set_alarm(now, &mut self.shard, Alarm::of(raised.memory, raised.disk));
     }
 
@@ -201,7 +201,7 @@ impl Home {
     fn run(&mut self, now: Now, errand: Errand) {
         assert!(self.answer.is_none() && self.put_off.is_none(), "one errand after the other");
         self.answer = Some(match errand {
-            Errand::List(log, bound) => Answer::Listed(self.shard.begin_move(log, bound)),
+            Errand::List(log, bound) => Answer::Listed(self.shard.logs().begin_move(log, bound)),
             Errand::Point(moved) => {
                 self.shard.finish_move(&moved);
                 Answer::Pointed
@@ -215,15 +215,15 @@ impl Home {
                 return;
             }
             Errand::Snapshot(log) => self.snapshot(log),
-            Errand::Dead => Answer::Dead(self.shard.take_dead_segments()),
+            Errand::Dead => Answer::Dead(self.shard.logs_mut().take_dead_segments()),
         });
     }
 
     /// The records that the snapshot knows are written when the turn is over, or handed in: the answer must not be told before.
     fn snapshot(&mut self, log: LogId) -> Answer {
-        self.shard.write_out(log);
+        self.shard.logs_mut().write_out(log);
         let snapshot = self.shard.snapshot(log, false);
-        Answer::Snapshot(snapshot.map(|snapshot| (snapshot, self.shard.take_stream_syncs(log))))
+        Answer::Snapshot(snapshot.map(|snapshot| (snapshot, self.shard.logs_mut().take_stream_syncs(log))))
     }
 
     /// Makes the snapshot that waited for changes of the catalog, if those are on disk, or says that there is none. True: it did
@@ -418,7 +418,7 @@ pub trait Turn {
     /// The device failed.
     fn write_out(&mut self, now: Now) -> Result<(), Stop> {
         let shard = &mut self.home().shard;
-        shard.durable_logs().into_iter().for_each(|log| shard.write_out(log));
+        shard.durable_logs().into_iter().for_each(|log| shard.logs_mut().write_out(log));
         self.commit(now)
     }
 }

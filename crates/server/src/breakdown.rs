@@ -101,7 +101,7 @@ fn count(room: &Room<'_>, step: Step, clock: Clock) -> (Vec<(&'static str, u64)>
             (pools, Some(next.map_or(Step::Queues(ListedTo::default()), Step::Connections)))
         }
         Step::Queues(from) => {
-            let (bytes, next) = room.shard.queue_bytes_from(from, quantum);
+            let (bytes, next) = room.shard.listing().bytes_from(from, quantum);
             let then = match next {
                 Some(next) => Step::Queues(next),
                 None => Step::Catalog(Weighed::default()),

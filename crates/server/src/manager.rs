@@ -18,8 +18,8 @@ use base::time::NS_PER_MS;
 use broker::access::{AccessRules, SALT};
 use broker::catalog::{Catalog, Op, QueueDefinition, Refusal, VhostDefaults, VhostId};
 use broker::{
-    ConnectionId, ConnectionRow, ConnectionSums, ListedTo, OpenSums, Opened, Pulse, QueueRow, QueueTally,
-    Reply, SessionRow, Shard, StreamReply, Survey, Tally, Tracking,
+    ConnectionId, ConnectionRow, ConnectionSums, ListedTo, Listing, OpenSums, Opened, Pulse, QueueRow,
+    QueueTally, Reply, SessionRow, Shard, StreamReply, Survey, Tally, Tracking,
 };
 use management::{
     About, Action, Authority, Begun, Busy, Condition, Counters, Delayed, Gate, History, Login, Memory, Node,
@@ -201,7 +201,7 @@ impl Manager<'_> {
     fn look_at_queues<T: Send + 'static>(
         &self,
         things: usize,
-        look: impl Fn(&Shard, ListedTo, &mut Quantum<'_>, &mut Vec<T>) -> Option<ListedTo>
+        look: impl Fn(Listing<'_>, ListedTo, &mut Quantum<'_>, &mut Vec<T>) -> Option<ListedTo>
         + Clone
         + Send
         + 'static,
@@ -215,14 +215,14 @@ impl Manager<'_> {
     fn look_at_each<T: Send + 'static>(
         &self,
         things: usize,
-        look: impl Fn(&Shard, ListedTo, &mut Quantum<'_>, &mut Vec<T>) -> Option<ListedTo>
+        look: impl Fn(Listing<'_>, ListedTo, &mut Quantum<'_>, &mut Vec<T>) -> Option<ListedTo>
         + Clone
         + Send
         + 'static,
         take: impl FnMut(&mut Vec<T>),
     ) -> Result<(), Busy> {
         let visit = move |room: &Room<'_>, from, quantum: &mut Quantum<'_>, found: &mut Vec<T>| {
-            look(room.shard, from, quantum, found)
+            look(room.shard.listing(), from, quantum, found)
         };
         self.visit_with(things, Vec::with_capacity(things), visit, take).map(drop)
     }
@@ -300,13 +300,15 @@ impl Manager<'_> {
     }
 
     fn queue_tallies(&self) -> Result<Vec<QueueTally>, Busy> {
-        self.look_at_queues(QUEUES_TURN, Shard::queue_tallies_from)
+        self.look_at_queues(QUEUES_TURN, |queues, from, quantum, found| {
+            queues.tallies_from(from, quantum, found)
+        })
     }
 
     /// Queues, in no order; `is_sampled`: with what messages of them say of all.
     pub fn queue_rows(&self, which: Which, is_sampled: bool) -> Result<Vec<QueueRow>, Busy> {
-        self.look_at_queues(QUEUES_TURN, move |shard, from, quantum, found| {
-            shard.queue_rows_from(from, quantum, is_sampled, |queue| which.has(queue), found)
+        self.look_at_queues(QUEUES_TURN, move |queues, from, quantum, found| {
+            queues.rows_from(from, quantum, is_sampled, |queue| which.has(queue), found)
         })
     }
 
@@ -431,15 +433,19 @@ impl Node for Manager<'_> {
     }
 
     fn each_queue(&self, which: Which, mut each: impl FnMut(&QueueRow)) -> Result<(), Busy> {
-        let look = move |shard: &Shard, from, quantum: &mut Quantum<'_>, found: &mut Vec<QueueRow>| {
-            shard.queue_rows_from(from, quantum, true, |queue| which.has(queue), found)
+        let look = move |queues: Listing<'_>, from, quantum: &mut Quantum<'_>, found: &mut Vec<QueueRow>| {
+            queues.rows_from(from, quantum, true, |queue| which.has(queue), found)
         };
         self.look_at_each(QUEUES_TURN, look, |found| found.drain(..).for_each(|row| each(&row)))
     }
 
     fn queue_names(&self) -> Result<Names, Busy> {
         let now = |known| self.look_at(&self.doors[0], move |shard| shard.queues_now(known))?.ok_or(Busy);
-        self.queue_names.get(now, || self.look_at_queues(NAMES_TURN, Shard::queue_definitions_from))
+        self.queue_names.get(now, || {
+            self.look_at_queues(NAMES_TURN, |queues, from, quantum, found| {
+                queues.definitions_from(from, quantum, found)
+            })
+        })
     }
 
     fn rows_of(&self, queues: &[Arc<QueueDefinition>]) -> Result<Vec<QueueRow>, Busy> {
@@ -452,7 +458,7 @@ impl Node for Manager<'_> {
                 (from, found) = self.look_at(door, move |shard| {
                     let now = || clock.mono_ns();
                     let mut quantum = Quantum::new(QUEUES_TURN, LOOK_NS, &now);
-                    let next = shard.queue_rows_of(&asked, at, &mut quantum, &mut found);
+                    let next = shard.listing().rows_of(&asked, at, &mut quantum, &mut found);
                     (next, found)
                 })?;
                 all.append(&mut found);
@@ -468,7 +474,7 @@ impl Node for Manager<'_> {
         for door in self.doors {
             let asked = queues.clone();
             let found = self.look_at(door, move |shard| {
-                asked.iter().map(|(vhost, name)| shard.pulse(*vhost, name)).collect::<Vec<_>>()
+                asked.iter().map(|(vhost, name)| shard.listing().pulse(*vhost, name)).collect::<Vec<_>>()
             })?;
             all.iter_mut().zip(found).for_each(|(own, found)| *own = found.or(own.take()));
         }
@@ -592,7 +598,7 @@ impl Node for Manager<'_> {
     fn tracking(&self, vhost: VhostId, stream: &str) -> Result<Option<Tracking>, Busy> {
         for door in self.doors {
             let name = stream.to_owned();
-            if let Some(tracking) = self.look_at(door, move |shard| shard.tracking(vhost, &name))? {
+            if let Some(tracking) = self.look_at(door, move |shard| shard.listing().tracking(vhost, &name))? {
                 return Ok(Some(tracking));
             }
         }
@@ -708,7 +714,8 @@ impl Node for Manager<'_> {
     fn delayed(&self, vhost: &str, queue: &str, count_max: usize) -> Result<Option<Delayed>, Busy> {
         for door in self.doors {
             let (vhost, queue) = (vhost.to_owned(), queue.to_owned());
-            let found = self.look_at(door, move |shard| shard.delayed(&vhost, &queue, count_max))?;
+            let found =
+                self.look_at(door, move |shard| shard.listing().delayed(&vhost, &queue, count_max))?;
             if found.is_some() {
                 return Ok(found);
             }

@@ -331,7 +331,7 @@ impl Machine {
     pub fn limited(&self) -> Vec<(QueueRow, u64)> {
         let rows = self.berths.iter().flat_map(|berth| {
             let shard = &berth.home.shard;
-            shard.queue_rows().map(|row| (shard.catalog().rules(&row.definition), row))
+            shard.listing().rows().map(|row| (shard.catalog().rules(&row.definition), row))
         });
         let drops = rows.filter(|(rules, _)| rules.overflow == Overflow::DropHead);
         drops.filter_map(|(rules, row)| Some((row, rules.bytes_max?))).collect()
@@ -340,7 +340,7 @@ impl Machine {
     /// All queues, by name.
     pub fn queues(&self) -> Vec<QueueRow> {
         let mut rows: Vec<QueueRow> =
-            self.berths.iter().flat_map(|berth| berth.home.shard.queue_rows()).collect();
+            self.berths.iter().flat_map(|berth| berth.home.shard.listing().rows()).collect();
         rows.sort_by(|a, b| a.definition.name.cmp(&b.definition.name));
         rows
     }

@@ -245,7 +245,7 @@ impl Wording<'_> {
 
     /// User and virtual host of a connection.
     fn actor(&self, port: PortId) -> Option<(&str, &str)> {
-        let actor = &self.ports.get(&port)?.actor;
+        let actor = &self.ports.get(port)?.actor;
         let vhost = self.catalog.vhost_definition(actor.vhost)?;
         Some((&actor.user, &vhost.name))
     }

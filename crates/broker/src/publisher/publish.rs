@@ -1,14 +1,16 @@
 //! Publishing: a message goes into the logs its route leads to, those of other shards by mail.
 
-use super::append::Addressed;
 use super::route::View;
-use super::{Known, More, Publish, Published, Publisher, add_messages};
+use super::{Addressed, Known, More, Publish, Published, Publisher, add_messages};
 use crate::access::AccessCache;
 use crate::catalog::Refusal;
+use crate::firehose;
+use crate::recent_history;
 use crate::shard::Shard;
+use crate::streams::{Messages, NewMessages};
 use crate::tally::NO_EXCHANGE;
 use base::Now;
-use base::id::PortId;
+use base::id::{LogId, PortId, QueueId};
 use routing::{Envelope, ExchangeId, Matches};
 
 impl Shard {
@@ -40,7 +42,7 @@ impl Shard {
     ) -> Result<bool, Refusal> {
         let view = self.view((publisher.handle, publisher.next_seq));
         let (route, _) = view.route(&mut publisher.access, publish)?;
-        if let Some(target) = route.targets.iter().find(|target| self.stopped.contains(&target.log)) {
+        if let Some(target) = route.targets.iter().find(|target| self.logs.is_stopped(target.log)) {
             return Err(Refusal::log_stopped(target.log));
         }
         if publish.record(now).record_len(route.queues_most).is_none() {
@@ -50,15 +52,8 @@ impl Shard {
     }
 
     /// What routing looks at; `message`: who publishes, and the message's number.
-    pub(crate) fn view(&self, message: (u32, u64)) -> View<'_> {
-        View {
-            catalog: &self.catalog,
-            limits: &self.settings.limits,
-            placement: self.settings.placement,
-            log_slots: &self.log_slots,
-            seed: self.settings.seed,
-            message,
-        }
+    fn view(&self, message: (u32, u64)) -> View<'_> {
+        View::of(&self.settings, &self.catalog, self.logs.slots(), message)
     }
 
     /// Publishes a message. Uses up one number of the publisher's, also when it goes nowhere or is refused.
@@ -94,8 +89,8 @@ impl Shard {
         if route.targets.is_empty() && route.replies.is_none() {
             return Ok(Published::Unroutable);
         }
-        if !self.stopped.is_empty()
-            && let Some(target) = route.targets.iter().find(|target| self.stopped.contains(&target.log))
+        if !self.logs.stopped.is_empty()
+            && let Some(target) = route.targets.iter().find(|target| self.logs.is_stopped(target.log))
         {
             return Err(Refusal::log_stopped(target.log));
         }
@@ -110,17 +105,17 @@ impl Shard {
             let waiter = is_waited_for.then_some((*port, *handle, seq));
             match target.slot {
                 Some(slot) if !target.is_special => {
-                    let log = &mut self.logs[slot as usize];
+                    let log = &mut self.logs.all[slot as usize];
                     log.commons.append_message(now, (&message, sizes), &target.queues, waiter, needs_flush);
                 }
                 _ => {
                     let addressed = Addressed { message: &message, hidden: &[], target, waiter, needs_flush };
-                    self.append_addressed(now, &addressed);
+                    self.logs.append(now, &mut self.post, &addressed);
                 }
             }
         }
         if let Some(replies) = &route.replies {
-            self.append_replies(&message, replies);
+            self.replies.send(&mut self.post, &message, replies);
         }
         match waits {
             0 => Ok(Published::Done),
@@ -147,7 +142,7 @@ impl Shard {
         add_messages(&mut known.gone, publish.exchange, 1);
         let message = publish.record(now);
         self.tallies.publish(route.counted, route.queues, publish, message.sizes().body);
-        if let Some(target) = route.targets.iter().find(|target| self.stopped.contains(&target.log)) {
+        if let Some(target) = route.targets.iter().find(|target| self.logs.is_stopped(target.log)) {
             return Err(Refusal::log_stopped(target.log));
         }
         let hidden = publish.more.map_or(&[][..], More::hidden_keys);
@@ -157,21 +152,22 @@ impl Shard {
         let (_, handle, seq) = waiter;
         if route.is_remembered {
             let exchanges = self.remembering((handle, seq), access, publish);
-            self.have_remembered(now, exchanges, &message);
+            recent_history::have_remembered(&mut self.own(now), exchanges, &message);
         }
         if route.is_traced {
             let queues = route.targets.iter().flat_map(|target| &*target.queues);
-            self.trace_publish(now, waiter, publish, queues);
+            let (mut own, ports) = self.own_and_ports(now);
+            firehose::tell_publish(&mut own, ports, waiter, publish, queues);
         }
         let mut waits = 0;
         for target in &route.targets {
             let waiter = publish.confirm.then_some(waiter);
             let addressed = Addressed::new(&message, hidden, target, waiter);
             waits += u32::from(addressed.is_waited_for());
-            self.append_addressed(now, &addressed);
+            self.logs.append(now, &mut self.post, &addressed);
         }
         if let Some(replies) = &route.replies {
-            self.append_replies(&message, replies);
+            self.replies.send(&mut self.post, &message, replies);
         }
         match waits {
             0 if route.targets.is_empty() && route.replies.is_none() => Ok(Published::Unroutable),
@@ -203,5 +199,25 @@ impl Shard {
             Ok(_) => self.catalog.remembering_exchanges(vhost, exchange, &matches),
             Err(_) => Vec::new(),
         }
+    }
+
+    /// Appends messages for one stream, which is placed on `log`; who published them hears of it in
+    /// [`crate::Event::Confirmed`], counted in its own numbers, when they are on disk: duplicates too, and where the stream
+    /// is gone by then. The caller has checked permissions and the bounds of messages and of sub-batches.
+    ///
+    /// # Errors
+    /// The log is stopped.
+    ///
+    /// # Panics
+    /// When the reference or a filter value is longer than 65,535 bytes.
+    pub fn append<'a>(
+        &mut self,
+        now: Now,
+        port: PortId,
+        log: LogId,
+        stream: QueueId,
+        new: NewMessages<'a, impl Messages<'a>>,
+    ) -> Result<(), Refusal> {
+        self.logs.append_to_stream((now, &mut self.post), port, (log, stream), new)
     }
 }

@@ -6,6 +6,7 @@ use crate::catalog::{Catalog, Refusal, VhostId};
 use crate::limits::Limits;
 use crate::reply::ReplyAddress;
 use crate::request::Placement;
+use crate::shard::ShardSettings;
 use crate::tally::NO_EXCHANGE;
 use base::Random;
 use base::id::{LogId, PortId, QueueId};
@@ -28,12 +29,12 @@ pub(crate) struct Target {
     pub(super) is_special: bool,
     /// One of the queues refuses messages when it is full.
     pub(crate) asks: bool,
-    pub(super) due: Due,
+    pub(crate) due: Due,
 }
 
 /// When a message becomes ready in the queues of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Due {
+pub(crate) enum Due {
     Now,
     /// Milliseconds since 1970.
     At(u64),
@@ -99,6 +100,19 @@ pub(crate) struct View<'a> {
     pub(super) seed: u64,
     /// The publisher, and the message's number.
     pub(super) message: (u32, u64),
+}
+
+impl<'a> View<'a> {
+    /// What a shard with these parts knows; `message`: the publisher, and the message's number.
+    pub(crate) fn of(
+        settings: &'a ShardSettings,
+        catalog: &'a Catalog,
+        log_slots: &'a FxHashMap<LogId, u32>,
+        message: (u32, u64),
+    ) -> View<'a> {
+        let ShardSettings { limits, placement, seed, .. } = settings;
+        View { catalog, limits, placement: *placement, log_slots, seed: *seed, message }
+    }
 }
 
 impl View<'_> {

@@ -1,25 +1,25 @@
 //! Changes of the catalog: planned on one shard, applied on all, with all they mean for the queues of each.
 
 use super::{CATALOG_LOG, Shard};
-use crate::catalog::{Actor, Applied, Change, Object, Op, Plan, QueueDefinition};
+use crate::catalog::{Actor, Applied, Change, Object, Op, Plan, QueueDefinition, VhostId};
 use crate::event::Event;
+use crate::event_exchange;
+use crate::listing::QueuesNow;
 use crate::log::Brings;
 use crate::mail::{Answering, Mail};
 use crate::planner::{Answer, Asked, Planner};
+use crate::recent_history;
 use crate::request::{QueueCommand, Reply};
 use crate::turn::Turn;
 use base::Now;
 use base::id::PortId;
 use message::record;
-use std::sync::Arc;
 
 impl Shard {
     /// Asks for a change of the catalog. The answer comes as an [`Event::Reply`] with `token`, when the change is on
     /// disk and every shard knows it.
     pub fn request(&mut self, now: Now, port: PortId, token: u32, op: Op) {
-        let Some(state) = self.ports.get_mut(&port) else { return };
-        state.owns_queues |= matches!(op, Op::DeclareQueue { exclusive: true, .. });
-        let actor = state.actor.clone();
+        let Some(actor) = self.ports.asks_for(port, &op) else { return };
         self.send_to_planner(now, actor, Some(Answering { port, token, instead: None }), op);
     }
 
@@ -27,8 +27,7 @@ impl Shard {
         if self.planner.is_some() {
             self.plan(now, actor, answer, op);
         } else {
-            let planner = self.settings.placement.owner(CATALOG_LOG);
-            self.post.send(planner, Mail::Plan { actor, answer, op: Box::new(op) });
+            self.post.send_to_planner(Mail::Plan { actor, answer, op: Box::new(op) });
         }
     }
 
@@ -55,9 +54,12 @@ impl Shard {
                     self.tallies.churn.queue_declared += changes.iter().filter(is_queue).count() as u64;
                 }
                 for change in changes {
-                    let told = self.announcements(&actor, answer.is_some(), &change);
+                    let by = (&actor, answer.is_some());
+                    let told = event_exchange::announcements(&self.catalog, &self.settings.node, by, &change);
                     self.make_change(now, change);
-                    told.iter().for_each(|announcement| self.publish_announcement(now, announcement));
+                    for announcement in &told {
+                        event_exchange::publish(&mut self.own(now), announcement);
+                    }
                 }
                 if let Some(queue) = queue {
                     self.tallies.churn.queue_declared += 1;
@@ -89,17 +91,17 @@ impl Shard {
     }
 
     /// On the planning shard: logs a change, applies it here and has it sent to the others.
-    pub(crate) fn make_change(&mut self, now: Now, change: Change) {
+    fn make_change(&mut self, now: Now, change: Change) {
         if change.is_durable() {
             let encoded = change.encode();
-            let log = self.log_mut(CATALOG_LOG).expect("the planner owns the catalog's log");
+            let log = self.logs.get_mut(CATALOG_LOG).expect("the planner owns the catalog's log");
             log.commons
                 .pipeline
                 .append(now, Brings::FLUSH, |records| record::write_catalog(&encoded, records));
         }
         self.apply_change(Some(now), &change);
         if let Change::Bind(binding) = &change {
-            self.recall(now, binding);
+            recent_history::recall(&mut self.own(now), binding);
         }
         self.planner.as_mut().expect("this shard plans").add_change(change);
     }
@@ -107,7 +109,8 @@ impl Shard {
     /// A change of the catalog was applied here that is not known to be on disk. Until it is there is no snapshot, and where
     /// changes come without end, none ever: see [`Shard::hold_changes`].
     pub fn has_change_under_way(&self) -> bool {
-        let committed = self.log(CATALOG_LOG).map(|log| log.commons.pipeline.committed()).unwrap_or_default();
+        let committed =
+            self.logs.get(CATALOG_LOG).map(|log| log.commons.pipeline.committed()).unwrap_or_default();
         self.planner.as_ref().is_some_and(|planner| planner.has_unwritten(committed))
     }
 
@@ -128,19 +131,19 @@ impl Shard {
 
     /// Applies a change of the catalog and does what it means for the queues here. Without `now` it is a replay, at whose
     /// end queues learn what they go by.
-    pub(crate) fn apply_change(&mut self, now: Option<Now>, change: &Change) {
+    pub(super) fn apply_change(&mut self, now: Option<Now>, change: &Change) {
         for applied in self.catalog.apply(change) {
             match applied {
                 Applied::QueueCreated(definition) => {
-                    if self.log_slots.contains_key(&definition.log) {
-                        self.create_queue(definition.clone());
+                    if self.logs.slot(definition.log).is_some() {
+                        self.logs.create_queue(definition.clone());
                         if let Some(now) = now {
                             self.tallies.churn.queue_created += 1;
                             self.go_by(now, &definition);
                             self.feed_once_known(now, &definition);
                         }
                         if self.catalog.is_traced(definition.vhost) {
-                            self.trace_queue(&definition);
+                            self.logs.trace(&definition, true);
                         }
                     }
                 }
@@ -160,49 +163,51 @@ impl Shard {
                     let text = format!("user '{user}' is deleted");
                     self.close_ports(Object::User, &text, |actor| actor.user == user);
                 }
-                Applied::QueueDeleted(definition) => {
-                    let is_here = self.log_slots.contains_key(&definition.log);
-                    self.tallies.churn.queue_deleted += u64::from(now.is_some() && is_here);
-                    let limits = self.settings.limits;
-                    if definition.is_stream()
-                        && let Some(slot) = self.log_slots.get(&definition.log)
-                    {
-                        if let Some(streams) = &mut self.logs[*slot as usize].streams {
-                            streams.delete(definition.id, &mut self.post);
-                        }
-                    } else if let Some(slot) = self.log_slots.get(&definition.log)
-                        && let Some(queue) = self.logs[*slot as usize].remove_queue(definition.id, &limits)
-                    {
-                        queue.tell_members(&mut self.post);
-                        // A replay finds the record of it.
-                        if let Some(now) = now.filter(|_| definition.has_source()) {
-                            self.logs[*slot as usize].end_feed(now, definition.id);
-                        }
-                    }
-                    for (port, watcher) in self.watches.take(definition.id) {
-                        self.post.event(port, Event::QueueDeleted { watcher, queue: definition.id });
-                    }
-                }
+                Applied::QueueDeleted(definition) => self.forget_queue(now, &definition),
             }
         }
     }
 
-    /// A queue of a log of this shard is there.
-    pub(crate) fn create_queue(&mut self, definition: Arc<QueueDefinition>) {
-        let declared = definition.declared_rules();
-        self.has_streams |= definition.is_stream();
-        if let Some(log) = self.log_mut(definition.log) {
-            log.create_queue(definition, &declared);
+    /// A queue is deleted: it goes, if it lives here, and connections here that want to know of it are told.
+    fn forget_queue(&mut self, now: Option<Now>, definition: &QueueDefinition) {
+        if let Some(slot) = self.logs.slot(definition.log) {
+            self.tallies.churn.queue_deleted += u64::from(now.is_some());
+            let log = &mut self.logs.all[slot];
+            if definition.is_stream() {
+                if let Some(streams) = &mut log.streams {
+                    streams.delete(definition.id, &mut self.post);
+                }
+            } else if let Some(queue) = log.remove_queue(definition.id, &self.settings.limits) {
+                queue.tell_members(&mut self.post);
+                // A replay finds the record of it.
+                if let Some(now) = now.filter(|_| definition.has_source()) {
+                    log.end_feed(now, definition.id);
+                }
+            }
+        }
+        for (port, watcher) in self.watches.take(definition.id) {
+            self.post.event(port, Event::QueueDeleted { watcher, queue: definition.id });
+        }
+    }
+
+    /// A virtual host is traced from now on, or no longer.
+    #[cold]
+    fn trace(&mut self, vhost: VhostId) {
+        let on = self.catalog.is_traced(vhost);
+        self.catalog.vhost_queues(vhost).for_each(|queue| self.logs.trace(queue, on));
+        if on {
+            for port in self.ports.nameless(vhost) {
+                self.post.event(port, Event::Introduce);
+            }
         }
     }
 
     /// A queue of this shard goes by what the catalog says now.
-    pub(crate) fn go_by(&mut self, now: Now, definition: &QueueDefinition) {
-        let limits = self.settings.limits;
-        if let Some(slot) = self.log_slots.get(&definition.log) {
+    pub(super) fn go_by(&mut self, now: Now, definition: &QueueDefinition) {
+        if let Some(slot) = self.logs.slot(definition.log) {
             let rules = self.catalog.rules(definition);
-            let log = &mut self.logs[*slot as usize];
-            log.go_by(&mut Turn::new(now, &limits, &mut self.post), definition.id, rules);
+            let mut turn = Turn::new(now, &self.settings.limits, &mut self.post);
+            self.logs.all[slot].go_by(&mut turn, definition.id, rules);
         }
     }
 
@@ -210,43 +215,61 @@ impl Shard {
     /// shard it is. What was fed before would come before that record in the journal: a replay would pass over the messages, as
     /// their queue is not there yet, and know how far they went.
     fn feed_once_known(&mut self, now: Now, definition: &QueueDefinition) {
-        match &self.planner {
+        match &mut self.planner {
             _ if !definition.has_source() => {}
-            Some(planner) => self.unfed.push_back((planner.next_wave(), definition.id)),
+            Some(planner) => planner.feed_later(definition.id),
             None => self.feed(now, definition),
         }
     }
 
     /// A queue is filled from its stream, if it has one, from now on. Where the log is stopped that would be recorded as the
     /// first thing in it, before what is on disk.
-    pub(crate) fn feed(&mut self, now: Now, definition: &QueueDefinition) {
+    pub(super) fn feed(&mut self, now: Now, definition: &QueueDefinition) {
         if definition.has_source()
-            && !self.stopped.contains(&definition.log)
-            && let Some(slot) = self.log_slots.get(&definition.log)
+            && !self.logs.is_stopped(definition.log)
+            && let Some(log) = self.logs.get_mut(definition.log)
             && let Some(source) = self.catalog.source(definition)
         {
-            let limits = self.settings.limits;
-            self.logs[*slot as usize].begin_feed(now, definition.id, source, &limits);
+            log.begin_feed(now, definition.id, source, &self.settings.limits);
         }
     }
 
     /// On the planning shard, at the end of a turn: sends the waves that are committed, answers those all have seen.
     pub(super) fn advance_waves(&mut self, now: Now) {
-        let committed = self.log_mut(CATALOG_LOG).map(|log| log.commons.pipeline.committed());
+        let committed = self.logs.get(CATALOG_LOG).map(|log| log.commons.pipeline.committed());
         let (Some(planner), Some(committed)) = (&mut self.planner, committed) else { return };
-        let mut sent = 0;
         while let Some((number, changes)) = planner.next_to_send(committed) {
             for shard in self.post.others() {
                 self.post.send(shard, Mail::Changes { number, changes: changes.clone() });
             }
-            sent = number;
         }
         planner.finished(|Answer { port, token, reply }| self.post.reply(port, token, reply));
-        while let Some((_, id)) = self.unfed.pop_front_if(|(wave, _)| *wave <= sent) {
+        for id in planner.take_unfed() {
             // It may be gone again.
             if let Some(definition) = self.catalog.queue(id).cloned() {
                 self.feed(now, &definition);
             }
+        }
+    }
+
+    /// On the planning shard: which queues there are now, for who knows which there were at version `known`. None: another
+    /// shard plans.
+    pub fn queues_now(&self, known: Option<u64>) -> Option<QueuesNow> {
+        let planner = self.planner.as_ref()?;
+        let changes = known.and_then(|known| self.catalog.queues_since(known));
+        Some(QueuesNow {
+            version: self.catalog.queues_version(),
+            is_settled: !planner.is_busy(),
+            changes: changes.map(|changes| changes.cloned().collect()),
+        })
+    }
+
+    /// On the planning shard: has the event exchange made in a virtual host, if it is nowhere yet.
+    pub fn have_event_exchange(&mut self, now: Now, vhost: &str) {
+        if self.planner.is_some()
+            && let Some(change) = self.catalog.missing_event_exchange(vhost)
+        {
+            self.make_change(now, change);
         }
     }
 }

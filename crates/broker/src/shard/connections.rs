@@ -1,45 +1,19 @@
-//! The connections that are at home on a shard: their coming and going, and what of theirs is to end with them.
+//! Connections come to a shard and leave it: their limits are asked for, what ends with them ends, what happens to them is announced.
 
-use super::{CATALOG_LOG, Shard};
-use crate::catalog::{Actor, Object, Op, Reason, Refusal, ReplyCode};
+use super::Shard;
+use crate::catalog::{Actor, Object, Op, Reason, Refusal, ReplyCode, VhostId};
 use crate::connection_limits::Unit;
 use crate::event::Event;
-use crate::event_exchange::Occurrence;
+use crate::event_exchange::{self, Caller, Occurrence, Settled, Wording};
+use crate::firehose;
 use crate::mail::Mail;
-use crate::request::{ConsumerRef, QueueCommand, Reply};
+use crate::ports::Leaver;
+use crate::reply::ReplyAddress;
+use crate::request::{Credit, QueueCommand, Reply};
+use crate::tally::Protocol;
 use base::Now;
-use base::id::{LogId, PortId, QueueId};
-use routing::Arguments;
-
-/// A connection that is at home here.
-#[derive(Debug)]
-pub(crate) struct Port {
-    pub(crate) actor: Actor,
-    /// Queues where it has consumers, to be told when it goes; by handle, since there may be a hundred thousand.
-    consumers: Vec<ConsumerRef>,
-    /// It declared an exclusive queue.
-    pub(super) owns_queues: bool,
-    /// Its channels that count.
-    channels: u32,
-    /// Its name, if its coming was announced, or what it does is told of.
-    pub(crate) name: Option<Box<str>>,
-    /// Its coming was announced, with what its client says of itself: then its going is too.
-    announced: Option<Box<Arguments>>,
-}
-
-impl Shard {
-    /// Bytes of memory of the table of connections: a slot and a control byte each, of which seven in eight may be full.
-    pub(crate) fn ports_bytes(&self) -> usize {
-        (self.ports.capacity() * 8 / 7).next_power_of_two() * (size_of::<(PortId, Port)>() + 1)
-    }
-}
-
-impl Port {
-    /// It has neither consumers nor queues of its own, and nobody was told by what port it goes.
-    pub(crate) fn is_light(&self) -> bool {
-        self.consumers.is_empty() && !self.owns_queues && self.announced.is_none()
-    }
-}
+use base::id::{PortId, QueueId};
+use message::record::Enqueue;
 
 /// Whether it is a connection's, and not the node's own.
 fn is_client(port: PortId) -> bool {
@@ -68,7 +42,7 @@ impl Shard {
     /// Asks whether a channel may be opened where its user or the node has a limit; false: there is none, and it may. The
     /// answer comes as an [`Event::Reply`] with `token`. It counts until [`Shard::drop_channel`], a refused one too.
     pub fn ask_channel(&mut self, port: PortId, token: u32) -> bool {
-        let Some(state) = self.ports.get_mut(&port) else { return false };
+        let Some(state) = self.ports.get_mut(port) else { return false };
         let is_limited = self.settings.limits.channels_max.is_some()
             || self.catalog.user_limits(&state.actor.user).channels_max.is_some();
         if !is_limited {
@@ -82,7 +56,7 @@ impl Shard {
 
     /// A channel that was asked for is gone.
     pub fn drop_channel(&mut self, port: PortId) {
-        if let Some(state) = self.ports.get_mut(&port).filter(|state| state.channels > 0) {
+        if let Some(state) = self.ports.get_mut(port).filter(|state| state.channels > 0) {
             state.channels -= 1;
             let actor = state.actor.clone();
             self.tell_census(Mail::Left { actor, unit: Unit::Channel });
@@ -90,15 +64,7 @@ impl Shard {
     }
 
     fn add_port(&mut self, port: PortId, actor: Actor, asked: Option<(PortId, u32)>) {
-        let state = Port {
-            actor: actor.clone(),
-            consumers: Vec::new(),
-            owns_queues: false,
-            channels: 0,
-            name: None,
-            announced: None,
-        };
-        self.ports.insert(port, state);
+        self.ports.open(port, actor.clone());
         if is_client(port) {
             self.tallies.churn.connection_created += 1;
             self.tell_census(Mail::Came { actor, unit: Unit::Connection { channels: 0 }, asked });
@@ -107,8 +73,7 @@ impl Shard {
 
     /// Tells the planning shard what comes or goes.
     fn tell_census(&mut self, mail: Mail) {
-        let planner = self.settings.placement.owner(CATALOG_LOG);
-        if planner == self.settings.id { self.count(mail) } else { self.post.send(planner, mail) }
+        if self.settings.plans() { self.count(mail) } else { self.post.send_to_planner(mail) }
     }
 
     /// On the planning shard: counts what comes or goes, and answers who asked.
@@ -130,23 +95,17 @@ impl Shard {
 
     /// A connection is gone: its consumers go, what they held goes back, its exclusive queues are deleted.
     pub fn close_port(&mut self, now: Now, port: PortId) {
-        let Some(Port { actor, mut consumers, owns_queues, channels, name, announced }) =
-            self.ports.remove(&port)
-        else {
-            return;
-        };
-        if let (Some(name), Some(properties)) = (name, announced) {
-            let (name, properties) = (&*name, &*properties);
+        let Some(state) = self.ports.close(port) else { return };
+        if let (Some(name), Some(properties)) = (&state.name, &state.announced) {
             self.announce(now, &Occurrence::ConnectionClosed { port, name, properties });
         }
+        let (actor, owns_queues, channels) = (state.actor.clone(), state.owns_queues, state.channels);
         if is_client(port) {
             self.tell_census(Mail::Left { actor: actor.clone(), unit: Unit::Connection { channels } });
             self.tallies.churn.connection_closed += 1;
         }
         self.replies.close_port(port);
-        consumers.sort_unstable_by_key(|consumer| (consumer.log, consumer.queue));
-        consumers.dedup_by_key(|consumer| (consumer.log, consumer.queue));
-        for consumer in consumers {
+        for consumer in state.into_queues() {
             self.send_to_queue(now, consumer.log, consumer.queue, port, QueueCommand::Leave);
         }
         if owns_queues {
@@ -155,41 +114,9 @@ impl Shard {
         }
     }
 
-    /// Notes that a connection has a consumer, to be told when it goes.
-    #[cold]
-    pub(super) fn note_consumer(&mut self, port: PortId, log: LogId, queue: QueueId, command: &QueueCommand) {
-        let handle = match command {
-            QueueCommand::Consume { handle, .. } => Some(*handle),
-            QueueCommand::Stream(command) => command.opens(),
-            other => other.getter(),
-        };
-        if let (Some(handle), Some(state)) = (handle, self.ports.get_mut(&port)) {
-            let key = |of: &ConsumerRef| (of.handle, of.log, of.queue);
-            let consumer = ConsumerRef { log, queue, handle };
-            if let Err(at) = state.consumers.binary_search_by_key(&key(&consumer), key) {
-                state.consumers.insert(at, consumer);
-            }
-        }
-    }
-
-    /// The going of a connection is to be announced, under this name and with what its client says of itself.
-    pub(crate) fn announce_end(&mut self, port: PortId, name: &str, properties: &Arguments) {
-        if let Some(state) = self.ports.get_mut(&port) {
-            state.name = Some(name.into());
-            state.announced = Some(Box::new(properties.clone()));
-        }
-    }
-
     /// The connection is done with a consumer for good.
     pub fn forget_consumer(&mut self, port: PortId, handle: u32) {
-        if let Some(state) = self.ports.get_mut(&port) {
-            let begin = state.consumers.partition_point(|consumer| consumer.handle < handle);
-            let end = state.consumers.partition_point(|consumer| consumer.handle <= handle);
-            state.consumers.drain(begin..end);
-            if state.consumers.is_empty() {
-                state.consumers = Vec::new();
-            }
-        }
+        self.ports.forget_consumer(port, handle);
     }
 
     /// The connection is to hear [`Event::QueueDeleted`], with its own number `watcher`, when the queue is deleted. It
@@ -203,14 +130,155 @@ impl Shard {
         self.watches.remove(queue, port, watcher);
     }
 
+    /// A stream is restarted: connections of this shard that watch it are told, and go on watching.
+    pub fn stream_restarted(&mut self, queue: QueueId) {
+        for (port, _) in self.watches.of(queue) {
+            self.post.event(*port, Event::StreamRestarted { queue });
+        }
+    }
+
     /// Closes the connections that a deleted object takes with it, in the order of their ports.
     pub(super) fn close_ports(&mut self, object: Object, text: &str, is_theirs: impl Fn(&Actor) -> bool) {
-        let theirs = self.ports.iter().filter(|(_, state)| is_theirs(&state.actor));
-        let mut ports: Vec<PortId> = theirs.map(|(port, _)| *port).collect();
-        ports.sort_unstable();
-        for port in ports {
-            let refusal = Refusal::new(ReplyCode::ConnectionForced, Reason::Deleted(object), text);
-            self.post.event(port, Event::Close { refusal });
+        for port in self.ports.of(is_theirs) {
+            self.close_for(port, object, text);
+        }
+    }
+
+    /// Has a connection close, as an object is deleted that it lives on.
+    fn close_for(&mut self, port: PortId, object: Object, text: &str) {
+        let refusal = Refusal::new(ReplyCode::ConnectionForced, Reason::Deleted(object), text);
+        self.post.event(port, Event::Close { refusal });
+    }
+
+    // ---- between shards
+
+    /// The connection has nothing here that keeps it.
+    pub fn may_leave(&self, port: PortId) -> bool {
+        self.ports.may_leave(port)
+    }
+
+    /// The connection leaves; `None` where something keeps it.
+    pub fn release_port(&mut self, port: PortId) -> Option<Leaver> {
+        self.ports.release(port)
+    }
+
+    /// A connection that left another shard is at home here, and goes by `port` from now on. It is told of what it missed.
+    pub fn adopt_port(&mut self, port: PortId, leaver: Leaver) {
+        let state = self.ports.adopt(port, leaver);
+        let Actor { user, vhost, is_internal, .. } = state.actor.clone();
+        if self.catalog.is_traced(vhost) && state.name.is_none() {
+            self.post.event(port, Event::Introduce);
+        }
+        if self.catalog.vhost_definition(vhost).is_none() {
+            self.close_for(port, Object::VirtualHost, "its vhost is deleted");
+        } else if !is_internal && self.catalog.user(&user).is_none() {
+            // The node's own name is no user's.
+            self.close_for(port, Object::User, &format!("user '{user}' is deleted"));
+        }
+    }
+
+    // ---- reply consumers
+
+    /// Opens a reply consumer of a connection that is at home here; `handle` is the connection's name for it. With
+    /// [`Credit::Prefetch`] any number of replies is taken, as nothing is ever unsettled; with [`Credit::Link`] none
+    /// until [`Shard::credit_reply`]. What it cannot take is dropped. Replies come as [`Event::Deliver`], settled.
+    pub fn open_reply(&mut self, port: PortId, handle: u32, credit: Credit) -> ReplyAddress {
+        let secret = self.secret_bytes();
+        match self.ports.get(port) {
+            Some(state) => self.replies.open(port, handle, state.actor.vhost, secret, credit),
+            // A port that is not open has no consumer: nothing would ever end it.
+            None => ReplyAddress::new(port, handle, VhostId::default(), secret),
+        }
+    }
+
+    /// Closes a reply consumer; what still comes for it goes nowhere.
+    pub fn close_reply(&mut self, port: PortId, handle: u32) {
+        self.replies.close(port, handle);
+    }
+
+    /// Sets a reply consumer's link credit, as [`crate::QueueCommand::Credit`] does for one of a queue. Nothing is ever
+    /// ready, so a drain is answered at once.
+    pub fn credit_reply(&mut self, port: PortId, handle: u32, limit: u32, drain: bool, echo: bool) {
+        self.replies.credit(&mut self.post, (port, handle), limit, drain, echo);
+    }
+
+    /// The consumer's connection has much to send, or no longer. While it has, a reply consumer takes
+    /// [`crate::Limits::reply_bytes_max`] more.
+    pub fn pause_reply(&mut self, port: PortId, handle: u32, paused: bool) {
+        self.replies.pause(port, handle, paused);
+    }
+
+    /// Asks whether the reply consumer of this address is there. The answer comes as an [`Event::Reply`] with `token`:
+    /// [`Reply::Done`], or `missing`.
+    pub fn ask_reply(&mut self, port: PortId, token: u32, address: ReplyAddress, missing: Refusal) {
+        self.replies.ask(&mut self.post, (port, token), address, missing);
+    }
+
+    // ---- what is told of connections
+
+    /// The name of a connection of a virtual host that is traced: `ADDRESS:PORT -> ADDRESS:PORT`.
+    pub fn introduce(&mut self, port: PortId, name: &str) {
+        self.ports.introduce(port, name);
+    }
+
+    /// Tells of a delivery that [`crate::TRACED`] asks to be told of: from `queue`, over `channel` of `port`.
+    #[cold]
+    #[inline(never)]
+    pub fn trace_delivery(
+        &mut self,
+        now: Now,
+        (port, channel): (PortId, u16),
+        queue: QueueId,
+        message: &Enqueue<'_>,
+        is_redelivered: bool,
+    ) {
+        let (mut own, ports) = self.own_and_ports(now);
+        firehose::tell_delivery(&mut own, ports, (port, channel), queue, message, is_redelivered);
+    }
+
+    /// Somebody hears what is announced.
+    pub fn is_heard(&self) -> bool {
+        event_exchange::is_heard(&self.catalog)
+    }
+
+    /// Announces an occurrence, if somebody hears.
+    pub fn announce(&mut self, now: Now, occurrence: &Occurrence<'_>) {
+        if !self.is_heard() {
+            return;
+        }
+        let wording = Wording { catalog: &self.catalog, ports: &self.ports, node: &self.settings.node };
+        let Some(announcement) = wording.of(now, occurrence) else { return };
+        if self.settings.plans() {
+            event_exchange::publish(&mut self.own(now), &announcement);
+        } else {
+            self.post.send_to_planner(Mail::Announce(announcement));
+        }
+    }
+
+    /// A login was granted to a user, or refused for a reason.
+    pub fn login_tried(&mut self, now: Now, caller: &Caller<'_>, result: Result<&str, &str>) {
+        let logins = &mut self.tallies.protocols[Protocol::of(caller.protocol) as usize].logins;
+        logins[0] += 1;
+        logins[1] += u64::from(result.is_err());
+        self.announce(now, &Occurrence::Login { caller, result });
+    }
+
+    /// A connection is open, on behalf of `actor`.
+    pub fn connection_opened(&mut self, now: Now, actor: &Actor, caller: &Caller<'_>, settled: &Settled<'_>) {
+        if self.catalog.is_traced(actor.vhost) {
+            self.introduce(actor.port, caller.name);
+        }
+        if self.is_heard() {
+            self.announce(now, &Occurrence::ConnectionOpened { actor, caller, settled });
+            self.ports.announce_end(actor.port, caller.name, settled.properties);
+        }
+    }
+
+    /// The node's alarm over `source` (`memory`, `disk`) is raised, or is no longer.
+    pub fn alarm_changed(&mut self, now: Now, source: &str, is_raised: bool) {
+        // Every shard hears of it; one tells.
+        if self.settings.plans() {
+            self.announce(now, &Occurrence::Alarm { source, is_raised });
         }
     }
 }

@@ -27,18 +27,18 @@ impl Shard {
             }
             let queues: Vec<_> = self.catalog.queues().cloned().collect();
             for queue in queues {
-                if self.log_slots.contains_key(&queue.log) {
-                    self.create_queue(queue);
+                if self.logs.slot(queue.log).is_some() {
+                    self.logs.create_queue(queue);
                 }
             }
             let rest = reader.rest();
-            if let Some(log) = self.log_mut(CATALOG_LOG) {
+            if let Some(log) = self.logs.get_mut(CATALOG_LOG) {
                 return log.restore(covered, rest);
             }
             self.catalog_covered = covered;
             return Ok(());
         }
-        match self.log_mut(log) {
+        match self.logs.get_mut(log) {
             Some(log) => log.restore(covered, bytes),
             None => Ok(()),
         }
@@ -52,13 +52,13 @@ impl Shard {
         records: &[u8],
         place: Place,
     ) -> Result<(), RecoveryError> {
-        if self.stopped.contains(&log) {
+        if self.logs.is_stopped(log) {
             return Ok(());
         }
         if log == CATALOG_LOG {
             self.replay_catalog(base, records)?;
         }
-        if let Some(found) = self.log_mut(log)
+        if let Some(found) = self.logs.get_mut(log)
             && !found.replay(base, records, place)
         {
             return Err(RecoveryError::Gap(log));
@@ -70,22 +70,12 @@ impl Shard {
     /// from it or put into it. Whoever asks is told, and so is whoever waits for what it has and what is not committed: that is
     /// still written, but no start replays so far. The other logs go on.
     pub fn stop_log(&mut self, log: LogId) {
-        if self.stopped.contains(&log) {
-            return;
-        }
-        self.stopped.push(log);
-        let waiting = self.log_mut(log).map(|log| log.commons.pipeline.take_waiting()).unwrap_or_default();
-        self.refuse_stopped(log, &waiting);
-    }
-
-    /// The logs that were stopped.
-    pub fn stopped_logs(&self) -> &[LogId] {
-        &self.stopped
+        self.logs.stop(&mut self.post, log);
     }
 
     fn replay_catalog(&mut self, base: LogIndex, records: &[u8]) -> Result<(), RecoveryError> {
         let bad = RecoveryError::Record(CATALOG_LOG);
-        let covered = self.log_mut(CATALOG_LOG).map(|log| log.commons.pipeline.applied());
+        let covered = self.logs.get_mut(CATALOG_LOG).map(|log| log.commons.pipeline.applied());
         let covered = covered.unwrap_or(self.catalog_covered);
         let mut at = base;
         let mut rest = records;
@@ -108,35 +98,18 @@ impl Shard {
     /// records are nowhere are stopped here, and returned: stop them in the other shards.
     #[must_use]
     pub fn finish_recovery(&mut self, now: Now) -> Vec<LogId> {
-        let limits = self.settings.limits;
-        let mut missing = Vec::new();
-        for log in &mut self.logs {
-            // What a stopped log holds stays as it is found.
-            if !self.stopped.contains(&log.commons.id)
-                && !log.finish_recovery(&mut Turn::new(now, &limits, &mut self.post))
-            {
-                missing.push(log.commons.id);
-            }
-        }
-        self.stopped.extend(&missing);
+        let mut turn = Turn::new(now, &self.settings.limits, &mut self.post);
+        let missing = self.logs.finish_recovery(&mut turn);
         let queues: Vec<_> = self.catalog.queues().cloned().collect();
         for queue in &queues {
-            if !self.stopped.contains(&queue.log) {
+            if !self.logs.is_stopped(queue.log) {
                 self.go_by(now, queue);
                 self.feed(now, queue);
             }
         }
         let fed: BTreeSet<_> =
             queues.iter().filter(|queue| queue.has_source()).map(|queue| queue.id).collect();
-        for log in &mut self.logs {
-            if !self.stopped.contains(&log.commons.id)
-                && let Some(streams) = &log.streams
-            {
-                streams.forget_feeds(&mut log.commons, now, |queue| fed.contains(&queue));
-            }
-            log.queues.slab.iter_mut().for_each(|(_, queue)| queue.begin_tally());
-            log.streams.iter_mut().for_each(|streams| streams.begin_tally());
-        }
+        self.logs.begin_business(now, |queue| fed.contains(&queue));
         missing
     }
 
@@ -145,7 +118,7 @@ impl Shard {
     /// None for a stopped log: what is on disk stays what it is. None while a change of the catalog is under way (see
     /// [`Shard::has_change_under_way`]).
     pub fn snapshot(&self, log: LogId, is_clean: bool) -> Option<LogSnapshot> {
-        if self.stopped.contains(&log) {
+        if self.logs.is_stopped(log) {
             return None;
         }
         // Changes are applied here before they are on disk: a snapshot that has them would be all that has them. One without a
@@ -153,7 +126,7 @@ impl Shard {
         if self.has_change_under_way() {
             return None;
         }
-        let owned = self.log(log)?;
+        let owned = self.logs.get(log)?;
         let mut bytes = Pieces::default();
         if log == CATALOG_LOG {
             let mut catalog = Vec::new();
@@ -163,18 +136,5 @@ impl Shard {
         }
         owned.write_snapshot(is_clean, &mut bytes);
         Some(LogSnapshot { log, covered: owned.commons.pipeline.applied(), bytes })
-    }
-
-    /// What was applied of a log of this shard though it is not written yet goes to disk at the end of the turn: what a snapshot
-    /// knows the journal is to know too, for the start that finds that snapshot damaged.
-    pub fn write_out(&mut self, log: LogId) {
-        if let Some(log) = self.log_mut(log) {
-            log.commons.pipeline.flush_soon();
-        }
-    }
-
-    /// The logs on disk that this shard owns.
-    pub fn durable_logs(&self) -> Vec<LogId> {
-        self.settings.placement.logs_of(self.settings.id).collect()
     }
 }

@@ -28,3 +28,10 @@ pub struct ShardSettings {
     /// come.
     pub seed: u64,
 }
+
+impl ShardSettings {
+    /// This is the shard that plans changes of the catalog.
+    pub(crate) fn plans(&self) -> bool {
+        self.placement.owner(CATALOG_LOG) == self.id
+    }
+}

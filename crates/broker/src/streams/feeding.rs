@@ -16,7 +16,6 @@ use super::owned::Reader;
 use crate::catalog::{Source, SourceFrom};
 use crate::limits::Limits;
 use crate::log::{Brings, Commons, Queues};
-use crate::shard::Shard;
 use crate::streams::StreamFrom;
 use base::crc::crc32c;
 use base::id::QueueId;
@@ -273,7 +272,7 @@ impl Streams {
     }
 
     /// Nothing is fed while an alarm holds.
-    fn hold_feeds(&mut self, hold: bool) {
+    pub(crate) fn hold_feeds(&mut self, hold: bool) {
         self.feeds_wait = hold;
         if !hold {
             let feeds = self
@@ -426,14 +425,4 @@ impl Streams {
 fn append_fed_upto(commons: &mut Commons, now: Now, stream: QueueId, queue: QueueId, offset: u64) {
     let track = Track { stream, at_ms: now.wall_ms, offset, owner: None, reference: &reference(queue) };
     commons.append(now, 0, Brings::STREAM, |records| track.write(records));
-}
-
-impl Shard {
-    /// Queues are not filled from streams while an alarm holds, as nobody else may publish.
-    pub fn hold_feeds(&mut self, hold: bool) {
-        for log in &mut self.logs {
-            log.feeds_wait = hold;
-            log.streams.iter_mut().for_each(|streams| streams.hold_feeds(hold));
-        }
-    }
 }

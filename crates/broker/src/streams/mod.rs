@@ -6,7 +6,6 @@
 //! Not here: the machine (crate `queue`), files (crate `stream_files`).
 
 mod alike;
-mod append;
 mod consumer;
 mod cursor;
 mod desk;
@@ -83,7 +82,7 @@ pub(crate) struct Streams {
     removals: Vec<StreamJob>,
     /// Streams that are gone whose files are still being written to.
     leaving: FxHashMap<QueueId, Stream>,
-    damages: Vec<StreamDamage>,
+    pub(crate) damages: Vec<StreamDamage>,
     /// Memory of chunks that are not written.
     unwritten: usize,
     /// When what could not be written is tried again, monotonic nanoseconds.

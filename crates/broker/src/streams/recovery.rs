@@ -1,18 +1,17 @@
 //! From disk to streams and back: their part of a log's snapshot, and the files it speaks of.
 //!
-//! Order at a start: snapshots, then [`Shard::recover_streams`] for each log with what files there are, then the journal's
+//! Order at a start: snapshots, then [`crate::Logs::recover_streams`] for each log with what files there are, then the journal's
 //! replay, which makes the same chunks again at the same places.
 //! A snapshot may be newer than the catalog's: a stream in it is kept until the replay of the catalog names it.
 
 use super::Streams;
 use crate::log::{Commons, NO_QUEUE, Queues};
-use crate::shard::Shard;
 use crate::turn::Turn;
 use base::Sink;
 use base::cursor::{Reader, Short};
-use base::id::{LogId, QueueId};
+use base::id::QueueId;
 use queue::stream::{Settings, Stream};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// The version of what is written where no queue's messages lie in segments.
 const VERSION: u32 = 1;
@@ -95,29 +94,20 @@ impl Streams {
     }
 }
 
-impl Shard {
-    /// Between the snapshots and the replay: the streams of a log go on with the files there are, by segment and their
-    /// bytes. The segments that are anybody's; files of others are [`stream_files::Strays`].
-    pub fn recover_streams(&mut self, log: LogId, lengths: &BTreeMap<u64, u64>) -> BTreeSet<u64> {
-        self.has_streams |= self.log(log).is_some_and(|log| log.streams.is_some());
-        let Some(streams) = self.log_mut(log).and_then(|log| log.streams.as_mut()) else {
-            return BTreeSet::new();
-        };
-        let Streams { owned, common, restored, .. } = &mut **streams;
+impl Streams {
+    /// Between the snapshots and the replay: streams go on with the files there are, by segment and their bytes.
+    pub(crate) fn recover(&mut self, lengths: &BTreeMap<u64, u64>) {
+        let Streams { owned, common, restored, .. } = self;
         let named = owned.iter_mut().map(|(_, stream)| &mut stream.machine);
         for machine in named.chain(restored.values_mut()) {
             machine.recover(|segment| lengths.get(&segment).copied(), common);
         }
-        self.stream_segments(log).into_keys().collect()
     }
 
-    /// The segments of a log that are anybody's, and how many bytes of each file are; of those that no stream has, all.
-    pub fn stream_segments(&self, log: LogId) -> BTreeMap<u64, u64> {
-        let Some(streams) = self.log(log).and_then(|log| log.streams.as_ref()) else {
-            return BTreeMap::new();
-        };
-        let others = streams.references.segments().map(|segment| (segment, u64::MAX));
-        let of_streams = streams.machines().flat_map(|machine| machine.segments());
+    /// The segments that are anybody's, and how many bytes of each file are; of those that no stream has, all.
+    pub(crate) fn segments(&self) -> BTreeMap<u64, u64> {
+        let others = self.references.segments().map(|segment| (segment, u64::MAX));
+        let of_streams = self.machines().flat_map(|machine| machine.segments());
         // What a stream has counts where both do.
         others.chain(of_streams.map(|segment| (segment.number, segment.bytes))).collect()
     }

@@ -12,10 +12,9 @@
 
 use super::Streams;
 use crate::log::{Commons, NO_QUEUE, Queues};
-use crate::shard::Shard;
 use base::Sink;
 use base::cursor::{Reader, Short};
-use base::id::{LogId, LogIndex, QueueId, QueueSeq};
+use base::id::{LogIndex, QueueId, QueueSeq};
 use message::record::{self, SeqRange};
 use queue::stream::{Remove, Work};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -203,25 +202,21 @@ impl Streams {
 
 impl Streams {
     /// A snapshot of the log is being written.
-    pub(super) fn note_snapshot(&mut self) {
+    pub(crate) fn note_snapshot(&mut self) {
         self.references.known_to_next = self.common.next_file();
     }
-}
 
-impl Shard {
-    /// The snapshot of a log that [`Shard::snapshot`] made last is on disk, and with it what [`Shard::take_stream_syncs`] gave.
-    pub fn snapshot_written(&mut self, log: LogId) {
-        if let Some(streams) = self.log_mut(log).and_then(|log| log.streams.as_mut()) {
-            let next_file = streams.references.known_to_next;
-            streams.references.has_snapshot(next_file);
-        }
+    /// The snapshot that was made last is on disk.
+    pub(crate) fn snapshot_written(&mut self) {
+        let next_file = self.references.known_to_next;
+        self.references.has_snapshot(next_file);
     }
 }
 
 impl Streams {
     /// Ends the runs of which nothing is left: those that the queues' heads have passed, or where `looks_within` all.
     #[inline]
-    pub(super) fn end_runs(&mut self, commons: &Commons, queues: &mut Queues, looks_within: bool) {
+    pub(crate) fn end_runs(&mut self, commons: &Commons, queues: &mut Queues, looks_within: bool) {
         if !self.references.is_idle() {
             self.end_some_runs(commons, queues, looks_within);
         }

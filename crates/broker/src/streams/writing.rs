@@ -2,10 +2,6 @@
 
 use super::{DrivenOut, Streams};
 use crate::catalog::QueueDefinition;
-use crate::damages::Damaged;
-use crate::log::Log;
-use crate::shard::{CATALOG_LOG, Shard};
-use crate::turn::Turn;
 use base::Now;
 use base::id::{LogId, QueueId};
 use journal::{FileKind, FileName};
@@ -82,7 +78,7 @@ impl Streams {
     }
 
     /// All that must be on disk before a snapshot of the log is.
-    fn syncs(&mut self) -> Vec<StreamJob> {
+    pub(crate) fn syncs(&mut self) -> Vec<StreamJob> {
         let mut jobs = Vec::new();
         for (_, stream) in &mut self.owned {
             if let Some(work) = stream.machine.take_sync() {
@@ -120,7 +116,8 @@ impl Streams {
         has_asked
     }
 
-    fn done(&mut self, now: Now, done: StreamDone) {
+    /// What came of a job.
+    pub(crate) fn done(&mut self, now: Now, done: StreamDone) {
         if let Some(mut machine) = self.leaving.remove(&done.stream) {
             let mut effects = Vec::new();
             machine.done(done.done, &mut self.common, &mut effects);
@@ -150,7 +147,7 @@ impl Streams {
 
 impl Streams {
     /// Moves the jobs that are to be carried out into `into`, and what is to be removed into `removals`.
-    fn take_jobs(&mut self, into: &mut Vec<StreamJob>, removals: &mut Vec<StreamJob>) {
+    pub(crate) fn take_jobs(&mut self, into: &mut Vec<StreamJob>, removals: &mut Vec<StreamJob>) {
         into.append(&mut self.jobs);
         removals.append(&mut self.removals);
     }
@@ -160,78 +157,6 @@ impl Streams {
     pub(crate) fn take_driven_out(&mut self) -> Option<(u64, DrivenOut)> {
         let (count, last) = &mut self.driven_out;
         Some((std::mem::take(count), last.take()?))
-    }
-}
-
-impl Shard {
-    /// Takes what disks are to do for streams; each is to be answered with [`Shard::stream_done`].
-    pub fn take_stream_jobs(&mut self, into: &mut Vec<StreamJob>) {
-        if !self.has_streams {
-            return;
-        }
-        let mut removals = Vec::new();
-        for log in &mut self.logs {
-            let Log { streams: Some(streams), commons, queues, .. } = log else { continue };
-            streams.end_runs(commons, queues, false);
-            streams.take_jobs(into, &mut removals);
-        }
-        if !removals.is_empty() || !self.removals.is_empty() {
-            self.remove_files(removals, into);
-        }
-    }
-
-    /// Files go when the changes of the catalog that were made before are on disk: a stream that one of them deletes may be there
-    /// again after a restart, and what goes by settings that one of them brings be too much no longer.
-    #[cold]
-    fn remove_files(&mut self, new: Vec<StreamJob>, into: &mut Vec<StreamJob>) {
-        // Other shards hear of changes when they are on disk.
-        let catalog =
-            self.log(CATALOG_LOG).map(|log| (log.commons.pipeline.next(), log.commons.pipeline.committed()));
-        let (next, committed) = catalog.unwrap_or_default();
-        // What else is in the catalog's log is not waited for: on a full disk that may itself wait for files to go.
-        let until = if self.has_change_under_way() { next } else { committed };
-        self.removals.extend(new.into_iter().map(|job| (until, job)));
-        while let Some((_, job)) = self.removals.pop_front_if(|(until, _)| *until <= committed) {
-            into.push(job);
-        }
-    }
-
-    /// What came of a job. Where it is fatal ([`Done::is_fatal`]) the node must stop instead.
-    pub fn stream_done(&mut self, now: Now, done: StreamDone) {
-        let limits = self.settings.limits;
-        let Some(slot) = self.log_slots.get(&done.log) else { return };
-        let log = &mut self.logs[*slot as usize];
-        if let Some(streams) = &mut log.streams {
-            streams.done(now, done);
-        }
-        // While the journal is replayed nobody is handed anything.
-        if log.recovering.is_none() {
-            log.dispatch(&mut Turn::new(now, &limits, &mut self.post));
-        }
-    }
-
-    /// Takes what must be on disk before the snapshot of a log is that [`Shard::snapshot`] has just made. Each is to be
-    /// answered as others; where one fails, the snapshot is not to be written.
-    pub fn take_stream_syncs(&mut self, log: LogId) -> Vec<StreamJob> {
-        let Some(Log { streams: Some(streams), commons, queues, .. }) = self.log_mut(log) else {
-            return Vec::new();
-        };
-        streams.end_runs(commons, queues, true);
-        streams.note_snapshot();
-        streams.syncs()
-    }
-
-    /// Takes what was found damaged, in streams and where messages of queues lie, to be told to whoever looks after the node.
-    pub fn take_damages(&mut self, into: &mut Vec<Damaged>) {
-        self.post.damages.take(into);
-        if !self.has_streams {
-            return;
-        }
-        for log in &mut self.logs {
-            if let Some(streams) = &mut log.streams {
-                into.extend(streams.damages.drain(..).map(Damaged::Stream));
-            }
-        }
     }
 }
 

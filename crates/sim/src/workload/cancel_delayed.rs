@@ -11,7 +11,7 @@ pub fn run(world: &mut World) -> Check {
     let name = queue_name(queue);
     for berth in &mut node.berths {
         let home = &mut berth.home;
-        let Some(listed) = home.shard.delayed("/", &name, usize::MAX) else { continue };
+        let Some(listed) = home.shard.listing().delayed("/", &name, usize::MAX) else { continue };
         let ids: Vec<u64> = listed.iter().map(|(_, seq)| seq.0).collect();
         let cancelled = home.shard.cancel_delayed(*now, "/", &name, &ids).unwrap_or_default();
         trace.note(format!("{cancelled} of {} delayed messages of q{queue} are cancelled", ids.len()));

@@ -1,0 +1,303 @@
+//! The logs that live on a shard, and the logs of the node that are stopped.
+//!
+//! A record goes into a log by [`Logs::append`]: into one that lives here at once, into one of another shard by mail.
+//! Not here: the catalog, which says what queues there are and what they go by; the caller brings that.
+
+mod admission;
+mod append;
+mod files;
+
+use crate::catalog::QueueDefinition;
+use crate::commit::CommitRule;
+use crate::damages::Damaged;
+use crate::dead_letters::DeadLetter;
+use crate::limits::Limits;
+use crate::log::Log;
+use crate::mail::Mail;
+use crate::post::Post;
+use crate::reading::ReadRequest;
+use crate::shard::{CATALOG_LOG, ShardSettings};
+use crate::streams::{DrivenOut, OffsetRules};
+use crate::turn::Turn;
+use admission::refuse_stopped;
+use base::Now;
+use base::id::{LogId, LogIndex, QueueId};
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use stream_files::StreamJob;
+
+/// See the module's head.
+#[derive(Debug)]
+pub struct Logs {
+    /// In the order of their numbers; the one in memory is the last.
+    pub(crate) all: Vec<Log>,
+    /// Which of `all` a log is, by its number.
+    slots: FxHashMap<LogId, u32>,
+    /// Logs of this node that hold damage: nothing is taken from them or put into them.
+    pub(crate) stopped: Vec<LogId>,
+    /// Messages that queues refused and that are to be published anew.
+    pub(crate) refused: VecDeque<DeadLetter>,
+    /// Reads that deliveries wait for.
+    reads: Vec<ReadRequest>,
+    /// Segments nothing live is left in.
+    dead_segments: Vec<u64>,
+    /// A log here has, or had, a stream.
+    has_streams: bool,
+    /// What is to be removed of streams once the catalog's log is on disk up to there.
+    removals: VecDeque<(LogIndex, StreamJob)>,
+}
+
+impl Logs {
+    /// Those of a shard with these settings, with nothing in them yet.
+    pub(crate) fn new(settings: &ShardSettings) -> Logs {
+        let (id, placement) = (settings.id, settings.placement);
+        debug_assert!(placement.logs > 0);
+        let durable = placement.logs_of(id).map(|log| (log, CommitRule::Synced));
+        let in_memory = (placement.memory_log(id), CommitRule::Immediate);
+        let rules = OffsetRules::of(settings);
+        let all: Vec<Log> =
+            durable.chain([in_memory]).map(|(log, rule)| Log::new(log, rule, rules)).collect();
+        Logs {
+            slots: all.iter().zip(0..).map(|(log, slot)| (log.commons.id, slot)).collect(),
+            all,
+            stopped: Vec::new(),
+            refused: VecDeque::new(),
+            reads: Vec::new(),
+            dead_segments: Vec::new(),
+            has_streams: false,
+            removals: VecDeque::new(),
+        }
+    }
+
+    /// Which of `all` a log is, by its number.
+    #[inline]
+    pub(crate) fn slots(&self) -> &FxHashMap<LogId, u32> {
+        &self.slots
+    }
+
+    /// Which of `all` this one is.
+    #[inline]
+    pub(crate) fn slot(&self, log: LogId) -> Option<usize> {
+        self.slots.get(&log).map(|slot| *slot as usize)
+    }
+
+    /// The log, if it lives here.
+    #[inline]
+    pub(crate) fn get(&self, log: LogId) -> Option<&Log> {
+        self.slot(log).map(|slot| &self.all[slot])
+    }
+
+    /// The log, if it lives here.
+    #[inline]
+    pub(crate) fn get_mut(&mut self, log: LogId) -> Option<&mut Log> {
+        self.slot(log).map(|slot| &mut self.all[slot])
+    }
+
+    /// Nothing is taken from the log or put into it.
+    #[inline]
+    pub(crate) fn is_stopped(&self, log: LogId) -> bool {
+        self.stopped.contains(&log)
+    }
+
+    /// The logs of this node that were stopped.
+    pub fn stopped(&self) -> &[LogId] {
+        &self.stopped
+    }
+
+    /// Takes nothing from a log any more and puts nothing into it; whoever waits for something of it is told.
+    pub(crate) fn stop(&mut self, post: &mut Post, log: LogId) {
+        if self.is_stopped(log) {
+            return;
+        }
+        self.stopped.push(log);
+        let waiting = self.get_mut(log).map(|log| log.commons.pipeline.take_waiting()).unwrap_or_default();
+        refuse_stopped(post, log, &waiting);
+    }
+
+    /// Stops a log, here and in the other shards.
+    pub(crate) fn stop_everywhere(&mut self, post: &mut Post, log: LogId) {
+        self.stop(post, log);
+        for shard in post.others() {
+            post.send(shard, Mail::Stopped { log });
+        }
+    }
+
+    /// The log on disk with the fewest queues of those that live here and are not stopped, the catalog's apart.
+    pub(crate) fn emptiest(&self) -> Option<LogId> {
+        let is_open = |log: &&Log| {
+            log.commons.pipeline.is_durable()
+                && log.commons.id != CATALOG_LOG
+                && !self.is_stopped(log.commons.id)
+        };
+        let count =
+            |log: &&Log| log.queues.slab.len() + log.streams.as_ref().map_or(0, |streams| streams.len());
+        self.all.iter().filter(is_open).min_by_key(count).map(|log| log.commons.id)
+    }
+
+    /// Puts a log under another commit rule; only before anything was appended to it.
+    pub fn set_commit_rule(&mut self, log: LogId, rule: CommitRule) {
+        if let Some(log) = self.get_mut(log) {
+            log.commons.pipeline.set_rule(rule);
+        }
+    }
+
+    /// What was applied of a log though it is not written yet goes to disk at the end of the turn: what a snapshot
+    /// knows the journal is to know too, for the start that finds that snapshot damaged.
+    pub fn write_out(&mut self, log: LogId) {
+        if let Some(log) = self.get_mut(log) {
+            log.commons.pipeline.flush_soon();
+        }
+    }
+
+    /// Queues are not filled from streams while an alarm holds, as nobody else may publish.
+    pub fn hold_feeds(&mut self, hold: bool) {
+        for log in &mut self.all {
+            log.feeds_wait = hold;
+            log.streams.iter_mut().for_each(|streams| streams.hold_feeds(hold));
+        }
+    }
+
+    /// A queue of a log that lives here is there.
+    pub(crate) fn create_queue(&mut self, definition: Arc<QueueDefinition>) {
+        let declared = definition.declared_rules();
+        self.has_streams |= definition.is_stream();
+        if let Some(log) = self.get_mut(definition.log) {
+            log.create_queue(definition, &declared);
+        }
+    }
+
+    /// Deliveries from a queue or stream are told of from now on, or no longer.
+    pub(crate) fn trace(&mut self, definition: &QueueDefinition, on: bool) {
+        let Some(log) = self.get_mut(definition.log) else { return };
+        if definition.is_stream() {
+            if let Some(streams) = &mut log.streams {
+                streams.trace(definition.id, on);
+            }
+        } else if let Some((_, queue)) = log.queues.get_mut(definition.id) {
+            queue.trace(on);
+        }
+    }
+
+    // ---- the end of a start
+
+    /// The journal is read to its end: queues begin. Logs that have messages whose records are nowhere are stopped, and returned.
+    pub(crate) fn finish_recovery(&mut self, turn: &mut Turn<'_>) -> Vec<LogId> {
+        let mut missing = Vec::new();
+        for log in &mut self.all {
+            // What a stopped log holds stays as it is found.
+            if !self.stopped.contains(&log.commons.id) && !log.finish_recovery(turn) {
+                missing.push(log.commons.id);
+            }
+        }
+        self.stopped.extend(&missing);
+        missing
+    }
+
+    /// Queues go by their rules now: what streams keep of those that are not filled from them is forgotten, and counting begins.
+    pub(crate) fn begin_business(&mut self, now: Now, is_fed: impl Fn(QueueId) -> bool) {
+        for log in &mut self.all {
+            if !self.stopped.contains(&log.commons.id)
+                && let Some(streams) = &log.streams
+            {
+                streams.forget_feeds(&mut log.commons, now, &is_fed);
+            }
+            log.queues.slab.iter_mut().for_each(|(_, queue)| queue.begin_tally());
+            log.streams.iter_mut().for_each(|streams| streams.begin_tally());
+        }
+    }
+
+    // ---- the turn
+
+    /// Lets go of the buffers that no log needed lately.
+    pub(crate) fn forget_spares(&mut self) {
+        self.all.iter_mut().for_each(Log::forget_spares);
+    }
+
+    /// A log keeps buffers to fill again.
+    pub(crate) fn has_spares(&self) -> bool {
+        self.all.iter().any(|log| !log.commons.store.batches.spare.is_empty())
+    }
+
+    /// Queues have dead letters.
+    #[inline]
+    pub(crate) fn has_dying(&self) -> bool {
+        self.all.iter().any(|log| !log.commons.agenda.dying.is_empty())
+    }
+
+    /// Something is left to do at once; whether dead letters can be published is the shard's to say.
+    pub(crate) fn has_work(&self) -> bool {
+        self.all.iter().any(Log::has_work)
+    }
+
+    /// As [`Logs::has_work`], but for what readers of streams wait for.
+    pub(crate) fn has_pressing_work(&self) -> bool {
+        self.all.iter().any(Log::has_pressing_work)
+    }
+
+    /// When to come back though nothing came in; monotonic nanoseconds.
+    pub(crate) fn deadline(&self, limits: &Limits) -> Option<u64> {
+        self.all.iter().filter_map(|log| log.deadline(limits)).min()
+    }
+
+    /// Bytes of memory: of messages, and of what says where they are.
+    pub(crate) fn memory_bytes(&self) -> [usize; 2] {
+        let sum = |bytes: &dyn Fn(&Log) -> usize| self.all.iter().map(bytes).sum::<usize>();
+        let messages = sum(&|log| {
+            let streams = log.streams.as_ref();
+            let chunks = streams.map_or(0, |streams| streams.unwritten_bytes() + streams.loaded_bytes());
+            let loaded = log.commons.reads.loaded.block_bytes() + log.commons.reads.reading.bytes() as usize;
+            log.commons.store.batches.resident_bytes() + loaded + chunks
+        });
+        [messages, sum(&|log| log.commons.store.batches.overhead_bytes())]
+    }
+
+    /// Bytes of batches that are not committed.
+    pub(crate) fn bytes_in_flight(&self) -> usize {
+        self.all.iter().map(|log| log.commons.pipeline.bytes()).sum()
+    }
+
+    /// Streams' chunks that are not written take more memory than they may.
+    pub(crate) fn has_much_unwritten(&self, limits: &Limits) -> bool {
+        let streams = || self.all.iter().filter_map(|log| log.streams.as_ref());
+        self.has_streams
+            && streams().map(|streams| streams.unwritten_bytes()).sum::<usize>()
+                > limits.stream_unwritten_bytes_max
+    }
+
+    /// Notes the reads that deliveries from the log in this slot wait for.
+    #[inline]
+    pub(crate) fn list_reads(&mut self, slot: usize, limits: &Limits) {
+        self.all[slot].take_reads(limits, &mut self.reads);
+    }
+
+    /// Moves the reads that deliveries wait for into `into`.
+    pub(crate) fn take_reads(&mut self, into: &mut Vec<ReadRequest>) {
+        into.append(&mut self.reads);
+    }
+
+    /// Moves what was found damaged in streams into `into`.
+    pub(crate) fn take_damages(&mut self, into: &mut Vec<Damaged>) {
+        if !self.has_streams {
+            return;
+        }
+        for log in &mut self.all {
+            if let Some(streams) = &mut log.streams {
+                into.extend(streams.damages.drain(..).map(Damaged::Stream));
+            }
+        }
+    }
+
+    /// Has `each` hear how many stored offsets had to go for others, and of the last of them, by log.
+    #[inline]
+    pub(crate) fn take_driven_out(&mut self, mut each: impl FnMut(u64, DrivenOut)) {
+        if self.has_streams {
+            for log in &mut self.all {
+                let driven_out = log.streams.as_mut().and_then(|streams| streams.take_driven_out());
+                if let Some((count, last)) = driven_out {
+                    each(count, last);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Files of logs: what is moved from the journal to segments, what streams have written and removed, and segments nothing live is
+//! left in.
+
+use super::Logs;
+use crate::log::Log;
+use crate::moving::{MoveJob, Moved};
+use crate::post::Post;
+use crate::shard::CATALOG_LOG;
+use crate::turn::Turn;
+use base::id::{LogId, LogIndex};
+use std::collections::{BTreeMap, BTreeSet};
+use stream_files::{StreamDone, StreamJob};
+
+impl Logs {
+    /// Lists what still lives of `log` before `bound`, the end of what the journal files left behind hold of it, or of
+    /// the first part of that: the job's own bound says how far it goes. One job of a log at a time.
+    pub fn begin_move(&self, log: LogId, bound: LogIndex) -> Option<MoveJob> {
+        if self.is_stopped(log) {
+            return None;
+        }
+        self.get(log).map(|log| MoveJob::of(log, bound))
+    }
+
+    /// What [`Logs::begin_move`] listed was copied: see [`crate::Shard::finish_move`].
+    pub(crate) fn finish_move(&mut self, post: &mut Post, moved: &Moved) {
+        if !moved.damaged.is_empty() {
+            // What cannot be read is in no segment. Nothing is pointed elsewhere, so no file is released.
+            return self.stop_everywhere(post, moved.log);
+        }
+        if let Some(slot) = self.slot(moved.log) {
+            moved.finish(&mut self.all[slot], &mut self.dead_segments);
+        }
+    }
+
+    /// Takes the segments nothing live is left in: they may be deleted once a snapshot of their log was written since.
+    pub fn take_dead_segments(&mut self) -> Vec<u64> {
+        for log in &mut self.all {
+            log.commons.let_segments_go(&mut self.dead_segments);
+        }
+        std::mem::take(&mut self.dead_segments)
+    }
+
+    /// The segments that messages of queues here are in.
+    pub fn segments_in_use(&self) -> impl Iterator<Item = u64> + '_ {
+        self.all.iter().flat_map(|log| log.commons.store.segments.keys().copied())
+    }
+
+    /// Between the snapshots and the replay: the streams of a log go on with the files there are, by segment and their
+    /// bytes. The segments that are anybody's; files of others are [`stream_files::Strays`].
+    pub fn recover_streams(&mut self, log: LogId, lengths: &BTreeMap<u64, u64>) -> BTreeSet<u64> {
+        let Some(streams) = self.slot(log).and_then(|slot| self.all[slot].streams.as_mut()) else {
+            return BTreeSet::new();
+        };
+        self.has_streams = true;
+        streams.recover(lengths);
+        streams.segments().into_keys().collect()
+    }
+
+    /// The segments of a log that are anybody's, and how many bytes of each file are; of those that no stream has, all.
+    pub fn stream_segments(&self, log: LogId) -> BTreeMap<u64, u64> {
+        let streams = self.get(log).and_then(|log| log.streams.as_ref());
+        streams.map(|streams| streams.segments()).unwrap_or_default()
+    }
+
+    /// Moves what disks are to do for streams into `into`. What is to be removed as well comes back, where any is or was before,
+    /// to be given to [`Logs::remove_stream_files`].
+    pub(crate) fn take_stream_jobs(&mut self, into: &mut Vec<StreamJob>) -> Option<Vec<StreamJob>> {
+        if !self.has_streams {
+            return None;
+        }
+        let mut removals = Vec::new();
+        for log in &mut self.all {
+            let Log { streams: Some(streams), commons, queues, .. } = log else { continue };
+            streams.end_runs(commons, queues, false);
+            streams.take_jobs(into, &mut removals);
+        }
+        (!removals.is_empty() || !self.removals.is_empty()).then_some(removals)
+    }
+
+    /// Files go when the changes of the catalog that were made before are on disk: a stream that one of them deletes may be there
+    /// again after a restart, and what goes by settings that one of them brings be too much no longer.
+    #[cold]
+    pub(crate) fn remove_stream_files(
+        &mut self,
+        new: Vec<StreamJob>,
+        has_change_under_way: bool,
+        into: &mut Vec<StreamJob>,
+    ) {
+        // Other shards hear of changes when they are on disk.
+        let catalog =
+            self.get(CATALOG_LOG).map(|log| (log.commons.pipeline.next(), log.commons.pipeline.committed()));
+        let (next, committed) = catalog.unwrap_or_default();
+        // What else is in the catalog's log is not waited for: on a full disk that may itself wait for files to go.
+        let until = if has_change_under_way { next } else { committed };
+        self.removals.extend(new.into_iter().map(|job| (until, job)));
+        while let Some((_, job)) = self.removals.pop_front_if(|(until, _)| *until <= committed) {
+            into.push(job);
+        }
+    }
+
+    /// A job for a stream came back.
+    pub(crate) fn stream_done(&mut self, turn: &mut Turn<'_>, done: StreamDone) {
+        let Some(log) = self.get_mut(done.log) else { return };
+        if let Some(streams) = &mut log.streams {
+            streams.done(turn.now, done);
+        }
+        // While the journal is replayed nobody is handed anything.
+        if log.recovering.is_none() {
+            log.dispatch(turn);
+        }
+    }
+
+    /// Takes what must be on disk before the snapshot of a log is that [`crate::Shard::snapshot`] has just made. Each is to be
+    /// answered as others; where one fails, the snapshot is not to be written.
+    pub fn take_stream_syncs(&mut self, log: LogId) -> Vec<StreamJob> {
+        let Some(Log { streams: Some(streams), commons, queues, .. }) = self.get_mut(log) else {
+            return Vec::new();
+        };
+        streams.end_runs(commons, queues, true);
+        streams.note_snapshot();
+        streams.syncs()
+    }
+
+    /// The snapshot of a log that [`crate::Shard::snapshot`] made last is on disk, and with it what [`Logs::take_stream_syncs`] gave.
+    pub fn snapshot_written(&mut self, log: LogId) {
+        if let Some(streams) = self.get_mut(log).and_then(|log| log.streams.as_mut()) {
+            streams.snapshot_written();
+        }
+    }
+}

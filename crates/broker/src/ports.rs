@@ -1,0 +1,177 @@
+//! Connections that are at home on a shard: who each is, and what of its is to end with it.
+//!
+//! Not here: how many there may be ([`crate::connection_limits`]), and what is done as they come and go, which is the shard's.
+
+use crate::catalog::{Actor, Op, VhostId};
+use crate::request::{ConsumerRef, QueueCommand};
+use base::id::{LogId, PortId, QueueId};
+use routing::Arguments;
+use rustc_hash::FxHashMap;
+
+/// A connection that is at home here.
+#[derive(Debug)]
+pub(crate) struct Port {
+    pub(crate) actor: Actor,
+    /// Queues where it has consumers, to be told when it goes; by handle, since there may be a hundred thousand.
+    consumers: Vec<ConsumerRef>,
+    /// It declared an exclusive queue.
+    pub(crate) owns_queues: bool,
+    /// Its channels that count.
+    pub(crate) channels: u32,
+    /// Its name, if its coming was announced, or what it does is told of.
+    pub(crate) name: Option<Box<str>>,
+    /// Its coming was announced, with what its client says of itself: then its going is too.
+    pub(crate) announced: Option<Box<Arguments>>,
+}
+
+impl Port {
+    /// It has neither consumers nor queues of its own, and nobody was told by what port it goes.
+    fn is_light(&self) -> bool {
+        self.consumers.is_empty() && !self.owns_queues && self.announced.is_none()
+    }
+
+    /// One of its consumers of each queue where it has any, in the order of logs and queues.
+    pub(crate) fn into_queues(self) -> Vec<ConsumerRef> {
+        let mut consumers = self.consumers;
+        consumers.sort_unstable_by_key(|consumer| (consumer.log, consumer.queue));
+        consumers.dedup_by_key(|consumer| (consumer.log, consumer.queue));
+        consumers
+    }
+}
+
+/// See the module's head.
+#[derive(Debug, Default)]
+pub(crate) struct Ports {
+    by_id: FxHashMap<PortId, Port>,
+}
+
+impl Ports {
+    /// A connection is at home here from now on.
+    pub(crate) fn open(&mut self, port: PortId, actor: Actor) {
+        let state = Port {
+            actor,
+            consumers: Vec::new(),
+            owns_queues: false,
+            channels: 0,
+            name: None,
+            announced: None,
+        };
+        self.by_id.insert(port, state);
+    }
+
+    /// The connection is gone.
+    pub(crate) fn close(&mut self, port: PortId) -> Option<Port> {
+        self.by_id.remove(&port)
+    }
+
+    /// The connection, if it is at home here.
+    pub(crate) fn get(&self, port: PortId) -> Option<&Port> {
+        self.by_id.get(&port)
+    }
+
+    /// The connection, if it is at home here.
+    pub(crate) fn get_mut(&mut self, port: PortId) -> Option<&mut Port> {
+        self.by_id.get_mut(&port)
+    }
+
+    /// The actor on whose behalf a connection asks for a change. Where that makes an exclusive queue it is noted that it has one.
+    pub(crate) fn asks_for(&mut self, port: PortId, op: &Op) -> Option<Actor> {
+        let state = self.get_mut(port)?;
+        state.owns_queues |= matches!(op, Op::DeclareQueue { exclusive: true, .. });
+        Some(state.actor.clone())
+    }
+
+    /// Notes that a connection has a consumer, to be told when it goes.
+    #[cold]
+    pub(crate) fn note_consumer(&mut self, port: PortId, log: LogId, queue: QueueId, command: &QueueCommand) {
+        let handle = match command {
+            QueueCommand::Consume { handle, .. } => Some(*handle),
+            QueueCommand::Stream(command) => command.opens(),
+            other => other.getter(),
+        };
+        if let (Some(handle), Some(state)) = (handle, self.by_id.get_mut(&port)) {
+            let key = |of: &ConsumerRef| (of.handle, of.log, of.queue);
+            let consumer = ConsumerRef { log, queue, handle };
+            if let Err(at) = state.consumers.binary_search_by_key(&key(&consumer), key) {
+                state.consumers.insert(at, consumer);
+            }
+        }
+    }
+
+    /// The connection is done with a consumer for good.
+    pub(crate) fn forget_consumer(&mut self, port: PortId, handle: u32) {
+        if let Some(state) = self.by_id.get_mut(&port) {
+            let begin = state.consumers.partition_point(|consumer| consumer.handle < handle);
+            let end = state.consumers.partition_point(|consumer| consumer.handle <= handle);
+            state.consumers.drain(begin..end);
+            if state.consumers.is_empty() {
+                state.consumers = Vec::new();
+            }
+        }
+    }
+
+    /// The name of a connection: `ADDRESS:PORT -> ADDRESS:PORT`.
+    pub(crate) fn introduce(&mut self, port: PortId, name: &str) {
+        if let Some(state) = self.by_id.get_mut(&port) {
+            state.name = Some(name.into());
+        }
+    }
+
+    /// The going of a connection is to be announced, under this name and with what its client says of itself.
+    pub(crate) fn announce_end(&mut self, port: PortId, name: &str, properties: &Arguments) {
+        if let Some(state) = self.by_id.get_mut(&port) {
+            state.name = Some(name.into());
+            state.announced = Some(Box::new(properties.clone()));
+        }
+    }
+
+    /// Those of these actors, in order.
+    pub(crate) fn of(&self, is_theirs: impl Fn(&Actor) -> bool) -> Vec<PortId> {
+        self.those(|state| is_theirs(&state.actor))
+    }
+
+    /// Those of a virtual host whose names are not known, in order.
+    pub(crate) fn nameless(&self, vhost: VhostId) -> Vec<PortId> {
+        self.those(|state| state.actor.vhost == vhost && state.name.is_none())
+    }
+
+    fn those(&self, is_one: impl Fn(&Port) -> bool) -> Vec<PortId> {
+        let found = self.by_id.iter().filter(|(_, state)| is_one(state));
+        let mut ports: Vec<PortId> = found.map(|(port, _)| *port).collect();
+        ports.sort_unstable();
+        ports
+    }
+
+    /// Bytes of memory of the table: a slot and a control byte each, of which seven in eight may be full.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        (self.by_id.capacity() * 8 / 7).next_power_of_two() * (size_of::<(PortId, Port)>() + 1)
+    }
+
+    // ---- connections that leave for another shard
+
+    /// The connection has nothing here that keeps it.
+    pub(crate) fn may_leave(&self, port: PortId) -> bool {
+        self.by_id.get(&port).is_some_and(Port::is_light)
+    }
+
+    /// The connection leaves; `None` where something keeps it.
+    pub(crate) fn release(&mut self, port: PortId) -> Option<Leaver> {
+        if !self.may_leave(port) {
+            return None;
+        }
+        self.close(port).map(Leaver)
+    }
+
+    /// A connection that left another shard is at home here, and goes by `port` from now on.
+    pub(crate) fn adopt(&mut self, port: PortId, Leaver(mut state): Leaver) -> &Port {
+        state.actor.port = port;
+        self.by_id.entry(port).insert_entry(state).into_mut()
+    }
+}
+
+/// A connection that is between two shards, and what of it the broker knows.
+///
+/// Only one that has nothing where it was but itself leaves: no consumer, no queue of its own, nothing under way. What happened to
+/// the catalog between its leaving and its coming is told to it when it comes.
+#[derive(Debug)]
+pub struct Leaver(Port);

@@ -1,0 +1,47 @@
+//! The node as a publisher: what it publishes by itself, without asking for permissions, and the parts of a shard that this takes.
+//!
+//! Dead letters, announcements, what the firehose tells and what exchanges remember go through here. Not here: what clients publish
+//! ([`crate::Shard::publish`]), which routes by what it remembers.
+
+use super::Addressed;
+use super::route::View;
+use crate::catalog::Catalog;
+use crate::logs::Logs;
+use crate::post::Post;
+use crate::shard::ShardSettings;
+use crate::tally::Tallies;
+use base::Now;
+use message::record::NewEnqueue;
+use routing::Matches;
+
+/// See the module's head.
+pub(crate) struct OwnPublisher<'a> {
+    pub(crate) now: Now,
+    pub(crate) settings: &'a ShardSettings,
+    pub(crate) catalog: &'a mut Catalog,
+    pub(crate) logs: &'a mut Logs,
+    pub(crate) post: &'a mut Post,
+    pub(crate) tallies: &'a mut Tallies,
+}
+
+impl OwnPublisher<'_> {
+    /// What routing looks at; `message`: as in [`View`].
+    pub(crate) fn view(&self, message: (u32, u64)) -> View<'_> {
+        View::of(self.settings, self.catalog, self.logs.slots(), message)
+    }
+
+    /// Publishes a message to where `matches` leads; nobody waits for it.
+    #[cold]
+    pub(crate) fn publish(&mut self, message: &NewEnqueue<'_>, matches: &Matches) {
+        for target in &self.view((0, 0)).targets_now(matches) {
+            if !self.logs.is_stopped(target.log) && message.record_len(target.queues.len()).is_some() {
+                self.append(&Addressed::new(message, &[], target, None));
+            }
+        }
+    }
+
+    /// Appends a message to its log.
+    pub(crate) fn append(&mut self, addressed: &Addressed<'_>) {
+        self.logs.append(self.now, self.post, addressed);
+    }
+}
