@@ -6,8 +6,9 @@
 
 use crate::catalog::QueueDefinition;
 use crate::reading::ReadWhat;
-use crate::streams::StreamDamage;
 use base::id::LogId;
+use journal::{FileKind, FileName};
+use queue::stream::Damage;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -26,6 +27,17 @@ pub struct MessageDamage {
     pub what: ReadWhat,
     /// It is the last one that is told of.
     pub is_last: bool,
+}
+
+/// Something of a stream on disk that is not what was written: it is left out, and the rest is served.
+#[derive(Clone, Debug)]
+pub struct StreamDamage {
+    /// The log.
+    pub log: LogId,
+    /// The stream.
+    pub stream: Arc<QueueDefinition>,
+    /// What was found, and where.
+    pub damage: Damage,
 }
 
 /// Something on disk that is not what was written, or what it led to.
@@ -122,7 +134,7 @@ impl fmt::Display for MessageDamage {
             }
             ReadWhat::Block(key) => {
                 let (first, last) = (key.place.first, key.place.last);
-                let file = journal::FileName::new(journal::FileKind::Segment, key.segment);
+                let file = FileName::new(FileKind::Segment, key.segment);
                 write!(f, "{file} from byte {} (positions {first} to {last})", key.place.offset)?;
             }
             ReadWhat::Stretch(key) => write!(f, "{} from byte {}", key.file, key.position)?,
@@ -135,5 +147,14 @@ impl fmt::Display for MessageDamage {
             f.write_str(". Further places are not told until the node starts again")?;
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for StreamDamage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let StreamDamage { log, stream, damage } = self;
+        let file = FileName::of_log(FileKind::Stream, *log, damage.place.segment);
+        let (at, reason) = (damage.place.position, &damage.reason);
+        write!(f, "{}: what is in {file} from byte {at} is damaged and left out: {reason}", stream.named())
     }
 }

@@ -59,7 +59,7 @@ mod weighing;
 
 pub use commit::CommitRule;
 pub use connection_limits::Unit;
-pub use damages::{Damaged, MessageDamage};
+pub use damages::{Damaged, MessageDamage, StreamDamage};
 pub use event::{Event, Events, Item, REDELIVERED, TRACED};
 pub use event_exchange::{Announcement, Arrived, Caller, Encryption, Occurrence, Settled};
 pub use latency::{Durations, LATENCY_BOUNDS_US, Latencies};
@@ -88,7 +88,7 @@ pub use shard::{CATALOG_LOG, Shard, ShardSettings};
 pub use sizing::Sample;
 pub use streams::{
     CONSUMER_NAME_MAX, FILTER_VALUES_MAX, Messages, NewMessages, RATE_MAX, SingleActive, StreamCommand,
-    StreamDamage, StreamFilter, StreamFrom, StreamReply, StreamStats, Wanted,
+    StreamFilter, StreamFrom, StreamReply, StreamStats, Wanted,
 };
 pub use tally::{
     COUNTS, Churn, Count, DEAD_LETTER_STRATEGIES, DeadLetterStrategy, ENDS, End, Ends, ExchangeTally,

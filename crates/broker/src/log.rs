@@ -16,7 +16,7 @@ use crate::catalog::{QueueDefinition, QueueRules, Source};
 use crate::commit::CommitRule;
 use crate::limits::Limits;
 use crate::owned::{Member, OwnedQueue};
-use crate::queue_commands::{Done, Parked, answer_gone};
+use crate::queue_commands::{Done, answer_gone};
 use crate::request::QueueCommand;
 use crate::streams::{OffsetRules, StreamCommand, Streams};
 use crate::turn::Turn;
@@ -27,9 +27,9 @@ use queue::Fifo;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-pub(crate) use commons::{AtQueue, Commons, Reads, Store};
+pub(crate) use commons::{AtQueue, Commons, Parked, Reads, Store};
 pub(crate) use pipeline::Brings;
-use pipeline::{Closed, Due, Pipeline};
+use pipeline::{Closed, Due};
 pub(crate) use queues::{NO_QUEUE, Queues};
 
 /// What a log keeps while the node comes up.

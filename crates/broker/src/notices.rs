@@ -5,7 +5,6 @@
 //! counters alone say that it happened.
 
 use crate::catalog::QueueDefinition;
-use crate::streams::DrivenOut;
 use base::Now;
 use base::id::QueueId;
 use message::record::DeathReason;
@@ -48,6 +47,14 @@ enum What {
     },
     /// A stored offset had to go for others.
     Offset(DrivenOut),
+}
+
+/// A stored offset that is no longer, for others took its place.
+#[derive(Clone, Debug)]
+pub(crate) struct DrivenOut {
+    pub(crate) stream: Arc<QueueDefinition>,
+    pub(crate) reference: Arc<[u8]>,
+    pub(crate) offset: u64,
 }
 
 /// See the module.

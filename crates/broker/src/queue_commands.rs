@@ -11,21 +11,10 @@ use crate::request::{Held, NewConsumer, QueueCommand, Reply};
 use crate::tally::Count;
 use crate::turn::Turn;
 use base::Now;
-use base::id::{LogIndex, PortId, QueueId};
+use base::id::PortId;
 use message::record::{Outcome, SeqRange};
 use queue::{Command, Consume, ConsumerId};
 use std::sync::Arc;
-
-/// A command that would miss messages which its connection published before it and which are not in the queue yet: it
-/// is carried out when they are. Each connection has at most one that waits for its answer.
-#[derive(Debug)]
-pub(crate) struct Parked {
-    /// All records before this are to be applied first.
-    pub(crate) until: LogIndex,
-    pub(crate) queue: QueueId,
-    pub(crate) port: PortId,
-    pub(crate) command: QueueCommand,
-}
 
 /// What is left to do for somebody who knows the catalog.
 #[derive(Debug)]

@@ -4,19 +4,19 @@
 //!
 //! [`Streams`]: crate::streams::Streams
 
-use super::{Brings, Pipeline};
+use super::pipeline::{Brings, Pipeline};
 use crate::batches::Batches;
 use crate::commit::CommitRule;
 use crate::latency::Latencies;
 use crate::limits::Limits;
 use crate::mail::Waiter;
 use crate::owned::OwnedQueue;
-use crate::queue_commands::Parked;
 use crate::reading::{Loaded, Reading};
 use crate::referred::Referred;
+use crate::request::QueueCommand;
 use crate::tally::Ends;
 use crate::timers::Timers;
-use base::id::{LogId, PortId, QueueId};
+use base::id::{LogId, LogIndex, PortId, QueueId};
 use base::{Buffer, Now};
 use message::record::{NewEnqueue, Sizes};
 use queue::{Effect, Effects};
@@ -68,6 +68,17 @@ pub(crate) struct Agenda {
     pub(crate) parked: VecDeque<Parked>,
     /// What machines asked for when records were applied to them, for the next time something is handed out.
     pub(crate) set_aside: Vec<(QueueId, Vec<Effect>)>,
+}
+
+/// A command that would miss messages which its connection published before it and which are not in the queue yet: it
+/// is carried out when they are. Each connection has at most one that waits for its answer.
+#[derive(Debug)]
+pub(crate) struct Parked {
+    /// All records before this are to be applied first.
+    pub(crate) until: LogIndex,
+    pub(crate) queue: QueueId,
+    pub(crate) port: PortId,
+    pub(crate) command: QueueCommand,
 }
 
 /// What is counted of a log.

@@ -12,7 +12,6 @@ use super::{
 };
 use crate::batches::Batches;
 use crate::limits::Limits;
-use crate::log::{Commons, Reads, Store};
 use base::Memory;
 use base::id::LogIndex;
 use journal::SegmentBlock;
@@ -64,12 +63,12 @@ impl Loaded {
     }
 
     /// All bytes of memory that are kept.
-    fn bytes(&self, batches: &Batches) -> usize {
+    pub(super) fn bytes(&self, batches: &Batches) -> usize {
         self.block_bytes + batches.loaded_bytes()
     }
 
     /// Takes in what was read.
-    fn keep(&mut self, batches: &mut Batches, what: ReadWhat, brought: ReadBytes) {
+    pub(super) fn keep(&mut self, batches: &mut Batches, what: ReadWhat, brought: ReadBytes) {
         match (what, brought) {
             (ReadWhat::Batch { base, .. }, ReadBytes::Batch(memory)) => {
                 if !batches.loaded(base, memory) {
@@ -121,7 +120,7 @@ impl Loaded {
     }
 
     /// Drops the oldest until there is room, but not `read`.
-    fn drop_oldest(&mut self, batches: &mut Batches, read: Name, limits: &Limits) {
+    pub(super) fn drop_oldest(&mut self, batches: &mut Batches, read: Name, limits: &Limits) {
         while self.bytes(batches) > limits.loaded_bytes_max
             && let Some(at) = self.order.iter().position(|name| *name != read)
             && let Some(name) = self.order.remove(at)
@@ -134,7 +133,7 @@ impl Loaded {
     /// from there to the end, and begins again at the front.
     #[cold]
     #[inline(never)]
-    fn drop_needed_last(&mut self, batches: &mut Batches, read: Name, limits: &Limits) {
+    pub(super) fn drop_needed_last(&mut self, batches: &mut Batches, read: Name, limits: &Limits) {
         let most = limits.loaded_by_priority_bytes_max;
         let there = |name: &Name| Some((*name, self.bytes_of(batches, *name)?));
         let mut all: Vec<(Name, usize)> = self.order.iter().filter_map(there).collect();
@@ -157,29 +156,5 @@ impl Loaded {
             self.drop_one(batches, *name, limits.spare_buffers_max);
         }
         self.forget_gone(batches);
-    }
-}
-
-impl Commons {
-    /// Keeps what was read of a queue; `has_passes`: it is gone through more than once, and few others are read.
-    pub(crate) fn keep_loaded(
-        &mut self,
-        what: ReadWhat,
-        brought: ReadBytes,
-        has_passes: bool,
-        limits: &Limits,
-    ) {
-        let Commons { store: Store { batches, .. }, reads: Reads { loaded, .. }, .. } = self;
-        loaded.keep(batches, what, brought);
-        if !has_passes {
-            loaded.drop_oldest(batches, what.name(), limits);
-        } else if loaded.bytes(batches) > limits.loaded_by_priority_bytes_max {
-            loaded.drop_needed_last(batches, what.name(), limits);
-        }
-    }
-
-    /// Bytes of what was read back that are more than [`Limits::loaded_bytes_max`].
-    pub(crate) fn loaded_beyond(&self, limits: &Limits) -> usize {
-        self.reads.loaded.bytes(&self.store.batches).saturating_sub(limits.loaded_bytes_max)
     }
 }

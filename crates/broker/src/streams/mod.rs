@@ -27,10 +27,11 @@ pub use request::{
     CONSUMER_NAME_MAX, FILTER_VALUES_MAX, Messages, NewMessages, RATE_MAX, SingleActive, StreamCommand,
     StreamFilter, StreamFrom, StreamReply, StreamStats, Wanted,
 };
-pub use writing::StreamDamage;
 
 use crate::catalog::{QueueDefinition, StreamRules};
+use crate::damages::StreamDamage;
 use crate::log::NO_QUEUE;
+use crate::notices::DrivenOut;
 use crate::owned::Member;
 use base::id::{LogId, QueueId};
 use base::{Memory, Now};
@@ -49,14 +50,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use stream_files::StreamJob;
 use truncating::Truncations;
-
-/// A stored offset that is no longer, for others took its place.
-#[derive(Clone, Debug)]
-pub(crate) struct DrivenOut {
-    pub(crate) stream: Arc<QueueDefinition>,
-    pub(crate) reference: Arc<[u8]>,
-    pub(crate) offset: u64,
-}
 
 /// The streams of a log.
 #[derive(Debug)]

@@ -4,13 +4,13 @@
 //! turns. Nobody waits for it: it goes to disk with what comes next, as settling does in queues; what was settled shortly
 //! before a crash may come again.
 
-use super::Streams;
+mod storing;
+
 use crate::ShardSettings;
-use crate::log::{Brings, Commons};
-use base::id::{PortId, QueueId};
+use base::RangeSet;
+use base::id::PortId;
 use base::ranges::Range;
-use base::{Now, RangeSet};
-use message::record::{Outcome, Owner, SeqRange, Track};
+use message::record::{Outcome, Owner, SeqRange};
 use std::sync::Arc;
 
 /// Runs of messages that a consumer may hold or have given back; of more the first count as settled.
@@ -102,33 +102,6 @@ impl OffsetRules {
     /// Who a connection is to the room there is for offsets.
     pub(super) fn owner(&self, user: u32, port: PortId) -> Owner {
         Owner { user, connection: self.start ^ u32::from(port.shard.0) << 24 ^ port.generation }
-    }
-}
-
-impl Streams {
-    /// A consumer has come so far; it is stored at the end of the turn, once for all it settled in it.
-    pub(super) fn note_progress(&mut self, stream: QueueId, settled: Settled) {
-        let is_its =
-            |(of, known): &&mut (QueueId, Settled)| *of == stream && Arc::ptr_eq(&known.name, &settled.name);
-        match self.progress.iter_mut().find(is_its) {
-            Some((_, last)) => last.upto = settled.upto,
-            None => self.progress.push((stream, settled)),
-        }
-    }
-}
-
-impl Streams {
-    /// Stores how far consumers have come.
-    #[cold]
-    pub(super) fn store_progress(&mut self, commons: &mut Commons, now: Now, most: usize) {
-        for (stream, Settled { name, owner, upto: offset }) in std::mem::take(&mut self.progress) {
-            if let Some(slot) = self.slot(stream) {
-                self.owned[slot as usize].tell(&name, offset, most);
-                let track =
-                    Track { stream, at_ms: now.wall_ms, offset, owner: Some(owner), reference: &name };
-                commons.pipeline.append(now, Brings::NOTHING, |records| track.write(records));
-            }
-        }
     }
 }
 

@@ -10,15 +10,14 @@
 //! Not here: what the messages are (`message::record::Refer`), reading them ([`crate::reading`]).
 //! Invariant: `held` counts the runs, those that fade and what is under way, by segment.
 
-use super::Streams;
-use crate::log::{Commons, NO_QUEUE, Queues};
+mod letting_go;
+
+use crate::log::NO_QUEUE;
 use base::Sink;
 use base::cursor::{Reader, Short};
 use base::id::{LogIndex, QueueId, QueueSeq};
-use message::record::{self, SeqRange};
-use queue::stream::{Remove, Work};
+use message::record::SeqRange;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use stream_files::StreamJob;
 
 /// Messages of a queue, some or all of which lie in this segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -182,90 +181,5 @@ impl References {
             self.doomed.insert(reader.u64_le()?);
         }
         Ok(())
-    }
-}
-
-impl Streams {
-    /// Has the files of doomed segments removed that nothing holds any more.
-    fn remove_doomed(&mut self) {
-        let References { doomed, held, is_replaying, .. } = &mut self.references;
-        if *is_replaying {
-            return;
-        }
-        let segments: Vec<u64> = doomed.extract_if(.., |segment| !held.contains_key(segment)).collect();
-        if !segments.is_empty() {
-            let work = Work::Remove(Remove { segments });
-            self.removals.push(StreamJob { log: self.log, stream: record::NOBODY, work });
-        }
-    }
-}
-
-impl Streams {
-    /// A snapshot of the log is being written.
-    pub(crate) fn note_snapshot(&mut self) {
-        self.references.known_to_next = self.common.next_file();
-    }
-
-    /// The snapshot that was made last is on disk.
-    pub(crate) fn snapshot_written(&mut self) {
-        let next_file = self.references.known_to_next;
-        self.references.has_snapshot(next_file);
-    }
-}
-
-impl Streams {
-    /// Ends the runs of which nothing is left: those that the queues' heads have passed, or where `looks_within` all.
-    #[inline]
-    pub(crate) fn end_runs(&mut self, commons: &Commons, queues: &mut Queues, looks_within: bool) {
-        if !self.references.is_idle() {
-            self.end_some_runs(commons, queues, looks_within);
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn end_some_runs(&mut self, commons: &Commons, queues: &mut Queues, looks_within: bool) {
-        let pipeline = &commons.pipeline;
-        let at = pipeline.next();
-        let References { runs, fading, .. } = &mut self.references;
-        let mut end = |run: &Run| fading.push_back((at, run.segment));
-        runs.retain(|queue, runs| {
-            // One that is not there may still be named by the catalog's replay.
-            let Some((_, queue)) = queues.get_mut(*queue) else { return true };
-            while let Some(first) = runs.pop_front_if(|first| first.range.last < queue.fifo.head()) {
-                end(&first);
-            }
-            if looks_within {
-                runs.retain(|run| {
-                    let is_live = queue.fifo.live_within(run.range).next().is_some();
-                    if !is_live {
-                        end(run);
-                    }
-                    is_live
-                });
-            }
-            queue.refers = !runs.is_empty();
-            !runs.is_empty()
-        });
-        let is_on_disk = |until: LogIndex| !pipeline.is_durable() || until <= pipeline.committed();
-        let references = &mut self.references;
-        while let Some((_, segment)) = references.fading.pop_front_if(|(until, _)| is_on_disk(*until)) {
-            references.let_go(segment);
-        }
-        self.remove_doomed();
-    }
-
-    /// The replay is over: queues that are not there hold nothing, and files may go.
-    pub(super) fn finish_references(&mut self, commons: &Commons, queues: &mut Queues) {
-        let at = commons.pipeline.next();
-        let ids: Vec<QueueId> = self.references.runs.keys().copied().collect();
-        for id in ids {
-            match queues.get_mut(id) {
-                Some((_, queue)) => queue.refers = true,
-                None => self.references.forget(id, at),
-            }
-        }
-        self.references.is_replaying = false;
-        self.end_runs(commons, queues, false);
     }
 }

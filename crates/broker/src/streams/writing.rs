@@ -1,12 +1,10 @@
 //! What disks are to do for streams, on its way out and back.
 
-use super::{DrivenOut, Streams};
-use crate::catalog::QueueDefinition;
+use super::Streams;
+use crate::notices::DrivenOut;
 use base::Now;
-use base::id::{LogId, QueueId};
-use journal::{FileKind, FileName};
-use queue::stream::{Damage, Done, Effect, Remove, Stream, Work};
-use std::sync::Arc;
+use base::id::QueueId;
+use queue::stream::{Done, Effect, Remove, Stream, Work};
 use stream_files::{StreamDone, StreamJob};
 
 /// Memory of a stream's chunks that are not written beyond which they are, bytes.
@@ -17,17 +15,6 @@ const LOG_UNWRITTEN_MAX: usize = 16 << 20;
 
 /// What could not be written is tried again after so many milliseconds.
 const RETRY_MS: u64 = 500;
-
-/// Something of a stream on disk that is not what was written: it is left out, and the rest is served.
-#[derive(Clone, Debug)]
-pub struct StreamDamage {
-    /// The log.
-    pub log: LogId,
-    /// The stream.
-    pub stream: Arc<QueueDefinition>,
-    /// What was found, and where.
-    pub damage: Damage,
-}
 
 impl Streams {
     /// Counts anew what is not written of a stream.
@@ -157,14 +144,5 @@ impl Streams {
     pub(crate) fn take_driven_out(&mut self) -> Option<(u64, DrivenOut)> {
         let (count, last) = &mut self.driven_out;
         Some((std::mem::take(count), last.take()?))
-    }
-}
-
-impl std::fmt::Display for StreamDamage {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let StreamDamage { log, stream, damage } = self;
-        let file = FileName::of_log(FileKind::Stream, *log, damage.place.segment);
-        let (at, reason) = (damage.place.position, &damage.reason);
-        write!(f, "{}: what is in {file} from byte {at} is damaged and left out: {reason}", stream.named())
     }
 }

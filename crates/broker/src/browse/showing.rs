@@ -1,0 +1,169 @@
+//! A queue at work shows its browsers what is ready.
+
+use super::Browser;
+use crate::delivery::Site;
+use crate::event::{Event, Item};
+use crate::log::AtQueue;
+use crate::owned::{Member, OwnedQueue};
+use crate::post::Post;
+use crate::reading::ReadWhat;
+use crate::request::NewConsumer;
+use crate::turn::Turn;
+use base::Now;
+use base::id::QueueSeq;
+use message::record::SeqRange;
+use queue::{Command, Credit};
+
+impl OwnedQueue {
+    fn browser(&self, member: Member) -> Option<&Browser> {
+        self.browsers().iter().find(|browser| browser.member == member)
+    }
+
+    fn browser_mut(&mut self, member: Member) -> Option<&mut Browser> {
+        let browsers = &mut self.features.as_mut()?.browsers;
+        browsers.iter_mut().find(|browser| browser.member == member)
+    }
+
+    /// What a browser may still be shown when `limit` is all it may have seen; none where it saw more.
+    #[cold]
+    pub(crate) fn browsing_credit(&self, member: Member, limit: u32) -> u32 {
+        let credit = self.browser(member).map_or(0, |browser| limit.wrapping_sub(browser.shown));
+        if credit > u32::MAX / 2 { 0 } else { credit }
+    }
+
+    /// Messages that a browser could be shown now; may be too many, but none is none.
+    #[cold]
+    pub(crate) fn ready_to_browse(&self, member: Member) -> u64 {
+        let next = self.browser(member).and_then(|browser| self.fifo.next_ready_at(browser.next));
+        next.map_or(0, |next| self.fifo.ready().min(self.fifo.next_seq().0 - next.0))
+    }
+}
+
+impl AtQueue<'_> {
+    /// Somebody begins to browse a queue, at its head.
+    #[cold]
+    pub(crate) fn browse(&mut self, now: Now, member: Member, consumer: NewConsumer) {
+        let NewConsumer { credit, settled, .. } = consumer;
+        let queue = &mut *self.queue;
+        let next = queue.fifo.head();
+        let credit = credit.at_first();
+        let (shown, unsettled, paused, drain) = (0, 0, false, false);
+        let browser = Browser { member, next, credit, shown, unsettled, settled, paused, drain };
+        queue.features_mut(now).browsers.push(browser);
+        self.mark_dirty();
+    }
+
+    /// Browsers are gone. What is kept for them goes with the last.
+    #[cold]
+    pub(crate) fn end_browsing(&mut self, is_gone: impl Fn(Member) -> bool) {
+        let queue = &mut *self.queue;
+        let Some(features) = &mut queue.features else { return };
+        let before = features.browsers.len();
+        features.browsers.retain(|browser| !is_gone(browser.member));
+        if features.browsers.len() < before && features.is_idle() && queue.fifo.next_deadline_ms().is_none() {
+            self.commons.agenda.timers.forget(self.slot, features.timer);
+            queue.features = None;
+        }
+    }
+
+    /// Has a browser do what a consumer's command says; nothing where it is gone.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn tell_browser(&mut self, member: Member, command: Command) {
+        if let Some(browser) = self.queue.browser_mut(member) {
+            browser.obey(command);
+            self.mark_dirty();
+        }
+    }
+
+    /// What a browser was shown was not sent: it is shown again. That it is settled comes by itself.
+    #[cold]
+    pub(crate) fn show_again(&mut self, member: Member, range: SeqRange) {
+        if let Some(browser) = self.queue.browser_mut(member) {
+            let count = range.last.0 - range.first.0 + 1;
+            browser.next = browser.next.min(range.first);
+            browser.shown = browser.shown.wrapping_sub(count as u32);
+        }
+    }
+
+    /// Shows the browsers of a queue what they have not seen, each its share of what a queue may hand out at once.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn show_all(&mut self, turn: &mut Turn<'_>) {
+        let Some(features) = &mut self.queue.features else { return };
+        if features.browsers.is_empty() {
+            return;
+        }
+        let mut browsers = std::mem::take(&mut features.browsers);
+        let share = (turn.limits.dispatch_messages_max / browsers.len() as u32).max(1);
+        let mut has_more = false;
+        for browser in &mut browsers {
+            has_more |= self.show(browser, share, turn.post);
+        }
+        if let Some(features) = &mut self.queue.features {
+            features.browsers = browsers;
+        }
+        if has_more {
+            self.mark_dirty();
+        }
+    }
+
+    /// Shows a browser up to `count_max` messages. True: it could be shown more at once.
+    fn show(&mut self, browser: &mut Browser, count_max: u32, post: &mut Post) -> bool {
+        let mut looked_at = 0;
+        while browser.has_room() {
+            let fifo = &self.queue.fifo;
+            let Some(seq) = fifo.next_ready_at(browser.next) else { break };
+            if looked_at == count_max {
+                return true;
+            }
+            looked_at += 1;
+            let (redelivered, counts) = fifo.past(seq);
+            match self.locate(seq) {
+                Site::Here(memory, offset) => {
+                    let here = (memory.clone(), offset);
+                    let (memory, offset) = self.with_annotations(seq, here);
+                    let marks = Item::marks_of(redelivered, counts.delivery_count, counts.acquired_count);
+                    let is_traced = self.queue.is_traced();
+                    let Member { port, handle } = browser.member.shown(is_traced);
+                    post.deliver(port, handle, &memory, Item { seq, offset, marks });
+                    browser.saw(seq);
+                }
+                Site::Away(what) => {
+                    self.commons.reads.reading.wait(what, self.slot, None);
+                    return false;
+                }
+                Site::Gone => browser.next = QueueSeq(seq.0 + 1),
+            }
+        }
+        if browser.drain
+            && !browser.paused
+            && let Credit::Link(unused) = browser.credit
+        {
+            browser.drain = false;
+            browser.credit = Credit::Link(0);
+            browser.shown = browser.shown.wrapping_add(unused);
+            let event = Event::Drained { consumer: browser.member.handle, unused };
+            post.event(browser.member.port, event);
+        }
+        false
+    }
+
+    /// The bytes there are damaged: browsers go on behind what lies in them.
+    #[cold]
+    pub(crate) fn pass_over_shown(&mut self, what: ReadWhat) {
+        let count = self.queue.browsers().len();
+        for at in 0..count {
+            loop {
+                let queue = &*self.queue;
+                let Some(seq) = queue.fifo.next_ready_at(queue.browsers()[at].next) else { break };
+                if !matches!(self.locate(seq), Site::Away(found) if found == what) {
+                    break;
+                }
+                if let Some(features) = &mut self.queue.features {
+                    features.browsers[at].next = QueueSeq(seq.0 + 1);
+                }
+            }
+        }
+    }
+}

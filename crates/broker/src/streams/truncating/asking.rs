@@ -1,0 +1,39 @@
+//! The streams of a log are truncated, and keep who is to be answered.
+
+use super::Truncations;
+use crate::log::{Brings, Commons};
+use crate::streams::Streams;
+use base::Now;
+use base::id::{PortId, QueueId};
+use message::record::Truncate;
+
+impl Streams {
+    pub(in crate::streams) fn truncate(&mut self, truncate: &Truncate) {
+        let Some(slot) = self.slot(truncate.stream) else { return };
+        let Streams { owned, common, effects, .. } = self;
+        let at_ms = i64::try_from(truncate.at_ms).unwrap_or(i64::MAX);
+        let machine = &mut owned[slot as usize].machine;
+        machine.truncate(at_ms, truncate.before, common, effects);
+        let first_offset = machine.first_offset();
+        self.sort(slot);
+        self.count(slot);
+        let Truncations { asked, done } = &mut self.truncations;
+        // Those alike have the same answer.
+        let theirs = asked.extract_if(.., |(waits, ..)| waits == truncate);
+        done.extend(theirs.map(|(_, port, token)| (port, token, first_offset)));
+    }
+
+    /// Has the beginning of a stream let go of; who asked is answered when that is on disk.
+    pub(in crate::streams) fn append_truncate(
+        &mut self,
+        commons: &mut Commons,
+        now: Now,
+        stream: QueueId,
+        before: u64,
+        (port, token): (PortId, u32),
+    ) {
+        let truncate = Truncate { stream, at_ms: now.wall_ms, before };
+        self.truncations.asked.push((truncate, port, token));
+        commons.append(now, 0, Brings::STREAM, |records| truncate.write(records));
+    }
+}
