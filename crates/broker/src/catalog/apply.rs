@@ -6,12 +6,11 @@
 use super::definition::{Binding, ExchangeDefinition, QueueDefinition, VhostDefinition, VhostId};
 use super::effective::{alternate, rules};
 use super::history::History;
-use super::parameters::Parameters;
 use super::plan_exchange::EVENT_EXCHANGE;
 use super::policy::Policies;
 use super::{
-    Applied, ByName, Catalog, Change, Destination, Ends, ExchangeEntry, QueueChange, QueueEntry, TopicEntry,
-    Vhost,
+    Applied, ByName, Catalog, Change, Destination, Ends, ExchangeEntry, Parameters, QueueChange, QueueEntry,
+    TopicEntry, Vhost,
 };
 use base::id::QueueId;
 use routing::{Exchange, ExchangeId, Kind};

@@ -4,6 +4,7 @@
 //! Rules, their order and their texts are RabbitMQ 4.3.6's, seen by declaring queues through pika with one or all of
 //! them wrong. What this broker does not serve yet is refused by name, never passed over. Unknown arguments are kept.
 
+use super::numbers::integer;
 use super::source;
 use super::stream::{STREAM_SAME, age_ms, compared};
 use super::{Object, QueueDefinition, QueueType, Reason, Refusal, ReplyCode};
@@ -453,14 +454,5 @@ pub(super) fn check_same_argument(
     match disagreement(received, current) {
         None => Ok(()),
         Some(how) => Err(Refusal::inequivalent(name, named, &how)),
-    }
-}
-
-/// The number, if the value is an integer of any width.
-pub(super) fn integer(value: &Value) -> Option<i128> {
-    match value {
-        Value::Int(_, number) => Some(i128::from(*number)),
-        Value::Unsigned(number) => Some(i128::from(*number)),
-        _ => None,
     }
 }

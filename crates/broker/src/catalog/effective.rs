@@ -6,7 +6,7 @@
 //! Values were checked when they came; one that means nothing here counts as not given. What of this is recorded with
 //! the queue's messages, and what its owner alone decides by, is the owner's to know.
 
-use super::arguments::integer;
+use super::numbers::{count, integer};
 use super::plan_exchange::ALTERNATE;
 use super::policy::Matched;
 use super::retry::retry;
@@ -283,12 +283,6 @@ impl<'a> Given<'a> {
         let max = self.argument("max-priority").and_then(integer)?;
         Some(max.clamp(1, i128::from(u8::MAX)) as u8)
     }
-}
-
-/// A number not below 0, or the largest there is.
-pub(super) fn count(value: &Value) -> Option<u64> {
-    let number = integer(value).filter(|number| *number >= 0)?;
-    Some(u64::try_from(number).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]

@@ -19,12 +19,14 @@ mod first_content;
 mod history;
 mod limits;
 mod memory;
+mod numbers;
 mod op;
 mod parameters;
 mod plan;
 mod plan_access;
 mod plan_binding;
 mod plan_exchange;
+mod plan_limits;
 mod plan_policy;
 mod plan_queue;
 mod plan_super_stream;
@@ -38,6 +40,7 @@ mod route;
 mod snapshot;
 mod source;
 mod stream;
+mod topic_entry;
 mod trace;
 mod wire;
 
@@ -73,8 +76,6 @@ use comings::Comings;
 use declarers::Declarers;
 use ends::Ends;
 use history::History;
-use parameters::Parameters;
-use plan_topic::TopicEntry;
 use policy::Policies;
 use routing::{Exchange, ExchangeId};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -82,9 +83,13 @@ use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
+use topic_entry::TopicEntry;
 
 /// Tags of users who may read from the event exchange, beside the permission.
 const EVENT_TAGS: [&str; 2] = ["administrator", "monitoring"];
+
+/// Parameters of a virtual host, by component and name: JSON.
+type Parameters = BTreeMap<(Box<str>, Box<str>), Box<str>>;
 
 /// An exchange with what is bound to it.
 #[derive(Debug)]

@@ -6,10 +6,6 @@
 use super::plan::check_length;
 use super::wire::LIMITS;
 use super::{Actor, Catalog, Change, Object, Plan, Reason, Refusal, VhostId};
-use std::collections::BTreeMap;
-
-/// Parameters of a virtual host, by component and name: JSON.
-pub(super) type Parameters = BTreeMap<(Box<str>, Box<str>), Box<str>>;
 
 impl Catalog {
     /// Sets a parameter of the node, or clears it.

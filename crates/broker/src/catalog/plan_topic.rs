@@ -8,22 +8,6 @@ use crate::access::{Access, TopicPermissions, topic_refused};
 use routing::Kind;
 use std::sync::Arc;
 
-/// A user's topic permissions on an exchange, ready to be asked.
-#[derive(Debug)]
-pub(super) struct TopicEntry {
-    pub(super) definition: Arc<TopicPermissionDefinition>,
-    permissions: TopicPermissions,
-}
-
-impl TopicEntry {
-    /// What cannot be compiled, which no plan makes, allows nothing.
-    pub(super) fn new(definition: Arc<TopicPermissionDefinition>, vhost: &str) -> TopicEntry {
-        let TopicPermissionDefinition { user, write, read, .. } = &*definition;
-        let permissions = TopicPermissions::new(write, read, user, vhost);
-        TopicEntry { permissions: permissions.unwrap_or_else(|_| TopicPermissions::nothing()), definition }
-    }
-}
-
 impl Catalog {
     /// Sets what `user` may publish to and bind from an exchange, by patterns over keys.
     ///

@@ -3,7 +3,7 @@
 //! Rules, their order and their texts are RabbitMQ 4.3.6's, seen by setting each key to values of every type over its
 //! HTTP API.
 
-use super::arguments::integer;
+use super::numbers::integer;
 use super::policy::PolicyKind;
 use super::stream::age_ms;
 use crate::access::Pattern;

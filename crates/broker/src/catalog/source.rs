@@ -5,7 +5,7 @@
 //! messages with one of these values, or with `x-source-match-unfiltered` messages without one. The queue is placed on the stream's log, so that what
 //! it was fed and how far that went are one record of that log or none.
 
-use super::arguments::integer;
+use super::numbers::integer;
 use super::stream::age_ms;
 use super::{Actor, Catalog, Object, QueueDefinition, Refusal};
 use crate::access::{Access, Resource};

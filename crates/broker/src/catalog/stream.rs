@@ -4,8 +4,7 @@
 //! counts, which is so of streams alone. The size of a stream's Bloom filters is in its chunks and therefore what it was
 //! declared with, whatever a policy says; so is how long chunks are.
 
-use super::arguments::integer;
-use super::effective::count;
+use super::numbers::{count, integer};
 use super::policy::Matched;
 use super::{Reason, Refusal};
 use message::chunk::{FILTER_LEN_DEFAULT, FILTER_LEN_MIN};
