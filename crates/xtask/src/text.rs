@@ -37,18 +37,20 @@ pub fn tracked(root: &Path) -> Result<Vec<(String, String)>, String> {
     Ok(names.split('\0').filter(|name| !name.is_empty()).filter_map(read).collect())
 }
 
-/// The product's part of a file: up to its tests; `None` for a file that is no source of the product.
+/// The product's part of a file: up to the tests in it; `None` for a file that is no source of the product.
 pub fn product<'a>(name: &str, text: &'a str) -> Option<&'a str> {
     let is_product = name.starts_with("crates/")
         && name.contains("/src/")
         && name.ends_with(".rs")
         && !name.contains("/tests/")
         && !name.ends_with("/tests.rs");
-    let end = || {
-        text.match_indices("#[cfg(test)]")
-            .map(|(at, _)| at)
-            .find(|at| text[..*at].is_empty() || text[..*at].ends_with('\n'))
+    // Tests in a file of their own are named anywhere among the modules.
+    let begins_tests = |at: &usize| {
+        let is_line = text[..*at].is_empty() || text[..*at].ends_with('\n');
+        let next = text[*at..].lines().nth(1).unwrap_or_default();
+        is_line && !(next.starts_with("mod ") && next.ends_with(';'))
     };
+    let end = || text.match_indices("#[cfg(test)]").map(|(at, _)| at).find(begins_tests);
     is_product.then(|| &text[..end().unwrap_or(text.len())])
 }
 
