@@ -1,34 +1,84 @@
-//! SipHash-2-4 with 128 bits: short names for long values, told apart as if they were the values.
+//! Keyed digests of 128 bits: short names for long values, told apart as if they were the values.
 //!
-//! The key is fixed, because names are kept on disk. An attacker needs 2^64 tries to find two values with one name.
+//! SipHash-2-4 with 128 bits (Aumasson and Bernstein): a search for two values with one digest takes 2^64 digests by a holder of
+//! the key. Digests are recorded, so a key is never one of a process alone: it is the folder's, which the catalog keeps, or
+//! [`DigestKey::FIXED`].
 
-/// The key, for good.
-const KEY: [u64; 2] = [0x6c65_7665_7265_7431, 0x6469_6765_7374_2d31];
+use std::fmt;
+
+/// Bytes of a digest, and of a key.
+pub const DIGEST: usize = 16;
+
+/// Stands for a value, under one key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Digest(pub [u64; 2]);
+
+impl Digest {
+    /// The digest of these bytes, as [`Digest::bytes`] gives them.
+    pub fn of_bytes(bytes: [u8; DIGEST]) -> Digest {
+        Digest(words(bytes))
+    }
+
+    /// It as it is recorded.
+    pub fn bytes(self) -> [u8; DIGEST] {
+        bytes(self.0)
+    }
+}
+
+/// The key of digests.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct DigestKey([u64; 2]);
+
+impl DigestKey {
+    /// The key, for good, of digests that messages take along to other nodes. Collisions under it can be looked for anywhere.
+    pub const FIXED: DigestKey = DigestKey([0x6c65_7665_7265_7431, 0x6469_6765_7374_2d31]);
+
+    /// A key of bytes that nobody may foretell.
+    pub fn new(bytes: [u8; DIGEST]) -> DigestKey {
+        DigestKey(words(bytes))
+    }
+
+    /// The bytes it was made of.
+    pub fn bytes(self) -> [u8; DIGEST] {
+        bytes(self.0)
+    }
+}
+
+/// A key is not for logs.
+impl fmt::Debug for DigestKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DigestKey(..)")
+    }
+}
+
+fn words(bytes: [u8; DIGEST]) -> [u64; 2] {
+    let both = u128::from_le_bytes(bytes);
+    [both as u64, (both >> 64) as u64]
+}
+
+fn bytes([low, high]: [u64; 2]) -> [u8; DIGEST] {
+    (u128::from(high) << 64 | u128::from(low)).to_le_bytes()
+}
 
 /// A digest under way.
 #[derive(Clone, Debug)]
-pub struct Digest {
+pub struct Digester {
     v: [u64; 4],
     /// Bytes that do not fill a word yet, lowest first.
     tail: u64,
     len: u64,
 }
 
-impl Default for Digest {
-    fn default() -> Digest {
-        Digest::with_key(KEY)
-    }
-}
-
-impl Digest {
-    fn with_key([k0, k1]: [u64; 2]) -> Digest {
+impl Digester {
+    /// Nothing is added yet.
+    pub fn new(DigestKey([k0, k1]): &DigestKey) -> Digester {
         let v = [
             k0 ^ 0x736f_6d65_7073_6575,
             k1 ^ 0x646f_7261_6e64_6f6d ^ 0xee,
             k0 ^ 0x6c79_6765_6e65_7261,
             k1 ^ 0x7465_6462_7974_6573,
         ];
-        Digest { v, tail: 0, len: 0 }
+        Digester { v, tail: 0, len: 0 }
     }
 
     /// Adds bytes; in how many pieces they come makes no difference.
@@ -67,7 +117,7 @@ impl Digest {
     }
 
     /// The digest of all that was added.
-    pub fn finish(mut self) -> [u64; 2] {
+    pub fn finish(mut self) -> Digest {
         let last = self.tail | self.len << 56;
         self.word(last);
         let fold = |v: [u64; 4]| v.into_iter().fold(0, |sum, word| sum ^ word);
@@ -76,7 +126,7 @@ impl Digest {
         let first = fold(self.v);
         self.v[1] ^= 0xdd;
         self.rounds(4);
-        [first, fold(self.v)]
+        Digest([first, fold(self.v)])
     }
 }
 
@@ -85,15 +135,16 @@ mod tests {
     use super::*;
 
     /// Vectors of the reference implementation: key 00 01 ... 0f, input 00 01 ... of that length.
-    fn check(len: u8, expected: [u8; 16]) {
-        let word = |first: u8| u64::from_le_bytes(std::array::from_fn(|at| first + at as u8));
+    fn check(len: u8, expected: [u8; DIGEST]) {
+        let key = DigestKey::new(std::array::from_fn(|at| at as u8));
         let input: Vec<u8> = (0..len).collect();
         for split in 0..=input.len() {
-            let mut digest = Digest::with_key([word(0), word(8)]);
-            digest.write(&input[..split]);
-            digest.write(&input[split..]);
-            let bytes: Vec<u8> = digest.finish().into_iter().flat_map(u64::to_le_bytes).collect();
-            assert_eq!(bytes, expected, "{len} bytes, split at {split}");
+            let mut digester = Digester::new(&key);
+            digester.write(&input[..split]);
+            digester.write(&input[split..]);
+            let digest = digester.finish();
+            assert_eq!(digest.bytes(), expected, "{len} bytes, split at {split}");
+            assert_eq!(Digest::of_bytes(expected), digest);
         }
     }
 
@@ -110,9 +161,26 @@ mod tests {
     }
 
     #[test]
-    fn the_key_stays_what_it_is() {
-        let mut digest = Digest::default();
-        digest.write(b"order 17, invoice 4");
-        assert_eq!(digest.finish(), [0xa625_2525_b434_64aa, 0x6311_e512_67ef_16d3]);
+    fn the_fixed_key_stays_what_it_is() {
+        let mut digester = Digester::new(&DigestKey::FIXED);
+        digester.write(b"order 17, invoice 4");
+        assert_eq!(digester.finish(), Digest([0xa625_2525_b434_64aa, 0x6311_e512_67ef_16d3]));
+    }
+
+    #[test]
+    fn another_key_gives_another_digest() {
+        let one = |key| {
+            let mut digester = Digester::new(&DigestKey::new([key; DIGEST]));
+            digester.write(b"order 17");
+            digester.finish()
+        };
+        assert_eq!((one(1) == one(1), one(1) == one(2)), (true, false));
+    }
+
+    #[test]
+    fn a_key_comes_back_and_is_not_shown() {
+        let bytes = std::array::from_fn(|at| at as u8 * 16);
+        let key = DigestKey::new(bytes);
+        assert_eq!((key.bytes(), format!("{key:?}")), (bytes, "DigestKey(..)".to_owned()));
     }
 }

@@ -22,6 +22,7 @@ pub mod secrets;
 pub mod time;
 
 pub use cursor::{Reader, Short};
+pub use digest::{Digest, DigestKey, Digester};
 pub use heartbeat::Heartbeat;
 pub use input::Input;
 pub use memory::{Buffer, Memory};

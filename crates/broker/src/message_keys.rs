@@ -5,7 +5,7 @@
 
 use crate::catalog::QueueDefinition;
 use crate::owned::OwnedQueue;
-use base::digest::Digest;
+use base::{DigestKey, Digester};
 use message::amqp10::{Message, Value};
 use message::amqp091::{Properties, Value as Wire};
 use message::record::{Enqueue, Format, flag};
@@ -33,7 +33,7 @@ enum Scalar<'a> {
 
 impl Scalar<'_> {
     fn key(&self) -> MessageKey {
-        let mut digest = Digest::default();
+        let mut digest = Digester::new(&DigestKey::FIXED);
         match self {
             Scalar::Bytes(bytes) => {
                 digest.write(&[1]);
@@ -53,7 +53,7 @@ impl Scalar<'_> {
                 digest.write(&seconds.to_le_bytes());
             }
         }
-        MessageKey(digest.finish())
+        MessageKey(digest.finish().0)
     }
 
     fn number(&self) -> Option<u64> {

@@ -4,7 +4,7 @@
 //! empties it. Invariant: at most [`FORGOTTEN_MAX`] queues, each once, the one forgotten first at the front; with so many the message
 //! cannot be followed any further, and every queue counts as one it died in.
 
-use base::digest::Digest;
+use base::{Digest, DigestKey, Digester};
 use std::borrow::Cow;
 
 /// Queues that are known beside those in the list.
@@ -54,9 +54,10 @@ impl<'a> Forgotten<'a> {
 }
 
 fn digest(queue: &[u8]) -> [u8; LEN] {
-    let mut digest = Digest::default();
-    digest.write(queue);
-    digest.finish()[0].to_le_bytes()
+    let mut digester = Digester::new(&DigestKey::FIXED);
+    digester.write(queue);
+    let Digest([low, _]) = digester.finish();
+    low.to_le_bytes()
 }
 
 /// Sorts the deaths behind the newest, the newest first: the list has room for so many, and the others are forgotten.

@@ -9,6 +9,7 @@ use crate::chunk::Entry;
 use base::cursor::Reader;
 use base::id::QueueId;
 use base::memory::Buffer;
+use base::{Digest, DigestKey, Digester};
 
 /// Longest reference of a publisher or of a consumer that records hold, bytes.
 pub const REFERENCE_MAX: usize = u16::MAX as usize;
@@ -204,9 +205,10 @@ pub struct Owner {
 impl Owner {
     /// The number of the user of this name.
     pub fn user_of(name: &str) -> u32 {
-        let mut digest = base::digest::Digest::default();
-        digest.write(name.as_bytes());
-        digest.finish()[0] as u32
+        let mut digester = Digester::new(&DigestKey::FIXED);
+        digester.write(name.as_bytes());
+        let Digest([low, _]) = digester.finish();
+        low as u32
     }
 }
 
