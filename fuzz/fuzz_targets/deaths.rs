@@ -32,7 +32,7 @@ fuzz_target!(|bytes: &[u8]| {
             received_at_ms: 0,
             expires_at_ms: 0,
             due_at_ms: 0,
-            ordering_key: 0,
+            keys: None,
             exchange: b"exchange",
             routing_key: b"key",
             head: &[&head],

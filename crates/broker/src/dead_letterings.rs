@@ -103,7 +103,7 @@ impl DeadLetterings {
             received_at_ms: own.now.wall_ms,
             expires_at_ms: 0,
             due_at_ms: due_with_failures(0, failures),
-            ordering_key: message.ordering_key,
+            keys: None,
             exchange: to.exchange.as_bytes(),
             routing_key: letter.keys[0],
             head: &[&letter.head],

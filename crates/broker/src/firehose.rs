@@ -158,7 +158,7 @@ fn tell(
         received_at_ms: own.now.wall_ms,
         expires_at_ms: 0,
         due_at_ms: 0,
-        ordering_key: 0,
+        keys: None,
         exchange: EXCHANGE,
         routing_key: &deed.key,
         head: &[&head],

@@ -95,7 +95,7 @@ impl<'a> Publish<'a> {
             received_at_ms: now.wall_ms,
             expires_at_ms: self.ttl_ms.map_or(0, |ttl| now.wall_ms.saturating_add(ttl).max(1)),
             due_at_ms: 0,
-            ordering_key: 0,
+            keys: None,
             exchange: self.exchange,
             routing_key: self.routing_key,
             head: self.head,

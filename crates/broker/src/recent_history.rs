@@ -104,7 +104,7 @@ fn recall_one(own: &mut OwnPublisher<'_>, binding: &Binding, message: &Enqueue<'
         received_at_ms: own.now.wall_ms,
         expires_at_ms,
         due_at_ms: message.due_at_ms,
-        ordering_key: message.ordering_key,
+        keys: None,
         exchange: message.exchange,
         routing_key: message.routing_key,
         head: &[message.head],

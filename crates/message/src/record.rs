@@ -15,6 +15,7 @@ mod deduplicate;
 mod enqueue;
 mod failures;
 mod hidden;
+mod keys;
 mod positions;
 mod refer;
 mod stream;
@@ -26,6 +27,7 @@ pub use deduplicate::Deduplicate;
 pub use enqueue::{Enqueue, Format, NOBODY, NewEnqueue, Sizes, flag, leave_out};
 pub use failures::due_with_failures;
 pub use hidden::hidden_keys;
+pub use keys::Keys;
 pub use positions::{DeathReason, Outcome, Positions, RANGES_MAX, SeqRange};
 pub use refer::{REFER, Refer};
 pub use stream::{Append, Appended, NewAppend, Owner, REFERENCE_MAX, Track, Truncate};
@@ -161,7 +163,7 @@ mod tests {
         #[test]
         fn any_bytes_are_read_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             if let Some((_, record, _)) = split(&bytes) {
-                let _ = (Enqueue::read(record), Positions::read(record), read_catalog(record), Configure::read(record));
+                let _ = (Enqueue::read(record).map(|read| read.keys()), Positions::read(record), read_catalog(record), Configure::read(record));
             }
             let _ = (Enqueue::read(&bytes), Positions::read(&bytes), read_catalog(&bytes), Annotate::read(&bytes));
         }

@@ -186,7 +186,7 @@ mod tests {
             received_at_ms: 0,
             expires_at_ms: 0,
             due_at_ms: 0,
-            ordering_key: 0,
+            keys: None,
             exchange: b"",
             routing_key: b"q",
             head: &[head],

@@ -158,7 +158,7 @@ pub(crate) fn publish(own: &mut OwnPublisher<'_>, announcement: &Announcement) {
         received_at_ms: own.now.wall_ms,
         expires_at_ms: 0,
         due_at_ms: 0,
-        ordering_key: 0,
+        keys: None,
         exchange: EVENT_EXCHANGE.as_bytes(),
         routing_key: key,
         head: &[&announcement.head(own.now)],

@@ -215,7 +215,7 @@ fn write_with(memory: &Memory, offset: u32, annotations: Option<&[u8]>, into: &m
         received_at_ms: message.received_at_ms,
         expires_at_ms: message.expires_at_ms,
         due_at_ms: message.due_at_ms,
-        ordering_key: message.ordering_key,
+        keys: None,
         exchange: message.exchange,
         routing_key: message.routing_key,
         head: &heads,

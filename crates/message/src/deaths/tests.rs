@@ -35,7 +35,7 @@ impl Stored {
             received_at_ms: 0,
             expires_at_ms: 0,
             due_at_ms: 0,
-            ordering_key: 0,
+            keys: None,
             exchange: self.exchange.as_bytes(),
             routing_key: &self.key,
             head: &[&self.head],

@@ -1,6 +1,7 @@
 //! The record of a message that arrived: of kind [`Kind::Enqueue`].
 
 use super::Kind;
+use super::keys::{self, Keys};
 use base::id::QueueId;
 use base::memory::Buffer;
 
@@ -43,12 +44,15 @@ pub mod flag {
 /// the whole below 4 GiB.
 ///
 /// ```text
-///   0        4   5       6        8        9          10             11   12                14  16
-///   | length | 1 | flags | queues | format | priority | exchange len | 0  | routing key len | 0 | head len |
-///   20         24            32           40       48             56
-///   | body len | received at | expires at | due at | ordering key | queue ids 8 bytes each | exchange | routing key |
-///   head | body | zeros to a multiple of 8
+///   0        4   5       6        8        9          10             11     12                14  16
+///   | length | 1 | flags | queues | format | priority | exchange len | keys | routing key len | 0 | head len |
+///   20         24            32           40       48
+///   | body len | received at | expires at | due at | digests 16 bytes each | queue ids 8 bytes each | exchange |
+///   routing key | head | body | zeros to a multiple of 8
 /// ```
+///
+/// `keys` is the second byte of flags: 1 there is the digest of the key, 2 that of the group, in this order ([`Keys`]); the other
+/// bits are 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Enqueue<'a> {
     /// [`flag`]s.
@@ -65,8 +69,10 @@ pub struct Enqueue<'a> {
     /// When it becomes ready, milliseconds since 1970; 0: at once. It counts where [`flag::DELAYED`] says so; where
     /// [`flag::FAILED`] does, [`Enqueue::due_ms`] reads it.
     pub due_at_ms: u64,
-    /// Hash of the key within which order is kept; 0: none.
-    pub ordering_key: u64,
+    /// The second byte of flags.
+    pub(super) keys: u8,
+    /// The digests that `keys` says are there.
+    pub(super) digests: &'a [u8],
     /// The queues of this log it was routed to: eight bytes each.
     pub(super) queues: &'a [u8],
     /// The exchange it was published to; empty for the default one.
@@ -79,8 +85,11 @@ pub struct Enqueue<'a> {
     pub body: &'a [u8],
 }
 
-/// Bytes of an enqueue record in front of its queue ids.
-pub(super) const ENQUEUE: usize = 56;
+/// Bytes of an enqueue record in front of its digests.
+pub(super) const ENQUEUE: usize = 48;
+
+/// Bytes of a record without digests at most: there is room for those that come when it is written.
+pub(super) const LEN_MAX: usize = u32::MAX as usize - 8 - keys::DIGESTS_MAX;
 
 impl<'a> Enqueue<'a> {
     /// Reads a record of kind [`Kind::Enqueue`].
@@ -90,6 +99,10 @@ impl<'a> Enqueue<'a> {
         let u16_at = |at: usize| u16::from_le_bytes([fixed[at], fixed[at + 1]]) as usize;
         let u32_at = |at: usize| u32::from_le_bytes(*fixed[at..].first_chunk().unwrap_or(&[0; 4])) as usize;
         let u64_at = |at: usize| u64::from_le_bytes(*fixed[at..].first_chunk().unwrap_or(&[0; 8]));
+        let (digests, rest) = match fixed[11] {
+            0 => (&[][..], rest),
+            keys => keys::split_digests(keys, rest)?,
+        };
         let (queues, rest) = rest.split_at_checked(u16_at(6) * 8)?;
         let (exchange, rest) = rest.split_at_checked(fixed[10] as usize)?;
         let (routing_key, rest) = rest.split_at_checked(u16_at(12))?;
@@ -107,7 +120,8 @@ impl<'a> Enqueue<'a> {
             received_at_ms: u64_at(24),
             expires_at_ms: u64_at(32),
             due_at_ms: u64_at(40),
-            ordering_key: u64_at(48),
+            keys: fixed[11],
+            digests,
             queues,
             exchange,
             routing_key,
@@ -154,8 +168,8 @@ pub struct NewEnqueue<'a> {
     /// Milliseconds since 1970; 0: at once. Goes with [`flag::DELAYED`]; with [`flag::FAILED`] it is what
     /// [`due_with_failures`] makes.
     pub due_at_ms: u64,
-    /// 0: none.
-    pub ordering_key: u64,
+    /// The digests of its keys, where a queue goes by them.
+    pub keys: Option<&'a Keys>,
     /// At most 255 bytes.
     pub exchange: &'a [u8],
     /// At most 65,535 bytes.
@@ -196,8 +210,8 @@ impl NewEnqueue<'_> {
         let fits = queues <= u16::MAX as usize
             && self.exchange.len() <= u8::MAX as usize
             && self.routing_key.len() <= u16::MAX as usize
-            && len <= u32::MAX as usize - 8;
-        fits.then(|| len.next_multiple_of(8))
+            && len <= LEN_MAX;
+        fits.then(|| (len + keys::digests_len(self.keys)).next_multiple_of(8))
     }
 
     /// Appends the record for `queues`. Panics where [`NewEnqueue::record_len`] is `None`: ask it first.
@@ -231,7 +245,10 @@ impl NewEnqueue<'_> {
         fixed[24..32].copy_from_slice(&self.received_at_ms.to_le_bytes());
         fixed[32..40].copy_from_slice(&self.expires_at_ms.to_le_bytes());
         fixed[40..48].copy_from_slice(&self.due_at_ms.to_le_bytes());
-        fixed[48..56].copy_from_slice(&self.ordering_key.to_le_bytes());
+        if let Some(keys) = self.keys {
+            fixed[11] = keys.flags();
+            rest = keys.write(rest);
+        }
         for queue in queues {
             rest = put(rest, &queue.0.to_le_bytes());
         }
@@ -256,7 +273,7 @@ fn total(pieces: &[&[u8]]) -> usize {
 
 /// Puts `piece` at the front of `to` and answers what is behind it.
 #[inline(always)]
-fn put<'a>(to: &'a mut [u8], piece: &[u8]) -> &'a mut [u8] {
+pub(super) fn put<'a>(to: &'a mut [u8], piece: &[u8]) -> &'a mut [u8] {
     let (front, rest) = to.split_at_mut(piece.len());
     base::copy::copy(front, piece);
     rest
@@ -269,6 +286,7 @@ pub const NOBODY: QueueId = QueueId(u64::MAX - 1);
 pub fn leave_out(record: &mut [u8], queue: QueueId) {
     let Some((fixed, rest)) = record.split_first_chunk_mut::<ENQUEUE>() else { return };
     let queues = usize::from(u16::from_le_bytes([fixed[6], fixed[7]]));
+    let Some(rest) = rest.get_mut(keys::digests_len_of(fixed[11])..) else { return };
     for id in rest.as_chunks_mut::<8>().0.iter_mut().take(queues) {
         if *id == queue.0.to_le_bytes() {
             *id = NOBODY.0.to_le_bytes();
@@ -289,7 +307,7 @@ mod tests {
             received_at_ms: 1,
             expires_at_ms: 2,
             due_at_ms: 3,
-            ordering_key: 4,
+            keys: None,
             exchange: b"amq.topic",
             routing_key: b"a.b",
             head,
@@ -310,8 +328,8 @@ mod tests {
         assert_eq!((read.exchange, read.routing_key), (&b"amq.topic"[..], &b"a.b"[..]));
         assert_eq!((read.head, read.body), (&b"head"[..], &b"body"[..]));
         assert_eq!(
-            (read.received_at_ms, read.expires_at_ms, read.due_at_ms, read.ordering_key),
-            (1, 2, 3, 4)
+            (read.received_at_ms, read.expires_at_ms, read.due_at_ms, read.keys()),
+            (1, 2, 3, Keys::default())
         );
         assert!(read.is_durable());
     }

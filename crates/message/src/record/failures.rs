@@ -55,7 +55,7 @@ mod tests {
             received_at_ms: 1,
             expires_at_ms: 0,
             due_at_ms,
-            ordering_key: 0,
+            keys: None,
             exchange: b"",
             routing_key: b"q",
             head: &[b"\0\0"],

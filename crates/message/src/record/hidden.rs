@@ -4,7 +4,8 @@
 //!   | body | count 4 | length 4, key, per key ... | zeros to a multiple of 8
 //! ```
 
-use super::enqueue::ENQUEUE;
+use super::enqueue::{ENQUEUE, LEN_MAX};
+use super::keys::digests_len;
 use super::{Enqueue, Kind, NewEnqueue, flag, split};
 use base::cursor::Reader;
 use base::id::QueueId;
@@ -19,7 +20,7 @@ impl NewEnqueue<'_> {
     /// As [`NewEnqueue::record_len`], with hidden keys.
     pub fn hiding_len(&self, queues: usize, keys: &[&[u8]]) -> Option<usize> {
         let len = self.record_len(queues)?.checked_add(hidden_len(keys))?;
-        (len <= u32::MAX as usize - 8).then(|| len.next_multiple_of(8))
+        (len - digests_len(self.keys) <= LEN_MAX).then(|| len.next_multiple_of(8))
     }
 
     /// Appends the record for `queues`, with hidden keys, to a buffer that ends at a multiple of eight bytes. Panics where
@@ -46,7 +47,7 @@ impl NewEnqueue<'_> {
 impl Enqueue<'_> {
     /// Where its body ends, from the beginning of its record.
     fn body_end(&self) -> usize {
-        let parts = [self.queues, self.exchange, self.routing_key, self.head, self.body];
+        let parts = [self.digests, self.queues, self.exchange, self.routing_key, self.head, self.body];
         ENQUEUE + parts.into_iter().map(<[u8]>::len).sum::<usize>()
     }
 }
@@ -83,7 +84,7 @@ mod tests {
             received_at_ms: 1,
             expires_at_ms: 0,
             due_at_ms: 0,
-            ordering_key: 0,
+            keys: None,
             exchange: b"amq.direct",
             routing_key: b"key",
             head: &[b"\0\0"],

@@ -157,7 +157,7 @@ fn published() -> Vec<Vec<u8>> {
             received_at_ms: 5,
             expires_at_ms: 0,
             due_at_ms: 0,
-            ordering_key: 0,
+            keys: None,
             exchange,
             routing_key,
             head: &[head],
