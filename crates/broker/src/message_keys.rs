@@ -10,7 +10,6 @@ use message::amqp10::{Message, Value};
 use message::amqp091::{Properties, Value as Wire};
 use message::record::{Enqueue, Format, flag};
 use queue::{GroupKey, MessageKey};
-use std::num::NonZeroU32;
 
 /// The header that says whether a message is a duplicate, unless the queue names another.
 pub(crate) const DEDUPLICATION_HEADER: &str = "x-deduplication-header";
@@ -53,7 +52,7 @@ impl Scalar<'_> {
                 digest.write(&seconds.to_le_bytes());
             }
         }
-        MessageKey(digest.finish().0)
+        MessageKey(digest.finish())
     }
 
     fn number(&self) -> Option<u64> {
@@ -137,14 +136,12 @@ impl OwnedQueue {
         !self.fifo.admit(key.key(), message.received_at_ms, ttl_ms)
     }
 
-    /// The group an arriving message is in: of the same value, though now and then another may share it.
+    /// The group an arriving message is in.
     pub(crate) fn group_of(&self, message: &Enqueue<'_>) -> Option<GroupKey> {
         let name = self.definition.group_header()?;
         let key = Stored::of(message)?.get(name)?;
-        let MessageKey([low, high]) = key.key();
-        let word = low ^ high;
-        let number = (word ^ word >> 32) as u32;
-        Some(GroupKey(NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN)))
+        let MessageKey(digest) = key.key();
+        Some(GroupKey(digest))
     }
 }
 

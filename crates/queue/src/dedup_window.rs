@@ -7,14 +7,14 @@
 //! Invariants: `known` has the keys of `arrived` and no others; of a key that is there twice it has the time of the last,
 //! which is the highest.
 
-use crate::snapshot_fields::{SnapshotError, put};
-use base::Sink;
+use crate::snapshot_fields::{SnapshotError, put, read_digest};
 use base::cursor::Reader;
+use base::{Digest, Sink};
 use std::collections::{BTreeMap, VecDeque};
 
 /// A digest of a value that messages are told apart by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct MessageKey(pub [u64; 2]);
+pub struct MessageKey(pub Digest);
 
 /// Settings of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,8 +104,8 @@ impl Window {
         out.put(&[u8::from(ttl_ms.is_some()), 0, 0, 0]);
         put(out, ttl_ms.unwrap_or(0));
         put(out, self.arrived.len() as u64);
-        for (MessageKey(words), until_ms) in &self.arrived {
-            words.iter().for_each(|word| put(out, *word));
+        for (MessageKey(digest), until_ms) in &self.arrived {
+            out.put(&digest.bytes());
             put(out, *until_ms);
         }
     }
@@ -124,7 +124,7 @@ impl Window {
         }
         let mut window = Window::new(WindowSettings { keys_max, ttl_ms });
         for _ in 0..count {
-            let key = MessageKey([reader.u64_le()?, reader.u64_le()?]);
+            let key = MessageKey(read_digest(reader)?);
             let until_ms = reader.u64_le()?;
             if window.known.get(&key).is_some_and(|before_ms| *before_ms >= until_ms) {
                 return broken;

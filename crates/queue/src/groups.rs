@@ -16,17 +16,17 @@
 
 use crate::ahead::Ahead;
 use crate::command::ConsumerId;
+use crate::group_numbers::GroupNumbers;
 use crate::live::Live;
 use crate::ready::Ready;
 use crate::settings::GroupKey;
 use crate::sizes::Sizes;
-use crate::snapshot_fields::{SnapshotError, put, read_varint};
+use crate::snapshot_fields::{SnapshotError, put, read_digest, read_varint};
 use base::cursor::Reader;
 use base::put_varint;
 use base::ranges::Range;
 use base::{RangeSet, Sink};
 use std::collections::{BTreeMap, BTreeSet};
-use std::num::NonZeroU32;
 
 /// Stretches of ready messages, each of one group, that the cursor passes at most because no consumer that may have
 /// them has room.
@@ -65,11 +65,12 @@ impl Group {
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
     // Recorded.
-    /// The key of each live message that has one.
+    /// The number of its group for each live message that is in one.
     keys: Sizes,
     /// How many these are.
     count: u64,
     // Volatile.
+    numbers: GroupNumbers,
     groups: BTreeMap<u32, Group>,
     passed: RangeSet,
     /// Ready ones that were out, and those that were given back in front of the cursor.
@@ -97,15 +98,18 @@ impl Groups {
     }
 
     /// A position above all others is in a group; `between` of those above the last that is in one are live.
-    fn push(&mut self, seq: u64, GroupKey(key): GroupKey, between: u64) {
-        self.keys.push(seq, key.get(), between);
+    fn push(&mut self, seq: u64, GroupKey(digest): GroupKey, between: u64) {
+        self.keys.push(seq, self.numbers.join(digest), between);
         self.count += 1;
     }
 
     /// The group of a position.
     pub(crate) fn key(&self, seq: u64) -> Option<GroupKey> {
-        let (_, key) = self.keys.each(Range { first: seq, last: seq }).next()?;
-        NonZeroU32::new(key).map(GroupKey)
+        self.number(seq).map(|number| GroupKey(self.numbers.digest(number)))
+    }
+
+    fn number(&self, seq: u64) -> Option<u32> {
+        Some(self.keys.each(Range { first: seq, last: seq }).next()?.1)
     }
 
     /// Ready positions that were passed.
@@ -179,7 +183,7 @@ impl Groups {
 
     /// Nobody but this consumer has anything of its group, if it is in one.
     pub(crate) fn is_free_for(&self, seq: u64, id: ConsumerId) -> bool {
-        let group = self.key(seq).and_then(|GroupKey(key)| self.groups.get(&key.get()));
+        let group = self.number(seq).and_then(|number| self.groups.get(&number));
         group.is_none_or(|group| group.held.is_empty() || group.holder == id)
     }
 
@@ -264,14 +268,18 @@ impl Groups {
     /// Positions are gone.
     pub(crate) fn leave(&mut self, range: Range) {
         self.withdraw(range);
-        self.count -= self.let_go(range).count();
+        self.let_go(range);
+        for (_, number) in self.keys.each(range) {
+            self.numbers.leave(number);
+            self.count -= 1;
+        }
         self.keys.leave(range);
     }
 
     /// Everything live is ready, as if it never was out, but for messages that came back and wait for their time.
     pub(crate) fn forget(&mut self, back: impl Iterator<Item = Range>) {
-        let (keys, count) = (std::mem::take(&mut self.keys), self.count);
-        *self = Groups { keys, count, ..Groups::default() };
+        let (keys, numbers) = (std::mem::take(&mut self.keys), std::mem::take(&mut self.numbers));
+        *self = Groups { keys, numbers, count: self.count, ..Groups::default() };
         for range in back {
             self.change_each(range, |group, part| _ = group.back.insert(part));
         }
@@ -284,6 +292,7 @@ impl Groups {
                 + [&group.held, &group.back, &group.waiting].map(RangeSet::heap_bytes).iter().sum::<usize>()
         };
         self.keys.heap_bytes()
+            + self.numbers.heap_bytes()
             + self.passed.heap_bytes()
             + self.came_back.heap_bytes()
             + self.groups.values().map(of_group).sum::<usize>()
@@ -293,7 +302,7 @@ impl Groups {
     /// Keys in the order in which they come up, and for every live position which of them it has, counted from 1; 0: none.
     pub(crate) fn write(&self, live: &Live, out: &mut impl Sink) {
         let mut numbers: BTreeMap<u32, u64> = BTreeMap::new();
-        let mut keys = Vec::new();
+        let mut keys: Vec<u32> = Vec::new();
         let mut positions: Vec<u8> = Vec::new();
         for part in live.all() {
             let mut next = part.first;
@@ -309,7 +318,7 @@ impl Groups {
             positions.resize(positions.len() + (part.last + 1 - next) as usize, 0);
         }
         put(out, keys.len() as u64);
-        keys.iter().for_each(|key| out.put(&key.to_le_bytes()));
+        keys.iter().for_each(|key| out.put(&self.numbers.digest(*key).bytes()));
         out.put(&positions);
     }
 
@@ -320,11 +329,11 @@ impl Groups {
         let mut keys = Vec::new();
         let mut known = BTreeSet::new();
         for _ in 0..reader.u64_le()? {
-            let Some(key) = NonZeroU32::new(reader.u32_le()?) else { return broken };
-            if !known.insert(key) {
+            let digest = read_digest(reader)?;
+            if !known.insert(digest) {
                 return broken;
             }
-            keys.push(GroupKey(key));
+            keys.push(GroupKey(digest));
         }
         let mut groups = Groups::default();
         let (mut seen, mut between) = (0, 0);

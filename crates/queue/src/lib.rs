@@ -23,6 +23,7 @@ mod effect;
 mod failures;
 mod features;
 mod fifo;
+mod group_numbers;
 mod groups;
 mod levels;
 mod line;

@@ -1,8 +1,8 @@
 //! Configuration of a queue: settings that are recorded, rules that are the owner's, and the properties of a message.
 
 use crate::retry::Retry;
+use base::Digest;
 use message::record::SizesKept;
-use std::num::NonZeroU32;
 
 /// How a queue keeps its messages. Recorded: a change comes by a record ([`crate::Record::Configure`]) and is about
 /// messages that come after it. The default keeps nothing.
@@ -98,9 +98,9 @@ pub struct Rules {
     pub retry: Option<Retry>,
 }
 
-/// Stands for a group: messages that have the same are in the same one.
+/// Digest of the value that names a group: messages that have the same are in the same one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct GroupKey(pub NonZeroU32);
+pub struct GroupKey(pub Digest);
 
 /// A message that arrives, as far as its queue is concerned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

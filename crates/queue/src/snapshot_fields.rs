@@ -1,8 +1,8 @@
 //! Numbers and sets of a snapshot as bytes, and why bytes are none: `docs/formats/queue-snapshot.md`.
 
-use base::Sink;
 use base::cursor::{Reader, Short};
 use base::ranges::{Range, RangeSet};
+use base::{Digest, Sink};
 
 /// Why bytes are no snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +70,10 @@ pub(crate) fn read_ranges(
         above = last + 2;
     }
     Ok(set)
+}
+
+pub(crate) fn read_digest(reader: &mut Reader<'_>) -> Result<Digest, SnapshotError> {
+    Ok(Digest([reader.u64_le()?, reader.u64_le()?]))
 }
 
 /// Reads a number of [`base::put_varint`].

@@ -4,10 +4,9 @@
 mod owner;
 
 use message::record::Outcome;
-use owner::{Owner, range};
-use queue::{Arrival, Command, ConsumerId, Credit, GroupKey, Rules};
+use owner::{Owner, group, range};
+use queue::{Arrival, Command, ConsumerId, Credit, Rules};
 use rustix::time::{ClockId, clock_gettime};
-use std::num::NonZeroU32;
 use std::time::Duration;
 
 /// A queue that counts, with messages for consumers that may hold each for a second.
@@ -175,7 +174,7 @@ fn whatever_way_it_was_given_it_has_a_time() {
         owner.told()
     };
     let priority = Some(9);
-    let group = NonZeroU32::new(1).map(GroupKey);
+    let group = group(1);
     for arrival in [
         Arrival::default(),
         Arrival { priority, ..Arrival::default() },

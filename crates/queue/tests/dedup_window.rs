@@ -1,11 +1,11 @@
 //! Duplicates are told by the keys that came lately, the same at every replay.
 
-use base::Random;
 use base::id::LogIndex;
+use base::{Digest, Random};
 use queue::{Effects, Fifo, MessageKey, Recovery, Settings, SnapshotError, WindowSettings};
 
 fn key(number: u64) -> MessageKey {
-    MessageKey([number, !number])
+    MessageKey(Digest([number, !number]))
 }
 
 fn queue(keys_max: u32, ttl_ms: Option<u64>) -> Fifo {

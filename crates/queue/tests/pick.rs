@@ -5,11 +5,8 @@ mod owner;
 
 use base::id::QueueSeq;
 use message::record::{Outcome, SizesKept};
-use owner::{Owner, range};
-use queue::{
-    Arrival, Command, ConsumerId, Credit, Fifo, GroupKey, Priorities, Recovery, Retry, Rules, Settings,
-};
-use std::num::NonZeroU32;
+use owner::{Owner, group, range};
+use queue::{Arrival, Command, ConsumerId, Credit, Fifo, Priorities, Recovery, Retry, Rules, Settings};
 
 /// The consumer that picks.
 const HAND: ConsumerId = ConsumerId(7);
@@ -222,7 +219,7 @@ fn of_a_group_what_nobody_else_has_anything_of() {
     for counts in [false, true] {
         let mut owner = with_hand(Owner::new(counts));
         for group in [1, 2, 1, 2, 0, 1] {
-            let group = NonZeroU32::new(group).map(GroupKey);
+            let group = owner::group(group);
             owner.arrive(Arrival { group, ..Arrival::default() });
         }
         owner.consume(0, Credit::Prefetch(1));
@@ -249,7 +246,7 @@ fn of_a_group_what_nobody_else_has_anything_of() {
 fn what_comes_back_to_its_group_in_front_of_the_cursor_was_out() {
     let mut owner = with_hand(Owner::new(false));
     for _ in 0..3 {
-        let group = NonZeroU32::new(1).map(GroupKey);
+        let group = group(1);
         owner.arrive(Arrival { group, ..Arrival::default() });
     }
     assert_eq!(pick(&mut owner, 1, 1), "c7<1-1");

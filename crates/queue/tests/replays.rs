@@ -20,9 +20,9 @@
 mod bench;
 
 use base::id::{LogIndex, QueueSeq};
-use bench::{Bench, Entry, group_key, replay, snapshot};
+use bench::{Bench, Entry, group_key, group_number, replay, snapshot};
 use message::record::{Outcome, SeqRange, SizesKept};
-use queue::{Arrival, Fifo, GroupKey, Priorities, Record, Run, Settings};
+use queue::{Arrival, Fifo, Priorities, Record, Run, Settings};
 use std::fmt::Write;
 
 fn number(word: Option<&str>) -> u64 {
@@ -124,7 +124,7 @@ fn write(entry: &Entry, text: &mut String) {
                 (0, 0, None) => String::new(),
                 (_, 0, None) => format!(" {due_at_ms}"),
                 (_, failures, None) => format!(" {due_at_ms} {failures}"),
-                (_, failures, Some(GroupKey(key))) => format!(" {due_at_ms} {failures} {key}"),
+                (_, failures, Some(group)) => format!(" {due_at_ms} {failures} {}", group_number(group)),
             };
             let priority = priority.map_or("-".into(), |priority| priority.to_string());
             write!(

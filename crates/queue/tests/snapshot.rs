@@ -1,12 +1,12 @@
 //! Snapshots from others: anything is read or refused, never more.
 
+use base::Digest;
 use base::id::{LogIndex, QueueSeq};
 use message::record::{Outcome, SeqRange, SizesKept};
 use proptest::prelude::*;
 use queue::{
     Arrival, Effects, Fifo, GroupKey, Priorities, Record, Run, Settings, SnapshotError, WindowSettings,
 };
-use std::num::NonZeroU32;
 
 fn range(first: u64, last: u64) -> SeqRange {
     SeqRange { first: QueueSeq(first), last: QueueSeq(last) }
@@ -67,7 +67,8 @@ fn half_weighed() -> Fifo {
 fn grouped() -> Fifo {
     let mut fifo = Fifo::default();
     for seq in 0..40u64 {
-        let group = NonZeroU32::new((seq % 5 * 1000) as u32).map(GroupKey);
+        let group =
+            Some(seq % 5).filter(|group| *group > 0).map(|group| GroupKey(Digest([group * 1000, !group])));
         fifo.arrive(LogIndex(1000 + seq * 100), &Arrival { group, ..Arrival::default() });
     }
     fifo.settled(range(5, 8), &mut Effects::default());

@@ -1,10 +1,15 @@
 //! The model of groups: the messages of each that are out, and their holder.
 
 use super::*;
-use std::num::NonZeroU32;
+use base::Digest;
 
 pub fn group_key(number: u32) -> GroupKey {
-    GroupKey(NonZeroU32::new(number).expect("no key is 0"))
+    GroupKey(Digest([number.into(), 0]))
+}
+
+/// The number that [`group_key`] made it of.
+pub fn group_number(GroupKey(Digest([number, _])): GroupKey) -> u32 {
+    number as u32
 }
 
 impl Bench {

@@ -2,7 +2,7 @@
 //!
 //! The model changes here as each record is seen; how, is in `model`.
 
-use super::groups::group_key;
+use super::groups::{group_key, group_number};
 use super::*;
 
 impl Bench {
@@ -103,7 +103,7 @@ impl Bench {
                 self.model_new(place, transient, usual, None, size, None);
             }
             Record::Arrive { place, arrival } => {
-                let group = arrival.group.map(|GroupKey(key)| key.get());
+                let group = arrival.group.map(group_number);
                 let level = match self.settings.priorities {
                     _ if group.is_some() => usual,
                     Priorities::None => usual,

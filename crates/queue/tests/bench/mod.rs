@@ -173,7 +173,7 @@ fn range(first: u64, last: u64) -> SeqRange {
 }
 
 #[allow(unused_imports, reason = "shared; one test uses it")]
-pub use groups::group_key;
+pub use groups::{group_key, group_number};
 
 pub fn snapshot(fifo: &Fifo) -> Vec<u8> {
     let mut bytes = Vec::new();

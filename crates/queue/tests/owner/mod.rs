@@ -1,11 +1,18 @@
 //! A queue and an owner, with effects as text, which the tables of rules compare.
 
+use base::Digest;
 use base::id::{LogIndex, QueueSeq};
 use message::record::{DeathReason, Kind, Outcome, SeqRange};
 use queue::scattered;
 use queue::{
-    Arrival, Command, Consume, ConsumerId, Credit, Effect, Effects, Fifo, Recovery, Refused, Rules, Settings,
+    Arrival, Command, Consume, ConsumerId, Credit, Effect, Effects, Fifo, GroupKey, Recovery, Refused, Rules,
+    Settings,
 };
+
+/// The group of this number; 0 stands for none.
+pub fn group(number: u32) -> Option<GroupKey> {
+    (number > 0).then(|| GroupKey(Digest([number.into(), 0])))
+}
 
 pub fn range(first: u64, last: u64) -> SeqRange {
     SeqRange { first: QueueSeq(first), last: QueueSeq(last) }
