@@ -15,6 +15,7 @@ mod turns;
 use crate::catalog::{QueueDefinition, QueueRules, Source};
 use crate::commit::CommitRule;
 use crate::limits::Limits;
+use crate::message_keys::KeyRule;
 use crate::owned::{Member, OwnedQueue};
 use crate::queue_commands::{Done, answer_gone};
 use crate::request::QueueCommand;
@@ -96,9 +97,9 @@ impl Log {
     }
 
     /// A queue of this log is filled from a stream of this log from now on, going on where it was before.
-    pub(crate) fn begin_feed(&mut self, now: Now, queue: QueueId, source: Source, limits: &Limits) {
+    pub(crate) fn begin_feed(&mut self, now: Now, feed: (QueueId, Source, Option<KeyRule>), limits: &Limits) {
         if let Some(streams) = &mut self.streams {
-            streams.begin_feed(&mut self.commons, now, (queue, source), limits);
+            streams.begin_feed(&mut self.commons, now, feed, limits);
         }
     }
 

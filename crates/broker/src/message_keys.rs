@@ -1,18 +1,22 @@
 //! Keys by which messages are told apart, or put together: the value of a header, read where it lies in either encoding.
 //!
 //! The same value is the same key over both protocols: text is bytes, whatever kind of text it is, and integers are numbers,
-//! whatever their width.
+//! whatever their width. A message that comes has its keys read once, before its record is written; the record has their digests,
+//! under the catalog's key, and queues go by these alone. Queues that look at different headers have records of their own.
 
-use crate::catalog::QueueDefinition;
-use crate::owned::OwnedQueue;
-use base::{DigestKey, Digester};
+use crate::catalog::{Catalog, QueueDefinition};
+use base::{Digest, DigestKey, Digester};
 use message::amqp10::{Message, Value};
 use message::amqp091::{Properties, Value as Wire};
-use message::record::{Enqueue, Format, flag};
-use queue::{GroupKey, MessageKey};
+use message::record::{Enqueue, Format, Keys, NewEnqueue, flag};
+use std::borrow::Cow;
+use std::sync::Arc;
 
-/// The header that says whether a message is a duplicate, unless the queue names another.
-pub(crate) const DEDUPLICATION_HEADER: &str = "x-deduplication-header";
+/// The argument of a queue that passes over duplicates.
+const DEDUPLICATION: &str = "x-message-deduplication";
+
+/// The header that says whether a message is a duplicate, unless the queue names another by an argument of this name.
+const DEDUPLICATION_HEADER: &str = "x-deduplication-header";
 
 /// The argument of a queue that names the header by which its messages are in groups.
 const GROUP_KEY: &str = "x-group-key";
@@ -31,8 +35,8 @@ enum Scalar<'a> {
 }
 
 impl Scalar<'_> {
-    fn key(&self) -> MessageKey {
-        let mut digest = Digester::new(&DigestKey::FIXED);
+    fn digest(&self, key: &DigestKey) -> Digest {
+        let mut digest = Digester::new(key);
         match self {
             Scalar::Bytes(bytes) => {
                 digest.write(&[1]);
@@ -52,7 +56,7 @@ impl Scalar<'_> {
                 digest.write(&seconds.to_le_bytes());
             }
         }
-        MessageKey(digest.finish())
+        digest.finish()
     }
 
     fn number(&self) -> Option<u64> {
@@ -102,10 +106,10 @@ enum Stored<'a> {
 }
 
 impl<'a> Stored<'a> {
-    fn of(message: &Enqueue<'a>) -> Option<Stored<'a>> {
-        Some(match message.format {
-            Format::Amqp091 => Stored::Amqp091(Properties::read(message.head).ok()?),
-            Format::Amqp10 => Stored::Amqp10(Message::read_parts(message.head, message.body).ok()?),
+    fn of(format: Format, head: &'a [u8], body: &'a [u8]) -> Option<Stored<'a>> {
+        Some(match format {
+            Format::Amqp091 => Stored::Amqp091(Properties::read(head).ok()?),
+            Format::Amqp10 => Stored::Amqp10(Message::read_parts(head, body).ok()?),
         })
     }
 
@@ -121,33 +125,169 @@ impl<'a> Stored<'a> {
     }
 }
 
-impl OwnedQueue {
-    /// Whether an arriving message is a duplicate, which is to be passed over. Dead letters are not: they come back under the
-    /// key they came with.
-    pub(crate) fn is_duplicate(&mut self, message: &Enqueue<'_>) -> bool {
-        if self.fifo.window().is_none() || message.flags & flag::DEATHS != 0 {
-            return false;
-        }
-        let named = self.definition.arguments.get(DEDUPLICATION_HEADER.as_bytes());
-        let name = named.and_then(routing::Value::as_str).unwrap_or(DEDUPLICATION_HEADER);
-        let Some(stored) = Stored::of(message) else { return false };
-        let Some(key) = stored.get(name) else { return false };
-        let ttl_ms = stored.get(CACHE_TTL_HEADER).and_then(|ttl| ttl.number());
-        !self.fifo.admit(key.key(), message.received_at_ms, ttl_ms)
+/// The keys of messages for a queue, as digests: of the headers that the queue's arguments name.
+#[derive(Clone, Debug)]
+pub(crate) struct KeyRule {
+    key: DigestKey,
+    queue: Arc<QueueDefinition>,
+}
+
+impl KeyRule {
+    /// The rule for a queue; none: it goes by no keys.
+    pub(crate) fn of(catalog: &Catalog, queue: &Arc<QueueDefinition>) -> Option<KeyRule> {
+        queue.key_headers()?;
+        let key = catalog.digest_key().expect("the first change of a catalog is its key");
+        Some(KeyRule { key, queue: queue.clone() })
     }
 
-    /// The group an arriving message is in.
-    pub(crate) fn group_of(&self, message: &Enqueue<'_>) -> Option<GroupKey> {
-        let name = self.definition.group_header()?;
-        let key = Stored::of(message)?.get(name)?;
-        let MessageKey(digest) = key.key();
-        Some(GroupKey(digest))
+    /// The keys of a message that comes; none: it has none of those the queue goes by. Dead letters come back under the key they
+    /// came with, and are no duplicates of themselves.
+    #[cold]
+    pub(crate) fn keys(&self, message: &NewEnqueue<'_>) -> Option<Keys> {
+        let head = whole(message.head);
+        let body = if message.format == Format::Amqp10 { whole(message.body) } else { Cow::default() };
+        let stored = Stored::of(message.format, &head, &body)?;
+        let (key, group) = self.queue.key_headers()?;
+        let digest = |name: &str| stored.get(name).map(|value| value.digest(&self.key));
+        let keys = Keys {
+            message: key.filter(|_| message.flags & flag::DEATHS == 0).and_then(digest),
+            group: group.and_then(digest),
+        };
+        (keys != Keys::default()).then_some(keys)
     }
 }
 
+fn whole<'a>(pieces: &[&'a [u8]]) -> Cow<'a, [u8]> {
+    match pieces {
+        [only] => Cow::Borrowed(only),
+        _ => Cow::Owned(pieces.concat()),
+    }
+}
+
+/// How long a message's key stays where the message says so, milliseconds.
+pub(crate) fn cache_ttl_ms(message: &Enqueue<'_>) -> Option<u64> {
+    let stored = Stored::of(message.format, message.head, message.body)?;
+    stored.get(CACHE_TTL_HEADER)?.number()
+}
+
 impl QueueDefinition {
+    /// The headers by which it tells its messages apart and puts them in groups; none: it does neither.
+    pub(crate) fn key_headers(&self) -> Option<(Option<&str>, Option<&str>)> {
+        if self.arguments.is_empty() {
+            return None;
+        }
+        let headers = (self.deduplication_header(), self.group_header());
+        (headers != (None, None)).then_some(headers)
+    }
+
+    fn deduplication_header(&self) -> Option<&str> {
+        let deduplicates = self.arguments.get(DEDUPLICATION.as_bytes()).and_then(routing::Value::as_bool);
+        if deduplicates != Some(true) {
+            return None;
+        }
+        let named = self.arguments.get(DEDUPLICATION_HEADER.as_bytes()).and_then(routing::Value::as_str);
+        Some(named.unwrap_or(DEDUPLICATION_HEADER))
+    }
+
     /// The header by which its messages are in groups.
     pub(crate) fn group_header(&self) -> Option<&str> {
         self.arguments.get(GROUP_KEY.as_bytes()).and_then(routing::Value::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::{QueueType, VhostId};
+    use base::id::{LogId, QueueId};
+    use routing::Value as Argument;
+
+    fn rule(key: u8, arguments: &[(&str, Argument)]) -> KeyRule {
+        let queue = QueueDefinition {
+            id: QueueId(1),
+            vhost: VhostId(0),
+            vhost_name: "/".into(),
+            name: "q".into(),
+            log: LogId(0),
+            queue_type: QueueType::Classic,
+            durable: true,
+            exclusive: None,
+            auto_delete: false,
+            declared_by: None,
+            arguments: arguments.iter().map(|(name, value)| (name.as_bytes(), value.clone())).collect(),
+        };
+        let mut catalog = Catalog::default();
+        catalog.apply(&crate::catalog::Change::SetDigestKey(DigestKey::new([key; 16])));
+        KeyRule::of(&catalog, &queue.into()).expect("it goes by keys")
+    }
+
+    fn keys(rule: &KeyRule, flags: u8, format: Format, head: &[&[u8]], body: &[&[u8]]) -> Option<Keys> {
+        rule.keys(&NewEnqueue {
+            flags,
+            format,
+            priority: 0,
+            received_at_ms: 1,
+            expires_at_ms: 0,
+            due_at_ms: 0,
+            keys: None,
+            exchange: b"",
+            routing_key: b"q",
+            head,
+            body,
+        })
+    }
+
+    fn both() -> [(&'static str, Argument); 3] {
+        [
+            (DEDUPLICATION, Argument::Bool(true)),
+            (DEDUPLICATION_HEADER, Argument::text("id")),
+            (GROUP_KEY, Argument::text("of")),
+        ]
+    }
+
+    const HEAD091: &[u8] = b"\x20\x00\x00\x00\x00\x0e\x02idS\x00\x00\x00\x01a\x02ofb\x07";
+    const BODY10: &[u8] =
+        b"\x00\x53\x74\xc1\x0e\x04\xa1\x02id\xa1\x01a\xa1\x02of\x54\x07\x00\x53\x75\xa0\x01x";
+
+    /// Wherever the input ended in between, and over both protocols.
+    #[test]
+    fn pieces_and_protocols_make_no_difference() {
+        let rule = rule(1, &both());
+        let whole = keys(&rule, 0, Format::Amqp091, &[HEAD091], &[b"x"]);
+        let Some(Keys { message: Some(message), group: Some(group) }) = whole else { panic!("{whole:?}") };
+        assert_ne!(message, group);
+        for at in 0..=HEAD091.len() {
+            let (front, back) = HEAD091.split_at(at);
+            assert_eq!(keys(&rule, 0, Format::Amqp091, &[front, back], &[b"x", b""]), whole, "{at}");
+        }
+        for at in 0..=BODY10.len() {
+            let (front, back) = BODY10.split_at(at);
+            assert_eq!(keys(&rule, 0, Format::Amqp10, &[], &[front, back]), whole, "{at}");
+        }
+    }
+
+    #[test]
+    fn the_catalogs_key_decides() {
+        let [one, again, other] = [1, 1, 2].map(|key| {
+            keys(&rule(key, &both()), 0, Format::Amqp091, &[HEAD091], &[]).and_then(|keys| keys.group)
+        });
+        assert_eq!((one == again, one == other), (true, false));
+    }
+
+    fn check(arguments: &[(&str, Argument)], flags: u8, head: &[u8], expected: (bool, bool)) {
+        let keys = keys(&rule(1, arguments), flags, Format::Amqp091, &[head], &[]);
+        let has = keys.map(|keys| (keys.message.is_some(), keys.group.is_some()));
+        assert_eq!(has, Some(expected).filter(|has| *has != (false, false)), "{arguments:?} {flags}");
+    }
+
+    #[test]
+    fn a_message_has_the_keys_that_its_queue_goes_by() {
+        let all = both();
+        check(&all, 0, HEAD091, (true, true));
+        check(&all[..2], 0, HEAD091, (true, false));
+        check(&all[..1], 0, HEAD091, (false, false));
+        check(&all[2..], 0, HEAD091, (false, true));
+        check(&all, flag::DEATHS, HEAD091, (false, true));
+        check(&all, 0, b"\x00\x00", (false, false));
     }
 }

@@ -7,11 +7,12 @@ use crate::catalog::QueueDefinition;
 use crate::event::{Event, TRACED};
 use crate::features::Features;
 use crate::latency::Watch;
+use crate::message_keys::cache_ttl_ms;
 use crate::tally::{Count, Tally};
 use base::Now;
 use base::id::{LogIndex, PortId, QueueSeq};
 use message::record::{Enqueue, Refer, SeqRange, flag};
-use queue::{Arrival, ConsumerId, Fifo};
+use queue::{Arrival, ConsumerId, Fifo, GroupKey, MessageKey};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -279,6 +280,15 @@ impl OwnedQueue {
         self.arrive_anyhow(at, record, transient)
     }
 
+    /// Whether an arriving message is a duplicate, which is to be passed over.
+    fn is_duplicate(&mut self, message: &Enqueue<'_>) -> bool {
+        if self.fifo.window().is_none() {
+            return false;
+        }
+        let Some(key) = message.keys().message else { return false };
+        !self.fifo.admit(MessageKey(key), message.received_at_ms, cache_ttl_ms(message))
+    }
+
     #[inline(never)]
     fn arrive_anyhow(&mut self, at: LogIndex, record: &[u8], transient: bool) -> bool {
         let message = Enqueue::read(record).expect("it was read before");
@@ -296,7 +306,7 @@ impl OwnedQueue {
             due_at_ms: message.due_ms(),
             bytes: bytes.try_into().unwrap_or(u32::MAX),
             failures: message.failures(),
-            group: if self.fifo.is_grouped() { self.group_of(&message) } else { None },
+            group: message.keys().group.filter(|_| self.fifo.is_grouped()).map(GroupKey),
         };
         self.take_in(at, &arrival, bytes);
         true

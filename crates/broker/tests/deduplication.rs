@@ -3,7 +3,8 @@
 #[allow(dead_code, reason = "shared; this test uses a part")]
 mod node;
 
-use broker::{Publish, Publisher, QueueCommand};
+use broker::catalog::Op;
+use broker::{Limits, Publish, Publisher, QueueCommand};
 use message::amqp10::Encoder;
 use message::record::Format;
 use node::Node;
@@ -67,9 +68,19 @@ fn parts(headers: &[(&str, Header)], body: &str) -> (Format, Vec<u8>, Vec<u8>) {
 }
 
 fn publish(node: &mut Node, publisher: &mut Publisher, headers: &[(&str, Header)], body: &str) {
+    publish_to(node, publisher, b"", headers, body);
+}
+
+fn publish_to(
+    node: &mut Node,
+    publisher: &mut Publisher,
+    exchange: &[u8],
+    headers: &[(&str, Header)],
+    body: &str,
+) {
     let (format, head, body) = parts(headers, body);
     let publish = Publish {
-        exchange: b"",
+        exchange,
         routing_key: b"q",
         more: None,
         headers: &NoHeaders,
@@ -92,8 +103,12 @@ fn with(more: &[(&'static str, Value)]) -> Vec<(&'static str, Value)> {
 }
 
 fn ready(node: &mut Node) -> u64 {
+    ready_in(node, "q")
+}
+
+fn ready_in(node: &mut Node, queue: &str) -> u64 {
     node.settle();
-    let rows: Vec<_> = node.shards[0].listing().rows().filter(|row| &*row.definition.name == "q").collect();
+    let rows: Vec<_> = node.shards[0].listing().rows().filter(|row| &*row.definition.name == queue).collect();
     rows[0].ready
 }
 
@@ -188,4 +203,46 @@ fn a_restart_remembers() {
         publish(&mut node, &mut publisher, &[(HEADER, Text091(key))], key);
     }
     assert_eq!(ready(&mut node), 3);
+}
+
+/// A queue, its arguments, and how many messages are in it.
+type Filled<'a> = (&'a str, &'a [(&'static str, Value)], u64);
+
+/// Queues of one log that these messages go to, of which each has so many records.
+fn check_together(queues: &[Filled<'_>], messages: &[&[(&str, Header)]], records: usize) {
+    let mut node = Node::with_logs(1, 1, Limits::default());
+    for (name, arguments, _) in queues {
+        node.declare_with(0, name, true, arguments);
+        let (queue, exchange) = ((*name).into(), "amq.fanout".into());
+        let bind = Op::BindQueue { queue, exchange, key: "".into(), arguments: Default::default() };
+        node.shards[0].request(node.now, node.ports[0], 1, bind);
+        node.settle();
+        node.take_seen();
+    }
+    let mut publisher = node.publisher(0);
+    for headers in messages {
+        publish_to(&mut node, &mut publisher, b"amq.fanout", headers, "x");
+    }
+    let confirms =
+        (1..=messages.len()).map(|number| vec![format!("0: 5 confirmed {number}-{number}"); records]);
+    assert_eq!(node.take_seen(), confirms.collect::<Vec<_>>().concat());
+    for (name, arguments, expected) in queues {
+        assert_eq!(ready_in(&mut node, name), *expected, "{name} {arguments:?}");
+    }
+}
+
+#[test]
+fn queues_of_one_log_go_by_their_own_headers() {
+    let by = |header: &str| with(&[(HEADER, Value::text(header))]);
+    let (usual, one, other) = (with(&[]), by("one"), by("other"));
+    let grouped = with(&[("x-group-key", Value::text("one"))]);
+    let messages: &[&[(&str, Header)]] = &[
+        &[("one", Text091("a")), ("other", Text091("a")), (HEADER, Text091("a"))],
+        &[("one", Text091("a")), ("other", Text091("b"))],
+        &[("one", Text10("b")), ("other", Text10("b")), (HEADER, Text10("a"))],
+        &[],
+    ];
+    check_together(&[("p", &[], 4), ("q", &one, 3), ("r", &other, 3), ("s", &usual, 3)], messages, 3);
+    check_together(&[("q", &usual, 3), ("r", &usual, 3), ("s", &grouped, 3)], messages, 2);
+    check_together(&[("p", &[], 4), ("q", &grouped, 3)], messages, 1);
 }

@@ -224,6 +224,26 @@ pub(crate) mod tests {
         assert!(whole > 0 && none > 0, "{whole} {none}");
     }
 
+    /// It is made with the first content, and is the catalog's for good: from the log as from a snapshot.
+    #[test]
+    fn the_key_of_digests_outlives_restarts() {
+        let disk = FaultyDisk::new(1);
+        let mut node = start(&disk).unwrap();
+        assert_eq!(node.shards[0].catalog().digest_key(), None);
+        make_content(&mut node, &disk, &|| NOW, content()).unwrap();
+        let key = node.shards[0].catalog().digest_key();
+        assert!(key.is_some());
+        drop(node);
+        disk.crash();
+        let node = start(&disk).unwrap();
+        assert_eq!(node.shards[0].catalog().digest_key(), key);
+        end(node, &disk);
+        let mut node = start(&disk).unwrap();
+        assert_eq!(node.shards[0].catalog().digest_key(), key);
+        post(&mut node, &disk, b"one");
+        assert_eq!(node.shards[0].catalog().digest_key(), key);
+    }
+
     #[test]
     fn a_device_that_fails_is_told_and_a_refusal_is_too() {
         let disk = FaultyDisk::new(3);

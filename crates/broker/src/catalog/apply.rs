@@ -100,6 +100,7 @@ impl Catalog {
             Change::DeleteQueue { id, .. } => return self.delete_queue(*id).into_iter().collect(),
             Change::Bind(binding) => self.bind(binding),
             Change::Unbind(binding) => self.unbind(binding),
+            Change::SetDigestKey(key) => _ = self.digest_key.get_or_insert(*key),
             Change::SetParameter { name, value } => self.apply_parameter(name, value.as_deref()),
             Change::SetVhostParameter { vhost, component, name, value } => {
                 self.apply_vhost_parameter(*vhost, [component, name], value.as_deref());

@@ -8,6 +8,7 @@ use super::definition::{
 };
 use super::limits::{UserLimits, VhostLimits};
 use super::policy::{PolicyDefinition, PolicyKind};
+use base::DigestKey;
 use base::id::QueueId;
 use routing::ExchangeId;
 use std::sync::Arc;
@@ -100,6 +101,8 @@ pub enum Change {
     Bind(Arc<Binding>),
     /// A binding is gone.
     Unbind(Arc<Binding>),
+    /// The key of all digests that are recorded: the first change of a catalog, and once for all.
+    SetDigestKey(DigestKey),
     /// A parameter of the whole node has this value, or is gone.
     SetParameter {
         /// Its name.
@@ -164,6 +167,7 @@ impl Change {
             | Change::SetUserLimits { .. }
             | Change::SetPolicy(_)
             | Change::SetParameter { .. }
+            | Change::SetDigestKey(_)
             | Change::SetVhostParameter { .. }
             | Change::ClearPolicy { .. } => true,
         }

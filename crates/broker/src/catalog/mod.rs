@@ -71,6 +71,7 @@ pub use stream::{StreamRules, age_ms};
 pub use wire::{BadChange, Limits};
 
 use crate::access::{Access, Permissions, Resource, refused};
+use base::DigestKey;
 use base::id::{PortId, QueueId};
 use comings::Comings;
 use declarers::Declarers;
@@ -179,6 +180,8 @@ pub struct Catalog {
     queues: FxHashMap<QueueId, QueueEntry>,
     declarers: Declarers,
     exchanges: FxHashMap<ExchangeId, ExchangeEntry>,
+    /// The key of all digests that are recorded; an empty catalog has none yet.
+    digest_key: Option<DigestKey>,
     /// Parameters of the whole node, by name.
     parameters: BTreeMap<Box<str>, Box<str>>,
     /// The queues of the connections that have some for themselves.
@@ -207,6 +210,11 @@ impl Catalog {
     #[inline]
     pub fn access_version(&self) -> u64 {
         self.access_version
+    }
+
+    /// The key of all digests that are recorded; none: nothing was ever changed. It is the same wherever the catalog is.
+    pub fn digest_key(&self) -> Option<DigestKey> {
+        self.digest_key
     }
 
     /// Grows with every queue that comes or goes.

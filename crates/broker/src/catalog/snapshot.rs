@@ -92,6 +92,9 @@ impl Catalog {
 
     /// The changes that make this catalog from an empty one, what is transient included.
     pub(super) fn each_change(&self, mut each: impl FnMut(&Change)) {
+        if let Some(key) = self.digest_key {
+            each(&Change::SetDigestKey(key));
+        }
         if self.reserved_queues > 0 {
             each(&Change::ReserveQueueIds { below: self.reserved_queues, may_be_used: false });
         }

@@ -11,8 +11,9 @@ use super::definition::{
 use super::limits::{UserLimits, VhostLimits};
 use super::policy::{ApplyTo, PolicyDefinition, PolicyKind};
 use crate::access::{PasswordHash, Pattern, Permissions};
+use base::digest::DIGEST;
 use base::id::{LogId, PortId, QueueId, ShardId};
-use base::{Reader, Short};
+use base::{DigestKey, Reader, Short};
 use message::record;
 use routing::{Arguments, Destination, ExchangeId, Float, IntType, Kind, Value};
 use std::sync::Arc;
@@ -264,6 +265,10 @@ impl Change {
             }
             Change::Bind(binding) => put_binding(out, 12, binding),
             Change::Unbind(binding) => put_binding(out, 13, binding),
+            Change::SetDigestKey(key) => {
+                out.push(31);
+                out.extend(key.bytes());
+            }
             Change::SetParameter { name, value: Some(value) } => {
                 out.push(25);
                 put_text(out, name);
@@ -423,6 +428,7 @@ impl<'a> Decoder<'a> {
                 Change::AddVhost(Arc::new(VhostDefinition { id, name, default_queue_type, about: None }))
             }
             21 => Change::AddVhost(Arc::new(self.whole_vhost()?)),
+            31 => Change::SetDigestKey(self.digest_key()?),
             22 => Change::SetVhost(Arc::new(self.whole_vhost()?)),
             3 => Change::DeleteVhost(self.vhost()?),
             4 => {
@@ -663,6 +669,11 @@ impl<'a> Decoder<'a> {
         let bytes = count.saturating_mul(bytes_min);
         self.elements_left = self.elements_left.checked_sub(bytes).ok_or(BadChange::Count)?;
         Ok(count)
+    }
+
+    fn digest_key(&mut self) -> Result<DigestKey, BadChange> {
+        let bytes: &[u8; DIGEST] = self.reader.take(DIGEST)?.first_chunk().ok_or(BadChange::Short)?;
+        Ok(DigestKey::new(*bytes))
     }
 
     fn arguments(&mut self, depth: u32) -> Result<Arguments, BadChange> {

@@ -394,6 +394,7 @@ impl Announcer<'_> {
             Change::ReserveQueueIds { .. }
             | Change::Remember { .. }
             | Change::SetParameter { .. }
+            | Change::SetDigestKey(_)
             | Change::SetVhostParameter { .. }
             | Change::Trace { .. } => {}
         }

@@ -1,7 +1,7 @@
 //! A message goes into a log: into the shard's own at once, into another shard's by mail.
 //!
 //! Most messages go the short way, see [`crate::Shard::publish`]: a log of the shard's own takes them as they are. The long way is
-//! for those that are delayed, that have keys nobody is to see, or that a queue may refuse.
+//! for those that are delayed, that have keys nobody is to see or keys a queue goes by, or that a queue may refuse.
 //! A record is written apart, before it goes into a log, where its message has keys that nobody is to see (BCC), which the message
 //! takes along for when it dies, and where a queue is asked for it first.
 
@@ -44,7 +44,10 @@ impl Logs {
     }
 
     fn append_as_it_is(&mut self, now: Now, post: &mut Post, addressed: &Addressed<'_>) {
-        let Addressed { message, hidden, target, waiter, needs_flush } = *addressed;
+        let keys = addressed.target.key_rule.as_ref().and_then(|rule| rule.keys(addressed.message));
+        let message = &NewEnqueue { keys: keys.as_ref(), ..*addressed.message };
+        let addressed = &Addressed { message, ..*addressed };
+        let Addressed { hidden, target, waiter, needs_flush, .. } = *addressed;
         match target.slot {
             _ if target.asks || !hidden.is_empty() => self.append_apart(now, post, addressed),
             Some(slot) => {

@@ -104,7 +104,7 @@ impl Shard {
             waits += u32::from(is_waited_for);
             let waiter = is_waited_for.then_some((*port, *handle, seq));
             match target.slot {
-                Some(slot) if !target.is_special => {
+                Some(slot) if !target.is_long => {
                     let log = &mut self.logs.all[slot as usize];
                     log.commons.append_message(now, (&message, sizes), &target.queues, waiter, needs_flush);
                 }

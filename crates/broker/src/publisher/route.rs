@@ -2,8 +2,9 @@
 
 use super::{More, Publish};
 use crate::access::AccessCache;
-use crate::catalog::{Catalog, Refusal, VhostId};
+use crate::catalog::{Catalog, QueueDefinition, Refusal, VhostId};
 use crate::limits::Limits;
+use crate::message_keys::KeyRule;
 use crate::reply::ReplyAddress;
 use crate::request::Placement;
 use crate::shard::ShardSettings;
@@ -12,7 +13,9 @@ use base::Random;
 use base::id::{LogId, PortId, QueueId};
 use routing::{Envelope, Matches, delay_ms};
 use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
 use std::collections::HashSet;
+use std::sync::Arc;
 
 /// The queues of one log a route leads to.
 #[derive(Debug)]
@@ -25,8 +28,12 @@ pub(crate) struct Target {
     pub(super) is_memory: bool,
     /// One of the queues treats every message as durable.
     pub(super) has_quorum: bool,
-    /// It goes the long way: a queue is to be asked, or the message is delayed.
+    /// A queue is to be asked, or the message is delayed.
     pub(super) is_special: bool,
+    /// It goes the long way: it is special, or has keys.
+    pub(super) is_long: bool,
+    /// The keys that all its queues go by which go by any.
+    pub(crate) key_rule: Option<Box<KeyRule>>,
     /// One of the queues refuses messages when it is full.
     pub(crate) asks: bool,
     pub(crate) due: Due,
@@ -206,25 +213,49 @@ impl View<'_> {
         self.targets(matches, Due::Now, |_| false).into()
     }
 
-    /// Groups the queues found by their log, without those `left_out` says.
+    /// Groups the queues found by their log and the keys they go by, without those `left_out` says.
     fn targets(&self, matches: &Matches, due: Due, left_out: impl Fn(QueueId) -> bool) -> Vec<Target> {
         let queues = matches.queues().filter(|id| !left_out(*id));
         let mut found: Vec<_> = queues.filter_map(|id| self.catalog.queue(id)).collect();
         found.sort_by_key(|queue| queue.log);
-        let groups = found.chunk_by(|a, b| a.log == b.log);
-        let target = |group: &[&std::sync::Arc<crate::catalog::QueueDefinition>]| {
-            let asks = group.iter().any(|queue| self.catalog.refuses(queue));
-            Target {
-                log: group[0].log,
-                slot: self.log_slots.get(&group[0].log).copied(),
-                queues: group.iter().map(|queue| queue.id).collect(),
-                is_memory: group[0].log.0 >= self.placement.logs,
-                has_quorum: group.iter().any(|queue| queue.makes_durable()),
-                is_special: asks || due != Due::Now,
-                asks,
-                due,
+        let mut targets = Vec::new();
+        for group in found.chunk_by(|a, b| a.log == b.log) {
+            match group.iter().any(|queue| queue.key_headers().is_some()) {
+                false => targets.push(self.target(group, due, None)),
+                true => self.add_keyed(group.to_vec(), due, &mut targets),
             }
+        }
+        targets
+    }
+
+    /// Adds the targets of queues of one log some of which go by keys: a record has those of one choice of headers. Queues without
+    /// keys go with the last.
+    #[cold]
+    fn add_keyed(&self, mut queues: Vec<&Arc<QueueDefinition>>, due: Due, targets: &mut Vec<Target>) {
+        queues.sort_by_key(|queue| Reverse(queue.key_headers()));
+        let goes_with = |before: &&Arc<QueueDefinition>, queue: &&Arc<QueueDefinition>| {
+            let headers = queue.key_headers();
+            headers.is_none() || headers == before.key_headers()
         };
-        groups.map(target).collect()
+        for group in queues.chunk_by(goes_with) {
+            targets.push(self.target(group, due, KeyRule::of(self.catalog, group[0]).map(Box::new)));
+        }
+    }
+
+    fn target(&self, group: &[&Arc<QueueDefinition>], due: Due, key_rule: Option<Box<KeyRule>>) -> Target {
+        let asks = group.iter().any(|queue| self.catalog.refuses(queue));
+        let is_special = asks || due != Due::Now;
+        Target {
+            log: group[0].log,
+            slot: self.log_slots.get(&group[0].log).copied(),
+            queues: group.iter().map(|queue| queue.id).collect(),
+            is_memory: group[0].log.0 >= self.placement.logs,
+            has_quorum: group.iter().any(|queue| queue.makes_durable()),
+            is_special,
+            is_long: is_special || key_rule.is_some(),
+            key_rule,
+            asks,
+            due,
+        }
     }
 }

@@ -4,6 +4,7 @@ use super::{Made, Sought};
 use crate::delivery::Site;
 use crate::log::AtQueue;
 use crate::reading::{ReadWhat, StretchKey};
+use crate::streams::Recipient;
 use base::id::QueueSeq;
 use base::{Buffer, Memory};
 use journal::{FileKind, FileName};
@@ -63,7 +64,9 @@ impl AtQueue<'_> {
         let message = &memory[at..at + len as usize];
         let mut record = Buffer::default();
         let converter = self.commons.reads.referred.converter.get_or_insert_default();
-        let is_made = converter.write_fed(message, (offset, name), (queue, received_at_ms), &mut record);
+        // A queue that goes by keys is fed copies.
+        let recipient = Recipient { queue, now_ms: received_at_ms, key_rule: None };
+        let is_made = converter.write_fed(message, (offset, name), recipient, &mut record);
         assert!(is_made, "it was made when it was fed");
         Some(record.seal())
     }

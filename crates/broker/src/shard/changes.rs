@@ -7,12 +7,13 @@ use crate::event_exchange;
 use crate::listing::QueuesNow;
 use crate::log::Brings;
 use crate::mail::{Answering, Mail};
+use crate::message_keys::KeyRule;
 use crate::planner::{Answer, Asked, Planner};
 use crate::recent_history;
 use crate::request::{QueueCommand, Reply};
 use crate::turn::Turn;
-use base::Now;
 use base::id::PortId;
+use base::{DigestKey, Now};
 use message::record;
 
 impl Shard {
@@ -49,6 +50,10 @@ impl Shard {
             Err(refusal) => reply = Err(refusal),
             Ok(Plan { changes, queue }) => {
                 let is_new = !changes.is_empty();
+                if is_new && self.catalog.digest_key().is_none() {
+                    let key = DigestKey::new(self.secrets.bytes());
+                    self.make_change(now, Change::SetDigestKey(key));
+                }
                 if queue.is_none() {
                     let is_queue = |change: &&Change| matches!(change, Change::AddQueue(_));
                     self.tallies.churn.queue_declared += changes.iter().filter(is_queue).count() as u64;
@@ -230,7 +235,9 @@ impl Shard {
             && let Some(log) = self.logs.get_mut(definition.log)
             && let Some(source) = self.catalog.source(definition)
         {
-            log.begin_feed(now, definition.id, source, &self.settings.limits);
+            let queue = self.catalog.queue(definition.id);
+            let key_rule = queue.and_then(|queue| KeyRule::of(&self.catalog, queue));
+            log.begin_feed(now, (definition.id, source, key_rule), &self.settings.limits);
         }
     }
 

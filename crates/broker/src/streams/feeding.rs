@@ -11,11 +11,12 @@
 
 use super::Streams;
 use super::cursor::{Budget, Cursor, Expected, Sink, Unpacked};
-use super::messages::{Converter, Entry};
+use super::messages::{Converter, Entry, Recipient};
 use super::owned::Reader;
 use crate::catalog::{Source, SourceFrom};
 use crate::limits::Limits;
 use crate::log::{Brings, Commons, Queues};
+use crate::message_keys::KeyRule;
 use crate::streams::StreamFrom;
 use base::crc::crc32c;
 use base::id::QueueId;
@@ -81,6 +82,8 @@ fn reference(queue: QueueId) -> [u8; FEED.len() + 8] {
 #[derive(Debug)]
 struct Feeding {
     queue: QueueId,
+    /// The keys it goes by.
+    key_rule: Option<KeyRule>,
     /// Where the chunk lies, if its messages may be referred to.
     chunk_at: Option<Place>,
     /// Messages with fewer bytes are copied.
@@ -127,7 +130,9 @@ struct Records<'a> {
 impl Sink for Records<'_> {
     fn take(&mut self, (chunk, entry): (&[u8], Entry<'_>), wanted: Expected<'_>, into: &mut Buffer) -> bool {
         let record_at = into.len();
-        let is_fed = self.converter.feed(entry, (self.feeding.queue, self.now_ms), wanted, into);
+        let Feeding { queue, ref key_rule, .. } = *self.feeding;
+        let recipient = Recipient { queue, now_ms: self.now_ms, key_rule: key_rule.as_ref() };
+        let is_fed = self.converter.feed(entry, recipient, wanted, into);
         if is_fed {
             self.feeding.refer((chunk, entry), record_at, self.now_ms, into);
         }
@@ -292,7 +297,7 @@ impl Streams {
         &mut self,
         commons: &mut Commons,
         now: Now,
-        (queue, source): (QueueId, Source),
+        (queue, source, key_rule): (QueueId, Source, Option<KeyRule>),
         limits: &Limits,
     ) {
         let Some(slot) = self.slot(source.stream) else { return };
@@ -332,7 +337,7 @@ impl Streams {
         let reader = stream.machine.attach(new, common, effects);
         let feed = Feed {
             cursor: Cursor::new(source.wanted),
-            feeding: Feeding { queue, chunk_at: None, referred_bytes_min, referred_bytes: 0 },
+            feeding: Feeding { queue, key_rule, chunk_at: None, referred_bytes_min, referred_bytes: 0 },
             chunk_end: 0,
             waits_for: None,
             stored: Some(place).filter(|place| place & IS_TIME == 0),

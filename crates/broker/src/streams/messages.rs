@@ -7,6 +7,7 @@
 use super::alike::{self, NewShown, OFFSET};
 use super::shown::Shown;
 use crate::catalog::QueueDefinition;
+use crate::message_keys::KeyRule;
 use base::Buffer;
 use base::id::QueueId;
 use filter::Program;
@@ -47,6 +48,16 @@ impl Default for Converter {
             for_amqp10: alike::Shown::new(Format::Amqp10),
         }
     }
+}
+
+/// The queue that a message is fed to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Recipient<'a> {
+    pub(crate) queue: QueueId,
+    /// The time the message comes to it, milliseconds since 1970.
+    pub(crate) now_ms: u64,
+    /// The keys it goes by.
+    pub(crate) key_rule: Option<&'a KeyRule>,
 }
 
 /// A message of a chunk, and where it is.
@@ -138,7 +149,7 @@ impl Converter {
     pub(crate) fn feed(
         &mut self,
         entry: Entry<'_>,
-        (queue, now_ms): (QueueId, u64),
+        queue: Recipient<'_>,
         wanted: Option<(&Program, u64)>,
         into: &mut Buffer,
     ) -> bool {
@@ -148,7 +159,7 @@ impl Converter {
             return false;
         }
         let Entry { message, offset, stream, .. } = entry;
-        self.write_fed(message, (offset, stream.name.as_bytes()), (queue, now_ms), into)
+        self.write_fed(message, (offset, stream.name.as_bytes()), queue, into)
     }
 
     /// As [`Converter::feed`], of a message that is wanted, of a stream of which nothing is known but its name.
@@ -156,7 +167,7 @@ impl Converter {
         &mut self,
         message: &[u8],
         (offset, name): (u64, &[u8]),
-        (queue, now_ms): (QueueId, u64),
+        Recipient { queue, now_ms, key_rule }: Recipient<'_>,
         into: &mut Buffer,
     ) -> bool {
         let prefix = data_prefix(message.len());
@@ -189,6 +200,8 @@ impl Converter {
             head: &[bytes],
             body: &body,
         };
+        let keys = key_rule.and_then(|rule| rule.keys(&record));
+        let record = NewEnqueue { keys: keys.as_ref(), ..record };
         let is_fit = record.record_len(1).is_some();
         if is_fit {
             record.write(&[queue], into);

@@ -37,7 +37,7 @@ use base::id::{LogId, QueueId};
 use base::{Memory, Now};
 use feeding::Fed;
 use message::record::{Append, Enqueue, Kind, Track, Truncate};
-pub(crate) use messages::Converter;
+pub(crate) use messages::{Converter, Recipient};
 pub(crate) use owned::OwnedStream;
 pub(crate) use progress::OffsetRules;
 use progress::Settled;

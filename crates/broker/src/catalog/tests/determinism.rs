@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::access::Pattern;
+use base::DigestKey;
 use proptest::prelude::*;
 
 /// Everything in a catalog, as bytes: equal catalogs have equal ones.
@@ -409,7 +410,7 @@ fn about_vhost(is_protected: bool) -> Arc<VhostDefinition> {
 #[test]
 fn old_bytes_are_still_read() {
     // The format as documented in docs/formats/catalog.md, byte by byte: these must be read for ever.
-    let rows: [(&[u8], Change); 16] = [
+    let rows: [(&[u8], Change); 17] = [
         (b"\x01\x00\x04\x00\x00\x00\x00\x00\x00", Change::ReserveQueueIds { below: 1024, may_be_used: true }),
         (
             b"\x02\x03\x00\x00\x00\x01\x00\x00\x00v",
@@ -509,6 +510,10 @@ fn old_bytes_are_still_read() {
         (
             b"\x19\x01\x00\x00\x00p\x02\x00\x00\x00[]",
             Change::SetParameter { name: "p".into(), value: Some("[]".into()) },
+        ),
+        (
+            b"\x1f\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f",
+            Change::SetDigestKey(DigestKey::new(std::array::from_fn(|at| at as u8))),
         ),
         (b"\x1a\x01\x00\x00\x00p", Change::SetParameter { name: "p".into(), value: None }),
         (
