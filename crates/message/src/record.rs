@@ -1,8 +1,8 @@
-//! Records: what a log holds, in the order in which its machines apply it.
+//! Records: the content of a log, in the order in which its machines apply it.
 //!
 //! Every record begins with the same eight bytes, is a multiple of eight bytes long and starts at a multiple of eight
 //! in its batch. Numbers are little-endian. The journal checks sums; these readers still take any bytes and answer
-//! `None` for what no writer of ours wrote.
+//! `None` for bytes that no writer of ours wrote.
 //!
 //! ```text
 //!   0        4      5       6       8
@@ -39,7 +39,7 @@ use base::memory::Buffer;
 /// Bytes of the part all records share.
 pub const HEADER: usize = 8;
 
-/// What a record says.
+/// The kind of a record: what happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -59,7 +59,7 @@ pub enum Kind {
     Drop = 7,
     /// Positions of a queue are gone: where they were dead-lettered to, they are safe.
     DeadLetter = 8,
-    /// What a queue keeps of the messages that come from here on.
+    /// The settings by which a queue keeps the messages that come from here on.
     Configure = 9,
     /// Positions came back from a consumer, with their counts, and are delayed.
     Postpone = 10,

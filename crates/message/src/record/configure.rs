@@ -1,4 +1,4 @@
-//! The record of what a queue keeps of its messages: of kind [`Kind::Configure`].
+//! The record of the settings by which a queue keeps its messages: of kind [`Kind::Configure`].
 
 use super::Kind;
 use base::cursor::Reader;
@@ -11,13 +11,13 @@ pub enum SizesKept {
     /// None's.
     #[default]
     None,
-    /// Of those that come: what a limit in bytes asked for before [`super::Weigh`] could say more.
+    /// Sizes of those that come: a limit in bytes asked for these before [`super::Weigh`] could say more.
     Coming,
     /// Of those that come, and, once [`super::Weigh`] says them, of those that are there.
     All,
 }
 
-/// What a queue keeps of its messages, from this record on.
+/// The settings by which a queue keeps its messages, from this record on.
 ///
 /// ```text
 ///   0        4   5       6              7   8          16        24           32

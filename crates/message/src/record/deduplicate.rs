@@ -1,5 +1,5 @@
 //! The record from which on a queue passes over messages whose key it has seen: of kind [`Kind::Configure`] and with a
-//! flag of its own, so that what tells the kinds of records apart has no more to tell.
+//! flag of its own, so that there are no more kinds of records to tell apart.
 
 use super::Kind;
 use base::cursor::Reader;

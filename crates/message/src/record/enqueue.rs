@@ -5,7 +5,7 @@ use super::keys::{self, Keys};
 use base::id::QueueId;
 use base::memory::Buffer;
 
-/// Whose encoding a message's head and body are in.
+/// The protocol in whose encoding a message's head and body are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Format {
@@ -18,23 +18,23 @@ pub enum Format {
 
 /// Flags of an [`Enqueue`].
 pub mod flag {
-    /// The message survives a restart; who published it waits for the disk.
+    /// The message survives a restart; its publisher waits for the disk.
     pub const DURABLE: u8 = 1;
     /// The publisher gave a priority (else the queue's default counts).
     pub const PRIORITY: u8 = 2;
-    /// What its head says of deaths, a broker wrote: a client's word on them counts for nothing.
+    /// A broker wrote the part of its head about deaths: a client's word on them counts for nothing.
     pub const DEATHS: u8 = 4;
     /// It was routed by its routing key alone; keys its head lists counted for nothing (a dead-letter routing key took
     /// the place of all).
     pub const ONE_KEY: u8 = 8;
     /// It is delayed: it has a due time after the time it was received.
     pub const DELAYED: u8 = 16;
-    /// Its delivery failed before it came: the upper two bytes of what is else its due time say how often
+    /// Its delivery failed before it came: the upper two bytes of its due time say how often
     /// ([`super::Enqueue::failures`]).
     pub const FAILED: u8 = 32;
     /// Behind its body are keys it was routed by that nobody is to see ([`super::super::hidden_keys`]).
     pub const HIDDEN_KEYS: u8 = 64;
-    /// Its head is what a consumer is to get: it was made for one of its protocol, and is in no log.
+    /// Its head is as a consumer is to get it: it was made for one of its protocol, and is in no log.
     pub const SHOWN: u8 = 128;
     /// In a log, of a 0-9-1 message: the node wrote into its head when it came ([`crate::stamps`]).
     pub const STAMPED: u8 = 128;
@@ -57,7 +57,7 @@ pub mod flag {
 pub struct Enqueue<'a> {
     /// [`flag`]s.
     pub flags: u8,
-    /// Whose encoding `head` and `body` are in.
+    /// The encoding of `head` and `body`.
     pub format: Format,
     /// As the publisher gave it.
     pub priority: u8,
@@ -79,7 +79,7 @@ pub struct Enqueue<'a> {
     pub exchange: &'a [u8],
     /// Its routing key.
     pub routing_key: &'a [u8],
-    /// What comes before the body, in the publisher's encoding.
+    /// The part in front of the body, in the publisher's encoding.
     pub head: &'a [u8],
     /// The body, in the publisher's encoding.
     pub body: &'a [u8],
@@ -152,12 +152,12 @@ impl<'a> Enqueue<'a> {
     }
 }
 
-/// What [`NewEnqueue::write`] writes: head and body may come in pieces, as they lie in the input.
+/// A message that [`NewEnqueue::write`] writes: head and body may come in pieces, as they lie in the input.
 #[derive(Clone, Copy, Debug)]
 pub struct NewEnqueue<'a> {
     /// [`flag`]s.
     pub flags: u8,
-    /// Whose encoding `head` and `body` are in.
+    /// The encoding of `head` and `body`.
     pub format: Format,
     /// As the publisher gave it.
     pub priority: u8,
@@ -202,7 +202,7 @@ impl NewEnqueue<'_> {
         self.record_len_of(self.sizes(), queues)
     }
 
-    /// As [`NewEnqueue::record_len`] for who knows the sizes.
+    /// As [`NewEnqueue::record_len`] where the sizes are known.
     #[inline]
     pub fn record_len_of(&self, sizes: Sizes, queues: usize) -> Option<usize> {
         let len =
@@ -220,7 +220,7 @@ impl NewEnqueue<'_> {
         self.write_of(self.sizes(), queues, into);
     }
 
-    /// As [`NewEnqueue::write`] for who knows the sizes; panics where they are not its own.
+    /// As [`NewEnqueue::write`] where the sizes are known; panics where they are not its own.
     #[inline]
     pub fn write_of(&self, sizes: Sizes, queues: &[QueueId], into: &mut Buffer) {
         let len = self.record_len_of(sizes, queues.len()).expect("asked record_len before");
@@ -271,7 +271,7 @@ fn total(pieces: &[&[u8]]) -> usize {
     }
 }
 
-/// Puts `piece` at the front of `to` and answers what is behind it.
+/// Puts `piece` at the front of `to`; answers the bytes behind it.
 #[inline(always)]
 pub(super) fn put<'a>(to: &'a mut [u8], piece: &[u8]) -> &'a mut [u8] {
     let (front, rest) = to.split_at_mut(piece.len());
@@ -279,7 +279,7 @@ pub(super) fn put<'a>(to: &'a mut [u8], piece: &[u8]) -> &'a mut [u8] {
     rest
 }
 
-/// A queue that is never there: what is for it goes nowhere.
+/// A queue that is never there: messages for it go nowhere.
 pub const NOBODY: QueueId = QueueId(u64::MAX - 1);
 
 /// Takes `queue` out of the queues that the enqueue record `record` is for.

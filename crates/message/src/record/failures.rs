@@ -8,7 +8,7 @@ use super::{Enqueue, NewEnqueue, flag};
 /// Milliseconds since 1970 that are told beside a count.
 const DUE: u64 = (1 << 48) - 1;
 
-/// What a record has in place of its due time when its delivery failed so often before it came; it goes with
+/// The value in place of a record's due time when the delivery failed so often before the message came; it goes with
 /// [`flag::FAILED`]. A due time after the year 10,889 counts as that year.
 pub fn due_with_failures(due_at_ms: u64, failures: u16) -> u64 {
     due_at_ms.min(DUE) | u64::from(failures) << 48
@@ -32,7 +32,7 @@ impl Enqueue<'_> {
 }
 
 impl NewEnqueue<'_> {
-    /// What it has as its due time when it is to be delayed until `due_at_ms`, milliseconds since 1970.
+    /// The value of its due time when it is to be delayed until `due_at_ms`, milliseconds since 1970.
     pub fn due_at(&self, due_at_ms: u64) -> u64 {
         match self.flags & flag::FAILED != 0 {
             true => due_with_failures(due_at_ms, (self.due_at_ms >> 48) as u16),

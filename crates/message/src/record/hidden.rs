@@ -1,4 +1,4 @@
-//! Keys that a message was routed by and that nobody is to see (BCC): behind the body, where who delivers it does not look.
+//! Keys that a message was routed by and that nobody is to see (BCC): behind the body, which is where a delivery ends.
 //!
 //! ```text
 //!   | body | count 4 | length 4, key, per key ... | zeros to a multiple of 8

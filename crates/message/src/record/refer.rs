@@ -1,6 +1,6 @@
 //! A message for a queue that stays where it is: in a segment of a stream of the same log.
 //!
-//! Readers take any bytes. Whether what lies there is the message, its checksum tells.
+//! Readers take any bytes. The checksum tells whether the message lies there.
 
 use super::Kind;
 use base::cursor::Reader;
@@ -45,7 +45,7 @@ pub struct Refer<'a> {
     pub head_len: u32,
     /// Bytes of its body there.
     pub body_len: u32,
-    /// The stream's name, where the message does not say what it was published to; at most 255 bytes.
+    /// The stream's name, where the message does not say where it was published to; at most 255 bytes.
     pub name: &'a [u8],
 }
 

@@ -48,7 +48,7 @@ pub struct Append<'a> {
 pub struct Appended<'a> {
     /// Its number at its publisher; 0 where the publisher has no reference.
     pub publishing_id: u64,
-    /// What readers filter by; empty: none.
+    /// The value that readers filter by; empty: none.
     pub filter_value: &'a [u8],
     /// The message, or messages put together.
     pub entry: Entry<'a>,
@@ -103,7 +103,7 @@ impl<'a> Append<'a> {
     }
 }
 
-/// What [`NewAppend::write`] writes.
+/// Messages that [`NewAppend::write`] writes.
 #[derive(Clone, Copy, Debug)]
 pub struct NewAppend<'a> {
     /// The stream.
@@ -187,16 +187,16 @@ pub struct Track<'a> {
     pub at_ms: u64,
     /// How far.
     pub offset: u64,
-    /// Who says so; nobody: it is the broker's own, or of before owners were told.
+    /// The owner of the offset; none: it is the broker's own, or of before owners were told.
     pub owner: Option<Owner>,
-    /// By what the consumer is known, at most [`REFERENCE_MAX`] bytes.
+    /// The name of the consumer, at most [`REFERENCE_MAX`] bytes.
     pub reference: &'a [u8],
 }
 
-/// Who stored an offset: users, and connections of a user, share the room there is by these numbers.
+/// Numbers of the user and connection that stored an offset, by which users, and connections of a user, share the room there is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Owner {
-    /// The user; 0: one who is not known by a name.
+    /// The user; 0: one that is not known by a name.
     pub user: u32,
     /// The connection.
     pub connection: u32,
@@ -381,7 +381,7 @@ mod tests {
 
     use proptest::prelude::*;
 
-    /// What a publisher may say of a message: its id, its filter value, and the message or a batch.
+    /// The parts of a message that a publisher may send: its id, its filter value, and the message or a batch.
     fn published() -> impl Strategy<Value = (u64, Vec<u8>, Vec<u8>)> {
         let bytes = || prop::collection::vec(any::<u8>(), 0..40);
         let message = bytes().prop_map(|body| [&(body.len() as u32).to_be_bytes()[..], &body].concat());

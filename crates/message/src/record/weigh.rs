@@ -15,7 +15,7 @@ use super::SeqRange;
 ///   | length | 9 | 16 | 0 | queue id | at (ms) | first | last | count | per message: positions passed over, size | zeros
 /// ```
 ///
-/// What is said of a message is seven bits a byte, lowest first; the top bit says that more follow. Positions passed over
+/// The numbers of a message have seven bits a byte, lowest first; the top bit says that more follow. Positions passed over
 /// are counted from the first of the range, or from behind the message before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Weigh<'a> {
