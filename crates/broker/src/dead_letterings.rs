@@ -35,14 +35,14 @@ struct DeadLettering {
     bytes: usize,
 }
 
-/// What a shard has published anew and waits for.
+/// Messages that a shard has published anew and waits for.
 #[derive(Debug, Default)]
 pub(crate) struct DeadLetterings {
     next: u64,
     open: FxHashMap<u64, DeadLettering>,
     /// Bytes of the messages in `open`.
     bytes: usize,
-    /// Whose dead come first.
+    /// The log whose dead come first.
     first_log: usize,
 }
 
@@ -171,7 +171,7 @@ impl DeadLetterings {
 fn note_cycle(own: &mut OwnPublisher<'_>, dead: &DeadLetter, again: QueueId) {
     let DeadLetter { queue, rule, reason, .. } = dead;
     let Some(again) = own.catalog.queue(again) else { return };
-    // What is to arrive at least once is tried again, and counts when it ends.
+    // A message that is to arrive at least once is tried again, and counts when it ends.
     own.tallies.cycles[type_index(queue.queue_type)] += u64::from(!rule.at_least_once);
     own.post.notices.note_cycle(own.now, (queue, again), *reason, rule.at_least_once);
 }

@@ -145,7 +145,7 @@ impl Features {
         self.unplaced.push((range, reason));
     }
 
-    /// What could not be placed before is tried again, if it is time.
+    /// Messages that could not be placed before are tried again, if it is time.
     pub(crate) fn try_again(&mut self, now: Now) {
         if !self.unplaced.is_empty() && self.retry_at_ms <= now.wall_ms {
             for entry in self.unplaced.drain(..).rev() {

@@ -1,6 +1,6 @@
 //! A shard as it is listed: its queues, and the memory they take.
 //!
-//! What is listed is read; nothing here changes a queue but [`AtQueue::cancel_delayed`].
+//! Listing reads; nothing here changes a queue but [`AtQueue::cancel_delayed`].
 
 use crate::catalog::{Catalog, QueueChange, QueueDefinition, VhostId};
 use crate::log::{AtQueue, Log};

@@ -45,7 +45,7 @@ pub struct Logs {
     dead_segments: Vec<u64>,
     /// A log here has, or had, a stream.
     has_streams: bool,
-    /// What is to be removed of streams once the catalog's log is on disk up to there.
+    /// Files of streams that are to be removed once the catalog's log is on disk up to there.
     removals: VecDeque<(LogIndex, StreamJob)>,
 }
 
@@ -143,8 +143,8 @@ impl Logs {
         }
     }
 
-    /// What was applied of a log though it is not written yet goes to disk at the end of the turn: what a snapshot
-    /// knows the journal is to know too, for the start that finds that snapshot damaged.
+    /// Records of a log that are applied and not written yet go to disk at the end of the turn: the journal is to know all that a
+    /// snapshot knows, for the start that finds that snapshot damaged.
     pub fn write_out(&mut self, log: LogId) {
         if let Some(log) = self.get_mut(log) {
             log.commons.pipeline.flush_soon();
@@ -186,7 +186,7 @@ impl Logs {
     pub(crate) fn finish_recovery(&mut self, turn: &mut Turn<'_>) -> Vec<LogId> {
         let mut missing = Vec::new();
         for log in &mut self.all {
-            // What a stopped log holds stays as it is found.
+            // A stopped log keeps all it holds as it is found.
             if !self.stopped.contains(&log.commons.id) && !log.finish_recovery(turn) {
                 missing.push(log.commons.id);
             }

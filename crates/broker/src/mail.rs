@@ -82,7 +82,7 @@ pub enum Fate {
     Stopped,
 }
 
-/// What a log said of publishes `first..=last` of the shard's own.
+/// The word of a log about publishes `first..=last` of the shard's own.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Heard {
     pub(crate) first: u64,

@@ -52,7 +52,7 @@ pub struct Shard {
     spares_at: u64,
     dead_letterings: DeadLetterings,
     pub(crate) tallies: Tallies,
-    /// What keys of reply consumers and server-made names come from.
+    /// The source of keys of reply consumers and of server-made names.
     secrets: Secrets,
     /// Everything of the catalog's log before this is in the catalog; only during recovery.
     catalog_covered: LogIndex,
@@ -100,7 +100,7 @@ impl Shard {
         Listing { catalog: &self.catalog, logs: &self.logs }
     }
 
-    /// Who may log in from where.
+    /// The users that may log in, and from where.
     pub fn rules(&self) -> &AccessRules {
         &self.settings.rules
     }
@@ -128,7 +128,7 @@ impl Shard {
         self.tallies.unroutable(number, is_returned);
     }
 
-    /// What has happened here since the node started.
+    /// Counts of all that has happened here since the node started.
     pub fn survey(&self) -> Survey {
         let mut survey = self.tallies.survey();
         for log in &self.logs.all {
@@ -231,7 +231,7 @@ impl Shard {
                 return self.post.reply(port, token, Err(Refusal::log_stopped(log)));
             }
             if command.is_recorded_unheard() {
-                // What is on disk stays what it is, and nobody waits for an answer.
+                // The records on disk stay what they are, and nobody waits for an answer.
                 return;
             }
         }

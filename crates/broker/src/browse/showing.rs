@@ -24,7 +24,7 @@ impl OwnedQueue {
         browsers.iter_mut().find(|browser| browser.member == member)
     }
 
-    /// What a browser may still be shown when `limit` is all it may have seen; none where it saw more.
+    /// The messages a browser may still be shown when `limit` is all it may have seen; none where it saw more.
     #[cold]
     pub(crate) fn browsing_credit(&self, member: Member, limit: u32) -> u32 {
         let credit = self.browser(member).map_or(0, |browser| limit.wrapping_sub(browser.shown));
@@ -76,7 +76,7 @@ impl AtQueue<'_> {
         }
     }
 
-    /// What a browser was shown was not sent: it is shown again. That it is settled comes by itself.
+    /// Messages that a browser was shown were not sent: they are shown again. That it is settled comes by itself.
     #[cold]
     pub(crate) fn show_again(&mut self, member: Member, range: SeqRange) {
         if let Some(browser) = self.queue.browser_mut(member) {

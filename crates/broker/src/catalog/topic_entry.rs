@@ -12,7 +12,7 @@ pub(super) struct TopicEntry {
 }
 
 impl TopicEntry {
-    /// What cannot be compiled, which no plan makes, allows nothing.
+    /// Patterns that cannot be compiled, which no plan makes, allow nothing.
     pub(super) fn new(definition: Arc<TopicPermissionDefinition>, vhost: &str) -> TopicEntry {
         let TopicPermissionDefinition { user, write, read, .. } = &*definition;
         let permissions = TopicPermissions::new(write, read, user, vhost);

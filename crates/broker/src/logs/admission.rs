@@ -88,16 +88,16 @@ impl Logs {
     }
 }
 
-/// What another shard sent for a log before it knew that the log is stopped goes nowhere: a start does not replay so far. It
-/// is reported, as of what nobody waits for nobody else hears.
+/// Records that another shard sent for a log before it knew that the log is stopped go nowhere: a start does not replay so far. They
+/// are reported, as nobody else hears of those that nobody waits for.
 #[cold]
 fn drop_stopped(post: &mut Post, log: LogId, records: &[u8], waiters: &[Waiter]) {
     post.damages.note_dropped(log, publishes_in(records));
     refuse_stopped(post, log, waiters);
 }
 
-/// Who waits for what is in a log that is stopped, or was on its way to it, is told as who publishes to it afterwards, which
-/// closes connections; messages of the broker's own stay where they were.
+/// Publishers that wait for records in a log that is stopped, or on their way to it, are told as those that publish to it afterwards,
+/// which closes connections; messages of the broker's own stay where they were.
 #[cold]
 pub(super) fn refuse_stopped(post: &mut Post, log: LogId, waiters: &[Waiter]) {
     let mut closed = FxHashSet::<PortId>::default();

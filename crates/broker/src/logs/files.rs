@@ -1,5 +1,4 @@
-//! Files of logs: what is moved from the journal to segments, what streams have written and removed, and segments nothing live is
-//! left in.
+//! Files of logs: moves from the journal to segments, jobs of streams, and segments nothing live is left in.
 
 use super::Logs;
 use crate::log::Log;
@@ -21,10 +20,10 @@ impl Logs {
         self.get(log).map(|log| MoveJob::of(log, bound))
     }
 
-    /// What [`Logs::begin_move`] listed was copied: see [`crate::Shard::finish_move`].
+    /// The messages that [`Logs::begin_move`] listed are copied: see [`crate::Shard::finish_move`].
     pub(crate) fn finish_move(&mut self, post: &mut Post, moved: &Moved) {
         if !moved.damaged.is_empty() {
-            // What cannot be read is in no segment. Nothing is pointed elsewhere, so no file is released.
+            // A message that cannot be read is in no segment. Nothing is pointed elsewhere, so no file is released.
             return self.stop_everywhere(post, moved.log);
         }
         if let Some(slot) = self.slot(moved.log) {
@@ -90,7 +89,7 @@ impl Logs {
         let catalog =
             self.get(CATALOG_LOG).map(|log| (log.commons.pipeline.next(), log.commons.pipeline.committed()));
         let (next, committed) = catalog.unwrap_or_default();
-        // What else is in the catalog's log is not waited for: on a full disk that may itself wait for files to go.
+        // Other records of the catalog's log are not waited for: on a full disk they may themselves wait for files to go.
         let until = if has_change_under_way { next } else { committed };
         self.removals.extend(new.into_iter().map(|job| (until, job)));
         while let Some((_, job)) = self.removals.pop_front_if(|(until, _)| *until <= committed) {

@@ -25,7 +25,7 @@ pub(crate) struct OwnPublisher<'a> {
 }
 
 impl OwnPublisher<'_> {
-    /// What routing looks at; `message`: as in [`View`].
+    /// The parts that routing looks at; `message`: as in [`View`].
     pub(crate) fn view(&self, message: (u32, u64)) -> View<'_> {
         View::of(self.settings, self.catalog, self.logs.slots(), message)
     }

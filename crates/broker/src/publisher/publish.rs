@@ -51,7 +51,7 @@ impl Shard {
         Ok(!route.targets.is_empty() || route.replies.is_some())
     }
 
-    /// What routing looks at; `message`: who publishes, and the message's number.
+    /// The parts that routing looks at; `message`: the publisher, and the message's number.
     fn view(&self, message: (u32, u64)) -> View<'_> {
         View::of(&self.settings, &self.catalog, self.logs.slots(), message)
     }

@@ -39,7 +39,7 @@ impl Commons {
         }
     }
 
-    /// What to read for this, and for which queue; none where nothing more is needed.
+    /// The parts to read for this, and for which queue; none where nothing more is needed.
     fn feed(
         &mut self,
         queues: &Slab<OwnedQueue>,
@@ -65,7 +65,7 @@ impl Commons {
                 (slot, Vec::new())
             }
         };
-        // What all queues read ahead stays until it is needed: they share what is kept.
+        // All that queues read ahead stays until it is needed: they share the room there is.
         let share = limits.loaded_bytes_max as u64 / 2 / self.reads.reading.ahead.len().max(1) as u64;
         if parts.is_empty() && share < window_min {
             return None;

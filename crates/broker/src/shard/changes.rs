@@ -69,7 +69,7 @@ impl Shard {
                 if let Some(queue) = queue {
                     self.tallies.churn.queue_declared += 1;
                     if !is_new && let Some(answer) = answer {
-                        // What it holds now, only its owner knows.
+                        // Only its owner knows its messages and consumers.
                         let command = QueueCommand::Counts { token: answer.token };
                         self.send_to_queue(now, queue.log, queue.id, answer.port, command);
                         return;
@@ -119,7 +119,7 @@ impl Shard {
         self.planner.as_ref().is_some_and(|planner| planner.has_unwritten(committed))
     }
 
-    /// What is to change in the catalog waits from now on, so that what was changed gets to disk alone.
+    /// Requests to change the catalog wait from now on, so that the changes made get to disk alone.
     pub fn hold_changes(&mut self) {
         if let Some(planner) = &mut self.planner {
             planner.hold();

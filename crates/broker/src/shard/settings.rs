@@ -9,16 +9,16 @@ use std::sync::Arc;
 /// The log of the catalog.
 pub const CATALOG_LOG: LogId = LogId(0);
 
-/// What a shard is made from.
+/// Terms that a shard is made on.
 #[derive(Clone, Debug)]
 pub struct ShardSettings {
-    /// Which one it is.
+    /// The shard's number.
     pub id: ShardId,
     /// How logs are spread.
     pub placement: Placement,
     /// Its bounds.
     pub limits: Limits,
-    /// Who may log in from where.
+    /// The users that may log in, and from where.
     pub rules: Arc<AccessRules>,
     /// The node's name, as refusals have it (`rabbit@HOST`).
     pub node: Arc<str>,

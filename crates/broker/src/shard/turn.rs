@@ -188,7 +188,7 @@ impl Shard {
         self.logs.take_reads(into);
     }
 
-    /// What a read brought of each of its parts; `None`: the bytes there are not what was written, or cannot be read.
+    /// A read ended, with the bytes of each of its parts; `None`: the bytes there are not what was written, or cannot be read.
     ///
     /// # Panics
     /// When it brought more or fewer parts than were asked for.
@@ -216,7 +216,7 @@ impl Shard {
 
     // ---- files
 
-    /// What [`crate::Logs::begin_move`] listed was copied. Where some of it is damaged the log is stopped, here and in the other
+    /// The messages that [`crate::Logs::begin_move`] listed are copied. Where some are damaged the log is stopped, here and in the other
     /// shards, as where the damage is found at start.
     pub fn finish_move(&mut self, moved: &Moved) {
         self.logs.finish_move(&mut self.post, moved);
@@ -230,7 +230,7 @@ impl Shard {
         }
     }
 
-    /// What came of a job. Where it is fatal ([`queue::stream::Done::is_fatal`]) the node must stop instead.
+    /// A job ended. Where its outcome is fatal ([`queue::stream::Done::is_fatal`]) the node must stop instead.
     pub fn stream_done(&mut self, now: Now, done: StreamDone) {
         self.logs.stream_done(&mut Turn::new(now, &self.settings.limits, &mut self.post), done);
     }
