@@ -228,7 +228,7 @@ impl Frontend {
     /// The connection leaves for another shard, and its socket with it; `None`: it stays after all.
     pub fn leave(&mut self, now: Now, shard: &mut Shard, slot: u32) -> Option<Mover> {
         let connection = self.connections.get(slot as usize)?;
-        let port = PortId { shard: self.shard, slot, generation: connection.generation };
+        let port = PortId::here(self.shard, slot, connection.generation);
         if connection.adapter.goal().is_none() || connection.is_dirty || !shard.may_leave(port) {
             return None;
         }
@@ -243,7 +243,7 @@ impl Frontend {
         self.next_generation = self.next_generation.wrapping_add(1);
         let generation = self.next_generation;
         let slot = self.add(Connection { generation, is_dirty: false, ..connection });
-        shard.adopt_port(PortId { shard: self.shard, slot, generation }, leaver);
+        shard.adopt_port(PortId::here(self.shard, slot, generation), leaver);
         let alarm = self.alarm;
         self.with(now, shard, slot, |connection, context| {
             connection.adapter.arrive(context);
@@ -261,7 +261,7 @@ impl Frontend {
         work: impl FnOnce(&mut Connection, &mut Context<'_>) -> T,
     ) -> T {
         let connection = &mut self.connections[slot as usize];
-        let port = PortId { shard: self.shard, slot, generation: connection.generation };
+        let port = PortId::here(self.shard, slot, connection.generation);
         if !connection.is_dirty {
             connection.is_dirty = true;
             self.dirty.push(slot);

@@ -13,7 +13,7 @@ use message::amqp10::{Encoder, Map, Value};
 
 /// An administrator's request, behind [`declare`].
 fn request(world: &mut World, shard: usize, token: u32, op: broker::catalog::Op) {
-    let port = base::id::PortId { shard: base::id::ShardId(shard as u16), slot: 9999, generation: 1 };
+    let port = base::id::PortId::here(base::id::ShardId(shard as u16), 9999, 1);
     world.shards[shard].request(world.now, port, token, op);
     world.run();
 }

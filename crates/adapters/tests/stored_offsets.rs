@@ -34,7 +34,7 @@ use Over::{Amqp10, Amqp091, Stream};
 fn world() -> World {
     let limits = Limits { stream_offsets_max: NAMES_MAX, ..Limits::default() };
     let mut world = World::with(1, limits, Settings::new("rabbit@test"));
-    let port = PortId { shard: ShardId(0), slot: NODE_SLOT, generation: 1 };
+    let port = PortId::here(ShardId(0), NODE_SLOT, 1);
     let now = world.now;
     world.shards[0].open_port(port, Actor::internal(VhostId::default(), port));
     let password = Some(PasswordHash::new("other", [7; SALT]));

@@ -1,5 +1,7 @@
 //! The numbers of the house. They are different types so that they never mix.
 
+use std::hash::{Hash, Hasher};
+
 macro_rules! number {
     ($(#[$doc:meta])* $name:ident($inner:ty)) => {
         $(#[$doc])*
@@ -40,13 +42,44 @@ number! {
     ShardId(u16)
 }
 
-/// A connection as the broker knows it: which shard, which slot of it, and which of the slot's successive tenants.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+number! {
+    /// A node among those that work together.
+    NodeNo(u16)
+}
+
+impl NodeNo {
+    /// A node that works by itself.
+    pub const ONLY: NodeNo = NodeNo(0);
+}
+
+/// A connection as the broker knows it: which node, which shard, which slot of it, and which of the slot's successive tenants.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PortId {
+    /// The node with that shard.
+    pub node: NodeNo,
     /// The shard whose loop serves the connection.
     pub shard: ShardId,
     /// The connection's slot on that shard.
     pub slot: u32,
     /// Counts the tenants of the slot, so that a late event for an earlier one is recognised.
     pub generation: u32,
+}
+
+// Ports are kept per message and per connection: the node takes the room that was not used.
+const _: () = assert!(size_of::<PortId>() == 12);
+
+impl PortId {
+    /// A connection of a node that works by itself.
+    pub const fn here(shard: ShardId, slot: u32, generation: u32) -> PortId {
+        PortId { node: NodeNo::ONLY, shard, slot, generation }
+    }
+}
+
+/// In two words rather than four: ports are looked up where messages go through.
+impl Hash for PortId {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let PortId { node: NodeNo(node), shard: ShardId(shard), slot, generation } = *self;
+        state.write_u64(u64::from(node) << 48 | u64::from(shard) << 32 | u64::from(slot));
+        state.write_u32(generation);
+    }
 }

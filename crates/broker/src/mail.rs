@@ -43,7 +43,7 @@ const OWN_SLOT: u32 = u32::MAX;
 
 /// The port under which `shard` publishes.
 pub(crate) fn own_port(shard: ShardId) -> PortId {
-    PortId { shard, slot: OWN_SLOT, generation: 0 }
+    PortId::here(shard, OWN_SLOT, 0)
 }
 
 /// Adds who waits to those of a batch, to the one before it when it follows on.

@@ -12,7 +12,7 @@ use crate::limits::Limits;
 use crate::mail::Mail;
 use crate::post::Post;
 use crate::request::{Credit, Reply};
-use base::id::{PortId, QueueSeq, ShardId};
+use base::id::{NodeNo, PortId, QueueSeq, ShardId};
 use base::{Buffer, Memory};
 use message::record::NewEnqueue;
 use std::collections::BTreeMap;
@@ -61,7 +61,7 @@ impl fmt::Debug for ReplyKey {
 const KEY_DIGITS: usize = 2 * size_of::<u128>();
 
 /// Hexadecimal digits of an address.
-const DIGITS: usize = 2 * (2 + 4 + 4 + 4) + KEY_DIGITS;
+const DIGITS: usize = 2 * (2 + 2 + 4 + 4 + 4) + KEY_DIGITS;
 
 impl ReplyAddress {
     /// The address of a consumer of a connection of `vhost`, with a key made of `secret`.
@@ -78,18 +78,20 @@ impl ReplyAddress {
         let digits = str::from_utf8(digits).ok()?;
         let number = |from: usize, len: usize| u64::from_str_radix(&digits[from..from + len], 16).ok();
         let port = PortId {
-            shard: ShardId(number(0, 4)? as u16),
-            slot: number(4, 8)? as u32,
-            generation: number(12, 8)? as u32,
+            node: NodeNo(number(0, 4)? as u16),
+            shard: ShardId(number(4, 4)? as u16),
+            slot: number(8, 8)? as u32,
+            generation: number(16, 8)? as u32,
         };
-        let key = ReplyKey(u128::from_str_radix(&digits[28..28 + KEY_DIGITS], 16).ok()?);
-        Some(ReplyAddress { port, handle: number(20, 8)? as u32, vhost, key })
+        let key = ReplyKey(u128::from_str_radix(&digits[32..32 + KEY_DIGITS], 16).ok()?);
+        Some(ReplyAddress { port, handle: number(24, 8)? as u32, vhost, key })
     }
 
     /// The name replies are published to.
     pub fn name(&self) -> String {
-        let ReplyAddress { port: PortId { shard, slot, generation }, handle, key: ReplyKey(key), .. } = *self;
-        format!("{REPLY_TO}.{:04x}{slot:08x}{generation:08x}{handle:08x}{key:0KEY_DIGITS$x}", shard.0)
+        let ReplyAddress { port, handle, key: ReplyKey(key), .. } = *self;
+        let PortId { node: NodeNo(node), shard: ShardId(shard), slot, generation } = port;
+        format!("{REPLY_TO}.{node:04x}{shard:04x}{slot:08x}{generation:08x}{handle:08x}{key:0KEY_DIGITS$x}")
     }
 }
 
@@ -281,14 +283,14 @@ mod tests {
     use super::*;
 
     fn address() -> ReplyAddress {
-        let port = PortId { shard: ShardId(3), slot: 70_000, generation: 9 };
+        let port = PortId { node: NodeNo(2), ..PortId::here(ShardId(3), 70_000, 9) };
         ReplyAddress { port, handle: 0x1_0002, vhost: VhostId(4), key: ReplyKey(u128::MAX - 5) }
     }
 
     #[test]
     fn a_name_says_where_replies_go() {
         let name = address().name();
-        assert!(name.starts_with("amq.rabbitmq.reply-to.0003") && name.len() < 128, "{name}");
+        assert!(name.starts_with("amq.rabbitmq.reply-to.00020003") && name.len() < 128, "{name}");
         assert_eq!(ReplyAddress::read(name.as_bytes(), VhostId(4)), Some(address()));
         assert_ne!(ReplyAddress::read(name.as_bytes(), VhostId(5)), Some(address()));
     }

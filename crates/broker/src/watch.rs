@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn who_watches_is_told_once() {
-        let port = |slot| PortId { shard: ShardId(0), slot, generation: 1 };
+        let port = |slot| PortId::here(ShardId(0), slot, 1);
         let mut watches = Watches::default();
         watches.add(QueueId(1), port(1), 7);
         watches.add(QueueId(1), port(2), 7);

@@ -74,7 +74,7 @@ fn a_reply_goes_to_its_own_virtual_host_alone() {
     node.settle();
     let other = node.shards[0].catalog().vhost("other").unwrap();
     // Of each virtual host a requester on shard 0, and somebody on either shard who replies.
-    let foreign = PortId { shard: ShardId(0), slot: 7, generation: 1 };
+    let foreign = PortId::here(ShardId(0), 7, 1);
     node.shards[0].open_port(foreign, Actor::internal(other, foreign));
     node.take_seen();
     for (requester, its_vhost) in [(node.ports[0], VhostId(0)), (foreign, other)] {
@@ -115,7 +115,7 @@ fn names_and_keys_cannot_be_foretold_from_those_that_were_seen() {
         let name = node.shards[0].open_reply(node.ports[0], 1, Credit::Prefetch(0)).name();
         let key = name[name.len() - 32..].to_owned();
         // Sixteen bytes, of which each is used.
-        assert!(seen.insert(key.clone()) && name.len() == 22 + 28 + 32, "{name}");
+        assert!(seen.insert(key.clone()) && name.len() == 22 + 32 + 32, "{name}");
     }
     for byte in 0..16 {
         let values: BTreeSet<&str> = seen.iter().map(|key| &key[2 * byte..2 * byte + 2]).collect();

@@ -701,11 +701,11 @@ fn a_message_with_several_keys_goes_to_each_queue_once() {
 fn what_the_node_asks_for_itself_is_no_connection() {
     let mut node = Node::with_limits(1, Limits { connections_max: Some(2), ..Limits::default() });
     for generation in 1..9 {
-        let port = PortId { shard: ShardId(0), slot: u32::MAX, generation };
+        let port = PortId::here(ShardId(0), u32::MAX, generation);
         node.shards[0].open_port(port, Node::actor(port));
     }
     let ask = |node: &mut Node, slot: u32| {
-        let port = PortId { shard: ShardId(0), slot, generation: 1 };
+        let port = PortId::here(ShardId(0), slot, 1);
         node.shards[0].ask_port(port, Node::actor(port), 7);
         node.settle();
         node.take_seen()
@@ -715,7 +715,7 @@ fn what_the_node_asks_for_itself_is_no_connection() {
     assert_eq!(ask(&mut node, 1), ["0: Done"]);
     let refused = ask(&mut node, 2);
     assert!(refused[0].contains("node connection limit (2) is reached"), "{refused:?}");
-    let port = PortId { shard: ShardId(0), slot: u32::MAX, generation: 1 };
+    let port = PortId::here(ShardId(0), u32::MAX, 1);
     node.shards[0].close_port(NOW, port);
     let refused = ask(&mut node, 3);
     assert!(refused[0].contains("(2) is reached"), "nobody has gone: {refused:?}");

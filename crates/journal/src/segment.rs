@@ -19,9 +19,10 @@ use crate::disk::{Disk, DiskError, FileKind, FileName, read_exact};
 use crate::file::{VERSION, check_header, header_crc};
 use crate::span::Span;
 use base::crc::crc32c;
+use base::id::NodeNo;
 use base::{Buffer, Memory, Reader, Short};
 use std::io::IoSlice;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 /// How far from where it would be were they evenly spread a position is looked for first.
 const NEAR: usize = 8;
@@ -36,6 +37,12 @@ pub const BLOCK_BYTES_MAX: usize = 256 << 10;
 
 /// Records after which a block is closed.
 pub const BLOCK_RECORDS_MAX: usize = 8192;
+
+/// The numbers that segments of a node have: the upper 16 bits are its own, 0 being no number of any.
+pub fn numbers(node: NodeNo) -> RangeInclusive<u64> {
+    let first = u64::from(node.0) << 48;
+    first + 1..=first + ((1 << 48) - 1)
+}
 
 fn name(segment: u64) -> FileName {
     FileName::new(FileKind::Segment, segment)

@@ -3,6 +3,7 @@
 mod suite;
 
 use base::Buffer;
+use base::id::NodeNo;
 use journal::*;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -140,6 +141,18 @@ fn a_spare_is_made_in_bounded_steps() {
         journal.write(&disk, &[batch(1, round * 8, 8)], &mut Vec::new()).unwrap();
     }
     assert_eq!((journal.counters().unprepared_rolls, recovered.damages), (0, vec![]));
+}
+
+#[test]
+fn segments_of_every_node_have_numbers_of_their_own() {
+    let check = |node, first: &str, last: &str| {
+        let numbers = segment::numbers(NodeNo(node));
+        let leaf = |number| FileName::new(FileKind::Segment, number).leaf();
+        assert_eq!((leaf(*numbers.start()), leaf(*numbers.end())), (first.to_owned(), last.to_owned()));
+    };
+    check(0, "0000000000000001.segment", "0000ffffffffffff.segment");
+    check(1, "0001000000000001.segment", "0001ffffffffffff.segment");
+    check(u16::MAX, "ffff000000000001.segment", "ffffffffffffffff.segment");
 }
 
 #[test]

@@ -33,7 +33,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex, OnceLock};
 
-const PORT: PortId = PortId { shard: ShardId(0), slot: 0, generation: 1 };
+const PORT: PortId = PortId::here(ShardId(0), 0, 1);
 
 struct Bench {
     catalog: Mutex<Catalog>,

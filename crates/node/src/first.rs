@@ -12,7 +12,7 @@ use broker::{Event, Events, Mail};
 use journal::Disk;
 
 /// The connection that the first requests come from: a slot no socket has.
-const PORT: PortId = PortId { shard: ShardId(0), slot: u32::MAX, generation: 0 };
+const PORT: PortId = PortId::here(ShardId(0), u32::MAX, 0);
 
 /// Turns after which a request that was not answered never will be.
 const TURNS_MAX: usize = 100;

@@ -8,9 +8,9 @@
 mod round;
 mod steps;
 
-use base::id::{LogId, LogIndex, ShardId};
+use base::id::{LogId, LogIndex, NodeNo, ShardId};
 use broker::{LogSnapshot, MoveJob, Moved, Placement, SECTION};
-use journal::{Cover, Disk, DiskError, FileId, FileKind, FileName, Journal, Snapshots};
+use journal::{Cover, Disk, DiskError, FileId, FileKind, FileName, Journal, Snapshots, segment};
 use std::collections::{BTreeMap, BTreeSet};
 use steps::Step;
 use stream_files::{StreamDone, StreamJob};
@@ -156,7 +156,9 @@ impl Keeper {
         in_use: Option<&BTreeSet<u64>>,
     ) -> Result<Keeper, DiskError> {
         let segments = disk.list(FileKind::Segment)?;
-        let next_segment = segments.iter().map(|name| name.number + 1).max().unwrap_or(1);
+        let own = segment::numbers(NodeNo::ONLY);
+        let taken = segments.iter().map(|name| name.number).filter(|number| own.contains(number));
+        let next_segment = taken.max().map_or(*own.start(), |last| last + 1);
         let is_needless = |name: &&FileName| in_use.is_some_and(|in_use| !in_use.contains(&name.number));
         for name in segments.iter().filter(is_needless) {
             disk.remove(*name)?;

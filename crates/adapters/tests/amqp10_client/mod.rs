@@ -212,7 +212,7 @@ pub fn declare(world: &mut World, shard: usize, name: &str) {
 
 pub fn declare_with(world: &mut World, shard: usize, name: &str, arguments: routing::Arguments) {
     use broker::catalog::{Actor, Op, VhostId};
-    let port = base::id::PortId { shard: base::id::ShardId(shard as u16), slot: 9999, generation: 1 };
+    let port = base::id::PortId::here(base::id::ShardId(shard as u16), 9999, 1);
     let owner = &mut world.shards[shard];
     owner.open_port(port, Actor::new("guest".into(), VhostId(0), port));
     let op = Op::DeclareQueue {

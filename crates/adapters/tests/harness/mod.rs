@@ -88,7 +88,7 @@ impl World {
             reads: 0,
         };
         assert!(world.shards.iter_mut().all(|shard| shard.finish_recovery(now).is_empty()));
-        let port = PortId { shard: ShardId(0), slot: NODE_SLOT, generation: 0 };
+        let port = PortId::here(ShardId(0), NODE_SLOT, 0);
         world.shards[0].open_port(port, Actor::internal(VhostId::default(), port));
         for op in FirstContent::guest([1; 4]).requests() {
             world.shards[0].request(now, port, 1, op);

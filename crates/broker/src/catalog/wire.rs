@@ -12,7 +12,7 @@ use super::limits::{UserLimits, VhostLimits};
 use super::policy::{ApplyTo, PolicyDefinition, PolicyKind};
 use crate::access::{PasswordHash, Pattern, Permissions};
 use base::digest::DIGEST;
-use base::id::{LogId, PortId, QueueId, ShardId};
+use base::id::{LogId, NodeNo, PortId, QueueId, ShardId};
 use base::{DigestKey, Reader, Short};
 use message::record;
 use routing::{Arguments, Destination, ExchangeId, Float, IntType, Kind, Value};
@@ -376,7 +376,8 @@ fn put_queue(out: &mut Vec<u8>, queue: &QueueDefinition) {
     out.extend(log.0.to_le_bytes());
     out.push(*queue_type as u8);
     put_flags(out, [*durable, *auto_delete, exclusive.is_some()]);
-    if let Some(PortId { shard, slot, generation }) = exclusive {
+    if let Some(PortId { node, shard, slot, generation }) = exclusive {
+        out.extend(node.0.to_le_bytes());
         out.extend(shard.0.to_le_bytes());
         out.extend(slot.to_le_bytes());
         out.extend(generation.to_le_bytes());
@@ -555,6 +556,7 @@ impl<'a> Decoder<'a> {
         let [durable, auto_delete, is_exclusive] = self.flags()?;
         let exclusive = match is_exclusive {
             true => Some(PortId {
+                node: NodeNo(self.reader.u16_le()?),
                 shard: ShardId(self.reader.u16_le()?),
                 slot: self.reader.u32_le()?,
                 generation: self.reader.u32_le()?,

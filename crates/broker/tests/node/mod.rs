@@ -78,7 +78,7 @@ impl Node {
         };
         node.disk.create(JOURNAL_FILE, JOURNAL_BYTES).unwrap();
         assert!(node.shards.iter_mut().all(|shard| shard.finish_recovery(NOW).is_empty()));
-        let port = PortId { shard: ShardId(0), slot: u32::MAX, generation: 0 };
+        let port = PortId::here(ShardId(0), u32::MAX, 0);
         node.shards[0].open_port(port, Actor::internal(VhostId::default(), port));
         for op in FirstContent::guest([1; 4]).requests() {
             node.shards[0].request(NOW, port, 1, op);
@@ -88,7 +88,7 @@ impl Node {
         node.settle();
         node.take_seen();
         for shard in 0..shards {
-            let port = PortId { shard: ShardId(shard), slot: 0, generation: 1 };
+            let port = PortId::here(ShardId(shard), 0, 1);
             node.shards[shard as usize].open_port(port, Node::actor(port));
             node.ports.push(port);
         }

@@ -222,7 +222,7 @@ impl ShardLoop {
     fn await_answer(&mut self, vhost: VhostId, user: Option<&str>, answer: Answer) -> (PortId, u32) {
         let token = self.requests.last.wrapping_add(1);
         self.requests.last = token;
-        let port = PortId { shard: self.home.id, slot: NODE_SLOT, generation: token };
+        let port = PortId::here(self.home.id, NODE_SLOT, token);
         let actor = match user {
             Some(user) => Actor::new(user.into(), vhost, port),
             None => Actor { user: TOOL_USER.into(), ..Actor::internal(vhost, port) },

@@ -331,7 +331,7 @@ impl World {
     pub fn add_users(&mut self) {
         let World { node, now, .. } = self;
         let home = &mut node.berths[0].home;
-        let port = PortId { shard: ShardId(0), slot: NODE_SLOT, generation: 1 };
+        let port = PortId::here(ShardId(0), NODE_SLOT, 1);
         home.shard.open_port(port, Actor::internal(VhostId::default(), port));
         for name in &USERS[1..] {
             let password = Some(PasswordHash::new("guest", [7; SALT]));

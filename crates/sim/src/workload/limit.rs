@@ -36,7 +36,7 @@ pub fn run(world: &mut World) -> Check {
     };
     let at = dice.below(node.berths.len() as u64) as usize;
     let home = &mut node.berths[at].home;
-    let port = PortId { shard: ShardId(at as u16), slot: NODE_SLOT, generation: 1 };
+    let port = PortId::here(ShardId(at as u16), NODE_SLOT, 1);
     home.shard.open_port(port, Actor::internal(VhostId::default(), port));
     home.shard.request(*now, port, 1, op);
     // The outcome is not waited for.

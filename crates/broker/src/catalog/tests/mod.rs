@@ -19,7 +19,7 @@ pub(super) struct World {
 }
 
 pub(super) fn port(slot: u32) -> PortId {
-    PortId { shard: ShardId(1), slot, generation: 7 }
+    PortId::here(ShardId(1), slot, 7)
 }
 
 pub(super) fn guest(slot: u32) -> Actor {
