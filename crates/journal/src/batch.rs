@@ -148,7 +148,7 @@ impl Place {
         Span { file: self.name, offset: self.offset, len: self.len }
     }
 
-    /// What was read of [`Place::span`], if it is what was written.
+    /// The bytes read at [`Place::span`] as memory; `None`: they are not those that were written.
     pub fn check(&self, read: Buffer) -> Option<Memory> {
         (read.len() as u64 == self.len && crc32c(read.bytes()) == self.crc).then(|| read.seal())
     }

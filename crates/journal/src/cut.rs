@@ -1,4 +1,4 @@
-//! What a start cuts stays cut.
+//! A group that a start cuts stays cut.
 //!
 //! A group that is torn was never committed, and a start that finds it tells nobody of it. Where the next one is written over
 //! it and torn in its turn, a device may keep of each the sectors it likes: where those that were missing have the same bytes
@@ -17,7 +17,7 @@ use base::Buffer;
 use base::memory::BLOCK;
 use std::io::IoSlice;
 
-/// What to write where the file ends, over what is left of a group there: an empty group, which keeps what that one may have
+/// The bytes to write where the file ends, over what is left of a group there: an empty group, which keeps what that one may have
 /// said of files that are not needed. `None`: nothing is left of any.
 ///
 /// # Errors
@@ -34,7 +34,7 @@ pub(crate) fn closing(
     let (bytes, short) = head_bytes(&mut window, file.name(), file.len, offset)?;
     let len = match short {
         None => blocks_with_heads(bytes, salt),
-        // Who knows what is there.
+        // Anything may be there.
         Some(_) => front(file.len - offset),
     };
     if len == 0 {
@@ -47,7 +47,7 @@ pub(crate) fn closing(
 }
 
 /// Takes from a spare file what may be left of the first group of the file it was to become: that file's header is not there,
-/// but may be written the same again. What it reads as says nothing: zeros whose sync failed are not on the device.
+/// but may be written the same again. The bytes it reads as say nothing: zeros whose sync failed are not on the device.
 ///
 /// # Errors
 /// The device does not take the zeros.

@@ -1,4 +1,4 @@
-//! What the journal asks of a disk.
+//! The disk as the journal sees it.
 //!
 //! Files are named, never opened: a [`FileName`] is a value, and whoever implements [`Disk`] keeps as many descriptors
 //! as it likes. Methods take `&self`, so one disk serves the commit path, the maker of spare files and the readers of
@@ -8,10 +8,10 @@ use base::id::LogId;
 use std::fmt;
 use std::io::{IoSlice, IoSliceMut};
 
-/// What a file is for; also its folder.
+/// The purpose of a file, which also says its folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FileKind {
-    /// Who this data folder belongs to; in the folder itself.
+    /// The owner of this data folder; in the folder itself.
     Identity,
     /// An identity being written.
     IdentityNew,
@@ -76,9 +76,9 @@ impl FileKind {
 /// The name of a file: what it is for, the log it belongs to (0 where it belongs to none) and a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileName {
-    /// What it is for.
+    /// Its purpose.
     pub kind: FileKind,
-    /// Whose it is.
+    /// The log it belongs to.
     pub log: LogId,
     /// Which of its kind.
     pub number: u64,
@@ -163,7 +163,7 @@ pub enum DiskError {
     NotFound,
     /// The file exists already.
     Exists,
-    /// Anything else, with the system's error number. What was to be written may be there, gone, or half there.
+    /// Anything else, with the system's error number. The bytes of a write may be there, gone, or half there.
     Io(i32),
 }
 
@@ -214,7 +214,7 @@ pub trait Disk: Send + Sync {
     }
 
     /// Writes all of `pieces`, one behind the other, from `offset` on. Fast where `offset` and every piece's address and
-    /// length are multiples of [`base::memory::BLOCK`]. What was written may be lost until [`Disk::sync`].
+    /// length are multiples of [`base::memory::BLOCK`]. The bytes may be lost until [`Disk::sync`].
     fn write_at(&self, file: FileName, offset: u64, pieces: &[IoSlice<'_>]) -> Result<(), DiskError>;
 
     /// Returns when the file's bytes (and what is needed to read them) survive a power cut.

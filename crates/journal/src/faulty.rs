@@ -2,11 +2,11 @@
 //!
 //! # The fault model
 //!
-//! - **Unsynced writes.** What was written since the last successful sync of a file is pending. A crash decides for
+//! - **Unsynced writes.** Bytes written since the last successful sync of a file are pending. A crash decides for
 //!   every 512-byte sector which of its pending versions, or the synced one, is found afterwards: writes are lost, torn
 //!   at sectors, and reordered. Crashes come in several tempers (nothing lost, everything lost, a prefix, each sector
 //!   by itself), because each finds other mistakes. A process that is killed loses nothing, and makes nothing durable.
-//! - **Power off.** From a planned call on the disk does nothing any more. What that call wrote is pending: the crash
+//! - **Power off.** From a planned call on the disk does nothing any more. The bytes of that call are pending: the crash
 //!   decides what is found of it.
 //! - **Unsynced names.** Names made, changed or removed since the last sync of their folder may each be there or not. A
 //!   rename within a folder is one change: file systems with a journal of their own (ext4, xfs) keep it whole.
@@ -18,7 +18,7 @@
 //! - **No space.** Files cannot take more than the capacity. Setting space aside fails before anything changed; a write
 //!   may have written a part first.
 //! - **Bit rot.** Bits of synced data change silently.
-//! - What synced is not undone by anything but rot and bad sectors. Reads after a crash see what a crash left: there
+//! - Synced bytes are not undone by anything but rot and bad sectors. Reads after a crash see what a crash left: there
 //!   is no stale cache. Delay is not modelled here: who simulates decides when to call.
 
 use crate::disk::{Disk, DiskError, FileKind, FileName};
@@ -32,7 +32,7 @@ pub const SECTOR: usize = 512;
 
 type Sector = [u8; SECTOR];
 
-/// What goes wrong by chance, while it is running. Each number means: once in so many calls on average; 0: never.
+/// The faults that come by chance, while it is running. Each number means: once in so many calls on average; 0: never.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
     /// Writes fail.
@@ -64,7 +64,7 @@ pub enum Call {
     Remove,
 }
 
-/// What a crash does to what was not synced.
+/// The fate of what was not synced in a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Temper {
     /// Nothing is lost, nothing becomes durable: a process was killed, the machine lives on.
@@ -88,9 +88,9 @@ struct State {
     dice: Random,
     files: BTreeMap<u64, File>,
     next_file: u64,
-    /// What a reader sees now.
+    /// The names a reader sees now.
     names: BTreeMap<FileName, u64>,
-    /// What a crash cannot take.
+    /// The names a crash cannot take.
     synced_names: BTreeMap<FileName, u64>,
     pending_names: Vec<NameChange>,
     faults: Faults,

@@ -32,7 +32,7 @@ pub(crate) const FILE_HEADER: usize = 64;
 
 const MAGIC: [u8; 8] = *b"LVRTJRNL";
 
-/// What the first block of a journal file says.
+/// The content of a journal file's first block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileHeader {
     /// 0: prepared, never used.
@@ -120,11 +120,11 @@ pub struct LiveFile {
     pub bulk_bytes: u64,
     /// The bulk files that its groups name.
     pub bulk: Vec<u64>,
-    /// What it holds of each log, in order of log.
+    /// The part of each log that it holds, in order of log.
     pub logs: Vec<LogSpan>,
 }
 
-/// What a file holds of a log: records from `first` up to but not including `end`.
+/// The part of a log that a file holds: records from `first` up to but not including `end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogSpan {
     /// The log.

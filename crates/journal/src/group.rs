@@ -53,7 +53,7 @@ pub(crate) struct Entry {
     pub bulk: u64,
 }
 
-/// What a group says of itself apart from its batches.
+/// The words of a group about itself, apart from its batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct GroupHeader {
     pub salt: u64,

@@ -1,4 +1,4 @@
-//! Whose data folder this is: the node's number, the folder's secret, and how many local logs it was made with.
+//! The identity of a data folder: the node's number, the folder's secret, and how many local logs it was made with.
 //!
 //! ```text
 //!   0       8         12    16     32       40     44      64
@@ -25,7 +25,7 @@ const AGAIN: FileName = FileName::new(FileKind::IdentityAgain, 0);
 pub struct Identity {
     /// The node's number, given when the folder was made.
     pub node: u128,
-    /// What marks the files of this folder; nobody outside may learn it.
+    /// The mark of this folder's files; nobody outside may learn it.
     pub secret: u64,
     /// Local logs of this node.
     pub logs: u32,
@@ -74,7 +74,7 @@ impl Identity {
             back_again(disk, AGAIN, NAME)?;
         }
         if let Some(identity) = Identity::load(disk)? {
-            // Whoever wrote it may have been killed before its name was synced, or that failed.
+            // Its writer may have been killed before its name was synced, or that failed.
             name_again(disk, NAME, AGAIN)?;
             disk.sync_folder(FileKind::Identity)?;
             return Ok(identity);

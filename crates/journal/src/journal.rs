@@ -22,7 +22,7 @@ use std::io::IoSlice;
 pub enum WriteError {
     /// There is no space for it; the journal is unharmed and the same batches may be written later.
     NoSpace,
-    /// The device failed, now or in an earlier write. What was being written may or may not be found by the next
+    /// The device failed, now or in an earlier write. The group being written may or may not be found by the next
     /// start; the journal refuses everything from here on, and the node must stop.
     Fatal(DiskError),
 }
@@ -38,7 +38,7 @@ impl fmt::Display for WriteError {
 
 impl std::error::Error for WriteError {}
 
-/// What a journal has done since it was opened.
+/// Counts of a journal since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Groups committed.
@@ -479,7 +479,7 @@ impl Journal {
         !self.released.is_empty()
     }
 
-    /// What it has done.
+    /// Its counts so far.
     pub fn counters(&self) -> Counters {
         self.counters
     }
@@ -543,7 +543,7 @@ impl Journal {
     }
 
     /// Files that nobody needs any more, to be removed whenever it suits (it may take milliseconds each), from any
-    /// thread. What is not removed is found again by the next start.
+    /// thread. Those that stay are found again by the next start.
     pub fn take_unneeded(&mut self) -> Vec<FileName> {
         std::mem::take(&mut self.unneeded)
     }

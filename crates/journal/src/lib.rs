@@ -5,7 +5,7 @@
 //! write and one sync, and after a crash visits again, in order, every batch whose write had returned. It is used from
 //! one thread at a time. The formats are described in `docs/formats/journal.md`, `segment.md` and `snapshot.md`.
 //!
-//! What holds:
+//! Invariants:
 //! - A batch is committed when [`Journal::write`] has put its [`Place`] into the list it was given, not before.
 //! - After a failed write or sync (other than "no space") the journal refuses everything: what the device then holds
 //!   is only known after a restart.

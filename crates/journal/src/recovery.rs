@@ -57,7 +57,7 @@ pub struct RecoveredBatch {
     pub committed_at_ms: u64,
 }
 
-/// What was wrong with a part of the journal.
+/// The cause of damage to a part of the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DamageCause {
     /// The bytes are not those that were written.
@@ -80,7 +80,7 @@ pub struct Damage {
     pub file: FileId,
     /// Where in it.
     pub offset: u64,
-    /// What is wrong.
+    /// The cause.
     pub cause: DamageCause,
 }
 
@@ -99,7 +99,7 @@ impl fmt::Display for Damage {
     }
 }
 
-/// What opening a journal found, beside the batches.
+/// The findings of an opening, beside the batches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recovered {
     /// Batches visited.
@@ -108,7 +108,7 @@ pub struct Recovered {
     pub record_bytes: u64,
     /// Bytes of the group that was torn by the end of the last run and cut, if one can be seen.
     pub torn_bytes: u64,
-    /// What is lost, in order.
+    /// The losses, in order.
     pub damages: Vec<Damage>,
 }
 
@@ -155,7 +155,7 @@ impl From<DiskError> for OpenError {
 
 impl Journal {
     /// Opens the journal in the data folder, or begins one, and gives `visit` every committed batch of the files from
-    /// `start.from` on, in the order they were written. What it visits is durable, whoever wrote it how.
+    /// `start.from` on, in the order they were written. A batch that is visited is durable, whoever wrote it how.
     pub fn open(
         disk: &dyn Disk,
         limits: Limits,
@@ -207,7 +207,7 @@ impl Journal {
     /// Makes what was visited durable. Everything but the last group is; that one, which begins at `last`, may be in the page
     /// cache alone: not written back yet where the process was killed, and never to be where its sync failed. So it is
     /// written again, the file's header with it where it is the first or where there is none yet. One that is damaged was
-    /// synced before what proves it was written. What is left behind the last of a torn one is closed.
+    /// synced before what proves it was written. The rest of a torn one behind the last is closed.
     fn write_again(&mut self, disk: &dyn Disk, found: &Found, last: Last) -> Result<(), DiskError> {
         let offset = match last {
             Last::None => Some(BLOCK_LEN),
@@ -293,7 +293,7 @@ struct GoOn {
 
 /// Why a place holds no group.
 enum Nothing {
-    /// What is there is no group of this file, or not a whole one.
+    /// No group of this file is there, or not a whole one.
     Invalid,
     /// The device does not say what is there.
     Io(i32),

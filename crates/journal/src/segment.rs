@@ -51,7 +51,7 @@ fn name(segment: u64) -> FileName {
 /// Where a block is and what is in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockPlace {
-    /// Whose records.
+    /// The key of its records.
     pub key: u64,
     /// Position of the first record.
     pub first: u64,
@@ -211,7 +211,7 @@ impl SegmentBlock {
         Span { file: name(segment), offset: place.offset, len: place.len }
     }
 
-    /// What was read of [`SegmentBlock::span`], if it is what was written.
+    /// The block in the bytes read at [`SegmentBlock::span`]; `None`: they are not those that were written.
     pub fn check(read: Buffer, segment: u64, place: &BlockPlace) -> Option<SegmentBlock> {
         SegmentBlock::read(read.seal(), segment, place.offset).filter(|block| block.place == *place)
     }
@@ -251,7 +251,7 @@ impl SegmentBlock {
         self.memory[self.offsets.clone()].as_chunks().0
     }
 
-    /// What it holds and where it is.
+    /// Its content and its place.
     pub fn place(&self) -> &BlockPlace {
         &self.place
     }

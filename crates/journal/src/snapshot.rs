@@ -33,10 +33,10 @@ pub const KEPT: usize = 2;
 /// Sections one snapshot may have.
 pub const SECTIONS_MAX: usize = 1 << 16;
 
-/// What to write of a section: its tag, and its bytes in as many pieces as they are in.
+/// A section to be written: its tag, and its bytes in as many pieces as they are in.
 pub type Section<'a> = (u32, &'a [&'a [u8]]);
 
-/// What a snapshot stands for.
+/// The extent of a snapshot: up to where it covers its log, and from where the journal is replayed behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cover {
     /// The log.
@@ -52,7 +52,7 @@ pub struct Cover {
 /// A snapshot that was read and found right.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    /// What it stands for.
+    /// Its extent.
     pub cover: Cover,
     /// Which of the log's snapshots: they count up.
     pub number: u64,
@@ -118,7 +118,7 @@ impl Snapshot {
 pub struct BadSnapshot {
     /// Its name; its log is the name's.
     pub name: FileName,
-    /// What was wrong with it: `None` where its bytes are not what was written, else what the device said.
+    /// The device's error; `None` where the bytes are not those that were written.
     pub error: Option<DiskError>,
 }
 
@@ -181,8 +181,8 @@ struct Series {
 }
 
 impl Snapshots {
-    /// Reads the newest sound snapshot of every log, in order of log, and names those that were moved aside now. What a log
-    /// all of whose snapshots are bad has lost is told by [`Snapshots::lost`].
+    /// Reads the newest sound snapshot of every log, in order of log, and names those that were moved aside now. The loss of a log
+    /// all of whose snapshots are bad is told by [`Snapshots::lost`].
     pub fn load(disk: &dyn Disk) -> Result<(Snapshots, Vec<Snapshot>, Vec<BadSnapshot>), SnapshotError> {
         let mut snapshots = Snapshots::default();
         let (mut newest, mut bad) = (BTreeMap::<LogId, Snapshot>::new(), Vec::new());
@@ -286,12 +286,12 @@ impl Snapshots {
         self.logs.iter().filter(|(_, series)| series.kept.is_empty() && series.next > 0).map(|(log, _)| *log)
     }
 
-    /// What the newest snapshot of `log` stands for.
+    /// The extent of the newest snapshot of `log`.
     pub fn newest(&self, log: LogId) -> Option<Cover> {
         self.logs.get(&log)?.kept.back().map(|(_, cover)| *cover)
     }
 
-    /// What the oldest kept snapshot of `log` stands for: what the journal must still be able to continue.
+    /// The extent of the oldest kept snapshot of `log`, which the journal must still be able to continue.
     pub fn oldest(&self, log: LogId) -> Option<Cover> {
         self.logs.get(&log)?.kept.front().map(|(_, cover)| *cover)
     }

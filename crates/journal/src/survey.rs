@@ -35,7 +35,7 @@ impl Found {
     }
 }
 
-/// What is needed of the files.
+/// The files that are needed.
 pub(crate) struct Survey {
     /// Files before those to be visited that stay, in order. Looked at no closer: what is wrong with them harms nobody
     /// before a snapshot rots.
@@ -109,7 +109,7 @@ pub(crate) fn survey(disk: &dyn Disk, start: Start, journal: &mut Journal) -> Re
     Ok(Survey { kept, found, oldest, unknown })
 }
 
-/// What the heads of a file's groups say that it holds.
+/// The content of a file by the heads of its groups.
 fn contents(disk: &dyn Disk, found: &Found, secret: u64) -> LiveFile {
     let mut file = LiveFile::new(found.id, found.slot, found.len, BLOCK_LEN);
     let mut window = Window::new(disk, 1 << 20);
@@ -132,7 +132,7 @@ fn contents(disk: &dyn Disk, found: &Found, secret: u64) -> LiveFile {
     file
 }
 
-/// What a file says of the files before it: those before this one are not needed any more. The later a group, the more
+/// The words of a file about the files before it: those before this one are not needed any more. The later a group, the more
 /// it knows; one that is torn knew it as well.
 fn released_before(disk: &dyn Disk, found: &Found, secret: u64) -> Option<FileId> {
     let name = found.name();
@@ -222,7 +222,7 @@ pub(crate) fn head_bytes<'a>(
     Ok((window.from(name, file_len, offset, wanted)?, short))
 }
 
-/// What one file has over another that says it is the same one.
+/// The claim of a file to be the one it says it is, against another that says the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Holds {
     Nothing,
@@ -265,7 +265,7 @@ pub(crate) fn whole_group(
 /// The group at `offset` of whatever use of the slot.
 ///
 /// # Errors
-/// What may be one cannot be read.
+/// Blocks that may be one cannot be read.
 fn unknown_group(
     window: &mut Window<'_>,
     name: FileName,

@@ -192,7 +192,7 @@ fn a_full_disk_passes() {
 
 #[test]
 fn a_full_journal_uses_what_was_released() {
-    // What fills the last file to the brim differs: groups of one block, of a few, and both.
+    // The last file is filled to the brim in different ways: by groups of one block, of a few, and both.
     for lens in [[100, 100], [8_000, 8_000], [8_000, 100]] {
         let disk = FaultyDisk::new(1);
         let (mut journal, ..) = reopen(&disk, small(), START);

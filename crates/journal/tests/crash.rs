@@ -1,4 +1,4 @@
-//! What was committed is there after anything that may happen to a disk, in order, and nothing else is.
+//! Committed batches are there after anything that may happen to a disk, in order, and nothing else is.
 
 mod suite;
 
@@ -100,7 +100,7 @@ impl Run {
         self.crash();
     }
 
-    /// Removes a file that nobody needs any more, or makes a part of one that is wanted. What fails is tried again later.
+    /// Removes a file that nobody needs any more, or makes a part of one that is wanted. A failure is tried again later.
     fn prepare(&mut self) {
         if self.unneeded.is_empty() {
             self.unneeded = self.journal.take_unneeded();
@@ -200,7 +200,7 @@ impl Run {
         });
         let (journal, recovered) = opened.unwrap_or_else(|error| panic!("{context}: {error}"));
         assert_eq!(recovered.damages, vec![], "{context}");
-        // What the last group says was released is not visited; what was released later counts again.
+        // Files that the last group says were released are not visited; those that were released later count again.
         let oldest = journal.files().next().map_or(FileId(0), |file| file.id).max(self.start.from);
         self.released.retain(|(file, _)| *file >= oldest);
         assert!(self.released.is_empty() || !self.tells_start, "{context}: visited what was released");

@@ -118,7 +118,7 @@ impl Run {
         for (log, (durable, doubtful)) in &mut self.durable {
             let newest = snapshots.newest(LogId(*log)).map_or(0, |cover| cover.covered.0);
             assert!(newest == *durable || doubtful.contains(&newest), "{context}: log {log}: {newest}");
-            // What a start has seen may be built on: it does not go with a later crash.
+            // A snapshot that a start has seen may be built on: it does not go with a later crash.
             *durable = newest;
             doubtful.clear();
         }

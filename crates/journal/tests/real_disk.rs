@@ -80,7 +80,7 @@ fn a_file_that_is_removed_slowly_is_gone_at_once_and_gives_its_space_back_in_pie
         disk.create(name, 0).unwrap();
         disk.write_at(name, 0, &[std::io::IoSlice::new(&vec![7; 18 << 20])]).unwrap();
         disk.sync(name).unwrap();
-        // Who has it open sees what becomes of it.
+        // A reader that has it open sees what becomes of it.
         let path = root.join(name.kind.folder()).join(name.leaf());
         let open = std::fs::File::open(&path).unwrap();
         let mut seen = Vec::new();
@@ -97,7 +97,7 @@ fn a_file_that_is_removed_slowly_is_gone_at_once_and_gives_its_space_back_in_pie
         }
         assert_eq!(disk.remove_slowly(name, &mut || true), Err(DiskError::NotFound));
     }
-    // Whoever linked it has it whole: its space is nobody's to give back.
+    // The program that linked it has it whole: its space is nobody's to give back.
     let link = root.join("link");
     for is_slow in [false, true] {
         disk.create(name, 18 << 20).unwrap();

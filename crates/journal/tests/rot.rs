@@ -282,7 +282,7 @@ fn filled_disk() -> (FaultyDisk, Vec<Written>) {
     (disk, committed)
 }
 
-/// What is left of `committed` after something happened: in order, nothing else, and a damage for each log that lost
+/// The rest of `committed` after something happened: in order, nothing else, and a damage for each log that lost
 /// something (or one that may be any log's).
 fn check_rest(disk: &FaultyDisk, committed: &[Written], context: &str) -> usize {
     let (_, recovered, visited) = reopen(disk, small(), START);

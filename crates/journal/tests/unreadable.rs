@@ -9,7 +9,7 @@ use std::io::IoSlice;
 use suite::used::{Written, end, key, limits, used_disk};
 use suite::{START, batch, reopen};
 
-/// What lies in a file from `from` up to `to`, sector by sector; `None`: cannot be read.
+/// The content of a file from `from` up to `to`, sector by sector; `None`: cannot be read.
 fn sectors(disk: &FaultyDisk, name: FileName, from: u64, to: u64) -> Vec<Option<Vec<u8>>> {
     let read = |at| {
         let mut sector = vec![0; SECTOR];
@@ -173,7 +173,7 @@ fn of_two_files_that_should_be_one_that_with_a_group_is_taken() {
     let one = (3, 0, 30_000);
     let two = (3, 30_000, 8_000);
     let removed = [(0, BLOCK as u64)];
-    // What is there of the one that is begun again, whether its record cannot be read, what is visited, what is damaged.
+    // The bytes there of the one that is begun again, whether its record cannot be read, what is visited, what is damaged.
     let rows: [(Parts<'_>, bool, &[Written], usize); 6] = [
         (&both, false, &[one, two], 0),
         (&both[..1], false, &[one], 0),

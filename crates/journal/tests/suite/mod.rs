@@ -1,4 +1,4 @@
-//! What every disk must do for the journal, and the journal on it. Runs on the double and on the real one.
+//! The duties of every disk towards the journal, and of the journal on it. Runs on the double and on the real one.
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 

@@ -6,7 +6,7 @@ use journal::*;
 /// A batch as (log, base, length).
 pub type Written = (u32, u64, usize);
 
-/// What is compared of a batch.
+/// The part of a batch that is compared.
 pub fn key(batch: &Sealed) -> Written {
     (batch.log.0, batch.base.0, batch.len)
 }
