@@ -192,6 +192,8 @@ impl Run {
         self.crashes += 1;
         let temper = self.disk.crash();
         self.disk.set_capacity(u64::MAX);
+        // The next start finds what is left of them, and may need what was not needed.
+        (self.making, self.unneeded) = (None, Vec::new());
         let mut files = Vec::new();
         let context = format!("seed {}, crash {} ({temper:?})", self.seed, self.crashes);
         let opened = Journal::open(&self.disk, self.limits, self.start, &mut |found| {
