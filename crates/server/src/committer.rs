@@ -661,7 +661,7 @@ mod tests {
         let (sender, _receiver) = channel();
         let channel = Channel(Mutex::new(sender));
         let is_over = AtomicBool::new(false);
-        let most = std::thread::scope(|threads| {
+        let waits = std::thread::scope(|threads| {
             let (committer, is_over) = (&committer, &is_over);
             threads.spawn(|| committer.run_writer(&channel));
             threads.spawn(move || {
@@ -680,13 +680,16 @@ mod tests {
                 std::thread::sleep(Duration::from_millis(1));
                 waited
             });
-            let most = waits.max().expect("some");
+            let mut waits: Vec<u64> = waits.collect();
             is_over.store(true, Ordering::Relaxed);
             committer.stop();
-            most
+            waits.sort_unstable();
+            waits
         });
         std::fs::remove_dir_all(&folder).expect("removed");
-        assert!(most <= 3, "waited for {most} flushes");
+        // Some are longer where the thread that asks has no core for a while.
+        let usual = waits[waits.len() / 2];
+        assert!(usual <= 1, "waited for so many flushes: {waits:?}");
     }
 
     #[test]
