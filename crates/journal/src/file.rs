@@ -13,6 +13,7 @@ use crate::disk::{FileKind, FileName};
 use base::crc::{crc32c, crc32c_append};
 use base::id::{LogId, LogIndex};
 use base::{Random, Reader, Short};
+use std::fmt;
 
 /// One use of a journal file: counts up from 1, never reused. 0 stands before the first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -24,8 +25,9 @@ impl std::fmt::Display for FileId {
     }
 }
 
-/// The version all files of the journal begin with. Raised when an older reader would misread what we write.
-pub const VERSION: u32 = 1;
+/// The version all files of the journal begin with. Raised when an older reader would misread what we write, records
+/// included; those of 1 had an ordering key.
+pub const VERSION: u32 = 2;
 
 /// Bytes of the first block that are used.
 pub(crate) const FILE_HEADER: usize = 64;
@@ -70,6 +72,25 @@ impl FileHeader {
             })
         };
         fields().map_err(|Short| HeaderError::Damaged)
+    }
+}
+
+/// The words for people about a file of another version than [`VERSION`].
+pub(crate) struct OtherVersion(pub u32);
+
+impl fmt::Display for OtherVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OtherVersion(version) if *version > VERSION => {
+                write!(f, "by a later version of this program (format {version})")
+            }
+            OtherVersion(version) => write!(
+                f,
+                "by an earlier version of this program (format {version}), which this one (format {VERSION}) does not read. \
+                 Start the version that made it, let its queues be emptied and export its definitions; then start this one \
+                 with an empty data folder and import them"
+            ),
+        }
     }
 }
 

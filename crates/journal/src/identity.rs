@@ -9,7 +9,7 @@
 //! once more. It stands twice because without it nothing else in the folder may be touched.
 
 use crate::disk::{Disk, DiskError, FileKind, FileName, back_again, name_again};
-use crate::file::{HeaderError, VERSION, check_header, header_crc};
+use crate::file::{HeaderError, OtherVersion, VERSION, check_header, header_crc};
 use base::memory::BLOCK;
 use base::{Buffer, Secrets, Short};
 use std::fmt;
@@ -52,7 +52,7 @@ impl fmt::Display for IdentityError {
             }
             IdentityError::Damaged => f.write_str("the identity file of the data folder is damaged"),
             IdentityError::Version(version) => {
-                write!(f, "the data folder was made by a later version of this program (format {version})")
+                write!(f, "the data folder was made {}", OtherVersion(*version))
             }
             IdentityError::Disk(error) => write!(f, "cannot read or write the identity file: {error}"),
         }
@@ -156,5 +156,17 @@ impl Identity {
             Ok(Identity { node, secret: reader.u64_le()?, logs: reader.u32_le()? })
         };
         fields().map_err(|Short| HeaderError::Damaged)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_of_other_versions_are_told_apart() {
+        let told = |version| IdentityError::Version(version).to_string();
+        assert!(told(VERSION - 1).contains("made by an earlier version of this program (format 1)"));
+        assert!(told(VERSION + 1).contains("made by a later version of this program (format 3)"));
     }
 }

@@ -7,7 +7,7 @@
 
 use crate::batch::Place;
 use crate::disk::{Disk, DiskError, FileKind, FileName};
-use crate::file::{FileHeader, FileId, LiveFile, salt};
+use crate::file::{FileHeader, FileId, LiveFile, OtherVersion, salt};
 use crate::group::{Entry, Expected, GroupHeader};
 use crate::journal::Journal;
 use crate::spare::SpareMaker;
@@ -134,7 +134,7 @@ impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             OpenError::Version { name, version } => {
-                write!(f, "{name} was written by a later version of this program (format {version})")
+                write!(f, "{name} was written {}", OtherVersion(*version))
             }
             OpenError::Foreign(name) => {
                 write!(f, "{name} does not belong to the identity file of this data folder")

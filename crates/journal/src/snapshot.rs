@@ -12,7 +12,7 @@
 //! never deleted: of a log that has no other it tells every start that there was more ([`Snapshots::lost`]).
 
 use crate::disk::{Disk, DiskError, FileKind, FileName, back_again, name_again, read_exact};
-use crate::file::{FileId, HeaderError, VERSION, check_header, header_crc};
+use crate::file::{FileId, HeaderError, OtherVersion, VERSION, check_header, header_crc};
 use crate::journal::Journal;
 use crate::recovery::Start;
 use base::crc::{crc32c, crc32c_append};
@@ -152,7 +152,7 @@ impl fmt::Display for SnapshotError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SnapshotError::Version { name, version } => {
-                write!(f, "{name} was written by a later version of this program (format {version})")
+                write!(f, "{name} was written {}", OtherVersion(*version))
             }
             SnapshotError::Disk(error) => write!(f, "cannot read the snapshots: {error}"),
         }
