@@ -1,12 +1,12 @@
 //! Opening a journal whose one file holds any bytes: the input itself, or a whole journal with the edits the input
 //! lists (three bytes each: where, and what). So that fuzzing gets past the checksums, what begins like a group is given
-//! the salt and the sum it should have, unless the first byte says not to.
+//! the salt and the sum it should have, and no more batches and marks than there are bytes of, unless the first byte says not to.
 #![no_main]
 
 use base::Buffer;
 use base::crc::crc32c;
 use base::id::{LogId, LogIndex};
-use journal::{Batch, Disk, FaultyDisk, FileId, FileKind, FileName, Journal, Limits, Start};
+use journal::{Batch, Disk, FaultyDisk, FileId, FileKind, FileName, Journal, Limits, Mark, Sealed, Start};
 use libfuzzer_sys::fuzz_target;
 use std::io::IoSlice;
 use std::sync::LazyLock;
@@ -26,20 +26,26 @@ const LIMITS: Limits = Limits {
     window_bytes: 12 << 10,
 };
 
-fn batch(log: u32, base: u64, len: usize) -> journal::Sealed {
+fn batch(log: u32, base: u64, len: usize) -> Sealed {
     let mut batch = Batch::new(LogId(log), LogIndex(base), Buffer::default());
     batch.records().extend_zeroed(len);
     batch.seal(1)
 }
 
-/// A journal of one file with packed, spread and bulk batches; the file's name and bytes, and its salt.
+fn marked(log: u32, base: u64, len: usize) -> Sealed {
+    Sealed { mark: Some(Mark([log as u8; Mark::LEN])), ..batch(log, base, len) }
+}
+
+/// A journal of one file with packed, spread and bulk batches, with and without marks; the file's name and bytes,
+/// and its salt.
 static WRITTEN: LazyLock<(FaultyDisk, FileName, Vec<u8>, [u8; 8])> = LazyLock::new(|| {
     let disk = FaultyDisk::new(1);
     let (mut journal, _) = Journal::open(&disk, LIMITS, START, &mut |_| {}).expect("an empty disk");
     let groups = [
-        vec![batch(1, 0, 64), batch(2, 0, 8)],
+        vec![batch(1, 0, 64), marked(2, 0, 8)],
+        vec![marked(1, 64, 0), marked(2, 8, 0)],
         vec![batch(1, 64, 3000), batch(2, 8, 16)],
-        vec![batch(3, 0, 9000), batch(1, 3064, 8)],
+        vec![marked(3, 0, 9000), batch(1, 3064, 8)],
         vec![],
     ];
     for group in groups {
@@ -62,8 +68,10 @@ fn mend(bytes: &mut [u8], salt: [u8; 8]) {
         group[16..24].copy_from_slice(&1u64.to_le_bytes());
         group[24..32].copy_from_slice(&((block as u64 + 1) * BLOCK as u64).to_le_bytes());
         let count = u32::from_le_bytes([group[48], group[49], 0, 0]) as usize % 64;
+        let marks = usize::from(group[52]) % (count + 2);
         group[48..52].copy_from_slice(&(count as u32).to_le_bytes());
-        let end = 64 + 48 * count;
+        group[52..56].copy_from_slice(&(marks as u32).to_le_bytes());
+        let end = 64 + 48 * count + 32 * marks;
         if end <= group.len() {
             let crc = crc32c(&group[8..end]);
             group[4..8].copy_from_slice(&crc.to_le_bytes());

@@ -7,7 +7,7 @@ use journal::Snapshot;
 use libfuzzer_sys::fuzz_target;
 
 fn mend(bytes: &mut [u8]) -> Option<()> {
-    bytes.get_mut(..64)?[..12].copy_from_slice(b"LVRTSNAP\x01\0\0\0");
+    bytes.get_mut(..64)?[..12].copy_from_slice(b"LVRTSNAP\x02\0\0\0");
     let count = usize::from(bytes[20]) % 16;
     bytes[20..24].copy_from_slice(&(count as u32).to_le_bytes());
     let mut at = 64 + count * 16;

@@ -70,15 +70,25 @@ impl Batch {
         self.buffer.is_empty()
     }
 
-    /// Closes it: sums it up and makes it shareable. The sum is made here, by the shard, so that the thread that
+    /// Closes it, without a mark: sums it up and makes it shareable. The sum is made here, by the shard, so that the thread that
     /// flushes for all shards does not.
     pub fn seal(self, committed_at_ms: u64) -> Sealed {
         let Batch { log, base, mut buffer } = self;
         let len = buffer.len();
         let crc = crc32c(buffer.bytes());
         buffer.pad_to(BLOCK);
-        Sealed { memory: buffer.seal(), log, base, len, crc, committed_at_ms }
+        Sealed { memory: buffer.seal(), log, base, len, crc, committed_at_ms, mark: None }
     }
+}
+
+/// A note that travels with a batch and means nothing to the journal: kind, term, leader and index, as those have written
+/// them that agree on a log between nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark(pub [u8; Mark::LEN]);
+
+impl Mark {
+    /// Bytes of a mark.
+    pub const LEN: usize = 24;
 }
 
 /// A batch nobody changes any more. Its memory holds the records from byte 0 on, then zeros to a multiple of
@@ -97,6 +107,8 @@ pub struct Sealed {
     pub crc: u32,
     /// When it was closed for commit, milliseconds since 1970.
     pub committed_at_ms: u64,
+    /// Its mark, if it has one. With one, a batch may be without records.
+    pub mark: Option<Mark>,
 }
 
 impl Sealed {

@@ -41,8 +41,11 @@ pub(crate) fn closing(
         return Ok(None);
     }
     let mut block = Buffer::default();
-    GroupHeader { salt, file: file.id, offset, sequence, len: BLOCK_LEN, oldest }
-        .write(&[], block.extend_zeroed(len));
+    GroupHeader { salt, file: file.id, offset, sequence, len: BLOCK_LEN, oldest }.write(
+        &[],
+        0,
+        block.extend_zeroed(len),
+    );
     Ok(Some(block))
 }
 

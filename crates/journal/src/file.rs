@@ -26,7 +26,7 @@ impl std::fmt::Display for FileId {
 }
 
 /// The version all files of the journal begin with. Raised when an older reader would misread what we write, records
-/// included; those of 1 had an ordering key.
+/// included; 1 had no marks, and an ordering key in its records.
 pub const VERSION: u32 = 2;
 
 /// Bytes of the first block that are used.

@@ -157,13 +157,15 @@ impl Journal {
     fn group_of(&self, batches: &[Sealed]) -> usize {
         // One block is the file's header's, one is kept for a group without batches.
         let room = (self.limits.file_bytes as usize).saturating_sub(2 * BLOCK);
-        let mut bytes = 0;
+        let (mut bytes, mut marks) = (0, 0);
         let mut count = 0;
         for batch in batches.iter().take(GROUP_BATCHES_MAX) {
             if !self.is_bulk(batch) {
                 bytes += batch.len.next_multiple_of(BLOCK);
             }
-            if count > 0 && bytes + (2 * header_len(count + 1)).next_multiple_of(BLOCK) > room {
+            marks += usize::from(batch.mark.is_some());
+            let head = 2 * header_len(count + 1, marks);
+            if count > 0 && bytes + head.next_multiple_of(BLOCK) > room {
                 break;
             }
             count += 1;
@@ -183,7 +185,8 @@ impl Journal {
         batches: &[Sealed],
         places: &mut Vec<Place>,
     ) -> Result<(), WriteError> {
-        let (packed, len) = self.layout(batches);
+        let layout = self.layout(batches);
+        let len = layout.len;
         // The last block of a file is for a group without batches.
         let kept = if batches.is_empty() { 0 } else { BLOCK as u64 };
         self.free_released(disk, len, kept)?;
@@ -195,8 +198,8 @@ impl Journal {
                 let _found_unnamed_on_the_next_start = disk.remove(FileName::new(FileKind::Bulk, *bulk));
             }
         })?;
-        self.encode(&target, packed, len, batches);
-        let outcome = self.put(disk, &target, packed, batches);
+        self.encode(&target, &layout, batches);
+        let outcome = self.put(disk, &target, layout.packed, batches);
         self.settle(disk, target, outcome, len).inspect_err(|_| {
             // The next start may find the group whole all the same, until another is written over it.
             self.doubtful_bulk.extend(&bulk);
@@ -234,10 +237,10 @@ impl Journal {
         let spare = Spare { slot: file.slot, len: file.len };
         let target = Target { spare, id: file.id, offset: file.end, is_new: false };
         self.entries.clear();
-        let (packed, len) = self.layout(&[]);
-        self.encode(&target, packed, len, &[]);
-        let outcome = self.put(disk, &target, packed, &[]);
-        self.settle(disk, target, outcome, len)?;
+        let layout = self.layout(&[]);
+        self.encode(&target, &layout, &[]);
+        let outcome = self.put(disk, &target, layout.packed, &[]);
+        self.settle(disk, target, outcome, layout.len)?;
         self.let_go();
         Ok(())
     }
@@ -266,6 +269,7 @@ impl Journal {
                 offset: BLOCK as u64,
                 len: batch.len as u64,
                 bulk,
+                mark: batch.mark,
             });
             if bulk != 0 {
                 bulk::write(disk, bulk, salt(self.secret, FileId(bulk)), batch).map_err(
@@ -283,9 +287,10 @@ impl Journal {
         Ok(())
     }
 
-    /// Whether the group is packed, and its length.
-    fn layout(&self, batches: &[Sealed]) -> (bool, u64) {
-        let head = 2 * header_len(batches.len());
+    /// The shape of a group of `batches`.
+    fn layout(&self, batches: &[Sealed]) -> Layout {
+        let marks = batches.iter().filter(|batch| batch.mark.is_some()).count();
+        let head = 2 * header_len(batches.len(), marks);
         let inline = || batches.iter().filter(|batch| !self.is_bulk(batch));
         let tight: usize = inline().map(|batch| batch.len.next_multiple_of(8)).sum();
         let packed = tight <= self.limits.packed_bytes_max;
@@ -296,7 +301,7 @@ impl Journal {
                 head.next_multiple_of(BLOCK) + spread
             }
         };
-        (packed, len as u64)
+        Layout { marks, head, packed, len: len as u64 }
     }
 
     /// Where a group of `len` bytes goes: the current file, or the next one where that would not keep `kept` bytes.
@@ -336,7 +341,8 @@ impl Journal {
 
     /// Builds what goes in front of the batches' own memory: the file's header where it is new, the group's header, and
     /// the records themselves where they are packed.
-    fn encode(&mut self, target: &Target, packed: bool, len: u64, batches: &[Sealed]) {
+    fn encode(&mut self, target: &Target, layout: &Layout, batches: &[Sealed]) {
+        let Layout { marks, head, packed, len } = *layout;
         self.head.truncate(0);
         let salt = salt(self.secret, target.id);
         let oldest = self.live.front().map_or(target.id, |file| file.id);
@@ -346,7 +352,6 @@ impl Journal {
             self.head.pad_to(BLOCK);
         }
         let start = self.head.len();
-        let head = 2 * header_len(batches.len());
         self.head.extend_zeroed(head);
         let mut offset = match packed {
             true => target.offset + head as u64,
@@ -365,7 +370,7 @@ impl Journal {
         self.head.pad_to(BLOCK);
         let (file, offset, sequence) = (target.id, target.offset, self.next_sequence);
         let header = GroupHeader { salt, file, offset, sequence, len, oldest };
-        header.write(&self.entries, &mut self.head.bytes_mut()[start..start + head]);
+        header.write(&self.entries, marks, &mut self.head.bytes_mut()[start..start + head]);
     }
 
     fn put(
@@ -547,6 +552,18 @@ impl Journal {
     pub fn take_unneeded(&mut self) -> Vec<FileName> {
         std::mem::take(&mut self.unneeded)
     }
+}
+
+/// The shape of a group.
+struct Layout {
+    /// So many of its batches have marks.
+    marks: usize,
+    /// Bytes of both copies of its header.
+    head: usize,
+    /// The records are copied behind the header.
+    packed: bool,
+    /// Bytes of all of it.
+    len: u64,
 }
 
 /// Where a group goes.

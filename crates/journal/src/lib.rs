@@ -30,11 +30,11 @@ mod spare;
 mod survey;
 mod window;
 
-pub use batch::{Batch, Place, Sealed};
+pub use batch::{Batch, Mark, Place, Sealed};
 pub use disk::{Disk, DiskError, FileKind, FileName};
 pub use faulty::FaultyDisk;
 pub use file::{FileId, LiveFile, LogSpan};
-pub use group::GROUP_BATCHES_MAX;
+pub use group::{GROUP_BATCHES_MAX, Malformed};
 pub use identity::{Identity, IdentityError};
 pub use journal::{Counters, Journal, WriteError};
 pub use recovery::{Damage, DamageCause, OpenError, Recovered, RecoveredBatch, Start};

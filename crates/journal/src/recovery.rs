@@ -5,10 +5,10 @@
 //! committed: it is reported, and what follows is still visited). Bytes of earlier uses of a slot never count as
 //! something that comes after: they carry another file id and salt.
 
-use crate::batch::Place;
+use crate::batch::{Mark, Place};
 use crate::disk::{Disk, DiskError, FileKind, FileName};
 use crate::file::{FileHeader, FileId, LiveFile, OtherVersion, salt};
-use crate::group::{Entry, Expected, GroupHeader};
+use crate::group::{Entry, Expected, GroupHeader, Malformed, NoGroup};
 use crate::journal::Journal;
 use crate::spare::SpareMaker;
 use crate::survey::{Found, Survey, head_bytes, is_right, survey, whole_group};
@@ -55,6 +55,8 @@ pub struct RecoveredBatch {
     pub place: Place,
     /// When it was closed for commit, milliseconds since 1970.
     pub committed_at_ms: u64,
+    /// The mark it was written with, if any: then it may be without records.
+    pub mark: Option<Mark>,
 }
 
 /// The cause of damage to a part of the journal.
@@ -62,6 +64,8 @@ pub struct RecoveredBatch {
 pub enum DamageCause {
     /// The bytes are not those that were written.
     Checksum,
+    /// They are those that were written, but no version of this program writes such a group.
+    Malformed(Malformed),
     /// A file that must be there is not.
     Missing,
     /// The device did not return them.
@@ -88,6 +92,7 @@ impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.cause {
             DamageCause::Checksum => f.write_str("wrong checksum")?,
+            DamageCause::Malformed(how) => write!(f, "malformed group ({how})")?,
             DamageCause::Missing => f.write_str("missing file")?,
             DamageCause::Io(code) => write!(f, "input/output error (system error {code})")?,
         }
@@ -295,6 +300,8 @@ struct GoOn {
 enum Nothing {
     /// No group of this file is there, or not a whole one.
     Invalid,
+    /// One is there that no version of this program writes.
+    Malformed(Malformed),
     /// The device does not say what is there.
     Io(i32),
 }
@@ -366,6 +373,7 @@ impl Walk<'_> {
     ) -> (Option<u64>, bool) {
         let mut offset = BLOCK_LEN;
         let mut may_go_on = true;
+        let mut ended_by = DamageCause::Checksum;
         while offset < file.len {
             if ends_at.is_some() && sequence == ends_at {
                 break;
@@ -402,6 +410,7 @@ impl Walk<'_> {
                     continue;
                 }
                 Ok(_) | Err(Nothing::Invalid) => DamageCause::Checksum,
+                Err(Nothing::Malformed(how)) => DamageCause::Malformed(how),
                 Err(Nothing::Io(code)) => DamageCause::Io(code),
             };
             match self.later_group(file, offset, sequence.unwrap_or(0)) {
@@ -419,18 +428,19 @@ impl Walk<'_> {
                 Ok(None) => {
                     // The end: of the last file, or of one whose last groups are lost (told below), or of one whose
                     // successor is lost (told by the caller).
-                    if let DamageCause::Io(_) = cause
+                    if let DamageCause::Io(_) | DamageCause::Malformed(_) = cause
                         && ends_at.is_none()
                     {
                         self.lose(None, None, file.id, offset, cause);
                         may_go_on = false;
                     }
+                    ended_by = cause;
                     break;
                 }
             }
         }
         if ends_at.is_some() && sequence != ends_at {
-            self.lose(None, None, file.id, offset, DamageCause::Checksum);
+            self.lose(None, None, file.id, offset, ended_by);
             sequence = ends_at;
         }
         (sequence, may_go_on)
@@ -474,12 +484,13 @@ impl Walk<'_> {
                 0 => file.name(),
                 id => FileName::new(FileKind::Bulk, id),
             };
-            let Entry { log, crc, base, committed_at_ms, offset, len, .. } = *entry;
+            let Entry { log, crc, base, committed_at_ms, offset, len, mark, .. } = *entry;
             let place = Place { file: file.id, name, offset, len, crc };
             self.recovered.batches += 1;
             self.recovered.record_bytes += len;
             let records = at..at + len as usize;
-            (self.visit)(RecoveredBatch { log, base, memory, records, place, committed_at_ms });
+            let found = RecoveredBatch { log, base, memory, records, place, committed_at_ms, mark };
+            (self.visit)(found);
         }
     }
 
@@ -510,9 +521,10 @@ impl Walk<'_> {
         let expected = Expected { salt, file: file.id, offset, file_len: file.len };
         let is_begun = || GroupHeader::peek_salt(bytes) == Some(salt);
         match (GroupHeader::find(bytes, expected), short) {
-            (Some(found), _) => Ok(found),
-            (None, Some(error)) if is_begun() => Err(io(error)),
-            (None, _) => Err(Nothing::Invalid),
+            (Ok(found), _) => Ok(found),
+            (Err(NoGroup::Malformed(how)), _) => Err(Nothing::Malformed(how)),
+            (Err(NoGroup::Absent), Some(error)) if is_begun() => Err(io(error)),
+            (Err(NoGroup::Absent), _) => Err(Nothing::Invalid),
         }
     }
 
@@ -534,8 +546,8 @@ impl Walk<'_> {
             {
                 let expected = Expected { salt, file: file.id, offset: at, file_len: file.len };
                 match GroupHeader::find(bytes, expected) {
-                    Some((group, _)) if group.sequence > over => return Ok(Some((at, group.sequence))),
-                    None if GroupHeader::peek_salt(bytes) == Some(salt) => unread = unread.or(short),
+                    Ok((group, _)) if group.sequence > over => return Ok(Some((at, group.sequence))),
+                    Err(_) if GroupHeader::peek_salt(bytes) == Some(salt) => unread = unread.or(short),
                     _ => {}
                 }
             }

@@ -45,7 +45,8 @@ pub struct Cover {
     pub covered: LogIndex,
     /// The journal file replay starts in.
     pub from_file: FileId,
-    /// Where in it: no batch with records from `covered` on lies before.
+    /// Where in it: before it lies no batch with records from `covered` on, and no mark without records that the snapshot does
+    /// not know.
     pub from_offset: u64,
 }
 

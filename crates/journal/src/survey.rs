@@ -117,9 +117,8 @@ fn contents(disk: &dyn Disk, found: &Found, secret: u64) -> LiveFile {
         let expected =
             Expected { salt: salt(secret, file.id), file: file.id, offset: file.end, file_len: file.len };
         let head = head_bytes(&mut window, file.name(), file.len, file.end).ok();
-        let Some((group, entries)) = head.and_then(|(bytes, _)| GroupHeader::find(bytes, expected)) else {
-            break;
-        };
+        let group = head.and_then(|(bytes, _)| GroupHeader::find(bytes, expected).ok());
+        let Some((group, entries)) = group else { break };
         for entry in &entries {
             file.note(entry.log, entry.base, LogIndex(entry.base.0 + entry.len));
             if entry.bulk != 0 {
@@ -142,7 +141,8 @@ fn released_before(disk: &dyn Disk, found: &Found, secret: u64) -> Option<FileId
     while offset < found.len {
         let expected = Expected { salt: salt(secret, found.id), file: found.id, offset, file_len: found.len };
         let head = head_bytes(&mut window, name, found.len, offset).ok();
-        let Some((group, _)) = head.and_then(|(bytes, _)| GroupHeader::find(bytes, expected)) else { break };
+        let group = head.and_then(|(bytes, _)| GroupHeader::find(bytes, expected).ok());
+        let Some((group, _)) = group else { break };
         said = said.max(Some(group.oldest));
         offset += group.len;
     }
@@ -255,7 +255,7 @@ pub(crate) fn whole_group(
     let mut window = Window::new(disk, HEADERS_MAX);
     let expected = Expected { salt: salt(secret, found.id), file: found.id, offset, file_len: found.len };
     let (head, _) = head_bytes(&mut window, name, found.len, offset).ok()?;
-    let (group, entries) = GroupHeader::find(head, expected)?;
+    let (group, entries) = GroupHeader::find(head, expected).ok()?;
     let (memory, range) = window.memory(name, found.len, offset, group.len).ok()?;
     let bytes = &memory[range.clone()];
     let is_whole = entries.iter().all(|entry| entry.bulk != 0 || is_right(entry, offset, bytes));
@@ -278,9 +278,9 @@ fn unknown_group(
     let (bytes, short) = head_bytes(window, name, file_len, offset)?;
     let expected = Expected { salt: salt(secret, file), file, offset, file_len };
     match (GroupHeader::find(bytes, expected), short) {
-        (Some((group, _)), _) => Ok(Some(group)),
-        (None, Some(error)) if GroupHeader::peek_salt(bytes) == Some(expected.salt) => Err(error),
-        (None, _) => Ok(None),
+        (Ok((group, _)), _) => Ok(Some(group)),
+        (Err(_), Some(error)) if GroupHeader::peek_salt(bytes) == Some(expected.salt) => Err(error),
+        (Err(_), _) => Ok(None),
     }
 }
 

@@ -6,10 +6,10 @@ use base::Random;
 use journal::faulty::{Call, Temper};
 use journal::*;
 use std::collections::BTreeMap;
-use suite::{START, batch, reopen, small};
+use suite::{START, batch, marked, reopen, small};
 
-/// A batch as (log, base, length).
-type Written = (u32, u64, usize);
+/// A batch as (log, base, length, has a mark).
+type Written = (u32, u64, usize, bool);
 
 /// One run: a journal on a bad disk, and what must be found on it.
 struct Run {
@@ -123,13 +123,16 @@ impl Run {
         (0..count)
             .map(|_| {
                 let log = self.dice.below(5) as u32;
+                let has_mark = self.dice.one_in(3);
                 let words = match self.dice.below(20) {
                     0 => self.dice.between(6_000, 9_000),
                     1..=4 => self.dice.between(500, 3_000),
+                    5..=7 if has_mark => 0,
                     _ => self.dice.between(1, 60),
                 };
                 let base = next.entry(log).or_default();
-                let made = batch(log, *base, words as usize * 8);
+                let make = if has_mark { marked } else { batch };
+                let made = make(log, *base, words as usize * 8);
                 *base += made.len as u64;
                 made
             })
@@ -140,7 +143,8 @@ impl Run {
         let batches = self.batches();
         let mut places = Vec::new();
         let outcome = self.journal.write(&self.disk, &batches, &mut places);
-        let mut written = batches.iter().map(|batch| (batch.log.0, batch.base.0, batch.len));
+        let mut written =
+            batches.iter().map(|batch| (batch.log.0, batch.base.0, batch.len, batch.mark.is_some()));
         if !places.is_empty() {
             self.doubtful.clear();
         }
@@ -198,7 +202,8 @@ impl Run {
         let context = format!("seed {}, crash {} ({temper:?})", self.seed, self.crashes);
         let opened = Journal::open(&self.disk, self.limits, self.start, &mut |found| {
             assert!(suite::is_right(&found), "seed {}: wrong bytes", self.seed);
-            files.push((found.place.file, (found.log.0, found.base.0, found.records.len())));
+            let Place { file, len, .. } = found.place;
+            files.push((file, (found.log.0, found.base.0, len as usize, found.mark.is_some())));
         });
         let (journal, recovered) = opened.unwrap_or_else(|error| panic!("{context}: {error}"));
         assert_eq!(recovered.damages, vec![], "{context}");
@@ -219,7 +224,7 @@ impl Run {
         self.committed = files;
         self.released.clear();
         self.doubtful.clear();
-        for (log, base, len) in more {
+        for (log, base, len, _) in more {
             self.next.insert(*log, base + *len as u64);
         }
         self.journal = journal;

@@ -410,18 +410,72 @@ fn files_of_others_are_left_alone() {
     assert_eq!(opened.err(), Some(OpenError::Double(copy)));
 }
 
-#[test]
-fn a_later_version_is_not_touched() {
-    let (disk, ..) = filled_disk();
-    let name = disk.list(FileKind::Journal).unwrap()[0];
+/// The header at `offset` of the file `name` says that it is of this version.
+fn set_version(disk: &FaultyDisk, name: FileName, offset: u64, version: u32) {
     let mut header = [0; 64];
-    disk.read_at(name, 0, &mut header).unwrap();
-    header[8] = 2;
+    disk.read_at(name, offset, &mut header).unwrap();
+    header[8..12].copy_from_slice(&version.to_le_bytes());
     let crc = base::crc::crc32c_append(base::crc::crc32c(&header[..12]), &header[16..]);
     header[12..16].copy_from_slice(&crc.to_le_bytes());
-    disk.write_at(name, 0, &[IoSlice::new(&header)]).unwrap();
-    let opened = Journal::open(&disk, small(), START, &mut |_| {});
-    assert_eq!(opened.err(), Some(OpenError::Version { name, version: 2 }));
+    disk.write_at(name, offset, &[IoSlice::new(&header)]).unwrap();
+}
+
+#[test]
+fn another_version_is_not_touched() {
+    let check = |version: u32, words: &str| {
+        let (disk, ..) = filled_disk();
+        let name = disk.list(FileKind::Journal).unwrap()[0];
+        set_version(&disk, name, 0, version);
+        let error = Journal::open(&disk, small(), START, &mut |_| {}).unwrap_err();
+        assert_eq!(error, OpenError::Version { name, version });
+        assert!(error.to_string().starts_with(&format!("{name} was written by {words}")), "{error}");
+        let disk = FaultyDisk::new(1);
+        Snapshots::default().write(&disk, suite::cover(1, 10, 1), &[]).unwrap();
+        let name = disk.list(FileKind::Snapshot).unwrap()[0];
+        set_version(&disk, name, 0, version);
+        let error = Snapshots::load(&disk).unwrap_err();
+        assert_eq!(error, SnapshotError::Version { name, version });
+        assert!(error.to_string().starts_with(&format!("{name} was written by {words}")), "{error}");
+        let disk = FaultyDisk::new(1);
+        let mut secrets = base::Secrets::simulated(1);
+        Identity::open(&disk, &mut secrets, 1).unwrap();
+        let name = FileName::new(FileKind::Identity, 0);
+        [0, BLOCK as u64].iter().for_each(|offset| set_version(&disk, name, *offset, version));
+        let error = Identity::open(&disk, &mut secrets, 1).unwrap_err();
+        assert!(error.to_string().starts_with(&format!("the data folder was made by {words}")), "{error}");
+    };
+    check(file::VERSION + 1, "a later version of this program (format 3)");
+    // Such a folder is refused with what to do.
+    check(
+        1,
+        "an earlier version of this program (format 1), which this one (format 2) does not read. Start the",
+    );
+}
+
+/// It was written whole, so it is not cut as a torn one is.
+#[test]
+fn a_malformed_group_is_named_and_stays() {
+    let disk = FaultyDisk::new(1);
+    let (mut journal, ..) = reopen(&disk, small(), START);
+    journal.write(&disk, &[batch(1, 0, 64)], &mut Vec::new()).unwrap();
+    let (name, offset) = end(&journal);
+    journal.write(&disk, &[suite::marked(1, 64, 64)], &mut Vec::new()).unwrap();
+    // The one mark of its one entry is of a second.
+    let mut header = [0; 64 + 48 + 32];
+    disk.read_at(name, offset, &mut header).unwrap();
+    header[64 + 48] = 1;
+    let crc = base::crc::crc32c(&header[8..]);
+    header[4..8].copy_from_slice(&crc.to_le_bytes());
+    disk.write_at(name, offset, &[IoSlice::new(&header), IoSlice::new(&header)]).unwrap();
+    let (mut journal, recovered, visited) = reopen(&disk, small(), START);
+    let cause = DamageCause::Malformed(Malformed::Mark);
+    let told = Damage { log: None, base: None, file: FileId(1), offset, cause };
+    assert_eq!((recovered.damages, visited), (vec![told], vec![(1, 0, 64)]));
+    assert!(told.to_string().starts_with("malformed group (a mark of no batch) in journal file 1"), "{told}");
+    let mut places = Vec::new();
+    journal.write(&disk, &[batch(1, 64, 8)], &mut places).unwrap();
+    assert_eq!(places[0].file, FileId(2), "nothing is written over it");
+    assert_eq!(reopen(&disk, small(), START).2, [(1, 0, 64), (1, 64, 8)]);
 }
 
 /// A publisher who knows the format, the file and the sequence number puts whole groups into a message, to be found

@@ -34,11 +34,21 @@ pub fn batch(log: u32, base: u64, len: usize) -> Sealed {
     batch.seal(1_000 + base)
 }
 
+/// As [`batch`], with a mark that depends on where it is; without records if `len` is 0.
+pub fn marked(log: u32, base: u64, len: usize) -> Sealed {
+    Sealed { mark: Some(mark(log, base)), ..batch(log, base, len) }
+}
+
+fn mark(log: u32, base: u64) -> Mark {
+    let words = [word(log, base), word(log, !base), word(!log, base)];
+    Mark(*words.as_flattened().first_chunk().unwrap())
+}
+
 fn word(log: u32, at: u64) -> [u8; 8] {
     (at.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ u64::from(log)).to_le_bytes()
 }
 
-/// The bytes of a recovered batch are those that [`batch`] made.
+/// The bytes of a recovered batch are those that [`batch`] or [`marked`] made.
 pub fn is_right(found: &RecoveredBatch) -> bool {
     let records = &found.memory[found.records.clone()];
     let words = records.as_chunks::<8>().0;
@@ -46,6 +56,7 @@ pub fn is_right(found: &RecoveredBatch) -> bool {
         && found.records.len() == words.len() * 8
         && found.place.len == records.len() as u64
         && found.committed_at_ms == 1_000 + found.base.0
+        && found.mark.is_none_or(|found_mark| found_mark == mark(found.log.0, found.base.0))
         && words.iter().zip(0..).all(|(bytes, at)| *bytes == word(found.log.0, found.base.0 + 8 * at))
 }
 
@@ -82,6 +93,7 @@ pub fn all(mut disk: impl FnMut() -> Box<dyn Disk>) {
     files_roll_and_are_used_again(&*disk());
     big_batches_have_files_of_their_own(&*disk());
     large_groups_are_split(&*disk());
+    marks_come_back(&*disk());
     spares_are_prepared(&*disk());
     an_identity_stays(&*disk());
     snapshots_come_back_newest_first(&*disk());
@@ -268,6 +280,30 @@ fn large_groups_are_split(disk: &dyn Disk) {
     assert_eq!(places.len(), 1500);
     let (_, recovered, visited) = reopen(disk, small(), START);
     assert_eq!((recovered.damages, visited.len()), (vec![], 1540));
+}
+
+/// Marks of packed and spread batches, of those with files of their own, and without records, in groups of all sizes.
+fn marks_come_back(disk: &dyn Disk) {
+    let (mut journal, ..) = reopen(disk, small(), START);
+    let (mut places, mut expected) = (Vec::new(), Vec::new());
+    let mut write = |journal: &mut Journal, batches: &[Sealed]| {
+        journal.write(disk, batches, &mut places).unwrap();
+        assert_eq!(places.len(), batches.len());
+        expected.extend(batches.iter().map(|batch| (batch.log.0, batch.base.0, batch.len, batch.mark)));
+    };
+    write(&mut journal, &[marked(1, 0, 64), batch(2, 0, 8), marked(3, 0, 0)]);
+    write(&mut journal, &[marked(1, 64, 0)]);
+    write(&mut journal, &[batch(2, 8, 9_000), marked(1, 64, 9_000), marked(3, 0, 0)]);
+    write(&mut journal, &[marked(3, 0, 400_000), batch(2, 9_008, 400_000)]);
+    let many: Vec<Sealed> = (10..1_510).map(|log| marked(log, 0, 8 * (log as usize % 2))).collect();
+    write(&mut journal, &many);
+    let mut found = Vec::new();
+    let opened = Journal::open(disk, small(), START, &mut |batch| {
+        assert!(is_right(&batch));
+        found.push((batch.log.0, batch.base.0, batch.records.len(), batch.mark));
+    });
+    assert_eq!(opened.unwrap().1.damages, vec![]);
+    assert_eq!(found, expected);
 }
 
 fn spares_are_prepared(disk: &dyn Disk) {
