@@ -36,14 +36,14 @@ fn marked(log: u32, base: u64, len: usize) -> Sealed {
     Sealed { mark: Some(Mark([log as u8; Mark::LEN])), ..batch(log, base, len) }
 }
 
-/// A journal of one file with packed, spread and bulk batches, with and without marks; the file's name and bytes,
-/// and its salt.
+/// A journal of one file with packed, spread and bulk batches, with and without marks, one of which goes back; the file's name and
+/// bytes, and its salt.
 static WRITTEN: LazyLock<(FaultyDisk, FileName, Vec<u8>, [u8; 8])> = LazyLock::new(|| {
     let disk = FaultyDisk::new(1);
     let (mut journal, _) = Journal::open(&disk, LIMITS, START, &mut |_| {}).expect("an empty disk");
     let groups = [
         vec![batch(1, 0, 64), marked(2, 0, 8)],
-        vec![marked(1, 64, 0), marked(2, 8, 0)],
+        vec![marked(1, 64, 0), marked(2, 0, 8)],
         vec![batch(1, 64, 3000), batch(2, 8, 16)],
         vec![marked(3, 0, 9000), batch(1, 3064, 8)],
         vec![],

@@ -145,7 +145,8 @@ pub struct LiveFile {
     pub logs: Vec<LogSpan>,
 }
 
-/// The part of a log that a file holds: records from `first` up to but not including `end`.
+/// The part of a log that a file holds: records from `first` up to but not including `end`, none of them void. Where there are
+/// none, `first` and `end` are where a mark stands that is without records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogSpan {
     /// The log.
@@ -166,14 +167,20 @@ impl LiveFile {
         FileName::new(FileKind::Journal, self.slot)
     }
 
-    pub(crate) fn note(&mut self, log: LogId, first: LogIndex, end: LogIndex) {
-        match self.logs.binary_search_by_key(&log, |span| span.log) {
-            Ok(at) => {
-                let span = &mut self.logs[at];
-                span.first = span.first.min(first);
-                span.end = span.end.max(end);
-            }
-            Err(at) => self.logs.insert(at, LogSpan { log, first, end }),
+    /// The part of `log` that it holds.
+    pub(crate) fn span(&self, log: LogId) -> Option<&LogSpan> {
+        let at = self.logs.binary_search_by_key(&log, |span| span.log).ok()?;
+        Some(&self.logs[at])
+    }
+
+    /// Everything of `log` from `base` on is void.
+    pub(crate) fn take_back(&mut self, log: LogId, base: LogIndex) {
+        let Ok(at) = self.logs.binary_search_by_key(&log, |span| span.log) else { return };
+        let span = &mut self.logs[at];
+        if span.first < base {
+            span.end = span.end.min(base);
+        } else {
+            self.logs.remove(at);
         }
     }
 }

@@ -277,6 +277,11 @@ impl Entry {
         })
     }
 
+    /// Where the log goes on behind it.
+    pub fn end(&self) -> LogIndex {
+        LogIndex(self.base.0 + self.len)
+    }
+
     /// Records in the journal file lie between the group's header and its end; those in a bulk file are looked at when
     /// that is read.
     fn lies_within(&self, head: u64, end: u64) -> bool {

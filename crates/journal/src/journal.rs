@@ -9,9 +9,8 @@ use crate::disk::{Disk, DiskError, FileKind, FileName};
 use crate::file::{FileHeader, FileId, LiveFile, salt};
 use crate::group::{Entry, GROUP_BATCHES_MAX, GroupHeader, header_len};
 use crate::spare::{Spare, SpareMaker};
-use crate::{Limits, bulk};
+use crate::{Limits, bulk, live};
 use base::Buffer;
-use base::id::LogIndex;
 use base::memory::BLOCK;
 use std::collections::VecDeque;
 use std::fmt;
@@ -207,19 +206,16 @@ impl Journal {
         self.let_go();
         let doubtful = self.doubtful_bulk.drain(..);
         self.unneeded.extend(doubtful.map(|bulk| FileName::new(FileKind::Bulk, bulk)));
-        let file = self.live.back_mut().expect("a group was just written to it");
+        let file = self.live.back().expect("a group was just written to it");
+        let (file, inline) = (file.id, file.name());
         for entry in &self.entries {
             let name = match entry.bulk {
-                0 => file.name(),
+                0 => inline,
                 bulk => FileName::new(FileKind::Bulk, bulk),
             };
-            file.note(entry.log, entry.base, LogIndex(entry.base.0 + entry.len));
-            if entry.bulk != 0 {
-                file.bulk.push(entry.bulk);
-                file.bulk_bytes += entry.len;
-            }
+            _ = live::note(&mut self.live, entry);
             let Entry { offset, len, crc, .. } = *entry;
-            places.push(Place { file: file.id, name, offset, len, crc });
+            places.push(Place { file, name, offset, len, crc });
             self.counters.record_bytes += len;
         }
         self.counters.batches += batches.len() as u64;

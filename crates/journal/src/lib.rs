@@ -22,6 +22,7 @@ pub mod file;
 mod group;
 pub mod identity;
 mod journal;
+mod live;
 mod recovery;
 pub mod segment;
 pub mod snapshot;

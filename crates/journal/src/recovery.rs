@@ -13,7 +13,7 @@ use crate::journal::Journal;
 use crate::spare::SpareMaker;
 use crate::survey::{Found, Survey, head_bytes, is_right, survey, whole_group};
 use crate::window::Window;
-use crate::{Limits, bulk, cut};
+use crate::{Limits, bulk, cut, live};
 use base::id::{LogId, LogIndex};
 use base::memory::BLOCK;
 use base::{Buffer, Memory};
@@ -57,6 +57,10 @@ pub struct RecoveredBatch {
     pub committed_at_ms: u64,
     /// The mark it was written with, if any: then it may be without records.
     pub mark: Option<Mark>,
+    /// The end of its log before it, where that is behind `base`: this batch goes back. It replaces everything of the log from
+    /// `base` on, marks without records included; what was visited of that is void. Void batches are visited all the same, in
+    /// the order they were written: a reader that has applied some of them begins anew, or undoes them.
+    pub void_to: Option<LogIndex>,
 }
 
 /// The cause of damage to a part of the journal.
@@ -455,12 +459,7 @@ impl Walk<'_> {
         memory: Result<(Memory, Range<usize>), DiskError>,
     ) {
         for entry in entries {
-            let live = self.live.back_mut().expect("pushed before the walk of a file");
-            live.note(entry.log, entry.base, LogIndex(entry.base.0 + entry.len));
-            if entry.bulk != 0 {
-                live.bulk.push(entry.bulk);
-                live.bulk_bytes += entry.len;
-            }
+            let void_to = live::note(&mut self.live, entry);
             let found = match entry.bulk {
                 0 => memory.clone().map(|(memory, range)| {
                     let is_right = is_right(entry, offset, &memory[range.clone()]);
@@ -489,7 +488,7 @@ impl Walk<'_> {
             self.recovered.batches += 1;
             self.recovered.record_bytes += len;
             let records = at..at + len as usize;
-            let found = RecoveredBatch { log, base, memory, records, place, committed_at_ms, mark };
+            let found = RecoveredBatch { log, base, memory, records, place, committed_at_ms, mark, void_to };
             (self.visit)(found);
         }
     }

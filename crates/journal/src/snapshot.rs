@@ -41,12 +41,12 @@ pub type Section<'a> = (u32, &'a [&'a [u8]]);
 pub struct Cover {
     /// The log.
     pub log: LogId,
-    /// Everything before this index is in the snapshot.
+    /// Everything before this index is in the snapshot. No batch may take it back any more.
     pub covered: LogIndex,
     /// The journal file replay starts in.
     pub from_file: FileId,
-    /// Where in it: before it lies no batch with records from `covered` on, and no mark without records that the snapshot does
-    /// not know.
+    /// Where in it: before it lies no batch with records from `covered` on, but for void ones, and no mark without records that
+    /// the snapshot does not know.
     pub from_offset: u64,
 }
 
@@ -310,16 +310,16 @@ impl Snapshots {
     }
 
     /// Everything of `log` before this lies in files its newest snapshot does not replay from: nothing in it is read
-    /// from there any more.
+    /// from there any more. It is covered by that snapshot, also where damage in those files hides that a batch went back.
     pub fn moved(&self, journal: &Journal, log: LogId) -> LogIndex {
-        let from = self.newest(log).map_or(FileId(0), |cover| cover.from_file);
-        let before = journal.files().take_while(|file| file.id < from);
+        let Some(cover) = self.newest(log) else { return LogIndex(0) };
+        let before = journal.files().take_while(|file| file.id < cover.from_file);
         let spans = before.flat_map(|file| &file.logs).filter(|span| span.log == log);
-        spans.map(|span| span.end).max().unwrap_or(LogIndex(0))
+        spans.map(|span| span.end.min(cover.covered)).max().unwrap_or(LogIndex(0))
     }
 
-    /// The newest file of `journal` that no log needs any more, with all before it: every log that has records there
-    /// has kept snapshots beyond them. Give it to [`Journal::release`] once no live message is read from those files.
+    /// The newest file of `journal` that no log needs any more, with all before it: every log that has records there, void
+    /// ones left out, has kept snapshots beyond them. Give it to [`Journal::release`] once no live message is read from those files.
     pub fn releasable(&self, journal: &Journal) -> Option<FileId> {
         Self::needless(journal, |log| self.oldest(log))
     }

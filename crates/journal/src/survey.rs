@@ -6,12 +6,12 @@ use crate::disk::{Disk, DiskError, FileKind, FileName, back_again, name_again};
 use crate::file::{FILE_HEADER, FileHeader, FileId, HeaderError, LiveFile, salt};
 use crate::group::{Entry, Expected, GroupHeader, HEADERS_MAX};
 use crate::journal::Journal;
+use crate::live;
 use crate::recovery::{BLOCK_LEN, OpenError, Start};
 use crate::spare::Spare;
 use crate::window::Window;
 use base::Memory;
 use base::crc::crc32c;
-use base::id::LogIndex;
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -95,7 +95,8 @@ pub(crate) fn survey(disk: &dyn Disk, start: Start, journal: &mut Journal) -> Re
         // Writing goes on behind what was visited: without that, nothing can follow them.
         spares.extend(kept.drain(..).map(|file| Spare { slot: file.slot, len: file.len }));
     }
-    let kept = kept.iter().map(|file| contents(disk, file, start.secret)).collect();
+    let mut kept_files = VecDeque::new();
+    kept.iter().for_each(|file| contents(disk, file, start.secret, &mut kept_files));
     for spare in spares {
         let is_whole = spare.len >= 2 * BLOCK_LEN;
         let is_worth_keeping = is_whole && (spare.len >= journal.limits.file_bytes || found.is_empty());
@@ -106,29 +107,25 @@ pub(crate) fn survey(disk: &dyn Disk, start: Start, journal: &mut Journal) -> Re
             journal.unneeded.push(spare.name());
         }
     }
-    Ok(Survey { kept, found, oldest, unknown })
+    Ok(Survey { kept: kept_files, found, oldest, unknown })
 }
 
-/// The content of a file by the heads of its groups.
-fn contents(disk: &dyn Disk, found: &Found, secret: u64) -> LiveFile {
-    let mut file = LiveFile::new(found.id, found.slot, found.len, BLOCK_LEN);
+/// Adds a file to those before it, with what the heads of its groups say that it holds.
+fn contents(disk: &dyn Disk, found: &Found, secret: u64, files: &mut VecDeque<LiveFile>) {
+    files.push_back(LiveFile::new(found.id, found.slot, found.len, BLOCK_LEN));
     let mut window = Window::new(disk, 1 << 20);
-    while file.end < found.len {
-        let expected =
-            Expected { salt: salt(secret, file.id), file: file.id, offset: file.end, file_len: file.len };
-        let head = head_bytes(&mut window, file.name(), file.len, file.end).ok();
+    let mut offset = BLOCK_LEN;
+    while offset < found.len {
+        let expected = Expected { salt: salt(secret, found.id), file: found.id, offset, file_len: found.len };
+        let head = head_bytes(&mut window, found.name(), found.len, offset).ok();
         let group = head.and_then(|(bytes, _)| GroupHeader::find(bytes, expected).ok());
         let Some((group, entries)) = group else { break };
         for entry in &entries {
-            file.note(entry.log, entry.base, LogIndex(entry.base.0 + entry.len));
-            if entry.bulk != 0 {
-                file.bulk.push(entry.bulk);
-                file.bulk_bytes += entry.len;
-            }
+            _ = live::note(files, entry);
         }
-        file.end += group.len;
+        offset += group.len;
+        files.back_mut().expect("pushed above").end = offset;
     }
-    file
 }
 
 /// The words of a file about the files before it: those before this one are not needed any more. The later a group, the more

@@ -5,7 +5,7 @@
 
 use crate::Stop;
 use crate::keeper::Keeper;
-use base::id::{LogId, ShardId};
+use base::id::{LogId, LogIndex, ShardId};
 use base::{Now, Secrets};
 use broker::access::AccessRules;
 use broker::{CATALOG_LOG, Limits, Placement, RecoveryError, SECTION, Shard, ShardSettings};
@@ -53,6 +53,8 @@ pub enum Found {
     NoSnapshot(LogId),
     /// The journal is damaged.
     Damage(Damage),
+    /// The journal takes back the tail of a log from an index on.
+    GoesBack(LogId, LogIndex),
     /// A log is stopped: records are missing in it.
     Stopped(LogId),
     /// The last write before the node stopped was torn, and so many bytes were cut.
@@ -80,9 +82,11 @@ impl Found {
         match self {
             Found::Torn(_) | Found::Replayed(..) => Gravity::Info,
             Found::MoreLogs(..) | Found::Stray(_) => Gravity::Warning,
-            Found::BadSnapshot(_) | Found::NoSnapshot(_) | Found::Damage(_) | Found::Stopped(_) => {
-                Gravity::Error
-            }
+            Found::BadSnapshot(_)
+            | Found::NoSnapshot(_)
+            | Found::Damage(_)
+            | Found::GoesBack(..)
+            | Found::Stopped(_) => Gravity::Error,
         }
     }
 }
@@ -104,6 +108,10 @@ impl fmt::Display for Found {
             Found::Damage(damage) => {
                 write!(f, "the journal is damaged, and what is named is lost: {damage}")
             }
+            Found::GoesBack(log, base) => write!(
+                f,
+                "the journal takes back what log {log} had from {base} on and writes it anew, which no log of this version does"
+            ),
             Found::Stopped(log) => f.write_str(&stopped(*log)),
             Found::Torn(bytes) => {
                 write!(f, "the last write before the node stopped was torn; {bytes} bytes cut")
@@ -217,6 +225,10 @@ pub fn recover(
     let start = snapshots.start(identity.secret, coming.logs());
     let mut trouble = None;
     let opened = Journal::open(disk, journal, start, &mut |batch| {
+        if batch.void_to.is_some() {
+            coming.refuse_back(batch.log, batch.base);
+            return;
+        }
         let records = &batch.memory[batch.records.clone()];
         let mut gap = None;
         for shard in &mut coming.shards {
@@ -291,6 +303,15 @@ impl Coming<'_> {
         self.shards.iter_mut().for_each(|shard| shard.stop_log(log));
     }
 
+    /// Stops a log whose tail was taken back from `base` on: machines may have applied it. No log is agreed on between nodes so
+    /// far, so one that goes back is damaged in a way that nothing else shows.
+    fn refuse_back(&mut self, log: LogId, base: LogIndex) {
+        if !self.stopped.contains(&log) {
+            (self.tell)(Found::GoesBack(log, base));
+            self.stop(log);
+        }
+    }
+
     fn owner(&mut self, log: LogId) -> &mut Shard {
         &mut self.shards[usize::from(self.placement.owner(log).0)]
     }
@@ -360,8 +381,25 @@ mod tests {
     use super::*;
     use crate::first::make_content;
     use crate::first::tests::{NOW, content, end, post, start_with};
+    use base::Buffer;
     use broker::catalog::{Op, VhostId};
-    use journal::FaultyDisk;
+    use journal::{Batch, FaultyDisk, Mark, Sealed};
+
+    /// A tail that was taken back is refused by name: machines have applied it.
+    #[test]
+    fn a_log_that_goes_back_is_stopped() {
+        let disk = FaultyDisk::new(1);
+        let mut node = start_with(&disk, 1, &mut |_| {}).unwrap();
+        make_content(&mut node, &disk, &|| NOW, content()).unwrap();
+        let again = Batch::new(CATALOG_LOG, LogIndex(0), Buffer::default()).seal(1);
+        let again = Sealed { mark: Some(Mark([1; Mark::LEN])), ..again };
+        node.journal.write(&disk, &[again], &mut Vec::new()).unwrap();
+        let mut found = Vec::new();
+        let tell = &mut |what: Found| found.extend((what.gravity() == Gravity::Error).then_some(what));
+        let refused = start_with(&disk, 1, tell).unwrap_err();
+        assert_eq!(refused.0, CATALOG_LOST);
+        assert_eq!(found, [Found::GoesBack(CATALOG_LOG, LogIndex(0)), Found::Stopped(CATALOG_LOG)]);
+    }
 
     /// A log that a folder is given later needs none of the files that were let go of before.
     #[test]

@@ -90,7 +90,7 @@ impl Machine {
     ) -> Result<Machine, Stop> {
         let tell = &mut |found| match found {
             Found::Damage(damage) => damages.push(damage.log),
-            Found::NoSnapshot(log) | Found::Stopped(log) => damages.push(Some(log)),
+            Found::NoSnapshot(log) | Found::GoesBack(log, _) | Found::Stopped(log) => damages.push(Some(log)),
             Found::MoreLogs(..)
             | Found::BadSnapshot(_)
             | Found::Torn(_)
