@@ -41,7 +41,7 @@ fuzz_target!(|bytes: &[u8]| {
     if shard_one.restore(LOG, LogIndex(7), &snapshot).is_err() {
         return;
     }
-    shard_one.recover_streams(LOG, &BTreeMap::new());
+    shard_one.logs_mut().recover_streams(LOG, &BTreeMap::new());
     _ = shard_one.finish_recovery(Now::default());
     let Some(written) = shard_one.snapshot(LOG, false) else { return };
     shard().restore(LOG, written.covered, &written.bytes.to_vec()).expect("what was written is taken in");
