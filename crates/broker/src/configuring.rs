@@ -1,6 +1,7 @@
-//! What queues are told to keep of their messages, and what is said of messages later: the records of it, and what they do.
+//! Records that set which properties of its messages a queue's machine keeps, and that annotate messages already in a
+//! queue.
 //!
-//! Rare, all of it. Not here: who decides (the catalog's rules, consumers' words, [`crate::weighing`]).
+//! Rare, all of it. Not here: the decisions (the catalog's rules, consumers' words, [`crate::weighing`]).
 
 use crate::log::{AtQueue, Brings};
 use base::Now;
@@ -8,7 +9,7 @@ use message::record::{Annotate, Configure, Deduplicate};
 use queue::{Priorities, Settings, WindowSettings};
 
 impl AtQueue<'_> {
-    /// From here on a queue's machine keeps of its messages what these settings say.
+    /// From here on a queue's machine keeps the properties of its messages that these settings name.
     #[cold]
     pub(crate) fn append_settings(&mut self, now: Now, settings: Settings) {
         let queue = self.queue.definition.id;

@@ -1,8 +1,9 @@
 //! How many connections and channels there are, node-wide, and whether one more may come.
 //!
-//! Kept by the shard that plans, which every other tells of the connections it opens and closes. Who has no limit is not
-//! held up: it is counted as its word arrives. Who has one asks first, and counts from then on, so that of two who ask
-//! for the last place one is refused. Channels are counted only where their user or the node has a limit of them.
+//! Kept by the shard that plans, which every other tells of the connections it opens and closes. A connection without a
+//! limit is not held up: it is counted as its word arrives. One with a limit asks first, and counts from then on, so
+//! that of two that ask for the last place one is refused. Channels are counted only where their user or the node has a
+//! limit of them.
 
 use crate::catalog::{Actor, Catalog, Object, Reason, Refusal, ReplyCode, VhostId};
 use crate::limits::Limits;
@@ -10,7 +11,7 @@ use rustc_hash::FxHashMap;
 use std::hash::Hash;
 use std::sync::Arc;
 
-/// Counts of what there is.
+/// Counts of the connections and channels that are open.
 #[derive(Debug, Default)]
 pub(crate) struct Census {
     connections: u64,
@@ -20,7 +21,7 @@ pub(crate) struct Census {
     all_channels: u64,
 }
 
-/// What comes or goes.
+/// A connection or a channel, as the census counts it when it opens and closes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// A connection, with so many counted channels when it goes.
@@ -65,7 +66,7 @@ impl Census {
         }
     }
 
-    /// Counts what is gone.
+    /// Counts a connection or channel that is gone.
     pub(crate) fn left(&mut self, actor: &Actor, unit: Unit) {
         match unit {
             Unit::Connection { channels } => {

@@ -36,7 +36,7 @@ pub struct StreamDamage {
     pub log: LogId,
     /// The stream.
     pub stream: Arc<QueueDefinition>,
-    /// What was found, and where.
+    /// The damage: its place and the reason.
     pub damage: Damage,
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct Damages {
 }
 
 impl Damages {
-    /// A queue wanted what cannot be delivered.
+    /// A queue wanted a message that cannot be delivered: `what` is where it lies.
     #[cold]
     pub(crate) fn note(&mut self, log: LogId, queue: &Arc<QueueDefinition>, what: ReadWhat) {
         if self.told.len() == PLACES_TOLD_MAX || self.told.iter().any(|told| is_same(told, &what)) {
@@ -85,7 +85,7 @@ impl Damages {
         }
     }
 
-    /// Moves what was not told yet into `into`.
+    /// Moves damage that was not told yet into `into`.
     #[inline]
     pub(crate) fn take(&mut self, into: &mut Vec<Damaged>) {
         if !self.unreported.is_empty() || !self.dropped.is_empty() {

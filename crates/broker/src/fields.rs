@@ -1,4 +1,4 @@
-//! What routing looks at in a message, in either encoding, and field tables as arguments.
+//! The fields of a message that routing reads, in either encoding, and field tables as arguments.
 
 use message::amqp10::{Decoder, Map, Message, Properties as Properties10, Value as Amqp10};
 use message::amqp091::{Properties, Table, Value as Wire};
@@ -182,7 +182,7 @@ impl<'a> Fields10<'a> {
     }
 }
 
-/// What the names of annotations begin with that are headers too.
+/// The prefix of annotations that are headers too.
 const ANNOTATION: &[u8] = b"x-";
 
 /// Whether an annotation is a header: simple values are.
@@ -208,7 +208,7 @@ fn field(value: Amqp10<'_>) -> Option<Field<'_>> {
     })
 }
 
-/// What a map says of a broker: its texts.
+/// A broker that a message came through, as a table: the texts of its map; void where it is no map.
 fn hop(value: Amqp10<'_>) -> Value {
     let Amqp10::Map(fields) = value else { return Value::Void };
     let texts = fields.iter().filter_map(|(name, value)| Some((name.as_str()?, value.as_str()?)));
@@ -245,7 +245,7 @@ impl Headers for Fields10<'_> {
         read10(encoding)
     }
 
-    /// An annotation: what begins with `x-` is no header of an application's.
+    /// An annotation: a name that begins with `x-` is no header of an application's.
     fn delay(&self) -> Option<Field<'_>> {
         match self.annotations.get(str::from_utf8(DELAY).ok()?)? {
             Amqp10::Timestamp(_) => None,
@@ -279,7 +279,7 @@ impl Headers for Fields10<'_> {
     }
 }
 
-/// What routing looks at in a stored message, in whichever encoding; of one that cannot be read, nothing.
+/// The fields of a stored message that routing reads, in whichever encoding; none of one that cannot be read.
 pub(crate) enum Fields<'a> {
     Amqp091(Properties<'a>),
     Amqp10(Fields10<'a>),

@@ -3,13 +3,14 @@
 //!
 //! As RabbitMQ 4.3.6 tells it: the routing key is `publish.EXCHANGE` or `deliver.QUEUE`, the body is the message's in AMQP 0-9-1's
 //! terms, its properties stand in a header. What is told is lost with a crash, nobody waits for it, and of it nothing is told in
-//! turn. What is not here: which virtual hosts are traced ([`crate::catalog::Catalog::is_traced`]).
+//! turn. Not here: which virtual hosts are traced ([`crate::catalog::Catalog::is_traced`]).
 //!
 //! A connection is told of by its name, which it has to say first; nothing is told of what it did before, in the turn in which
 //! its virtual host begins to be traced.
 //!
-//! What costs nothing while nothing is traced: the routes of a traced virtual host are never kept, so each of its publishes goes
-//! the way of messages that are routed alone; and its queues call consumers by handles that nobody has ([`crate::TRACED`]).
+//! The firehose costs nothing while nothing is traced: the routes of a traced virtual host are never kept, so each of
+//! its publishes goes the way of messages that are routed alone; and its queues call consumers by handles that nobody
+//! has ([`crate::TRACED`]).
 
 use crate::catalog::VhostId;
 use crate::fields::Fields;
@@ -35,7 +36,7 @@ struct Subject<'a> {
     body: &'a [u8],
 }
 
-/// What happens, and who does it.
+/// A publish or a delivery, and the channel and user that do it.
 struct Deed<'a> {
     /// `publish.EXCHANGE`, `deliver.QUEUE`.
     key: Vec<u8>,
@@ -167,7 +168,7 @@ fn tell(
     own.publish(&message, &matches);
 }
 
-/// Head and body of what is told; none of a message that cannot be read.
+/// Head and body of the copy; none of a message that cannot be read.
 fn worded<'a>(
     own: &OwnPublisher<'_>,
     deed: &Deed<'_>,

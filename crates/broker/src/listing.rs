@@ -19,13 +19,13 @@ use std::sync::Arc;
 /// A queue as it is listed.
 #[derive(Clone, Debug)]
 pub struct QueueRow {
-    /// What it is.
+    /// Its entry in the catalog.
     pub definition: Arc<QueueDefinition>,
     /// Messages that nobody holds.
     pub ready: u64,
     /// Bytes of those, as limits in bytes count them; none where the size of some is not known.
     pub ready_bytes: Option<u64>,
-    /// What messages in memory say of all; nothing where it was not asked for.
+    /// Mean size, and timestamp of the oldest, from messages that are in memory; empty where it was not asked for.
     pub sample: Sample,
     /// Messages that consumers hold.
     pub unsettled: u64,
@@ -43,7 +43,7 @@ pub struct QueueRow {
     pub consumers: u32,
     /// Bytes of memory it takes, messages apart.
     pub memory_bytes: usize,
-    /// What was counted since the node started.
+    /// Counts since the node started.
     pub tally: Tally,
     /// The position of the oldest message there is.
     pub head: u64,
@@ -68,13 +68,13 @@ impl QueueRow {
     }
 }
 
-/// A queue, what was counted of it, and how many messages are ready and held.
+/// A queue, its counts, and how many messages are ready and held.
 pub type QueueTally = (Arc<QueueDefinition>, Tally, [u64; 2]);
 
 /// How a queue is just now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pulse {
-    /// What was counted since the node started.
+    /// Counts since the node started.
     pub tally: Tally,
     /// Messages that nobody holds.
     pub ready: u64,
@@ -84,18 +84,18 @@ pub struct Pulse {
     pub consumers: u32,
 }
 
-/// What is listed of a quorum queue alone.
+/// The columns that only quorum queues have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuorumRow {
     /// Messages that are ready and were not out before, by priority, lowest first: of priorities that any has.
     pub priorities: Vec<(u8, u64)>,
     /// Failed deliveries of a message at most; none: any number.
     pub delivery_limit: Option<u32>,
-    /// What comes back waits, where it does.
+    /// The wait of messages that come back; none: they do not wait.
     pub retry: Option<Retry>,
 }
 
-/// What is listed of a stream alone.
+/// The columns that only streams have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamRow {
     /// Files.
@@ -110,7 +110,7 @@ pub struct StreamRow {
     pub first_timestamp_ms: Option<i64>,
 }
 
-/// What a stream keeps of its consumers and publishers.
+/// Stored offsets and publishing ids, which a stream keeps for its consumers and publishers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tracking {
     /// Offsets that consumers stored, by their references.
@@ -126,7 +126,8 @@ pub struct QueuesNow {
     pub version: u64,
     /// Every other shard knows the same.
     pub is_settled: bool,
-    /// What came and went since the version that is known; none: no more is known than that all are to be asked for.
+    /// Queues that came and went since the version that is known; none: they are not known, and all queues are to be
+    /// asked for.
     pub changes: Option<Vec<QueueChange>>,
 }
 
@@ -234,7 +235,7 @@ impl<'a> Listed<'a> {
         }
     }
 
-    /// What was counted of it, and how many messages are ready and held.
+    /// Its counts, and how many of its messages are ready and held.
     fn tally(&self) -> (Tally, [u64; 2]) {
         match self {
             Listed::Queue(_, queue) => (queue.tally(), [queue.fifo.ready(), queue.fifo.unsettled()]),
@@ -337,7 +338,7 @@ impl<'a> Listing<'a> {
         })
     }
 
-    /// What all the queues are that live here: as [`Listing::rows_from`].
+    /// The definitions of all queues that live here: as [`Listing::rows_from`].
     pub fn definitions_from(
         self,
         from: ListedTo,
@@ -375,8 +376,8 @@ impl<'a> Listing<'a> {
         None
     }
 
-    /// What was counted of queues that live here, and how many messages of each are ready and held, for who asks often: as
-    /// [`Listing::rows_from`], those of which nothing was counted left out.
+    /// The counts of queues that live here, and how many messages of each are ready and held, for callers that ask
+    /// often: as [`Listing::rows_from`], without queues of which nothing was counted.
     pub fn tallies_from(
         self,
         from: ListedTo,
@@ -431,7 +432,7 @@ impl<'a> Listing<'a> {
         (bytes, next)
     }
 
-    /// What a stream that lives here keeps of its consumers and publishers; `None` where it does not.
+    /// Stored offsets and publishing ids of a stream that lives here; `None` where it does not.
     pub fn tracking(self, vhost: VhostId, name: &str) -> Option<Tracking> {
         let streams = self.logs.all.iter().filter_map(|log| log.streams.as_ref());
         let mut streams = streams.flat_map(|streams| streams.iter());

@@ -1,9 +1,9 @@
 //! A log and the queues placed on it: records go in, are committed, are applied in order, and move messages.
 //!
-//! What its machines have in common is apart from them, so that one of them can be at work: see [`AtQueue`]. Records go
-//! through the log's [`Pipeline`], which says when they are written, and which of them are committed.
+//! The state that its machines share is apart from them, so that one of them can be at work: see [`AtQueue`]. Records
+//! go through the log's [`Pipeline`], which says when they are written, and which of them are committed.
 //! Not here: files (the batch goes out as data), connections (events go to the turn's [`crate::post::Post`]), the catalog.
-//! Invariant: records are applied in log order, each once; what is applied never passes the first unwritten record that
+//! Invariant: records are applied in log order, each once; application never passes the first unwritten record that
 //! somebody waits for.
 
 mod apply;
@@ -33,7 +33,7 @@ pub(crate) use pipeline::Brings;
 use pipeline::{Closed, Due};
 pub(crate) use queues::{NO_QUEUE, Queues};
 
-/// What a log keeps while the node comes up.
+/// State of a log that is needed only while the node comes up.
 #[derive(Debug, Default)]
 pub(crate) struct Recovering {
     /// Queues a snapshot held that the catalog has not named yet, and how far delivery had come if that is known.
@@ -44,7 +44,7 @@ pub(crate) struct Recovering {
     pub(crate) has_replayed: bool,
 }
 
-/// Messages of a deleted queue that are counted off at once: what bounds the memory of deleting a long one.
+/// Messages of a deleted queue that are counted off at once: bounds the memory of deleting a long one.
 const PLACES_AT_ONCE: usize = 4096;
 
 /// A log.
@@ -54,7 +54,7 @@ pub(crate) struct Log {
     pub(crate) queues: Queues,
     /// The streams, once there is one.
     pub(crate) streams: Option<Box<Streams>>,
-    /// What they go by who store offsets in them.
+    /// The rules for offsets that consumers store in the streams.
     offset_rules: OffsetRules,
     /// No queue is filled from a stream for now.
     pub(crate) feeds_wait: bool,
@@ -110,7 +110,7 @@ impl Log {
         }
     }
 
-    /// A queue was declared; what a snapshot held of it is given back to it.
+    /// A queue was declared; its state in a snapshot is given back to it.
     pub(crate) fn create_queue(&mut self, definition: Arc<QueueDefinition>, declared: &QueueRules) {
         if let Some(rules) = &declared.stream {
             return self.streams_mut().create(definition, rules);
@@ -177,7 +177,8 @@ impl Log {
             && matches!(**asked, StreamCommand::Sequence { .. })
             && let Some(until) = self.commons.pipeline.arrivals_end()
         {
-            // Who goes on behind what it is told must not find its numbers used by what is under way.
+            // A publisher that goes on behind the number it is told must not find its next ones used by messages under
+            // way.
             self.commons.agenda.parked.push_back(Parked { until, queue, port, command });
             return Done::Nothing;
         }
@@ -225,17 +226,17 @@ impl Log {
         done
     }
 
-    /// Takes a queue out; what it held in memory and in segments goes with it.
+    /// Takes a queue out; its messages in memory and in segments go with it.
     pub(crate) fn remove_queue(&mut self, id: QueueId, limits: &Limits) -> Option<OwnedQueue> {
         let (slot, queue) = self.queues.remove(id)?;
         self.commons.agenda.forget(slot, &queue);
         self.commons.reads.reading.forget(slot);
         if let Some(streams) = &mut self.streams {
-            // What it held in streams' segments it lets go of.
+            // It lets go of the segments of streams that it referred to.
             streams.references.forget(id, self.commons.pipeline.next());
         }
         self.commons.effects.runs_left.extend(queue.fifo.runs());
-        // While the journal is replayed nothing is counted yet: what is left is counted at the end.
+        // While the journal is replayed nothing is counted yet: the messages left are counted at the end.
         if self.recovering.is_none() {
             let mut places = queue.fifo.live_below(LogIndex(u64::MAX)).map(|(_, place)| place);
             let mut some = Vec::with_capacity(PLACES_AT_ONCE);

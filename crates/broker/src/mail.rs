@@ -1,4 +1,4 @@
-//! What shards send each other: whole turns' worth at once, in order, never a message alone.
+//! Mail between shards: a whole turn's worth at once, in order, never a message alone.
 
 use crate::catalog::{Actor, Change, Op, Refusal};
 use crate::connection_limits::Unit;
@@ -11,7 +11,7 @@ use base::id::{LogId, PortId, QueueId, ShardId};
 use routing::ExchangeId;
 use std::sync::Arc;
 
-/// Who waits for records of a batch to be committed: publishes `first..=last` of one publisher.
+/// Publishes `first..=last` of one publisher, which wait for records of a batch to be committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiter {
     /// The publisher's connection.
@@ -25,7 +25,7 @@ pub struct Waiter {
 }
 
 impl Waiter {
-    /// Who waits for one publish.
+    /// The waiter of a single publish.
     #[inline]
     pub(crate) fn one((port, publisher, seq): (PortId, u32, u64)) -> Waiter {
         Waiter { port, publisher, first: seq, last: seq }
@@ -46,7 +46,7 @@ pub(crate) fn own_port(shard: ShardId) -> PortId {
     PortId::here(shard, OWN_SLOT, 0)
 }
 
-/// Adds who waits to those of a batch, to the one before it when it follows on.
+/// Adds a waiter to those of a batch; one that continues the last is merged with it.
 #[inline]
 pub(crate) fn wait(waiters: &mut Vec<Waiter>, waiter: Waiter) {
     if let Some(last) = waiters.last_mut()
@@ -71,7 +71,7 @@ pub struct Answering {
     pub instead: Option<Reply>,
 }
 
-/// What became of a publish of the broker's own.
+/// The outcome of a publish of the broker's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It is on disk.
@@ -93,7 +93,7 @@ pub(crate) struct Heard {
 /// One piece of mail.
 #[derive(Debug)]
 pub enum Mail {
-    /// Records for a log of the addressee's, and who waits for them.
+    /// Records for a log of the addressee's, and the publishes that wait for them.
     Append {
         /// The sender.
         from: ShardId,
@@ -101,7 +101,7 @@ pub enum Mail {
         log: LogId,
         /// Whole records.
         records: Buffer,
-        /// Who waits.
+        /// The publishes that wait for the commit.
         waiters: Vec<Waiter>,
         /// Somebody waits for the disk.
         needs_flush: bool,
@@ -114,7 +114,7 @@ pub enum Mail {
         log: LogId,
         /// The record.
         record: Buffer,
-        /// Who waits.
+        /// The publishes that wait for the commit.
         waiter: Option<Waiter>,
         /// Somebody waits for the disk.
         needs_flush: bool,
@@ -150,18 +150,18 @@ pub enum Mail {
     },
     /// A connection or channel opened, or asks whether it may: for the shard that plans.
     Came {
-        /// Whose.
+        /// The user and virtual host it counts for.
         actor: Actor,
-        /// What.
+        /// A connection or a channel.
         unit: Unit,
-        /// Whom to answer, and with which token; without, it was not held up.
+        /// The port to answer, and the token of the answer; none: it was not held up.
         asked: Option<(PortId, u32)>,
     },
     /// A connection or channel is gone, one that was refused included.
     Left {
-        /// Whose.
+        /// The user and virtual host it counts for.
         actor: Actor,
-        /// What.
+        /// A connection or a channel.
         unit: Unit,
     },
     /// So many bytes of records that the addressee sent are taken in, and more are welcome.
@@ -184,20 +184,20 @@ pub enum Mail {
     },
     /// A connection's request to change the catalog, for the shard that plans.
     Plan {
-        /// On whose behalf.
+        /// The actor that asks for it.
         actor: Actor,
-        /// Whom to answer.
+        /// The address of the answer, where one is wanted.
         answer: Option<Answering>,
         /// The request.
         op: Box<Op>,
     },
-    /// What a log of the sender's said of publishes of the addressee's own.
+    /// The answer of a log of the sender's to publishes of the addressee's own.
     Answered {
         /// The first.
         first: u64,
         /// The last.
         last: u64,
-        /// What became of them.
+        /// Their outcome, the same for all.
         fate: Fate,
     },
     /// Changes of the catalog, in order.

@@ -1,9 +1,9 @@
 //! Messages that a consumer gave back with annotations (AMQP 1.0 `modified`): kept in quorum queues, as RabbitMQ does.
 //!
-//! What is kept of a message are all its annotations, merged: a record in front of the one that brings it back. When it
-//! is handed out again, or dies, its stored record is written anew with them in its head, in memory that lives as long
-//! as the delivery; so nobody who reads a delivered message needs to know of annotations. That copies the body, which
-//! was in memory already.
+//! All annotations of a message are kept, merged, in a record in front of the one that brings it back. When it is
+//! handed out again, or dies, its stored record is written anew with them in its head, in memory that lives as long as
+//! the delivery; so nobody who reads a delivered message needs to know of annotations. That copies the body, which was
+//! in memory already.
 //! A message that is refused with annotations takes them along to where the dead go, without a record: until it is
 //! there, a crash brings it back as it was.
 

@@ -18,10 +18,10 @@ pub const OWN_SEGMENT_BYTES_MIN: u64 = 1 << 20;
 /// Bytes of batches kept in memory while they are copied.
 const CACHE_BYTES_MAX: usize = 4 << 20;
 
-/// Messages one job moves, unless a single batch has more: what bounds its memory.
+/// Messages one job moves, unless a single batch has more: bounds its memory.
 pub const MESSAGES_MAX: u64 = 128 << 10;
 
-/// What is to be moved of one log.
+/// The live messages of one log that are to be moved.
 #[derive(Debug)]
 pub struct MoveJob {
     /// The log.
@@ -62,7 +62,7 @@ impl Listed {
     }
 }
 
-/// What [`put_varint`] wrote: it was this process, so that it is whole.
+/// Reads a number that [`put_varint`] wrote: in this process, so it is whole.
 fn take_varint(bytes: &mut impl Iterator<Item = u8>) -> u64 {
     let mut number = 0;
     for (shift, byte) in (0..64).step_by(7).zip(bytes) {
@@ -74,7 +74,7 @@ fn take_varint(bytes: &mut impl Iterator<Item = u8>) -> u64 {
     number
 }
 
-/// What was moved of one log.
+/// The result of a [`MoveJob`]: the new places of the messages of one log.
 #[derive(Debug)]
 pub struct Moved {
     /// The log.
@@ -132,12 +132,12 @@ impl Source<'_> {
 }
 
 impl MoveJob {
-    /// Copies what is to be moved to new segments, whose numbers `next_segment` gives, and makes them durable. They take
-    /// about `room` bytes at the most.
+    /// Copies the messages to new segments, whose numbers `next_segment` gives, and makes them durable. They take about
+    /// `room` bytes at the most.
     ///
     /// # Errors
-    /// What the device said, or [`DiskError::NoSpace`] for want of `room`. What was begun is removed again, so that trying
-    /// once more on a full disk takes no more of it.
+    /// The device's error, or [`DiskError::NoSpace`] for want of `room`. Segments that were begun are removed again, so
+    /// that trying once more on a full disk takes no more of it.
     pub fn carry_out(
         &self,
         disk: &dyn Disk,
@@ -238,7 +238,7 @@ fn finish(
 }
 
 impl MoveJob {
-    /// What still lives of a log before `bound`, or before the end of as much as one job holds.
+    /// The live messages of a log before `bound`, or before the end of as many as one job holds.
     pub(crate) fn of(log: &Log, bound: LogIndex) -> MoveJob {
         let Commons { id, pipeline, store: Store { batches, .. }, .. } = &log.commons;
         // The journal may be ahead: what it has written and nobody was told of yet is not applied, or its place is not

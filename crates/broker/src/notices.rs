@@ -1,5 +1,5 @@
-//! What a shard lets go of by its rules, to be told to whoever looks after the node: once a minute for each queue and rule, with how
-//! often it happened.
+//! Notices to the operator of things that a shard lets go of by its rules: once a minute for each queue and rule, with
+//! how often it happened.
 //!
 //! Invariant: at most [`NOTICES_MAX`] queues and rules are known; beyond, until a minute of others is over, nothing is told, and
 //! counters alone say that it happened.
@@ -18,7 +18,7 @@ const NOTICES_MAX: usize = 1024;
 /// How long nothing more is told of the same queue and rule.
 const QUIET_NS: u64 = 60_000_000_000;
 
-/// What was let go of.
+/// The rule by which something was let go of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Rule {
     Cycle,
@@ -105,7 +105,7 @@ impl Notices {
         }
     }
 
-    /// Moves what was not told yet into `into`.
+    /// Moves notices that were not told yet into `into`.
     #[inline]
     pub(crate) fn take(&mut self, into: &mut Vec<Notice>) {
         into.append(&mut self.unreported);

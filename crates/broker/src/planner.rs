@@ -12,7 +12,7 @@ use base::id::{LogIndex, PortId, QueueId};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Whom to answer, and with what.
+/// A reply, and the connection's port and token it goes to.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) port: PortId,
@@ -20,7 +20,7 @@ pub(crate) struct Answer {
     pub(crate) reply: Result<Reply, Refusal>,
 }
 
-/// What was asked for, and of whom.
+/// A request to change the catalog: its actor, the address of the answer, the operation.
 #[derive(Debug)]
 pub(crate) struct Asked {
     pub(crate) actor: Actor,
@@ -52,9 +52,9 @@ pub(crate) struct Planner {
     last_sent: u64,
     /// Queues that are to be filled from streams once the wave of that number is sent.
     unfed: VecDeque<(u64, QueueId)>,
-    /// What came since nothing more is planned, in order; `None`: it is planned as it comes.
+    /// Requests that came since nothing more is planned, in order; `None`: they are planned as they come.
     held: Option<Vec<Asked>>,
-    /// The journal has room for what gives some back alone.
+    /// The journal has room only for changes that give space back.
     is_short: bool,
     pub(crate) census: Census,
 }
@@ -153,23 +153,24 @@ impl Planner {
         !self.changes.is_empty() || !self.answers.is_empty()
     }
 
-    /// Plans nothing more: what comes waits.
+    /// Plans nothing more: requests wait.
     pub(crate) fn hold(&mut self) {
         self.held.get_or_insert_default();
     }
 
-    /// What waited, in the order it came; from now on things are planned as they come.
+    /// The requests that waited, in the order they came; from now on requests are planned as they come.
     pub(crate) fn go_on(&mut self) -> Vec<Asked> {
         self.held.take().unwrap_or_default()
     }
 
-    /// Whether the journal has room for what gives some back alone.
+    /// Whether the journal has room only for changes that give space back.
     pub(crate) fn set_short(&mut self, is_short: bool) {
         self.is_short = is_short;
     }
 
-    /// Refuses what is newly made and kept while there is no room for it: a change that found no space would be under way until
-    /// there is some, and no snapshot is made meanwhile, without which no file of the journal can be used again.
+    /// Refuses changes that make something new and lasting while there is no room for them: a change that found no
+    /// space would be under way until there is some, and no snapshot is made meanwhile, without which no file of the
+    /// journal can be used again.
     pub(crate) fn check_room(&self, changes: &[Change]) -> Result<(), Refusal> {
         if self.is_short && changes.iter().any(Change::is_coming) {
             return Err(Refusal::precondition(
@@ -180,7 +181,7 @@ impl Planner {
         Ok(())
     }
 
-    /// Keeps what was asked for until it may be planned; gives it back where it may be now.
+    /// Keeps a request until it may be planned; gives it back where it may be now.
     pub(crate) fn put_off(&mut self, asked: Asked) -> Option<Asked> {
         match &mut self.held {
             None => Some(asked),

@@ -30,11 +30,11 @@ pub struct Publish<'a> {
     pub exchange: &'a [u8],
     /// The routing key.
     pub routing_key: &'a [u8],
-    /// What few messages ask for.
+    /// Properties that few messages have.
     pub more: Option<&'a More<'a>>,
     /// The fields a headers exchange looks at.
     pub headers: &'a dyn Headers,
-    /// Whose encoding head and body are in.
+    /// The encoding of head and body.
     pub format: Format,
     /// It survives a restart.
     pub durable: bool,
@@ -50,7 +50,7 @@ pub struct Publish<'a> {
     pub confirm: bool,
 }
 
-/// What few messages ask for.
+/// Properties that few messages have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct More<'a> {
     /// Further keys it is routed by as well.
@@ -59,7 +59,7 @@ pub struct More<'a> {
     pub hidden: usize,
     /// It is delayed until then, milliseconds since 1970; 0, or a time that has come: not at all.
     pub due_at_ms: u64,
-    /// Who sent it, as it says itself: what the broker vouches for, see [`AccessCache::check_publish`].
+    /// The sender, as the message says itself: the broker vouches for it, see [`AccessCache::check_publish`].
     pub user_id: Option<&'a [u8]>,
     /// Of a 0-9-1 message: the node wrote into its head when it came.
     pub stamped: bool,
@@ -104,10 +104,10 @@ impl<'a> Publish<'a> {
     }
 }
 
-/// Queues of routes that [`Publisher::routes`] looks at: who asks of all channels is not to hold up their shard.
+/// Queues of routes that [`Publisher::routes`] looks at: a listing of all channels is not to hold up their shard.
 pub const ROUTES_SHOWN_MAX: usize = 1000;
 
-/// What became of a publish.
+/// The result of a publish, as far as it is known at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Published {
     /// It was routed; an [`crate::Event::Confirmed`] with this number follows when it is safe.
@@ -128,7 +128,7 @@ pub struct Publisher {
     known: Option<Box<Known>>,
 }
 
-/// What a publisher that publishes remembers.
+/// The memory of a publisher that has published: its routes, and its publishes under way.
 #[derive(Debug, Default)]
 struct Known {
     /// The catalog version the routes are of.
@@ -153,7 +153,7 @@ fn add_messages(counts: &mut Vec<(Box<str>, u64)>, exchange: &[u8], messages: u6
     }
 }
 
-/// What a publish that was refused has beside the number of logs it still hears from.
+/// A flag of refused publishes, beside the number of logs they still hear from.
 const REFUSED: u32 = 1 << 31;
 
 impl Publisher {
@@ -200,7 +200,7 @@ impl Publisher {
         (self.port, self.access, self.known) = (port, AccessCache::new(actor), None);
     }
 
-    /// What its actor may do.
+    /// The permissions of its actor.
     pub fn access(&mut self) -> &mut AccessCache {
         &mut self.access
     }

@@ -1,4 +1,4 @@
-//! What connections ask of the queues of a log: consume, get, credit, settle, purge, delete.
+//! Commands of connections to the queues of a log: consume, get, credit, settle, purge, delete.
 
 use crate::catalog::{QueueDefinition, Refusal};
 use crate::event::Event;
@@ -16,12 +16,12 @@ use message::record::{Outcome, SeqRange};
 use queue::{Command, Consume, ConsumerId};
 use std::sync::Arc;
 
-/// What is left to do for somebody who knows the catalog.
+/// The rest of a command, for a caller that knows the catalog.
 #[derive(Debug)]
 pub(crate) enum Done {
     /// Nothing.
     Nothing,
-    /// Delete the queue; `token`: of who asked, to be told how many messages went with it.
+    /// Delete the queue; `token`: of the request, whose answer tells how many messages went with it.
     Delete { definition: Arc<QueueDefinition>, token: Option<u32>, messages: u64 },
 }
 
@@ -245,7 +245,7 @@ impl AtQueue<'_> {
         if let Some(id) = self.queue.find(Member { port, handle }) {
             self.annotate_held(turn.now, id, modified, turn.limits);
         }
-        // What is rejected does not come back.
+        // Rejected and undeliverable messages do not come back.
         let is_back = !matches!(outcome, Outcome::Rejected | Outcome::Undeliverable);
         let due_at_ms = modified.due_at_ms.filter(|due_at_ms| is_back && *due_at_ms > turn.now.wall_ms);
         let queue = &mut *self.queue;
@@ -334,7 +334,7 @@ impl AtQueue<'_> {
 
     fn leave(&mut self, turn: &mut Turn<'_>, id: ConsumerId, held: Held) -> Done {
         let owned = &mut *self.queue;
-        // What was decided but not sent goes back untouched.
+        // Deliveries that were decided but not sent go back untouched.
         for Waiting { seq, settles, .. } in owned.forget_waiting(id) {
             let range = SeqRange { first: seq, last: seq };
             if settles {

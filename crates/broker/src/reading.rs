@@ -4,12 +4,14 @@
 //! the queue's next batches or blocks that lie behind each other in one file, that its consumers have room for, and that
 //! its window holds. The window begins small and doubles with every read from which the queue goes on; where it goes
 //! back it begins anew. Where so many queues read that what is read ahead could not be kept until it is needed, a read takes less
-//! along, and none is made ahead; who reads no more is forgotten ([`sharing`]). A queue has at most [`READS_OF_QUEUE_MAX`] reads
-//! given out ahead, a log at most [`Limits::reads_max`], and hungry queues take turns: no queue's reads starve another's.
+//! along, and none is made ahead; queues that read no more are forgotten ([`sharing`]). A queue has at most
+//! [`READS_OF_QUEUE_MAX`] reads given out ahead, a log at most [`Limits::reads_max`], and hungry queues take turns: no
+//! queue's reads starve another's.
 //!
-//! What was read is kept for a while ([`keeping`]). What was read ahead and went before it was needed is read again.
-//! Not here: threads and files. Reads go out as data ([`ReadRequest`]) and come back with what they brought.
-//! Invariant: what is asked for is in a hungry queue's demand or in a read given out, and in one of them only.
+//! Bytes that were read are kept for a while ([`keeping`]). Those read ahead that went before they were needed are read
+//! again.
+//! Not here: threads and files. Reads go out as data ([`ReadRequest`]) and come back with the bytes they brought.
+//! Invariant: a part asked for is in a hungry queue's demand or in a read given out, and in one of them only.
 
 mod along;
 mod keeping;
@@ -33,10 +35,10 @@ pub(crate) const READS_OF_QUEUE_MAX: u32 = 2;
 /// Queues read at the same time, beyond which it makes no difference that some are gone through more than once.
 const PASSES_MAX: usize = 4;
 
-/// What stands for the segment in the names of batches.
+/// Placeholder for the segment in the names of batches, which lie in none.
 const OF_NO_SEGMENT: u64 = u64::MAX;
 
-/// Set in names of what lies in segments of streams.
+/// A flag of names of stretches, which lie in segments of streams.
 const OF_A_STREAM: u64 = 1 << 63;
 
 /// Bytes that are read of a stream's segment where a message is wanted that has fewer: as much as a read ahead of a queue's own
@@ -51,7 +53,7 @@ const WINDOW_BYTES_MIN: u64 = 128 << 10;
 pub struct ReadRequest {
     /// The log whose deliveries wait.
     pub log: LogId,
-    /// What to read: one behind the other in one file.
+    /// The parts to read: one behind the other in one file.
     pub parts: Vec<ReadWhat>,
     /// The queue it was given out for.
     pub(crate) slot: u32,
@@ -59,7 +61,7 @@ pub struct ReadRequest {
     into: Used,
 }
 
-/// Memory is no part of what is asked: all of it is alike.
+/// Memory is no part of a request when requests are compared: all of it is alike.
 #[derive(Debug, Default)]
 struct Used(Vec<Buffer>);
 
@@ -89,11 +91,11 @@ pub enum ReadWhat {
     },
     /// A block of a segment.
     Block(BlockKey),
-    /// A message in a stream's segment, and what follows it there.
+    /// A message in a stream's segment, and the bytes behind it.
     Stretch(StretchKey),
 }
 
-/// What a read brought.
+/// The bytes of one part of a read.
 #[derive(Clone, Debug)]
 pub enum ReadBytes {
     /// A whole batch.
@@ -116,7 +118,7 @@ impl ReadBytes {
     }
 }
 
-/// Of each part of a request what came: `Ok(None)`: the bytes there are not what was written.
+/// The results of a request, one for each part; `Ok(None)`: the bytes there are not those that were written.
 pub type Brought = Vec<Result<Option<ReadBytes>, DiskError>>;
 
 impl ReadRequest {
@@ -145,7 +147,7 @@ impl ReadWhat {
         })
     }
 
-    /// What was read of [`ReadWhat::span`], if it is what was written.
+    /// The bytes read of [`ReadWhat::span`], if they are those that were written.
     fn check(&self, read: Buffer) -> Option<ReadBytes> {
         match self {
             ReadWhat::Batch { place, .. } => place.check(read).map(ReadBytes::Batch),
@@ -171,8 +173,8 @@ impl ReadWhat {
     }
 }
 
-/// What tells something that can be read from all else of its log: segments are numbered from 0 on, and batches are of none.
-/// Of one queue, in the order of its messages.
+/// The name of a batch, block or stretch, unique in its log: segments are numbered from 0 on, and batches are of none.
+/// Names of one queue are in the order of its messages.
 type Name = (u64, u64);
 
 /// Names a block of a segment.
@@ -211,13 +213,13 @@ pub struct StretchKey {
 }
 
 impl StretchKey {
-    /// What follows mostly is for the same queue, and is read along.
+    /// The bytes behind the message are mostly for the same queue, and are read along.
     fn span(&self) -> Span {
         let len = u64::from(self.len).max(STRETCH_BYTES);
         Span { file: self.file, offset: self.position, len }
     }
 
-    /// The file may end before what is read along does.
+    /// The file may end before the bytes read along do.
     fn read(&self, disk: &dyn Disk) -> Result<Option<Memory>, DiskError> {
         let Ok(len) = usize::try_from(self.span().len) else { return Ok(None) };
         let mut buffer = Buffer::default();
@@ -226,7 +228,7 @@ impl StretchKey {
         Ok(self.check(buffer))
     }
 
-    /// What was read, if it begins with the message.
+    /// The bytes read, if they begin with the message.
     fn check(&self, read: Buffer) -> Option<Memory> {
         self.is_in(read.bytes()).then(|| read.seal())
     }
@@ -241,12 +243,12 @@ impl StretchKey {
     }
 }
 
-/// What is to be read next.
+/// A read to be given out when its turn comes.
 #[derive(Debug)]
 enum Hunger {
     /// A delivery of the queue in `slot`, at `seq`, waits for this.
     Miss { slot: u32, seq: QueueSeq, what: ReadWhat },
-    /// The queue reads on: what follows may be read ahead.
+    /// The queue reads on: its next messages may be read ahead.
     On { slot: u32 },
     /// This and nothing besides.
     Only(ReadWhat),
@@ -270,13 +272,13 @@ struct Ahead {
 /// The reads of a log. See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Reading {
-    /// What is asked for, and the queues that wait for it.
+    /// Parts that are asked for, and the slots of the queues that wait for each.
     asked: FxHashMap<Name, Vec<u32>>,
     /// In the order they get their turn.
     hungry: VecDeque<Hunger>,
     /// Of queues that have read and may read on.
     ahead: BTreeMap<u32, Ahead>,
-    /// From this slot on it is looked next who reads no more.
+    /// The slot from which queues are looked at next, for those that read no more.
     look_from: u32,
     under_way: usize,
     bytes: u64,

@@ -41,7 +41,7 @@ pub struct LogSnapshot {
     pub log: LogId,
     /// Everything before this is in it.
     pub covered: LogIndex,
-    /// What goes into section [`SECTION`].
+    /// The content of section [`SECTION`].
     pub bytes: Pieces,
 }
 
@@ -111,7 +111,8 @@ impl Log {
         Ok(())
     }
 
-    /// Takes in a batch of the journal: what the snapshot does not cover is applied, the rest is known to be there.
+    /// Takes in a batch of the journal: records that the snapshot does not cover are applied, the rest are known to be
+    /// there.
     /// False: something before it is missing, and it was not applied: positions would no longer mean what they did.
     pub(crate) fn replay(&mut self, base: LogIndex, records: &[u8], place: Place) -> bool {
         if base > self.commons.pipeline.applied() {
@@ -138,7 +139,7 @@ impl Log {
         if let Some(streams) = &mut self.streams {
             streams.finish(&mut self.commons, &mut self.queues, turn);
         }
-        // What a snapshot held and the catalog never named was deleted.
+        // A queue that a snapshot held and the catalog never named was deleted.
         for (fifo, _) in recovering.restored.into_values() {
             self.commons.effects.runs_left.extend(fifo.runs());
         }
@@ -177,7 +178,7 @@ impl Log {
     }
 }
 
-/// Counts what a queue still holds in each batch; false where something is in none.
+/// Counts the messages that a queue still holds in each batch; false where one is in none.
 fn count_live(batches: &mut Batches, fifo: &Fifo) -> bool {
     fifo.live_below(LogIndex(u64::MAX))
         .fold(true, |is_whole, (_, place)| batches.count_one(place) && is_whole)

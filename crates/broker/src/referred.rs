@@ -1,8 +1,9 @@
 //! Messages of queues that lie in segments of streams: found where their records say, and made as they were when they were fed.
 //!
-//! What a consumer gets does not differ from a message that was copied. One at a time is made, in memory of its own, when it
-//! is to be handed out, shown or published anew; the one that was made last is kept. A record whose message has to be read is kept
-//! until then: else, where little is kept of what is read, the reads of both would drive each other out for ever.
+//! A consumer gets the same message as if it had been copied. One at a time is made, in memory of its own, when it is
+//! to be handed out, shown or published anew; the one that was made last is kept. A record whose message has to be read
+//! is kept until then: else, where little is kept of what is read, the reads of both would drive each other out for
+//! ever.
 //! Not here: who holds the segments (`streams::references`), reading them ([`crate::reading`]).
 
 mod making;

@@ -1,4 +1,4 @@
-//! How large the messages of a queue are, for who looks: told by some of them that are in memory.
+//! How large the messages of a queue are, for listings: told by some of them that are in memory.
 //!
 //! A queue keeps the places of its messages, not their sizes, unless a limit in bytes asks for them. What is told here
 //! is exact where a queue has at most [`SAMPLES`] messages and all are in memory, and otherwise as good as those looked at.
@@ -13,7 +13,7 @@ use queue::Place;
 /// Messages of one queue that are looked at.
 pub(crate) const SAMPLES: u64 = 8;
 
-/// What messages of a queue that are in memory say.
+/// Mean size of a queue's messages, and timestamp of the oldest, as told by some that are in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sample {
     /// Bytes of a message on average, as limits in bytes count them; none: none of those looked at is in memory.

@@ -47,7 +47,7 @@ impl AtQueue<'_> {
         }
     }
 
-    /// What is to be weighed, unless a record about it is under way.
+    /// The positions to be weighed, unless a record about them is under way.
     fn next_to_weigh(&self) -> Option<SeqRange> {
         let queue = &*self.queue;
         let features = queue.features.as_ref()?;
@@ -69,7 +69,7 @@ impl AtQueue<'_> {
         self.mark_dirty();
     }
 
-    /// The bytes there are damaged: what of the next to be weighed lies in them weighs nothing.
+    /// The bytes there are damaged: those of the next messages to be weighed that lie in them weigh nothing.
     #[cold]
     pub(crate) fn pass_over_weighing(&mut self, now: Now, what: ReadWhat) {
         let Some(range) = self.next_to_weigh() else { return };

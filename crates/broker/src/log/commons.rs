@@ -1,4 +1,5 @@
-//! What the machines of a log have in common: its pipeline, where its records are, what is read of them, what is to be done next.
+//! The state that the machines of a log share: its pipeline, the places of its records, their reads, the agenda of its
+//! queues.
 //!
 //! A machine changes itself and this, and sees no other machine: see [`AtQueue`]. Not here: the machines ([`super::Queues`], [`Streams`]).
 //!
@@ -47,7 +48,7 @@ pub(crate) struct Store {
     pub(crate) has_levels: bool,
 }
 
-/// What is read of a log's messages that are not in memory.
+/// Reads of a log's messages that are not in memory.
 #[derive(Debug, Default)]
 pub(crate) struct Reads {
     pub(crate) reading: Reading,
@@ -56,7 +57,7 @@ pub(crate) struct Reads {
     pub(crate) referred: Referred,
 }
 
-/// What a log's queues are to do, by their slots.
+/// Work that is due in a log's queues, by their slots.
 #[derive(Debug, Default)]
 pub(crate) struct Agenda {
     /// Queues that may hand out something.
@@ -64,9 +65,9 @@ pub(crate) struct Agenda {
     /// Queues with dead letters.
     pub(crate) dying: VecDeque<u32>,
     pub(crate) timers: Timers,
-    /// Commands that wait for messages under way, in the order of what they wait for.
+    /// Commands that wait for messages under way, in the order of those messages.
     pub(crate) parked: VecDeque<Parked>,
-    /// What machines asked for when records were applied to them, for the next time something is handed out.
+    /// Effects of machines to which records were applied, carried out the next time something is handed out.
     pub(crate) set_aside: Vec<(QueueId, Vec<Effect>)>,
 }
 
@@ -81,7 +82,7 @@ pub(crate) struct Parked {
     pub(crate) command: QueueCommand,
 }
 
-/// What is counted of a log.
+/// Statistics of a log's messages.
 #[derive(Debug, Default)]
 pub(crate) struct Figures {
     /// Messages that ended otherwise than by being settled.
@@ -119,7 +120,7 @@ impl Commons {
         self.pipeline.append(now, brings, write)
     }
 
-    /// Appends a message for `queues` of this log. `waiter`: who waits for it to be committed.
+    /// Appends a message for `queues` of this log. `waiter`: the publish that waits for it to be committed.
     #[inline]
     pub(crate) fn append_message(
         &mut self,
@@ -144,14 +145,14 @@ impl Commons {
         waiters.iter().for_each(|waiter| self.pipeline.wait(*waiter));
     }
 
-    /// Keeps what a queue's machine has asked for apart from what others ask for.
+    /// Keeps the effects of a queue's machine apart from those of others.
     #[cold]
     #[inline(never)]
     pub(super) fn set_aside(&mut self, queue: QueueId) {
         self.agenda.set_aside.push((queue, std::mem::take(&mut self.effects.list)));
     }
 
-    /// Frees what left the queues since the last time.
+    /// Frees the messages that left the queues since the last time.
     pub(crate) fn let_go(&mut self, limits: &Limits) {
         if !self.effects.left.is_empty() {
             self.store.batches.left(&self.effects.left, limits.spare_buffers_max);
@@ -159,7 +160,7 @@ impl Commons {
         }
     }
 
-    /// Drops from memory what is needed last.
+    /// Drops from memory the batches that are needed last.
     #[cold]
     #[inline(never)]
     pub(super) fn evict(&mut self, limits: &Limits) {
@@ -181,7 +182,7 @@ impl Agenda {
     }
 }
 
-/// A queue of a log at work: it, and what it has in common with the others.
+/// A queue of a log at work: it, and the state that it shares with the others.
 #[derive(Debug)]
 pub(crate) struct AtQueue<'a> {
     pub(crate) slot: u32,

@@ -3,8 +3,8 @@
 //! A turn's records gather in the open batch. Where a publisher waits for one of them the batch is closed and given out at the
 //! end of the turn; records nobody waits for are written with the next batch, or after a while. Under a rule that lets
 //! them run ahead ([`CommitRule::runs_ahead`]) such records are applied as soon as everything before them is.
-//! Not here: what records mean (the log applies them), files (a batch goes out as data), what is still needed of a
-//! committed batch ([`crate::batches`]).
+//! Not here: what records mean (the log applies them), files (a batch goes out as data), the parts of a committed batch
+//! that are still needed ([`crate::batches`]).
 //! Invariants: batches are closed, given out and committed in log order, each once; of a batch that holds something
 //! somebody waits for, nothing behind the bytes that were applied before it was closed is applied until it is committed.
 
@@ -22,7 +22,7 @@ use std::collections::VecDeque;
 /// Bytes of records after which a batch is closed although the turn goes on; a larger record has a batch of its own.
 const BATCH_BYTES_MAX: usize = 4 << 20;
 
-/// What a record brings with it.
+/// The properties of a record that decide when it is applied and written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Brings {
     /// Messages, which are in no queue or stream before the record is applied.
@@ -36,7 +36,7 @@ impl Brings {
     pub(crate) const NOTHING: Brings = Brings { messages: false, flush: false };
     /// It is to be on disk, and is no message.
     pub(crate) const FLUSH: Brings = Brings { messages: false, flush: true };
-    /// What streams are told: in order with their messages, and on disk.
+    /// Records for streams: in order with their messages, and on disk.
     pub(crate) const STREAM: Brings = Brings { messages: true, flush: true };
 
     /// Messages of queues.
@@ -94,16 +94,16 @@ struct InFlight {
     is_agreed: bool,
 }
 
-/// What is due at the end of a turn, see [`Pipeline::due`].
+/// The work due at the end of a turn, see [`Pipeline::due`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
     /// Nothing.
     Nothing,
-    /// What is open is closed and applied ahead of its write.
+    /// The open batch is closed and applied ahead of its write.
     Messages,
-    /// What is open is applied where it lies, and closed once it has waited long enough.
+    /// The open batch is applied where it lies, and closed once it has waited long enough.
     Rest,
-    /// What is open is closed, and all that is closed is given out.
+    /// The open batch is closed, and all closed batches are given out.
     Write,
 }
 
@@ -279,21 +279,21 @@ impl Pipeline {
         }
     }
 
-    /// A publish waits for what was appended last.
+    /// A publish waits for the record that was appended last.
     #[inline]
     pub(crate) fn wait(&mut self, waiter: Waiter) {
         wait(&mut self.open.waiters, waiter);
     }
 
-    /// What was appended is written at the end of the turn, though nobody waits for it.
+    /// The open batch is written at the end of the turn, though nobody waits for it.
     pub(crate) fn flush_soon(&mut self) {
         self.open.needs_flush |= !self.open.batch.is_empty();
     }
 
     // ---- the end of a turn
 
-    /// What is open may be applied before anything else is handed out: it is no message, all before it is applied, and nothing
-    /// of it has to be written first.
+    /// The open batch may be applied before anything else is handed out: it has no messages, all before it is applied,
+    /// and none of its records has to be written first.
     #[inline]
     pub(crate) fn may_run_ahead(&self) -> bool {
         let Open { has_messages, needs_flush, .. } = self.open;
@@ -340,23 +340,24 @@ impl Pipeline {
         }
     }
 
-    /// What is open has waited long enough for something to be written with, or is too much.
+    /// The open batch has waited long enough for other records to be written with, or is too large.
     fn has_waited(&self, now: Now, limits: &Limits) -> bool {
         self.open.batch.len() > limits.lazy_batch_bytes_max || now.mono_ns >= self.lazy_deadline(limits)
     }
 
-    /// After [`Due::Rest`]: what is open, all of which is applied, is to be closed too.
+    /// After [`Due::Rest`]: the open batch, all of which is applied, is to be closed too.
     pub(crate) fn is_rest_over(&self, now: Now, limits: &Limits) -> bool {
         !self.rule.is_durable() || (!self.open.needs_flush && self.has_waited(now, limits))
     }
 
-    /// What was handed out at the end of the turn has appended something that is to be flushed: no other turn may come.
+    /// Deliveries at the end of the turn have appended a record that is to be flushed: it is given out now, for no
+    /// other turn may come.
     pub(crate) fn is_due_again(&self) -> bool {
         self.rule.is_durable() && self.open.needs_flush
     }
 
-    /// Lends the open batch to whoever applies what of it is not applied yet, and says how many bytes are. To be given
-    /// back with [`Pipeline::applied_open`].
+    /// Lends the open batch to a caller that applies the rest of it, with the number of bytes that are applied. To be
+    /// given back with [`Pipeline::applied_open`].
     pub(crate) fn lend_open(&mut self) -> (Batch, usize) {
         let instead = Batch::new(self.open.batch.log(), self.next(), Buffer::default());
         (std::mem::replace(&mut self.open.batch, instead), self.open.applied)
@@ -480,7 +481,7 @@ mod tests {
     use base::id::PortId;
     use journal::{FileId, FileKind, FileName};
 
-    /// A pipeline and what its log would do, in as far as the pipeline asks for it.
+    /// A pipeline with a stand-in for its log, as far as the pipeline needs one.
     struct Bench {
         pipeline: Pipeline,
         spare: Spare,

@@ -1,4 +1,4 @@
-//! What a log does in a turn: its queues hand out what is ready, batches are given out and come back from the disk, timers
+//! A log's part in a turn: its queues hand out what is ready, batches are given out and come back from the disk, timers
 //! go off, reads end.
 
 use super::{Due, Log};
@@ -17,7 +17,7 @@ impl Log {
     /// the caller writes them in order and reports with [`Log::written`].
     pub(crate) fn end_turn(&mut self, turn: &mut Turn<'_>, out: &mut Vec<Sealed>) {
         if self.commons.pipeline.may_run_ahead() {
-            // What came back goes to the front before anything else is handed out.
+            // Messages that came back go to the front before anything else is handed out.
             self.apply_rest(turn.limits);
         }
         if let Some(streams) = &mut self.streams {
@@ -99,8 +99,8 @@ impl Log {
 
     // ---- what queues do
 
-    /// Hands out what is ready to who has credit, for every queue something happened to. A queue that could hand out
-    /// more than the limit stays on the list.
+    /// Hands out ready messages to consumers with credit, for every queue something happened to. A queue that could
+    /// hand out more than the limit stays on the list.
     pub(crate) fn dispatch(&mut self, turn: &mut Turn<'_>) {
         if !self.commons.agenda.set_aside.is_empty() {
             self.carry_out_set_aside(turn);
@@ -114,7 +114,7 @@ impl Log {
         }
     }
 
-    /// Does what was asked for when records were applied, but for queues that are gone.
+    /// Carries out the effects that were set aside when records were applied, but for queues that are gone.
     #[cold]
     #[inline(never)]
     fn carry_out_set_aside(&mut self, turn: &mut Turn<'_>) {
@@ -133,7 +133,7 @@ impl Log {
         }
     }
 
-    /// Looks at what consumers hold, where that is due, and takes back what they hold for too long.
+    /// Looks at the messages that consumers hold, where that is due, and takes back those they hold for too long.
     pub(crate) fn look(&mut self, turn: &mut Turn<'_>) {
         while let Some((at, slot)) = self.commons.agenda.timers.take_look(turn.now.mono_ns) {
             // The queue, or all its consumers, may have gone, and others come.

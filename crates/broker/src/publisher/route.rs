@@ -110,7 +110,7 @@ pub(crate) struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// What a shard with these parts knows; `message`: the publisher, and the message's number.
+    /// The view of a shard with these parts; `message`: the publisher, and the message's number.
     pub(crate) fn of(
         settings: &'a ShardSettings,
         catalog: &'a Catalog,

@@ -1,8 +1,8 @@
-//! What a read takes along: what its queue hands out next and has to be read too.
+//! Neighbours that a read takes along: messages that its queue hands out next and that have to be read too.
 //!
-//! In a queue whose messages have priorities that is not what lies next: it is what follows of the same priority, some of each
-//! batch or block.
-//! Invariant: what is put into a read is among what is asked for.
+//! In a queue whose messages have priorities those do not lie next: they are the next of the same priority, some of
+//! each batch or block.
+//! Invariant: each part of a read is among the parts asked for.
 
 use super::{Ahead, BlockKey, Loaded, READS_OF_QUEUE_MAX, ReadWhat, Reading};
 use crate::batches::{Batches, Found};
@@ -44,8 +44,8 @@ impl Basket<'_> {
 }
 
 impl Commons {
-    /// Adds to `parts` what the queue in `slot` needs next, as far as its window holds and at most `share` bytes in all.
-    /// True: there is more, for another read.
+    /// Adds to `parts` those that the queue in `slot` needs next, as far as its window holds and at most `share` bytes
+    /// in all. True: there is more, for another read.
     pub(super) fn take_along(
         &mut self,
         queues: &Slab<OwnedQueue>,
@@ -65,7 +65,7 @@ impl Commons {
             return take_of_level(queue, batches, loaded, ahead, share, &mut basket);
         }
         let fifo = &queue.fifo;
-        // What consumers wait for, and then what they have room for.
+        // First the messages that consumers wait for, then those they have room for.
         let waiting = queue.first_waiting().map(|first| first.seq);
         let Some(first) = waiting.or_else(|| fifo.next_ready_at(QueueSeq(0))) else { return false };
         let room = queue.waiting_len() as u64 + fifo.room(fifo.ready());
@@ -104,8 +104,9 @@ impl Commons {
     }
 }
 
-/// As [`Commons::take_along`], in a queue whose messages have priorities: of a batch or block only some are handed out next, so
-/// what consumers have room for is soon read, and is not looked at. What is read ahead is bounded by its bytes instead.
+/// As [`Commons::take_along`], in a queue whose messages have priorities: of a batch or block only some are handed out
+/// next, so the messages that consumers have room for are soon read, and are not looked at. Reading ahead is bounded by
+/// bytes instead.
 fn take_of_level(
     queue: &OwnedQueue,
     batches: &mut Batches,
@@ -125,15 +126,15 @@ fn take_of_level(
     let mut waiting = queue.waiting();
     let (mut last, mut end, mut has_begun) = (QueueSeq(0), QueueSeq(0), false);
     for _ in 0..SPANS_MAX {
-        // What lies behind in the same batch or block is not looked at.
+        // Messages behind it in the same batch or block are not looked at.
         let is_elsewhere = |seq: &QueueSeq| *seq < std::mem::replace(&mut last, *seq) || *seq >= end;
         let seq = waiting.find(is_elsewhere).or_else(|| {
             let from = if std::mem::replace(&mut has_begun, true) { end } else { QueueSeq(0) };
             fifo.coming(from).next()
         });
         let Some(piece) = seq.and_then(|seq| Piece::at(queue, batches, loaded, seq)) else { return false };
-        // What does not fit beside what comes before it would drive that out, which would then be read again, and so on without
-        // end.
+        // A piece that does not fit beside those before it would drive them out; they would then be read again, and so
+        // on without end.
         if reached >= reach || (reached > 0 && reached + piece.bytes > share) {
             return false;
         }
@@ -150,7 +151,7 @@ fn take_of_level(
 
 /// Where a message lies.
 struct Piece {
-    /// What has to be read for it, if anything.
+    /// The part to be read for it, if any.
     unread: Option<ReadWhat>,
     /// How large the batch or block is that it lies in.
     bytes: u64,

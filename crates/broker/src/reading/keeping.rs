@@ -1,11 +1,12 @@
-//! What was read back and is kept for a while: the next deliveries mostly lie beside it.
+//! Batches, blocks and stretches that were read back and are kept for a while: the next deliveries mostly lie beside
+//! them.
 //!
 //! Oldest first out, at most [`Limits::loaded_bytes_max`]. A queue whose messages have priorities is gone through from the
-//! front to the end once for each of them: there what goes first is what lies right behind where it is, as that is needed
-//! last, and what is kept may be more ([`Limits::loaded_by_priority_bytes_max`]). Oldest first would keep nothing of use: what
-//! lies in front is always the oldest when its turn comes again.
+//! front to the end once for each of them: there the bytes right behind its position go first, as they are needed last,
+//! and more may be kept ([`Limits::loaded_by_priority_bytes_max`]). Oldest first would keep nothing of use: the bytes
+//! in front are always the oldest when their turn comes again.
 //! Not here: the batches themselves, which are where all batches are ([`crate::batches`]).
-//! Invariant: what is kept is named in `order` once; batches that are named there may have left.
+//! Invariant: all that is kept is named in `order` once; batches that are named there may have left.
 
 use super::{
     BlockKey, Name, OF_A_STREAM, OF_NO_SEGMENT, READS_OF_QUEUE_MAX, ReadBytes, ReadWhat, StretchKey,
@@ -21,7 +22,7 @@ use std::collections::{BTreeMap, VecDeque};
 /// Names of batches that have left which are put up with, however few others there are.
 const GONE_MIN: usize = 64;
 
-/// What of a log was read back. See the module.
+/// The bytes of a log that were read back. See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Loaded {
     blocks: FxHashMap<Name, SegmentBlock>,
@@ -49,11 +50,11 @@ impl Loaded {
         let (segment, position) = key.name();
         let ((_, begins), memory) = self.stretches.range((segment, 0)..=(segment, position)).next_back()?;
         let at = usize::try_from(position - begins).ok()?;
-        // What was read along may not have been written yet: it is read anew, for itself.
+        // A message that was read along may not have been written yet then: it is read anew, for itself.
         key.is_in(memory.get(at..)?).then(|| (memory.clone(), at))
     }
 
-    /// Bytes of memory of what has this name, if it is there.
+    /// Bytes of memory of the batch, block or stretch of this name, if it is there.
     fn bytes_of(&self, batches: &Batches, name: Name) -> Option<usize> {
         match name {
             (OF_NO_SEGMENT, base) => batches.loaded_bytes_of(LogIndex(base)),
@@ -67,7 +68,7 @@ impl Loaded {
         self.block_bytes + batches.loaded_bytes()
     }
 
-    /// Takes in what was read.
+    /// Takes in the bytes of a read.
     pub(super) fn keep(&mut self, batches: &mut Batches, what: ReadWhat, brought: ReadBytes) {
         match (what, brought) {
             (ReadWhat::Batch { base, .. }, ReadBytes::Batch(memory)) => {
@@ -99,14 +100,14 @@ impl Loaded {
         }
     }
 
-    /// Forgets the names of what is not there.
+    /// Forgets the names of batches that have left.
     fn forget_gone(&mut self, batches: &Batches) {
         let mut order = std::mem::take(&mut self.order);
         order.retain(|name| self.bytes_of(batches, *name).is_some());
         self.order = order;
     }
 
-    /// Drops what has this name, if it is there; its memory may be read into again.
+    /// Drops the batch, block or stretch of this name, if it is there; its memory may be read into again.
     fn drop_one(&mut self, batches: &mut Batches, name: Name, spare_max: usize) {
         if let (OF_NO_SEGMENT, base) = name {
             batches.unload(LogIndex(base), spare_max);

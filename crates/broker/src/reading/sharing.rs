@@ -1,7 +1,7 @@
-//! Who has a share of what is read ahead: queues that may read on.
+//! Shares in reading ahead: held by queues that may read on.
 //!
-//! Nobody says when a queue reads no more: what it hands out last was read before, and what comes then never left memory. So
-//! with each read that is given out a few of those with a share are looked at, in turn.
+//! Nobody says when a queue reads no more: the messages it hands out last were read before, and those that come then
+//! never left memory. So with each read that is given out a few of those with a share are looked at, in turn.
 //! A queue whose consumers have no room for now keeps its share: it goes on where it was.
 
 use crate::batches::Found;
@@ -47,14 +47,14 @@ impl Commons {
         if queue.fifo.ready() == 0 || queue.fifo.consumers() == 0 {
             return true;
         }
-        // What lies behind in order of arrival need not come later.
+        // A message behind in order of arrival need not be handed out later.
         if ahead.has_passes || queue.fifo.has_levels() {
             return false;
         }
         let next = queue.fifo.next_ready_at(ahead.next);
         match next.and_then(|seq| queue.fifo.place(seq)) {
             Some(Place::Log(index)) => match batches.find(index) {
-                // What was read back leaves soon, and what follows it may be on disk.
+                // A batch that was read back leaves soon, and the next one may be on disk.
                 Found::Resident(_, offset, _) => {
                     batches.loaded_bytes_of(LogIndex(index.0 - u64::from(offset))).is_none()
                 }

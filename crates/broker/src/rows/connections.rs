@@ -22,7 +22,7 @@ pub struct ConnectionRow {
     pub given_name: Option<Box<str>>,
     /// The name its client has for the container that it is, over AMQP 1.0.
     pub container: Option<Box<str>>,
-    /// What its client says of itself besides: a field table of AMQP 0-9-1 (§4.2.5.5) without its length.
+    /// Further properties that its client gives of itself: a field table of AMQP 0-9-1 (§4.2.5.5) without its length.
     pub client: Option<Arc<Vec<u8>>>,
     /// `AMQP 0-9-1`, `AMQP 1-0`, `stream`; empty before its client has said so.
     pub protocol: &'static str,
@@ -50,7 +50,7 @@ pub struct ConnectionRow {
     pub peer_host: IpAddr,
     /// Its port.
     pub peer_port: u16,
-    /// What it came over, if that was TLS.
+    /// Its TLS version, cipher and certificate; none: it did not come over TLS.
     pub encryption: Option<Arc<Encryption>>,
     /// Bytes received.
     pub received: u64,
