@@ -81,7 +81,7 @@ fn fill(node: &mut Node, port: usize, bodies: &[&str]) {
 
 /// The bodies, and their positions, of what came since.
 fn came(node: &mut Node) -> Vec<String> {
-    // What is not in memory is read, a piece at a time.
+    // Messages that are not in memory are read, a piece at a time.
     for _ in 0..4 {
         node.work();
         node.read();
@@ -91,7 +91,7 @@ fn came(node: &mut Node) -> Vec<String> {
     shown.map(|(_, message)| message.rsplit('\u{0}').next().unwrap_or(message)).map(tail).collect()
 }
 
-/// What follows the sections' heads: the body is said twice, as subject and as data.
+/// The text behind the sections' heads: a message has its body twice, as subject and as data.
 fn tail(message: &str) -> String {
     let printable = message.rfind(|byte: char| byte.is_control() || byte == '\u{FFFD}');
     message[printable.map_or(0, |at| at + message[at..].chars().next().map_or(1, char::len_utf8))..]
@@ -166,7 +166,7 @@ fn where_it_begins() {
         fill(&mut node, 0, &["three"]);
         let more: Vec<_> = offset.clone().map(|offset| ("x-source-offset", offset)).into_iter().collect();
         declare(&mut node, 0, "q", &more);
-        // What it means does not change while the node is away.
+        // The meaning of the offset does not change while the node is away.
         kill(&mut node, None);
         node.pass(60_000);
         fill(&mut node, 0, &["four"]);
@@ -209,7 +209,7 @@ fn only_what_is_wanted() {
     assert_eq!(holds(&mut node, "q"), ["two", "two", "two"]);
 }
 
-/// What was confirmed and not fed yet when the node goes down is fed, however far off it was to begin.
+/// Messages confirmed and not fed yet when the node goes down are fed, however far off the queue was to begin.
 #[test]
 fn what_came_before_a_crash_is_fed_behind_it() {
     for offset in [Value::Int(IntType::SignedInt, 99), Value::Timestamp(1 << 40), Value::text("next")] {
@@ -418,7 +418,7 @@ fn a_queue_that_is_full_is_fed_when_it_has_room() {
     }
 }
 
-/// What its publishers have under way fills it as well, and what it is fed is not taken for theirs.
+/// Messages that its publishers have under way fill it as well, and messages it is fed are not taken for theirs.
 #[test]
 fn a_queue_is_fed_beside_what_its_publishers_have_under_way() {
     let mut node = node(1);
@@ -540,7 +540,7 @@ fn one_that_takes_the_name_begins_anew() {
     assert_eq!(holds(&mut node, "q"), ["one", "two"]);
 }
 
-/// What a snapshot holds, and up to where.
+/// The last index that a snapshot covers, and its bytes.
 type Snapshot = (LogIndex, Vec<u8>);
 
 fn snapshot(node: &mut Node) -> Snapshot {
@@ -634,7 +634,7 @@ fn consume_stream(node: &mut Node, filter: broker::StreamFilter) {
     node.shards[0].command(now, port, found.log, found.id, QueueCommand::Stream(Box::new(command)));
 }
 
-/// What is in the stream.
+/// The bodies of the stream's messages, as a consumer gets them.
 fn in_stream(node: &mut Node) -> Vec<String> {
     consume_stream(node, broker::StreamFilter::default());
     let seen = came(node);

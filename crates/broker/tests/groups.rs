@@ -68,7 +68,7 @@ fn a_group_is_with_one_consumer() {
         node.consume(0, "q", 9, 5);
         assert_eq!(seen(&mut node), "Consuming, 9 gets 2@2, 9 gets 3@3");
         node.settled(0, "q", 7, (0, 0), Outcome::Released);
-        // Whose turn it is gets it now, and what follows with it.
+        // The consumer whose turn it is gets it now, and the messages that follow with it.
         let told = seen(&mut node);
         assert!(told.starts_with("9 gets 0@0") || told.starts_with("7 gets 0@0"), "{told}");
         let (one, other) = if told.starts_with('9') { (9, 7) } else { (7, 9) };

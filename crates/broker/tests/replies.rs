@@ -65,7 +65,7 @@ fn a_reply_goes_straight_to_its_consumer_on_whichever_shard_or_nowhere() {
     assert_eq!(node.take_seen(), ["1: NOT_FOUND - no queue 'r' in vhost '/'"]);
 }
 
-/// Whoever learned an address, by chance or from its owner, cannot use it from another virtual host.
+/// An address, learned by chance or from its owner, is of no use in another virtual host.
 #[test]
 fn a_reply_goes_to_its_own_virtual_host_alone() {
     let mut node = Node::new(2);

@@ -113,7 +113,7 @@ fn consume_filtered(
     )
 }
 
-/// What a consumer gets, as [`Node::seen`] shows it: bodies are data sections.
+/// A delivery to a consumer, as [`Node::seen`] shows it: bodies are data sections.
 fn gets(port: usize, handle: u32, offset: u64, body: &str) -> String {
     let (prefix, len) = data_prefix(body.len());
     let body = [&prefix[..len], body.as_bytes()].concat();
@@ -168,7 +168,7 @@ fn chunks_come_for_credit() {
     assert_eq!(ask(&mut node, 0, credit(5)), ["0: 6 gets chunk 3+1 of 3"]);
     append(&mut node, 0, 5, None, &[(0, "", "e")]);
     assert_eq!(node.take_seen(), ["0: 9 confirmed 5-5", "0: 6 gets chunk 4+1 of 4"]);
-    // Who is paused gets nothing, and then what it missed.
+    // A paused subscription gets nothing, and later the chunks it missed.
     node.command(0, "s", QueueCommand::Pause { handle: 6, paused: true });
     append(&mut node, 0, 6, None, &[(0, "", "f")]);
     assert_eq!(node.take_seen(), ["0: 9 confirmed 6-6"]);
@@ -193,7 +193,7 @@ fn a_turn_that_a_member_left_behind_is_nobody_elses() {
     let group = Some(SingleActive { name: "g".into(), partition: None });
     let (from, filter) = (StreamFrom::First, None);
     let member = StreamCommand::Subscribe { token: 2, handle: 6, from, credit: 1, filter, group };
-    // All in one turn: it comes, its turn comes, it leaves, and who comes next has its number.
+    // All in one turn: it comes, its turn comes, it leaves, and the next reader has its number.
     let commands = [member, StreamCommand::Unsubscribe { token: 3, handle: 6 }, subscribe(7, 1)];
     for command in commands {
         node.command(0, "s", QueueCommand::Stream(Box::new(command)));
@@ -208,7 +208,8 @@ fn in_group(handle: u32, partition: Option<u32>) -> StreamCommand {
     StreamCommand::Subscribe { token: 2, handle, from: StreamFrom::First, credit: 1, filter: None, group }
 }
 
-/// Who reads a stream that is restarted is let go of at once, wherever it is: nobody has its turn because somebody before it left.
+/// Subscriptions to a stream that is restarted end at once, wherever they are: none has its turn because one before it
+/// left.
 #[test]
 fn of_a_stream_that_is_restarted_nobody_becomes_active() {
     let active = |shard: usize, handle: u32, is| {
@@ -260,7 +261,7 @@ fn of_a_stream_that_is_restarted_nobody_becomes_active() {
             .collect();
         expected.sort_unstable();
         assert_eq!(told, expected);
-        // What they say before they hear it finds nobody.
+        // Commands they send before they hear of it find no subscription.
         for (at, shard) in members.iter().enumerate() {
             let handle = handle(at);
             assert_eq!(ask(&mut node, *shard, StreamCommand::Credit { handle, chunks: 1 }), [""; 0]);
@@ -309,7 +310,7 @@ fn many_readers_have_their_turns_one_after_the_other() {
     }
     let body = "b".repeat(200_000);
     append(&mut node, 0, 1, None, &[(0, "", &body)]);
-    // Whoever had no turn yet is before those that had theirs.
+    // Readers that had no turn yet come before those that had theirs.
     append(&mut node, 0, 2, None, &[(0, "", &body)]);
     let seen = node.take_seen();
     for chunk in 0..2 {
@@ -354,9 +355,9 @@ fn a_consumer_has_room_again_when_it_settles_however() {
     assert_eq!(seen, ["0: Consuming".to_owned(), gets(0, 4, 1, "b"), gets(0, 4, 2, "c")]);
     node.settled(0, "s", 4, (1, 1), Outcome::Released);
     node.work();
-    // What is given back does not come again.
+    // A message given back does not come again.
     assert_eq!(node.take_seen(), [gets(0, 4, 3, "d")]);
-    // What was handed out and not sent does.
+    // Messages handed out and not sent do.
     let range = SeqRange { first: QueueSeq(2), last: QueueSeq(3) };
     node.command(0, "s", QueueCommand::Unsent { handle: 4, range });
     node.work();
@@ -452,7 +453,7 @@ fn offsets_follow_what_a_batch_says_and_not_what_it_holds() {
         append(&mut node, 0, 3, None, &[(0, "", "next")]);
         node.take_seen();
         let row = format!("{records} of {compression}: {there_are:?}");
-        // Also who begins in the middle of the batch, or where it said that there is one more.
+        // Also for consumers that begin in the middle of the batch, or where it said that there is one more.
         for from in 0..=there_are[there_are.len() - 1].0 {
             let wanted = there_are.iter().filter(|(offset, _)| *offset >= from);
             let mut expected = vec!["0: Consuming".to_owned()];
@@ -477,7 +478,7 @@ fn offsets_follow_what_a_batch_says_and_not_what_it_holds() {
     }
 }
 
-/// Who comes and goes before anything was read for it leaves no line behind in which others stand.
+/// Subscriptions that end before anything was read for them leave no backlog of reads for later ones to wait behind.
 #[test]
 fn who_comes_and_goes_has_few_things_read() {
     let blue = || message::chunk::Filter::new([&b"blue"[..]], false);
@@ -511,7 +512,7 @@ fn who_comes_and_goes_has_few_things_read() {
             put(&mut node, &mut jobs, StreamCommand::Unsubscribe { token: 2, handle: 4 });
         }
         assert!((1..=64).contains(&jobs.len()), "{}: {from} {has_filter}", jobs.len());
-        // Who stays has its turn when something comes back, whatever came of it.
+        // A subscription that stays has its turn when a read comes back, carried out or given up.
         node.take_seen();
         put(&mut node, &mut jobs, subscribe(5));
         assert_eq!(node.take_seen(), ["0: Consuming"]);
@@ -553,7 +554,7 @@ fn all_is_there_again_after_a_restart() {
     let mut publisher = node.publisher(0);
     node.publish(0, &mut publisher, "s", "over AMQP", false);
     node.work();
-    // What is made durable for a snapshot, and then the rest of the journal.
+    // The stream is made durable for a snapshot; the rest is in the journal.
     let snapshot = node.shards[0].snapshot(LogId(0), false).unwrap();
     for job in node.shards[0].logs_mut().take_stream_syncs(LogId(0)) {
         let done = job.carry_out(&node.disk);
@@ -592,7 +593,7 @@ fn all_is_there_again_after_a_restart() {
     ];
     assert_eq!(seen, expected);
 
-    // Who reads a stream that is deleted is told, and its files go.
+    // Consumers of a stream that is deleted are told, and its files go.
     node.command(0, "s", QueueCommand::Delete { token: 5, if_unused: true, if_empty: true });
     node.work();
     let seen = node.take_seen();
@@ -795,7 +796,7 @@ fn what_is_truncated_stays_away() {
     assert_eq!(ask(&mut node, 0, StreamCommand::Stats { token: 4 }), [stats]);
     let seen = consume(&mut node, 0, 4, Credit::Prefetch(9), StreamFrom::First);
     assert_eq!(seen, ["0: Consuming".to_owned(), gets(0, 4, 3, "d")]);
-    // Who waits for a stream that is deleted meanwhile is told.
+    // A request to truncate a stream that is deleted meanwhile is answered.
     node.command(0, "s", QueueCommand::Stream(Box::new(truncate(9))));
     node.command(0, "s", QueueCommand::Delete { token: 5, if_unused: false, if_empty: false });
     node.work();
@@ -876,7 +877,7 @@ fn who_comes_with_its_name_goes_on_behind_what_it_settled() {
     let seen = ask(&mut node, 0, consume_as("app", 4, false, StreamFrom::First));
     assert_eq!(seen[1..], all);
     assert_eq!(ask(&mut node, 0, query()), ["0: Stream(Offset(None))"]);
-    // Of what is settled, what has no gap; what is given back is for whoever comes next.
+    // Settled messages count up to the first gap; messages given back are for the next consumer.
     node.settled(0, "s", 4, (3, 3), Outcome::Accepted);
     node.settled(0, "s", 4, (0, 0), Outcome::Accepted);
     node.settled(0, "s", 4, (1, 1), Outcome::Rejected);

@@ -38,7 +38,7 @@ impl Entry {
     }
 }
 
-/// What was granted to an actor, newest first; forgotten when anybody's permissions change.
+/// Grants of an actor, newest first; forgotten when anybody's permissions change.
 #[derive(Debug)]
 pub struct AccessCache {
     actor: Actor,
@@ -52,7 +52,7 @@ impl AccessCache {
         AccessCache { actor, version: 0, entries: Vec::new() }
     }
 
-    /// Whose grants they are.
+    /// The actor that has the grants.
     pub fn actor(&self) -> &Actor {
         &self.actor
     }

@@ -1,4 +1,4 @@
-//! Who somebody is, and which virtual host they may open.
+//! Logins: the user of a connection, and the virtual hosts it may open.
 //!
 //! The peer learns only that it was refused; the reason is for the log.
 
@@ -11,26 +11,26 @@ use std::sync::Arc;
 pub struct AccessRules {
     /// Users that may only come from this machine.
     pub loopback_users: Vec<Box<str>>,
-    /// Whom the mechanism ANONYMOUS stands for; without, it is not offered.
+    /// The user of the mechanism ANONYMOUS; without, it is not offered.
     pub anonymous: Option<Anonymous>,
     /// The mechanisms that are offered.
     pub mechanisms: Mechanisms,
 }
 
-/// Whom the mechanism ANONYMOUS stands for.
+/// The user of the mechanism ANONYMOUS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Anonymous {
     /// The user.
     pub user: Box<str>,
     /// The user's password, which must be right.
     pub password: Box<str>,
-    /// The operator named this user. If not, a user with tags is not stood for: whoever reaches the node would be an
-    /// administrator.
+    /// The operator named this user. If not, a user with tags is refused: any client that reaches the node would be
+    /// an administrator.
     pub is_named: bool,
 }
 
 impl AccessRules {
-    /// Whom the mechanism ANONYMOUS stands for, as users are now.
+    /// The user of the mechanism ANONYMOUS, as users are now: one that the operator named, or one without tags.
     pub fn anonymous(&self, catalog: &Catalog) -> Option<&Anonymous> {
         let has_no_tags = |user: &Arc<UserDefinition>| user.tags.is_empty();
         let is_meant = |own: &&Anonymous| own.is_named || catalog.user(&own.user).is_some_and(has_no_tags);
@@ -41,13 +41,13 @@ impl AccessRules {
 /// SASL mechanisms, each with whether it is offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mechanisms {
-    /// As whoever is named by [`AccessRules::anonymous`]; not offered without such a user.
+    /// As the user of [`AccessRules::anonymous`]; not offered without such a user.
     pub anonymous: bool,
     /// User and password (RFC 4616).
     pub plain: bool,
     /// User and password in a table of AMQP 0-9-1.
     pub amqplain: bool,
-    /// As whom the peer's certificate names; not offered to a peer that has shown none.
+    /// As the user that the peer's certificate names; not offered to a peer that has shown none.
     pub external: bool,
 }
 
@@ -78,7 +78,7 @@ impl Default for AccessRules {
 pub struct Denied {
     /// Why, for the log: never for the peer.
     pub reason: String,
-    /// The reason names whom no user is called by: it may be a password that was typed in the wrong place.
+    /// The reason holds a name that no user has: it may be a password that was typed in the wrong place.
     names_nobody: bool,
 }
 
@@ -87,12 +87,12 @@ impl Denied {
         Denied { reason: reason.into(), names_nobody: false }
     }
 
-    /// Why, for whoever hears what happens.
+    /// Why, for readers of events.
     pub fn announced(&self) -> &str {
         if self.names_nobody { "no such user - invalid credentials" } else { &self.reason }
     }
 
-    /// What the peer is told.
+    /// The answer to the peer, without the reason.
     pub fn refusal(&self, mechanism: &str) -> Refusal {
         let text = format!(
             "Login was refused using authentication mechanism {mechanism}. For details see the broker logfile."
@@ -135,7 +135,7 @@ pub fn authenticate(
     }
 }
 
-/// Finds out whom the mechanism ANONYMOUS stands for.
+/// Finds the user of the mechanism ANONYMOUS.
 pub fn authenticate_anonymous(
     catalog: &Catalog,
     is_loopback: bool,
@@ -150,7 +150,7 @@ pub fn authenticate_anonymous(
     }
 }
 
-/// Finds out whom a certificate stands for that was found good: a user by this name, with or without a password.
+/// Finds the user of a certificate that was found good: one by this name, with or without a password.
 pub fn authenticate_certificate(
     catalog: &Catalog,
     name: &str,

@@ -1,9 +1,9 @@
-//! What one user may do in one virtual host: three patterns over the names of its queues and exchanges.
+//! Permissions of one user in one virtual host: three patterns over the names of its queues and exchanges.
 
 use super::pattern::{BadPattern, Pattern};
 use crate::catalog::{Object, Reason, Refusal};
 
-/// What somebody wants to do with a thing.
+/// A kind of access to a queue or an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Access {
     /// Make, delete or look at it.
@@ -61,11 +61,11 @@ impl<'a> Resource<'a> {
 /// The three patterns of a user in a virtual host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Permissions {
-    /// What may be made, deleted and looked at.
+    /// Names that may be made, deleted and looked at.
     pub configure: Pattern,
-    /// What may be written to.
+    /// Names that may be written to.
     pub write: Pattern,
-    /// What may be read from.
+    /// Names that may be read from.
     pub read: Pattern,
 }
 

@@ -1,4 +1,4 @@
-//! What a user may do with a topic exchange: two patterns over routing keys, besides the permissions over names.
+//! Permissions of a user on a topic exchange: two patterns over routing keys, besides the permissions over names.
 //!
 //! A pattern may hold variables: `{username}` and `{vhost}` stand for what they say, letter by letter, whatever they
 //! mean in a regular expression. Braces that repeat nothing are themselves.

@@ -17,7 +17,7 @@ const TIME_MS_MAX: i128 = 10 * 365 * 24 * 60 * 60 * 1000;
 /// Largest `x-max-priority`.
 const PRIORITY_MAX: i128 = 255;
 
-/// What a value must be.
+/// A rule for the value of an argument.
 #[derive(Clone, Copy)]
 enum Check {
     /// Anything.
@@ -144,10 +144,10 @@ const ROWS: [Row; 39] = [
     row(source::MATCH_UNFILTERED, Check::Bool, "cq", true),
 ];
 
-/// What became `x-queue-leader-locator`.
+/// The old name of `x-queue-leader-locator`.
 const MASTER_LOCATOR: &str = "x-queue-master-locator";
 
-/// What RabbitMQ says of it.
+/// RabbitMQ's refusal of it.
 const MASTER_LOCATOR_DENIED: &str = "Feature `queue_master_locator` is deprecated.\n\
     By default, this feature is not permitted anymore.\n\
     The feature will be removed from a future major RabbitMQ version, regardless of the configuration; actual version to \
@@ -155,7 +155,7 @@ const MASTER_LOCATOR_DENIED: &str = "Feature `queue_master_locator` is deprecate
     To continue using this feature when it is not permitted by default, set the following parameter in your \
     configuration:\n    \"deprecated_features.permit.queue_master_locator = true\"";
 
-/// What must be the same on declaring again, in the order in which it is compared.
+/// Arguments that must be the same on declaring again, in the order in which they are compared.
 const CLASSIC_SAME: [&str; 23] = [
     source::STREAM,
     source::OFFSET,

@@ -13,7 +13,7 @@ use base::id::QueueId;
 use routing::ExchangeId;
 use std::sync::Arc;
 
-/// A change. Each names what it makes or removes; nothing in it depends on who applies it.
+/// A change. Each names what it makes or removes; nothing in it depends on the shard that applies it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
     /// Queue numbers below this may have been given out. Logged ahead of use, in blocks, so that the number of a
@@ -74,7 +74,7 @@ pub enum Change {
     ClearPolicy {
         /// Its virtual host.
         vhost: VhostId,
-        /// Whose it was.
+        /// Users' or operator's.
         kind: PolicyKind,
         /// Its name.
         name: Box<str>,

@@ -1,4 +1,4 @@
-//! Which queues came and went lately, for who keeps a list of all of them and would not gather it again for each.
+//! Queues that came and went lately, for readers that keep a list of all queues and would not gather it again for each.
 
 use super::QueueDefinition;
 use std::collections::VecDeque;

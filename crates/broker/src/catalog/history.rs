@@ -1,7 +1,7 @@
 //! The memory of exchanges of the type `x-recent-history`: the last messages that went through them.
 //!
 //! Whole messages as records for no queue, in memory, and with a durable exchange in the catalog's log and snapshot. Only
-//! the catalog of the shard that plans has them: that shard binds, and who is bound gets them.
+//! the catalog of the shard that plans has them: that shard binds, and a new destination gets them.
 //!
 //! Invariant: never more messages than the exchange was declared to remember, nor more bytes than
 //! [`super::Limits::history_bytes_max`] unless it is one message.

@@ -1,4 +1,4 @@
-//! What an administrator lets a virtual host or a user have at most.
+//! Limits that an administrator sets for a virtual host or a user.
 //!
 //! Kept beside the definitions, since few have any. A limit counts when something new is asked for; what is there
 //! already stays, however much it is.

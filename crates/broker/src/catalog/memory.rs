@@ -95,8 +95,9 @@ impl Catalog {
             + names.map(table_bytes::<usize>).sum::<usize>()
     }
 
-    /// Bytes of memory, near enough; what is shared with the other shards' copies is counted in full. For who must not hold
-    /// others up: of as many queues or exchanges at a time as `quantum` allows. Where to go on, until all was counted.
+    /// Bytes of memory, near enough; what is shared with the other shards' copies is counted in full. Counts as
+    /// many queues or exchanges at a time as `quantum` allows, so that a shard is not held up. Returns where to go on,
+    /// until all was counted.
     pub fn memory_bytes_from(&self, from: Weighed, quantum: &mut Quantum<'_>) -> (usize, Option<Weighed>) {
         match from {
             Weighed::Queues(at) => {

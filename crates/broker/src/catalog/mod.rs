@@ -95,7 +95,7 @@ type Parameters = BTreeMap<(Box<str>, Box<str>), Box<str>>;
 /// An exchange with what is bound to it.
 #[derive(Debug)]
 pub struct ExchangeEntry {
-    /// What it is.
+    /// The exchange as it was declared.
     pub definition: Arc<ExchangeDefinition>,
     /// Its bindings, made to route.
     pub exchange: Exchange,
@@ -103,7 +103,7 @@ pub struct ExchangeEntry {
     ends: Ends,
     /// The exchange that takes what this one leads nowhere, by argument or policy.
     alternate: Option<Box<[u8]>>,
-    /// What went through it, if it remembers; on the shard that plans alone there is anything in it.
+    /// The last messages that went through it, if its type remembers them; filled on the planner's shard alone.
     history: Option<Box<History>>,
 }
 
@@ -282,7 +282,7 @@ impl Catalog {
         self.users.values()
     }
 
-    /// What a user may do in a virtual host; nothing without an entry.
+    /// A user's permissions in a virtual host; without an entry the user may do nothing there.
     pub fn permissions(&self, vhost: VhostId, user: &str) -> Option<&Permissions> {
         self.host(vhost)?.permissions.get(user).map(|definition| &definition.permissions)
     }
@@ -306,8 +306,8 @@ impl Catalog {
         Err(refused(access, resource, self.vhost_name(actor.vhost), &actor.user))
     }
 
-    /// Whether what is to be read is not the event exchange, or the actor may hear of all virtual hosts: who has one of the
-    /// tags by which the HTTP API tells of them.
+    /// Whether the resource to be read is not the event exchange, or the actor may hear of all virtual hosts: its user
+    /// has one of the tags by which the HTTP API tells of them.
     fn may_hear(&self, actor: &Actor, access: Access, resource: Resource<'_>) -> bool {
         if access != Access::Read || resource != Resource::Exchange(EVENT_EXCHANGE) {
             return true;

@@ -9,7 +9,7 @@ use base::id::{LogId, PortId, QueueId};
 use routing::Arguments;
 use std::sync::Arc;
 
-/// On whose behalf something is done.
+/// The requester: its user, virtual host and connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Actor {
     /// The user, whose permissions count.
@@ -221,7 +221,7 @@ pub enum Op {
     },
     /// Have a policy like this.
     SetPolicy {
-        /// Whose it is.
+        /// Users' or operator's.
         kind: PolicyKind,
         /// The virtual host.
         vhost: Box<str>,
@@ -238,7 +238,7 @@ pub enum Op {
     },
     /// Have no such policy.
     ClearPolicy {
-        /// Whose it is.
+        /// Users' or operator's.
         kind: PolicyKind,
         /// The virtual host.
         vhost: Box<str>,
@@ -317,7 +317,7 @@ pub struct VhostDefaults {
     pub limits: VhostLimits,
     /// The operator's policies.
     pub operator_policies: Vec<DefaultPolicy>,
-    /// Users who may use it; who is not there yet is made with it.
+    /// Users that may use it; those that are not there yet are made with it.
     pub users: Vec<DefaultUser>,
     /// Its description.
     pub about: VhostAbout,

@@ -11,7 +11,7 @@ use crate::access::{PasswordHash, Permissions};
 use std::sync::Arc;
 
 impl Catalog {
-    /// What follows is for the broker itself and for administrators.
+    /// Checks that the actor is the broker itself or an administrator.
     pub(super) fn check_administrator(&self, by: &Actor) -> Result<(), Refusal> {
         let is_administrator = || self.user(&by.user).is_some_and(|user| user.has_tag("administrator"));
         if by.is_internal || is_administrator() {
@@ -65,13 +65,13 @@ impl Catalog {
             changes.extend(self.default_user(id, user)?);
         }
         if !by.is_internal {
-            // As with RabbitMQ, who makes a virtual host can use it.
+            // As with RabbitMQ, the user that makes a virtual host can use it.
             changes.push(permit(id, &by.user, all_permissions()));
         }
         Ok(Plan { changes, queue: None })
     }
 
-    /// As with RabbitMQ, who is there already keeps password and tags, and may use the virtual host as well.
+    /// As with RabbitMQ, a user that is there already keeps password and tags, and may use the virtual host as well.
     fn default_user(&self, vhost: VhostId, user: &DefaultUser) -> Result<Vec<Change>, Refusal> {
         let DefaultUser { name, password, tags, configure, write, read } = user;
         let permissions = permissions([configure, write, read])?;
@@ -188,7 +188,7 @@ impl Catalog {
     }
 }
 
-/// What is said to who would delete a protected virtual host.
+/// Text of the refusal to delete a protected virtual host.
 const PROTECTED: &str = "Cannot delete this virtual host: it is protected from deletion. To lift the protection, inspect \
                          and update its metadata";
 

@@ -104,7 +104,7 @@ impl Catalog {
         Ok(Plan::one(Change::Bind(binding)))
     }
 
-    /// What is not there need not be unbound, whichever part of it is missing.
+    /// Unbinds. A binding that is not there needs no change, whichever part of it is missing.
     fn have_not(&self, by: &Actor, request: &BindingRequest<'_>) -> Result<Plan, Refusal> {
         self.check_binding(by, request)?;
         let Some(source) = self.exchange(by.vhost, request.source.as_bytes()) else {
@@ -150,7 +150,7 @@ impl Catalog {
         }
     }
 
-    /// What a local random exchange may lead to.
+    /// Checks that a local random exchange leads to classic queues alone.
     fn check_local(&self, end: &End) -> Result<(), Refusal> {
         let Destination::Queue(id) = end.destination else {
             return Err(Refusal::precondition(Reason::Unsuited(Object::Exchange), "Destination not found"));

@@ -11,7 +11,7 @@ use routing::{Arguments, Value};
 use std::sync::Arc;
 
 impl Catalog {
-    /// Operator policies are for administrators, the others also for who carries the tag `policymaker`.
+    /// Operator policies are for administrators, the others also for users with the tag `policymaker`.
     pub(super) fn check_policymaker(&self, by: &Actor, kind: PolicyKind) -> Result<(), Refusal> {
         let is_policymaker = || self.user(&by.user).is_some_and(|user| user.has_tag("policymaker"));
         if kind == PolicyKind::User && is_policymaker() {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// Queue numbers reserved at once.
 pub(super) const RESERVED_AT_ONCE: u64 = 1024;
 
-/// What the names of queues begin with that are made for a link.
+/// Prefix of the names of queues that are made for a link.
 pub const MADE_FOR_LINK: &str = "amq.dyn-";
 
 impl Catalog {
@@ -119,7 +119,7 @@ impl Catalog {
         Ok(Plan { changes, queue: Some(queue) })
     }
 
-    /// As [`Catalog::plan`], but who declares a quorum queue as a classic one gets it as it is: only arguments that
+    /// As [`Catalog::plan`], but a quorum queue may be declared again as a classic one: only arguments that
     /// both types have must be the same.
     pub fn plan_relaxed(&self, by: &Actor, op: &Op) -> Result<Plan, Refusal> {
         if let Op::DeclareQueue { passive: false, name, arguments, .. } = op

@@ -1,7 +1,7 @@
 //! Making a super stream: an exchange, its streams, and the bindings between them, all of them or none.
 //!
-//! In one plan, so that it does not matter whether who asks stays to hear of it. Deleting one needs no plan of its own: what is
-//! left when that is cut short is deleted by name.
+//! In one plan, so that it does not matter whether the client stays for the answer. Deleting one needs no plan of its
+//! own: the streams left when that is cut short are deleted by name.
 
 use super::plan::check_length;
 use super::plan_queue::RESERVED_AT_ONCE;

@@ -1,4 +1,4 @@
-//! What users may do with single topics: setting, clearing, asking.
+//! Permissions of users on single topics: setting, clearing, asking.
 
 use super::{
     Actor, Catalog, Change, ExchangeDefinition, Object, Plan, Reason, Refusal, TopicPermissionDefinition,

@@ -12,7 +12,7 @@ use crate::access::Pattern;
 use routing::Arguments;
 use std::sync::Arc;
 
-/// Whose a policy is.
+/// The kind of a policy, by the side that sets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PolicyKind {
     /// The users' of the virtual host.
@@ -82,7 +82,7 @@ impl ApplyTo {
 pub struct PolicyDefinition {
     /// Its virtual host.
     pub vhost: VhostId,
-    /// Whose it is.
+    /// Users' or operator's.
     pub kind: PolicyKind,
     /// Its name, among those of its kind.
     pub name: Box<str>,

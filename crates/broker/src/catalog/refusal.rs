@@ -8,7 +8,7 @@ use super::definition::QueueDefinition;
 use super::reason::{Object, Reason};
 use std::fmt;
 
-/// What kind of no. The numbers are AMQP 0-9-1's (§1.2), the conditions AMQP 1.0's (§2.8.15).
+/// The kind of a refusal. The numbers are AMQP 0-9-1's (§1.2), the conditions AMQP 1.0's (§2.8.15).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u16)]
 pub enum ReplyCode {
@@ -95,7 +95,7 @@ const REPLY_TEXT_MAX: usize = 255;
 pub struct Refusal {
     /// The rule that was broken.
     pub reason: Reason,
-    /// What kind of no.
+    /// Its kind, as protocols tell it.
     pub code: ReplyCode,
     /// For the peer, without the code's name. Private, so that no decision goes by it.
     text: Box<str>,

@@ -22,7 +22,7 @@ pub(super) const FILTER: &str = "x-source-filter";
 pub(super) const FILTER_VALUES: &str = "x-source-filter-values";
 pub(super) const MATCH_UNFILTERED: &str = "x-source-match-unfiltered";
 
-/// What a queue is filled from.
+/// The stream a queue is filled from, and the part of it that the queue takes.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     /// On the log of the queue.
@@ -66,7 +66,7 @@ pub(super) fn from(value: &Value) -> Option<SourceFrom> {
 /// The program that an argument is.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Text that is not UTF-8 or no expression, or an expression beyond the limits; told in words.
 pub(super) fn program(text: &[u8]) -> Result<Program, String> {
     let text = str::from_utf8(text).map_err(|error| error.to_string())?;
     let expression = Expression::parse(text, &Limits::default()).map_err(|error| error.to_string())?;
@@ -76,7 +76,7 @@ pub(super) fn program(text: &[u8]) -> Result<Program, String> {
 /// The filter values that an argument names: a text, or a list of texts.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The rule that the value breaks.
 pub(super) fn filter_values(value: &Value) -> Result<Vec<&[u8]>, String> {
     fn text(value: &Value) -> Result<&[u8], String> {
         match value {
@@ -122,7 +122,7 @@ impl Catalog {
         }
     }
 
-    /// What a queue is filled from, while that is there. A stream that took the name later is another.
+    /// The source of a queue, while its stream is there. A stream that took the name later is another.
     pub(crate) fn source(&self, queue: &QueueDefinition) -> Option<Source> {
         let Some(Value::Text(name)) = queue.arguments.get(STREAM.as_bytes()) else { return None };
         let stream = self.queue_by_name(queue.vhost, name)?;

@@ -1,4 +1,4 @@
-//! What streams are declared with, and what they go by.
+//! Arguments of streams, and the rules that follow from them and from policies.
 //!
 //! Rules and texts are RabbitMQ 4.3.6's, seen by declaring streams through pika. Of an argument and a policy the policy
 //! counts, which is so of streams alone. The size of a stream's Bloom filters is in its chunks and therefore what it was
@@ -18,7 +18,7 @@ const SEGMENT_BYTES_MAX: i128 = 3_000_000_000;
 /// Bytes of a segment where nobody says.
 const SEGMENT_BYTES: u64 = 500_000_000;
 
-/// What must be the same on declaring again, in the order in which it is compared.
+/// Arguments that must be the same on declaring again, in the order in which they are compared.
 pub(super) const STREAM_SAME: [&str; 8] = [
     "x-max-length-bytes",
     "x-queue-type",
@@ -30,7 +30,7 @@ pub(super) const STREAM_SAME: [&str; 8] = [
     "x-queue-leader-locator",
 ];
 
-/// What a stream goes by.
+/// The rules of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamRules {
     /// Bytes of a segment, beyond which the next is begun.
@@ -46,7 +46,7 @@ pub struct StreamRules {
 }
 
 impl StreamRules {
-    /// What arguments and policies say together.
+    /// The rules that arguments and policies give together.
     pub(super) fn of(arguments: &Arguments, policies: Matched<'_>) -> StreamRules {
         let argument = |key: &str| arguments.get(format!("x-{key}").as_bytes());
         let given = |key: &str| policies.value(key).or_else(|| argument(key));
@@ -82,12 +82,12 @@ pub fn age_ms(text: &str) -> Option<u64> {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    // What does not fit is for ever.
+    // An age that does not fit is for ever.
     let number = digits.parse::<u64>().unwrap_or(u64::MAX);
     (number > 0).then(|| number.saturating_mul(seconds * 1000))
 }
 
-/// What is compared on declaring again: of an age the milliseconds.
+/// The value that is compared on declaring again: of an age the milliseconds.
 pub(super) fn compared<'a>(name: &str, value: Option<&'a Value>) -> Option<Cow<'a, Value>> {
     let value = value?;
     match value.as_str().and_then(age_ms) {

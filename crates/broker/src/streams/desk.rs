@@ -1,4 +1,4 @@
-//! What connections ask of the streams of a log.
+//! Requests of connections to the streams of a log.
 
 use super::Streams;
 use super::consumer::Consumer;
@@ -29,7 +29,7 @@ fn from(from: StreamFrom) -> From {
     }
 }
 
-/// By what a consumer is known, and to whom the name counts.
+/// The name a consumer is known by, and the user to whom its stored offset counts.
 struct KnownAs {
     user: u32,
     name: Box<[u8]>,
@@ -69,7 +69,7 @@ impl Streams {
         let stream = &mut owned[slot as usize];
         if let Some(id) = stream.find(member) {
             stream.remove(id);
-            // Whoever comes next may have its number, and is not who is meant.
+            // The next reader may get the same number, and is not meant.
             turns.retain(|(of, whose, _)| (*of, *whose) != (slot, id));
             stream.machine.detach(id, common, effects);
             self.handed = Default::default();
@@ -301,7 +301,7 @@ impl Streams {
         Done::Nothing
     }
 
-    /// A stream is deleted: who reads is told, and what of it is on disk is left to be removed.
+    /// A stream is deleted: its readers are told, and its files are left to be removed.
     pub(crate) fn delete(&mut self, id: QueueId, post: &mut Post) {
         let Some(slot) = self.by_id.remove(&id) else { return };
         self.last_lookup = (NO_QUEUE, 0);

@@ -1,12 +1,12 @@
 //! Filling queues from a stream: a reader of the stream whose messages are put into a queue of the same log.
 //!
-//! What is fed goes into the log in one piece, messages and how far they go, so that a crash leaves both or neither; how far
+//! A piece goes into the log at once, messages and how far they go, so that a crash leaves both or neither; how far
 //! they go is an offset stored under a name that only queues have. The next piece follows when the one before is applied:
-//! the disk sets the pace, and what is under way is bounded. What is on disk for good in the stream is referred to there
-//! ([`message::record::Refer`]), the rest is copied; who is far behind has the stream flushed first. Where nothing was wanted,
-//! how far that went is stored once in [`PASSED_OVER_MAX`] messages: after a crash they are looked at again. A queue that refuses
-//! messages when it is full is fed as many as it has room for beside what its publishers have under way; one that is limited in
-//! bytes may be fed one piece too much. Nothing is fed while an alarm holds.
+//! the disk sets the pace, and bytes under way are bounded. Messages on disk for good in the stream are referred to
+//! ([`message::record::Refer`]), the rest is copied; a feed far behind has the stream flushed first. Where nothing was
+//! wanted, how far that went is stored once in [`PASSED_OVER_MAX`] messages: after a crash they are looked at again. A
+//! queue that refuses messages when it is full is fed as many as it has room for beside those its publishers have under
+//! way; one that is limited in bytes may be fed one piece too much. Nothing is fed while an alarm holds.
 //! Not here: which queue is fed from where (`catalog::source`).
 
 use super::Streams;
@@ -39,7 +39,7 @@ pub(crate) struct Feed {
     feeding: Feeding,
     /// The offset behind the chunk it stands in.
     chunk_end: u64,
-    /// What was fed up to this offset is not in the queue yet.
+    /// Messages fed up to this offset are not in the queue yet.
     waits_for: Option<u64>,
     /// Up to which offset it is stored that the queue was fed, or will be soon; none: it began at a time.
     stored: Option<u64>,
@@ -57,7 +57,7 @@ pub(crate) struct Feed {
     is_starved: bool,
 }
 
-/// What is to be put into a log: records of messages for a queue, and behind them how far they go.
+/// A piece to be put into a log: records of messages for a queue, and behind them how far they go.
 #[derive(Debug)]
 pub(super) struct Fed {
     queue: QueueId,
@@ -199,7 +199,7 @@ impl Streams {
                     Next::Wait | Next::NoCredit => break,
                 }
             }
-            // What is on disk for good need not be there twice. Where its segment has gone meanwhile nobody keeps that.
+            // A message on disk for good need not be there twice; one whose segment is gone meanwhile must be copied.
             let is_there = |(place, moves): &(Place, u32)| {
                 let is_kept = references.knows(place.segment) && stream.machine.has_segment(place.segment);
                 is_kept && *moves == stream.machine.moves()

@@ -1,8 +1,8 @@
 //! Messages on their way into a stream and out of it: a stream holds AMQP 1.0, whole messages as they stand in a transfer.
 //!
 //! Where a message was published to stands in its annotations, as RabbitMQ has it, so that readers of chunks see it too;
-//! who consumes over AMQP gets it as an enqueue record, with its offset as an annotation. What a publisher of the stream
-//! protocol sent need not be AMQP at all: it is then shown as a message of one data section.
+//! consumers over AMQP get it as an enqueue record, with its offset as an annotation. A message from a publisher of the
+//! stream protocol need not be AMQP at all: it is then shown as a message of one data section.
 
 use super::alike::{self, NewShown, OFFSET};
 use super::shown::Shown;

@@ -62,13 +62,13 @@ pub(crate) struct Streams {
     last_lookup: (QueueId, u32),
     /// Those with an open chunk: the batch that fills it goes on.
     open: Vec<u32>,
-    /// What machines asked for, until it is sorted.
+    /// Effects of the machines, until they are sorted.
     effects: Vec<Effect>,
     /// Readers that may have something to be handed out.
     ready: VecDeque<(u32, ReaderId)>,
     /// Readers to be told that they are active, or no more.
     turns: Vec<(u32, ReaderId, bool)>,
-    /// What readers may be handed in this turn.
+    /// The budget of this turn for handing out to readers.
     share: Share,
     jobs: Vec<StreamJob>,
     /// Files to be removed, of streams that are there and of those that are gone.
@@ -84,7 +84,7 @@ pub(crate) struct Streams {
     paced: Vec<(u64, u32, Member)>,
     pub(crate) converter: Converter,
     truncations: Truncations,
-    /// What queues that are fed hold of segments.
+    /// Segments held by queues that are fed.
     pub(crate) references: References,
     /// Queues are fed from a stream.
     has_feeds: bool,
@@ -92,26 +92,26 @@ pub(crate) struct Streams {
     feeds_wait: bool,
     /// Readers for queues that have no room.
     starved: Vec<(u32, ReaderId)>,
-    /// What was taken out for queues, to be put into the log.
+    /// Pieces taken out for queues, to be put into the log.
     fed: Vec<Fed>,
     /// How far consumers with names have come, to be stored at the end of the turn.
     progress: Vec<(QueueId, Settled)>,
-    /// Offsets that others took the place of: their number, and of which stream the last was, its name and what it was.
+    /// Stored offsets that others took the place of: their number, and the last one with its stream and name.
     driven_out: (u64, Option<DrivenOut>),
     /// Messages as consumers were handed them last.
     handed: [Option<Memory>; readers::HANDED_MAX],
-    /// What a snapshot held of streams that the catalog has not named yet; only until the replay is over.
+    /// Streams of a snapshot that the catalog has not named yet; only until the replay is over.
     restored: FxHashMap<QueueId, Stream>,
 }
 
-/// What a machine is told to be like.
+/// The settings of a machine for a stream with these rules.
 fn settings(rules: &StreamRules) -> Settings {
     let StreamRules { segment_bytes_max, filter_len, chunk_entries_first, bytes_max, age_max_ms } = *rules;
     Settings { filter_len, chunk_entries_first, segment_bytes_max, bytes_max, age_max_ms }
 }
 
 impl Streams {
-    /// What came before is not counted.
+    /// Begins the count of publishes; messages that are in the streams already are not counted.
     pub(crate) fn begin_tally(&mut self) {
         for (_, stream) in &mut self.owned {
             stream.begun_at = stream.machine.next_offset();
@@ -163,7 +163,7 @@ impl Streams {
         Some(slot)
     }
 
-    /// A stream, for who looks.
+    /// A stream, to be looked at; the look-up is not remembered.
     pub(crate) fn get(&self, id: QueueId) -> Option<&OwnedStream> {
         self.owned.get(*self.by_id.get(&id)? as usize)
     }

@@ -10,7 +10,7 @@ use queue::stream::{ReaderId, Stream};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Who reads.
+/// A reader of the stream.
 #[derive(Debug)]
 pub(crate) enum Reader {
     /// A subscription to chunks.
@@ -25,7 +25,7 @@ pub(crate) enum Reader {
     Messages(Box<Consumer>),
     /// A queue that is filled from the stream.
     Feeds(Box<Feed>),
-    /// Nobody: somebody asked where it would stand, and is to be answered.
+    /// A connection that asked where a reader would stand, and is to be answered.
     Asks { port: PortId, token: u32 },
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct OwnedStream {
     by_member: FxHashMap<Member, ReaderId>,
     /// Queues that are filled from it.
     feeds: Vec<(QueueId, ReaderId)>,
-    /// Offsets that are to be kept, by reference, and whose records are not applied yet: who asks for one hears what it said.
+    /// Offsets to be kept, by reference, whose records are not applied yet: queries are answered with them already.
     pub(crate) told: FxHashMap<Box<[u8]>, u64>,
     /// Deliveries to consumers of messages are told of: its virtual host is traced.
     pub(crate) is_traced: bool,
@@ -80,7 +80,7 @@ impl OwnedStream {
         }
     }
 
-    /// What was counted since the node started.
+    /// Counts since the node started.
     pub(crate) fn tally(&self) -> Tally {
         let mut tally = Tally::default();
         tally.add(Count::Publish, self.machine.next_offset().saturating_sub(self.begun_at));
@@ -93,7 +93,7 @@ impl OwnedStream {
         self.told.get(reference).copied().or_else(|| self.machine.offset(reference))
     }
 
-    /// A consumer says how far it is. Of more than `most` of them who asks hears it when it is on disk.
+    /// A consumer stores its offset. Queries see those beyond the first `most` only when they are on disk.
     pub(crate) fn tell(&mut self, reference: &[u8], offset: u64, most: usize) {
         if let Some(told) = self.told.get_mut(reference) {
             *told = offset;
@@ -128,7 +128,7 @@ impl OwnedStream {
         self.readers.insert(reader, Reader::Feeds(Box::new(feed)));
     }
 
-    /// The machine is told by who calls.
+    /// The machine is told by the caller.
     pub(super) fn remove_feed(&mut self, queue: QueueId) {
         if let Some(at) = self.feeds.iter().position(|(fed, _)| *fed == queue) {
             let (_, reader) = self.feeds.swap_remove(at);
@@ -136,7 +136,7 @@ impl OwnedStream {
         }
     }
 
-    /// Takes a reader out; the machine is told by who calls.
+    /// Takes a reader out; the machine is told by the caller.
     pub(crate) fn remove(&mut self, id: ReaderId) -> Option<Reader> {
         let reader = self.readers.remove(&id)?;
         if let Some(member) = reader.member() {
@@ -161,14 +161,14 @@ impl OwnedStream {
         all
     }
 
-    /// All who read, those who only ask left out; in a fixed order.
+    /// All subscriptions and consumers, without queries and fed queues; in a fixed order.
     pub(crate) fn all_members(&self) -> Vec<Member> {
         let mut all: Vec<Member> = self.by_member.keys().copied().collect();
         all.sort_unstable_by_key(|member| (member.port, member.handle));
         all
     }
 
-    /// Who asked and was not answered.
+    /// Connections that asked for an offset and have no answer, each with its token.
     pub(crate) fn asking(&self) -> Vec<(PortId, u32)> {
         let asks = self.readers.values().filter_map(|reader| match reader {
             Reader::Asks { port, token } => Some((*port, *token)),

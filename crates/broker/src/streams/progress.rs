@@ -1,8 +1,8 @@
 //! How far a consumer of AMQP messages has come whose name is remembered: everything up to there it has settled.
 //!
-//! What is stored is what consumers of the stream protocol store, an offset under a name in the stream, so that they may take
-//! turns. Nobody waits for it: it goes to disk with what comes next, as settling does in queues; what was settled shortly
-//! before a crash may come again.
+//! It is stored as consumers of the stream protocol store it, an offset under a name in the stream, so that both may
+//! take turns. Nobody waits for it: it goes to disk with the next batch, as settling does in queues; messages settled
+//! shortly before a crash may come again.
 
 mod storing;
 
@@ -21,11 +21,11 @@ const HELD_RUNS_MAX: usize = 4096;
 pub(crate) struct Progress {
     name: Arc<[u8]>,
     owner: Owner,
-    /// Handed out and not settled, or given back: for whoever comes next.
+    /// Messages handed out and not settled, or given back: for the next consumer of the name.
     held: RangeSet,
     /// The last that was handed out.
     last: Option<u64>,
-    /// What was stored last.
+    /// The offset that was stored last.
     stored: Option<u64>,
 }
 
@@ -84,12 +84,13 @@ pub(crate) struct Settled {
     upto: u64,
 }
 
-/// What they go by who store offsets in the streams of a log.
+/// Rules for storing offsets in the streams of a log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OffsetRules {
     /// Names a stream keeps.
     pub(super) names_max: usize,
-    /// Numbers of connections begin anew with each start of the node, and whoever stored before it is not whoever comes behind.
+    /// Mixed into numbers of connections: these begin anew with each start of the node, and a connection after it must
+    /// not pass for one before it.
     start: u32,
 }
 
@@ -99,7 +100,7 @@ impl OffsetRules {
         OffsetRules { names_max: limits.stream_offsets_max, start: (seed ^ seed >> 32) as u32 }
     }
 
-    /// Who a connection is to the room there is for offsets.
+    /// The owner of the offsets that a connection stores, by which the room for offsets is shared.
     pub(super) fn owner(&self, user: u32, port: PortId) -> Owner {
         Owner { user, connection: self.start ^ u32::from(port.shard.0) << 24 ^ port.generation }
     }
@@ -131,7 +132,7 @@ mod tests {
         assert_eq!(taken(&mut progress), None);
         progress.settle(range(12, 12), Outcome::Accepted);
         assert_eq!(taken(&mut progress), None);
-        // What is given back is for whoever comes next.
+        // Messages given back are for the next consumer.
         progress.settle(range(9, 9), Outcome::Released);
         assert_eq!(taken(&mut progress), None);
         progress.settle(range(9, 9), Outcome::Accepted);

@@ -18,7 +18,7 @@ use queue::stream::{From, NewReader, Next, ReaderId};
 /// Memory of what was handed out that is kept to be used again, bytes.
 const HANDED_BYTES_MAX: usize = 512 << 10;
 
-/// What was handed out so often is kept: it is mostly done with when as much more has followed.
+/// Pieces handed out last that are kept: one is mostly done with when so many more have followed.
 pub(super) const HANDED_MAX: usize = 2;
 
 impl Streams {
@@ -80,7 +80,7 @@ impl Streams {
             let committed_chunk_id = machine.last_chunk_id().unwrap_or(0);
             let range = chunk.at..chunk.at + chunk.len;
             bytes += chunk.len as usize;
-            // What was handed out is kept until it is sent, and credit is in chunks, however large.
+            // Chunks handed out are kept until they are sent, and credit is in chunks, however large.
             let mut asks = false;
             if let Some(Reader::Chunks { is_paused, handed, .. }) = readers.get_mut(&reader) {
                 *handed += chunk.len as usize;
@@ -161,7 +161,7 @@ impl Streams {
         if let Some(Reader::Messages(consumer)) = stream.readers.get_mut(&reader) {
             let Member { port, handle } = consumer.member;
             let memory: Memory = into.seal();
-            // Who settles nothing has settled what it was sent.
+            // A consumer that settles nothing counts as having settled all it was sent.
             progress = match items.is_empty() || !consumer.is_settled() {
                 true => None,
                 false => consumer.progress.as_mut().and_then(|progress| progress.take()),
@@ -215,7 +215,7 @@ impl Streams {
         memory.recycle().unwrap_or_else(|| Buffer::with_capacity(capacity))
     }
 
-    /// Answers who asked where it would stand, if that is known now.
+    /// Answers a connection that asked where a reader would stand, if that is known now.
     pub(super) fn answer(&mut self, slot: u32, reader: ReaderId, post: &mut Post) {
         let Streams { owned, common, effects, .. } = self;
         let stream = &mut owned[slot as usize];

@@ -108,7 +108,7 @@ impl Streams {
     pub(crate) fn segments(&self) -> BTreeMap<u64, u64> {
         let others = self.references.segments().map(|segment| (segment, u64::MAX));
         let of_streams = self.machines().flat_map(|machine| machine.segments());
-        // What a stream has counts where both do.
+        // The bytes that a stream gives count where both have the segment.
         others.chain(of_streams.map(|segment| (segment.number, segment.bytes))).collect()
     }
 }

@@ -26,7 +26,7 @@ struct Run {
     segment: u64,
 }
 
-/// What is on its way to a queue.
+/// Messages on their way to a queue.
 #[derive(Debug)]
 struct UnderWay {
     /// How far the queue is fed with it.
@@ -39,7 +39,7 @@ struct UnderWay {
 pub(crate) struct References {
     runs: BTreeMap<QueueId, VecDeque<Run>>,
     held: BTreeMap<u64, u32>,
-    /// What is on its way to a queue lies in these segments.
+    /// Messages on their way to a queue, and the segments they lie in.
     under_way: BTreeMap<QueueId, UnderWay>,
     /// Runs that ended, and where the log is when that is on disk.
     fading: VecDeque<(LogIndex, u64)>,
@@ -91,7 +91,8 @@ impl References {
         self.under_way.insert(queue, UnderWay { upto, segments });
     }
 
-    /// What was on its way to a queue that is fed up to this offset has come; or it is gone.
+    /// The messages on their way to a queue that is fed up to this offset have come; `u64::MAX`: whichever were on their
+    /// way count no more, as when the queue is gone.
     pub(super) fn has_come(&mut self, queue: QueueId, upto: u64) {
         let is_it = |under_way: &UnderWay| upto == u64::MAX || under_way.upto == upto;
         if self.under_way.get(&queue).is_some_and(is_it)

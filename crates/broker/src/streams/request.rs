@@ -1,4 +1,4 @@
-//! What connections ask of streams, and the answers.
+//! Requests of connections to streams, and the answers.
 //!
 //! Commands go to the stream's owner with [`crate::Shard::command`], in a [`crate::QueueCommand::Stream`]; those with a
 //! token are answered by an [`crate::Event::Reply`], with [`crate::Reply::Stream`] where nothing else is said.
@@ -25,7 +25,7 @@ pub enum StreamFrom {
     First,
     /// The last chunk there is.
     Last,
-    /// What comes next.
+    /// The first message that comes from now on.
     Next,
     /// The chunk with this offset.
     Offset(u64),
@@ -65,7 +65,7 @@ pub struct SingleActive {
     pub partition: Option<u32>,
 }
 
-/// What a connection asks of a stream's owner.
+/// A request of a connection to a stream's owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamCommand {
     /// Open a consumer of AMQP messages. Answer: [`crate::Reply::Consuming`]. Credit, settling and cancelling are as of any
@@ -75,19 +75,19 @@ pub enum StreamCommand {
         token: u32,
         /// The consumer's handle.
         handle: u32,
-        /// What it is like.
+        /// Its settings, as of any queue's consumer.
         consumer: NewConsumer,
         /// Of the records it gets: theirs are heads as they go out over its protocol.
         format: Format,
         /// Where it begins: at this very message.
         from: StreamFrom,
-        /// What it is to see.
+        /// Selects the messages it gets.
         filter: StreamFilter,
         /// Messages it is sent a second at most, 1 to [`RATE_MAX`]; none: as many as it has room for.
         rate: Option<u32>,
         /// Its user's number: [`message::record::Owner::user_of`].
         user: u32,
-        /// By what it is known: what it settles is remembered, and who comes with the name again goes on behind that,
+        /// The name it is known by. Its progress is remembered, and a later consumer of the name goes on behind that,
         /// wherever it says to begin.
         name: Option<Box<[u8]>>,
     },
@@ -157,7 +157,7 @@ pub enum StreamCommand {
         /// The consumer's reference.
         reference: Box<[u8]>,
     },
-    /// What there is. Answer: [`StreamReply::Stats`].
+    /// Offsets and messages of the stream. Answer: [`StreamReply::Stats`].
     Stats {
         /// For the answer.
         token: u32,
@@ -207,20 +207,20 @@ impl StreamCommand {
     }
 }
 
-/// What was answered.
+/// The answer to a command with a token, where [`StreamCommand`] names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamReply {
     /// The publishing id that came last; none: nothing came under the reference.
     Sequence(Option<u64>),
     /// An offset; none: nothing is known of the reference, or the stream is empty.
     Offset(Option<u64>),
-    /// What there is.
+    /// Offsets and messages of the stream.
     Stats(StreamStats),
     /// The first offset from now on; in an empty stream, that of what comes next.
     Truncated(u64),
 }
 
-/// What there is in a stream. Where it is empty there is neither.
+/// Offsets and messages of a stream; an empty one has no offsets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamStats {
     /// The first offset, which is also the id of the first chunk.
@@ -249,7 +249,7 @@ pub struct NewMessages<'a, I> {
     pub messages: I,
 }
 
-/// What an iterator of messages is.
+/// An iterator of messages that can be gone through more than once.
 pub trait Messages<'a>: Iterator<Item = Appended<'a>> + Clone {}
 
 impl<'a, I: Iterator<Item = Appended<'a>> + Clone> Messages<'a> for I {}

@@ -1,4 +1,4 @@
-//! Truncation on demand: whoever asks has a record written, and is answered when it is applied.
+//! Truncation on demand: a request has a record written, and is answered when that is applied.
 
 mod asking;
 
@@ -9,12 +9,12 @@ use crate::request::Reply;
 use base::id::{PortId, QueueId};
 use message::record::Truncate;
 
-/// Who waits for a truncation, each with the connection's token.
+/// Requests for truncations without an answer, each with its connection and the connection's token.
 #[derive(Debug, Default)]
 pub(super) struct Truncations {
-    /// Their records are not applied.
+    /// Those with records that are not applied.
     asked: Vec<(Truncate, PortId, u32)>,
-    /// To be told, with what is the stream's first offset.
+    /// Those to be answered, with the stream's first offset.
     done: Vec<(PortId, u32, u64)>,
 }
 

@@ -1,4 +1,4 @@
-//! What disks are to do for streams, on its way out and back.
+//! Jobs of the disks for streams, on their way out and back.
 
 use super::Streams;
 use crate::notices::DrivenOut;
@@ -13,7 +13,7 @@ const STREAM_UNWRITTEN_MAX: usize = 1 << 20;
 /// As [`STREAM_UNWRITTEN_MAX`], of all streams of a log.
 const LOG_UNWRITTEN_MAX: usize = 16 << 20;
 
-/// What could not be written is tried again after so many milliseconds.
+/// Milliseconds after which a failed write is tried again.
 const RETRY_MS: u64 = 500;
 
 impl Streams {
@@ -28,7 +28,7 @@ impl Streams {
     /// Has a stream written, or all of them, where too much is in memory alone.
     pub(super) fn write_some(&mut self, slot: u32) {
         self.count(slot);
-        // What failed has its time.
+        // A failed write is tried again at its time.
         if self.retry_at.is_some() {
             return;
         }
@@ -103,7 +103,7 @@ impl Streams {
         has_asked
     }
 
-    /// What came of a job.
+    /// Takes the result of a job.
     pub(crate) fn done(&mut self, now: Now, done: StreamDone) {
         if let Some(mut machine) = self.leaving.remove(&done.stream) {
             let mut effects = Vec::new();

@@ -17,7 +17,7 @@ fn permit(user: &str, [configure, write, read]: [&str; 3]) -> Op {
     Op::SetPermissions { user, vhost, configure: configure.into(), write: write.into(), read: read.into() }
 }
 
-/// What user `u` with these permissions is answered; guest has declared queue `pq` and exchange `px`.
+/// Checks the answers to user `u` with these permissions; guest has declared queue `pq` and exchange `px`.
 fn check(permissions: [&str; 3], rows: &[(Op, &str)]) {
     let mut world = World::new();
     for op in [queue("pq", ""), exchange("px", "direct", ""), add_user("u", "p"), permit("u", permissions)] {
@@ -122,7 +122,7 @@ fn an_outline_has_all_but_queues_and_bindings() {
     let vhost = outline.vhost("/").unwrap();
     assert!(outline.exchange(vhost, b"e").is_some() && outline.user("guest").is_some());
     assert_eq!((outline.queue_count(), outline.policies(vhost, PolicyKind::User).count()), (0, 1));
-    // What is made in both has the same number, or a higher one.
+    // Numbers of queues that the outline leaves out count as given out.
     let old = world.catalog.queue_by_name(vhost, b"q").unwrap().clone();
     let plan = outline.plan(&guest(1), &queue("r", "")).unwrap();
     assert!(plan.queue.unwrap().id > old.id);
@@ -364,7 +364,7 @@ fn a_message_names_who_sends_it_or_nobody() {
     ] {
         assert_eq!(check(&world, user("u"), "amq.direct", user_id), expected);
     }
-    // What is wrong with the exchange comes first.
+    // A fault of the exchange comes first.
     let missing = "NOT_FOUND - no exchange 'nope' in vhost '/'";
     assert_eq!(check(&world, user("u"), "nope", Some(b"boss")), missing);
     for (tag, is_poser) in [("management", false), ("administrator", false), ("impersonator", true)] {
@@ -460,7 +460,7 @@ fn logins() {
         assert!(authenticate_anonymous(&world.catalog, true, &anonymous(false)).is_err(), "{tag}");
         assert!(authenticate_anonymous(&world.catalog, true, &anonymous(true)).is_ok(), "{tag}");
     }
-    // What was typed in place of a name is told to nobody.
+    // A name that no user has is not announced: it may be a password.
     let announced = |name: &str, password: &str| {
         authenticate(&world.catalog, name, password, true, &rules).unwrap_err().announced().to_owned()
     };

@@ -1,4 +1,4 @@
-//! The streams of a log are truncated, and keep who is to be answered.
+//! The streams of a log are truncated, and keep the requests to be answered.
 
 use super::Truncations;
 use crate::log::{Brings, Commons};
@@ -23,7 +23,7 @@ impl Streams {
         done.extend(theirs.map(|(_, port, token)| (port, token, first_offset)));
     }
 
-    /// Has the beginning of a stream let go of; who asked is answered when that is on disk.
+    /// Has the beginning of a stream let go of; the request is answered when that is on disk.
     pub(in crate::streams) fn append_truncate(
         &mut self,
         commons: &mut Commons,
