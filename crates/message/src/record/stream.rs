@@ -329,7 +329,7 @@ mod tests {
         assert_eq!((read.stream, read.at_ms, read.reference), (QueueId(9), 5, reference));
         assert_eq!(read.messages as usize, values.len());
         assert_eq!(read.messages().collect::<Vec<_>>(), messages);
-        // Whatever else the bytes are, nothing panics.
+        // Reading never panics, however the bytes are cut short or changed.
         for at in 0..record.len() {
             if let Some(read) = Append::read(&record[..at]) {
                 assert!(read.messages().count() <= values.len());
