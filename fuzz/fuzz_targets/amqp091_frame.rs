@@ -6,7 +6,7 @@ use base::Now;
 use libfuzzer_sys::fuzz_target;
 use message::amqp091::Table;
 
-/// What a client sends before the fuzzed bytes.
+/// The bytes of a client before the fuzzed ones.
 fn opening() -> Vec<u8> {
     let now = Now::default();
     let mut client = Connection::client(Limits::default(), now);
@@ -54,7 +54,7 @@ fn drive(server: &mut Connection, bytes: &[u8]) -> usize {
     input.rest().len()
 }
 
-/// What was read can be written, and read again the same.
+/// Checks that a method that was read can be written, and is read again the same.
 fn again(method: &Method<'_>) {
     let mut payload = Vec::new();
     method.encode(&mut payload);

@@ -8,7 +8,7 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|bytes: &[u8]| {
     let config = Config { limits: Default::default(), mechanisms: &["PLAIN"], first_id: 0 };
     let mut server = Connection::server(config, Now::default());
-    // What a good client begins with.
+    // The opening of a good client: SASL header, `sasl-init`, AMQP header.
     let greeting = b"AMQP\x03\x01\0\0\0\0\0\x13\x02\x01\0\0\0\x53\x41\xc0\x06\x01\xa3\x03ANYAMQP\0\x01\0\0";
     let start = if bytes.first().is_some_and(|byte| byte % 2 == 0) { &greeting[..] } else { &[] };
     let all = [start, bytes].concat();

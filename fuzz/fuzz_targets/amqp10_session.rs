@@ -39,7 +39,7 @@ fn look(server: &mut Connection, bytes: &[u8]) {
             }
             Event::Flow(flow) if flow.role == Role::Sender => {
                 for token in 0..u64::from(flow.credit.min(4)) {
-                    // What is settled in advance has no other bound.
+                    // Deliveries that are settled in advance have no other bound.
                     if server.queued(flow.session) >= 64 {
                         break;
                     }

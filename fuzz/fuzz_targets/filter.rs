@@ -30,7 +30,7 @@ fuzz_target!(|bytes: &[u8]| {
         Ok(expression) => expression,
         Err(error) => return assert!(text.is_char_boundary(error.at)),
     };
-    // What is printed can be longer than what was read: blanks, brackets, digits.
+    // The printed expression can be longer than the text that was read: blanks, brackets, digits.
     let wide = Limits { characters_max: 1 << 20, tokens_max: 1 << 10, ..Limits::default() };
     assert_eq!(Expression::parse(&expression.to_string(), &wide).as_ref(), Ok(&expression));
     let program = Program::compile(&expression).expect("within the limits");

@@ -10,7 +10,7 @@ use queue::stream::{
     Common, Effect, FEED, From, Limits, NewReader, Next, Published, Settings, Storing, Stream,
 };
 
-/// What a record says, written anew, says it again.
+/// Checks that the content of a record, written anew, is read as the same.
 fn check_append(append: &Append<'_>, messages: &[Appended<'_>]) {
     let Append { stream, at_ms, reference, .. } = *append;
     let has_filters = messages.iter().any(|message| !message.filter_value.is_empty());

@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use stream_protocol::frame::{put_request, put_tune};
 use stream_protocol::{Connection, Event, Input, Limits, List, Request, Response, ResponseCode, Tune};
 
-/// What a client says until the connection is open.
+/// The requests of a client until the connection is open.
 fn opening() -> Vec<u8> {
     let mut said = Vec::new();
     put_request(&mut said, 1, &Request::PeerProperties { properties: List::default() });
