@@ -429,7 +429,7 @@ fn a_get_waits_for_what_came_back_before_it() {
     assert_eq!(seen(&mut node), ["0: 3 takes one@0 again, 1 left"]);
 }
 
-/// A time to live of 0 means: to whom has room now, or never.
+/// A message with a time to live of 0 goes to a consumer that has room now, or to none.
 #[test]
 fn no_time_at_all_is_now_or_never() {
     let none: &[(&str, Value)] = &[];

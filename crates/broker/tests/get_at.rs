@@ -31,7 +31,7 @@ fn counts(node: &mut Node, port: usize) -> String {
     seen(node)
 }
 
-/// One shard, or who chooses on another than the queue, with four messages in `q`; classic, quorum, and that with one active
+/// One shard, or the chooser on another than the queue, with four messages in `q`; classic, quorum, and that with one active
 /// consumer.
 fn filled() -> Vec<(Node, usize)> {
     let kinds: [&[(&str, Value)]; 3] = [

@@ -115,7 +115,7 @@ fn one_message_that_stays_keeps_nothing_else() {
     assert!(resident.is_some_and(|(_, bytes)| bytes < 1 << 20), "{resident:?}");
 }
 
-/// A disk that stands still, and somebody who publishes what need not be safe.
+/// A disk that stands still, and a publisher of messages that need not be safe.
 #[test]
 fn what_nobody_waits_for_is_held_to_the_pace_of_the_disk_too() {
     let most = 1 << 20;

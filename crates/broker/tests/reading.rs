@@ -1,4 +1,4 @@
-//! Reading back what is on disk alone: neighbours at once, ahead of who reads on, and no queue in another's way.
+//! Reading back what is on disk alone: neighbours at once, ahead of consumers that read on, and no queue in another's way.
 
 #[allow(dead_code, reason = "shared; nothing is settled here")]
 mod node;

@@ -428,7 +428,7 @@ fn nothing_is_confirmed_of_a_log_that_is_known_to_be_damaged() {
         for port in ["0: Close", "1: Close"] {
             assert!(seen.iter().any(|line| line.starts_with(port)), "{is_given_out}: {seen:?}");
         }
-        // Of what was dropped the node's log says so, whoever waits.
+        // The node's log tells of dropped publishes, whether or not anybody waits for them.
         let told =
             "log 1: publishes that were on their way to it when it was stopped are dropped, 1 of them. ";
         let damages = node.damages(1);

@@ -255,7 +255,7 @@ impl Catalog {
         let Some(vhost) = self.vhosts.get_mut(&definition.vhost) else { return Vec::new() };
         let mut definition = definition.clone();
         if definition.vhost_name != vhost.definition.name {
-            // Read back: the name of the virtual host is not written with every queue, and that of who declared it was.
+            // Read back: the name of the virtual host is not written with every queue; that of the declaring user is.
             let own = Arc::make_mut(&mut definition);
             own.vhost_name = vhost.definition.name.clone();
             own.declared_by =

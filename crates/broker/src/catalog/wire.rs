@@ -318,7 +318,7 @@ impl Change {
     }
 
     /// Reads a change from all of `bytes`. What a queue says of its virtual host's name is left to
-    /// [`super::Catalog::apply`], which knows it, and shares the name of who declared it.
+    /// [`super::Catalog::apply`], which knows it, and shares the name of the user that declared it.
     pub fn decode(bytes: &[u8]) -> Result<Change, BadChange> {
         let mut decoder = Decoder { reader: Reader::new(bytes), elements_left: bytes.len() };
         let change = decoder.change()?;

@@ -1,6 +1,6 @@
 //! How far a consumer of AMQP messages has come whose name is remembered: everything up to there it has settled.
 //!
-//! It is stored as consumers of the stream protocol store it, an offset under a name in the stream, so that both may
+//! The offset is stored as consumers of the stream protocol store theirs, under a name in the stream, so that both may
 //! take turns. Nobody waits for it: it goes to disk with the next batch, as settling does in queues; messages settled
 //! shortly before a crash may come again.
 

@@ -447,7 +447,7 @@ fn logins() {
         ("guest", true, false)
     );
     assert!(authenticate_anonymous(&world.catalog, false, &anonymous(true)).is_err());
-    // Nobody is an administrator without saying who, unless the operator wants it so.
+    // No anonymous login is an administrator's, unless the operator wants it so.
     let denied = authenticate_anonymous(&world.catalog, true, &anonymous(false)).unwrap_err();
     assert_eq!(denied.reason, "anonymous_login_user is not set, and user 'guest' has tags or is not there");
     let itself = Actor::internal(VhostId(0), port(9));
