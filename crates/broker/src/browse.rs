@@ -1,8 +1,8 @@
-//! Browsers: who is shown what is in a queue and takes nothing.
+//! Browsers: clients that are shown the messages of a queue and take none.
 //!
 //! A browser is a position in the queue and nothing more: it is shown each message that is ready when its turn comes, in
-//! order of arrival, from the head on, and then what arrives. What a consumer holds at that moment, and what comes back
-//! behind the position, it does not see. Messages, their order, counts and times stay as they are.
+//! order of arrival, from the head on, and then those that arrive. It does not see messages that a consumer holds at
+//! that moment, nor those that come back behind the position. Messages, their order, counts and times stay as they are.
 //! It is no consumer: it is not counted, keeps no queue from ending, and minds no exclusive or single active consumer.
 //! Settling what it was shown changes nothing but how much it may be shown.
 //!

@@ -1,4 +1,4 @@
-//! Damage that is found when messages are handed out, and drops where a log is damaged, to be told to whoever looks after the node.
+//! Damage that is found when messages are handed out, and drops where a log is damaged, to be told to the operator.
 //!
 //! A place is told once, however many messages lie there and however often they are handed out anew, and a shard tells
 //! [`PLACES_TOLD_MAX`] of them until it starts again: a disk that rots as a whole must not fill the log.

@@ -54,7 +54,7 @@ impl DeadLetterings {
         self.bytes < limits.dead_lettering_bytes_max
     }
 
-    /// Publishes anew what died, and takes in what logs said of what was published before.
+    /// Publishes dead letters anew, and takes in the answers of logs to those published before.
     pub(crate) fn publish(&mut self, own: &mut OwnPublisher<'_>) {
         for Heard { first, last, fate } in std::mem::take(&mut own.post.heard) {
             (first..=last).for_each(|id| self.answered(own, id, fate));

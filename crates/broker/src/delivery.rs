@@ -37,7 +37,7 @@ fn delivered(latencies: &mut Latencies, batches: &Batches, now: Now, marks: u32,
 }
 
 impl AtQueue<'_> {
-    /// Hands out what is ready, as much as a turn may, and sets when it is to be done again.
+    /// Hands out ready messages, as many as a turn may, and sets when it is to be done again.
     #[inline]
     pub(crate) fn hand_out(&mut self, turn: &mut Turn<'_>) {
         self.queue.is_dirty = false;
@@ -57,7 +57,7 @@ impl AtQueue<'_> {
         }
     }
 
-    /// Does what a queue's machine asked for. `token`: of the get the effects answer.
+    /// Carries out the effects of a queue's machine. `token`: of the get the effects answer.
     pub(crate) fn carry_out(&mut self, turn: &mut Turn<'_>, token: Option<u32>) {
         let mut effects = std::mem::take(&mut self.commons.effects);
         for effect in effects.list.drain(..) {
@@ -237,7 +237,8 @@ impl AtQueue<'_> {
         }
     }
 
-    /// Settles what of `range` was delivered, now, and what still waits for its bytes when it is.
+    /// Settles the messages of `range` that were delivered, now, and those that still wait for their bytes when they
+    /// are.
     #[cold]
     fn settle_delivered(&mut self, now: Now, outcome: Outcome, range: SeqRange) {
         let queue = &mut *self.queue;
@@ -324,7 +325,7 @@ impl AtQueue<'_> {
         post.event(port, notice.event(handle));
     }
 
-    /// Tells what waited for deliveries that are out, or that nobody waits for any more.
+    /// Sends the notices that waited for deliveries which are out, or for which nobody waits any more.
     pub(crate) fn tell_due(&mut self, post: &mut Post) {
         while let Some((consumer, notice)) = self.queue.take_notice() {
             if let Some(member) = self.queue.member(consumer) {
@@ -333,7 +334,7 @@ impl AtQueue<'_> {
         }
     }
 
-    /// There is nothing to deliver; who asked for one message is told so.
+    /// There is nothing to deliver; a get is told so.
     #[cold]
     pub(crate) fn in_vain(member: Member, token: Option<u32>, post: &mut Post) -> bool {
         if let Some(token) = token {

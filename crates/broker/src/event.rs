@@ -126,8 +126,8 @@ pub enum Event {
         /// The queue.
         queue: QueueId,
     },
-    /// A stream that [`crate::Shard::watch_queue`] was called for is restarted: it is there, and who publishes to it or reads it
-    /// over the stream protocol is to come again.
+    /// A stream that [`crate::Shard::watch_queue`] was called for is restarted: it is there, and its publishers and
+    /// readers over the stream protocol are to come again.
     StreamRestarted {
         /// The stream.
         queue: QueueId,
@@ -150,8 +150,8 @@ pub struct Item {
     pub marks: u32,
 }
 
-/// The bit of a consumer's handle that says that what is delivered to it is told of. It is part of no handle, so that who looks
-/// for the consumer as ever finds nobody.
+/// The bit of a consumer's handle that says that its deliveries are traced. It is part of no handle, so that a look-up
+/// of the consumer as ever finds nobody.
 pub const TRACED: u32 = 1 << 31;
 
 /// The bit of [`Item::marks`] that says the message was delivered before.

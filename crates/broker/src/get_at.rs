@@ -11,7 +11,7 @@ use queue::Command;
 
 impl AtQueue<'_> {
     /// Gives the message at a position, if it is ready, to what stands for the gets of `member`. Unlike a get it may be of a queue
-    /// that has one consumer active at a time: who names a message means no other.
+    /// that has one consumer active at a time: a request that names a message means no other.
     #[cold]
     pub(crate) fn pick(&mut self, turn: &mut Turn<'_>, member: Member, (token, position): (u32, QueueSeq)) {
         let id = match self.queue.find(member) {

@@ -79,8 +79,8 @@ pub struct Limits {
     pub stream_read_bytes_max: u32,
     /// Memory of streams' chunks that are not written yet, beyond which publishing connections are not read.
     pub stream_unwritten_bytes_max: usize,
-    /// Offsets that consumers of one stream have said they are at, told to who asks before they are on disk; of further
-    /// consumers it is told what is on disk.
+    /// Offsets that consumers of one stream have said they are at, told in answers before they are on disk; of further
+    /// consumers the offsets on disk are told.
     pub stream_offsets_told_max: usize,
     /// Names under which consumers store their offsets that a stream keeps; for one more another is forgotten. What was logged is read
     /// again by it, so it stays as it is while a data folder lives.

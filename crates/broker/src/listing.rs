@@ -317,9 +317,10 @@ impl<'a> Listing<'a> {
         Some(ListedTo { log: at + 1, has_queues: false, slot: 0 })
     }
 
-    /// Some of the queues that live here, for who must not hold others up: as many of them and of their messages as `quantum`
-    /// allows are looked at from `from` on, those that `wanted` likes are appended to `rows`. Where to go on, until all
-    /// were looked at. Messages are looked at where `is_sampled` says so: [`QueueRow::sample`].
+    /// Some of the queues that live here, for callers that must not hold others up: as many of them and of their
+    /// messages as `quantum` allows are looked at from `from` on, those that `wanted` likes are appended to `rows`.
+    /// Where to go on, until all were looked at. Messages are looked at where `is_sampled` says so:
+    /// [`QueueRow::sample`].
     pub fn rows_from(
         self,
         from: ListedTo,
@@ -421,8 +422,8 @@ impl<'a> Listing<'a> {
         Some((log, self.logs.all[log].queues.slot_of(definition.id)? as usize))
     }
 
-    /// Bytes of memory of queues and streams that live here, for who must not hold others up: of as many of them as `quantum`
-    /// allows from `from` on. Where to go on, until all were counted.
+    /// Bytes of memory of queues and streams that live here, for callers that must not hold others up: of as many of
+    /// them as `quantum` allows from `from` on. Where to go on, until all were counted.
     pub fn bytes_from(self, from: ListedTo, quantum: &mut Quantum<'_>) -> (usize, Option<ListedTo>) {
         let mut bytes = 0;
         let next = self.walk(from, quantum, |listed| {

@@ -106,7 +106,7 @@ impl Logs {
         &self.stopped
     }
 
-    /// Takes nothing from a log any more and puts nothing into it; whoever waits for something of it is told.
+    /// Takes nothing from a log any more and puts nothing into it; those that wait for something of it are told.
     pub(crate) fn stop(&mut self, post: &mut Post, log: LogId) {
         if self.is_stopped(log) {
             return;
@@ -277,7 +277,7 @@ impl Logs {
         into.append(&mut self.reads);
     }
 
-    /// Moves what was found damaged in streams into `into`.
+    /// Moves the damage found in streams into `into`.
     pub(crate) fn take_damages(&mut self, into: &mut Vec<Damaged>) {
         if !self.has_streams {
             return;

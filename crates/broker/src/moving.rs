@@ -1,8 +1,8 @@
 //! Moving live remains out of journal files that were left, so that the files can be used again.
 //!
-//! The shard lists what still lives ([`crate::Logs::begin_move`]); whoever has a disk copies it to segments
-//! ([`MoveJob::carry_out`], on another thread); the shard then points its queues there ([`crate::Shard::finish_move`]). What
-//! leaves meanwhile is simply not pointed at. Only then, and when snapshots cover the files, may they be released.
+//! The shard lists the live messages ([`crate::Logs::begin_move`]); another thread, which has a disk, copies them to
+//! segments ([`MoveJob::carry_out`]); the shard then points its queues there ([`crate::Shard::finish_move`]). Messages
+//! that leave meanwhile are simply not pointed at. Only then, and when snapshots cover the files, may they be released.
 
 use crate::log::{Commons, Log, Store};
 use base::id::{LogId, LogIndex, QueueId, QueueSeq};

@@ -505,7 +505,7 @@ impl OwnedQueue {
         self.features.as_ref().map_or(&[], |features| &features.browsers)
     }
 
-    /// The gets that wait for their message's bytes: who asked, and the token.
+    /// The gets that wait for their message's bytes: the member that asked, and the token.
     pub(crate) fn waiting_gets(&self) -> Vec<(Member, u32)> {
         let waiting = self.waiting.iter().flat_map(|line| &line.deliveries);
         waiting.filter_map(|(_, delivery)| Some((self.member(delivery.consumer)?, delivery.token?))).collect()
@@ -617,7 +617,7 @@ impl OwnedQueue {
         }
     }
 
-    /// Drops what waits for this consumer, and what it would be told behind that, and says which deliveries that were.
+    /// Drops the deliveries that wait for this consumer, and the notices behind them, and returns the deliveries.
     pub(crate) fn forget_waiting(&mut self, id: ConsumerId) -> Vec<Waiting> {
         if let Some(line) = &mut self.waiting {
             line.notices.retain(|(_, consumer, _)| *consumer != id);
@@ -625,7 +625,8 @@ impl OwnedQueue {
         self.forget_waiting_of(id, SeqRange { first: QueueSeq(0), last: QueueSeq(u64::MAX) })
     }
 
-    /// Drops what of `range` waits for this consumer and says what that was: [`crate::log::Log::tell_due`] what waited for it.
+    /// Drops and returns the deliveries of `range` that wait for this consumer: [`crate::log::Log::tell_due`] sends the
+    /// notices that waited for them.
     pub(crate) fn forget_waiting_of(&mut self, id: ConsumerId, range: SeqRange) -> Vec<Waiting> {
         let Some(line) = &mut self.waiting else { return Vec::new() };
         let mut dropped = Vec::new();

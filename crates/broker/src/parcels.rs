@@ -71,7 +71,7 @@ impl Parcels {
         unacknowledged.buffer = Some(records);
     }
 
-    /// Takes what is to be acknowledged: the shard, the bytes, and the memory some of them came in.
+    /// Takes the acknowledgements that are due: the shard, the bytes, and the memory some of them came in.
     pub(crate) fn acknowledge(&mut self) -> impl Iterator<Item = (ShardId, usize, Option<Buffer>)> {
         let waiting = self.unacknowledged.iter_mut().enumerate().filter(|(_, it)| it.bytes > 0);
         waiting.map(|(to, unacknowledged)| {

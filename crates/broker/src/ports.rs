@@ -1,6 +1,7 @@
-//! Connections that are at home on a shard: who each is, and what of its is to end with it.
+//! Connections that are at home on a shard: the actor of each, and the things of its that are to end with it.
 //!
-//! Not here: how many there may be ([`crate::connection_limits`]), and what is done as they come and go, which is the shard's.
+//! Not here: how many there may be ([`crate::connection_limits`]), and the work as they come and go, which is the
+//! shard's.
 
 use crate::catalog::{Actor, Op, VhostId};
 use crate::request::{ConsumerRef, QueueCommand};

@@ -154,8 +154,8 @@ impl Post {
         self.send(self.placement.owner(log), mail);
     }
 
-    /// Adds what `write` writes to the records for a log of another shard, with who waits for them. `flush`: somebody waits for the
-    /// disk.
+    /// Adds what `write` writes to the records for a log of another shard, with the waiter for them. `flush`: somebody
+    /// waits for the disk.
     #[inline]
     pub(crate) fn add_records(
         &mut self,
@@ -220,7 +220,7 @@ impl Post {
         !self.events[self.me.0 as usize].is_empty()
     }
 
-    /// Moves what is for shard `to` into `into`.
+    /// Moves the mail for shard `to` into `into`.
     pub(crate) fn take_mail(&mut self, to: ShardId, into: &mut Vec<Mail>) {
         let mail = &mut self.mail[to.0 as usize];
         let events = &mut self.events[to.0 as usize];

@@ -373,7 +373,7 @@ impl AtQueue<'_> {
 }
 
 impl OwnedQueue {
-    /// Tells the consumers of a queue that is gone, and first who waits for a single message of it.
+    /// Tells the consumers of a queue that is gone, and first the gets that wait for a message of it.
     pub(crate) fn tell_members(&self, post: &mut Post) {
         for (Member { port, .. }, token) in self.waiting_gets() {
             post.reply(port, token, Err(Refusal::queue_gone()));

@@ -1,5 +1,5 @@
-//! Exchanges that remember: what goes through them is told to the shard that plans, and whoever is bound to one gets what
-//! it remembers.
+//! Exchanges that remember: messages that go through them are told to the shard that plans, and a destination that is
+//! bound to one gets those it remembers.
 //!
 //! Nobody waits for a message to be remembered: a confirm is for the queues alone. What is bound on the same connection
 //! after a publish gets the message, since requests and messages reach the planning shard in their order.

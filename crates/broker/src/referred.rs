@@ -4,7 +4,7 @@
 //! to be handed out, shown or published anew; the one that was made last is kept. A record whose message has to be read
 //! is kept until then: else, where little is kept of what is read, the reads of both would drive each other out for
 //! ever.
-//! Not here: who holds the segments (`streams::references`), reading them ([`crate::reading`]).
+//! Not here: the holders of segments (`streams::references`), reading them ([`crate::reading`]).
 
 mod making;
 

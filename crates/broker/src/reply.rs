@@ -2,9 +2,9 @@
 //!
 //! A requester opens a reply consumer and is given a name. What is published to that name through the default exchange
 //! goes to the shard the name says, and from there to the consumer if it is still there and can take it: at most once,
-//! and whoever publishes does not learn which. A secret key in the name keeps what is meant for an earlier consumer from
-//! a later one, and everybody else from answering in place of who was asked. A name means something in the virtual host
-//! of its requester alone. Not here: the pseudo-queue's own name, which each protocol treats in its own way.
+//! and the publisher does not learn which. A secret key in the name keeps replies to an earlier consumer from a later
+//! one, and everybody else from answering in place of the client that was asked. A name means something in the virtual
+//! host of its requester alone. Not here: the pseudo-queue's own name, which each protocol treats in its own way.
 
 use crate::catalog::{Refusal, VhostId};
 use crate::event::{Event, Item};
@@ -32,16 +32,17 @@ pub struct ReplyAddress {
     pub port: PortId,
     /// The handle the connection chose for the consumer.
     pub handle: u32,
-    /// The virtual host of who names it: no part of the name.
+    /// The virtual host of the connection that names it: no part of the name.
     vhost: VhostId,
     key: ReplyKey,
 }
 
-/// The secret that tells a reply consumer from others that had or will have its place, known to those alone who were told.
+/// The secret that tells a reply consumer from others that had or will have its place, known only to clients that were
+/// told.
 #[derive(Clone, Copy)]
 struct ReplyKey(u128);
 
-/// Takes the same time wherever two keys differ: who is answered quickly learns nothing of a key.
+/// Takes the same time wherever two keys differ: a quick answer tells nothing of a key.
 impl PartialEq for ReplyKey {
     fn eq(&self, other: &ReplyKey) -> bool {
         self.0.to_le_bytes()[..].ct_eq(&other.0.to_le_bytes()[..]).into()

@@ -179,7 +179,7 @@ pub enum QueueCommand {
         /// The positions, lowest first.
         ranges: Box<[SeqRange]>,
     },
-    /// These positions were delivered to this consumer and not sent on: they go back untouched, and who browses is shown
+    /// These positions were delivered to this consumer and not sent on: they go back untouched, and a browser is shown
     /// them again.
     Unsent {
         /// The consumer's handle.

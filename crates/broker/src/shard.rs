@@ -171,7 +171,7 @@ impl Shard {
         (OwnPublisher { now, settings, catalog, logs, post, tallies }, ports)
     }
 
-    /// Publishes anew what died, and takes in what logs said of what was published before.
+    /// Publishes dead letters anew, and takes in the answers of logs to those published before.
     fn publish_dead_letters(&mut self, now: Now) {
         let Shard { settings, catalog, logs, post, tallies, dead_letterings, .. } = self;
         dead_letterings.publish(&mut OwnPublisher { now, settings, catalog, logs, post, tallies });
@@ -260,7 +260,7 @@ impl Shard {
         }
     }
 
-    /// Does what a command left to do.
+    /// Carries out the rest of a command.
     fn finish(&mut self, now: Now, port: PortId, done: Done) {
         match done {
             Done::Nothing => {}

@@ -1,9 +1,9 @@
 //! Buffers of a log's finished batches, or of records that other shards took in, to be filled again: as many as were
 //! needed lately, and none of an idle log or shard.
 //!
-//! Last in, first out, so what lies at the bottom is what nobody needs: who was there through a whole period goes with its
-//! end ([`Spare::forget_unused`]). A log under way thus goes round with the same few buffers for ever, and what a stall
-//! of the disk or a burst of publishing took beyond them is given back.
+//! Last in, first out, so the buffers at the bottom are those that nobody needs: one that was there through a whole
+//! period goes with its end ([`Spare::forget_unused`]). A log under way thus goes round with the same few buffers for
+//! ever, and what a stall of the disk or a burst of publishing took beyond them is given back.
 //!
 //! Invariants: `bytes` is the sum of their capacities, and at most what [`Spare::put`] was given; `unused` is at most how
 //! many there are.

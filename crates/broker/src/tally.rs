@@ -28,9 +28,9 @@ pub enum Count {
     Deliver,
     /// Delivered to consumers that do not.
     DeliverNoAck,
-    /// Got by who settles.
+    /// Gets that are to be settled.
     Get,
-    /// Got by who does not.
+    /// Gets that are settled at once.
     GetNoAck,
     /// Gets that found nothing.
     GetEmpty,

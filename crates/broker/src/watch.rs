@@ -1,7 +1,7 @@
 //! Watchers, which are to know when a queue is deleted: senders that the protocol tells so, though they hold nothing of the queue.
 //!
-//! A watch is a connection's own number for who is to be told, by queue. It ends when it was told, or is taken back; a
-//! connection takes its watches back before it closes. Costs nothing where nobody watches.
+//! A watch is a connection's own number for the sender that is to be told, by queue. It ends when it was told, or is
+//! taken back; a connection takes its watches back before it closes. Costs nothing where nobody watches.
 
 use base::id::{PortId, QueueId};
 use rustc_hash::FxHashMap;
@@ -36,7 +36,7 @@ impl Watches {
         self.by_queue.get(&queue).map_or(&[], Vec::as_slice)
     }
 
-    /// The queue is deleted: who is to be told.
+    /// The queue is deleted: returns its watches, which are to be told.
     pub(crate) fn take(&mut self, queue: QueueId) -> Vec<(PortId, u32)> {
         if self.by_queue.is_empty() { Vec::new() } else { self.by_queue.remove(&queue).unwrap_or_default() }
     }

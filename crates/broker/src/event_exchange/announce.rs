@@ -45,7 +45,8 @@ impl Announcement {
     }
 }
 
-/// The announcements of a change of `catalog` that is about to be made, on behalf of `by`, who waits for an answer or does not.
+/// The announcements of a change of `catalog` that is about to be made, on behalf of `by`, an actor that waits for an
+/// answer or does not.
 pub(super) fn of_change(
     catalog: &Catalog,
     node: &str,

@@ -1,4 +1,4 @@
-//! The event exchange: what happens on a node, told to the queues that are bound to `amq.rabbitmq.event`.
+//! The event exchange: events of a node, told to the queues that are bound to `amq.rabbitmq.event`.
 //!
 //! An announcement is a message without a body: the routing key says what happened (`queue.created`), the headers to what
 //! and by whom, as those of RabbitMQ 4.3.6 do. The shard that plans the catalog's changes announces them, as it makes them;
@@ -128,8 +128,8 @@ pub(crate) fn is_heard(catalog: &Catalog) -> bool {
     exchange.is_some_and(|entry| !entry.exchange.is_unused())
 }
 
-/// On the planning shard of `node`: the announcements of a change that is about to be made, on behalf of `by`, who waits for an
-/// answer or does not; none while nobody is bound.
+/// On the planning shard of `node`: the announcements of a change that is about to be made, on behalf of `by`, an actor
+/// that waits for an answer or does not; none while nobody is bound.
 pub(crate) fn announcements(
     catalog: &Catalog,
     node: &str,

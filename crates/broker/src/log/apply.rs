@@ -53,7 +53,7 @@ impl Log {
         }
     }
 
-    /// Applies what of the open batch is not applied yet.
+    /// Applies the records of the open batch that are not applied yet.
     pub(super) fn apply_rest(&mut self, limits: &Limits) {
         let (open, applied) = self.commons.pipeline.lend_open();
         let at = LogIndex(open.base().0 + applied as u64);

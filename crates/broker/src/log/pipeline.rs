@@ -398,8 +398,9 @@ impl Pipeline {
         self.not_given_out = 0;
     }
 
-    /// Gives out a batch that was applied ahead of its write, where it is written at all. It counts until it is: else whoever
-    /// publishes what need not be safe would fill memory, and keep the disk from those who wait for it, as fast as it can send.
+    /// Gives out a batch that was applied ahead of its write, where it is written at all. It counts until it is: else a
+    /// publisher of messages that need not be safe would fill memory, and keep the disk from publishers that wait for
+    /// it, as fast as it can send.
     pub(crate) fn give_out_applied(
         &mut self,
         closed: Closed,
@@ -417,7 +418,7 @@ impl Pipeline {
         }
     }
 
-    /// Takes back the list of those who waited for a batch, to be filled again.
+    /// Takes back the list of waiters of a batch, to be filled again.
     pub(crate) fn put_waiters(&mut self, mut waiters: Vec<Waiter>) {
         waiters.clear();
         if self.spare_waiters.len() < 2 {
@@ -425,7 +426,7 @@ impl Pipeline {
         }
     }
 
-    /// Takes all who wait for something that is not committed: nobody hears of it when it is.
+    /// Takes all waiters of records that are not committed: they do not hear of the commit.
     pub(crate) fn take_waiting(&mut self) -> Vec<Waiter> {
         let in_flight = self.in_flight.iter_mut().flat_map(|batch| batch.closed.waiters.drain(..));
         in_flight.chain(self.open.waiters.drain(..)).collect()

@@ -126,7 +126,8 @@ impl Log {
         }
     }
 
-    /// Does what is due. Queues that were unused for too long are added to `ended`: they are to be deleted.
+    /// Rings the timers that are due. Queues that were unused for too long are added to `ended`: they are to be
+    /// deleted.
     pub(crate) fn ring(&mut self, now: Now, ended: &mut Vec<Arc<QueueDefinition>>) {
         while let Some(slot) = self.commons.agenda.timers.take_due(now.mono_ns) {
             self.at(slot).ring(now, ended);
@@ -176,7 +177,7 @@ impl Log {
         self.commons.take_reads(&self.queues.slab, limits, into);
     }
 
-    /// A read ended. What of it is not what was written, or could not be read, cannot be delivered.
+    /// A read ended. Messages in parts that are not what was written, or could not be read, cannot be delivered.
     pub(crate) fn read_done(
         &mut self,
         turn: &mut Turn<'_>,

@@ -61,8 +61,8 @@ impl Logs {
         streams.map(|streams| streams.segments()).unwrap_or_default()
     }
 
-    /// Moves what disks are to do for streams into `into`. What is to be removed as well comes back, where any is or was before,
-    /// to be given to [`Logs::remove_stream_files`].
+    /// Moves the jobs of streams for disks into `into`. Removals come back instead, where any are or were before, to be
+    /// given to [`Logs::remove_stream_files`].
     pub(crate) fn take_stream_jobs(&mut self, into: &mut Vec<StreamJob>) -> Option<Vec<StreamJob>> {
         if !self.has_streams {
             return None;
@@ -109,8 +109,8 @@ impl Logs {
         }
     }
 
-    /// Takes what must be on disk before the snapshot of a log is that [`crate::Shard::snapshot`] has just made. Each is to be
-    /// answered as others; where one fails, the snapshot is not to be written.
+    /// Takes the syncs that must be done before the snapshot of a log is on disk that [`crate::Shard::snapshot`] has
+    /// just made. Each is to be answered as others; where one fails, the snapshot is not to be written.
     pub fn take_stream_syncs(&mut self, log: LogId) -> Vec<StreamJob> {
         let Some(Log { streams: Some(streams), commons, queues, .. }) = self.get_mut(log) else {
             return Vec::new();

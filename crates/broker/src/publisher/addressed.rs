@@ -1,4 +1,4 @@
-//! A message on its way into a log: where it goes there, who waits for it, when it is due.
+//! A message on its way into a log: where it goes there, the publish that waits for it, when it is due.
 
 use super::route::{Due, Target};
 use base::Now;

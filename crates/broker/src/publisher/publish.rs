@@ -201,9 +201,9 @@ impl Shard {
         }
     }
 
-    /// Appends messages for one stream, which is placed on `log`; who published them hears of it in
-    /// [`crate::Event::Confirmed`], counted in its own numbers, when they are on disk: duplicates too, and where the stream
-    /// is gone by then. The caller has checked permissions and the bounds of messages and of sub-batches.
+    /// Appends messages for one stream, which is placed on `log`; their publisher hears of it in
+    /// [`crate::Event::Confirmed`], counted in its own numbers, when they are on disk: duplicates too, and where the
+    /// stream is gone by then. The caller has checked permissions and the bounds of messages and of sub-batches.
     ///
     /// # Errors
     /// The log is stopped.

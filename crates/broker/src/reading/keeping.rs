@@ -130,8 +130,8 @@ impl Loaded {
         }
     }
 
-    /// Drops what is needed last until there is room for some more, but not `read`, which is where the queue is: it goes on
-    /// from there to the end, and begins again at the front.
+    /// Drops the batches, blocks and stretches needed last until there is room for some more, but not `read`, which is
+    /// where the queue is: it goes on from there to the end, and begins again at the front.
     #[cold]
     #[inline(never)]
     pub(super) fn drop_needed_last(&mut self, batches: &mut Batches, read: Name, limits: &Limits) {

@@ -82,7 +82,7 @@ impl Commons {
         Some((slot, parts))
     }
 
-    /// Keeps what was read of a queue; `has_passes`: it is gone through more than once, and few others are read.
+    /// Keeps the bytes read for a queue; `has_passes`: it is gone through more than once, and few others are read.
     pub(crate) fn keep_loaded(
         &mut self,
         what: ReadWhat,

@@ -97,7 +97,7 @@ pub struct OpenSums {
     pub connections: ConnectionSums,
     /// Their channels.
     pub channels: ChannelSums,
-    /// Consumers and subscriptions, by who speaks with their clients.
+    /// Consumers and subscriptions, by the protocol of their clients.
     pub consumers: [u64; PROTOCOLS],
     /// Links of AMQP 1.0 that publish.
     pub senders: u64,

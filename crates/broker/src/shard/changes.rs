@@ -87,8 +87,8 @@ impl Shard {
         }
     }
 
-    /// Whether the journal has room left for what gives some back alone. While it has, nothing that is kept is newly made: who
-    /// declares and binds is refused, unless it is there already.
+    /// Whether the journal has room left only for changes that give space back. While it is so, nothing that is kept is
+    /// newly made: declaring and binding are refused, unless the thing is there already.
     pub fn set_short(&mut self, is_short: bool) {
         if let Some(planner) = &mut self.planner {
             planner.set_short(is_short);
@@ -259,8 +259,8 @@ impl Shard {
         }
     }
 
-    /// On the planning shard: which queues there are now, for who knows which there were at version `known`. None: another
-    /// shard plans.
+    /// On the planning shard: which queues there are now, for a caller that knows which there were at version `known`.
+    /// None: another shard plans.
     pub fn queues_now(&self, known: Option<u64>) -> Option<QueuesNow> {
         let planner = self.planner.as_ref()?;
         let changes = known.and_then(|known| self.catalog.queues_since(known));

@@ -71,12 +71,12 @@ impl Shard {
         }
     }
 
-    /// Tells the planning shard what comes or goes.
+    /// Tells the planning shard of a connection or channel that comes or goes.
     fn tell_census(&mut self, mail: Mail) {
         if self.settings.plans() { self.count(mail) } else { self.post.send_to_planner(mail) }
     }
 
-    /// On the planning shard: counts what comes or goes, and answers who asked.
+    /// On the planning shard: counts a connection or channel that comes or goes, and answers one that asked.
     pub(super) fn count(&mut self, mail: Mail) {
         let census = &mut self.planner.as_mut().expect("this shard plans").census;
         match mail {

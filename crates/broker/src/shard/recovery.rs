@@ -67,8 +67,8 @@ impl Shard {
     }
 
     /// A log of this node, this shard's or another's, holds damage: it is not replayed further, and nothing is taken
-    /// from it or put into it. Whoever asks is told, and so is whoever waits for what it has and what is not committed: that is
-    /// still written, but no start replays so far. The other logs go on.
+    /// from it or put into it. Requests are told so, and so are the waiters of its records that are not committed:
+    /// those are still written, but no start replays so far. The other logs go on.
     pub fn stop_log(&mut self, log: LogId) {
         self.logs.stop(&mut self.post, log);
     }

@@ -18,7 +18,7 @@ use journal::{Place, Sealed};
 use stream_files::{StreamDone, StreamJob};
 
 impl Shard {
-    /// Takes in what another shard sent. Events in it are for the connections: they are appended to `events`.
+    /// Takes in mail of another shard. Events in it are for the connections: they are appended to `events`.
     pub fn receive(&mut self, now: Now, mail: Mail) -> Option<Box<Events>> {
         match mail {
             Mail::Append { from, log, records, waiters, needs_flush } => {
@@ -102,7 +102,7 @@ impl Shard {
         self.post.parcels.forget_spares();
     }
 
-    /// Does what is due in the queues of a log.
+    /// Rings the timers that are due in the queues of a log.
     #[cold]
     fn ring(&mut self, now: Now, slot: usize) {
         let mut ended = Vec::new();
@@ -158,7 +158,7 @@ impl Shard {
         self.has_pressing_work() || self.logs.has_work()
     }
 
-    /// As [`Shard::has_work`], but for what readers of streams wait for: who has something to publish comes before them.
+    /// As [`Shard::has_work`], but for the work that readers of streams wait for: publishers come before them.
     pub fn has_pressing_work(&self) -> bool {
         self.logs.has_pressing_work()
             || self.post.has_events()
@@ -222,7 +222,7 @@ impl Shard {
         self.logs.finish_move(&mut self.post, moved);
     }
 
-    /// Takes what disks are to do for streams; each is to be answered with [`Shard::stream_done`].
+    /// Takes the jobs of streams for disks; each is to be answered with [`Shard::stream_done`].
     pub fn take_stream_jobs(&mut self, into: &mut Vec<StreamJob>) {
         if let Some(removals) = self.logs.take_stream_jobs(into) {
             let has_change = self.has_change_under_way();
@@ -235,15 +235,15 @@ impl Shard {
         self.logs.stream_done(&mut Turn::new(now, &self.settings.limits, &mut self.post), done);
     }
 
-    // ---- what is told to whoever looks after the node
+    // ---- reports to the operator
 
-    /// Takes what was found damaged, in streams and where messages of queues lie, to be told to whoever looks after the node.
+    /// Takes the damage found, in streams and where messages of queues lie, to be told to the operator.
     pub fn take_damages(&mut self, into: &mut Vec<Damaged>) {
         self.post.damages.take(into);
         self.logs.take_damages(into);
     }
 
-    /// Takes what was let go of by a rule, to be told to whoever looks after the node.
+    /// Takes the notices of things let go of by a rule, to be told to the operator.
     #[inline]
     pub fn take_notices(&mut self, now: Now, into: &mut Vec<Notice>) {
         let Shard { logs, post, tallies, .. } = self;

@@ -39,7 +39,7 @@ impl AtQueue<'_> {
         }
     }
 
-    /// Does what is due. A queue that was unused for too long is added to `ended`: it is to be deleted.
+    /// Does the work that is due. A queue that was unused for too long is added to `ended`: it is to be deleted.
     pub(crate) fn ring(&mut self, now: Now, ended: &mut Vec<Arc<QueueDefinition>>) {
         let Some(features) = &mut self.queue.features else { return };
         features.timer = None;
@@ -71,7 +71,7 @@ impl AtQueue<'_> {
         }
     }
 
-    /// Looks at what consumers hold, and takes back what they hold for too long.
+    /// Looks at the messages that consumers hold, and takes back those they hold for too long.
     pub(crate) fn look(&mut self, turn: &mut Turn<'_>) {
         let late = self.queue.fifo.look(turn.now.mono_ns / NS_PER_MS, &mut self.commons.effects);
         if !late.is_empty() {
@@ -83,8 +83,8 @@ impl AtQueue<'_> {
         self.arm_look(turn.now);
     }
 
-    /// Tells a consumer what was taken back from it. What it was never sent goes back without a word: it could not
-    /// settle that.
+    /// Tells a consumer which messages were taken back from it. Those it was never sent go back without a word: it
+    /// could not settle them.
     fn tell_late(&mut self, late: &Late, post: &mut Post) {
         let queue = &mut *self.queue;
         let Some(Member { port, handle }) = queue.member(late.consumer) else { return };
