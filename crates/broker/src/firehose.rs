@@ -21,7 +21,7 @@ use message::amqp10::Message;
 use message::amqp091::{NewProperties, Properties, Table, TableWriter, Value};
 use message::convert::Amqp091;
 use message::deaths::routing_keys;
-use message::record::{Enqueue, Format, NewEnqueue};
+use message::record::{Enqueue, Format};
 use routing::{Envelope, Matches};
 
 /// Where it is told.
@@ -152,19 +152,8 @@ fn tell(
     let envelope = Envelope { keys: &keys, headers, roll: own.now.wall_ms };
     let mut matches = Matches::default();
     own.catalog.route_from(id, &envelope, &mut matches);
-    let message = NewEnqueue {
-        flags: 0,
-        format: Format::Amqp091,
-        priority: 0,
-        received_at_ms: own.now.wall_ms,
-        expires_at_ms: 0,
-        due_at_ms: 0,
-        keys: None,
-        exchange: EXCHANGE,
-        routing_key: &deed.key,
-        head: &[&head],
-        body: &[body],
-    };
+    let (head, body) = ([&*head], [body]);
+    let message = own.message((EXCHANGE, &deed.key), &head, &body);
     own.publish(&message, &matches);
 }
 

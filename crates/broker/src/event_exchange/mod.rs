@@ -18,7 +18,7 @@ use crate::ports::Ports;
 use crate::publisher::OwnPublisher;
 use base::Now;
 use base::id::PortId;
-use message::record::{Format, NewEnqueue, flag};
+use message::record::{NewEnqueue, flag};
 use routing::{Arguments, Envelope, Matches};
 
 /// Something that happens on a node, changes of the catalog apart.
@@ -151,18 +151,8 @@ pub(crate) fn publish(own: &mut OwnPublisher<'_>, announcement: &Announcement) {
     let key = announcement.key.as_bytes();
     let mut matches = Matches::default();
     own.catalog.route_from(exchange, &Envelope::keyed(&[key]), &mut matches);
-    let message = NewEnqueue {
-        flags: flag::DURABLE,
-        format: Format::Amqp091,
-        priority: 0,
-        received_at_ms: own.now.wall_ms,
-        expires_at_ms: 0,
-        due_at_ms: 0,
-        keys: None,
-        exchange: EVENT_EXCHANGE.as_bytes(),
-        routing_key: key,
-        head: &[&announcement.head(own.now)],
-        body: &[],
-    };
-    own.publish(&message, &matches);
+    let head = announcement.head(own.now);
+    let head = [&*head];
+    let message = own.message((EVENT_EXCHANGE.as_bytes(), key), &head, &[]);
+    own.publish(&NewEnqueue { flags: flag::DURABLE, ..message }, &matches);
 }

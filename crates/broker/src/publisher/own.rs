@@ -11,7 +11,7 @@ use crate::post::Post;
 use crate::shard::ShardSettings;
 use crate::tally::Tallies;
 use base::Now;
-use message::record::NewEnqueue;
+use message::record::{Format, NewEnqueue};
 use routing::Matches;
 
 /// See the module's head.
@@ -28,6 +28,28 @@ impl OwnPublisher<'_> {
     /// The parts that routing looks at; `message`: as in [`View`].
     pub(crate) fn view(&self, message: (u32, u64)) -> View<'_> {
         View::of(self.settings, self.catalog, self.logs.slots(), message)
+    }
+
+    /// A transient AMQP 0-9-1 message of the node's: received now, without priority, expiry or keys.
+    pub(crate) fn message<'m>(
+        &self,
+        (exchange, routing_key): (&'m [u8], &'m [u8]),
+        head: &'m [&'m [u8]],
+        body: &'m [&'m [u8]],
+    ) -> NewEnqueue<'m> {
+        NewEnqueue {
+            flags: 0,
+            format: Format::Amqp091,
+            priority: 0,
+            received_at_ms: self.now.wall_ms,
+            expires_at_ms: 0,
+            due_at_ms: 0,
+            keys: None,
+            exchange,
+            routing_key,
+            head,
+            body,
+        }
     }
 
     /// Publishes a message to where `matches` leads; nobody waits for it.
