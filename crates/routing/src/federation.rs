@@ -5,7 +5,7 @@
 //! `x-received-from`: a message that came far enough, or was there before, goes no further. RabbitMQ's
 //! `rabbit_federation_upstream_exchange` does the same.
 
-use crate::exchange::DeclareError;
+use crate::errors::DeclareError;
 use crate::headers::Headers;
 use crate::value::{Arguments, IntType, Value};
 

@@ -7,8 +7,10 @@
 //! Nothing here knows queues' messages or publishers. Which exchange leads to which other is the caller's loop: see
 //! [`Matches`].
 
+mod binding;
 mod bounds;
 mod delay;
+mod errors;
 mod exchange;
 mod federation;
 mod hash;
@@ -21,7 +23,9 @@ mod topic;
 mod value;
 
 pub use delay::{DELAY, DELAY_MS_MAX, delay_ms};
-pub use exchange::{BindError, Binding, DeclareError, Envelope, Exchange, HISTORY_LENGTH, Kind};
+pub use binding::Binding;
+pub use errors::{BindError, DeclareError};
+pub use exchange::{Envelope, Exchange, HISTORY_LENGTH, Kind};
 pub use federation::RECEIVED_FROM;
 pub use headers::{Field, Headers, INDEXED_MAX, NoHeaders, Property};
 pub use matches::{Destination, ExchangeId, Matches};

@@ -4,7 +4,7 @@
 //! A destination that is bound more than once has the buckets of its oldest binding. Changing a binding costs time in
 //! proportion to how many there are, routing in proportion to its logarithm.
 
-use crate::exchange::Binding;
+use crate::binding::Binding;
 use crate::hash;
 use crate::matches::Destination;
 use crate::value::Arguments;

@@ -1,0 +1,15 @@
+//! A binding as a value: its key, its arguments and its destination.
+
+use crate::matches::Destination;
+use crate::value::Arguments;
+
+/// A binding of an exchange.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Binding {
+    /// The binding key.
+    pub key: Box<[u8]>,
+    /// Its arguments.
+    pub arguments: Arguments,
+    /// The queue or exchange it leads to.
+    pub destination: Destination,
+}
