@@ -2,9 +2,6 @@
 
 use crate::headers::{Field, Headers};
 
-/// The header that says it, in milliseconds.
-pub const DELAY: &[u8] = b"x-delay";
-
 /// The longest delay, milliseconds: a message that asks for more waits as long.
 pub const DELAY_MS_MAX: i64 = i64::MAX;
 
@@ -39,7 +36,7 @@ fn of_text(text: &[u8]) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::headers::Property;
+    use crate::headers::{DELAY, Property};
 
     struct Asks(Option<Field<'static>>);
 

@@ -15,8 +15,6 @@ pub(crate) const MAX_HOPS: &[u8] = b"x-max-hops";
 const DOWNSTREAM_NAME: &[u8] = b"x-downstream-name";
 /// The virtual host in front.
 const DOWNSTREAM_VHOST: &[u8] = b"x-downstream-vhost";
-/// The header: a table for each broker that a message came through.
-pub const RECEIVED_FROM: &[u8] = b"x-received-from";
 
 /// Checks how an exchange of this type is declared.
 pub(crate) fn check(arguments: &Arguments) -> Result<(), DeclareError> {

@@ -7,10 +7,14 @@
 //! the header holds. Arguments that begin with `x-` take no part unless the mode says `-with-x`, and `x-match` itself
 //! never does.
 
-use crate::delay::DELAY;
-use crate::federation::RECEIVED_FROM;
 use crate::value::{Arguments, Value};
 use std::cell::OnceCell;
+
+/// The header that says how long a message is to be delayed, in milliseconds.
+pub const DELAY: &[u8] = b"x-delay";
+
+/// The header with a table for each broker that a message came through.
+pub const RECEIVED_FROM: &[u8] = b"x-received-from";
 
 /// The headers of a message, in any encoding.
 pub trait Headers {

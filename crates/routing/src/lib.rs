@@ -22,12 +22,11 @@ mod ring;
 mod topic;
 mod value;
 
-pub use delay::{DELAY, DELAY_MS_MAX, delay_ms};
 pub use binding::Binding;
+pub use delay::{DELAY_MS_MAX, delay_ms};
 pub use errors::{BindError, DeclareError};
 pub use exchange::{Envelope, Exchange, HISTORY_LENGTH, Kind};
-pub use federation::RECEIVED_FROM;
-pub use headers::{Field, Headers, INDEXED_MAX, NoHeaders, Property};
+pub use headers::{DELAY, Field, Headers, INDEXED_MAX, NoHeaders, Property, RECEIVED_FROM};
 pub use matches::{Destination, ExchangeId, Matches};
 pub use ring::WEIGHT_MAX;
 pub use topic::WILDCARDS_MAX;
