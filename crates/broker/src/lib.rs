@@ -33,6 +33,7 @@ mod node_limits;
 mod notices;
 mod owned;
 mod parcels;
+mod placed;
 mod planner;
 mod ports;
 mod post;
@@ -50,7 +51,6 @@ mod settling;
 mod shard;
 mod sizing;
 mod spare;
-mod streams;
 mod tally;
 mod timers;
 mod turn;
@@ -72,6 +72,10 @@ pub use mail::{Answering, Fate, Mail, Waiter};
 pub use modified::Modified;
 pub use moving::{MoveJob, Moved};
 pub use notices::Notice;
+pub use placed::stream::{
+    CONSUMER_NAME_MAX, FILTER_VALUES_MAX, Messages, NewMessages, RATE_MAX, SingleActive, StreamCommand,
+    StreamFilter, StreamFrom, StreamReply, StreamStats, Wanted,
+};
 pub use ports::Leaver;
 pub use publisher::{More, Publish, Published, Publisher, ROUTES_SHOWN_MAX};
 pub use reading::{BlockKey, Brought, ReadBytes, ReadRequest, ReadWhat, StretchKey};
@@ -86,10 +90,6 @@ pub use rows::connections::{ConnectionId, ConnectionRow, process_id};
 pub use rows::sums::{ChannelSums, ConnectionSums, OpenSums};
 pub use shard::{CATALOG_LOG, Shard, ShardSettings};
 pub use sizing::Sample;
-pub use streams::{
-    CONSUMER_NAME_MAX, FILTER_VALUES_MAX, Messages, NewMessages, RATE_MAX, SingleActive, StreamCommand,
-    StreamFilter, StreamFrom, StreamReply, StreamStats, Wanted,
-};
 pub use tally::{
     COUNTS, Churn, Count, DEAD_LETTER_STRATEGIES, DeadLetterStrategy, ENDS, End, Ends, ExchangeTally,
     PROTOCOLS, Protocol, ProtocolTally, QUEUE_TYPES, SIZE_BOUNDS, STREAM_ERRORS, Survey, Tallies, Tally,

@@ -4,12 +4,12 @@
 //! to be handed out, shown or published anew; the one that was made last is kept. A record whose message has to be read
 //! is kept until then: else, where little is kept of what is read, the reads of both would drive each other out for
 //! ever.
-//! Not here: the holders of segments (`streams::references`), reading them ([`crate::reading`]).
+//! Not here: the holders of segments (`placed::stream::references`), reading them ([`crate::reading`]).
 
 mod making;
 
 use crate::owned::OwnedQueue;
-use crate::streams::Converter;
+use crate::placed::stream::Converter;
 use base::Memory;
 use base::id::{QueueId, QueueSeq};
 use slab::Slab;

@@ -2,7 +2,7 @@
 
 use crate::catalog::QueueDefinition;
 use crate::modified::Modified;
-use crate::streams::{StreamCommand, StreamReply};
+use crate::placed::stream::{StreamCommand, StreamReply};
 use base::id::{LogId, QueueId, QueueSeq, ShardId};
 use message::record::{Outcome, SeqRange};
 use std::sync::Arc;

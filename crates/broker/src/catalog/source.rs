@@ -9,7 +9,7 @@ use super::numbers::integer;
 use super::stream::age_ms;
 use super::{Actor, Catalog, Object, QueueDefinition, Refusal};
 use crate::access::{Access, Resource};
-use crate::streams::{FILTER_VALUES_MAX, StreamFrom, Wanted};
+use crate::placed::stream::{FILTER_VALUES_MAX, StreamFrom, Wanted};
 use base::id::{LogId, QueueId};
 use filter::{Expression, Limits, Program};
 use message::chunk::Filter;

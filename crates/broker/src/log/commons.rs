@@ -3,7 +3,7 @@
 //!
 //! A machine changes itself and this, and sees no other machine: see [`AtQueue`]. Not here: the machines ([`super::Queues`], [`Streams`]).
 //!
-//! [`Streams`]: crate::streams::Streams
+//! [`Streams`]: crate::placed::stream::Streams
 
 use super::pipeline::{Brings, Pipeline};
 use crate::batches::Batches;

@@ -5,9 +5,9 @@ use super::{Addressed, Known, More, Publish, Published, Publisher, add_messages}
 use crate::access::AccessCache;
 use crate::catalog::Refusal;
 use crate::firehose;
+use crate::placed::stream::{Messages, NewMessages};
 use crate::recent_history;
 use crate::shard::Shard;
-use crate::streams::{Messages, NewMessages};
 use crate::tally::NO_EXCHANGE;
 use base::Now;
 use base::id::{LogId, PortId, QueueId};

@@ -3,8 +3,8 @@
 use super::{Made, Sought};
 use crate::delivery::Site;
 use crate::log::AtQueue;
+use crate::placed::stream::Recipient;
 use crate::reading::{ReadWhat, StretchKey};
-use crate::streams::Recipient;
 use base::id::QueueSeq;
 use base::{Buffer, Memory};
 use journal::{FileKind, FileName};

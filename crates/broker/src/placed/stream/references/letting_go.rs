@@ -2,7 +2,7 @@
 
 use super::{References, Run};
 use crate::log::{Commons, Queues};
-use crate::streams::Streams;
+use crate::placed::stream::Streams;
 use base::id::{LogIndex, QueueId};
 use message::record;
 use queue::stream::{Remove, Work};
@@ -75,7 +75,7 @@ impl Streams {
     }
 
     /// The replay is over: queues that are not there hold nothing, and files may go.
-    pub(in crate::streams) fn finish_references(&mut self, commons: &Commons, queues: &mut Queues) {
+    pub(in crate::placed::stream) fn finish_references(&mut self, commons: &Commons, queues: &mut Queues) {
         let at = commons.pipeline.next();
         let ids: Vec<QueueId> = self.references.runs.keys().copied().collect();
         for id in ids {

@@ -2,7 +2,7 @@
 
 use super::Settled;
 use crate::log::{Brings, Commons};
-use crate::streams::Streams;
+use crate::placed::stream::Streams;
 use base::Now;
 use base::id::QueueId;
 use message::record::Track;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 impl Streams {
     /// A consumer has come so far; it is stored at the end of the turn, once for all it settled in it.
-    pub(in crate::streams) fn note_progress(&mut self, stream: QueueId, settled: Settled) {
+    pub(in crate::placed::stream) fn note_progress(&mut self, stream: QueueId, settled: Settled) {
         let is_its =
             |(of, known): &&mut (QueueId, Settled)| *of == stream && Arc::ptr_eq(&known.name, &settled.name);
         match self.progress.iter_mut().find(is_its) {
@@ -21,7 +21,7 @@ impl Streams {
 
     /// Stores how far consumers have come.
     #[cold]
-    pub(in crate::streams) fn store_progress(&mut self, commons: &mut Commons, now: Now, most: usize) {
+    pub(in crate::placed::stream) fn store_progress(&mut self, commons: &mut Commons, now: Now, most: usize) {
         for (stream, Settled { name, owner, upto: offset }) in std::mem::take(&mut self.progress) {
             if let Some(slot) = self.slot(stream) {
                 self.owned[slot as usize].tell(&name, offset, most);

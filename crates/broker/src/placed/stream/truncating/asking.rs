@@ -2,13 +2,13 @@
 
 use super::Truncations;
 use crate::log::{Brings, Commons};
-use crate::streams::Streams;
+use crate::placed::stream::Streams;
 use base::Now;
 use base::id::{PortId, QueueId};
 use message::record::Truncate;
 
 impl Streams {
-    pub(in crate::streams) fn truncate(&mut self, truncate: &Truncate) {
+    pub(in crate::placed::stream) fn truncate(&mut self, truncate: &Truncate) {
         let Some(slot) = self.slot(truncate.stream) else { return };
         let Streams { owned, common, effects, .. } = self;
         let at_ms = i64::try_from(truncate.at_ms).unwrap_or(i64::MAX);
@@ -24,7 +24,7 @@ impl Streams {
     }
 
     /// Has the beginning of a stream let go of; the request is answered when that is on disk.
-    pub(in crate::streams) fn append_truncate(
+    pub(in crate::placed::stream) fn append_truncate(
         &mut self,
         commons: &mut Commons,
         now: Now,

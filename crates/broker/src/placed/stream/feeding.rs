@@ -17,7 +17,7 @@ use crate::catalog::{Source, SourceFrom};
 use crate::limits::Limits;
 use crate::log::{Brings, Commons, Queues};
 use crate::message_keys::KeyRule;
-use crate::streams::StreamFrom;
+use crate::placed::stream::StreamFrom;
 use base::crc::crc32c;
 use base::id::QueueId;
 use base::{Buffer, Now};

@@ -1,0 +1,3 @@
+//! The machines that are placed on a log.
+
+pub(crate) mod stream;
