@@ -2,13 +2,13 @@
 //!
 //! They are routed on the shard's catalog, without asking for permissions, and the logs they go to answer as to a publisher, under
 //! an address of the shard's own ([`own_port`]). A message that leads nowhere is done with, unless its queue asks for each to
-//! arrive: then it is tried again later. Not here: which messages those are ([`crate::dead_letters`]).
+//! arrive: then it is tried again later. Not here: which messages those are ([`crate::placed::queue::dead_letters`]).
 
 use crate::catalog::{DeadLetterRule, QueueDefinition};
-use crate::dead_letters::DeadLetter;
 use crate::fields::Fields;
 use crate::limits::Limits;
 use crate::mail::{Fate, Heard, own_port};
+use crate::placed::queue::dead_letters::DeadLetter;
 use crate::publisher::{Addressed, OwnPublisher, Target};
 use crate::recent_history;
 use crate::tally::type_index;

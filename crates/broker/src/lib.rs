@@ -4,22 +4,15 @@
 
 pub mod access;
 mod batches;
-mod browse;
 pub mod catalog;
 mod commit;
-mod configuring;
 mod connection_limits;
 mod damages;
 mod dead_letterings;
-mod dead_letters;
-mod delivery;
-mod ending;
 mod event;
 mod event_exchange;
-mod features;
 pub mod fields;
 mod firehose;
-mod get_at;
 mod latency;
 mod limits;
 mod listing;
@@ -27,35 +20,28 @@ mod log;
 mod logs;
 mod mail;
 mod message_keys;
-mod modified;
 mod moving;
 mod node_limits;
 mod notices;
-mod owned;
 mod parcels;
 mod placed;
 mod planner;
 mod ports;
 mod post;
 mod publisher;
-mod queue_commands;
 mod reading;
 mod recent_history;
 mod recovery;
 mod referred;
-mod reject_publish;
 mod reply;
 mod request;
 mod rows;
-mod settling;
 mod shard;
-mod sizing;
 mod spare;
 mod tally;
 mod timers;
 mod turn;
 mod watch;
-mod weighing;
 
 pub use commit::CommitRule;
 pub use connection_limits::Unit;
@@ -69,9 +55,10 @@ pub use listing::{
 };
 pub use logs::Logs;
 pub use mail::{Answering, Fate, Mail, Waiter};
-pub use modified::Modified;
 pub use moving::{MoveJob, Moved};
 pub use notices::Notice;
+pub use placed::queue::modified::Modified;
+pub use placed::queue::sizing::Sample;
 pub use placed::stream::{
     CONSUMER_NAME_MAX, FILTER_VALUES_MAX, Messages, NewMessages, RATE_MAX, SingleActive, StreamCommand,
     StreamFilter, StreamFrom, StreamReply, StreamStats, Wanted,
@@ -89,7 +76,6 @@ pub use rows::channels::{
 pub use rows::connections::{ConnectionId, ConnectionRow, process_id};
 pub use rows::sums::{ChannelSums, ConnectionSums, OpenSums};
 pub use shard::{CATALOG_LOG, Shard, ShardSettings};
-pub use sizing::Sample;
 pub use tally::{
     COUNTS, Churn, Count, DEAD_LETTER_STRATEGIES, DeadLetterStrategy, ENDS, End, Ends, ExchangeTally,
     PROTOCOLS, Protocol, ProtocolTally, QUEUE_TYPES, SIZE_BOUNDS, STREAM_ERRORS, Survey, Tallies, Tally,

@@ -5,9 +5,9 @@
 use crate::catalog::{Catalog, QueueChange, QueueDefinition, VhostId};
 use crate::log::{AtQueue, Log};
 use crate::logs::Logs;
-use crate::owned::OwnedQueue;
+use crate::placed::queue::owned::OwnedQueue;
+use crate::placed::queue::sizing::Sample;
 use crate::placed::stream::OwnedStream;
-use crate::sizing::Sample;
 use crate::tally::Tally;
 use crate::turn::Turn;
 use base::Quantum;

@@ -8,7 +8,7 @@
 
 mod making;
 
-use crate::owned::OwnedQueue;
+use crate::placed::queue::owned::OwnedQueue;
 use crate::placed::stream::Converter;
 use base::Memory;
 use base::id::{QueueId, QueueSeq};

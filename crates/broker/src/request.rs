@@ -1,7 +1,7 @@
 //! Requests of a connection to queues, wherever they live, and the answers to all requests.
 
 use crate::catalog::QueueDefinition;
-use crate::modified::Modified;
+use crate::placed::queue::modified::Modified;
 use crate::placed::stream::{StreamCommand, StreamReply};
 use base::id::{LogId, QueueId, QueueSeq, ShardId};
 use message::record::{Outcome, SeqRange};

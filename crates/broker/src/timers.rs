@@ -4,8 +4,6 @@
 //! A queue has at most one timer, and one for looking, in its log's list. It may ring early, and is then set anew; never
 //! late.
 
-mod ringing;
-
 use std::collections::BTreeSet;
 
 /// The timers of a log's queues: monotonic nanoseconds, and the queue's slot.
@@ -41,12 +39,12 @@ impl Timers {
         }
     }
 
-    fn set(&mut self, at: u64, slot: u32) {
+    pub(crate) fn set(&mut self, at: u64, slot: u32) {
         self.set.insert((at, slot));
         self.find_first();
     }
 
-    fn set_look(&mut self, at: u64, slot: u32) {
+    pub(crate) fn set_look(&mut self, at: u64, slot: u32) {
         self.looks.insert((at, slot));
         self.find_first();
     }

@@ -1,8 +1,8 @@
 //! Records of a log are applied: they move messages of the queues and streams placed on it.
 
 use super::{Closed, Log};
-use crate::features::settings_of;
 use crate::limits::Limits;
+use crate::placed::queue::features::settings_of;
 use crate::turn::Turn;
 use base::id::LogIndex;
 use journal::Place;

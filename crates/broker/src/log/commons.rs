@@ -11,7 +11,7 @@ use crate::commit::CommitRule;
 use crate::latency::Latencies;
 use crate::limits::Limits;
 use crate::mail::Waiter;
-use crate::owned::OwnedQueue;
+use crate::placed::queue::owned::OwnedQueue;
 use crate::reading::{Loaded, Reading};
 use crate::referred::Referred;
 use crate::request::QueueCommand;

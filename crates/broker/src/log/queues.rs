@@ -1,6 +1,6 @@
 //! The queues placed on a log, by their slots and by their ids.
 
-use crate::owned::OwnedQueue;
+use crate::placed::queue::owned::OwnedQueue;
 use base::id::QueueId;
 use rustc_hash::FxHashMap;
 use slab::Slab;

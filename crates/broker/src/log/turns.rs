@@ -3,8 +3,8 @@
 
 use super::{Due, Log};
 use crate::catalog::QueueDefinition;
-use crate::dead_letters::{DeadLetter, Found};
 use crate::limits::Limits;
+use crate::placed::queue::dead_letters::{DeadLetter, Found};
 use crate::reading::{ReadBytes, ReadRequest, ReadWhat};
 use crate::turn::Turn;
 use base::Now;

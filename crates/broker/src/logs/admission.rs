@@ -3,9 +3,9 @@
 
 use super::Logs;
 use crate::catalog::{Overflow, Refusal};
-use crate::dead_letters::DeadLetter;
 use crate::event::Event;
 use crate::mail::{Fate, Waiter};
+use crate::placed::queue::dead_letters::DeadLetter;
 use crate::post::Post;
 use base::id::{LogId, PortId};
 use base::{Buffer, Now};

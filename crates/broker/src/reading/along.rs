@@ -7,7 +7,7 @@
 use super::{Ahead, BlockKey, Loaded, READS_OF_QUEUE_MAX, ReadWhat, Reading};
 use crate::batches::{Batches, Found};
 use crate::log::{Commons, Reads, Store};
-use crate::owned::OwnedQueue;
+use crate::placed::queue::owned::OwnedQueue;
 use base::id::{LogIndex, QueueSeq};
 use journal::span::SPANS_MAX;
 use message::record::SeqRange;

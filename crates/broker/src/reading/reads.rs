@@ -3,7 +3,7 @@
 use super::{Ahead, Hunger, ReadBytes, ReadRequest, ReadWhat, Used, WINDOW_BYTES_MIN};
 use crate::limits::Limits;
 use crate::log::{AtQueue, Commons, Reads, Store};
-use crate::owned::OwnedQueue;
+use crate::placed::queue::owned::OwnedQueue;
 use crate::turn::Turn;
 use message::record::{Kind, Outcome, SeqRange};
 use slab::Slab;

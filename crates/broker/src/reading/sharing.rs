@@ -6,7 +6,7 @@
 
 use crate::batches::Found;
 use crate::log::{Commons, Reads, Store};
-use crate::owned::OwnedQueue;
+use crate::placed::queue::owned::OwnedQueue;
 use base::id::LogIndex;
 use queue::Place;
 use slab::Slab;

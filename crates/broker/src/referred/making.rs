@@ -1,8 +1,8 @@
 //! A queue at work finds messages that lie in segments of streams, and makes them.
 
 use super::{Made, Sought};
-use crate::delivery::Site;
 use crate::log::AtQueue;
+use crate::placed::queue::delivery::Site;
 use crate::placed::stream::Recipient;
 use crate::reading::{ReadWhat, StretchKey};
 use base::id::QueueSeq;

@@ -9,7 +9,7 @@ use super::progress::Progress;
 use super::request::Wanted;
 use crate::catalog::QueueDefinition;
 use crate::event::Item;
-use crate::owned::Member;
+use crate::placed::queue::owned::Member;
 use crate::request::{Credit, NewConsumer};
 use base::Buffer;
 use base::id::QueueSeq;

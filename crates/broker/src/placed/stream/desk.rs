@@ -8,10 +8,10 @@ use super::request::{SingleActive, StreamCommand, StreamFilter, StreamFrom, Stre
 use crate::catalog::{Reason, Refusal};
 use crate::event::Event;
 use crate::log::{Brings, Commons, NO_QUEUE};
-use crate::modified::Modified;
-use crate::owned::Member;
+use crate::placed::queue::commands::Done;
+use crate::placed::queue::modified::Modified;
+use crate::placed::queue::owned::Member;
 use crate::post::Post;
-use crate::queue_commands::Done;
 use crate::request::{NewConsumer, QueueCommand, Reply};
 use crate::turn::Turn;
 use base::id::{PortId, QueueId};

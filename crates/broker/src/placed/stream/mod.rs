@@ -32,7 +32,7 @@ use crate::catalog::{QueueDefinition, StreamRules};
 use crate::damages::StreamDamage;
 use crate::log::NO_QUEUE;
 use crate::notices::DrivenOut;
-use crate::owned::Member;
+use crate::placed::queue::owned::Member;
 use base::id::{LogId, QueueId};
 use base::{Memory, Now};
 use feeding::Fed;

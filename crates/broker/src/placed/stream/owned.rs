@@ -3,7 +3,7 @@
 use super::consumer::Consumer;
 use super::feeding::Feed;
 use crate::catalog::QueueDefinition;
-use crate::owned::Member;
+use crate::placed::queue::owned::Member;
 use crate::tally::{Count, Tally};
 use base::id::{PortId, QueueId};
 use queue::stream::{ReaderId, Stream};

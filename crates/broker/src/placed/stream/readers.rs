@@ -7,7 +7,7 @@ use super::request::StreamReply;
 use crate::event::Event;
 use crate::limits::Limits;
 use crate::log::{Commons, Queues};
-use crate::owned::Member;
+use crate::placed::queue::owned::Member;
 use crate::post::Post;
 use crate::request::Reply;
 use crate::turn::Turn;

@@ -2,9 +2,9 @@
 //!
 //! Boxed, and absent where a queue asks for nothing of this.
 
-use crate::browse::Browser;
 use crate::catalog::{DeadLetterRule, Overflow, QueueDefinition, QueueRules, QueueType};
-use crate::modified::LastWords;
+use crate::placed::queue::browse::Browser;
+use crate::placed::queue::modified::LastWords;
 use base::id::LogIndex;
 use message::record::{Configure, DeathReason, SeqRange, SizesKept};
 use queue::{Priorities, Rules, Settings};
@@ -36,7 +36,7 @@ pub(crate) struct Features {
     pub(crate) used_at_ms: u64,
     /// The log's timer for it, monotonic nanoseconds.
     pub(crate) timer: Option<u64>,
-    /// Sizes of messages before this are recorded, as far as they were found out ([`crate::weighing`]).
+    /// Sizes of messages before this are recorded, as far as they were found out ([`crate::placed::queue::weighing`]).
     pub(crate) weighed_to: LogIndex,
     /// A consumer has not settled what was taken back from it.
     pub(crate) has_late: bool,

@@ -7,7 +7,7 @@ use crate::batches::{Batches, Found};
 use crate::event::{Event, Item, REDELIVERED};
 use crate::latency::Latencies;
 use crate::log::{AtQueue, Commons};
-use crate::owned::{Member, Notice, Waiting};
+use crate::placed::queue::owned::{Member, Notice, Waiting};
 use crate::post::Post;
 use crate::reading::{BlockKey, ReadWhat};
 use crate::request::Reply;

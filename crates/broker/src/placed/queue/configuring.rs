@@ -1,7 +1,7 @@
 //! Records that set which properties of its messages a queue's machine keeps, and that annotate messages already in a
 //! queue.
 //!
-//! Rare, all of it. Not here: the decisions (the catalog's rules, consumers' words, [`crate::weighing`]).
+//! Rare, all of it. Not here: the decisions (the catalog's rules, consumers' words, [`crate::placed::queue::weighing`]).
 
 use crate::log::{AtQueue, Brings};
 use base::Now;

@@ -4,7 +4,7 @@
 //! is exact where a queue has at most [`SAMPLES`] messages and all are in memory, and otherwise as good as those looked at.
 
 use crate::batches::Batches;
-use crate::owned::{OwnedQueue, size_in};
+use crate::placed::queue::owned::{OwnedQueue, size_in};
 use base::id::{LogIndex, QueueSeq};
 use message::amqp091::Properties;
 use message::record::{self, Enqueue, Format, Refer};

@@ -1,7 +1,7 @@
 //! Messages that somebody chose by position: taken to be settled, or thrown away.
 
 use crate::log::AtQueue;
-use crate::owned::Member;
+use crate::placed::queue::owned::Member;
 use crate::request::Reply;
 use crate::tally::Count;
 use crate::turn::Turn;

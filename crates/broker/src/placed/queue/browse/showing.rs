@@ -1,10 +1,10 @@
 //! A queue at work shows its browsers what is ready.
 
 use super::Browser;
-use crate::delivery::Site;
 use crate::event::{Event, Item};
 use crate::log::AtQueue;
-use crate::owned::{Member, OwnedQueue};
+use crate::placed::queue::delivery::Site;
+use crate::placed::queue::owned::{Member, OwnedQueue};
 use crate::post::Post;
 use crate::reading::ReadWhat;
 use crate::request::NewConsumer;

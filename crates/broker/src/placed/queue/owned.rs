@@ -2,12 +2,12 @@
 //!
 //! Costs little while idle: what only queues with consumers need is boxed and goes with the last of them.
 
-use crate::browse::Browser;
 use crate::catalog::QueueDefinition;
 use crate::event::{Event, TRACED};
-use crate::features::Features;
 use crate::latency::Watch;
 use crate::message_keys::cache_ttl_ms;
+use crate::placed::queue::browse::Browser;
+use crate::placed::queue::features::Features;
 use crate::tally::{Count, Tally};
 use base::Now;
 use base::id::{LogIndex, PortId, QueueSeq};

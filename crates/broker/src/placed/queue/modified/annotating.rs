@@ -1,12 +1,12 @@
 //! A queue at work keeps the annotations that its messages come back with, and hands them out with those.
 
 use super::Modified;
-use crate::delivery::Site;
 use crate::event::Item;
-use crate::features::Features;
 use crate::limits::Limits;
 use crate::log::AtQueue;
-use crate::owned::{Member, Waiting};
+use crate::placed::queue::delivery::Site;
+use crate::placed::queue::features::Features;
+use crate::placed::queue::owned::{Member, Waiting};
 use crate::post::Post;
 use base::id::QueueSeq;
 use base::{Buffer, Memory, Now};

@@ -10,7 +10,7 @@
 
 mod showing;
 
-use crate::owned::Member;
+use crate::placed::queue::owned::Member;
 use base::id::QueueSeq;
 use message::record::SeqRange;
 use queue::{Command, Credit};

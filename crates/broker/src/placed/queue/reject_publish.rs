@@ -1,7 +1,7 @@
 //! Queues that refuse messages when they are full are asked before a message is in their log.
 
 use crate::log::Queues;
-use crate::owned::OwnedQueue;
+use crate::placed::queue::owned::OwnedQueue;
 use base::id::QueueId;
 use message::record::{self, Enqueue, Kind, Refer};
 

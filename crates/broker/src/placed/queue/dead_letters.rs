@@ -5,10 +5,10 @@
 //! here: publishing them ([`crate::dead_letterings`]).
 
 use crate::catalog::{DeadLetterRule, QueueDefinition};
-use crate::delivery::Site;
-use crate::features::Features;
 use crate::limits::Limits;
 use crate::log::AtQueue;
+use crate::placed::queue::delivery::Site;
+use crate::placed::queue::features::Features;
 use crate::reading::ReadWhat;
 use crate::turn::Turn;
 use base::id::QueueSeq;

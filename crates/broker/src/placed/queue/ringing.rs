@@ -3,7 +3,7 @@
 use crate::catalog::QueueDefinition;
 use crate::event::Event;
 use crate::log::AtQueue;
-use crate::owned::{Member, Waiting};
+use crate::placed::queue::owned::{Member, Waiting};
 use crate::post::Post;
 use crate::request::Reply;
 use crate::turn::Turn;

@@ -1,8 +1,8 @@
 //! Many positions settled at once that do not follow on each other: one look-up of the consumer, one record.
 
 use crate::log::AtQueue;
-use crate::owned::Member;
-use crate::queue_commands::NO_CONSUMER;
+use crate::placed::queue::commands::NO_CONSUMER;
+use crate::placed::queue::owned::Member;
 use crate::tally::Count;
 use crate::turn::Turn;
 use message::record::{Outcome, SeqRange};

@@ -6,10 +6,10 @@
 //! a record is under way.
 //! A message whose bytes are damaged weighs nothing.
 
-use crate::delivery::Site;
 use crate::limits::Limits;
 use crate::log::{AtQueue, Brings};
-use crate::owned::{OwnedQueue, size_in};
+use crate::placed::queue::delivery::Site;
+use crate::placed::queue::owned::{OwnedQueue, size_in};
 use crate::reading::ReadWhat;
 use base::Now;
 use base::id::QueueSeq;

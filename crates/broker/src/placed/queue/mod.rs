@@ -1,0 +1,17 @@
+//! Queues at their owner: the machine `queue::Fifo`, its consumers and its rules, and all that queues do at work.
+
+pub(crate) mod browse;
+pub(crate) mod commands;
+mod configuring;
+pub(crate) mod dead_letters;
+pub(crate) mod delivery;
+mod ending;
+pub(crate) mod features;
+mod get_at;
+pub(crate) mod modified;
+pub(crate) mod owned;
+mod reject_publish;
+mod ringing;
+mod settling;
+pub(crate) mod sizing;
+mod weighing;
