@@ -4,6 +4,7 @@ import fnmatch
 import json
 import os
 import re
+import threading
 
 MARK_BEGIN = "<!-- begin: written by tests/foreign/run --document -->"
 MARK_END = "<!-- end -->"
@@ -42,14 +43,18 @@ def read_pages(folder):
 
 
 class Report:
+    """May be added to by several threads."""
+
     def __init__(self):
         self.results = []
+        self.lock = threading.Lock()
 
     def add(self, result):
-        self.results.append(result)
         why = f": {result['why']}" if result.get("why") else ""
         word = {"ok": "ok", "failed": "FAILED", "skipped": "skipped"}[result["status"]]
-        print(f"{word} {result['name']}{why}", flush=True)
+        with self.lock:
+            self.results.append(result)
+            print(f"{word} {result['name']}{why}", flush=True)
 
     def note(self, name, status, why):
         self.add({"name": name, "status": status, "why": why, "seconds": 0})
