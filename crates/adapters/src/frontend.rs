@@ -4,7 +4,8 @@
 //! turn are on one of the lists, so that nothing walks over idle connections.
 
 use crate::alarm::Alarm;
-use crate::connection::{Adapter, Context, Note, Scratch};
+use crate::connection::Adapter;
+use crate::context::{Context, Note, Scratch};
 use crate::settings::{Peer, Settings};
 use ::amqp091::frame::PROTOCOL_HEADER;
 use base::id::{PortId, ShardId};

@@ -9,6 +9,7 @@ pub mod amqp091;
 pub mod amqp10;
 mod clients;
 mod connection;
+mod context;
 mod credentials;
 mod following;
 mod frontend;
@@ -20,7 +21,7 @@ mod transaction;
 
 pub use alarm::Alarm;
 pub use clients::Client;
-pub use connection::{Context, Gravity, Note};
+pub use context::{Context, Gravity, Note};
 pub use following::Following;
 pub use frontend::{ConnectionBytes, Frontend, Mover, NODE_SLOT, Taken};
 pub use settings::{Peer, Protocol, Settings};

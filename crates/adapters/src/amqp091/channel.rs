@@ -5,7 +5,7 @@ use super::direct_reply::ReplyConsumer;
 use super::shared_prefetch::SharedPrefetch;
 use super::transaction::ChannelTransaction;
 use super::unacked::Unacked;
-use crate::connection::Context;
+use crate::context::Context;
 use broker::catalog::QueueType;
 use broker::{Count, Protocol, Publisher, Tally};
 use std::collections::VecDeque;

@@ -3,7 +3,7 @@
 use super::Adapter;
 use super::methods::{BrokerRequest, Pending};
 use super::unacked::Delivery;
-use crate::connection::Context;
+use crate::context::Context;
 use crate::handles::HANDLES_MAX;
 use ::amqp091::method::{BasicCancel, MethodId};
 use ::amqp091::{Body, DeliverPrefix, Outgoing};

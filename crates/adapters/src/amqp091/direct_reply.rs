@@ -3,7 +3,7 @@
 use super::Adapter;
 use super::consuming::{Consumer, Kind};
 use super::methods::BrokerRequest;
-use crate::connection::Context;
+use crate::context::Context;
 use ::amqp091::DeliverPrefix;
 use ::amqp091::method::{BasicConsume, MethodId, QueueDeclareOk};
 use broker::catalog::{Actor, Object, Reason, Refusal, ReplyCode};

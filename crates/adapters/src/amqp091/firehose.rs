@@ -1,7 +1,7 @@
 //! Deliveries that are told of at the firehose.
 
 use super::Adapter;
-use crate::connection::Context;
+use crate::context::Context;
 use crate::handles::untraced;
 use broker::{Events, Item};
 use std::ops::Range;

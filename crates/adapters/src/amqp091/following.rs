@@ -5,7 +5,7 @@
 
 use super::Adapter;
 use super::methods::BrokerRequest;
-use crate::connection::Context;
+use crate::context::Context;
 use crate::following::common_home;
 use ::amqp091::method::{BasicConsume, Method, MethodId};
 use base::id::ShardId;

@@ -3,7 +3,7 @@
 use super::Adapter;
 use super::methods::BrokerRequest;
 use super::tables::arguments;
-use crate::connection::{Context, Gravity};
+use crate::context::{Context, Gravity};
 use crate::credentials::{self, Unproved};
 use crate::settings::{INFORMATION, PLATFORM, PRODUCT, Peer};
 use ::amqp091::method::{ConnectionOpen, ConnectionStartOk, MethodId};

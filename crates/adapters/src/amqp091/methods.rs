@@ -9,7 +9,7 @@ use super::direct_reply::Use;
 use super::following::Parked;
 use super::news::News;
 use super::{Adapter, tables};
-use crate::connection::{Context, Gravity};
+use crate::context::{Context, Gravity};
 use crate::handles::numbered;
 use ::amqp091::DeliverPrefix;
 use ::amqp091::method::*;

@@ -1,7 +1,7 @@
 //! Events of the channels and consumers of a connection, while somebody hears.
 
 use super::Adapter;
-use crate::connection::Context;
+use crate::context::Context;
 use broker::catalog::QueueDefinition;
 use broker::{Arrived, Occurrence};
 use routing::Arguments;

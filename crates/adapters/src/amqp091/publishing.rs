@@ -4,7 +4,7 @@ use super::Adapter;
 use super::channel::Channels;
 use super::confirms::Ack;
 use super::publish_options::PublishOptions;
-use crate::connection::Context;
+use crate::context::Context;
 use crate::transaction::HeldPublish;
 use ::amqp091::method::{BasicNack, BasicPublish, MethodId};
 use ::amqp091::{Body, Connection, Error, Outgoing, ReplyCode};

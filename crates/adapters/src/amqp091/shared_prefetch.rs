@@ -15,7 +15,7 @@ use super::Adapter;
 use super::channel::Channel;
 use super::consuming::{Consumer, Kind, outgoing};
 use super::unacked::Delivery;
-use crate::connection::Context;
+use crate::context::Context;
 use ::amqp091::DeliverPrefix;
 use base::{Buffer, Memory};
 use broker::catalog::{QueueDefinition, Refusal};

@@ -6,7 +6,7 @@ use super::consuming::Kind;
 use super::methods::BrokerRequest;
 use super::news::News;
 use super::{Adapter, tables};
-use crate::connection::Context;
+use crate::context::Context;
 use ::amqp091::DeliverPrefix;
 use ::amqp091::method::{BasicConsume, MethodId};
 use broker::catalog::{QueueDefinition, Reason, Refusal, age_ms};

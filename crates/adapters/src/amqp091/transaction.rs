@@ -7,7 +7,7 @@
 use super::Adapter;
 use super::publishing::stamped;
 use super::unacked::Delivery;
-use crate::connection::Context;
+use crate::context::Context;
 use crate::transaction::{HeldPublish, Transaction};
 use ::amqp091::method::{MethodId, TxCommitOk, TxRollbackOk, TxSelectOk};
 use broker::Count;

@@ -4,7 +4,7 @@ use super::Adapter;
 use super::annotations::delivery_time;
 use super::head::head;
 use super::links::{Activity, ConsumerAt, End};
-use crate::connection::Context;
+use crate::context::Context;
 use ::amqp10::{
     Body, Delivery, Disposition, LinkFlow, LinkId, NotSent, Outcome as WireOutcome, Role, Room, Run,
     SessionId, condition,

@@ -2,7 +2,7 @@
 
 use super::Adapter;
 use super::links::ConsumerAt;
-use crate::connection::Context;
+use crate::context::Context;
 use crate::handles::untraced;
 use broker::Events;
 use std::ops::Range;

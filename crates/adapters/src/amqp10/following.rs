@@ -6,7 +6,7 @@
 use super::Adapter;
 use super::links::{Pending, Receiving, Waiting};
 use super::refused::Refused;
-use crate::connection::Context;
+use crate::context::Context;
 use crate::following::common_home;
 use ::amqp10::{LinkId, Role, SessionId};
 use base::id::ShardId;

@@ -9,7 +9,7 @@ use super::address::Destination;
 use super::links::{Aim, End, Link};
 use super::refused::Refused;
 use super::{Adapter, Session};
-use crate::connection::{Context, Gravity};
+use crate::context::{Context, Gravity};
 use ::amqp10::{Error, LinkId, Outcome, SessionId, Transfer, condition};
 use base::id::QueueId;
 use broker::{Publisher, ReplyAddress};

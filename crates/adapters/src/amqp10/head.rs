@@ -5,7 +5,7 @@
 //! it did), as RabbitMQ says it.
 //! Not here: the rest of the message, which goes out as it was stored.
 
-use crate::connection::Scratch;
+use crate::context::Scratch;
 use broker::Item;
 use message::amqp10::section::descriptor::MESSAGE_ANNOTATIONS;
 use message::amqp10::{Encoder, Header, Map, Message, Value};

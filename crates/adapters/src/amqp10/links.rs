@@ -8,7 +8,7 @@ use super::publishing::Credit;
 use super::refused::Refused;
 use super::streams::{CAPABILITIES, ReadOptions};
 use super::{Adapter, Session, old_nodes, termini};
-use crate::connection::Context;
+use crate::context::Context;
 use ::amqp10::{
     Attach, Error, LinkId, ReceiverSettleMode, Role, SenderSettleMode, SessionId, Source, Symbols, Target,
     condition,

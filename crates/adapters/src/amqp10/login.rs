@@ -1,7 +1,7 @@
 //! From the SASL header to an open connection: the user, and the virtual host.
 
 use super::Adapter;
-use crate::connection::{Context, Gravity};
+use crate::context::{Context, Gravity};
 use crate::credentials::{self, Unproved};
 use crate::settings::{GIVEN_NAME_BYTES_MAX, INFORMATION, PLATFORM, PRODUCT, Peer};
 use ::amqp10::{Fault, Open, SaslCode, Symbols};

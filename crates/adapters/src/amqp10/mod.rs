@@ -33,7 +33,7 @@ pub(crate) use head::PlainHead;
 
 use crate::alarm::Alarm;
 use crate::clients::Client;
-use crate::connection::{Context, Gravity, Note};
+use crate::context::{Context, Gravity, Note};
 use crate::credentials;
 use crate::following::Roaming;
 use crate::handles::{Handles, numbered};

@@ -2,7 +2,7 @@
 
 use super::Adapter;
 use super::links::ConsumerAt;
-use crate::connection::Context;
+use crate::context::Context;
 use broker::catalog::QueueDefinition;
 use broker::{Arrived, Occurrence};
 use routing::Arguments;

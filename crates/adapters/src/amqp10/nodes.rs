@@ -8,7 +8,7 @@ use super::links::{Activity, Aim, ConsumerAt, End, Link, Particulars, Pending, R
 use super::management::percent_encoded;
 use super::refused::Refused;
 use super::{Adapter, termini};
-use crate::connection::{Context, Gravity};
+use crate::context::{Context, Gravity};
 use ::amqp10::{
     Attach, Error, LinkId, ReceiverSettleMode, Role, SenderSettleMode, SessionId, Source, Symbols, Target,
     condition,

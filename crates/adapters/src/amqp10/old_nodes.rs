@@ -8,7 +8,7 @@ use super::address::Destination;
 use super::address_v1::{Named, named};
 use super::links::{Aim, Pending, Receiving, Waiting};
 use super::refused::Refused;
-use crate::connection::Context;
+use crate::context::Context;
 use ::amqp10::{
     Attach, LinkId, ReceiverSettleMode, Role, SenderSettleMode, SessionId, Source, Target, condition,
 };

@@ -6,7 +6,7 @@ use super::gone;
 use super::links::{Aim, End, Link};
 use super::refused::Refused;
 use super::{Adapter, HELD, Session, seconds};
-use crate::connection::{Context, Gravity};
+use crate::context::{Context, Gravity};
 use ::amqp10::{Error, LinkId, Outcome, SessionId, Transfer, condition};
 use base::Now;
 use base::id::QueueId;

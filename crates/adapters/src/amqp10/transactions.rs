@@ -12,7 +12,7 @@ use super::links::{ConsumerAt, End, Link, Particulars};
 use super::publishing::Addressed;
 use super::refused::Refused;
 use super::{Adapter, annotations, gone, termini};
-use crate::connection::{Context, Gravity};
+use crate::context::{Context, Gravity};
 use crate::handles::numbered;
 use crate::transaction::{HeldPublish, Transaction};
 use ::amqp10::{

@@ -2,7 +2,7 @@
 
 use super::Adapter;
 use super::settings::NAME_BYTES_MAX;
-use crate::connection::Context;
+use crate::context::Context;
 use ::stream_protocol::{List, Pair, ResponseCode};
 use broker::access::{Access, Resource};
 use broker::catalog::{Op, QueueDefinition, QueueType, Refusal, ReplyCode};

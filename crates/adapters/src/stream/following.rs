@@ -4,7 +4,7 @@
 //! One with subscriptions stays: the readers of a stream together share the work of sending it where they are spread.
 
 use super::Adapter;
-use crate::connection::Context;
+use crate::context::Context;
 use base::id::ShardId;
 
 impl Adapter {

@@ -2,7 +2,7 @@
 
 use super::Adapter;
 use super::arrivals::Arrival;
-use crate::connection::{Context, Gravity};
+use crate::context::{Context, Gravity};
 use crate::credentials::{self, Unproved};
 use crate::settings::{INFORMATION, PLATFORM, PRODUCT, Peer};
 use ::stream_protocol::{List, Pair, Response, ResponseCode, Tune};

@@ -25,7 +25,7 @@ pub use settings::{Advertised, StreamSettings};
 
 use crate::alarm::Alarm;
 use crate::clients::Client;
-use crate::connection::{Context, Gravity, Note};
+use crate::context::{Context, Gravity, Note};
 use crate::following::Roaming;
 use crate::settings::{Peer, Settings};
 use ::stream_protocol::{Command, Connection, Event as WireEvent, Input};

@@ -3,7 +3,7 @@
 use super::Adapter;
 use super::confirms::Confirms;
 use super::settings::{PUBLISHERS_MAX, REFERENCE_BYTES_MAX, StreamSettings};
-use crate::connection::{Context, Gravity};
+use crate::context::{Context, Gravity};
 use crate::handles::Handles;
 use ::stream_protocol::{Connection, Publish, PublishedMessage, ResponseCode};
 use base::id::{LogId, QueueId};

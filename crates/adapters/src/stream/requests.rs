@@ -3,7 +3,7 @@
 use super::Adapter;
 use super::creating::code_of;
 use super::subscriptions::from;
-use crate::connection::{Context, Gravity};
+use crate::context::{Context, Gravity};
 use ::stream_protocol::key::SERVER_VERSIONS;
 use ::stream_protocol::{Key, List, Request, Response, ResponseCode, Statistic};
 use broker::access::Access;

@@ -4,7 +4,7 @@ use super::Adapter;
 use super::settings::{
     PAIR_BYTES, PROPERTIES_BYTES_MAX, REFERENCE_BYTES_MAX, STORED_OFFSETS_MAX, SUBSCRIPTIONS_MAX,
 };
-use crate::connection::Context;
+use crate::context::Context;
 use crate::handles::Handles;
 use ::stream_protocol::{Command, List, OffsetSpec, Pair, Request, Response, ResponseCode};
 use base::Memory;

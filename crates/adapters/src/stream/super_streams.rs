@@ -5,7 +5,7 @@
 use super::Adapter;
 use super::creating::{correct_name, declaration};
 use super::requests::BrokerRequest;
-use crate::connection::Context;
+use crate::context::Context;
 use ::stream_protocol::{List, Pair, ResponseCode};
 use broker::access::Access;
 use broker::catalog::Op;

@@ -4,7 +4,7 @@
 
 use super::Adapter;
 use super::creating::is_stream;
-use crate::connection::Context;
+use crate::context::Context;
 use ::stream_protocol::{Broker, List, Response, ResponseCode, StreamMetadata};
 use broker::access::Access;
 use broker::catalog::{Destination, PARTITION_ORDER, QueueDefinition};

@@ -1,7 +1,7 @@
 //! Streams that a connection publishes to or reads: it hears of their end.
 
 use super::Adapter;
-use crate::connection::Context;
+use crate::context::Context;
 use ::stream_protocol::{Command, ResponseCode};
 use base::id::QueueId;
 use broker::access::Access;

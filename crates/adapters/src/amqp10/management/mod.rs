@@ -16,7 +16,7 @@ pub(super) use answer::percent_encoded;
 use super::links::{End, Link, Particulars, Pending, Waiting};
 use super::refused::Refused;
 use super::{Adapter, Session};
-use crate::connection::{Context, Gravity};
+use crate::context::{Context, Gravity};
 use ::amqp10::{
     Attach, Body, Delivery, LinkId, NotSent, Outcome, ReceiverSettleMode, Role, SenderSettleMode, SessionId,
     Source, Symbols, Target, Transfer, condition,

@@ -6,7 +6,7 @@
 use super::super::links::{Aim, End, Link};
 use super::super::refused::Refused;
 use super::super::{Adapter, Session};
-use crate::connection::{Context, Gravity};
+use crate::context::{Context, Gravity};
 use ::amqp10::{Error, condition};
 use broker::access::{Access, Resource, open_vhost};
 

@@ -1,0 +1,94 @@
+//! The surroundings an adapter works in: time, shard and settings, memory to work in, and lines for the log.
+
+use crate::scattered::Scattered;
+use crate::settings::Settings;
+use base::Now;
+use base::id::{PortId, QueueId};
+use broker::{Events, Item, Shard};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The surroundings an adapter works with while it is called.
+#[derive(Debug)]
+pub struct Context<'a> {
+    /// The time of this turn.
+    pub now: Now,
+    /// The shard the connection is at home on.
+    pub shard: &'a mut Shard,
+    /// The connection.
+    pub port: PortId,
+    /// Settings all connections have in common.
+    pub settings: &'a Settings,
+    /// Bounds of AMQP 1.0 connections, which each of them refers to.
+    pub limits10: &'a Arc<::amqp10::Limits>,
+    /// Lines for the log, at most a few a connection.
+    pub notes: &'a mut Vec<Note>,
+    /// Memory to work in.
+    pub scratch: &'a mut Scratch,
+}
+
+impl Context<'_> {
+    /// Tells the firehose of deliveries from a queue over a channel, or session.
+    #[cold]
+    pub(crate) fn trace_delivered(
+        &mut self,
+        channel: u16,
+        queue: QueueId,
+        (memory, items): (u32, Range<u32>),
+        events: &Events,
+    ) {
+        for item in &events.items[items.start as usize..items.end as usize] {
+            self.trace(channel, queue, (memory, item), events);
+        }
+    }
+
+    /// The same of one.
+    #[cold]
+    pub(crate) fn trace(
+        &mut self,
+        channel: u16,
+        queue: QueueId,
+        (memory, item): (u32, &Item),
+        events: &Events,
+    ) {
+        let message = events.message(memory, item);
+        self.shard.trace_delivery(self.now, (self.port, channel), queue, &message, item.is_redelivered());
+    }
+}
+
+/// Memory that all connections of a shard work in, one after the other.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    /// Sections being written.
+    pub(crate) bytes: Vec<u8>,
+    /// The sections in front of the body of AMQP 1.0 deliveries.
+    pub(crate) plain: crate::amqp10::PlainHead,
+    /// A message being made one of AMQP 1.0.
+    pub(crate) amqp10: message::convert::Amqp10,
+    /// A message being made one of AMQP 0-9-1.
+    pub(crate) amqp091: message::convert::Amqp091,
+    /// Positions being settled.
+    pub(crate) scattered: Scattered,
+    /// Clients' descriptions of themselves.
+    pub(crate) clients: crate::clients::Clients,
+}
+
+/// How grave a [`Note`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Gravity {
+    /// For a close look.
+    Info,
+    /// Something was refused.
+    Warning,
+    /// Something failed.
+    Error,
+}
+
+/// A line for the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// How grave.
+    pub gravity: Gravity,
+    /// The event, and advice for the operator.
+    pub text: String,
+}
