@@ -59,12 +59,8 @@ impl Context<'_> {
 /// Memory that all connections of a shard work in, one after the other.
 #[derive(Debug, Default)]
 pub struct Scratch {
-    /// Sections being written.
-    pub(crate) bytes: Vec<u8>,
     /// The sections in front of the body of AMQP 1.0 deliveries.
-    pub(crate) plain: crate::amqp10::PlainHead,
-    /// A message being made one of AMQP 1.0.
-    pub(crate) amqp10: message::convert::Amqp10,
+    pub(crate) heads: crate::amqp10::Heads,
     /// A message being made one of AMQP 0-9-1.
     pub(crate) amqp091: message::convert::Amqp091,
     /// Positions being settled.

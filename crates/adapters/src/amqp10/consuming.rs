@@ -2,7 +2,6 @@
 
 use super::Adapter;
 use super::annotations::delivery_time;
-use super::head::head;
 use super::links::{Activity, ConsumerAt, End};
 use crate::context::Context;
 use ::amqp10::{
@@ -114,7 +113,7 @@ impl Adapter {
         let mut again = 0;
         for item in &events.items[items.start as usize..items.end as usize] {
             let message = events.message(memory, item);
-            let head = head(&message, item, context.scratch);
+            let head = context.scratch.heads.of(&message, item);
             again += u64::from(item.is_redelivered());
             *tag = tag.wrapping_add(1);
             let delivery = Delivery {

@@ -5,10 +5,10 @@
 //! it did), as RabbitMQ says it.
 //! Not here: the rest of the message, which goes out as it was stored.
 
-use crate::context::Scratch;
 use broker::Item;
 use message::amqp10::section::descriptor::MESSAGE_ANNOTATIONS;
 use message::amqp10::{Encoder, Header, Map, Message, Value};
+use message::convert::Amqp10;
 use message::record::{Enqueue, Format, flag};
 
 /// Annotations we set on every delivery.
@@ -19,46 +19,58 @@ const ROUTING_KEY: &str = "x-routing-key";
 const ACQUIRED_COUNT: &str = "x-acquired-count";
 const DELIVERY_COUNT: &str = "x-delivery-count";
 
-/// The sections in front of the stored body, in the scratch memory.
-#[inline]
-pub(super) fn head<'s>(message: &Enqueue<'s>, item: &Item, scratch: &'s mut Scratch) -> &'s [u8] {
-    match message.format {
-        Format::Amqp10 => {
-            // A head that is a header alone, or nothing, has no annotations: ours stand alone, and are mostly those of
-            // the message before.
-            let has_annotations = match message.head {
-                [] => false,
-                [0, 0x53, 0x70, 0xC0, size, ..] => message.head.len() > 5 + usize::from(*size),
-                [0, 0x53, 0x70, 0x45] => false,
-                _ => true,
-            };
-            if !has_annotations {
-                return scratch.plain.sections(message, item);
+/// Memory that heads are written in, one after the other.
+#[derive(Debug, Default)]
+pub(crate) struct Heads {
+    plain: PlainHead,
+    /// Sections being written.
+    bytes: Vec<u8>,
+    /// A message being made one of AMQP 1.0.
+    converted: Amqp10,
+}
+
+impl Heads {
+    /// The sections in front of the stored body of a message.
+    #[inline]
+    pub(super) fn of<'s>(&'s mut self, message: &Enqueue<'s>, item: &Item) -> &'s [u8] {
+        match message.format {
+            Format::Amqp10 => {
+                // A head that is a header alone, or nothing, has no annotations: ours stand alone, and are mostly those of
+                // the message before.
+                let has_annotations = match message.head {
+                    [] => false,
+                    [0, 0x53, 0x70, 0xC0, size, ..] => message.head.len() > 5 + usize::from(*size),
+                    [0, 0x53, 0x70, 0x45] => false,
+                    _ => true,
+                };
+                if !has_annotations {
+                    return self.plain.sections(message, item);
+                }
+                if message.flags & flag::SHOWN != 0 {
+                    return message.head;
+                }
+                let bytes = &mut self.bytes;
+                bytes.clear();
+                header(message, item, ttl_ms(message)).write(bytes);
+                let theirs = Message::read_head(message.head).expect("it was read when it came").2;
+                annotate(message, item, theirs, bytes);
             }
-            if message.flags & flag::SHOWN != 0 {
-                return message.head;
+            Format::Amqp091 => {
+                let properties =
+                    message::amqp091::Properties::read(message.head).expect("it was read when it came");
+                let converted = &mut self.converted;
+                converted.convert(&properties, message.body, message.flags);
+                let durable = converted.header.durable;
+                let bytes = &mut self.bytes;
+                bytes.clear();
+                Header { durable, ..header(message, item, ttl_ms(message)) }.write(bytes);
+                let theirs = Map::new(converted.annotations_count, &converted.annotations);
+                annotate(message, item, theirs, bytes);
+                bytes.extend_from_slice(&converted.bare);
             }
-            let bytes = &mut scratch.bytes;
-            bytes.clear();
-            header(message, item, ttl_ms(message)).write(bytes);
-            let theirs = Message::read_head(message.head).expect("it was read when it came").2;
-            annotate(message, item, theirs, bytes);
         }
-        Format::Amqp091 => {
-            let properties =
-                message::amqp091::Properties::read(message.head).expect("it was read when it came");
-            let converted = &mut scratch.amqp10;
-            converted.convert(&properties, message.body, message.flags);
-            let durable = converted.header.durable;
-            let bytes = &mut scratch.bytes;
-            bytes.clear();
-            Header { durable, ..header(message, item, ttl_ms(message)) }.write(bytes);
-            let theirs = Map::new(converted.annotations_count, &converted.annotations);
-            annotate(message, item, theirs, bytes);
-            bytes.extend_from_slice(&converted.bare);
-        }
+        &self.bytes
     }
-    &scratch.bytes
 }
 
 /// The time to live that was left when it came.
@@ -85,7 +97,7 @@ fn header(message: &Enqueue<'_>, item: &Item, ttl_ms: Option<u32>) -> Header {
 /// Header and annotations of a message that has no annotations but ours, as they were last made: the next message mostly
 /// has the same.
 #[derive(Debug, Default)]
-pub(crate) struct PlainHead {
+struct PlainHead {
     /// [`Item::marks`]: the counts of its queue.
     marks: u32,
     flags: u8,
@@ -178,7 +190,7 @@ mod tests {
     }
 
     /// Header and annotations, by name, of a message with this head.
-    fn told(format: Format, head: &[u8], item: &Item, scratch: &mut Scratch) -> (Header, Vec<String>) {
+    fn told(format: Format, head: &[u8], item: &Item, heads: &mut Heads) -> (Header, Vec<String>) {
         let new = NewEnqueue {
             flags: flag::DURABLE,
             format,
@@ -196,7 +208,7 @@ mod tests {
         let mut buffer = base::Buffer::default();
         new.write(&[], &mut buffer);
         let record = Enqueue::read(buffer.bytes()).unwrap();
-        let whole = [super::head(&record, item, scratch), record.body].concat();
+        let whole = [heads.of(&record, item), record.body].concat();
         let message = Message::read(&whole).unwrap();
         let annotations = message.message_annotations.iter();
         let mut named: Vec<String> =
@@ -224,7 +236,7 @@ mod tests {
 
     #[test]
     fn counts_are_told_where_a_queue_counts() {
-        let scratch = &mut Scratch::default();
+        let heads = &mut Heads::default();
         let theirs = annotated(&[
             ("x-a", Value::Null),
             ("x-acquired-count", Value::String("theirs")),
@@ -252,7 +264,7 @@ mod tests {
                 expected.extend(acquired.map(|value: String| shown("x-acquired-count", &value)));
                 expected.extend(delivered.map(|value| shown("x-delivery-count", value)));
                 expected.sort();
-                let (header, annotations) = told(Format::Amqp10, head, &item, scratch);
+                let (header, annotations) = told(Format::Amqp10, head, &item, heads);
                 assert_eq!(annotations, expected, "{item:?}");
                 assert_eq!(header.delivery_count, item.delivery_count());
                 assert_eq!(header.first_acquirer, !item.is_redelivered());
@@ -263,8 +275,8 @@ mod tests {
 
     #[test]
     fn a_message_of_0_9_1_is_told_of_too() {
-        let scratch = &mut Scratch::default();
-        let (header, annotations) = told(Format::Amqp091, b"\0\0", &item(true, 2, 1), scratch);
+        let heads = &mut Heads::default();
+        let (header, annotations) = told(Format::Amqp091, b"\0\0", &item(true, 2, 1), heads);
         let mut expected = vec!["x-acquired-count Long(2)", "x-delivery-count Long(1)"];
         expected.extend(OURS);
         assert_eq!(

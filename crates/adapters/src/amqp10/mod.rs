@@ -29,7 +29,7 @@ mod streams;
 mod termini;
 mod transactions;
 
-pub(crate) use head::PlainHead;
+pub(crate) use head::Heads;
 
 use crate::alarm::Alarm;
 use crate::clients::Client;
