@@ -34,6 +34,7 @@ pub use stream::{Append, Appended, NewAppend, Owner, REFERENCE_MAX, Track, Trunc
 pub use weigh::Weigh;
 
 use base::cursor::Reader;
+use base::id::QueueId;
 use base::memory::Buffer;
 
 /// Bytes of the part all records share.
@@ -122,6 +123,13 @@ pub fn split(bytes: &[u8]) -> Option<(Kind, &[u8], &[u8])> {
     Some((kind, record, rest))
 }
 
+/// The queue or stream that a record of any kind but [`Kind::Enqueue`] and [`Kind::Catalog`] names: all of them have it in the
+/// same place. `None`: the record is too short.
+#[inline]
+pub fn named(record: &[u8]) -> Option<QueueId> {
+    Some(QueueId(u64::from_le_bytes(*record.get(8..)?.first_chunk()?)))
+}
+
 /// Appends a catalog record around `change`, an encoding that is the catalog's own.
 ///
 /// ```text
@@ -149,6 +157,7 @@ pub fn read_catalog(record: &[u8]) -> Option<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::id::QueueSeq;
     use proptest::prelude::*;
 
     #[test]
@@ -157,6 +166,50 @@ mod tests {
         write_catalog(b"change", &mut buffer);
         let (kind, record, _) = split(buffer.bytes()).unwrap();
         assert_eq!((kind, read_catalog(record)), (Kind::Catalog, Some(&b"change"[..])));
+    }
+
+    #[test]
+    fn all_records_name_their_machine_in_one_place() {
+        let (queue, stream) = (QueueId(7 << 40 | 9), QueueId(7 << 40 | 9));
+        let range = SeqRange { first: QueueSeq(1), last: QueueSeq(2) };
+        let mut records = Buffer::default();
+        for kind in [Kind::Settle, Kind::Return, Kind::Purge, Kind::Expire, Kind::Drop, Kind::DeadLetter] {
+            Positions::write(kind, queue, Outcome::Accepted, 5, 0, &[range], &mut records);
+        }
+        Positions::write(Kind::Postpone, queue, Outcome::Released, 5, 6, &[range], &mut records);
+        let sizes = SizesKept::All;
+        Configure { queue, ttl_ms: Some(1), priority_max: None, sizes, at_ms: 5 }.write(&mut records);
+        Deduplicate { queue, keys_max: 128, ttl_ms: None, at_ms: 5 }.write(&mut records);
+        Weigh::write(queue, range, 5, &[(QueueSeq(1), 3)], &mut records);
+        Annotate { queue, range, at_ms: 5, annotations: b"123" }.write(&mut records);
+        NewAppend { stream, at_ms: 5, reference: Some(b"me"), has_filters: false }
+            .write(std::iter::empty(), &mut records);
+        Track { stream, at_ms: 5, offset: 1, owner: None, reference: b"me" }.write(&mut records);
+        Truncate { stream, at_ms: 5, before: 1 }.write(&mut records);
+        Refer {
+            queue,
+            stream: QueueId(1),
+            received_at_ms: 2,
+            priority: None,
+            offset: 3,
+            segment: 4,
+            position: 5,
+            len: 6,
+            crc: 7,
+            head_len: 8,
+            body_len: 9,
+            name: b"s",
+        }
+        .write(&mut records);
+        let mut rest = records.bytes();
+        let mut kinds = Vec::new();
+        while let Some((kind, record, after)) = split(rest) {
+            assert_eq!(named(record), Some(queue), "{kind:?}");
+            kinds.push(kind);
+            rest = after;
+        }
+        assert_eq!((kinds.len(), rest.len()), (15, 0));
+        assert_eq!(named(&records.bytes()[..15]), None);
     }
 
     proptest! {
