@@ -161,15 +161,11 @@ impl From<Format> for Protocol {
 }
 
 /// How many types of queue there are.
-pub const QUEUE_TYPES: usize = 3;
+pub const QUEUE_TYPES: usize = QueueType::ALL.len();
 
 /// Where messages of queues of a type are counted.
 pub fn type_index(queue_type: QueueType) -> usize {
-    match queue_type {
-        QueueType::Classic => 0,
-        QueueType::Quorum => 1,
-        QueueType::Stream => 2,
-    }
+    queue_type as usize
 }
 
 /// Upper bounds of the sizes that bodies are told apart by, bytes; larger ones are in a last group.

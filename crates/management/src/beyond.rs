@@ -10,7 +10,6 @@ use crate::routes::Call;
 use base::id::QueueSeq;
 use broker::QueueRow;
 use broker::access::Access;
-use broker::catalog::QueueType;
 use serde_json::{Value, json};
 
 /// Messages that are shown where nothing else is asked for.
@@ -21,12 +20,12 @@ fn queue<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Result<QueueRo
     let row = call.node.queues(which, false)?.pop().ok_or_else(Response::not_found)?;
     // Where there is nothing to take nobody else asks.
     call.check_access(vhost, Access::Read, name)?;
-    match row.definition.queue_type {
-        QueueType::Classic | QueueType::Quorum => Ok(row),
-        QueueType::Stream => Err(Response::bad_request(
+    if row.definition.is_stream() {
+        return Err(Response::bad_request(
             "a stream keeps its messages: read it with a client, at any offset and as often as you like",
-        )),
+        ));
     }
+    Ok(row)
 }
 
 /// A number of the query, within bounds.

@@ -256,7 +256,7 @@ impl Item<'_> {
                 self.put("storage_version", || 2.into());
                 self.put("head_message_timestamp", || row.sample.head_timestamp_s.into());
             }
-            QueueType::Quorum | QueueType::Stream => {
+            _ => {
                 self.put("leader", || node.into());
                 self.put("members", || json!([node]));
                 self.put("online", || json!([node]));

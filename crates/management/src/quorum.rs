@@ -17,7 +17,7 @@ fn queue<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Result<QueueRo
     match row.definition.queue_type {
         QueueType::Quorum => Ok(row),
         QueueType::Classic => Err(Response::bad_request("classic_queue_not_supported")),
-        QueueType::Stream => Err(Response::bad_request("not_quorum_queue")),
+        _ => Err(Response::bad_request("not_quorum_queue")),
     }
 }
 

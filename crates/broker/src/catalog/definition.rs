@@ -60,16 +60,17 @@ pub enum QueueType {
 }
 
 impl QueueType {
+    /// All there are, in the order of their numbers.
+    pub const ALL: [QueueType; 3] = [QueueType::Classic, QueueType::Quorum, QueueType::Stream];
+
     /// The one that `x-queue-type` has by this name.
     pub fn from_name(name: &str) -> Option<QueueType> {
-        let all = [QueueType::Classic, QueueType::Quorum, QueueType::Stream];
-        all.into_iter().find(|queue_type| queue_type.name() == name)
+        QueueType::ALL.into_iter().find(|queue_type| queue_type.name() == name)
     }
 
     /// The one of this name, or of the name of its module, which stands in old definitions of virtual hosts.
     pub fn from_any_name(name: &str) -> Option<QueueType> {
-        let all = [QueueType::Classic, QueueType::Quorum, QueueType::Stream];
-        all.into_iter().find(|queue_type| queue_type.name() == name || queue_type.module() == name)
+        QueueType::ALL.into_iter().find(|queue_type| queue_type.name() == name || queue_type.module() == name)
     }
 
     /// As `x-queue-type` has it.

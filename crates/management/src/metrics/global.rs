@@ -1,8 +1,9 @@
 //! Metrics of messages by protocol and by type of queue.
 
 use super::text::{Kind, Labels, Real, Text, canonical};
-use super::{Facts, STRATEGIES, Sums, TYPES};
+use super::{Facts, STRATEGIES, Sums};
 use Kind::{Counter, Gauge, Histogram};
+use broker::catalog::QueueType;
 use broker::{Count, LATENCY_BOUNDS_US, Protocol, SIZE_BOUNDS, Tally};
 
 pub(super) fn global(facts: &Facts, text: &mut Text) {
@@ -92,10 +93,10 @@ pub(super) fn global(facts: &Facts, text: &mut Text) {
     for (name, help, of) in by_type {
         text.family(name, Counter, help);
         for protocol in Protocol::ALL {
-            for (at, queue_type) in TYPES.iter().enumerate() {
+            for (at, queue_type) in QueueType::ALL.iter().enumerate() {
                 let value = of(&protocols[protocol as usize].by_type[at]);
                 text.sample(
-                    &[("protocol", protocol.label()), ("queue_type", queue_type)],
+                    &[("protocol", protocol.label()), ("queue_type", queue_type.module())],
                     Real(value as f64),
                 );
             }
@@ -121,9 +122,10 @@ pub(super) fn global(facts: &Facts, text: &mut Text) {
     ];
     for (end, (name, help)) in ends.into_iter().enumerate() {
         text.family(name, Counter, help);
-        for (of, queue_type) in TYPES.iter().enumerate().take(2) {
+        for (of, queue_type) in [QueueType::Classic, QueueType::Quorum].iter().enumerate() {
             for (at, strategy) in STRATEGIES.iter().enumerate() {
-                let labels: Labels<'_> = &[("queue_type", queue_type), ("dead_letter_strategy", strategy)];
+                let labels: Labels<'_> =
+                    &[("queue_type", queue_type.module()), ("dead_letter_strategy", strategy)];
                 text.sample(labels, Real(facts.survey.ends[of][at][end] as f64));
             }
         }
@@ -133,15 +135,16 @@ pub(super) fn global(facts: &Facts, text: &mut Text) {
         Counter,
         "Total number of messages dead-lettered and confirmed by target queues",
     );
-    let labels: Labels<'_> = &[("queue_type", TYPES[1]), ("dead_letter_strategy", STRATEGIES[2])];
+    let labels: Labels<'_> =
+        &[("queue_type", QueueType::Quorum.module()), ("dead_letter_strategy", STRATEGIES[2])];
     text.sample(labels, Real(facts.survey.dead_lettered[1] as f64));
     text.family(
         "leveret_dead_letter_cycles_total",
         Counter,
         "Total number of messages that died and were dropped because they would have gone round for ever",
     );
-    for (of, queue_type) in TYPES.iter().enumerate().take(2) {
-        text.sample(&[("queue_type", queue_type)], Real(facts.survey.cycles[of] as f64));
+    for (of, queue_type) in [QueueType::Classic, QueueType::Quorum].iter().enumerate() {
+        text.sample(&[("queue_type", queue_type.module())], Real(facts.survey.cycles[of] as f64));
     }
     text.one(
         "leveret_stream_offsets_driven_out_total",

@@ -19,15 +19,12 @@ use crate::response::{Answer, Response};
 use crate::{list, memory};
 use base::id::QueueId;
 use broker::catalog::QueueDefinition;
-use broker::{ConnectionRow, ConnectionSums, DEAD_LETTER_STRATEGIES, OpenSums, Opened, QUEUE_TYPES, Survey};
+use broker::{ConnectionRow, ConnectionSums, DEAD_LETTER_STRATEGIES, OpenSums, Opened, Survey};
 use families::Family;
 use figures::Figures;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use text::{Kind, Text};
-
-/// Types of queue as labels have them, in the order of their tallies.
-const TYPES: [&str; QUEUE_TYPES] = ["rabbit_classic_queue", "rabbit_quorum_queue", "rabbit_stream_queue"];
 
 /// Strategies for dead letters, as labels have them.
 const STRATEGIES: [&str; DEAD_LETTER_STRATEGIES] = ["disabled", "at_most_once", "at_least_once"];

@@ -2,7 +2,7 @@
 
 use super::figures::Figures;
 use super::text::{Kind, Real, Text};
-use super::{Detail, Facts, TYPES};
+use super::{Detail, Facts};
 use Kind::{Counter, Gauge};
 use broker::Count;
 use std::fmt::Display;
@@ -68,11 +68,10 @@ pub(super) fn info(facts: &Facts, text: &mut Text) {
         "A metric with a constant '1' value and labels that provide some queue details",
     );
     for (queue, _) in &facts.queues {
-        let queue_type = TYPES[broker::type_index(queue.queue_type)];
         let labels = [
             ("vhost", &*queue.vhost_name),
             ("queue", &*queue.name),
-            ("queue_type", queue_type),
+            ("queue_type", queue.queue_type.module()),
             ("membership", "leader"),
         ];
         text.sample(&labels, 1);

@@ -2,7 +2,7 @@
 //!
 //! Boxed, and absent where a queue asks for nothing of this.
 
-use crate::catalog::{DeadLetterRule, Overflow, QueueDefinition, QueueRules, QueueType};
+use crate::catalog::{DeadLetterRule, Overflow, QueueDefinition, QueueRules};
 use crate::placed::queue::browse::Browser;
 use crate::placed::queue::modified::LastWords;
 use base::id::LogIndex;
@@ -85,10 +85,10 @@ impl QueueRules {
 
     /// The settings that the machine records.
     pub(crate) fn settings(&self, queue: &QueueDefinition) -> Settings {
-        let priorities = match (queue.queue_type, self.priority_max) {
-            (QueueType::Quorum, _) => Priorities::Strict,
-            (QueueType::Classic, Some(max)) => Priorities::UpTo(max),
-            (QueueType::Classic, None) | (QueueType::Stream, _) => Priorities::None,
+        let priorities = match self.priority_max {
+            _ if queue.is_quorum() => Priorities::Strict,
+            Some(max) => Priorities::UpTo(max),
+            None => Priorities::None,
         };
         Settings {
             counts: queue.is_quorum(),
