@@ -215,15 +215,15 @@ fn route_dead(
 fn end(own: &mut OwnPublisher<'_>, dead_lettering: &DeadLettering) {
     let limits = &own.settings.limits;
     let Some(log) = own.logs.get_mut(dead_lettering.log) else { return };
-    let Some((slot, queue)) = log.queues.get_mut(dead_lettering.queue) else { return };
+    let Some(slot) = log.machines.slot(dead_lettering.queue) else { return };
+    let Some(mut at) = log.queue_at(slot) else { return };
     let range = SeqRange { first: dead_lettering.seq, last: dead_lettering.seq };
-    if let Some(features) = &mut queue.features {
+    if let Some(features) = &mut at.queue.features {
         features.dead_lettering -= 1;
         if dead_lettering.was_refused {
             features.hold_back(own.now, range, dead_lettering.reason, limits);
         }
     }
-    let mut at = log.at(slot);
     if dead_lettering.was_refused {
         at.arm(own.now);
     } else {

@@ -50,9 +50,7 @@ pub use event::{Event, Events, Item, REDELIVERED, TRACED};
 pub use event_exchange::{Announcement, Arrived, Caller, Encryption, Occurrence, Settled};
 pub use latency::{Durations, LATENCY_BOUNDS_US, Latencies};
 pub use limits::Limits;
-pub use listing::{
-    ListedTo, Listing, Pulse, QueueRow, QueueTally, QueuesNow, QuorumRow, StreamRow, Tracking,
-};
+pub use listing::{ListedTo, Listing, QueuesNow};
 pub use logs::Logs;
 pub use mail::{Answering, Fate, Mail, Waiter};
 pub use moving::{MoveJob, Moved};
@@ -74,6 +72,7 @@ pub use rows::channels::{
     StreamPublisherRow,
 };
 pub use rows::connections::{ConnectionId, ConnectionRow, process_id};
+pub use rows::queues::{Pulse, QueueRow, QueueTally, QuorumRow, StreamRow, Tracking};
 pub use rows::sums::{ChannelSums, ConnectionSums, OpenSums};
 pub use shard::{CATALOG_LOG, Shard, ShardSettings};
 pub use tally::{

@@ -14,6 +14,7 @@ use crate::limits::Limits;
 use crate::log::Log;
 use crate::mail::Mail;
 use crate::notices::DrivenOut;
+use crate::placed::Placed;
 use crate::placed::queue::dead_letters::DeadLetter;
 use crate::placed::stream::OffsetRules;
 use crate::post::Post;
@@ -131,9 +132,7 @@ impl Logs {
                 && log.commons.id != CATALOG_LOG
                 && !self.is_stopped(log.commons.id)
         };
-        let count =
-            |log: &&Log| log.queues.slab.len() + log.streams.as_ref().map_or(0, |streams| streams.len());
-        self.all.iter().filter(is_open).min_by_key(count).map(|log| log.commons.id)
+        self.all.iter().filter(is_open).min_by_key(|log| log.machines.len()).map(|log| log.commons.id)
     }
 
     /// Puts a log under another commit rule; only before anything was appended to it.
@@ -154,29 +153,26 @@ impl Logs {
     /// Queues are not filled from streams while an alarm holds, as nobody else may publish.
     pub fn hold_feeds(&mut self, hold: bool) {
         for log in &mut self.all {
-            log.feeds_wait = hold;
-            log.streams.iter_mut().for_each(|streams| streams.hold_feeds(hold));
+            log.streams.hold_feeds(&mut log.machines, hold);
         }
     }
 
     /// A queue of a log that lives here is there.
     pub(crate) fn create_queue(&mut self, definition: Arc<QueueDefinition>) {
         let declared = definition.declared_rules();
-        self.has_streams |= definition.is_stream();
-        if let Some(log) = self.get_mut(definition.log) {
+        if let Some(slot) = self.slot(definition.log) {
+            let log = &mut self.all[slot];
             log.create_queue(definition, &declared);
+            self.has_streams |= log.streams.get().is_some();
         }
     }
 
     /// Deliveries from a queue or stream are told of from now on, or no longer.
     pub(crate) fn trace(&mut self, definition: &QueueDefinition, on: bool) {
-        let Some(log) = self.get_mut(definition.log) else { return };
-        if definition.is_stream() {
-            if let Some(streams) = &mut log.streams {
-                streams.trace(definition.id, on);
-            }
-        } else if let Some((_, queue)) = log.queues.get_mut(definition.id) {
-            queue.trace(on);
+        if let Some(log) = self.get_mut(definition.log)
+            && let Some(placed) = log.machines.get_mut(definition.id)
+        {
+            placed.trace(on);
         }
     }
 
@@ -199,12 +195,11 @@ impl Logs {
     pub(crate) fn begin_business(&mut self, now: Now, is_fed: impl Fn(QueueId) -> bool) {
         for log in &mut self.all {
             if !self.stopped.contains(&log.commons.id)
-                && let Some(streams) = &log.streams
+                && let Some(streams) = log.streams.get()
             {
-                streams.forget_feeds(&mut log.commons, now, &is_fed);
+                streams.forget_feeds(&log.machines, &mut log.commons, now, &is_fed);
             }
-            log.queues.slab.iter_mut().for_each(|(_, queue)| queue.begin_tally());
-            log.streams.iter_mut().for_each(|streams| streams.begin_tally());
+            log.machines.iter_mut().for_each(Placed::begin_tally);
         }
     }
 
@@ -245,7 +240,7 @@ impl Logs {
     pub(crate) fn memory_bytes(&self) -> [usize; 2] {
         let sum = |bytes: &dyn Fn(&Log) -> usize| self.all.iter().map(bytes).sum::<usize>();
         let messages = sum(&|log| {
-            let streams = log.streams.as_ref();
+            let streams = log.streams.get();
             let chunks = streams.map_or(0, |streams| streams.unwritten_bytes() + streams.loaded_bytes());
             let loaded = log.commons.reads.loaded.block_bytes() + log.commons.reads.reading.bytes() as usize;
             log.commons.store.batches.resident_bytes() + loaded + chunks
@@ -260,7 +255,7 @@ impl Logs {
 
     /// Streams' chunks that are not written take more memory than they may.
     pub(crate) fn has_much_unwritten(&self, limits: &Limits) -> bool {
-        let streams = || self.all.iter().filter_map(|log| log.streams.as_ref());
+        let streams = || self.all.iter().filter_map(|log| log.streams.get());
         self.has_streams
             && streams().map(|streams| streams.unwritten_bytes()).sum::<usize>()
                 > limits.stream_unwritten_bytes_max
@@ -283,7 +278,7 @@ impl Logs {
             return;
         }
         for log in &mut self.all {
-            if let Some(streams) = &mut log.streams {
+            if let Some(streams) = log.streams.get_mut() {
                 into.extend(streams.damages.drain(..).map(Damaged::Stream));
             }
         }
@@ -294,7 +289,7 @@ impl Logs {
     pub(crate) fn take_driven_out(&mut self, mut each: impl FnMut(u64, DrivenOut)) {
         if self.has_streams {
             for log in &mut self.all {
-                let driven_out = log.streams.as_mut().and_then(|streams| streams.take_driven_out());
+                let driven_out = log.streams.get_mut().and_then(|streams| streams.take_driven_out());
                 if let Some((count, last)) = driven_out {
                     each(count, last);
                 }

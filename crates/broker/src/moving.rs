@@ -245,7 +245,7 @@ impl MoveJob {
         // known, and what is not listed here must not count as moved.
         let bound = batches.bound_within(bound.min(pipeline.whole_batches_end()), MESSAGES_MAX);
         let mut queues = Vec::new();
-        for (_, queue) in &log.queues.slab {
+        for queue in log.machines.queues() {
             let mut live = Listed::default();
             queue.fifo.live_below(bound).for_each(|(seq, place)| live.push(seq, place));
             if live.count > 0 {
@@ -259,12 +259,12 @@ impl MoveJob {
 impl Moved {
     /// Points the queues to where their messages are now; segments that hold nothing live are told by `dead`.
     pub(crate) fn finish(&self, log: &mut Log, dead: &mut Vec<u64>) {
-        let Log { commons, queues, .. } = log;
+        let Log { commons, machines, .. } = log;
         for (id, runs) in &self.queues {
             for run in runs {
                 *commons.store.segments.entry(run.segment).or_insert(0) += 1;
             }
-            match queues.get_mut(*id) {
+            match machines.find_queue(*id) {
                 Some((_, queue)) => queue.fifo.move_out(runs, &mut commons.effects),
                 None => commons.effects.runs_left.extend(runs),
             }

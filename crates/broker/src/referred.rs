@@ -8,11 +8,9 @@
 
 mod making;
 
-use crate::placed::queue::owned::OwnedQueue;
 use crate::placed::stream::Converter;
 use base::Memory;
 use base::id::{QueueId, QueueSeq};
-use slab::Slab;
 
 /// Records that are kept before it is looked whether their messages are still there.
 const SOUGHT_MAX: usize = 64;
@@ -48,15 +46,12 @@ impl Referred {
         self.made = None;
     }
 
-    /// Many records are kept: those go whose messages are not in their queues any more.
+    /// Many records are kept: those go whose messages are not in their queues any more, which are looked for by the queue's slot, its
+    /// id and the position.
     #[inline]
-    pub(crate) fn forget_gone(&mut self, queues: &Slab<OwnedQueue>) {
+    pub(crate) fn forget_gone(&mut self, is_there: impl Fn(u32, QueueId, QueueSeq) -> bool) {
         if self.sought.len() > SOUGHT_MAX {
-            self.sought.retain(|sought| {
-                queues.get(sought.slot as usize).is_some_and(|queue| {
-                    queue.definition.id == sought.queue && queue.fifo.place(sought.seq).is_some()
-                })
-            });
+            self.sought.retain(|sought| is_there(sought.slot, sought.queue, sought.seq));
         }
     }
 

@@ -253,6 +253,18 @@ impl QueueCommand {
         }
     }
 
+    /// Its answer depends on what is in a queue.
+    pub(crate) fn looks_in(&self) -> bool {
+        self.looks() || matches!(self, QueueCommand::Pick { .. } | QueueCommand::Discard { .. })
+    }
+
+    /// It waits for the messages under way, whatever queue it is for: a publisher that goes on behind the number it is told must
+    /// not find its next ones used by them.
+    pub(crate) fn follows_arrivals(&self) -> bool {
+        let QueueCommand::Stream(command) = self else { return false };
+        matches!(**command, StreamCommand::Sequence { .. })
+    }
+
     /// Its answer counts what is under way to the queue, so that it waits for that even where there is a message.
     pub(crate) fn counts_news(&self) -> bool {
         match self {

@@ -248,7 +248,7 @@ impl Shard {
     pub fn cancel_delayed(&mut self, now: Now, vhost: &str, queue: &str, ids: &[u64]) -> Option<u64> {
         let (log, slot) = self.listing().find_queue(vhost, queue)?;
         let mut turn = Turn::new(now, &self.settings.limits, &mut self.post);
-        Some(self.logs.all[log].at(slot as u32).cancel_delayed(&mut turn, ids))
+        Some(self.logs.all[log].queue_at(slot)?.cancel_delayed(&mut turn, ids))
     }
 
     /// Carries out the commands of a log that waited for messages which are in their queues now.
@@ -263,7 +263,7 @@ impl Shard {
     /// Carries out the rest of a command.
     fn finish(&mut self, now: Now, port: PortId, done: Done) {
         match done {
-            Done::Nothing => {}
+            Done::Nothing | Done::Echo(_) => {}
             Done::Delete { definition, token, messages } => {
                 let mut actor = Actor::internal(definition.vhost, port);
                 if let Some(state) = self.ports.get(port) {

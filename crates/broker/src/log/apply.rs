@@ -1,26 +1,11 @@
-//! Records of a log are applied: they move messages of the queues and streams placed on it.
+//! Records of a log are applied: each goes to the machines that it names.
 
 use super::{Closed, Log};
 use crate::limits::Limits;
-use crate::placed::queue::features::settings_of;
 use crate::turn::Turn;
 use base::id::LogIndex;
 use journal::Place;
-use message::record::{
-    self, Annotate, Configure, Deduplicate, Enqueue, Kind, Positions, Refer, SeqRange, Weigh, flag,
-};
-use queue::{Record, WindowSettings};
-
-/// The record of positions that left without being settled.
-#[cold]
-fn rare(kind: Kind, range: SeqRange) -> Record {
-    match kind {
-        Kind::Expire => Record::Expire { range },
-        Kind::Drop => Record::Drop { range },
-        Kind::DeadLetter => Record::DeadLetter { range },
-        _ => Record::Purge { range },
-    }
-}
+use message::record::{self, Enqueue, Kind, flag};
 
 impl Log {
     /// How many messages it brought: to queues, or where there are none those that somebody waits for.
@@ -62,7 +47,7 @@ impl Log {
         self.commons.let_go(limits);
     }
 
-    /// Applies records to their queues and counts the messages that became live, once per queue. Records of queues
+    /// Applies records to their machines and counts the messages that became live, once per queue. Records of machines
     /// that are gone are passed over.
     pub(crate) fn apply_records(&mut self, base: LogIndex, records: &[u8]) -> u32 {
         let mut at = base;
@@ -72,22 +57,14 @@ impl Log {
             match kind {
                 Kind::Enqueue => live += self.apply_enqueue(at, record),
                 Kind::Catalog => {}
-                Kind::Append | Kind::Track | Kind::Truncate => {
-                    if let Some(streams) = &mut self.streams {
-                        streams.apply(kind, record);
-                    }
-                }
-                Kind::Refer => live += self.apply_refer(at, record),
-                Kind::Configure => self.apply_configure(record),
-                Kind::Annotate => self.apply_annotate(record),
-                _ => self.apply_positions(kind, record),
+                kind => live += self.apply_to_one(at, kind, record),
             }
             at.0 += (rest.len() - after.len()) as u64;
             rest = after;
         }
         assert!(rest.is_empty(), "a committed batch holds whole records");
-        if let Some(streams) = &mut self.streams {
-            streams.close_chunks();
+        if let Some(streams) = self.streams.get_mut() {
+            streams.close_chunks(&mut self.machines);
         }
         live
     }
@@ -99,105 +76,30 @@ impl Log {
             || message.expires_at_ms != 0;
         let mut live = 0;
         for id in message.queues() {
-            let Some(slot) = self.queues.slot(id) else {
-                if let Some(streams) = &mut self.streams {
-                    streams.apply_message(id, record);
-                }
-                continue;
-            };
-            let mut at_queue = self.at(slot);
-            let queue = &mut *at_queue.queue;
-            let is_transient = !message.is_durable() && !queue.definition.is_quorum();
-            if asks || queue.has_features() {
-                // The record, not what was read of it, which would have to be kept for this.
-                if !queue.arrive(at, record, is_transient) {
-                    continue;
-                }
-                let store = &mut at_queue.commons.store;
-                store.has_levels |= queue.fifo.has_levels();
-                store.delayed += u32::from(message.flags & flag::DELAYED != 0);
-            } else {
-                queue.fifo.enqueue(at, is_transient);
+            match self.machines.slot(id) {
+                Some(slot) => live += self.at(slot).take_in(at, record, message.flags, asks),
+                None => self.pass_over(Kind::Enqueue, record),
             }
-            at_queue.mark_dirty();
-            live += 1;
         }
         live
     }
 
-    /// A message came that lies in a segment of a stream.
-    #[cold]
-    #[inline(never)]
-    fn apply_refer(&mut self, at: LogIndex, record: &[u8]) -> u32 {
-        let refer = Refer::read(record).expect("a committed batch holds whole records");
-        let Some(slot) = self.queues.slot(refer.queue) else { return 0 };
-        let queue = &mut self.queues.slab[slot as usize];
-        let seq = queue.fifo.next_seq();
-        queue.arrive_referred(at, &refer);
-        queue.refers = true;
-        self.commons.store.has_levels |= queue.fifo.has_levels();
-        self.streams_mut().references.add(refer.queue, seq, refer.segment);
-        self.at(slot).mark_dirty();
-        1
-    }
-
-    fn apply_positions(&mut self, kind: Kind, record: &[u8]) {
-        let positions = Positions::read(record).expect("a committed batch holds whole records");
-        let Some(slot) = self.queues.slot(positions.queue) else { return };
-        let mut at_queue = self.at(slot);
-        let (fifo, effects) = (&mut at_queue.queue.fifo, &mut at_queue.commons.effects);
-        if fifo.has_features() && kind == Kind::Settle {
-            fifo.settled_together(positions.ranges(), effects);
-        } else {
-            for range in positions.ranges() {
-                match kind {
-                    Kind::Settle => fifo.settled(range, effects),
-                    Kind::Return => fifo.returned(range, positions.outcome, effects),
-                    Kind::Purge => fifo.purged(range, effects),
-                    Kind::Postpone => {
-                        let due_at_ms = positions.delivered_at_ms;
-                        fifo.postponed(range, positions.outcome, due_at_ms, effects);
-                    }
-                    kind => fifo.record(rare(kind, range), effects),
-                }
+    /// A record of any kind that names one machine.
+    fn apply_to_one(&mut self, at: LogIndex, kind: Kind, record: &[u8]) -> u32 {
+        let id = record::named(record).expect("a committed batch holds whole records");
+        match self.machines.slot(id) {
+            Some(slot) => self.at(slot).apply(at, kind, record),
+            None => {
+                self.pass_over(kind, record);
+                0
             }
         }
-        if !effects.list.is_empty() {
-            at_queue.commons.set_aside(positions.queue);
-        }
-        at_queue.mark_dirty();
     }
 
-    /// A record of the kind that all these but annotations have.
-    #[cold]
-    fn apply_configure(&mut self, record: &[u8]) {
-        if let Some(Deduplicate { queue, keys_max, ttl_ms, .. }) = Deduplicate::read(record) {
-            let keys_max = keys_max.min(WindowSettings::KEYS_MAX);
-            if let Some((_, queue)) = self.queues.get_mut(queue) {
-                queue.fifo.deduplicate(WindowSettings { keys_max, ttl_ms });
-            }
-            return;
+    /// The machine is gone that a record names.
+    fn pass_over(&mut self, kind: Kind, record: &[u8]) {
+        if let Some(streams) = self.streams.get_mut() {
+            streams.pass_over(kind, record);
         }
-        if let Some(weigh) = Weigh::read(record) {
-            let Some((slot, queue)) = self.queues.get_mut(weigh.queue) else { return };
-            queue.fifo.weigh(weigh.range, weigh.sizes());
-            // There may be too much in it, now that it is known.
-            self.at(slot).mark_dirty();
-            return;
-        }
-        let configure = Configure::read(record).expect("a committed batch holds whole records");
-        let Some((slot, queue)) = self.queues.get_mut(configure.queue) else { return };
-        queue.fifo.configure(settings_of(&configure, queue.fifo.settings()));
-        if queue.fifo.to_weigh().is_some() {
-            self.at(slot).mark_dirty();
-        }
-    }
-
-    /// Positions have annotations.
-    #[cold]
-    fn apply_annotate(&mut self, record: &[u8]) {
-        let annotate = Annotate::read(record).expect("a committed batch holds whole records");
-        let Some((_, queue)) = self.queues.get_mut(annotate.queue) else { return };
-        queue.fifo.annotated(annotate.range, &annotate.annotations.into());
     }
 }

@@ -1,9 +1,8 @@
 //! The state that the machines of a log share: its pipeline, the places of its records, their reads, the agenda of its
 //! queues.
 //!
-//! A machine changes itself and this, and sees no other machine: see [`AtQueue`]. Not here: the machines ([`super::Queues`], [`Streams`]).
-//!
-//! [`Streams`]: crate::placed::stream::Streams
+//! A machine changes itself and this, and sees no other machine: see [`crate::placed::At`]. Not here: the machines
+//! ([`crate::placed`]), and what those of one kind share.
 
 use super::pipeline::{Brings, Pipeline};
 use crate::batches::Batches;
@@ -11,7 +10,6 @@ use crate::commit::CommitRule;
 use crate::latency::Latencies;
 use crate::limits::Limits;
 use crate::mail::Waiter;
-use crate::placed::queue::owned::OwnedQueue;
 use crate::reading::{Loaded, Reading};
 use crate::referred::Referred;
 use crate::request::QueueCommand;
@@ -23,6 +21,9 @@ use message::record::{NewEnqueue, Sizes};
 use queue::{Effect, Effects};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
+
+/// An id that is never given out; marks the look-up cache as empty.
+pub(crate) const NO_QUEUE: QueueId = QueueId(u64::MAX);
 
 /// See the module's head.
 #[derive(Debug)]
@@ -148,7 +149,7 @@ impl Commons {
     /// Keeps the effects of a queue's machine apart from those of others.
     #[cold]
     #[inline(never)]
-    pub(super) fn set_aside(&mut self, queue: QueueId) {
+    pub(crate) fn set_aside(&mut self, queue: QueueId) {
         self.agenda.set_aside.push((queue, std::mem::take(&mut self.effects.list)));
     }
 
@@ -173,30 +174,11 @@ impl Commons {
 }
 
 impl Agenda {
-    /// The queue in `slot` is gone.
-    pub(super) fn forget(&mut self, slot: u32, queue: &OwnedQueue) {
+    /// The queue in `slot` is gone, for which these two timers are set.
+    pub(crate) fn forget(&mut self, slot: u32, timer: Option<u64>, look: Option<u64>) {
         self.dirty.retain(|dirty| *dirty != slot);
         self.dying.retain(|dying| *dying != slot);
-        self.timers.forget(slot, queue.features.as_ref().and_then(|features| features.timer));
-        self.timers.forget_look(slot, queue.looks_at());
-    }
-}
-
-/// A queue of a log at work: it, and the state that it shares with the others.
-#[derive(Debug)]
-pub(crate) struct AtQueue<'a> {
-    pub(crate) slot: u32,
-    pub(crate) queue: &'a mut OwnedQueue,
-    pub(crate) commons: &'a mut Commons,
-}
-
-impl AtQueue<'_> {
-    /// It may hand out something.
-    #[inline]
-    pub(crate) fn mark_dirty(&mut self) {
-        if !self.queue.is_dirty {
-            self.queue.is_dirty = true;
-            self.commons.agenda.dirty.push_back(self.slot);
-        }
+        self.timers.forget(slot, timer);
+        self.timers.forget_look(slot, look);
     }
 }

@@ -20,7 +20,7 @@ impl Log {
             // Messages that came back go to the front before anything else is handed out.
             self.apply_rest(turn.limits);
         }
-        if let Some(streams) = &mut self.streams {
+        if let Some(streams) = self.streams.get_mut() {
             streams.begin_share(turn.now, turn.limits);
         }
         self.dispatch(turn);
@@ -54,7 +54,7 @@ impl Log {
 
     /// When [`Log::end_turn`] has something to do though nothing more came; monotonic nanoseconds.
     pub(crate) fn deadline(&self, limits: &Limits) -> Option<u64> {
-        let retry = self.streams.as_ref().and_then(|streams| streams.deadline());
+        let retry = self.streams.get().and_then(|streams| streams.deadline());
         [self.commons.pipeline.deadline(limits), self.commons.agenda.timers.first(), retry]
             .into_iter()
             .flatten()
@@ -97,16 +97,16 @@ impl Log {
         }
     }
 
-    // ---- what queues do
+    // ---- what machines do
 
-    /// Hands out ready messages to consumers with credit, for every queue something happened to. A queue that could
+    /// Hands out ready messages to consumers with credit, for every machine something happened to. A queue that could
     /// hand out more than the limit stays on the list.
     pub(crate) fn dispatch(&mut self, turn: &mut Turn<'_>) {
         if !self.commons.agenda.set_aside.is_empty() {
             self.carry_out_set_aside(turn);
         }
-        if let Some(streams) = &mut self.streams {
-            streams.hand_out_all(&mut self.commons, &mut self.queues, turn);
+        if let Some(streams) = self.streams.get_mut() {
+            streams.hand_out_all(&mut self.commons, &mut self.machines, turn);
         }
         for _ in 0..self.commons.agenda.dirty.len() {
             let Some(slot) = self.commons.agenda.dirty.pop_front() else { break };
@@ -119,9 +119,11 @@ impl Log {
     #[inline(never)]
     fn carry_out_set_aside(&mut self, turn: &mut Turn<'_>) {
         for (queue, list) in std::mem::take(&mut self.commons.agenda.set_aside) {
-            if let Some(slot) = self.queues.slot(queue) {
-                self.commons.effects.list = list;
-                self.at(slot).carry_out(turn, None);
+            if let Some(slot) = self.machines.slot(queue)
+                && let Some(mut at) = self.queue_at(slot)
+            {
+                at.commons.effects.list = list;
+                at.carry_out(turn, None);
             }
         }
     }
@@ -138,7 +140,7 @@ impl Log {
     pub(crate) fn look(&mut self, turn: &mut Turn<'_>) {
         while let Some((at, slot)) = self.commons.agenda.timers.take_look(turn.now.mono_ns) {
             // The queue, or all its consumers, may have gone, and others come.
-            if let Some(mut queue) = self.find_at(slot).filter(|found| found.queue.looks_at() == Some(at)) {
+            if let Some(mut queue) = self.queue_at(slot).filter(|found| found.queue.looks_at() == Some(at)) {
                 queue.look(turn);
             }
         }
@@ -148,7 +150,7 @@ impl Log {
     /// any more, they leave it at once.
     pub(crate) fn next_dead_letter(&mut self, turn: &mut Turn<'_>) -> Option<DeadLetter> {
         while let Some(slot) = self.commons.agenda.dying.front().copied() {
-            let Some(mut at) = self.find_at(slot) else {
+            let Some(mut at) = self.queue_at(slot) else {
                 self.commons.agenda.dying.pop_front();
                 continue;
             };
@@ -174,7 +176,7 @@ impl Log {
     /// Moves the reads that deliveries wait for into `into`, as many as may be under way at once.
     #[inline]
     pub(crate) fn take_reads(&mut self, limits: &Limits, into: &mut Vec<ReadRequest>) {
-        self.commons.take_reads(&self.queues.slab, limits, into);
+        self.commons.take_reads(&self.machines, limits, into);
     }
 
     /// A read ended. Messages in parts that are not what was written, or could not be read, cannot be delivered.
@@ -196,7 +198,7 @@ impl Log {
             }
         }
         self.commons.reads.reading.came_back(request.slot, bytes, turn.limits);
-        let queue = self.queues.slab.get(request.slot as usize);
+        let queue = self.machines.queue(request.slot);
         if queue.is_none_or(|queue| queue.fifo.ready() == 0 && !queue.is_waiting()) {
             self.commons.reads.reading.forget_idle(request.slot);
         }
@@ -208,7 +210,9 @@ impl Log {
             return;
         }
         for slot in slots {
-            self.at(slot).read_done(turn, what, is_damaged);
+            if let Some(mut at) = self.queue_at(slot) {
+                at.read_done(turn, what, is_damaged);
+            }
         }
         self.dispatch(turn);
     }

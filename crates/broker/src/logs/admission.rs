@@ -56,10 +56,10 @@ impl Logs {
     ) {
         let Some(slot) = self.slot(log) else { return };
         let message = Enqueue::read(record.bytes()).expect("a shard sends whole records");
-        let full = self.all[slot].queues.ask(&message);
+        let full = self.all[slot].machines.ask(&message);
         let is_for_some = full.len() < message.queues().len();
         for id in &full {
-            let Some((_, queue)) = self.all[slot].queues.get_mut(*id) else { continue };
+            let Some((_, queue)) = self.all[slot].machines.find_queue(*id) else { continue };
             let Some(features) = &queue.features else { continue };
             if features.rules.overflow == Overflow::RejectPublishDeadLetter
                 && let Some(rule) = features.rules.takes_dead()

@@ -3,6 +3,7 @@
 use super::Logs;
 use crate::log::Log;
 use crate::moving::{MoveJob, Moved};
+use crate::placed::stream::Streams;
 use crate::post::Post;
 use crate::shard::CATALOG_LOG;
 use crate::turn::Turn;
@@ -47,18 +48,16 @@ impl Logs {
     /// Between the snapshots and the replay: the streams of a log go on with the files there are, by segment and their
     /// bytes. The segments that are anybody's; files of others are [`stream_files::Strays`].
     pub fn recover_streams(&mut self, log: LogId, lengths: &BTreeMap<u64, u64>) -> BTreeSet<u64> {
-        let Some(streams) = self.slot(log).and_then(|slot| self.all[slot].streams.as_mut()) else {
-            return BTreeSet::new();
-        };
-        self.has_streams = true;
-        streams.recover(lengths);
-        streams.segments().into_keys().collect()
+        let segments = self.get_mut(log).and_then(|log| log.recover_streams(lengths));
+        self.has_streams |= segments.is_some();
+        segments.unwrap_or_default()
     }
 
     /// The segments of a log that are anybody's, and how many bytes of each file are; of those that no stream has, all.
     pub fn stream_segments(&self, log: LogId) -> BTreeMap<u64, u64> {
-        let streams = self.get(log).and_then(|log| log.streams.as_ref());
-        streams.map(|streams| streams.segments()).unwrap_or_default()
+        let Some(log) = self.get(log) else { return BTreeMap::new() };
+        let segments = |streams: &Streams| streams.segments(&log.machines, log.recovering.as_deref());
+        log.streams.get().map(segments).unwrap_or_default()
     }
 
     /// Moves the jobs of streams for disks into `into`. Removals come back instead, where any are or were before, to be
@@ -69,8 +68,9 @@ impl Logs {
         }
         let mut removals = Vec::new();
         for log in &mut self.all {
-            let Log { streams: Some(streams), commons, queues, .. } = log else { continue };
-            streams.end_runs(commons, queues, false);
+            let Log { streams, commons, machines, .. } = log;
+            let Some(streams) = streams.get_mut() else { continue };
+            streams.end_runs(commons, machines, false);
             streams.take_jobs(into, &mut removals);
         }
         (!removals.is_empty() || !self.removals.is_empty()).then_some(removals)
@@ -100,8 +100,8 @@ impl Logs {
     /// A job for a stream came back.
     pub(crate) fn stream_done(&mut self, turn: &mut Turn<'_>, done: StreamDone) {
         let Some(log) = self.get_mut(done.log) else { return };
-        if let Some(streams) = &mut log.streams {
-            streams.done(turn.now, done);
+        if let Some(streams) = log.streams.get_mut() {
+            streams.done(&mut log.machines, turn.now, done);
         }
         // While the journal is replayed nobody is handed anything.
         if log.recovering.is_none() {
@@ -112,17 +112,16 @@ impl Logs {
     /// Takes the syncs that must be done before the snapshot of a log is on disk that [`crate::Shard::snapshot`] has
     /// just made. Each is to be answered as others; where one fails, the snapshot is not to be written.
     pub fn take_stream_syncs(&mut self, log: LogId) -> Vec<StreamJob> {
-        let Some(Log { streams: Some(streams), commons, queues, .. }) = self.get_mut(log) else {
-            return Vec::new();
-        };
-        streams.end_runs(commons, queues, true);
+        let Some(Log { streams, commons, machines, .. }) = self.get_mut(log) else { return Vec::new() };
+        let Some(streams) = streams.get_mut() else { return Vec::new() };
+        streams.end_runs(commons, machines, true);
         streams.note_snapshot();
-        streams.syncs()
+        streams.syncs(machines)
     }
 
     /// The snapshot of a log that [`crate::Shard::snapshot`] made last is on disk, and with it what [`Logs::take_stream_syncs`] gave.
     pub fn snapshot_written(&mut self, log: LogId) {
-        if let Some(streams) = self.get_mut(log).and_then(|log| log.streams.as_mut()) {
+        if let Some(streams) = self.get_mut(log).and_then(|log| log.streams.get_mut()) {
             streams.snapshot_written();
         }
     }

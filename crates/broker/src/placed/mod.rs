@@ -1,4 +1,511 @@
-//! The machines that are placed on a log.
+//! The machines placed on a log: queues, streams, whatever kinds there are, in one slab.
+//!
+//! A machine's kind is asked for here alone, once for each call ([`At`], [`Placed`], and what comes and goes in [`Machines`]).
+//! A machine at work is itself, the state that all machines of the log share ([`Commons`]), and what those of its kind
+//! share ([`OfStreams`]).
+//! Not here: what a kind does ([`queue`], [`stream`]), and when a log asks for it ([`crate::log`]).
 
 pub(crate) mod queue;
 pub(crate) mod stream;
+
+use crate::batches::Batches;
+use crate::catalog::{QueueDefinition, QueueRules, QueueType};
+use crate::limits::Limits;
+use crate::log::{Commons, NO_QUEUE};
+use crate::post::Post;
+use crate::request::QueueCommand;
+use crate::rows::queues::QueueRow;
+use crate::tally::Tally;
+use crate::turn::Turn;
+use ::queue::Fifo;
+use ::queue::stream::Stream;
+use base::cursor::{Reader, Short};
+use base::id::{LogIndex, PortId, QueueId, QueueSeq};
+use base::{Now, Pieces};
+use message::record::Kind;
+use queue::at::AtQueue;
+use queue::commands::Done;
+use queue::owned::OwnedQueue;
+use queue::sizing::Sample;
+use rustc_hash::FxHashMap;
+use slab::Slab;
+use std::sync::Arc;
+use stream::{AtStream, OfStreams, OwnedStream};
+
+/// A machine of a log, with what its owner keeps of it.
+///
+/// A queue is not boxed: nearly all machines are queues, and each of their messages would cost one more step through memory.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant)]
+pub(crate) enum Placed {
+    Queue(OwnedQueue),
+    Stream(Box<OwnedStream>),
+}
+
+/// A machine in a snapshot that the catalog has not named yet.
+#[derive(Debug)]
+pub(crate) enum Restored {
+    /// And how far delivery had come, if that is known.
+    Queue(Box<Fifo>, Option<QueueSeq>),
+    Stream(Box<Stream>),
+}
+
+/// State of a log's machines that is needed only while the node comes up.
+#[derive(Debug, Default)]
+pub(crate) struct Recovering {
+    pub(crate) restored: FxHashMap<QueueId, Restored>,
+    /// How far delivery had come in each queue.
+    pub(crate) cursors: FxHashMap<QueueId, QueueSeq>,
+    /// Something was replayed: the node had not stopped in order.
+    pub(crate) has_replayed: bool,
+}
+
+impl Recovering {
+    /// How far delivery had come in a queue, where nothing was handed out since.
+    fn cursor(&self, queue: QueueId) -> Option<QueueSeq> {
+        self.cursors.get(&queue).copied().filter(|_| !self.has_replayed)
+    }
+}
+
+/// What became of a machine's messages in a start.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Recovered {
+    /// It has messages, and it is known which of them were never delivered.
+    pub(crate) has_undelivered: bool,
+    /// Each of its messages is in a batch, or in a segment.
+    pub(crate) is_whole: bool,
+}
+
+/// The machines placed on a log, by their slots and by their ids.
+#[derive(Debug)]
+pub(crate) struct Machines {
+    slab: Slab<Placed>,
+    by_id: FxHashMap<QueueId, u32>,
+    last_lookup: (QueueId, u32),
+}
+
+impl Default for Machines {
+    fn default() -> Machines {
+        Machines { slab: Slab::new(), by_id: FxHashMap::default(), last_lookup: (NO_QUEUE, 0) }
+    }
+}
+
+impl Machines {
+    pub(crate) fn len(&self) -> usize {
+        self.slab.len()
+    }
+
+    #[inline]
+    pub(crate) fn slot(&mut self, id: QueueId) -> Option<u32> {
+        if self.last_lookup.0 == id {
+            return Some(self.last_lookup.1);
+        }
+        let slot = *self.by_id.get(&id)?;
+        self.last_lookup = (id, slot);
+        Some(slot)
+    }
+
+    /// As [`Machines::slot`], remembering nothing.
+    pub(crate) fn slot_of(&self, id: QueueId) -> Option<u32> {
+        self.by_id.get(&id).copied()
+    }
+
+    /// A machine, to look at.
+    pub(crate) fn get(&self, id: QueueId) -> Option<&Placed> {
+        self.slab.get(self.slot_of(id)? as usize)
+    }
+
+    /// A machine, to be changed but by its log's records.
+    pub(crate) fn get_mut(&mut self, id: QueueId) -> Option<&mut Placed> {
+        let slot = self.slot(id)?;
+        self.slab.get_mut(slot as usize)
+    }
+
+    /// The machines from a slot on, without passing over those before it.
+    pub(crate) fn from(&self, slot: usize) -> impl Iterator<Item = (usize, &Placed)> {
+        (slot..self.slab.capacity()).filter_map(|own| Some((own, self.slab.get(own)?)))
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Placed> {
+        self.slab.iter().map(|(_, placed)| placed)
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Placed> {
+        self.slab.iter_mut().map(|(_, placed)| placed)
+    }
+
+    /// The slots that are taken, lowest first.
+    pub(crate) fn slots(&self) -> Vec<u32> {
+        self.slab.iter().map(|(slot, _)| slot as u32).collect()
+    }
+
+    /// The machine in a slot, at work. There must be one.
+    #[inline]
+    pub(crate) fn at<'a>(
+        &'a mut self,
+        slot: u32,
+        commons: &'a mut Commons,
+        streams: &'a mut OfStreams,
+    ) -> At<'a> {
+        At { slot, placed: &mut self.slab[slot as usize], commons, streams }
+    }
+
+    fn insert(&mut self, id: QueueId, placed: Placed) -> u32 {
+        let slot = self.slab.insert(placed) as u32;
+        self.by_id.insert(id, slot);
+        slot
+    }
+
+    fn remove(&mut self, id: QueueId) -> Option<(u32, Placed)> {
+        let slot = self.by_id.remove(&id)?;
+        self.last_lookup = (NO_QUEUE, 0);
+        Some((slot, self.slab.remove(slot as usize)))
+    }
+
+    // ---- those of one kind
+
+    /// The queue in a slot, to be looked at.
+    #[inline]
+    pub(crate) fn queue(&self, slot: u32) -> Option<&OwnedQueue> {
+        self.slab.get(slot as usize)?.as_queue()
+    }
+
+    /// As [`Machines::queue`], to be changed.
+    #[inline]
+    pub(crate) fn queue_mut(&mut self, slot: u32) -> Option<&mut OwnedQueue> {
+        match self.slab.get_mut(slot as usize)? {
+            Placed::Queue(queue) => Some(queue),
+            Placed::Stream(_) => None,
+        }
+    }
+
+    /// A queue by its id, and its slot.
+    pub(crate) fn find_queue(&mut self, id: QueueId) -> Option<(u32, &mut OwnedQueue)> {
+        let slot = self.slot(id)?;
+        Some((slot, self.queue_mut(slot)?))
+    }
+
+    /// The queues, by their slots.
+    pub(crate) fn queues(&self) -> impl Iterator<Item = &OwnedQueue> {
+        self.iter().filter_map(Placed::as_queue)
+    }
+
+    /// The stream in a slot, to be looked at.
+    #[inline]
+    pub(crate) fn stream(&self, slot: u32) -> Option<&OwnedStream> {
+        self.slab.get(slot as usize)?.as_stream()
+    }
+
+    /// As [`Machines::stream`], to be changed.
+    #[inline]
+    pub(crate) fn stream_mut(&mut self, slot: u32) -> Option<&mut OwnedStream> {
+        match self.slab.get_mut(slot as usize)? {
+            Placed::Stream(stream) => Some(stream),
+            Placed::Queue(_) => None,
+        }
+    }
+}
+
+impl Machines {
+    /// A machine was declared; its state in a snapshot is given back to it.
+    pub(crate) fn open(
+        &mut self,
+        definition: Arc<QueueDefinition>,
+        declared: &QueueRules,
+        recovering: Option<&mut Recovering>,
+        streams: &mut OfStreams,
+    ) {
+        let id = definition.id;
+        match definition.queue_type {
+            QueueType::Classic | QueueType::Quorum => {
+                let queue = OwnedQueue::open(definition, declared, recovering);
+                self.insert(id, Placed::Queue(queue));
+            }
+            QueueType::Stream => {
+                let streams = streams.make();
+                let stream = streams.open(definition, declared, recovering);
+                let slot = self.insert(id, Placed::Stream(Box::new(stream)));
+                streams.opened(self, slot);
+            }
+        }
+    }
+
+    /// A machine is deleted: its consumers are told, and what it had is let go of. False: there is none.
+    pub(crate) fn delete(
+        &mut self,
+        id: QueueId,
+        (commons, streams): (&mut Commons, &mut OfStreams),
+        is_replaying: bool,
+        limits: &Limits,
+        post: &mut Post,
+    ) -> bool {
+        let Some((slot, placed)) = self.remove(id) else { return false };
+        match placed {
+            Placed::Queue(mut queue) => {
+                if let Some(streams) = streams.get_mut() {
+                    // It lets go of the segments of streams that it referred to.
+                    streams.references.forget(id, commons.pipeline.next());
+                }
+                AtQueue { slot, queue: &mut queue, commons }.let_go(is_replaying, limits);
+                queue.tell_members(post);
+            }
+            Placed::Stream(stream) => streams.make().delete(slot, *stream, post),
+        }
+        true
+    }
+
+    /// Carries out a connection's command for the machine in a slot.
+    pub(crate) fn carry(
+        &mut self,
+        slot: u32,
+        (commons, streams): (&mut Commons, &mut OfStreams),
+        turn: &mut Turn<'_>,
+        port: PortId,
+        command: QueueCommand,
+    ) -> Done {
+        match &mut self.slab[slot as usize] {
+            Placed::Queue(queue) => AtQueue { slot, queue, commons }.carry(turn, port, command),
+            Placed::Stream(_) => streams.make().carry((self, commons), turn, slot, port, command),
+        }
+    }
+
+    /// The recorded state of all machines.
+    ///
+    /// ```text
+    ///   | queues, see `queue::recovery` | streams, see `stream::recovery`, if the log has, or had, any
+    /// ```
+    pub(crate) fn write_snapshot(&self, is_clean: bool, streams: &OfStreams, bytes: &mut Pieces) {
+        self.write_queues(is_clean, bytes);
+        if let Some(streams) = streams.get() {
+            streams.write_snapshot(self, bytes);
+        }
+    }
+
+    /// Takes in what [`Machines::write_snapshot`] wrote.
+    pub(crate) fn restore(
+        &mut self,
+        bytes: &[u8],
+        (commons, streams): (&mut Commons, &mut OfStreams),
+        recovering: &mut Recovering,
+    ) -> Result<(), Short> {
+        let mut reader = Reader::new(bytes);
+        let queues = queue::recovery::read(&mut reader)?;
+        if !reader.rest().is_empty() {
+            streams.make().restore(self, recovering, &mut reader)?;
+        }
+        self.restore_queues(queues, &mut commons.store, recovering);
+        Ok(())
+    }
+}
+
+/// A machine of a log at work: see the module's head.
+#[derive(Debug)]
+pub(crate) struct At<'a> {
+    slot: u32,
+    placed: &'a mut Placed,
+    commons: &'a mut Commons,
+    streams: &'a mut OfStreams,
+}
+
+impl At<'_> {
+    /// A message came, in this record with these flags; `asks`: a machine may keep more of it than its place. How many
+    /// messages of the log's batches live by that.
+    #[inline]
+    pub(crate) fn take_in(self, at: LogIndex, record: &[u8], flags: u8, asks: bool) -> u32 {
+        let At { slot, placed, commons, streams } = self;
+        match placed {
+            Placed::Queue(queue) => AtQueue { slot, queue, commons }.take_in(at, record, flags, asks),
+            Placed::Stream(stream) => {
+                AtStream { slot, stream, streams: streams.make() }.take_in(record);
+                0
+            }
+        }
+    }
+
+    /// Any other record that names the machine is applied. As [`At::take_in`].
+    #[inline]
+    pub(crate) fn apply(self, at: LogIndex, kind: Kind, record: &[u8]) -> u32 {
+        let At { slot, placed, commons, streams } = self;
+        match placed {
+            Placed::Queue(queue) => AtQueue { slot, queue, commons }.apply(at, kind, record, streams),
+            Placed::Stream(stream) => {
+                AtStream { slot, stream, streams: streams.make() }.apply(kind, record);
+                0
+            }
+        }
+    }
+
+    /// The machine goes by these rules from now on. What it records of that is appended.
+    pub(crate) fn go_by(self, turn: &mut Turn<'_>, rules: QueueRules) {
+        let At { slot, placed, commons, streams } = self;
+        match placed {
+            Placed::Queue(queue) => AtQueue { slot, queue, commons }.go_by(turn, rules),
+            Placed::Stream(stream) => {
+                let mut at = AtStream { slot, stream, streams: streams.make() };
+                rules.stream.iter().for_each(|rules| at.go_by(turn.now, rules));
+            }
+        }
+    }
+
+    /// Where the records end that are applied before this command is carried out; none: there are none.
+    #[inline]
+    pub(crate) fn comes_after(&self, command: &QueueCommand) -> Option<LogIndex> {
+        match &*self.placed {
+            Placed::Queue(queue) => queue.comes_after(self.commons, command),
+            Placed::Stream(_) => None,
+        }
+    }
+
+    /// Hands out what is ready, as much as a turn may, where the machine is on the log's agenda. Streams have lists of
+    /// their readers instead.
+    #[inline]
+    pub(crate) fn hand_out(self, turn: &mut Turn<'_>) {
+        let At { slot, placed, commons, .. } = self;
+        match placed {
+            Placed::Queue(queue) => AtQueue { slot, queue, commons }.hand_out(turn),
+            Placed::Stream(_) => {}
+        }
+    }
+
+    /// The timer rings that the machine has on the log's agenda. One that was unused for too long is added to `ended`: it
+    /// is to be deleted.
+    pub(crate) fn ring(self, now: Now, ended: &mut Vec<Arc<QueueDefinition>>) {
+        let At { slot, placed, commons, .. } = self;
+        match placed {
+            Placed::Queue(queue) => AtQueue { slot, queue, commons }.ring(now, ended),
+            Placed::Stream(_) => {}
+        }
+    }
+
+    /// The replay is over: the machine begins. `batches` are those of the log, in which its messages are counted.
+    pub(crate) fn recover(
+        self,
+        turn: &mut Turn<'_>,
+        recovering: &Recovering,
+        batches: &mut Batches,
+    ) -> Recovered {
+        let At { slot, placed, commons, .. } = self;
+        match placed {
+            Placed::Queue(queue) => AtQueue { slot, queue, commons }.recover(turn, recovering, batches),
+            Placed::Stream(_) => Recovered { has_undelivered: false, is_whole: true },
+        }
+    }
+}
+
+impl Restored {
+    /// The stream, if it is one.
+    pub(crate) fn as_stream(&self) -> Option<&Stream> {
+        match self {
+            Restored::Stream(machine) => Some(machine),
+            Restored::Queue(..) => None,
+        }
+    }
+
+    /// As [`Restored::as_stream`], to be changed.
+    pub(crate) fn as_stream_mut(&mut self) -> Option<&mut Stream> {
+        match self {
+            Restored::Stream(machine) => Some(machine),
+            Restored::Queue(..) => None,
+        }
+    }
+
+    /// The catalog never named the machine: it was deleted.
+    pub(crate) fn drop_unnamed(self, id: QueueId, commons: &mut Commons, streams: &mut OfStreams) {
+        match self {
+            Restored::Queue(fifo, _) => commons.effects.runs_left.extend(fifo.runs()),
+            Restored::Stream(machine) => streams.make().end(id, *machine),
+        }
+    }
+}
+
+impl Placed {
+    #[inline]
+    fn as_queue(&self) -> Option<&OwnedQueue> {
+        match self {
+            Placed::Queue(queue) => Some(queue),
+            Placed::Stream(_) => None,
+        }
+    }
+
+    /// The stream, if it is one.
+    #[inline]
+    pub(crate) fn as_stream(&self) -> Option<&OwnedStream> {
+        match self {
+            Placed::Stream(stream) => Some(stream),
+            Placed::Queue(_) => None,
+        }
+    }
+
+    pub(crate) fn definition(&self) -> &Arc<QueueDefinition> {
+        match self {
+            Placed::Queue(queue) => &queue.definition,
+            Placed::Stream(stream) => &stream.definition,
+        }
+    }
+
+    /// Deliveries are told of from now on, or no longer.
+    pub(crate) fn trace(&mut self, on: bool) {
+        match self {
+            Placed::Queue(queue) => queue.trace(on),
+            Placed::Stream(stream) => stream.is_traced = on,
+        }
+    }
+
+    /// Counting begins here: messages that are there already are not counted.
+    pub(crate) fn begin_tally(&mut self) {
+        match self {
+            Placed::Queue(queue) => queue.begin_tally(),
+            Placed::Stream(stream) => stream.begin_tally(),
+        }
+    }
+
+    /// As it is listed.
+    pub(crate) fn row(&self) -> QueueRow {
+        match self {
+            Placed::Queue(queue) => queue.row(),
+            Placed::Stream(stream) => stream.row(),
+        }
+    }
+
+    /// Looks at some of its messages that are in memory, and says how many that were.
+    pub(crate) fn sample(&self, batches: &Batches) -> (Sample, usize) {
+        match self {
+            Placed::Queue(queue) => batches.sample(queue),
+            Placed::Stream(_) => Default::default(),
+        }
+    }
+
+    /// Counts since the node started.
+    pub(crate) fn tally(&self) -> Tally {
+        match self {
+            Placed::Queue(queue) => queue.tally(),
+            Placed::Stream(stream) => stream.tally(),
+        }
+    }
+
+    /// How many of its messages are ready, how many are held, and its consumers.
+    pub(crate) fn lengths(&self) -> ([u64; 2], u32) {
+        match self {
+            Placed::Queue(queue) => queue.lengths(),
+            Placed::Stream(stream) => ([stream.machine.messages(), 0], stream.consumers()),
+        }
+    }
+
+    /// Bytes of memory it takes, messages apart.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Placed::Queue(queue) => queue.bytes(),
+            Placed::Stream(stream) => size_of_val(&**stream),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_takes_what_a_queue_takes() {
+        assert!(size_of::<Placed>() <= size_of::<OwnedQueue>() + 8);
+    }
+}

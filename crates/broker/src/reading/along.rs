@@ -7,13 +7,13 @@
 use super::{Ahead, BlockKey, Loaded, READS_OF_QUEUE_MAX, ReadWhat, Reading};
 use crate::batches::{Batches, Found};
 use crate::log::{Commons, Reads, Store};
+use crate::placed::Machines;
 use crate::placed::queue::owned::OwnedQueue;
 use base::id::{LogIndex, QueueSeq};
 use journal::span::SPANS_MAX;
 use message::record::SeqRange;
 use queue::Stretch;
 use rustc_hash::FxHashMap;
-use slab::Slab;
 
 /// A read that is being put together.
 struct Basket<'a> {
@@ -48,14 +48,14 @@ impl Commons {
     /// in all. True: there is more, for another read.
     pub(super) fn take_along(
         &mut self,
-        queues: &Slab<OwnedQueue>,
+        machines: &Machines,
         slot: u32,
         share: u64,
         parts: &mut Vec<ReadWhat>,
     ) -> bool {
         let Commons { store: Store { batches, .. }, reads: Reads { loaded, reading, .. }, .. } = self;
         let Reading { asked, ahead, .. } = reading;
-        let (Some(queue), Some(ahead)) = (queues.get(slot as usize), ahead.get_mut(&slot)) else {
+        let (Some(queue), Some(ahead)) = (machines.queue(slot), ahead.get_mut(&slot)) else {
             return false;
         };
         let bytes = parts.iter().map(|part| part.span().len).sum();

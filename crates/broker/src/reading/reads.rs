@@ -2,34 +2,32 @@
 
 use super::{Ahead, Hunger, ReadBytes, ReadRequest, ReadWhat, Used, WINDOW_BYTES_MIN};
 use crate::limits::Limits;
-use crate::log::{AtQueue, Commons, Reads, Store};
-use crate::placed::queue::owned::OwnedQueue;
+use crate::log::{Commons, Reads, Store};
+use crate::placed::Machines;
+use crate::placed::queue::at::AtQueue;
 use crate::turn::Turn;
 use message::record::{Kind, Outcome, SeqRange};
-use slab::Slab;
 
 impl Commons {
     /// Moves the reads that deliveries wait for into `into`, as many as may be under way at once.
     #[inline]
-    pub(crate) fn take_reads(
-        &mut self,
-        queues: &Slab<OwnedQueue>,
-        limits: &Limits,
-        into: &mut Vec<ReadRequest>,
-    ) {
+    pub(crate) fn take_reads(&mut self, machines: &Machines, limits: &Limits, into: &mut Vec<ReadRequest>) {
         if !self.reads.reading.hungry.is_empty() {
-            self.give_out_reads(queues, limits, into);
+            self.give_out_reads(machines, limits, into);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn give_out_reads(&mut self, queues: &Slab<OwnedQueue>, limits: &Limits, into: &mut Vec<ReadRequest>) {
-        self.reads.referred.forget_gone(queues);
+    fn give_out_reads(&mut self, machines: &Machines, limits: &Limits, into: &mut Vec<ReadRequest>) {
+        self.reads.referred.forget_gone(|slot, id, seq| {
+            let queue = machines.queue(slot).filter(|queue| queue.definition.id == id);
+            queue.is_some_and(|queue| queue.fifo.place(seq).is_some())
+        });
         while self.reads.reading.under_way < limits.reads_max
             && let Some(hunger) = self.reads.reading.hungry.pop_front()
         {
-            let Some((slot, parts)) = self.feed(queues, hunger, limits) else { continue };
+            let Some((slot, parts)) = self.feed(machines, hunger, limits) else { continue };
             let spare = &mut self.store.batches.spare;
             let used = parts.iter().map(|part| spare.take_for(part.span().len as usize)).collect();
             let request = ReadRequest { log: self.id, parts, slot, into: Used(used) };
@@ -40,13 +38,8 @@ impl Commons {
     }
 
     /// The parts to read for this, and for which queue; none where nothing more is needed.
-    fn feed(
-        &mut self,
-        queues: &Slab<OwnedQueue>,
-        hunger: Hunger,
-        limits: &Limits,
-    ) -> Option<(u32, Vec<ReadWhat>)> {
-        self.forget_who_reads_no_more(queues);
+    fn feed(&mut self, machines: &Machines, hunger: Hunger, limits: &Limits) -> Option<(u32, Vec<ReadWhat>)> {
+        self.forget_who_reads_no_more(machines);
         let window_min = WINDOW_BYTES_MIN.min(limits.read_bytes_max as u64);
         let new =
             |next| Ahead { next, window: window_min, under_way: 0, is_listed: false, has_passes: false };
@@ -70,7 +63,7 @@ impl Commons {
         if parts.is_empty() && share < window_min {
             return None;
         }
-        let has_more = self.take_along(queues, slot, share, &mut parts);
+        let has_more = self.take_along(machines, slot, share, &mut parts);
         if parts.is_empty() {
             return None;
         }

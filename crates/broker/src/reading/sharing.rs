@@ -6,17 +6,16 @@
 
 use crate::batches::Found;
 use crate::log::{Commons, Reads, Store};
-use crate::placed::queue::owned::OwnedQueue;
+use crate::placed::Machines;
 use base::id::LogIndex;
 use queue::Place;
-use slab::Slab;
 
 /// Queues looked at with each read that is given out.
 const LOOKS: usize = 16;
 
 impl Commons {
     /// Of the queues with a share the next few are looked at: those that read no more have none from here on.
-    pub(super) fn forget_who_reads_no_more(&mut self, queues: &Slab<OwnedQueue>) {
+    pub(super) fn forget_who_reads_no_more(&mut self, machines: &Machines) {
         let from = self.reads.reading.look_from;
         let mut looked_at = [0; LOOKS];
         let mut count = 0;
@@ -29,16 +28,16 @@ impl Commons {
         let is_round = count < LOOKS;
         self.reads.reading.look_from = looked_at.last().filter(|_| !is_round).map_or(0, |slot| slot + 1);
         for slot in looked_at {
-            if self.reads_no_more(queues, *slot) {
+            if self.reads_no_more(machines, *slot) {
                 self.reads.reading.ahead.remove(slot);
             }
         }
     }
 
     /// The queue in `slot` has nothing to read, as far as can be seen.
-    fn reads_no_more(&mut self, queues: &Slab<OwnedQueue>, slot: u32) -> bool {
+    fn reads_no_more(&mut self, machines: &Machines, slot: u32) -> bool {
         let Commons { store: Store { batches, .. }, reads: Reads { reading, .. }, .. } = self;
-        let (Some(queue), Some(ahead)) = (queues.get(slot as usize), reading.ahead.get(&slot)) else {
+        let (Some(queue), Some(ahead)) = (machines.queue(slot), reading.ahead.get(&slot)) else {
             return true;
         };
         if ahead.under_way > 0 || ahead.is_listed || queue.is_waiting() {

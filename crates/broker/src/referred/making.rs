@@ -1,7 +1,7 @@
 //! A queue at work finds messages that lie in segments of streams, and makes them.
 
 use super::{Made, Sought};
-use crate::log::AtQueue;
+use crate::placed::queue::at::AtQueue;
 use crate::placed::queue::delivery::Site;
 use crate::placed::stream::Recipient;
 use crate::reading::{ReadWhat, StretchKey};

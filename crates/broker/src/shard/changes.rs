@@ -178,17 +178,7 @@ impl Shard {
         if let Some(slot) = self.logs.slot(definition.log) {
             self.tallies.churn.queue_deleted += u64::from(now.is_some());
             let log = &mut self.logs.all[slot];
-            if definition.is_stream() {
-                if let Some(streams) = &mut log.streams {
-                    streams.delete(definition.id, &mut self.post);
-                }
-            } else if let Some(queue) = log.remove_queue(definition.id, &self.settings.limits) {
-                queue.tell_members(&mut self.post);
-                // A replay finds the record of it.
-                if let Some(now) = now.filter(|_| definition.has_source()) {
-                    log.end_feed(now, definition.id);
-                }
-            }
+            log.delete_queue(now, definition, &self.settings.limits, &mut self.post);
         }
         for (port, watcher) in self.watches.take(definition.id) {
             self.post.event(port, Event::QueueDeleted { watcher, queue: definition.id });

@@ -3,7 +3,8 @@
 use crate::catalog::{QueueDefinition, Refusal};
 use crate::event::Event;
 use crate::limits::Limits;
-use crate::log::AtQueue;
+use crate::log::Commons;
+use crate::placed::queue::at::AtQueue;
 use crate::placed::queue::modified::Modified;
 use crate::placed::queue::owned::{Member, Notice, OwnedQueue, Waiting};
 use crate::post::Post;
@@ -11,7 +12,7 @@ use crate::request::{Held, NewConsumer, QueueCommand, Reply};
 use crate::tally::Count;
 use crate::turn::Turn;
 use base::Now;
-use base::id::PortId;
+use base::id::{LogIndex, PortId};
 use message::record::{Outcome, SeqRange};
 use queue::{Command, Consume, ConsumerId};
 use std::sync::Arc;
@@ -21,6 +22,8 @@ use std::sync::Arc;
 pub(crate) enum Done {
     /// Nothing.
     Nothing,
+    /// Have the log hand out, and tell this consumer how much is ready then: the log does it.
+    Echo(Member),
     /// Delete the queue; `token`: of the request, whose answer tells how many messages went with it.
     Delete { definition: Arc<QueueDefinition>, token: Option<u32>, messages: u64 },
 }
@@ -160,13 +163,16 @@ impl AtQueue<'_> {
                 }
                 return done;
             }
-            QueueCommand::Credit { handle, limit, drain, .. } => {
+            QueueCommand::Credit { handle, limit, drain, echo } => {
                 let id = owned.find(Member { port, handle });
                 let credit = match id {
                     Some(id) => owned.credit(id, limit),
                     None => owned.browsing_credit(Member { port, handle }, limit),
                 };
                 self.with(turn, port, handle, |consumer| Command::Credit { consumer, credit, drain });
+                if echo {
+                    return Done::Echo(Member { port, handle });
+                }
             }
             QueueCommand::Prefetch { handle, prefetch } => {
                 self.with(turn, port, handle, |consumer| Command::Prefetch { consumer, prefetch });
@@ -373,14 +379,16 @@ impl AtQueue<'_> {
 }
 
 impl OwnedQueue {
-    /// Tells the consumers of a queue that is gone, and first the gets that wait for a message of it.
-    pub(crate) fn tell_members(&self, post: &mut Post) {
-        for (Member { port, .. }, token) in self.waiting_gets() {
-            post.reply(port, token, Err(Refusal::queue_gone()));
+    /// Where the records end that are applied before a command is carried out whose answer tells what is in the queue: messages
+    /// that are in no queue yet, or that came back to this one. None: it need not wait.
+    #[inline]
+    pub(crate) fn comes_after(&self, commons: &Commons, command: &QueueCommand) -> Option<LogIndex> {
+        if !command.looks_in() {
+            return None;
         }
-        for Member { port, handle } in self.all_members() {
-            let queue = self.definition.clone();
-            post.event(port, Event::Cancelled { consumer: handle, queue });
-        }
+        let is_returning = self.fifo.is_returning();
+        let pipeline = &commons.pipeline;
+        let until = pipeline.arrivals_end().or_else(|| is_returning.then(|| pipeline.next()))?;
+        (self.fifo.ready() == 0 || is_returning || command.counts_news()).then_some(until)
     }
 }

@@ -3,12 +3,53 @@
 //!
 //! Rare, all of it. Not here: the decisions (the catalog's rules, consumers' words, [`crate::placed::queue::weighing`]).
 
-use crate::log::{AtQueue, Brings};
+use crate::catalog::QueueRules;
+use crate::log::Brings;
+use crate::placed::queue::at::AtQueue;
+use crate::turn::Turn;
 use base::Now;
 use message::record::{Annotate, Configure, Deduplicate};
 use queue::{Priorities, Settings, WindowSettings};
 
 impl AtQueue<'_> {
+    /// From now on the queue goes by these rules. What its machine records of that is appended.
+    pub(crate) fn go_by(&mut self, turn: &mut Turn<'_>, rules: QueueRules) {
+        let queue = &mut *self.queue;
+        let settings = rules.settings(&queue.definition);
+        // A record of other settings may be on its way to the machine.
+        let asked = queue.features.as_ref().map(|features| features.rules.settings(&queue.definition));
+        if settings != queue.fifo.settings() || asked.is_some_and(|asked| asked != settings) {
+            self.append_settings(turn.now, settings);
+        }
+        if let Some(window) = rules.window
+            && self.queue.fifo.window() != Some(window)
+        {
+            self.append_window(turn.now, window);
+        }
+        let queue = &mut *self.queue;
+        let machine_rules = rules.machine_rules();
+        // That no features are kept says little of its machine, which has a delivery limit without any.
+        let is_plain = rules == QueueRules::default() && queue.features.is_none();
+        if is_plain && machine_rules == queue.fifo.rules() {
+            if queue.has_clock() {
+                // Messages with a time of their own were found at the start.
+                self.mark_dirty();
+            }
+            return;
+        }
+        if queue.features.is_some() || !rules.is_usual() {
+            let features = queue.features_mut(turn.now);
+            if rules.expires_ms.is_some() && features.rules.expires_ms.is_none() {
+                features.used_at_ms = turn.now.wall_ms;
+            }
+            features.rules = rules;
+        }
+        queue.fifo.set_rules(machine_rules, &mut self.commons.effects);
+        self.carry_out(turn, None);
+        // Handing out is also when the timer is set.
+        self.mark_dirty();
+    }
+
     /// From here on a queue's machine keeps the properties of its messages that these settings name.
     #[cold]
     pub(crate) fn append_settings(&mut self, now: Now, settings: Settings) {

@@ -6,7 +6,7 @@
 
 use crate::catalog::{DeadLetterRule, QueueDefinition};
 use crate::limits::Limits;
-use crate::log::AtQueue;
+use crate::placed::queue::at::AtQueue;
 use crate::placed::queue::delivery::Site;
 use crate::placed::queue::features::Features;
 use crate::reading::ReadWhat;
@@ -44,6 +44,20 @@ impl DeadLetter {
 }
 
 impl AtQueue<'_> {
+    /// Positions of a queue died: they are to be published anew.
+    pub(crate) fn died(&mut self, range: SeqRange, reason: DeathReason) {
+        self.count_dead(range, reason);
+        if let Some(features) = &mut self.queue.features {
+            match features.dying.back_mut() {
+                Some((before, of)) if *of == reason && before.last.0 + 1 == range.first.0 => {
+                    before.last = range.last;
+                }
+                _ => features.dying.push_back((range, reason)),
+            }
+            self.list_dying();
+        }
+    }
+
     /// A queue has dead letters.
     pub(crate) fn list_dying(&mut self) {
         if let Some(features) = &mut self.queue.features

@@ -6,7 +6,8 @@
 use crate::batches::{Batches, Found};
 use crate::event::{Event, Item, REDELIVERED};
 use crate::latency::Latencies;
-use crate::log::{AtQueue, Commons};
+use crate::log::Commons;
+use crate::placed::queue::at::AtQueue;
 use crate::placed::queue::owned::{Member, Notice, Waiting};
 use crate::post::Post;
 use crate::reading::{BlockKey, ReadWhat};

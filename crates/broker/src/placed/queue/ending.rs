@@ -1,6 +1,6 @@
 //! Messages that end otherwise than by being settled, counted: by the type of queue, by what becomes of them, by why.
 
-use crate::log::AtQueue;
+use crate::placed::queue::at::AtQueue;
 use crate::tally::{DeadLetterStrategy, End, type_index};
 use message::record::{DeathReason, Kind, Outcome, SeqRange};
 

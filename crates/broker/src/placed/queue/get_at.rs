@@ -1,6 +1,6 @@
 //! Messages that somebody chose by position: taken to be settled, or thrown away.
 
-use crate::log::AtQueue;
+use crate::placed::queue::at::AtQueue;
 use crate::placed::queue::owned::Member;
 use crate::request::Reply;
 use crate::tally::Count;
@@ -41,5 +41,20 @@ impl AtQueue<'_> {
         turn.post.reply(port, token, Ok(Reply::Purged { messages }));
         self.carry_out(turn, None);
         self.mark_dirty();
+    }
+
+    /// Throws delayed messages away; how many of `ids` were there.
+    pub(crate) fn cancel_delayed(&mut self, turn: &mut Turn<'_>, ids: &[u64]) -> u64 {
+        let mut cancelled = 0;
+        for id in ids.iter().map(|id| QueueSeq(*id)) {
+            let range = SeqRange { first: id, last: id };
+            let fifo = &mut self.queue.fifo;
+            cancelled += fifo.delayed_within(range);
+            fifo.apply(Command::CancelDelayed { range }, &mut self.commons.effects);
+        }
+        self.carry_out(turn, None);
+        self.commons.pipeline.flush_soon();
+        self.mark_dirty();
+        cancelled
     }
 }

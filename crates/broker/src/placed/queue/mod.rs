@@ -1,5 +1,7 @@
 //! Queues at their owner: the machine `queue::Fifo`, its consumers and its rules, and all that queues do at work.
 
+mod applying;
+pub(crate) mod at;
 pub(crate) mod browse;
 pub(crate) mod commands;
 mod configuring;
@@ -8,10 +10,13 @@ pub(crate) mod delivery;
 mod ending;
 pub(crate) mod features;
 mod get_at;
+mod leaving;
 pub(crate) mod modified;
 pub(crate) mod owned;
+pub(crate) mod recovery;
 mod reject_publish;
 mod ringing;
+mod row;
 mod settling;
 pub(crate) mod sizing;
 mod weighing;

@@ -1,16 +1,16 @@
 //! Queues that refuse messages when they are full are asked before a message is in their log.
 
-use crate::log::Queues;
+use crate::placed::Machines;
 use crate::placed::queue::owned::OwnedQueue;
 use base::id::QueueId;
 use message::record::{self, Enqueue, Kind, Refer};
 
-impl Queues {
+impl Machines {
     /// The queues of an enqueue record that are too full for it. Those that are not count it as arriving.
     pub(crate) fn ask(&mut self, message: &Enqueue<'_>) -> Vec<QueueId> {
         let mut full = Vec::new();
         for id in message.queues() {
-            let Some((_, queue)) = self.get_mut(id) else { continue };
+            let Some((_, queue)) = self.find_queue(id) else { continue };
             let bytes = queue.size_of(message);
             let (coming, coming_bytes) = queue.arriving();
             let Some(features) = queue.features.as_mut().filter(|features| features.rules.refuses()) else {

@@ -2,7 +2,7 @@
 
 use crate::catalog::QueueDefinition;
 use crate::event::Event;
-use crate::log::AtQueue;
+use crate::placed::queue::at::AtQueue;
 use crate::placed::queue::owned::{Member, Waiting};
 use crate::post::Post;
 use crate::request::Reply;

@@ -1,6 +1,6 @@
 //! Many positions settled at once that do not follow on each other: one look-up of the consumer, one record.
 
-use crate::log::AtQueue;
+use crate::placed::queue::at::AtQueue;
 use crate::placed::queue::commands::NO_CONSUMER;
 use crate::placed::queue::owned::Member;
 use crate::tally::Count;

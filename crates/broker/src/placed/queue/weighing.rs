@@ -7,7 +7,8 @@
 //! A message whose bytes are damaged weighs nothing.
 
 use crate::limits::Limits;
-use crate::log::{AtQueue, Brings};
+use crate::log::Brings;
+use crate::placed::queue::at::AtQueue;
 use crate::placed::queue::delivery::Site;
 use crate::placed::queue::owned::{OwnedQueue, size_in};
 use crate::reading::ReadWhat;

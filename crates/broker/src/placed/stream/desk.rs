@@ -1,20 +1,21 @@
 //! Requests of connections to the streams of a log.
 
-use super::Streams;
 use super::consumer::Consumer;
 use super::owned::Reader;
 use super::progress::Progress;
 use super::request::{SingleActive, StreamCommand, StreamFilter, StreamFrom, StreamReply, StreamStats};
+use super::{AtStream, Streams};
 use crate::catalog::{Reason, Refusal};
 use crate::event::Event;
-use crate::log::{Brings, Commons, NO_QUEUE};
+use crate::log::{Brings, Commons};
+use crate::placed::Machines;
 use crate::placed::queue::commands::Done;
 use crate::placed::queue::modified::Modified;
 use crate::placed::queue::owned::Member;
 use crate::post::Post;
 use crate::request::{NewConsumer, QueueCommand, Reply};
 use crate::turn::Turn;
-use base::id::{PortId, QueueId};
+use base::id::PortId;
 use message::record::{Format, Outcome, Track};
 use queue::stream::{FEED, From, Group, NewReader};
 
@@ -35,19 +36,16 @@ struct KnownAs {
     name: Box<[u8]>,
 }
 
-impl Streams {
+impl AtStream<'_> {
     fn consume(
         &mut self,
-        slot: u32,
         member: Member,
         (consumer, format): (NewConsumer, Format),
         begin: StreamFrom,
         (filter, rate, known_as): (StreamFilter, Option<u32>, Option<KnownAs>),
     ) {
         let StreamFilter { chunks, messages } = filter;
-        let offset_rules = self.offset_rules;
-        let Streams { owned, common, effects, .. } = self;
-        let stream = &mut owned[slot as usize];
+        let AtStream { stream, streams: Streams { offset_rules, common, effects, .. }, .. } = self;
         let mut consumer = Consumer::new(member, &consumer, format, (messages, rate));
         consumer.chunks.clone_from(&chunks);
         let mut begin = begin;
@@ -60,41 +58,40 @@ impl Streams {
         let new = NewReader { from: from(begin), filter: chunks.map(Box::new), credit: 0, group: None };
         let id = stream.machine.attach(new, common, effects);
         stream.add(id, Reader::Messages(Box::new(consumer)));
-        self.sort(slot);
-        self.list(slot, id);
+        self.sort();
+        self.list(id);
     }
 
-    fn remove(&mut self, slot: u32, member: Member) {
-        let Streams { owned, common, effects, turns, .. } = self;
-        let stream = &mut owned[slot as usize];
+    fn remove(&mut self, member: Member) {
+        let AtStream { slot, stream, streams } = self;
+        let slot = *slot;
         if let Some(id) = stream.find(member) {
             stream.remove(id);
             // The next reader may get the same number, and is not meant.
-            turns.retain(|(of, whose, _)| (*of, *whose) != (slot, id));
-            stream.machine.detach(id, common, effects);
-            self.handed = Default::default();
-            self.paced.retain(|(_, of, waits)| (*of, *waits) != (slot, member));
+            streams.turns.retain(|(of, whose, _)| (*of, *whose) != (slot, id));
+            stream.machine.detach(id, &mut streams.common, &mut streams.effects);
+            streams.handed = Default::default();
+            streams.paced.retain(|(_, of, waits)| (*of, *waits) != (slot, member));
         }
-        self.sort(slot);
+        self.sort();
     }
 
     /// Has a consumer do something, and looks whether it may be sent more.
-    fn with(&mut self, slot: u32, member: Member, change: impl FnOnce(&mut Consumer)) {
-        let stream = &mut self.owned[slot as usize];
+    fn with(&mut self, member: Member, change: impl FnOnce(&mut Consumer)) {
+        let AtStream { stream, streams, .. } = self;
         let Some(id) = stream.find(member) else { return };
         if let Some(Reader::Messages(consumer)) = stream.readers.get_mut(&id) {
             change(consumer);
             let progress = consumer.progress.as_mut().and_then(|progress| progress.take());
             if let Some(settled) = progress {
-                let stream = stream.definition.id;
-                self.note_progress(stream, settled);
+                streams.note_progress(stream.definition.id, settled);
             }
-            self.list(slot, id);
+            self.list(id);
         }
     }
 
-    fn pause(&mut self, slot: u32, member: Member, paused: bool) {
-        let stream = &mut self.owned[slot as usize];
+    fn pause(&mut self, member: Member, paused: bool) {
+        let stream = &mut *self.stream;
         let Some(id) = stream.find(member) else { return };
         match stream.readers.get_mut(&id) {
             Some(Reader::Messages(consumer)) => consumer.is_paused = paused,
@@ -102,25 +99,24 @@ impl Streams {
             _ => return,
         }
         if !paused {
-            self.list(slot, id);
+            self.list(id);
         }
     }
 
     /// Messages between where a consumer stands and the end.
-    fn available(&self, slot: u32, member: Member) -> u64 {
-        let stream = &self.owned[slot as usize];
+    fn available(&self, member: Member) -> u64 {
+        let stream = &*self.stream;
         let stands_at = stream.find(member).and_then(|id| stream.machine.stands_at(id));
         stands_at.map_or(0, |stands_at| stream.machine.next_offset().saturating_sub(stands_at))
     }
 
-    fn ask(&mut self, slot: u32, port: PortId, command: StreamCommand, post: &mut Post) {
-        let Streams { owned, common, effects, .. } = self;
-        let stream = &mut owned[slot as usize];
+    fn ask(&mut self, port: PortId, command: StreamCommand, post: &mut Post) {
+        let AtStream { stream, streams: Streams { common, effects, .. }, .. } = self;
         match command {
             StreamCommand::Consume { token, handle, consumer, format, from, filter, rate, user, name } => {
                 post.reply(port, token, Ok(Reply::Consuming));
                 let rest = (filter, rate, name.map(|name| KnownAs { user, name }));
-                self.consume(slot, Member { port, handle }, (consumer, format), from, rest);
+                self.consume(Member { port, handle }, (consumer, format), from, rest);
             }
             StreamCommand::Subscribe { token, handle, from: begin, credit, filter, group } => {
                 let group = group.map(|SingleActive { name, partition }| Group {
@@ -137,30 +133,30 @@ impl Streams {
                 let id = stream.machine.attach(new, common, effects);
                 let member = Member { port, handle };
                 stream.add(id, Reader::Chunks { member, is_paused: false, handed: 0 });
-                self.sort(slot);
-                self.list(slot, id);
+                self.sort();
+                self.list(id);
             }
             StreamCommand::Credit { handle, chunks } => {
                 if let Some(id) = stream.find(Member { port, handle }) {
                     stream.machine.credit(id, chunks.into());
-                    self.list(slot, id);
+                    self.list(id);
                 }
             }
             StreamCommand::Continue { handle, from: begin } => {
                 if let Some(id) = stream.find(Member { port, handle }) {
                     stream.machine.answer(id, Some(from(begin)), common, effects);
-                    self.sort(slot);
-                    self.list(slot, id);
+                    self.sort();
+                    self.list(id);
                 }
             }
             StreamCommand::Unsubscribe { token, handle } => {
-                self.remove(slot, Member { port, handle });
+                self.remove(Member { port, handle });
                 post.reply(port, token, Ok(Reply::Cancelled));
             }
             StreamCommand::Disband { token } => {
                 stream.machine.disband();
                 for member in stream.subscribers() {
-                    self.remove(slot, member);
+                    self.remove(member);
                 }
                 post.reply(port, token, Ok(Reply::Cancelled));
             }
@@ -187,8 +183,8 @@ impl Streams {
                 let new = NewReader { from: from(begin), filter: None, credit: 0, group: None };
                 let id = stream.machine.attach(new, common, effects);
                 stream.add(id, Reader::Asks { port, token });
-                self.sort(slot);
-                self.answer(slot, id, post);
+                self.sort();
+                self.answer(id, post);
             }
             // Written to the log before they come here.
             StreamCommand::StoreOffset { .. } | StreamCommand::Truncate { .. } => {}
@@ -197,16 +193,18 @@ impl Streams {
 }
 
 impl Streams {
-    /// Carries out a connection's command for a stream that is there.
+    /// Carries out a connection's command for the stream in a slot.
     #[cold]
     pub(crate) fn carry(
         &mut self,
-        commons: &mut Commons,
+        (machines, commons): (&mut Machines, &mut Commons),
         turn: &mut Turn<'_>,
-        queue: QueueId,
+        slot: u32,
         port: PortId,
         command: QueueCommand,
     ) -> Done {
+        let Some(mut at) = self.at(machines, slot) else { return Done::Nothing };
+        let id = at.stream.definition.id;
         if let QueueCommand::Stream(command) = &command
             && let StreamCommand::StoreOffset { user, reference, offset } = &**command
         {
@@ -214,32 +212,42 @@ impl Streams {
             if reference.starts_with(FEED) {
                 return Done::Nothing;
             }
-            if let Some(slot) = self.slot(queue) {
-                let most = turn.limits.stream_offsets_told_max;
-                self.owned[slot as usize].tell(reference, *offset, most);
-            }
-            let owner = Some(self.offset_rules.owner(*user, port));
-            let track = Track { stream: queue, at_ms: turn.now.wall_ms, offset: *offset, owner, reference };
+            at.stream.tell(reference, *offset, turn.limits.stream_offsets_told_max);
+            let owner = Some(at.streams.offset_rules.owner(*user, port));
+            let track = Track { stream: id, at_ms: turn.now.wall_ms, offset: *offset, owner, reference };
             commons.append(turn.now, 0, Brings::STREAM, |records| track.write(records));
             return Done::Nothing;
         }
         if let QueueCommand::Stream(command) = &command
             && let StreamCommand::Truncate { token, before } = **command
         {
-            self.append_truncate(commons, turn.now, queue, before, (port, token));
+            at.streams.append_truncate(commons, turn.now, id, before, (port, token));
             return Done::Nothing;
         }
-        let Some(slot) = self.slot(queue) else { return Done::Nothing };
-        self.common.read_with(turn.limits.stream_reads_ahead, turn.limits.stream_read_bytes_max);
-        let stream = &mut self.owned[slot as usize];
+        at.streams.common.read_with(turn.limits.stream_reads_ahead, turn.limits.stream_read_bytes_max);
+        if let QueueCommand::Credit { handle, limit, drain, echo: true } = command {
+            let member = Member { port, handle };
+            at.with(member, |consumer| consumer.credit(limit, drain));
+            self.dispatch(machines, turn);
+            let ready = self.at(machines, slot).map_or(0, |at| at.available(member));
+            turn.post.event(port, Event::Available { consumer: handle, ready });
+            return Done::Nothing;
+        }
+        at.carry(turn, port, command)
+    }
+}
+
+impl AtStream<'_> {
+    fn carry(&mut self, turn: &mut Turn<'_>, port: PortId, command: QueueCommand) -> Done {
+        let stream = &*self.stream;
         let definition = stream.definition.clone();
         match command {
-            QueueCommand::Stream(command) => self.ask(slot, port, *command, turn.post),
+            QueueCommand::Stream(command) => self.ask(port, *command, turn.post),
             QueueCommand::Consume { token, handle, consumer } => {
                 turn.post.reply(port, token, Ok(Reply::Consuming));
                 let member = Member { port, handle };
                 let new = (consumer, Format::Amqp10);
-                self.consume(slot, member, new, StreamFrom::Next, Default::default());
+                self.consume(member, new, StreamFrom::Next, Default::default());
             }
             QueueCommand::Get { token, .. } | QueueCommand::Pick { token, .. } => {
                 turn.post.reply(port, token, Err(Refusal::not_for_streams("basic.get", &definition)));
@@ -258,67 +266,40 @@ impl Streams {
                 return Done::Delete { definition, token: Some(token), messages: 0 };
             }
             QueueCommand::Cancel { token, handle, .. } => {
-                self.remove(slot, Member { port, handle });
+                self.remove(Member { port, handle });
                 if let Some(token) = token {
                     turn.post.reply(port, token, Ok(Reply::Cancelled));
                 }
             }
             QueueCommand::Leave => {
                 for member in stream.of_port(port) {
-                    self.remove(slot, member);
+                    self.remove(member);
                 }
             }
-            QueueCommand::Credit { handle, limit, drain, echo } => {
-                let member = Member { port, handle };
-                self.with(slot, member, |consumer| consumer.credit(limit, drain));
-                if echo {
-                    self.dispatch(turn);
-                    let ready = self.available(slot, member);
-                    turn.post.event(port, Event::Available { consumer: handle, ready });
-                }
+            QueueCommand::Credit { handle, limit, drain, .. } => {
+                self.with(Member { port, handle }, |consumer| consumer.credit(limit, drain));
             }
             QueueCommand::Prefetch { handle, prefetch } => {
-                self.with(slot, Member { port, handle }, |consumer| consumer.prefetch(prefetch));
+                self.with(Member { port, handle }, |consumer| consumer.prefetch(prefetch));
             }
-            QueueCommand::Pause { handle, paused } => self.pause(slot, Member { port, handle }, paused),
+            QueueCommand::Pause { handle, paused } => self.pause(Member { port, handle }, paused),
             QueueCommand::Settle { handle, range, outcome } => {
-                self.with(slot, Member { port, handle }, |consumer| consumer.settle(range, outcome));
+                self.with(Member { port, handle }, |consumer| consumer.settle(range, outcome));
             }
             QueueCommand::Accept { handle, ranges } => {
-                self.with(slot, Member { port, handle }, |consumer| {
+                self.with(Member { port, handle }, |consumer| {
                     ranges.iter().for_each(|range| consumer.settle(*range, Outcome::Accepted));
                 });
             }
             QueueCommand::Unsent { handle, range } => {
-                self.with(slot, Member { port, handle }, |consumer| consumer.unsent(range));
+                self.with(Member { port, handle }, |consumer| consumer.unsent(range));
             }
             QueueCommand::Modify(modified) => {
                 let member = Member { port, handle: modified.handle };
                 let Modified { range, outcome, .. } = *modified;
-                self.with(slot, member, |consumer| consumer.settle(range, outcome));
+                self.with(member, |consumer| consumer.settle(range, outcome));
             }
         }
         Done::Nothing
-    }
-
-    /// A stream is deleted: its readers are told, and its files are left to be removed.
-    pub(crate) fn delete(&mut self, id: QueueId, post: &mut Post) {
-        let Some(slot) = self.by_id.remove(&id) else { return };
-        self.last_lookup = (NO_QUEUE, 0);
-        let stream = self.owned.remove(slot as usize);
-        self.unwritten -= stream.unwritten;
-        self.open.retain(|open| *open != slot);
-        self.ready.retain(|(of, _)| *of != slot);
-        self.turns.retain(|(of, ..)| *of != slot);
-        self.starved.retain(|(of, _)| *of != slot);
-        self.truncations.refuse(id, post);
-        for (port, token) in stream.asking() {
-            post.reply(port, token, Err(Refusal::queue_gone()));
-        }
-        for Member { port, handle } in stream.all_members() {
-            let queue = stream.definition.clone();
-            post.event(port, Event::Cancelled { consumer: handle, queue });
-        }
-        self.end(id, stream.machine);
     }
 }

@@ -80,6 +80,11 @@ impl OwnedStream {
         }
     }
 
+    /// Counting begins here.
+    pub(crate) fn begin_tally(&mut self) {
+        self.begun_at = self.machine.next_offset();
+    }
+
     /// Counts since the node started.
     pub(crate) fn tally(&self) -> Tally {
         let mut tally = Tally::default();

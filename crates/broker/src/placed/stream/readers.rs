@@ -1,12 +1,13 @@
 //! Handing out: chunks to subscriptions, messages to consumers, to each its share before the next has its turn.
 
-use super::Streams;
 use super::cursor::{Budget, Unpacked};
 use super::owned::{OwnedStream, Reader};
 use super::request::StreamReply;
+use super::{AtStream, HANDED_MAX, Streams};
 use crate::event::Event;
 use crate::limits::Limits;
-use crate::log::{Commons, Queues};
+use crate::log::Commons;
+use crate::placed::Machines;
 use crate::placed::queue::owned::Member;
 use crate::post::Post;
 use crate::request::Reply;
@@ -18,15 +19,12 @@ use queue::stream::{From, NewReader, Next, ReaderId};
 /// Memory of what was handed out that is kept to be used again, bytes.
 const HANDED_BYTES_MAX: usize = 512 << 10;
 
-/// Pieces handed out last that are kept: one is mostly done with when so many more have followed.
-pub(super) const HANDED_MAX: usize = 2;
-
 impl Streams {
     /// Hands out to the readers that may have something, each once, and no more to all of them than others can wait for.
-    pub(crate) fn dispatch(&mut self, turn: &mut Turn<'_>) {
+    pub(crate) fn dispatch(&mut self, machines: &mut Machines, turn: &mut Turn<'_>) {
         while !self.turns.is_empty() {
             for (slot, reader, active) in std::mem::take(&mut self.turns) {
-                let found = self.owned.get(slot as usize).and_then(|stream| stream.readers.get(&reader));
+                let found = machines.stream(slot).and_then(|stream| stream.readers.get(&reader));
                 if let Some(Member { port, handle }) = found.and_then(Reader::member) {
                     turn.post.event(port, Event::Active { consumer: handle, active });
                 }
@@ -40,41 +38,63 @@ impl Streams {
                 break;
             }
             let Some((slot, reader)) = self.ready.pop_front() else { break };
-            let handed = self.hand_out(turn, slot, reader);
+            let handed = self.at(machines, slot).map_or(0, |mut at| at.hand_out(turn, reader));
             self.share.handed(handed);
         }
     }
 
+    /// Lists the consumers whose next message is due.
+    fn ring(&mut self, machines: &mut Machines, now: Now) {
+        let due = self.paced.extract_if(.., |(at, ..)| *at <= now.mono_ns);
+        for (_, slot, member) in due.collect::<Vec<_>>() {
+            let Some(mut at) = self.at(machines, slot) else { continue };
+            let Some(id) = at.stream.find(member) else { continue };
+            if let Some(Reader::Messages(consumer)) = at.stream.readers.get_mut(&id) {
+                consumer.has_waited();
+                at.list(id);
+            }
+        }
+    }
+
+    /// Memory for what is handed out next: that of what was handed out before, if it is done with; else as much.
+    fn take_buffer(&mut self) -> Buffer {
+        let Some(memory) = self.handed.iter_mut().find_map(Option::take) else { return Buffer::default() };
+        let capacity = memory.len();
+        memory.recycle().unwrap_or_else(|| Buffer::with_capacity(capacity))
+    }
+}
+
+impl AtStream<'_> {
     /// The reader may have something to be handed out.
-    pub(super) fn list(&mut self, slot: u32, reader: ReaderId) {
-        if !self.ready.contains(&(slot, reader)) {
-            self.ready.push_back((slot, reader));
+    pub(super) fn list(&mut self, reader: ReaderId) {
+        let listed = (self.slot, reader);
+        if !self.streams.ready.contains(&listed) {
+            self.streams.ready.push_back(listed);
         }
     }
 
     /// How many bytes it was handed.
-    fn hand_out(&mut self, turn: &mut Turn<'_>, slot: u32, reader: ReaderId) -> usize {
-        let Some(stream) = self.owned.get_mut(slot as usize) else { return 0 };
-        match stream.readers.get_mut(&reader) {
+    fn hand_out(&mut self, turn: &mut Turn<'_>, reader: ReaderId) -> usize {
+        match self.stream.readers.get_mut(&reader) {
             Some(Reader::Chunks { is_paused: true, .. }) | None => 0,
             Some(Reader::Chunks { member, .. }) => {
                 let member = *member;
-                self.hand_chunks(turn, slot, reader, member)
+                self.hand_chunks(turn, reader, member)
             }
-            Some(Reader::Feeds(_)) => self.feed(turn.now, slot, reader, turn.limits),
-            Some(Reader::Messages(_)) => self.hand_messages(turn, slot, reader),
+            Some(Reader::Feeds(_)) => self.feed(turn.now, reader, turn.limits),
+            Some(Reader::Messages(_)) => self.hand_messages(turn, reader),
             Some(Reader::Asks { .. }) => {
-                self.answer(slot, reader, turn.post);
+                self.answer(reader, turn.post);
                 0
             }
         }
     }
 
-    fn hand_chunks(&mut self, turn: &mut Turn<'_>, slot: u32, reader: ReaderId, member: Member) -> usize {
+    fn hand_chunks(&mut self, turn: &mut Turn<'_>, reader: ReaderId, member: Member) -> usize {
         let mut bytes = 0;
         loop {
-            let Streams { owned, common, effects, .. } = self;
-            let OwnedStream { machine, readers, delivered, .. } = &mut owned[slot as usize];
+            let AtStream { stream, streams: Streams { common, effects, .. }, .. } = self;
+            let OwnedStream { machine, readers, delivered, .. } = &mut **stream;
             let Next::Chunk(chunk) = machine.next(reader, common, effects) else { break };
             *delivered += messages_of(&chunk.memory[chunk.at as usize..]);
             let committed_chunk_id = machine.last_chunk_id().unwrap_or(0);
@@ -92,16 +112,16 @@ impl Streams {
                 break;
             }
             if bytes >= turn.limits.stream_turn_bytes_max {
-                self.list(slot, reader);
+                self.list(reader);
                 break;
             }
         }
-        self.sort(slot);
+        self.sort();
         bytes
     }
 
-    fn hand_messages(&mut self, turn: &mut Turn<'_>, slot: u32, reader: ReaderId) -> usize {
-        let mut into = self.take_buffer();
+    fn hand_messages(&mut self, turn: &mut Turn<'_>, reader: ReaderId) -> usize {
+        let mut into = self.streams.take_buffer();
         let mut items = Vec::new();
         let mut reader = reader;
         let mut has_more = false;
@@ -109,8 +129,8 @@ impl Streams {
         // Of all chunks together: what a filter leaves out costs no bytes.
         let mut messages_left = turn.limits.dispatch_messages_max;
         loop {
-            let Streams { owned, common, effects, converter, paced, .. } = self;
-            let stream = &mut owned[slot as usize];
+            let AtStream { slot, stream, streams } = self;
+            let Streams { common, effects, converter, paced, .. } = &mut **streams;
             if let Some(back_to) = take_back(stream.readers.get_mut(&reader)) {
                 // It stood further on: it begins anew, as another.
                 let Some(Reader::Messages(mut consumer)) = stream.remove(reader) else { return 0 };
@@ -128,7 +148,7 @@ impl Streams {
             let allowed = consumer.allowed(turn.now.mono_ns);
             if allowed == 0 {
                 let waits = consumer.wait_for_turn(turn.now.mono_ns);
-                paced.extend(waits.map(|at| (at, slot, consumer.member)));
+                paced.extend(waits.map(|at| (at, *slot, consumer.member)));
                 break;
             }
             if !consumer.cursor.is_in_chunk() {
@@ -155,7 +175,7 @@ impl Streams {
             }
         }
         let bytes = into.len();
-        let stream = &mut self.owned[slot as usize];
+        let AtStream { stream, streams, .. } = self;
         let is_at_end = stream.machine.stands_at(reader) == Some(stream.machine.next_offset());
         let mut progress = None;
         if let Some(Reader::Messages(consumer)) = stream.readers.get_mut(&reader) {
@@ -172,8 +192,8 @@ impl Streams {
                 turn.post.deliver_all(port, shown, &memory, items.into_iter());
             }
             if memory.capacity() <= HANDED_BYTES_MAX {
-                self.handed.rotate_left(1);
-                self.handed[HANDED_MAX - 1] = Some(memory);
+                streams.handed.rotate_left(1);
+                streams.handed[HANDED_MAX - 1] = Some(memory);
             }
             if !has_more
                 && is_at_end
@@ -185,47 +205,25 @@ impl Streams {
             }
         }
         if let Some(settled) = progress {
-            let stream = self.owned[slot as usize].definition.id;
-            self.note_progress(stream, settled);
+            streams.note_progress(stream.definition.id, settled);
         }
-        self.sort(slot);
+        self.sort();
         if has_more {
-            self.list(slot, reader);
+            self.list(reader);
         }
         bytes
     }
 
-    /// Lists the consumers whose next message is due.
-    fn ring(&mut self, now: Now) {
-        let due = self.paced.extract_if(.., |(at, ..)| *at <= now.mono_ns);
-        for (_, slot, member) in due.collect::<Vec<_>>() {
-            let Some(stream) = self.owned.get_mut(slot as usize) else { continue };
-            let Some(id) = stream.find(member) else { continue };
-            if let Some(Reader::Messages(consumer)) = stream.readers.get_mut(&id) {
-                consumer.has_waited();
-                self.list(slot, id);
-            }
-        }
-    }
-
-    /// Memory for what is handed out next: that of what was handed out before, if it is done with; else as much.
-    fn take_buffer(&mut self) -> Buffer {
-        let Some(memory) = self.handed.iter_mut().find_map(Option::take) else { return Buffer::default() };
-        let capacity = memory.len();
-        memory.recycle().unwrap_or_else(|| Buffer::with_capacity(capacity))
-    }
-
     /// Answers a connection that asked where a reader would stand, if that is known now.
-    pub(super) fn answer(&mut self, slot: u32, reader: ReaderId, post: &mut Post) {
-        let Streams { owned, common, effects, .. } = self;
-        let stream = &mut owned[slot as usize];
+    pub(super) fn answer(&mut self, reader: ReaderId, post: &mut Post) {
+        let AtStream { stream, streams: Streams { common, effects, .. }, .. } = self;
         let Some(stands_at) = stream.machine.stands_at(reader) else { return };
         if let Some(Reader::Asks { port, token }) = stream.remove(reader) {
             stream.machine.detach(reader, common, effects);
             let offset = (stream.machine.messages() > 0).then_some(stands_at);
             post.reply(port, token, Ok(Reply::Stream(StreamReply::Offset(offset))));
         }
-        self.sort(slot);
+        self.sort();
     }
 }
 
@@ -253,21 +251,26 @@ impl Streams {
     /// Hands out what readers of streams wait for, and puts into the log what comes of it.
     #[cold]
     #[inline(never)]
-    pub(crate) fn hand_out_all(&mut self, commons: &mut Commons, queues: &mut Queues, turn: &mut Turn<'_>) {
+    pub(crate) fn hand_out_all(
+        &mut self,
+        commons: &mut Commons,
+        machines: &mut Machines,
+        turn: &mut Turn<'_>,
+    ) {
         if self.has_feeds {
-            self.see_their_room(queues);
+            self.see_their_room(machines);
         }
-        self.retry(turn.now);
+        self.retry(machines, turn.now);
         if !self.paced.is_empty() {
-            self.ring(turn.now);
+            self.ring(machines, turn.now);
         }
-        self.dispatch(turn);
+        self.dispatch(machines, turn);
         let has_fed = !self.fed.is_empty();
         if !self.progress.is_empty() {
-            self.store_progress(commons, turn.now, turn.limits.stream_offsets_told_max);
+            self.store_progress(commons, machines, turn.now, turn.limits.stream_offsets_told_max);
         }
         if has_fed {
-            self.append_fed(commons, queues, turn.now);
+            self.append_fed(commons, machines, turn.now);
         }
     }
 }

@@ -5,7 +5,8 @@
 //! A snapshot may be newer than the catalog's: a stream in it is kept until the replay of the catalog names it.
 
 use super::Streams;
-use crate::log::{Commons, NO_QUEUE, Queues};
+use crate::log::{Commons, NO_QUEUE};
+use crate::placed::{Machines, Recovering, Restored};
 use crate::turn::Turn;
 use base::Sink;
 use base::cursor::{Reader, Short};
@@ -14,19 +15,19 @@ use queue::stream::{Settings, Stream};
 use std::collections::BTreeMap;
 
 /// The version of what is written where no queue's messages lie in segments.
-const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 1;
 
 /// The version with what queues hold of segments.
-const VERSION_REFERENCES: u32 = 2;
+pub(super) const VERSION_REFERENCES: u32 = 2;
 
 impl Streams {
-    pub(crate) fn write_snapshot(&self, bytes: &mut impl Sink) {
+    pub(crate) fn write_snapshot(&self, machines: &Machines, bytes: &mut impl Sink) {
         let has_references = self.references.is_recorded();
         let version = if has_references { VERSION_REFERENCES } else { VERSION };
         bytes.put(&version.to_le_bytes());
         bytes.put(&self.common.next_file().to_le_bytes());
-        bytes.put(&(self.owned.len() as u64).to_le_bytes());
-        for (_, stream) in &self.owned {
+        bytes.put(&(self.slots.len() as u64).to_le_bytes());
+        for stream in self.slots.iter().filter_map(|slot| machines.stream(*slot)) {
             bytes.put(&stream.definition.id.0.to_le_bytes());
             let at = bytes.size();
             bytes.put(&[0; 4]);
@@ -39,16 +40,13 @@ impl Streams {
         }
     }
 
-    /// All machines there are: those the catalog has named, and those it has not yet.
-    fn machines(&self) -> impl Iterator<Item = &Stream> {
-        self.owned.iter().map(|(_, stream)| &stream.machine).chain(self.restored.values())
-    }
-}
-
-impl Streams {
     /// Takes in what [`Streams::write_snapshot`] wrote.
-    pub(crate) fn restore(&mut self, bytes: &[u8]) -> Result<(), Short> {
-        let mut reader = Reader::new(bytes);
+    pub(crate) fn restore(
+        &mut self,
+        machines: &mut Machines,
+        recovering: &mut Recovering,
+        reader: &mut Reader<'_>,
+    ) -> Result<(), Short> {
         let version = reader.u32_le()?;
         if !matches!(version, VERSION | VERSION_REFERENCES) {
             return Err(Short);
@@ -61,53 +59,64 @@ impl Streams {
             let id = Some(QueueId(reader.u64_le()?)).filter(|id| *id != NO_QUEUE).ok_or(Short)?;
             let len = reader.u32_le()? as usize;
             let bytes = reader.take(len)?;
-            let settings = match self.slot(id) {
-                Some(slot) => *self.owned[slot as usize].machine.settings(),
-                None => Settings::default(),
-            };
+            let stream = machines.slot(id).and_then(|slot| machines.stream_mut(slot));
+            let settings =
+                stream.as_ref().map_or_else(Settings::default, |stream| *stream.machine.settings());
             let machine = Stream::read_snapshot(bytes, settings).map_err(|_| Short)?;
-            match self.slot(id) {
-                Some(slot) => self.owned[slot as usize].machine = machine,
-                None => _ = self.restored.insert(id, machine),
+            match stream {
+                Some(stream) => stream.machine = machine,
+                None => _ = recovering.restored.insert(id, Restored::Stream(Box::new(machine))),
             }
         }
         if version == VERSION_REFERENCES {
-            self.references.read(&mut reader)?;
+            self.references.read(reader)?;
         }
         Ok(())
     }
 
-    /// The replay is over: what a snapshot held and the catalog never named was deleted.
-    pub(crate) fn finish(&mut self, commons: &mut Commons, queues: &mut Queues, turn: &mut Turn<'_>) {
-        for (id, machine) in std::mem::take(&mut self.restored) {
-            self.end(id, machine);
-        }
-        let slots: Vec<usize> = self.owned.iter().map(|(slot, _)| slot).collect();
-        for slot in slots {
-            self.owned[slot].machine.replayed(&mut self.effects);
-            self.sort(slot as u32);
+    /// The replay is over.
+    pub(crate) fn finish(&mut self, machines: &mut Machines, commons: &mut Commons, turn: &mut Turn<'_>) {
+        for slot in self.all() {
+            if let Some(mut at) = self.at(machines, slot) {
+                at.stream.machine.replayed(&mut at.streams.effects);
+                at.sort();
+            }
         }
         // It was told when it was so.
         self.driven_out = (0, None);
-        self.finish_references(commons, queues);
-        self.dispatch(turn);
+        self.finish_references(commons, machines);
+        self.dispatch(machines, turn);
     }
-}
 
-impl Streams {
     /// Between the snapshots and the replay: streams go on with the files there are, by segment and their bytes.
-    pub(crate) fn recover(&mut self, lengths: &BTreeMap<u64, u64>) {
-        let Streams { owned, common, restored, .. } = self;
-        let named = owned.iter_mut().map(|(_, stream)| &mut stream.machine);
-        for machine in named.chain(restored.values_mut()) {
-            machine.recover(|segment| lengths.get(&segment).copied(), common);
+    pub(crate) fn recover(
+        &mut self,
+        machines: &mut Machines,
+        recovering: &mut Recovering,
+        lengths: &BTreeMap<u64, u64>,
+    ) {
+        let mut recover = |machine: &mut Stream| {
+            machine.recover(|segment| lengths.get(&segment).copied(), &mut self.common);
+        };
+        for slot in &self.slots {
+            if let Some(stream) = machines.stream_mut(*slot) {
+                recover(&mut stream.machine);
+            }
         }
+        recovering.restored.values_mut().filter_map(Restored::as_stream_mut).for_each(recover);
     }
 
     /// The segments that are anybody's, and how many bytes of each file are; of those that no stream has, all.
-    pub(crate) fn segments(&self) -> BTreeMap<u64, u64> {
+    pub(crate) fn segments(
+        &self,
+        machines: &Machines,
+        recovering: Option<&Recovering>,
+    ) -> BTreeMap<u64, u64> {
         let others = self.references.segments().map(|segment| (segment, u64::MAX));
-        let of_streams = self.machines().flat_map(|machine| machine.segments());
+        let named = self.slots.iter().filter_map(|slot| Some(&machines.stream(*slot)?.machine));
+        let restored = recovering.into_iter().flat_map(|recovering| recovering.restored.values());
+        let not_yet_named = restored.filter_map(Restored::as_stream);
+        let of_streams = named.chain(not_yet_named).flat_map(|machine| machine.segments());
         // The bytes that a stream gives count where both have the segment.
         others.chain(of_streams.map(|segment| (segment.number, segment.bytes))).collect()
     }

@@ -1,7 +1,8 @@
 //! Jobs of the disks for streams, on their way out and back.
 
-use super::Streams;
+use super::{AtStream, Streams};
 use crate::notices::DrivenOut;
+use crate::placed::Machines;
 use base::Now;
 use base::id::QueueId;
 use queue::stream::{Done, Effect, Remove, Stream, Work};
@@ -16,59 +17,83 @@ const LOG_UNWRITTEN_MAX: usize = 16 << 20;
 /// Milliseconds after which a failed write is tried again.
 const RETRY_MS: u64 = 500;
 
-impl Streams {
-    /// Counts anew what is not written of a stream.
-    pub(super) fn count(&mut self, slot: u32) {
-        let stream = &mut self.owned[slot as usize];
+impl AtStream<'_> {
+    /// Counts anew what is not written of the stream.
+    pub(super) fn count(&mut self) {
+        let AtStream { stream, streams, .. } = self;
         let unwritten = stream.machine.unwritten_bytes();
-        self.unwritten = self.unwritten - stream.unwritten + unwritten;
+        streams.unwritten = streams.unwritten - stream.unwritten + unwritten;
         stream.unwritten = unwritten;
     }
 
+    fn write(&mut self) {
+        let AtStream { stream, streams, .. } = self;
+        if let Some(work) = stream.machine.take_write() {
+            streams.jobs.push(StreamJob { log: streams.log, stream: stream.definition.id, work });
+        }
+    }
+
+    /// A job of the stream came back.
+    fn done(&mut self, now: Now, done: Done) {
+        let has_failed = match &done {
+            Done::Written(written) => written.result.is_err(),
+            _ => false,
+        };
+        let was_flushed = matches!(done, Done::Synced(_));
+        let AtStream { stream, streams: Streams { common, effects, .. }, .. } = self;
+        stream.machine.done(done, common, effects);
+        self.sort();
+        if was_flushed {
+            self.feed_on();
+        }
+        if has_failed {
+            self.streams.retry_at = Some(now.after_ms(RETRY_MS));
+        }
+    }
+}
+
+impl Streams {
     /// Has a stream written, or all of them, where too much is in memory alone.
-    pub(super) fn write_some(&mut self, slot: u32) {
-        self.count(slot);
+    pub(super) fn write_some(&mut self, machines: &mut Machines, slot: u32) {
+        let Some(mut at) = self.at(machines, slot) else { return };
+        at.count();
         // A failed write is tried again at its time.
-        if self.retry_at.is_some() {
+        if at.streams.retry_at.is_some() {
             return;
         }
-        if self.owned[slot as usize].unwritten >= STREAM_UNWRITTEN_MAX {
-            self.write(slot);
+        if at.stream.unwritten >= STREAM_UNWRITTEN_MAX {
+            at.write();
         }
         if self.unwritten >= LOG_UNWRITTEN_MAX {
-            self.write_all();
+            self.write_all(machines);
         }
     }
 
-    fn write(&mut self, slot: u32) {
-        let stream = &mut self.owned[slot as usize];
-        if let Some(work) = stream.machine.take_write() {
-            self.jobs.push(StreamJob { log: self.log, stream: stream.definition.id, work });
-        }
-    }
-
-    fn write_all(&mut self) {
-        let slots: Vec<u32> = self.owned.iter().map(|(slot, _)| slot as u32).collect();
-        for slot in slots {
-            if self.owned[slot as usize].unwritten > 0 {
-                self.write(slot);
+    fn write_all(&mut self, machines: &mut Machines) {
+        for slot in self.all() {
+            if let Some(mut at) = self.at(machines, slot)
+                && at.stream.unwritten > 0
+            {
+                at.write();
             }
         }
     }
 
     /// Tries what could not be written, if it is time.
-    pub(crate) fn retry(&mut self, now: Now) {
+    pub(crate) fn retry(&mut self, machines: &mut Machines, now: Now) {
         if self.retry_at.is_some_and(|at| at <= now.mono_ns) {
             self.retry_at = None;
-            self.write_all();
+            self.write_all(machines);
         }
     }
 
     /// All that must be on disk before a snapshot of the log is.
-    pub(crate) fn syncs(&mut self) -> Vec<StreamJob> {
+    pub(crate) fn syncs(&self, machines: &mut Machines) -> Vec<StreamJob> {
         let mut jobs = Vec::new();
-        for (_, stream) in &mut self.owned {
-            if let Some(work) = stream.machine.take_sync() {
+        for slot in &self.slots {
+            if let Some(stream) = machines.stream_mut(*slot)
+                && let Some(work) = stream.machine.take_sync()
+            {
                 jobs.push(StreamJob { log: self.log, stream: stream.definition.id, work });
             }
         }
@@ -76,7 +101,7 @@ impl Streams {
     }
 
     /// A stream is gone: its files go when nothing is being written to them any more.
-    pub(super) fn end(&mut self, id: QueueId, mut machine: Stream) {
+    pub(crate) fn end(&mut self, id: QueueId, mut machine: Stream) {
         if machine.segments().next().is_none() {
             return;
         }
@@ -104,7 +129,7 @@ impl Streams {
     }
 
     /// Takes the result of a job.
-    pub(crate) fn done(&mut self, now: Now, done: StreamDone) {
+    pub(crate) fn done(&mut self, machines: &mut Machines, now: Now, done: StreamDone) {
         if let Some(mut machine) = self.leaving.remove(&done.stream) {
             let mut effects = Vec::new();
             machine.done(done.done, &mut self.common, &mut effects);
@@ -113,26 +138,13 @@ impl Streams {
             }
             return;
         }
-        let Some(slot) = self.slot(done.stream) else { return };
-        let has_failed = match &done.done {
-            Done::Written(written) => written.result.is_err(),
-            _ => false,
-        };
-        let was_flushed = matches!(done.done, Done::Synced(_));
-        let Streams { owned, common, effects, .. } = self;
-        owned[slot as usize].machine.done(done.done, common, effects);
-        self.sort(slot);
-        if was_flushed {
-            self.feed_on(slot);
+        let Some(slot) = machines.slot(done.stream) else { return };
+        if let Some(mut at) = self.at(machines, slot) {
+            at.done(now, done.done);
+            self.write_some(machines, slot);
         }
-        if has_failed {
-            self.retry_at = Some(now.after_ms(RETRY_MS));
-        }
-        self.write_some(slot);
     }
-}
 
-impl Streams {
     /// Moves the jobs that are to be carried out into `into`, and what is to be removed into `removals`.
     pub(crate) fn take_jobs(&mut self, into: &mut Vec<StreamJob>, removals: &mut Vec<StreamJob>) {
         into.append(&mut self.jobs);

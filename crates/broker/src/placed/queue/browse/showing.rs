@@ -2,7 +2,7 @@
 
 use super::Browser;
 use crate::event::{Event, Item};
-use crate::log::AtQueue;
+use crate::placed::queue::at::AtQueue;
 use crate::placed::queue::delivery::Site;
 use crate::placed::queue::owned::{Member, OwnedQueue};
 use crate::post::Post;

@@ -3,7 +3,7 @@
 use super::Modified;
 use crate::event::Item;
 use crate::limits::Limits;
-use crate::log::AtQueue;
+use crate::placed::queue::at::AtQueue;
 use crate::placed::queue::delivery::Site;
 use crate::placed::queue::features::Features;
 use crate::placed::queue::owned::{Member, Waiting};

@@ -2,6 +2,7 @@
 
 use super::Settled;
 use crate::log::{Brings, Commons};
+use crate::placed::Machines;
 use crate::placed::stream::Streams;
 use base::Now;
 use base::id::QueueId;
@@ -21,10 +22,18 @@ impl Streams {
 
     /// Stores how far consumers have come.
     #[cold]
-    pub(in crate::placed::stream) fn store_progress(&mut self, commons: &mut Commons, now: Now, most: usize) {
+    pub(in crate::placed::stream) fn store_progress(
+        &mut self,
+        commons: &mut Commons,
+        machines: &mut Machines,
+        now: Now,
+        most: usize,
+    ) {
         for (stream, Settled { name, owner, upto: offset }) in std::mem::take(&mut self.progress) {
-            if let Some(slot) = self.slot(stream) {
-                self.owned[slot as usize].tell(&name, offset, most);
+            if let Some(slot) = machines.slot(stream)
+                && let Some(owned) = machines.stream_mut(slot)
+            {
+                owned.tell(&name, offset, most);
                 let track =
                     Track { stream, at_ms: now.wall_ms, offset, owner: Some(owner), reference: &name };
                 commons.pipeline.append(now, Brings::NOTHING, |records| track.write(records));

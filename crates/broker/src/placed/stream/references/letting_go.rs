@@ -1,7 +1,8 @@
 //! The streams of a log let go of segments that no queue needs any more.
 
 use super::{References, Run};
-use crate::log::{Commons, Queues};
+use crate::log::Commons;
+use crate::placed::Machines;
 use crate::placed::stream::Streams;
 use base::id::{LogIndex, QueueId};
 use message::record;
@@ -35,22 +36,22 @@ impl Streams {
 
     /// Ends the runs of which nothing is left: those that the queues' heads have passed, or where `looks_within` all.
     #[inline]
-    pub(crate) fn end_runs(&mut self, commons: &Commons, queues: &mut Queues, looks_within: bool) {
+    pub(crate) fn end_runs(&mut self, commons: &Commons, machines: &mut Machines, looks_within: bool) {
         if !self.references.is_idle() {
-            self.end_some_runs(commons, queues, looks_within);
+            self.end_some_runs(commons, machines, looks_within);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn end_some_runs(&mut self, commons: &Commons, queues: &mut Queues, looks_within: bool) {
+    fn end_some_runs(&mut self, commons: &Commons, machines: &mut Machines, looks_within: bool) {
         let pipeline = &commons.pipeline;
         let at = pipeline.next();
         let References { runs, fading, .. } = &mut self.references;
         let mut end = |run: &Run| fading.push_back((at, run.segment));
         runs.retain(|queue, runs| {
             // One that is not there may still be named by the catalog's replay.
-            let Some((_, queue)) = queues.get_mut(*queue) else { return true };
+            let Some((_, queue)) = machines.find_queue(*queue) else { return true };
             while let Some(first) = runs.pop_front_if(|first| first.range.last < queue.fifo.head()) {
                 end(&first);
             }
@@ -75,16 +76,20 @@ impl Streams {
     }
 
     /// The replay is over: queues that are not there hold nothing, and files may go.
-    pub(in crate::placed::stream) fn finish_references(&mut self, commons: &Commons, queues: &mut Queues) {
+    pub(in crate::placed::stream) fn finish_references(
+        &mut self,
+        commons: &Commons,
+        machines: &mut Machines,
+    ) {
         let at = commons.pipeline.next();
         let ids: Vec<QueueId> = self.references.runs.keys().copied().collect();
         for id in ids {
-            match queues.get_mut(id) {
+            match machines.find_queue(id) {
                 Some((_, queue)) => queue.refers = true,
                 None => self.references.forget(id, at),
             }
         }
         self.references.is_replaying = false;
-        self.end_runs(commons, queues, false);
+        self.end_runs(commons, machines, false);
     }
 }

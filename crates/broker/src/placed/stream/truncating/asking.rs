@@ -2,27 +2,27 @@
 
 use super::Truncations;
 use crate::log::{Brings, Commons};
-use crate::placed::stream::Streams;
+use crate::placed::stream::{AtStream, Streams};
 use base::Now;
 use base::id::{PortId, QueueId};
 use message::record::Truncate;
 
-impl Streams {
+impl AtStream<'_> {
     pub(in crate::placed::stream) fn truncate(&mut self, truncate: &Truncate) {
-        let Some(slot) = self.slot(truncate.stream) else { return };
-        let Streams { owned, common, effects, .. } = self;
+        let AtStream { stream, streams: Streams { common, effects, .. }, .. } = self;
         let at_ms = i64::try_from(truncate.at_ms).unwrap_or(i64::MAX);
-        let machine = &mut owned[slot as usize].machine;
-        machine.truncate(at_ms, truncate.before, common, effects);
-        let first_offset = machine.first_offset();
-        self.sort(slot);
-        self.count(slot);
-        let Truncations { asked, done } = &mut self.truncations;
+        stream.machine.truncate(at_ms, truncate.before, common, effects);
+        let first_offset = stream.machine.first_offset();
+        self.sort();
+        self.count();
+        let Truncations { asked, done } = &mut self.streams.truncations;
         // Those alike have the same answer.
         let theirs = asked.extract_if(.., |(waits, ..)| waits == truncate);
         done.extend(theirs.map(|(_, port, token)| (port, token, first_offset)));
     }
+}
 
+impl Streams {
     /// Has the beginning of a stream let go of; the request is answered when that is on disk.
     pub(in crate::placed::stream) fn append_truncate(
         &mut self,

@@ -1,0 +1,45 @@
+//! A queue as it is listed.
+
+use super::owned::OwnedQueue;
+use super::sizing::Sample;
+use crate::rows::queues::{QueueRow, QuorumRow};
+
+impl OwnedQueue {
+    pub(crate) fn row(&self) -> QueueRow {
+        QueueRow {
+            definition: self.definition.clone(),
+            ready: self.fifo.ready(),
+            ready_bytes: self.fifo.knows_sizes().then(|| self.fifo.ready_bytes()),
+            sample: Sample::default(),
+            unsettled: self.fifo.unsettled(),
+            delayed: self.fifo.delayed(),
+            transient: self.fifo.transient(),
+            returned: self.fifo.ready_returned(),
+            dying: self.fifo.dying(),
+            quorum: self.definition.is_quorum().then(|| self.quorum_row()),
+            consumers: self.fifo.consumers(),
+            memory_bytes: self.bytes(),
+            tally: self.tally(),
+            head: self.fifo.head().0,
+            end: self.fifo.next_seq().0,
+            stream: None,
+            active: self.active().map(|member| (member.port, member.handle)),
+        }
+    }
+
+    fn quorum_row(&self) -> QuorumRow {
+        let rules = self.fifo.rules();
+        let priorities = if self.fifo.ready() > 0 { self.fifo.ready_by_priority() } else { Vec::new() };
+        QuorumRow { priorities, delivery_limit: rules.delivery_limit, retry: rules.retry }
+    }
+
+    /// How many of its messages are ready, how many are held, and its consumers.
+    pub(crate) fn lengths(&self) -> ([u64; 2], u32) {
+        ([self.fifo.ready(), self.fifo.unsettled()], self.fifo.consumers())
+    }
+
+    /// Bytes of memory it takes, messages apart.
+    pub(crate) fn bytes(&self) -> usize {
+        self.fifo.memory_bytes() + size_of_val(self)
+    }
+}
