@@ -1,18 +1,12 @@
-//! Streams by name: the names allowed, the permissions needed, and how a stream is made and deleted.
+//! How a stream is made: the names and arguments allowed, and how the broker's refusals are called.
 
-use super::Adapter;
+use super::rights::Rights;
 use super::settings::NAME_BYTES_MAX;
 use crate::context::Context;
 use ::stream_protocol::{List, Pair, ResponseCode};
-use broker::access::{Access, Resource};
-use broker::catalog::{Op, QueueDefinition, QueueType, Refusal, ReplyCode};
+use broker::access::Access;
+use broker::catalog::{Op, Refusal, ReplyCode};
 use routing::{Arguments, Value};
-use std::sync::Arc;
-
-/// Whether a queue is a stream.
-pub(super) fn is_stream(queue: &QueueDefinition) -> bool {
-    queue.queue_type == QueueType::Stream
-}
 
 /// The name a stream or super stream gets: without ends of lines, which nobody can see.
 pub(super) fn correct_name(name: &[u8]) -> Option<Box<str>> {
@@ -64,63 +58,28 @@ pub(super) fn code_of(refusal: &Refusal) -> ResponseCode {
     }
 }
 
-impl Adapter {
-    /// Whether the client may do this with the stream of this name, be it there or not.
-    pub(super) fn may(&self, context: &Context<'_>, access: Access, name: &[u8]) -> bool {
-        self.may_with(context, access, name, Resource::Queue)
+/// The request for a stream, made of a client's arguments. RabbitMQ's rules, in its order.
+pub(super) fn create(
+    context: &mut Context<'_>,
+    rights: &Rights,
+    name: &[u8],
+    arguments: &List<'_, Pair<'_>>,
+) -> Result<Op, ResponseCode> {
+    let name = correct_name(name).ok_or(ResponseCode::PRECONDITION_FAILED)?;
+    if !rights.may(context, Access::Configure, name.as_bytes()) {
+        return Err(ResponseCode::ACCESS_REFUSED);
     }
-
-    /// The same of an exchange.
-    pub(super) fn may_exchange(&self, context: &Context<'_>, access: Access, name: &[u8]) -> bool {
-        self.may_with(context, access, name, Resource::Exchange)
-    }
-
-    fn may_with<'n>(
-        &self,
-        context: &Context<'_>,
-        access: Access,
-        name: &'n [u8],
-        resource: impl FnOnce(&'n str) -> Resource<'n>,
-    ) -> bool {
-        let (Some(actor), Ok(name)) = (&self.actor, str::from_utf8(name)) else { return false };
-        context.shard.catalog().check_access(actor, access, resource(name)).is_ok()
-    }
-
-    /// The stream of this name.
-    pub(super) fn stream(&self, context: &Context<'_>, name: &[u8]) -> Option<Arc<QueueDefinition>> {
-        let vhost = self.actor.as_ref()?.vhost;
-        let found = context.shard.catalog().queue_by_name(vhost, name)?;
-        is_stream(found).then(|| found.clone())
-    }
-
-    /// The request for a stream.
-    pub(super) fn declare(&self, context: &mut Context<'_>, name: Box<str>, arguments: Arguments) -> Op {
-        Op::DeclareQueue {
-            name,
-            passive: false,
-            durable: true,
-            exclusive: false,
-            auto_delete: false,
-            arguments,
-            log: context.shard.log_for_new_queue(true),
-            random: context.shard.secret_bytes(),
-        }
-    }
-
-    /// The request for a stream, made of a client's arguments. RabbitMQ's rules, in its order.
-    pub(super) fn create(
-        &self,
-        context: &mut Context<'_>,
-        name: &[u8],
-        arguments: &List<'_, Pair<'_>>,
-    ) -> Result<Op, ResponseCode> {
-        let name = correct_name(name).ok_or(ResponseCode::PRECONDITION_FAILED)?;
-        if !self.may(context, Access::Configure, name.as_bytes()) {
-            return Err(ResponseCode::ACCESS_REFUSED);
-        }
-        let arguments = declaration(arguments).ok_or(ResponseCode::PRECONDITION_FAILED)?;
-        Ok(self.declare(context, name, arguments))
-    }
+    let arguments = declaration(arguments).ok_or(ResponseCode::PRECONDITION_FAILED)?;
+    Ok(Op::DeclareQueue {
+        name,
+        passive: false,
+        durable: true,
+        exclusive: false,
+        auto_delete: false,
+        arguments,
+        log: context.shard.log_for_new_queue(true),
+        random: context.shard.secret_bytes(),
+    })
 }
 
 #[cfg(test)]

@@ -44,9 +44,7 @@ impl Adapter {
     /// It is at home at another shard from now on, by another port. Changes of its streams on the way it hears now.
     pub(crate) fn arrive(&mut self, context: &mut Context<'_>) {
         self.goes_to = None;
-        if let Some(actor) = &mut self.actor {
-            actor.port = context.port;
-        }
+        self.rights.move_to(context.port);
         let mut gone = Vec::new();
         for stream in self.watched.streams() {
             context.shard.watch_queue(context.port, stream.id, 0);

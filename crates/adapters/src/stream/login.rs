@@ -2,6 +2,7 @@
 
 use super::Adapter;
 use super::arrivals::Arrival;
+use super::rights::Rights;
 use crate::context::{Context, Gravity};
 use crate::credentials::{self, Unproved};
 use crate::settings::{INFORMATION, PLATFORM, PRODUCT, Peer};
@@ -145,7 +146,7 @@ impl Adapter {
 
     /// The client of an open connection proves its user again.
     fn renew(&mut self, context: &mut Context<'_>, correlation_id: u32, mechanism: &str, response: &[u8]) {
-        let Some(actor) = self.actor.clone() else { return };
+        let Some(actor) = self.rights.actor().cloned() else { return };
         let renewed = match mechanism == self.mechanism {
             false => Err(ResponseCode::SASL_CANNOT_CHANGE_MECHANISM),
             true => self.prove(context, mechanism, response).and_then(|user| match user == actor.user {
@@ -219,7 +220,7 @@ impl Adapter {
         };
         let caller = caller(&self.peer, self.mechanism);
         context.shard.connection_opened(context.now, &actor, &caller, &settled);
-        self.actor = Some(actor);
+        self.rights = Rights::of(actor);
         let (host, port) = self.advertised(context);
         let port = port.to_string();
         let properties = [Pair::new("advertised_host", &host), Pair::new("advertised_port", &port)];

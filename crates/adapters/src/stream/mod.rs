@@ -12,8 +12,10 @@ mod confirms;
 mod creating;
 mod following;
 mod login;
+mod partitions;
 mod publishers;
 mod requests;
+mod rights;
 mod settings;
 mod subscriptions;
 mod super_streams;
@@ -32,11 +34,12 @@ use ::stream_protocol::{Command, Connection, Event as WireEvent, Input};
 use arrivals::Arrival;
 use base::id::ShardId;
 use base::{Now, Output};
-use broker::catalog::{Actor, Catalog, VhostId};
+use broker::catalog::{Catalog, VhostId};
 use broker::{ConnectionRow, Depth, Event, Events, Opened};
 use login::{Login, port_of};
 use publishers::Publishers;
 use requests::Pending;
+use rights::Rights;
 use subscriptions::Subscriptions;
 use watching::Watched;
 
@@ -52,8 +55,7 @@ pub struct Adapter {
     peer: Peer,
     /// Only until the connection is open.
     login: Option<Box<Login>>,
-    /// The user it acts for; once the connection is open.
-    actor: Option<Actor>,
+    rights: Rights,
     /// How it logged in.
     mechanism: &'static str,
     /// Its client's description of itself.
@@ -87,7 +89,7 @@ impl Adapter {
             arrival: settings.stream.arrivals.came(port_of(peer)),
             peer: peer.clone(),
             login: Some(Box::default()),
-            actor: None,
+            rights: Rights::default(),
             mechanism: "",
             client: None,
             publishers: Publishers::default(),
@@ -305,7 +307,7 @@ impl Adapter {
 
     /// The socket is gone.
     pub(crate) fn closed(&mut self, context: &mut Context<'_>) {
-        if self.actor.is_some() && !self.is_over {
+        if self.rights.actor().is_some() && !self.is_over {
             let text = "client unexpectedly closed TCP connection".to_owned();
             self.note(context, Gravity::Warning, text);
         }
@@ -320,12 +322,12 @@ impl Adapter {
 
     /// The virtual host it is in, once it is open.
     pub(crate) fn vhost(&self) -> Option<VhostId> {
-        self.actor.as_ref().map(|actor| actor.vhost)
+        self.rights.actor().map(|actor| actor.vhost)
     }
 
     pub(crate) fn row(&self, catalog: &Catalog) -> ConnectionRow {
         let over = self.is_over.then_some("closing");
-        let row = ConnectionRow::new(catalog, self.actor.as_ref(), "stream", over);
+        let row = ConnectionRow::new(catalog, self.rights.actor(), "stream", over);
         ConnectionRow {
             given_name: self.peer.given_name(),
             frame_max: self.machine.frame_max(),

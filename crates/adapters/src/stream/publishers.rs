@@ -198,7 +198,7 @@ impl Adapter {
         if self.is_blocked || self.publishers.by_id.len() >= PUBLISHERS_MAX {
             return ResponseCode::PRECONDITION_FAILED;
         }
-        if !self.may(context, Access::Write, name) {
+        if !self.rights.may(context, Access::Write, name) {
             return ResponseCode::ACCESS_REFUSED;
         }
         let is_taken = |(_, other): (u32, &Publisher)| {
@@ -210,7 +210,9 @@ impl Adapter {
         {
             return ResponseCode::PRECONDITION_FAILED;
         }
-        let Some(stream) = self.stream(context, name) else { return ResponseCode::STREAM_DOES_NOT_EXIST };
+        let Some(stream) = self.rights.stream(context, name) else {
+            return ResponseCode::STREAM_DOES_NOT_EXIST;
+        };
         self.watched.add(context, &stream);
         self.publishers.add(id, stream, reference);
         ResponseCode::OK
@@ -230,7 +232,7 @@ impl Adapter {
         for at in 0..self.publishers.by_id.len() {
             let handle = self.publishers.by_id[at].1;
             let Some(publisher) = self.publishers.all.get(handle) else { continue };
-            let may_write = self.may(context, Access::Write, publisher.stream.name.as_bytes());
+            let may_write = self.rights.may(context, Access::Write, publisher.stream.name.as_bytes());
             if let Some(publisher) = self.publishers.all.get_mut(handle) {
                 publisher.may_write = may_write;
             }

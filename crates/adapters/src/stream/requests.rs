@@ -1,7 +1,7 @@
 //! Requests of a client, and those that wait for the broker: nothing further is read until [`Adapter::answered`].
 
 use super::Adapter;
-use super::creating::code_of;
+use super::creating::{code_of, create};
 use super::subscriptions::from;
 use crate::context::{Context, Gravity};
 use ::stream_protocol::key::SERVER_VERSIONS;
@@ -149,15 +149,16 @@ impl Adapter {
     ) -> Result<(), ResponseCode> {
         match *request {
             Request::Create { stream, arguments } => {
-                let op = self.create(context, stream, &arguments)?;
+                let op = create(context, &self.rights, stream, &arguments)?;
                 let token = self.wait(correlation_id, 1, BrokerRequest::Create);
                 self.plan(context, token, op);
             }
             Request::Delete { stream } => {
-                if !self.may(context, Access::Configure, stream) {
+                if !self.rights.may(context, Access::Configure, stream) {
                     return Err(ResponseCode::ACCESS_REFUSED);
                 }
-                let stream = self.stream(context, stream).ok_or(ResponseCode::STREAM_DOES_NOT_EXIST)?;
+                let stream =
+                    self.rights.stream(context, stream).ok_or(ResponseCode::STREAM_DOES_NOT_EXIST)?;
                 let token = self.wait(correlation_id, 1, BrokerRequest::Delete);
                 self.delete(context, token, &stream);
             }

@@ -1,6 +1,7 @@
 //! Chunks: subscriptions, their credit, single active consumers, and stored offsets.
 
 use super::Adapter;
+use super::partitions::partition_index;
 use super::settings::{
     PAIR_BYTES, PROPERTIES_BYTES_MAX, REFERENCE_BYTES_MAX, STORED_OFFSETS_MAX, SUBSCRIPTIONS_MAX,
 };
@@ -195,7 +196,7 @@ impl Adapter {
         if self.subscriptions.by_id.len() >= SUBSCRIPTIONS_MAX {
             return Err(ResponseCode::PRECONDITION_FAILED);
         }
-        if !self.may(context, Access::Read, name) {
+        if !self.rights.may(context, Access::Read, name) {
             return Err(ResponseCode::ACCESS_REFUSED);
         }
         let bytes: usize = properties.iter().map(|pair| PAIR_BYTES + pair.key.len() + pair.value.len()).sum();
@@ -206,7 +207,7 @@ impl Adapter {
         if group.is_some_and(|group| group.len() > REFERENCE_BYTES_MAX) {
             return Err(ResponseCode::PRECONDITION_FAILED);
         }
-        let stream = self.stream(context, name).ok_or(ResponseCode::STREAM_DOES_NOT_EXIST)?;
+        let stream = self.rights.stream(context, name).ok_or(ResponseCode::STREAM_DOES_NOT_EXIST)?;
         if self.subscriptions.handle(subscription_id).is_some() {
             return Err(ResponseCode::SUBSCRIPTION_ID_ALREADY_EXISTS);
         }
@@ -217,7 +218,7 @@ impl Adapter {
             Some(Ok(name)) => {
                 let super_stream = properties.get(b"super-stream");
                 let partition = super_stream
-                    .and_then(|super_stream| self.partition_index(context, super_stream, &stream));
+                    .and_then(|super_stream| partition_index(context, &self.rights, super_stream, &stream));
                 Some(SingleActive { name: name.into(), partition })
             }
             None => None,
@@ -420,8 +421,9 @@ impl Adapter {
         name: &[u8],
         offset: u64,
     ) {
-        let may = self.subscriptions.reads(name) || self.may(context, Access::Read, name);
-        let stream = self.stream(context, name).filter(|_| may && reference.len() <= REFERENCE_BYTES_MAX);
+        let may = self.subscriptions.reads(name) || self.rights.may(context, Access::Read, name);
+        let stream =
+            self.rights.stream(context, name).filter(|_| may && reference.len() <= REFERENCE_BYTES_MAX);
         let Some(stream) = stream else { return };
         let Subscriptions { stored, stores_offsets, .. } = &mut self.subscriptions;
         *stores_offsets = true;
@@ -441,7 +443,7 @@ impl Adapter {
         if self.subscriptions.stored.is_empty() {
             return;
         }
-        let user = self.actor.as_ref().map_or(0, |actor| Owner::user_of(&actor.user));
+        let user = self.rights.actor().map_or(0, |actor| Owner::user_of(&actor.user));
         for StoredOffset { stream, reference, offset } in std::mem::take(&mut self.subscriptions.stored) {
             self.tell_stream(context, &stream, StreamCommand::StoreOffset { user, reference, offset });
         }
@@ -453,10 +455,10 @@ impl Adapter {
         name: &[u8],
         ask: impl FnOnce() -> StreamCommand,
     ) -> Result<(), ResponseCode> {
-        if !self.may(context, Access::Read, name) {
+        if !self.rights.may(context, Access::Read, name) {
             return Err(ResponseCode::ACCESS_REFUSED);
         }
-        let stream = self.stream(context, name).ok_or(ResponseCode::STREAM_DOES_NOT_EXIST)?;
+        let stream = self.rights.stream(context, name).ok_or(ResponseCode::STREAM_DOES_NOT_EXIST)?;
         self.tell_stream(context, &stream, ask());
         Ok(())
     }

@@ -4,6 +4,7 @@
 
 use super::Adapter;
 use super::creating::{correct_name, declaration};
+use super::partitions::partitions_of;
 use super::requests::BrokerRequest;
 use crate::context::Context;
 use ::stream_protocol::{List, Pair, ResponseCode};
@@ -18,10 +19,10 @@ pub(super) type Wanted<'w, 'a> =
 impl Adapter {
     /// Whether the client may make and delete a super stream with these partitions.
     fn may_manage(&self, context: &Context<'_>, name: &[u8], partitions: &[Box<str>]) -> bool {
-        let all = |access| partitions.iter().all(|name| self.may(context, access, name.as_bytes()));
-        self.may_exchange(context, Access::Configure, name)
+        let all = |access| partitions.iter().all(|name| self.rights.may(context, access, name.as_bytes()));
+        self.rights.may_exchange(context, Access::Configure, name)
             && all(Access::Configure)
-            && self.may_exchange(context, Access::Read, name)
+            && self.rights.may_exchange(context, Access::Read, name)
             && all(Access::Write)
     }
 
@@ -56,7 +57,7 @@ impl Adapter {
         let fit: Option<Vec<Box<str>>> = given.iter().map(|name| correct_name(name.as_bytes())).collect();
         let fit = fit.filter(|_| is_single).ok_or(unfit)?;
         let catalog = context.shard.catalog();
-        let vhost = self.actor.as_ref().ok_or(unfit)?.vhost;
+        let vhost = self.rights.actor().ok_or(unfit)?.vhost;
         if catalog.exchange(vhost, name.as_bytes()).is_some()
             || fit.iter().any(|name| catalog.queue_by_name(vhost, name.as_bytes()).is_some())
         {
@@ -81,10 +82,11 @@ impl Adapter {
         correlation_id: u32,
         name: &[u8],
     ) -> Result<(), ResponseCode> {
-        if !self.may_exchange(context, Access::Configure, name) {
+        if !self.rights.may_exchange(context, Access::Configure, name) {
             return Err(ResponseCode::ACCESS_REFUSED);
         }
-        let streams = self.partitions_of(context, name).ok_or(ResponseCode::STREAM_DOES_NOT_EXIST)?;
+        let streams =
+            partitions_of(context, &self.rights, name).ok_or(ResponseCode::STREAM_DOES_NOT_EXIST)?;
         let names: Vec<Box<str>> = streams.iter().map(|stream| stream.name.clone()).collect();
         if !self.may_manage(context, name, &names) {
             return Err(ResponseCode::ACCESS_REFUSED);

@@ -1,26 +1,18 @@
 //! Where streams are, and which streams a super stream is made of.
-//!
-//! A super stream is a direct exchange bound to its partitions, whose order is an argument of each binding.
 
 use super::Adapter;
-use super::creating::is_stream;
+use super::partitions::partitions_of;
 use crate::context::Context;
 use ::stream_protocol::{Broker, List, Response, ResponseCode, StreamMetadata};
 use broker::access::Access;
-use broker::catalog::{Destination, PARTITION_ORDER, QueueDefinition};
-use routing::{Arguments, Envelope, Matches};
-use std::sync::Arc;
+use routing::{Envelope, Matches};
 
 /// The one broker there is.
 const HERE: u16 = 0;
 
-fn order(arguments: &Arguments) -> Option<i64> {
-    arguments.get(PARTITION_ORDER).and_then(|order| order.as_i64())
-}
-
 impl Adapter {
     fn may_use(&self, context: &Context<'_>, name: &[u8]) -> bool {
-        self.may(context, Access::Read, name) || self.may(context, Access::Write, name)
+        self.rights.may(context, Access::Read, name) || self.rights.may(context, Access::Write, name)
     }
 
     pub(super) fn metadata(
@@ -35,7 +27,7 @@ impl Adapter {
         let about = |name: &&'_ [u8]| {
             if !self.may_use(context, name) {
                 ResponseCode::ACCESS_REFUSED
-            } else if self.stream(context, name).is_none() {
+            } else if self.rights.stream(context, name).is_none() {
                 ResponseCode::STREAM_DOES_NOT_EXIST
             } else {
                 ResponseCode::OK
@@ -64,8 +56,8 @@ impl Adapter {
         routing_key: &[u8],
         super_stream: &[u8],
     ) -> (ResponseCode, Vec<Box<str>>) {
-        let Some(actor) = &self.actor else { return (ResponseCode::ACCESS_REFUSED, Vec::new()) };
-        if !self.may_exchange(context, Access::Write, super_stream) {
+        let Some(actor) = self.rights.actor() else { return (ResponseCode::ACCESS_REFUSED, Vec::new()) };
+        if !self.rights.may_exchange(context, Access::Write, super_stream) {
             return (ResponseCode::ACCESS_REFUSED, Vec::new());
         }
         let catalog = context.shard.catalog();
@@ -77,29 +69,11 @@ impl Adapter {
         }
         let found = matches.queues().filter_map(|queue| catalog.queue(queue));
         let streams: Vec<_> =
-            found.filter(|queue| is_stream(queue)).map(|queue| queue.name.clone()).collect();
-        if streams.iter().all(|name| self.may(context, Access::Write, name.as_bytes())) {
+            found.filter(|queue| queue.is_stream()).map(|queue| queue.name.clone()).collect();
+        if streams.iter().all(|name| self.rights.may(context, Access::Write, name.as_bytes())) {
             return (ResponseCode::OK, streams);
         }
         (ResponseCode::ACCESS_REFUSED, Vec::new())
-    }
-
-    /// The partitions of a super stream, in their order; `None`: there is no such exchange.
-    pub(super) fn partitions_of(
-        &self,
-        context: &Context<'_>,
-        super_stream: &[u8],
-    ) -> Option<Vec<Arc<QueueDefinition>>> {
-        let catalog = context.shard.catalog();
-        let exchange = catalog.exchange(self.actor.as_ref()?.vhost, super_stream)?;
-        let mut bindings = exchange.exchange.bindings();
-        // Those without an order come last.
-        bindings.sort_by_key(|binding| order(&binding.arguments).map_or((true, 0), |order| (false, order)));
-        let streams = bindings.iter().filter_map(|binding| match binding.destination {
-            Destination::Queue(queue) => catalog.queue(queue).filter(|queue| is_stream(queue)),
-            Destination::Exchange(_) => None,
-        });
-        Some(streams.cloned().collect())
     }
 
     pub(super) fn partitions(
@@ -108,36 +82,17 @@ impl Adapter {
         super_stream: &[u8],
     ) -> (ResponseCode, Vec<Box<str>>) {
         let refused = (ResponseCode::ACCESS_REFUSED, Vec::new());
-        if !self.may_exchange(context, Access::Read, super_stream)
-            && !self.may_exchange(context, Access::Write, super_stream)
+        if !self.rights.may_exchange(context, Access::Read, super_stream)
+            && !self.rights.may_exchange(context, Access::Write, super_stream)
         {
             return refused;
         }
-        match self.partitions_of(context, super_stream) {
+        match partitions_of(context, &self.rights, super_stream) {
             None => (ResponseCode::STREAM_DOES_NOT_EXIST, Vec::new()),
             Some(streams) if streams.iter().all(|stream| self.may_use(context, stream.name.as_bytes())) => {
                 (ResponseCode::OK, streams.iter().map(|stream| stream.name.clone()).collect())
             }
             Some(_) => refused,
-        }
-    }
-
-    /// Which of a super stream's partitions a stream is: by its binding, or by the number at the end of its name.
-    pub(super) fn partition_index(
-        &self,
-        context: &Context<'_>,
-        super_stream: &[u8],
-        stream: &QueueDefinition,
-    ) -> Option<u32> {
-        let exchange = context.shard.catalog().exchange(self.actor.as_ref()?.vhost, super_stream)?;
-        let bindings = exchange.exchange.bindings();
-        let own = bindings.iter().filter(|binding| binding.destination == Destination::Queue(stream.id));
-        let own: Vec<_> = own.map(|binding| order(&binding.arguments)).collect();
-        let named = || stream.name.rsplit_once('-').and_then(|(_, number)| number.parse().ok());
-        match own.iter().flatten().min() {
-            Some(order) => u32::try_from(*order).ok(),
-            None if own.is_empty() => None,
-            None => named(),
         }
     }
 }

@@ -89,7 +89,7 @@ impl Adapter {
     /// longer write, or reads and may no longer read. All it has there ends.
     pub(super) fn leave_forbidden(&mut self, context: &mut Context<'_>) {
         let is_forbidden = |stream: &&Arc<QueueDefinition>| {
-            let may = |access| self.may(context, access, stream.name.as_bytes());
+            let may = |access| self.rights.may(context, access, stream.name.as_bytes());
             (self.publishers.has_of(stream.id) && !may(Access::Write))
                 || (self.subscriptions.has_of(stream.id) && !may(Access::Read))
         };
