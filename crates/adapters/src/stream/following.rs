@@ -10,7 +10,7 @@ use base::id::ShardId;
 impl Adapter {
     /// Nothing is here of it but itself and its publishers.
     fn is_light(&self) -> bool {
-        let is_alone = self.pending.is_none() && self.subscriptions.is_empty();
+        let is_alone = !self.requests.is_waiting() && self.subscriptions.is_empty();
         is_alone && self.machine.is_open() && !self.is_over
     }
 

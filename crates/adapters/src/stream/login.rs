@@ -2,6 +2,7 @@
 
 use super::Adapter;
 use super::arrivals::Arrival;
+use super::pending::BrokerRequest;
 use super::rights::Rights;
 use crate::context::{Context, Gravity};
 use crate::credentials::{self, Unproved};
@@ -188,7 +189,8 @@ impl Adapter {
                     if let Some(login) = &mut self.login {
                         login.opening = correlation_id;
                     }
-                    let token = self.wait_to_open(correlation_id, actor.clone());
+                    let token =
+                        self.requests.wait(correlation_id, 1, BrokerRequest::Open { actor: actor.clone() });
                     return context.shard.ask_port(context.port, actor, token);
                 }
                 context.shard.open_port(context.port, actor.clone());

@@ -13,6 +13,7 @@ mod creating;
 mod following;
 mod login;
 mod partitions;
+mod pending;
 mod publishers;
 mod requests;
 mod rights;
@@ -37,8 +38,8 @@ use base::{Now, Output};
 use broker::catalog::{Catalog, VhostId};
 use broker::{ConnectionRow, Depth, Event, Events, Opened};
 use login::{Login, port_of};
+use pending::Requests;
 use publishers::Publishers;
-use requests::Pending;
 use rights::Rights;
 use subscriptions::Subscriptions;
 use watching::Watched;
@@ -64,9 +65,7 @@ pub struct Adapter {
     subscriptions: Subscriptions,
     /// Streams whose end it must hear of.
     watched: Watched,
-    /// The request to the broker without an answer yet.
-    pending: Option<Box<Pending>>,
-    next_token: u32,
+    requests: Requests,
     /// The beginning of a long frame.
     gathered: Vec<u8>,
     /// The client takes chunks in frames of version 2.
@@ -95,8 +94,7 @@ impl Adapter {
             publishers: Publishers::default(),
             subscriptions: Subscriptions::default(),
             watched: Watched::default(),
-            pending: None,
-            next_token: 0,
+            requests: Requests::default(),
             gathered: Vec::new(),
             takes_committed: false,
             is_blocked: false,
@@ -193,7 +191,7 @@ impl Adapter {
                 }
             }
             WireEvent::Failed(error) => {
-                self.pending = None;
+                self.requests.give_up();
                 self.note(context, Gravity::Error, format!("error: {error}"));
                 // Behind its close nothing more may be said: no confirm, no chunk.
                 self.drop_all(context);
@@ -270,7 +268,7 @@ impl Adapter {
 
     #[inline]
     pub(crate) fn is_waiting(&self) -> bool {
-        self.publishers.is_full() || self.pending.is_some() || self.goes_to.is_some()
+        self.publishers.is_full() || self.requests.is_waiting() || self.goes_to.is_some()
     }
 
     pub(crate) fn is_publishing(&self) -> bool {

@@ -1,76 +1,17 @@
-//! Requests of a client, and those that wait for the broker: nothing further is read until [`Adapter::answered`].
+//! Requests of a client, and the answers to them.
 
 use super::Adapter;
 use super::creating::{code_of, create};
+use super::pending::{BrokerRequest, Pending};
 use super::subscriptions::from;
 use crate::context::{Context, Gravity};
 use ::stream_protocol::key::SERVER_VERSIONS;
 use ::stream_protocol::{Key, List, Request, Response, ResponseCode, Statistic};
 use broker::access::Access;
-use broker::catalog::{Actor, Op, QueueDefinition, Refusal, ReplyCode};
+use broker::catalog::{Op, QueueDefinition, Refusal};
 use broker::{QueueCommand, Reply, StreamCommand, StreamReply, StreamStats};
-use std::sync::Arc;
-
-/// A request that waits for the broker.
-#[derive(Debug)]
-pub(super) struct Pending {
-    /// The number that the answer carries.
-    correlation_id: u32,
-    /// The tokens that are out: `tokens` of them, from this on.
-    first_token: u32,
-    tokens: u32,
-    /// How many of them are not answered.
-    left: u32,
-    /// The refusal, of several the one of the request that came first; and its place among them.
-    failed: Option<(u32, Refusal)>,
-    request: BrokerRequest,
-    /// Streams that went by it, to be told of behind the answer.
-    pub(super) gone: Vec<Arc<QueueDefinition>>,
-}
-
-/// A request to the broker, with the values that its answer to the client needs.
-#[derive(Debug)]
-pub(super) enum BrokerRequest {
-    Open { actor: Actor },
-    Create,
-    Delete,
-    Subscribe { handle: u32 },
-    Sequence,
-    QueryOffset,
-    Stats,
-    Resolve,
-    MakeSuperStream,
-    DeleteSuperStream,
-}
-
-impl Pending {
-    /// Streams are to go by it.
-    pub(super) fn deletes(&self) -> bool {
-        matches!(self.request, BrokerRequest::Delete | BrokerRequest::DeleteSuperStream)
-    }
-}
 
 impl Adapter {
-    pub(super) fn token(&mut self) -> u32 {
-        self.next_token = self.next_token.wrapping_add(1);
-        self.next_token
-    }
-
-    /// Waits for answers to so many tokens from the next one on: that one.
-    pub(super) fn wait(&mut self, correlation_id: u32, tokens: u32, request: BrokerRequest) -> u32 {
-        let first_token = self.token();
-        self.next_token = self.next_token.wrapping_add(tokens.saturating_sub(1));
-        let gone = self.pending.take().map(|pending| pending.gone).unwrap_or_default();
-        let left = tokens;
-        let pending = Pending { correlation_id, first_token, tokens, left, failed: None, request, gone };
-        self.pending = Some(Box::new(pending));
-        first_token
-    }
-
-    pub(super) fn wait_to_open(&mut self, correlation_id: u32, actor: Actor) -> u32 {
-        self.wait(correlation_id, 1, BrokerRequest::Open { actor })
-    }
-
     pub(super) fn plan(&mut self, context: &mut Context<'_>, token: u32, op: Op) {
         context.shard.request(context.now, context.port, token, op);
     }
@@ -131,7 +72,7 @@ impl Adapter {
             | Request::DeleteSuperStream { .. }
             | Request::ResolveOffsetSpec { .. } => {
                 if let Err(code) = self.ask(context, correlation_id, request) {
-                    self.pending = None;
+                    self.requests.give_up();
                     self.refused(context, correlation_id, key, code);
                 }
             }
@@ -150,7 +91,7 @@ impl Adapter {
         match *request {
             Request::Create { stream, arguments } => {
                 let op = create(context, &self.rights, stream, &arguments)?;
-                let token = self.wait(correlation_id, 1, BrokerRequest::Create);
+                let token = self.requests.wait(correlation_id, 1, BrokerRequest::Create);
                 self.plan(context, token, op);
             }
             Request::Delete { stream } => {
@@ -159,34 +100,31 @@ impl Adapter {
                 }
                 let stream =
                     self.rights.stream(context, stream).ok_or(ResponseCode::STREAM_DOES_NOT_EXIST)?;
-                let token = self.wait(correlation_id, 1, BrokerRequest::Delete);
+                let token = self.requests.wait(correlation_id, 1, BrokerRequest::Delete);
                 self.delete(context, token, &stream);
             }
             Request::Subscribe { .. } => {
-                let token = self.wait(correlation_id, 1, BrokerRequest::Subscribe { handle: u32::MAX });
+                let token =
+                    self.requests.wait(correlation_id, 1, BrokerRequest::Subscribe { handle: u32::MAX });
                 let new = self.subscribe(context, token, request)?;
-                if let Some(Pending { request: BrokerRequest::Subscribe { handle }, .. }) =
-                    self.pending.as_deref_mut()
-                {
-                    *handle = new;
-                }
+                self.requests.name_subscription(new);
             }
             Request::QueryPublisherSequence { reference, stream } => {
-                let token = self.wait(correlation_id, 1, BrokerRequest::Sequence);
+                let token = self.requests.wait(correlation_id, 1, BrokerRequest::Sequence);
                 let reference = reference.into();
                 self.ask_stream(context, stream, || StreamCommand::Sequence { token, reference })?;
             }
             Request::QueryOffset { reference, stream } => {
-                let token = self.wait(correlation_id, 1, BrokerRequest::QueryOffset);
+                let token = self.requests.wait(correlation_id, 1, BrokerRequest::QueryOffset);
                 let reference = reference.into();
                 self.ask_stream(context, stream, || StreamCommand::QueryOffset { token, reference })?;
             }
             Request::StreamStats { stream } => {
-                let token = self.wait(correlation_id, 1, BrokerRequest::Stats);
+                let token = self.requests.wait(correlation_id, 1, BrokerRequest::Stats);
                 self.ask_stream(context, stream, || StreamCommand::Stats { token })?;
             }
             Request::ResolveOffsetSpec { stream, offset, .. } => {
-                let token = self.wait(correlation_id, 1, BrokerRequest::Resolve);
+                let token = self.requests.wait(correlation_id, 1, BrokerRequest::Resolve);
                 let from = from(offset);
                 self.ask_stream(context, stream, || StreamCommand::Resolve { token, from })?;
             }
@@ -230,31 +168,8 @@ impl Adapter {
 
     /// The broker has answered a token; the request is done when all are.
     pub(super) fn answered(&mut self, context: &mut Context<'_>, token: u32, reply: Result<Reply, Refusal>) {
-        let Some(pending) = &mut self.pending else { return };
-        let at = token.wrapping_sub(pending.first_token);
-        if at >= pending.tokens {
-            return;
-        }
-        pending.left -= 1;
-        let is_last = pending.left == 0;
-        let reply = match (reply, &pending.request) {
-            // Partitions that others deleted meanwhile are gone as was asked.
-            (Err(refusal), BrokerRequest::DeleteSuperStream) if refusal.code == ReplyCode::NotFound => {
-                Ok(Reply::Unchanged)
-            }
-            (reply, _) => reply,
-        };
-        // Answers come in any order: the client's answer must not depend on it.
-        if let Err(refusal) = &reply
-            && pending.failed.as_ref().is_none_or(|(first, _)| at < *first)
-        {
-            pending.failed = Some((at, refusal.clone()));
-        }
-        if !is_last {
-            return;
-        }
-        let Some(pending) = self.pending.take() else { return };
-        let Pending { correlation_id, failed, request, gone, .. } = *pending;
+        let Some((pending, reply)) = self.requests.answered(token, reply) else { return };
+        let Pending { correlation_id, failed, request, gone, .. } = pending;
         match (failed, reply) {
             (Some((_, refusal)), _) | (None, Err(refusal)) => {
                 self.denied(context, correlation_id, request, &refusal);

@@ -289,7 +289,7 @@ impl Adapter {
     /// Chunks that are on their way find nobody, so the owner's answer is not waited for.
     fn end_subscription(&mut self, context: &mut Context<'_>, handle: u32) {
         let Some(removed) = self.remove_subscription(context, handle) else { return };
-        let token = self.token();
+        let token = self.requests.token();
         self.tell_stream(context, &removed.stream, StreamCommand::Unsubscribe { token, handle });
         self.watched.remove(context, removed.stream.id);
     }

@@ -5,7 +5,7 @@
 use super::Adapter;
 use super::creating::{correct_name, declaration};
 use super::partitions::partitions_of;
-use super::requests::BrokerRequest;
+use super::pending::BrokerRequest;
 use crate::context::Context;
 use ::stream_protocol::{List, Pair, ResponseCode};
 use broker::access::Access;
@@ -70,7 +70,7 @@ impl Adapter {
         let keys: Result<Vec<Box<str>>, _> = keys.iter().map(named).collect();
         let partitions = fit.into_iter().zip(keys.map_err(|_| unfit)?).collect();
         let log = context.shard.log_for_new_queue(true);
-        let token = self.wait(correlation_id, 1, BrokerRequest::MakeSuperStream);
+        let token = self.requests.wait(correlation_id, 1, BrokerRequest::MakeSuperStream);
         self.plan(context, token, Op::MakeSuperStream { name, partitions, arguments, log });
         Ok(())
     }
@@ -92,7 +92,8 @@ impl Adapter {
             return Err(ResponseCode::ACCESS_REFUSED);
         }
         let Ok(name) = str::from_utf8(name) else { return Err(ResponseCode::STREAM_DOES_NOT_EXIST) };
-        let mut token = self.wait(correlation_id, 1 + streams.len() as u32, BrokerRequest::DeleteSuperStream);
+        let mut token =
+            self.requests.wait(correlation_id, 1 + streams.len() as u32, BrokerRequest::DeleteSuperStream);
         self.plan(context, token, Op::DeleteExchange { name: name.into(), if_unused: false });
         for stream in &streams {
             token = token.wrapping_add(1);

@@ -79,9 +79,8 @@ impl Adapter {
         context.shard.unwatch_queue(context.port, stream, 0);
         self.publishers.remove_of(stream);
         self.remove_subscriptions_of(context, stream);
-        match self.pending.as_deref_mut().filter(|pending| pending.deletes()) {
-            Some(pending) => pending.gone.push(definition),
-            None => self.tell_gone(&definition.name),
+        if let Some(definition) = self.requests.keep_gone(definition) {
+            self.tell_gone(&definition.name);
         }
     }
 
