@@ -11,6 +11,7 @@ mod arrivals;
 mod confirms;
 mod creating;
 mod following;
+mod leaving;
 mod login;
 mod partitions;
 mod pending;
@@ -31,7 +32,7 @@ use crate::clients::Client;
 use crate::context::{Context, Gravity, Note};
 use crate::following::Roaming;
 use crate::settings::{Peer, Settings};
-use ::stream_protocol::{Command, Connection, Event as WireEvent, Input};
+use ::stream_protocol::{Command, Connection, Event as WireEvent, Input, Publish};
 use arrivals::Arrival;
 use base::id::ShardId;
 use base::{Now, Output};
@@ -70,8 +71,6 @@ pub struct Adapter {
     gathered: Vec<u8>,
     /// The client takes chunks in frames of version 2.
     takes_committed: bool,
-    /// Publishers are blocked.
-    is_blocked: bool,
     /// Its subscriptions are to wait: there is much to send.
     is_paused: bool,
     is_over: bool,
@@ -97,7 +96,6 @@ impl Adapter {
             requests: Requests::default(),
             gathered: Vec::new(),
             takes_committed: false,
-            is_blocked: false,
             is_paused: false,
             is_over: false,
             roaming: Roaming::new(settings, peer),
@@ -166,6 +164,14 @@ impl Adapter {
             self.gathered = frame;
         }
         missing
+    }
+
+    #[inline]
+    fn publish(&mut self, context: &mut Context<'_>, publish: &Publish<'_>) {
+        let published = self.publishers.publish(context, &self.rights, &mut self.machine, publish);
+        if let Err(refusal) = published {
+            self.note(context, Gravity::Error, format!("error: {refusal}"));
+        }
     }
 
     fn heard(&mut self, context: &mut Context<'_>, event: WireEvent<'_>) {
@@ -315,7 +321,7 @@ impl Adapter {
 
     /// An alarm that concerns streams was raised, changed or cleared.
     pub(crate) fn set_blocked(&mut self, _context: &mut Context<'_>, alarm: Option<Alarm>) {
-        self.is_blocked = alarm.is_some();
+        self.publishers.set_blocked(alarm.is_some());
     }
 
     /// The virtual host it is in, once it is open.
@@ -357,7 +363,7 @@ impl Adapter {
 
     /// Ends all publishers and subscriptions.
     fn drop_all(&mut self, context: &mut Context<'_>) {
-        self.publishers = Publishers::default();
+        self.publishers.clear();
         self.drop_subscriptions(context);
         self.watched.clear(context);
     }

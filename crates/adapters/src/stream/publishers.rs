@@ -1,14 +1,15 @@
 //! Publishing: messages are appended as they lie in their frame, and confirmed when they are on disk.
 
-use super::Adapter;
 use super::confirms::Confirms;
+use super::rights::Rights;
 use super::settings::{PUBLISHERS_MAX, REFERENCE_BYTES_MAX, StreamSettings};
-use crate::context::{Context, Gravity};
+use super::watching::Watched;
+use crate::context::Context;
 use crate::handles::Handles;
 use ::stream_protocol::{Connection, Publish, PublishedMessage, ResponseCode};
 use base::id::{LogId, QueueId};
 use broker::access::Access;
-use broker::catalog::QueueDefinition;
+use broker::catalog::{QueueDefinition, Refusal};
 use broker::{Count, Depth, NewMessages, Protocol, StreamPublisherRow};
 use message::chunk::Content;
 use message::record::Appended;
@@ -42,6 +43,8 @@ pub(super) struct Publishers {
     waiting: u64,
     /// There are as many as there may be.
     is_full: bool,
+    /// An alarm is on: no further publisher is let in.
+    is_blocked: bool,
     /// The permissions by which publishers were last looked at.
     access_version: u64,
 }
@@ -65,6 +68,11 @@ impl Publishers {
     /// The logs of their streams.
     pub(super) fn logs(&self) -> impl Iterator<Item = LogId> {
         self.all.iter().map(|(_, publisher)| publisher.stream.log)
+    }
+
+    /// An alarm was raised or cleared.
+    pub(super) fn set_blocked(&mut self, is_blocked: bool) {
+        self.is_blocked = is_blocked;
     }
 
     pub(super) fn is_due(&self) -> bool {
@@ -108,12 +116,143 @@ impl Publishers {
         self.all.iter().any(|(_, publisher)| publisher.stream.id == stream)
     }
 
+    /// All of them end.
+    pub(super) fn clear(&mut self) {
+        *self = Publishers { is_blocked: self.is_blocked, ..Publishers::default() };
+    }
+
     /// A stream is gone.
     pub(super) fn remove_of(&mut self, stream: QueueId) {
         let gone = self.all.iter().filter(|(_, publisher)| publisher.stream.id == stream);
         let gone: Vec<u32> = gone.map(|(handle, _)| handle).collect();
         gone.into_iter().for_each(|handle| drop(self.remove(handle)));
         self.is_full &= self.waiting > 0;
+    }
+
+    /// Declares a publisher; the outcome. RabbitMQ's rules, in its order.
+    pub(super) fn declare(
+        &mut self,
+        context: &mut Context<'_>,
+        rights: &Rights,
+        watched: &mut Watched,
+        (id, reference): (u8, &[u8]),
+        name: &[u8],
+    ) -> ResponseCode {
+        if self.is_blocked || self.by_id.len() >= PUBLISHERS_MAX {
+            return ResponseCode::PRECONDITION_FAILED;
+        }
+        if !rights.may(context, Access::Write, name) {
+            return ResponseCode::ACCESS_REFUSED;
+        }
+        let is_taken = |(_, other): (u32, &Publisher)| {
+            !reference.is_empty() && *other.reference == *reference && other.stream.name.as_bytes() == name
+        };
+        if reference.len() > REFERENCE_BYTES_MAX || self.handle(id).is_some() || self.all.iter().any(is_taken)
+        {
+            return ResponseCode::PRECONDITION_FAILED;
+        }
+        let Some(stream) = rights.stream(context, name) else {
+            return ResponseCode::STREAM_DOES_NOT_EXIST;
+        };
+        watched.add(context, &stream);
+        self.add(id, stream, reference);
+        ResponseCode::OK
+    }
+
+    pub(super) fn delete(
+        &mut self,
+        context: &mut Context<'_>,
+        watched: &mut Watched,
+        id: u8,
+    ) -> ResponseCode {
+        let removed = self.handle(id).and_then(|handle| self.remove(handle));
+        let Some(removed) = removed else { return ResponseCode::PUBLISHER_DOES_NOT_EXIST };
+        watched.remove(context, removed.stream.id);
+        self.see_whether_full(&context.settings.stream);
+        ResponseCode::OK
+    }
+
+    /// Somebody's permissions changed: the publishers that may no longer write are found anew.
+    #[cold]
+    fn ask_access(&mut self, context: &Context<'_>, rights: &Rights, version: u64) {
+        for at in 0..self.by_id.len() {
+            let handle = self.by_id[at].1;
+            let Some(publisher) = self.all.get(handle) else { continue };
+            let may_write = rights.may(context, Access::Write, publisher.stream.name.as_bytes());
+            if let Some(publisher) = self.all.get_mut(handle) {
+                publisher.may_write = may_write;
+            }
+        }
+        self.access_version = version;
+    }
+
+    /// Appends messages of the client; the error: the broker took none of them, which the client hears.
+    #[inline]
+    pub(super) fn publish(
+        &mut self,
+        context: &mut Context<'_>,
+        rights: &Rights,
+        machine: &mut Connection,
+        publish: &Publish<'_>,
+    ) -> Result<(), Refusal> {
+        let access_version = context.shard.catalog().access_version();
+        if self.access_version != access_version {
+            self.ask_access(context, rights, access_version);
+        }
+        let settings = &context.settings.stream;
+        let id = publish.publisher_id;
+        let handle = self.handle(id);
+        let Some((handle, publisher)) = handle.and_then(|handle| Some((handle, self.all.get_mut(handle)?)))
+        else {
+            let code = ResponseCode::PUBLISHER_DOES_NOT_EXIST;
+            context.shard.tallies().stream_errors(code.0, publish.len() as u64);
+            machine.refuse_messages(id, code, publish.messages().map(|one| one.publishing_id));
+            return Ok(());
+        };
+        if !publisher.may_write {
+            publisher.errored += publish.len() as u64;
+            let ids = publish.messages().map(|one| one.publishing_id);
+            machine.refuse_messages(id, ResponseCode::ACCESS_REFUSED, ids);
+            return Ok(());
+        }
+        // One that is unfit takes those behind it with it, so that publishing ids have no gap.
+        let fit = match publish.has_batches() {
+            false => publish.len(),
+            true => publish.messages().take_while(|one| is_fit(one, settings)).count(),
+        };
+        if fit > 0 {
+            let new = NewMessages {
+                publisher: handle,
+                first: publisher.confirms.next(),
+                reference: (!publisher.reference.is_empty()).then_some(&*publisher.reference),
+                has_filters: publish.has_filter_values(),
+                messages: publish.messages().take(fit).map(appended),
+            };
+            let QueueDefinition { log, id: stream, .. } = *publisher.stream;
+            if let Err(refusal) = context.shard.append(context.now, context.port, log, stream, new) {
+                let code = ResponseCode::STREAM_NOT_AVAILABLE;
+                let ids = publish.messages().map(|one| one.publishing_id);
+                context.shard.tallies().stream_errors(code.0, publish.len() as u64);
+                machine.refuse_messages(id, code, ids);
+                return Err(refusal);
+            }
+            let has_reference = !publisher.reference.is_empty();
+            let bytes = publish.payload_bytes() / publish.len() * fit;
+            let vhost = publisher.stream.vhost;
+            context.shard.tallies().came_to_stream(vhost, fit as u64, bytes as u64);
+            let ids = publish.messages().take(fit).map(|one| one.publishing_id);
+            ids.for_each(|id| publisher.confirms.push(id, has_reference));
+            self.waiting += fit as u64;
+            self.is_full |= self.waiting >= u64::from(settings.initial_credits);
+        }
+        if fit < publish.len() {
+            publisher.errored += (publish.len() - fit) as u64;
+            let ids = publish.messages().skip(fit).map(|one| one.publishing_id);
+            let code = ResponseCode::PRECONDITION_FAILED;
+            context.shard.tallies().stream_errors(code.0, (publish.len() - fit) as u64);
+            machine.refuse_messages(id, code, ids);
+        }
+        Ok(())
     }
 
     #[inline]
@@ -184,119 +323,4 @@ fn is_fit(message: &PublishedMessage<'_>, settings: &StreamSettings) -> bool {
 fn appended(message: PublishedMessage<'_>) -> Appended<'_> {
     let PublishedMessage { publishing_id, filter_value, entry } = message;
     Appended { publishing_id, filter_value: filter_value.unwrap_or_default(), entry }
-}
-
-impl Adapter {
-    /// Declares a publisher; the outcome. RabbitMQ's rules, in its order.
-    pub(super) fn declare_publisher(
-        &mut self,
-        context: &mut Context<'_>,
-        id: u8,
-        reference: &[u8],
-        name: &[u8],
-    ) -> ResponseCode {
-        if self.is_blocked || self.publishers.by_id.len() >= PUBLISHERS_MAX {
-            return ResponseCode::PRECONDITION_FAILED;
-        }
-        if !self.rights.may(context, Access::Write, name) {
-            return ResponseCode::ACCESS_REFUSED;
-        }
-        let is_taken = |(_, other): (u32, &Publisher)| {
-            !reference.is_empty() && *other.reference == *reference && other.stream.name.as_bytes() == name
-        };
-        if reference.len() > REFERENCE_BYTES_MAX
-            || self.publishers.handle(id).is_some()
-            || self.publishers.all.iter().any(is_taken)
-        {
-            return ResponseCode::PRECONDITION_FAILED;
-        }
-        let Some(stream) = self.rights.stream(context, name) else {
-            return ResponseCode::STREAM_DOES_NOT_EXIST;
-        };
-        self.watched.add(context, &stream);
-        self.publishers.add(id, stream, reference);
-        ResponseCode::OK
-    }
-
-    pub(super) fn delete_publisher(&mut self, context: &mut Context<'_>, id: u8) -> ResponseCode {
-        let removed = self.publishers.handle(id).and_then(|handle| self.publishers.remove(handle));
-        let Some(removed) = removed else { return ResponseCode::PUBLISHER_DOES_NOT_EXIST };
-        self.watched.remove(context, removed.stream.id);
-        self.publishers.see_whether_full(&context.settings.stream);
-        ResponseCode::OK
-    }
-
-    /// Somebody's permissions changed: the publishers that may no longer write are found anew.
-    #[cold]
-    fn ask_access(&mut self, context: &Context<'_>, version: u64) {
-        for at in 0..self.publishers.by_id.len() {
-            let handle = self.publishers.by_id[at].1;
-            let Some(publisher) = self.publishers.all.get(handle) else { continue };
-            let may_write = self.rights.may(context, Access::Write, publisher.stream.name.as_bytes());
-            if let Some(publisher) = self.publishers.all.get_mut(handle) {
-                publisher.may_write = may_write;
-            }
-        }
-        self.publishers.access_version = version;
-    }
-
-    #[inline]
-    pub(super) fn publish(&mut self, context: &mut Context<'_>, publish: &Publish<'_>) {
-        let access_version = context.shard.catalog().access_version();
-        if self.publishers.access_version != access_version {
-            self.ask_access(context, access_version);
-        }
-        let settings = &context.settings.stream;
-        let id = publish.publisher_id;
-        let handle = self.publishers.handle(id);
-        let Some((handle, publisher)) =
-            handle.and_then(|handle| Some((handle, self.publishers.all.get_mut(handle)?)))
-        else {
-            let code = ResponseCode::PUBLISHER_DOES_NOT_EXIST;
-            context.shard.tallies().stream_errors(code.0, publish.len() as u64);
-            return self.machine.refuse_messages(id, code, publish.messages().map(|one| one.publishing_id));
-        };
-        if !publisher.may_write {
-            publisher.errored += publish.len() as u64;
-            let ids = publish.messages().map(|one| one.publishing_id);
-            return self.machine.refuse_messages(id, ResponseCode::ACCESS_REFUSED, ids);
-        }
-        // One that is unfit takes those behind it with it, so that publishing ids have no gap.
-        let fit = match publish.has_batches() {
-            false => publish.len(),
-            true => publish.messages().take_while(|one| is_fit(one, settings)).count(),
-        };
-        if fit > 0 {
-            let new = NewMessages {
-                publisher: handle,
-                first: publisher.confirms.next(),
-                reference: (!publisher.reference.is_empty()).then_some(&*publisher.reference),
-                has_filters: publish.has_filter_values(),
-                messages: publish.messages().take(fit).map(appended),
-            };
-            let QueueDefinition { log, id: stream, .. } = *publisher.stream;
-            if let Err(refusal) = context.shard.append(context.now, context.port, log, stream, new) {
-                self.note(context, Gravity::Error, format!("error: {refusal}"));
-                let code = ResponseCode::STREAM_NOT_AVAILABLE;
-                let ids = publish.messages().map(|one| one.publishing_id);
-                context.shard.tallies().stream_errors(code.0, publish.len() as u64);
-                return self.machine.refuse_messages(id, code, ids);
-            }
-            let has_reference = !publisher.reference.is_empty();
-            let bytes = publish.payload_bytes() / publish.len() * fit;
-            let vhost = publisher.stream.vhost;
-            context.shard.tallies().came_to_stream(vhost, fit as u64, bytes as u64);
-            let ids = publish.messages().take(fit).map(|one| one.publishing_id);
-            ids.for_each(|id| publisher.confirms.push(id, has_reference));
-            self.publishers.waiting += fit as u64;
-            self.publishers.is_full |= self.publishers.waiting >= u64::from(settings.initial_credits);
-        }
-        if fit < publish.len() {
-            publisher.errored += (publish.len() - fit) as u64;
-            let ids = publish.messages().skip(fit).map(|one| one.publishing_id);
-            let code = ResponseCode::PRECONDITION_FAILED;
-            context.shard.tallies().stream_errors(code.0, (publish.len() - fit) as u64);
-            self.machine.refuse_messages(id, code, ids);
-        }
-    }
 }

@@ -35,11 +35,17 @@ impl Adapter {
                 self.machine.close_ok(correlation_id);
             }
             Request::DeclarePublisher { publisher_id, reference, stream } => {
-                let code = self.declare_publisher(context, publisher_id, reference, stream);
+                let code = self.publishers.declare(
+                    context,
+                    &self.rights,
+                    &mut self.watched,
+                    (publisher_id, reference),
+                    stream,
+                );
                 self.done(correlation_id, key, code);
             }
             Request::DeletePublisher { publisher_id } => {
-                let code = self.delete_publisher(context, publisher_id);
+                let code = self.publishers.delete(context, &mut self.watched, publisher_id);
                 self.done(correlation_id, key, code);
             }
             Request::Unsubscribe { subscription_id } => {
