@@ -1,7 +1,6 @@
 //! Messages out, acks in.
 
 use super::Adapter;
-use super::methods::{BrokerRequest, Pending};
 use super::unacked::Delivery;
 use crate::context::Context;
 use crate::handles::HANDLES_MAX;
@@ -449,15 +448,10 @@ impl Adapter {
         let is_told = self.hears_cancel && !consumer.is_cancelled;
         consumer.is_cancelled = true;
         let (number, of) = (consumer.channel, consumer.at.queue);
-        if let Some(prefix) = prefix.filter(|_| is_told) {
-            match self.pending.as_deref_mut() {
-                Some(Pending { channel, request: BrokerRequest::DeleteQueue { queue, cancels }, .. })
-                    if (*channel, *queue) == (number, of) =>
-                {
-                    cancels.push(prefix);
-                }
-                _ => self.tell_cancelled(number, &prefix),
-            }
+        if let Some(prefix) = prefix.filter(|_| is_told)
+            && let Some(prefix) = self.requests.keep_cancelled(number, of, prefix)
+        {
+            self.tell_cancelled(number, &prefix);
         }
         self.remove_if_idle(context, handle);
     }
@@ -547,9 +541,7 @@ impl Adapter {
                 context.shard.drop_channel(context.port);
             }
         }
-        if self.pending.as_ref().is_some_and(|pending| pending.channel == number) {
-            self.pending = None;
-        }
+        self.requests.drop_channel(number);
     }
 
     /// There is much to send, or no longer: consumers pause or go on.

@@ -2,7 +2,7 @@
 
 use super::Adapter;
 use super::consuming::{Consumer, Kind};
-use super::methods::BrokerRequest;
+use super::pending::BrokerRequest;
 use crate::context::Context;
 use ::amqp091::DeliverPrefix;
 use ::amqp091::method::{BasicConsume, MethodId, QueueDeclareOk};
@@ -88,7 +88,8 @@ impl Adapter {
         let vhost = self.actor.as_ref().map(|actor| actor.vhost);
         match vhost.and_then(|vhost| ReplyAddress::read(name.as_bytes(), vhost)) {
             Some(address) => {
-                let token = self.wait(number, method, nowait, BrokerRequest::FindReply { name: name.into() });
+                let request = BrokerRequest::FindReply { name: name.into() };
+                let token = self.requests.wait(number, method, nowait, request);
                 context.shard.ask_reply(context.port, token, address, missing);
                 Ok(true)
             }

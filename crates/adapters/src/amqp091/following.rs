@@ -4,50 +4,13 @@
 //! confirmed. A consumer it was asked for is opened when it has come.
 
 use super::Adapter;
-use super::methods::BrokerRequest;
+use super::parked::Parked;
+use super::pending::BrokerRequest;
 use crate::context::Context;
 use crate::following::common_home;
 use ::amqp091::method::{BasicConsume, Method, MethodId};
 use base::id::ShardId;
 use broker::catalog::QueueDefinition;
-use message::amqp091::Table;
-
-/// A consumer that is opened elsewhere.
-#[derive(Debug)]
-pub(super) struct Parked {
-    channel: u16,
-    queue: Box<[u8]>,
-    consumer_tag: Box<[u8]>,
-    arguments: Box<[u8]>,
-    no_local: bool,
-    no_ack: bool,
-    exclusive: bool,
-    nowait: bool,
-}
-
-impl Parked {
-    fn new(channel: u16, consume: &BasicConsume<'_>) -> Parked {
-        let BasicConsume { ticket: _, queue, consumer_tag, no_local, no_ack, exclusive, nowait, arguments } =
-            *consume;
-        let (queue, consumer_tag) = (queue.into(), consumer_tag.into());
-        let arguments = arguments.bytes().into();
-        Parked { channel, queue, consumer_tag, arguments, no_local, no_ack, exclusive, nowait }
-    }
-
-    fn consume(&self) -> BasicConsume<'_> {
-        let Parked { queue, consumer_tag, arguments, no_local, no_ack, exclusive, nowait, .. } = self;
-        BasicConsume {
-            ticket: 0,
-            queue,
-            consumer_tag,
-            no_local: *no_local,
-            no_ack: *no_ack,
-            exclusive: *exclusive,
-            nowait: *nowait,
-            arguments: Table::new(arguments).expect("it was read before"),
-        }
-    }
-}
 
 impl Adapter {
     /// Nothing is here of it but itself and publishes that wait to be confirmed.
@@ -69,13 +32,14 @@ impl Adapter {
     fn park(&mut self, to: ShardId, consume: Option<Parked>) {
         self.roaming.end();
         let channel = consume.as_ref().map_or(0, |parked| parked.channel);
-        self.wait(channel, MethodId::NONE, false, BrokerRequest::Go { to, consume: consume.map(Box::new) });
+        let request = BrokerRequest::Go { to, consume: consume.map(Box::new) };
+        self.requests.wait(channel, MethodId::NONE, false, request);
     }
 
     /// A turn ends in which it may have published: after some of them it is seen, once, where to.
     #[cold]
     pub(super) fn look_for_home(&mut self, context: &Context<'_>) {
-        if self.pending.is_some() || !self.roaming.is_due() {
+        if self.requests.is_waiting() || !self.roaming.is_due() {
             return;
         }
         let home = {
@@ -103,7 +67,7 @@ impl Adapter {
 
     /// Where it is to go, once nothing of it is under way.
     pub(crate) fn goal(&self) -> Option<ShardId> {
-        let BrokerRequest::Go { to, .. } = &self.pending.as_ref()?.request else { return None };
+        let BrokerRequest::Go { to, .. } = self.requests.request()? else { return None };
         let is_still = self.channels.iter().all(|channel| channel.unconfirmed == 0 && !channel.is_due);
         (is_still && self.settling.is_none() && self.is_light()).then_some(*to)
     }
@@ -114,8 +78,8 @@ impl Adapter {
             actor.port = context.port;
         }
         self.channels.each(|channel| channel.publisher.move_to(context.port));
-        if let Some(pending) =
-            self.pending.take_if(|pending| matches!(pending.request, BrokerRequest::Go { .. }))
+        let going = self.requests.take_if(|pending| matches!(pending.request, BrokerRequest::Go { .. }));
+        if let Some(pending) = going
             && let BrokerRequest::Go { consume: Some(parked), .. } = pending.request
         {
             self.method(context, parked.channel, &Method::BasicConsume(parked.consume()));

@@ -1,7 +1,7 @@
 //! From the protocol header to an open connection: the user, and the virtual host.
 
 use super::Adapter;
-use super::methods::BrokerRequest;
+use super::pending::BrokerRequest;
 use super::tables::arguments;
 use crate::context::{Context, Gravity};
 use crate::credentials::{self, Unproved};
@@ -144,7 +144,8 @@ impl Adapter {
             Ok(id) => {
                 let actor = Actor { is_internal: is_own, ..Actor::new(user, id, context.port) };
                 if !is_own && context.shard.is_limited(&actor) {
-                    let token = self.wait(0, OPEN, false, BrokerRequest::Open { actor: actor.clone() });
+                    let request = BrokerRequest::Open { actor: actor.clone() };
+                    let token = self.requests.wait(0, OPEN, false, request);
                     return context.shard.ask_port(context.port, actor, token);
                 }
                 context.shard.open_port(context.port, actor.clone());

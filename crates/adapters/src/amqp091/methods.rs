@@ -1,21 +1,20 @@
 //! Methods that ask for something, and their answers.
 //!
-//! Requests that only the broker can answer leave a [`Pending`]: nothing further is read until [`Adapter::answered`].
+//! Requests that only the broker can answer leave a [`Pending`] until [`Adapter::answered`].
 
 use super::channel::Channel;
 use super::confirms::Confirms;
 use super::consuming::Kind;
 use super::direct_reply::Use;
-use super::following::Parked;
-use super::news::News;
+use super::pending::{BrokerRequest, News, Pending};
 use super::{Adapter, tables};
 use crate::context::{Context, Gravity};
 use crate::handles::numbered;
 use ::amqp091::DeliverPrefix;
 use ::amqp091::method::*;
-use base::id::{QueueId, QueueSeq, ShardId};
+use base::id::QueueSeq;
 use broker::access::{Access, AccessCache};
-use broker::catalog::{Actor, Object, Op, QueueDefinition, QueueType, Reason, Refusal, ReplyCode};
+use broker::catalog::{Object, Op, QueueDefinition, Reason, Refusal, ReplyCode};
 use broker::{
     Count, Credit, Events, Held, NewConsumer, Occurrence, Publisher, QueueCommand, REPLY_TO, Reply,
 };
@@ -32,64 +31,6 @@ const TRANSIENT_FORBIDDEN: &str = "Feature `transient_nonexcl_queues` is depreca
     Its use will not be permitted by default in a future minor RabbitMQ version and the feature will be removed from a \
     future major RabbitMQ version; actual versions to be determined.";
 
-/// A request to the broker without an answer yet.
-#[derive(Debug)]
-pub(super) struct Pending {
-    token: u32,
-    pub(super) channel: u16,
-    /// The method, for a refusal.
-    method: MethodId,
-    nowait: bool,
-    pub(super) request: BrokerRequest,
-}
-
-/// A request to the broker, with the values that its answer to the client needs.
-#[derive(Debug)]
-pub(super) enum BrokerRequest {
-    DeclareExchange,
-    DeleteExchange,
-    BindExchange,
-    UnbindExchange,
-    DeclareQueue,
-    BindQueue,
-    UnbindQueue,
-    Purge,
-    /// `cancels`: of this channel's consumers that went with the queue; told after the answer, as RabbitMQ does: a
-    /// client may have ended them on hearing it.
-    DeleteQueue {
-        queue: QueueId,
-        cancels: Vec<DeliverPrefix>,
-    },
-    Consume {
-        handle: u32,
-        /// The event that announces it, if somebody hears.
-        news: Option<Box<News>>,
-    },
-    Cancel {
-        handle: u32,
-        tag: Box<[u8]>,
-    },
-    Get {
-        no_ack: bool,
-        /// The queue's type.
-        of: QueueType,
-    },
-    Open {
-        actor: Actor,
-    },
-    OpenChannel,
-    FindReply {
-        name: Box<str>,
-    },
-    Commit,
-    /// Nobody was asked: the connection goes to another shard as soon as it can.
-    Go {
-        to: ShardId,
-        /// The basic.consume it sends first when it is there.
-        consume: Option<Box<Parked>>,
-    },
-}
-
 fn text(bytes: &[u8]) -> Result<Box<str>, Refusal> {
     let name = str::from_utf8(bytes).map_err(|_| {
         let shown = String::from_utf8_lossy(bytes);
@@ -101,9 +42,9 @@ fn text(bytes: &[u8]) -> Result<Box<str>, Refusal> {
 
 impl Adapter {
     pub(super) fn open_channel(&mut self, context: &mut Context<'_>, number: u16) {
-        let token = self.wait(number, OPEN_CHANNEL, false, BrokerRequest::OpenChannel);
+        let token = self.requests.wait(number, OPEN_CHANNEL, false, BrokerRequest::OpenChannel);
         if !context.shard.ask_channel(context.port, token) {
-            self.pending = None;
+            self.requests.give_up();
             self.add_channel(context, number, false);
         }
     }
@@ -186,31 +127,6 @@ impl Adapter {
         }
     }
 
-    /// Leaves word that the broker's answer is awaited.
-    pub(super) fn wait(
-        &mut self,
-        channel: u16,
-        method: MethodId,
-        nowait: bool,
-        request: BrokerRequest,
-    ) -> u32 {
-        self.next_token = self.next_token.wrapping_add(1);
-        let token = self.next_token;
-        self.pending = Some(Box::new(Pending { token, channel, method, nowait, request }));
-        token
-    }
-
-    pub(super) fn wait_for_commit(&mut self, channel: u16, method: MethodId) {
-        self.wait(channel, method, false, BrokerRequest::Commit);
-    }
-
-    pub(super) fn is_waiting_for_commit(&self, channel: u16) -> bool {
-        let pending = self.pending.as_ref();
-        pending.is_some_and(|pending| {
-            pending.channel == channel && matches!(pending.request, BrokerRequest::Commit)
-        })
-    }
-
     fn request(
         &mut self,
         context: &mut Context<'_>,
@@ -219,7 +135,7 @@ impl Adapter {
         request: BrokerRequest,
         op: Op,
     ) {
-        let token = self.wait(channel, method, nowait, request);
+        let token = self.requests.wait(channel, method, nowait, request);
         context.shard.request(context.now, context.port, token, op);
     }
 
@@ -323,13 +239,13 @@ impl Adapter {
             }
             Method::QueuePurge(purge) => {
                 let queue = self.queue(context, number, Access::Read, purge.queue)?;
-                let token = self.wait(number, id.1, purge.nowait, BrokerRequest::Purge);
+                let token = self.requests.wait(number, id.1, purge.nowait, BrokerRequest::Purge);
                 self.command(context, &queue, QueueCommand::Purge { token });
             }
             Method::QueueDiscard(discard) => {
                 self.check_agent(id.1)?;
                 let queue = self.queue(context, number, Access::Read, discard.queue)?;
-                let token = self.wait(number, id.1, false, BrokerRequest::Purge);
+                let token = self.requests.wait(number, id.1, false, BrokerRequest::Purge);
                 let position = QueueSeq(discard.position);
                 self.command(context, &queue, QueueCommand::Discard { token, position });
             }
@@ -343,7 +259,7 @@ impl Adapter {
                     Some(handle) => handle,
                     None => self.add_consumer(&queue, number, Kind::Getter, false)?,
                 };
-                let token = self.wait(
+                let token = self.requests.wait(
                     number,
                     id.1,
                     false,
@@ -359,7 +275,7 @@ impl Adapter {
                     Some(handle) => handle,
                     None => self.add_consumer(&queue, number, Kind::Getter, false)?,
                 };
-                let token = self.wait(
+                let token = self.requests.wait(
                     number,
                     id.1,
                     false,
@@ -484,7 +400,7 @@ impl Adapter {
             Err(refusal) => return Err(refusal),
         };
         let request = BrokerRequest::DeleteQueue { queue: queue.id, cancels: Vec::new() };
-        let token = self.wait(number, method, delete.nowait, request);
+        let token = self.requests.wait(number, method, delete.nowait, request);
         let (if_unused, if_empty) = (delete.if_unused, delete.if_empty);
         self.command(context, &queue, QueueCommand::Delete { token, if_unused, if_empty });
         Ok(())
@@ -565,7 +481,8 @@ impl Adapter {
             let arguments = tables::arguments(&consume.arguments);
             Box::new(News { exclusive: consume.exclusive, arguments })
         });
-        let token = self.wait(number, method, consume.nowait, BrokerRequest::Consume { handle, news });
+        let token =
+            self.requests.wait(number, method, consume.nowait, BrokerRequest::Consume { handle, news });
         self.command(context, &queue, QueueCommand::Consume { token, handle, consumer });
         if self.is_paused {
             self.command(context, &queue, QueueCommand::Pause { handle, paused: true });
@@ -597,7 +514,7 @@ impl Adapter {
             return;
         }
         let tag = cancel.consumer_tag.into();
-        let token = self.wait(number, method, cancel.nowait, BrokerRequest::Cancel { handle, tag });
+        let token = self.requests.wait(number, method, cancel.nowait, BrokerRequest::Cancel { handle, tag });
         let Some(at) = self.consumers.get(handle).map(|consumer| consumer.at) else { return };
         let command = QueueCommand::Cancel { token: Some(token), handle, held: Held::Kept };
         context.shard.command(context.now, context.port, at.log, at.queue, command);
@@ -605,7 +522,7 @@ impl Adapter {
 
     /// The broker answered.
     pub(super) fn answered(&mut self, context: &mut Context<'_>, token: u32, reply: Result<Reply, Refusal>) {
-        let Some(pending) = self.pending.take_if(|pending| pending.token == token) else { return };
+        let Some(pending) = self.requests.take(token) else { return };
         let Pending { channel, method, nowait, request, .. } = *pending;
         let reply = match reply {
             Ok(reply) => reply,
@@ -706,7 +623,7 @@ impl Adapter {
         ready: u64,
         events: &Events,
     ) {
-        let Some(pending) = self.pending.take_if(|pending| pending.token == token) else { return };
+        let Some(pending) = self.requests.take(token) else { return };
         let no_ack = matches!(pending.request, BrokerRequest::Get { no_ack: true, .. });
         let item = &events.items[item as usize];
         let handle = self.got_traced(context, handle, (memory, item), events);

@@ -15,6 +15,8 @@ mod listing;
 mod login;
 mod methods;
 mod news;
+mod parked;
+mod pending;
 mod publish_options;
 mod publishing;
 mod shared_prefetch;
@@ -38,7 +40,7 @@ use broker::{ConnectionRow, Event, Events};
 use channel::Channels;
 use consuming::{Consumer, Leaving, Settling};
 use login::Login;
-use methods::Pending;
+use pending::Requests;
 
 /// A connection that speaks AMQP 0-9-1.
 #[derive(Debug)]
@@ -55,9 +57,7 @@ pub struct Adapter {
     client: Option<Client>,
     channels: Channels,
     consumers: Handles<Consumer>,
-    /// The request to the broker without an answer yet.
-    pending: Option<Box<Pending>>,
-    next_token: u32,
+    requests: Requests,
     /// The upper half of the number of the publisher of the last channel opened.
     next_channel: u16,
     /// Settled positions not yet passed on: they grow while acks follow on each other.
@@ -98,8 +98,7 @@ impl Adapter {
             client: None,
             channels: Channels::default(),
             consumers: Handles::default(),
-            pending: None,
-            next_token: 0,
+            requests: Requests::default(),
             next_channel: 0,
             settling: None,
             is_due: false,
@@ -219,7 +218,7 @@ impl Adapter {
                 self.machine.close_ok();
             }
             WireEvent::Failed(error) => {
-                self.pending = None;
+                self.requests.give_up();
                 self.note(context, Gravity::Error, format!("error: {error}"));
                 self.tell_confirms_before(&error);
                 // Behind its close nothing more may be said: no confirm, no delivery.
@@ -310,7 +309,7 @@ impl Adapter {
 
     #[inline]
     pub(crate) fn is_waiting(&self) -> bool {
-        self.is_full || self.pending.is_some()
+        self.is_full || self.requests.is_waiting()
     }
 
     /// It published a message, or begins to: while its input is kept in memory it can be held.
@@ -427,7 +426,7 @@ impl Adapter {
         self.note(context, Gravity::Error, format!("error: {}", refusal.reply_text()));
         self.tell_confirms();
         self.machine.close_connection(context.now, code(refusal), &refusal.reply_text(), method);
-        self.pending = None;
+        self.requests.give_up();
         self.drop_channels(context);
     }
 

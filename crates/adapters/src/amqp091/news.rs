@@ -1,17 +1,10 @@
 //! Events of the channels and consumers of a connection, while somebody hears.
 
 use super::Adapter;
+use super::pending::News;
 use crate::context::Context;
 use broker::catalog::QueueDefinition;
 use broker::{Arrived, Occurrence};
-use routing::Arguments;
-
-/// The part of a consumer's event that is not kept with the consumer.
-#[derive(Debug)]
-pub(super) struct News {
-    pub(super) exclusive: bool,
-    pub(super) arguments: Arguments,
-}
 
 impl Adapter {
     fn tag_of(&self, handle: u32) -> Option<String> {

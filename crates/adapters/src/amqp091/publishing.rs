@@ -271,7 +271,7 @@ impl Adapter {
         for delivery_tag in tags {
             self.machine.send(number, &BasicNack { delivery_tag, multiple: false, requeue: false });
         }
-        if self.is_waiting_for_commit(number) {
+        if self.requests.is_waiting_for_commit(number) {
             let refusal = Refusal::precondition(Reason::Rejected, "partial tx completion");
             self.refuse(context, number, &refusal, MethodId::NONE);
         }

@@ -3,8 +3,8 @@
 //! Rules and texts are RabbitMQ 4.3.6's, seen by consuming through pika.
 
 use super::consuming::Kind;
-use super::methods::BrokerRequest;
-use super::news::News;
+use super::pending::BrokerRequest;
+use super::pending::News;
 use super::{Adapter, tables};
 use crate::context::Context;
 use ::amqp091::DeliverPrefix;
@@ -55,7 +55,8 @@ impl Adapter {
             let arguments = tables::arguments(&consume.arguments);
             Box::new(News { exclusive: consume.exclusive, arguments })
         });
-        let token = self.wait(number, method, consume.nowait, BrokerRequest::Consume { handle, news });
+        let token =
+            self.requests.wait(number, method, consume.nowait, BrokerRequest::Consume { handle, news });
         let user = self.actor.as_ref().map_or(0, |actor| Owner::user_of(&actor.user));
         let command = StreamCommand::Consume {
             token,

@@ -5,6 +5,7 @@
 //! published is safe.
 
 use super::Adapter;
+use super::pending::BrokerRequest;
 use super::publishing::stamped;
 use super::unacked::Delivery;
 use crate::context::Context;
@@ -152,7 +153,7 @@ impl Adapter {
             self.settle_one(context, delivery, outcome);
         }
         self.pass_on_settled(context);
-        self.wait_for_commit(number, method);
+        self.requests.wait(number, method, false, BrokerRequest::Commit);
         self.see_whether_committed(number);
         Ok(())
     }
@@ -169,9 +170,9 @@ impl Adapter {
     /// Answers the commit when nothing of it is waited for any more.
     pub(super) fn see_whether_committed(&mut self, number: u16) {
         if self.channels.get(number).is_some_and(|channel| channel.unconfirmed == 0)
-            && self.is_waiting_for_commit(number)
+            && self.requests.is_waiting_for_commit(number)
         {
-            self.pending = None;
+            self.requests.give_up();
             self.machine.send(number, &TxCommitOk {});
         }
     }

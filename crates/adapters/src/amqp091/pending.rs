@@ -1,0 +1,154 @@
+//! The method of a client that waits for the broker, one at a time: nothing further is read until it is answered.
+
+use super::parked::Parked;
+use ::amqp091::DeliverPrefix;
+use ::amqp091::method::MethodId;
+use base::id::{QueueId, ShardId};
+use broker::catalog::{Actor, QueueType};
+use routing::Arguments;
+
+/// A request to the broker without an answer yet.
+#[derive(Debug)]
+pub(super) struct Pending {
+    pub(super) token: u32,
+    pub(super) channel: u16,
+    /// The method, for a refusal.
+    pub(super) method: MethodId,
+    pub(super) nowait: bool,
+    pub(super) request: BrokerRequest,
+}
+
+/// A request to the broker, with the values that its answer to the client needs.
+#[derive(Debug)]
+pub(super) enum BrokerRequest {
+    DeclareExchange,
+    DeleteExchange,
+    BindExchange,
+    UnbindExchange,
+    DeclareQueue,
+    BindQueue,
+    UnbindQueue,
+    Purge,
+    /// `cancels`: of this channel's consumers that went with the queue; told after the answer, as RabbitMQ does: a
+    /// client may have ended them on hearing it.
+    DeleteQueue {
+        queue: QueueId,
+        cancels: Vec<DeliverPrefix>,
+    },
+    Consume {
+        handle: u32,
+        /// The event that announces it, if somebody hears.
+        news: Option<Box<News>>,
+    },
+    Cancel {
+        handle: u32,
+        tag: Box<[u8]>,
+    },
+    Get {
+        no_ack: bool,
+        /// The queue's type.
+        of: QueueType,
+    },
+    Open {
+        actor: Actor,
+    },
+    OpenChannel,
+    FindReply {
+        name: Box<str>,
+    },
+    Commit,
+    /// Nobody was asked: the connection goes to another shard as soon as it can.
+    Go {
+        to: ShardId,
+        /// The basic.consume it sends first when it is there.
+        consume: Option<Box<Parked>>,
+    },
+}
+
+/// The part of a consumer's event that is not kept with the consumer.
+#[derive(Debug)]
+pub(super) struct News {
+    pub(super) exclusive: bool,
+    pub(super) arguments: Arguments,
+}
+
+/// The request under way, and the tokens that the broker's answers carry.
+#[derive(Debug, Default)]
+pub(super) struct Requests {
+    pending: Option<Box<Pending>>,
+    next_token: u32,
+}
+
+impl Requests {
+    /// An answer is waited for.
+    #[inline]
+    pub(super) fn is_waiting(&self) -> bool {
+        self.pending.is_some()
+    }
+
+    /// The request whose answer is waited for.
+    pub(super) fn request(&self) -> Option<&BrokerRequest> {
+        self.pending.as_ref().map(|pending| &pending.request)
+    }
+
+    /// Leaves word that the broker's answer is awaited: the token it is to carry.
+    pub(super) fn wait(
+        &mut self,
+        channel: u16,
+        method: MethodId,
+        nowait: bool,
+        request: BrokerRequest,
+    ) -> u32 {
+        self.next_token = self.next_token.wrapping_add(1);
+        let token = self.next_token;
+        self.pending = Some(Box::new(Pending { token, channel, method, nowait, request }));
+        token
+    }
+
+    /// A channel's commit is waited for.
+    pub(super) fn is_waiting_for_commit(&self, channel: u16) -> bool {
+        let pending = self.pending.as_ref();
+        pending.is_some_and(|pending| {
+            pending.channel == channel && matches!(pending.request, BrokerRequest::Commit)
+        })
+    }
+
+    /// The request that this token answers.
+    pub(super) fn take(&mut self, token: u32) -> Option<Box<Pending>> {
+        self.take_if(|pending| pending.token == token)
+    }
+
+    /// The request, if it is such a one.
+    pub(super) fn take_if(&mut self, is_meant: impl FnOnce(&Pending) -> bool) -> Option<Box<Pending>> {
+        self.pending.take_if(|pending| is_meant(pending))
+    }
+
+    /// No answer is waited for any more.
+    pub(super) fn give_up(&mut self) {
+        self.pending = None;
+    }
+
+    /// A channel is gone, and its request with it.
+    pub(super) fn drop_channel(&mut self, channel: u16) {
+        self.take_if(|pending| pending.channel == channel);
+    }
+
+    /// A consumer of the channel went with its queue. If that is deleted by the request under way, the prefix is kept for behind the
+    /// answer; else it is given back.
+    pub(super) fn keep_cancelled(
+        &mut self,
+        number: u16,
+        of: QueueId,
+        prefix: DeliverPrefix,
+    ) -> Option<DeliverPrefix> {
+        match self.pending.as_deref_mut() {
+            Some(Pending { channel, request: BrokerRequest::DeleteQueue { queue, cancels }, .. })
+                if (*channel, *queue) == (number, of) =>
+            {
+                cancels.push(prefix);
+                None
+            }
+            _ => Some(prefix),
+        }
+    }
+}
