@@ -1,161 +1,20 @@
 //! Messages out, acks in.
 
 use super::Adapter;
+use super::consumer::{Consumer, Kind};
+use super::outgoing::{counted, outgoing};
+use super::settling::Leaving;
 use super::unacked::Delivery;
 use crate::context::Context;
 use crate::handles::HANDLES_MAX;
 use ::amqp091::method::{BasicCancel, MethodId};
-use ::amqp091::{Body, DeliverPrefix, Outgoing};
-use base::Memory;
-use base::id::QueueSeq;
-use broker::catalog::{Object, QueueDefinition, QueueType, Reason, Refusal, ReplyCode};
+use ::amqp091::{DeliverPrefix, Outgoing};
+use broker::catalog::{Object, QueueDefinition, Reason, Refusal, ReplyCode};
 use broker::{ConsumerRef, Count, Events, Held, Item, QueueCommand};
-use message::amqp10::Message;
-use message::amqp091::{write_counts, write_position};
-use message::convert::Amqp091;
-use message::record::{Enqueue, Format, Outcome, SeqRange};
-use routing::Arguments;
-use std::borrow::Cow;
+use message::amqp091::write_position;
+use message::record::Outcome;
 use std::ops::Range;
 use std::sync::Arc;
-
-/// Kind of a consumer, with the prefix of its deliveries where it has one.
-#[derive(Debug)]
-pub(super) enum Kind {
-    /// Consumer of a queue.
-    Plain(DeliverPrefix),
-    /// Consumer of direct replies: it is of no queue, and its `at` means nothing.
-    Reply(DeliverPrefix),
-    /// Consumer whose deliveries say their positions in the queue.
-    Telling(DeliverPrefix),
-    /// Consumer that shares a prefetch with others of its channel, which keeps its prefix.
-    Shared,
-    /// Placeholder for a channel's gets from a queue: it is given nothing by itself.
-    Getter,
-}
-
-/// A consumer of the connection, or the placeholder for a channel's gets from a queue.
-#[derive(Debug)]
-pub(super) struct Consumer {
-    pub(super) channel: u16,
-    pub(super) at: ConsumerRef,
-    pub(super) kind: Kind,
-    pub(super) no_ack: bool,
-    /// Its own prefetch; 0: none.
-    pub(super) prefetch: u16,
-    /// The client cancelled it; it may still hold something.
-    pub(super) is_cancelled: bool,
-    /// Once it is cancelled: none of the deliveries it may still hold has a later tag.
-    pub(super) newest: u64,
-    /// It is the queue's only one.
-    pub(super) exclusive: bool,
-    /// Its queue's type; none: it takes direct replies.
-    pub(super) of: Option<QueueType>,
-    /// The arguments it was declared with, if any.
-    pub(super) arguments: Option<Box<Arguments>>,
-    /// Deliveries it was sent.
-    pub(super) delivered: u64,
-    /// Those of them that it had been handed before, that it accepted, and that it got settled.
-    pub(super) again: u64,
-    pub(super) accepted: u64,
-    pub(super) got_settled: u64,
-}
-
-impl Consumer {
-    /// See [`Kind::Getter`].
-    pub(super) fn is_getter(&self) -> bool {
-        matches!(self.kind, Kind::Getter)
-    }
-
-    /// See [`Kind::Reply`].
-    pub(super) fn is_reply(&self) -> bool {
-        matches!(self.kind, Kind::Reply(_))
-    }
-
-    /// See [`Kind::Shared`].
-    pub(super) fn is_shared(&self) -> bool {
-        matches!(self.kind, Kind::Shared)
-    }
-
-    /// A plain consumer shares a prefetch from now on: its prefix, for the channel to keep. Others stay as they are.
-    pub(super) fn share(&mut self) -> Option<DeliverPrefix> {
-        match std::mem::replace(&mut self.kind, Kind::Shared) {
-            Kind::Plain(prefix) => Some(prefix),
-            other => {
-                self.kind = other;
-                None
-            }
-        }
-    }
-}
-
-/// Cancelled consumers that are to be looked after: one, by its handle, or any of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Leaving(u32);
-
-impl Leaving {
-    pub(super) const NOBODY: Leaving = Leaving(u32::MAX);
-    /// No handle has the highest bit.
-    const SEVERAL: Leaving = Leaving(u32::MAX - 1);
-
-    fn add(&mut self, handle: u32) {
-        match *self {
-            Leaving::NOBODY => *self = Leaving(handle),
-            Leaving(is) if is == handle => {}
-            _ => *self = Leaving::SEVERAL,
-        }
-    }
-}
-
-/// Positions of one consumer that follow on each other and are to be settled alike.
-#[derive(Debug)]
-pub(super) struct Settling {
-    consumer: u32,
-    outcome: Outcome,
-    first: QueueSeq,
-    last: QueueSeq,
-}
-
-/// The stored message as the client gets it, converted if it came over another protocol.
-#[inline]
-pub(super) fn outgoing<'a>(
-    message: &Enqueue<'a>,
-    memory: &'a Memory,
-    converted: &'a mut Amqp091,
-) -> Outgoing<'a> {
-    let Enqueue { exchange, routing_key, head, body, .. } = *message;
-    match message.format {
-        Format::Amqp091 => {
-            // The body is a slice of the memory: as a range it can go out by reference.
-            let start = body.as_ptr() as usize - memory.as_ptr() as usize;
-            let body = Body::Memory(memory, start..start + body.len());
-            Outgoing { exchange, routing_key, head, body }
-        }
-        Format::Amqp10 => {
-            let read = Message::read_parts(head, body).expect("it was read when it came");
-            let body = converted.convert_at(&read, message.received_at_ms);
-            let converted = &*converted;
-            Outgoing {
-                exchange,
-                routing_key,
-                head: &converted.properties,
-                body: Body::Bytes(converted.body(body)),
-            }
-        }
-    }
-}
-
-/// Its head, which says how often it was delivered before if the queue counts that.
-#[cold]
-fn counted<'a>(outgoing: &Outgoing<'a>, item: &Item) -> Cow<'a, [u8]> {
-    let (delivery_count, acquired_count) = (item.delivery_count(), item.acquired_count());
-    if acquired_count == 0 {
-        return outgoing.head.into();
-    }
-    let mut head = Vec::with_capacity(outgoing.head.len() + 64);
-    write_counts(outgoing.head, delivery_count, acquired_count, &mut head);
-    head.into()
-}
 
 impl Adapter {
     #[inline]
@@ -328,62 +187,13 @@ impl Adapter {
 
     #[inline]
     pub(super) fn settle_one(&mut self, context: &mut Context<'_>, delivery: Delivery, outcome: Outcome) {
-        let Delivery { consumer, seq } = delivery;
-        if let Some(settling) = &mut self.settling {
-            if settling.consumer == consumer && settling.outcome == outcome && settling.last.0 + 1 == seq.0 {
-                settling.last = seq;
-                return;
-            }
-            self.set_aside_settled(context, delivery, outcome);
-        }
-        self.settling = Some(Settling { consumer, outcome, first: seq, last: seq });
-    }
-
-    /// The positions settled last make room for the next, with which they are passed on if that may be.
-    #[cold]
-    #[inline(never)]
-    fn set_aside_settled(&mut self, context: &mut Context<'_>, next: Delivery, outcome: Outcome) {
-        let Some(settling) = &self.settling else { return };
-        let Settling { consumer, first, last, .. } = *settling;
-        let is_alike = settling.outcome == outcome && consumer == next.consumer;
-        // How the others end has to do with their order.
-        if outcome != Outcome::Accepted
-            || !is_alike
-            || !context.scratch.scattered.add(SeqRange { first, last })
-        {
-            self.pass_on_settled(context);
-        }
-    }
-
-    #[inline]
-    fn count_accepted(&mut self, context: &mut Context<'_>, consumer: u32, count: u64) {
-        let Some(Consumer { channel, of, accepted, .. }) = self.consumers.get_mut(consumer) else { return };
-        *accepted += count;
-        if let Some(channel) = self.channels.get(*channel) {
-            channel.note(context, *of, Count::Ack, count);
-        }
+        self.settled.settle(context, (&mut self.consumers, &mut self.channels), delivery, outcome);
     }
 
     /// Passes on the positions settled last.
     #[inline]
     pub(super) fn pass_on_settled(&mut self, context: &mut Context<'_>) {
-        let Some(Settling { consumer, outcome, first, last }) = self.settling.take() else { return };
-        if outcome == Outcome::Accepted {
-            let count = last.0 - first.0 + 1 + context.scratch.scattered.count();
-            self.count_accepted(context, consumer, count);
-        }
-        let Some(found) = self.consumers.get(consumer) else { return context.scratch.scattered.clear() };
-        if found.is_cancelled {
-            self.leaving.add(consumer);
-        }
-        let ConsumerRef { log, queue, handle } = found.at;
-        let range = SeqRange { first, last };
-        if !context.scratch.scattered.is_empty() {
-            let Context { now, port, shard, scratch, .. } = context;
-            return scratch.scattered.pass_on(*now, shard, *port, found.at, range);
-        }
-        let command = QueueCommand::Settle { handle, range, outcome };
-        context.shard.command(context.now, context.port, log, queue, command);
+        self.settled.pass_on(context, (&mut self.consumers, &mut self.channels));
     }
 
     pub(super) fn add_consumer(
@@ -493,8 +303,7 @@ impl Adapter {
             }
             channel.transaction.as_ref().is_some_and(|transaction| transaction.holds(handle))
         });
-        let is_settling = self.settling.as_ref().is_some_and(|settling| settling.consumer == handle);
-        if !holds && !is_settling {
+        if !holds && !self.settled.is_of(handle) {
             self.close_consumer(context, handle);
         }
     }
@@ -513,14 +322,15 @@ impl Adapter {
 
     /// Forgets the cancelled consumers that hold nothing any more, of those with a delivery settled in this turn.
     #[cold]
-    pub(super) fn see_off(&mut self, context: &mut Context<'_>) {
-        match std::mem::replace(&mut self.leaving, Leaving::NOBODY) {
-            Leaving::SEVERAL => {
+    pub(super) fn see_off(&mut self, context: &mut Context<'_>, leaving: Leaving) {
+        match leaving {
+            Leaving::Nobody => {}
+            Leaving::Several => {
                 let cancelled = self.consumers.iter().filter(|(_, consumer)| consumer.is_cancelled);
                 let cancelled: Vec<u32> = cancelled.map(|(handle, _)| handle).collect();
                 cancelled.into_iter().for_each(|handle| self.remove_if_idle(context, handle));
             }
-            Leaving(handle) => self.remove_if_idle(context, handle),
+            Leaving::One(handle) => self.remove_if_idle(context, handle),
         }
     }
 

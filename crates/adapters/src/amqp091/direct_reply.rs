@@ -1,7 +1,7 @@
 //! Direct reply-to: consuming from the pseudo-queue, and requests that name it.
 
 use super::Adapter;
-use super::consuming::{Consumer, Kind};
+use super::consumer::{Consumer, Kind};
 use super::pending::BrokerRequest;
 use crate::context::Context;
 use ::amqp091::DeliverPrefix;

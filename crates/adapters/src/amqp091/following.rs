@@ -69,7 +69,7 @@ impl Adapter {
     pub(crate) fn goal(&self) -> Option<ShardId> {
         let BrokerRequest::Go { to, .. } = self.requests.request()? else { return None };
         let is_still = self.channels.iter().all(|channel| channel.unconfirmed == 0 && !channel.is_due);
-        (is_still && self.settling.is_none() && self.is_light()).then_some(*to)
+        (is_still && self.settled.is_empty() && self.is_light()).then_some(*to)
     }
 
     /// It is at home at another shard from now on, by another port.

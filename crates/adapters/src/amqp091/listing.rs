@@ -2,7 +2,7 @@
 
 use super::Adapter;
 use super::channel::Channel;
-use super::consuming::Consumer;
+use super::consumer::Consumer;
 use broker::catalog::Catalog;
 use broker::{ChannelRow, ConsumerRow, Count, Depth, Opened, Tally};
 use std::borrow::Cow;

@@ -4,7 +4,7 @@
 
 use super::channel::Channel;
 use super::confirms::Confirms;
-use super::consuming::Kind;
+use super::consumer::Kind;
 use super::direct_reply::Use;
 use super::pending::{BrokerRequest, News, Pending};
 use super::{Adapter, tables};

@@ -7,6 +7,7 @@
 
 mod channel;
 mod confirms;
+mod consumer;
 mod consuming;
 mod direct_reply;
 mod firehose;
@@ -15,10 +16,12 @@ mod listing;
 mod login;
 mod methods;
 mod news;
+mod outgoing;
 mod parked;
 mod pending;
 mod publish_options;
 mod publishing;
+mod settling;
 mod shared_prefetch;
 mod streams;
 mod tables;
@@ -38,9 +41,10 @@ use base::{Now, Output};
 use broker::catalog::{Actor, Catalog, Refusal, VhostId};
 use broker::{ConnectionRow, Event, Events};
 use channel::Channels;
-use consuming::{Consumer, Leaving, Settling};
+use consumer::Consumer;
 use login::Login;
 use pending::Requests;
+use settling::Settled;
 
 /// A connection that speaks AMQP 0-9-1.
 #[derive(Debug)]
@@ -60,8 +64,7 @@ pub struct Adapter {
     requests: Requests,
     /// The upper half of the number of the publisher of the last channel opened.
     next_channel: u16,
-    /// Settled positions not yet passed on: they grow while acks follow on each other.
-    settling: Option<Settling>,
+    settled: Settled,
     /// Something is to be told at the end of the turn.
     is_due: bool,
     has_published: bool,
@@ -75,8 +78,6 @@ pub struct Adapter {
     blocked: Option<Alarm>,
     /// The client was told of it.
     is_told_blocked: bool,
-    /// Cancelled consumers to look after when the turn ends, for something they held was settled.
-    leaving: Leaving,
     /// The rest of prefetches that channels share is to be dealt out when the turn ends.
     deals: bool,
     /// Its consumers are to wait: there is much to send.
@@ -100,7 +101,7 @@ impl Adapter {
             consumers: Handles::default(),
             requests: Requests::default(),
             next_channel: 0,
-            settling: None,
+            settled: Settled::default(),
             is_due: false,
             has_published: false,
             is_full: false,
@@ -108,7 +109,6 @@ impl Adapter {
             hears_cancel: false,
             blocked: None,
             is_told_blocked: false,
-            leaving: Leaving::NOBODY,
             deals: false,
             is_paused: false,
             roaming: Roaming::new(context.settings, peer),
@@ -280,8 +280,8 @@ impl Adapter {
         if self.is_full {
             self.see_whether_full(context);
         }
-        if self.leaving != Leaving::NOBODY {
-            self.see_off(context);
+        if let Some(leaving) = self.settled.take_leaving() {
+            self.see_off(context, leaving);
         }
         if self.deals {
             self.deal_out(context);

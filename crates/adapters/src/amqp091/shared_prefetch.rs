@@ -13,7 +13,8 @@
 
 use super::Adapter;
 use super::channel::Channel;
-use super::consuming::{Consumer, Kind, outgoing};
+use super::consumer::{Consumer, Kind};
+use super::outgoing::outgoing;
 use super::unacked::Delivery;
 use crate::context::Context;
 use ::amqp091::DeliverPrefix;

@@ -2,7 +2,7 @@
 //!
 //! Rules and texts are RabbitMQ 4.3.6's, seen by consuming through pika.
 
-use super::consuming::Kind;
+use super::consumer::Kind;
 use super::pending::BrokerRequest;
 use super::pending::News;
 use super::{Adapter, tables};
