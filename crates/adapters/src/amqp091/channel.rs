@@ -1,7 +1,6 @@
 //! A channel: its publisher, its consumers' tags, the deliveries it was sent and has not settled.
 
 use super::confirms::Confirms;
-use super::direct_reply::ReplyConsumer;
 use super::shared_prefetch::SharedPrefetch;
 use super::transaction::ChannelTransaction;
 use super::unacked::Unacked;
@@ -40,6 +39,13 @@ pub(super) struct Channel {
     pub(super) is_due: bool,
     /// Its counts, publishes apart; none yet.
     pub(super) counted: Option<Box<Counted>>,
+}
+
+/// A channel's consumer of direct replies: at most one.
+#[derive(Debug)]
+pub(super) struct ReplyConsumer {
+    /// The reply-to of its requests.
+    pub(super) name: Box<str>,
 }
 
 /// Counts of a channel.

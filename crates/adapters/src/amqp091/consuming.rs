@@ -150,8 +150,8 @@ impl Adapter {
         method: MethodId,
     ) {
         let Some(channel) = self.channels.get(number) else { return };
-        let is_known = if channel.transaction.is_some() {
-            match self.hold_settle(context, number, tag, multiple, outcome) {
+        let is_known = if let Some(transaction) = &mut channel.transaction {
+            match transaction.hold_settle(context, &mut channel.unacked, (tag, multiple), outcome) {
                 Ok(is_known) => is_known,
                 Err(refusal) => return self.refuse(context, number, &refusal, method),
             }

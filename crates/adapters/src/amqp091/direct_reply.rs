@@ -1,6 +1,7 @@
 //! Direct reply-to: consuming from the pseudo-queue, and requests that name it.
 
 use super::Adapter;
+use super::channel::ReplyConsumer;
 use super::consumer::{Consumer, Kind};
 use super::pending::BrokerRequest;
 use crate::context::Context;
@@ -8,13 +9,6 @@ use ::amqp091::DeliverPrefix;
 use ::amqp091::method::{BasicConsume, MethodId, QueueDeclareOk};
 use broker::catalog::{Actor, Object, Reason, Refusal, ReplyCode};
 use broker::{ConsumerRef, Credit, REPLY_TO, ReplyAddress};
-
-/// A channel's consumer of direct replies: at most one.
-#[derive(Debug)]
-pub(super) struct ReplyConsumer {
-    /// The reply-to of its requests.
-    pub(super) name: Box<str>,
-}
 
 impl Adapter {
     /// basic.consume of the pseudo-queue. No permission is needed.

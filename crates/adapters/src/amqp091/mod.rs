@@ -6,6 +6,7 @@
 //! effect in the order it was said.
 
 mod channel;
+mod committing;
 mod confirms;
 mod consumer;
 mod consuming;

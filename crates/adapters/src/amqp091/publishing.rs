@@ -92,7 +92,7 @@ impl Adapter {
         };
         options.more.stamped = stamped.as_ref().is_some_and(|stamped| stamped.has_time);
         let head = options.head.as_deref().unwrap_or(properties.raw());
-        if channel.transaction.is_some() {
+        if let Some(transaction) = &mut channel.transaction {
             let held = HeldPublish {
                 exchange: publish.exchange,
                 routing_key: publish.routing_key,
@@ -105,7 +105,8 @@ impl Adapter {
                 body,
                 mark: 0,
             };
-            if let Err(refusal) = self.hold_publish(context, number, &held, publish.mandatory) {
+            let access = channel.publisher.access();
+            if let Err(refusal) = transaction.hold_publish(context, access, &held, publish.mandatory) {
                 self.refuse(context, number, &refusal, PUBLISH);
             }
             return;

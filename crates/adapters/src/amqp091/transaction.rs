@@ -1,32 +1,22 @@
-//! tx.select, tx.commit and tx.rollback (AMQP 0-9-1 §1.9).
-//!
-//! Publishes are checked when they come and made at the commit; acks take effect at the commit and are undone by a
-//! rollback, which puts the deliveries back among those that can be settled. The commit is answered when everything it
-//! published is safe.
+//! A channel's transaction under way: publishes and acks that are held back until it is committed or rolled back.
 
-use super::Adapter;
-use super::pending::BrokerRequest;
-use super::publishing::stamped;
-use super::unacked::Delivery;
+use super::unacked::{Delivery, Unacked};
 use crate::context::Context;
 use crate::transaction::{HeldPublish, Transaction};
-use ::amqp091::method::{MethodId, TxCommitOk, TxRollbackOk, TxSelectOk};
-use broker::Count;
-use broker::Published;
-use broker::catalog::{Object, Reason, Refusal, ReplyCode};
-use message::amqp091::Properties;
+use broker::access::AccessCache;
+use broker::catalog::{Object, Reason, Refusal};
 use message::record::Outcome;
 
 /// An ack that is held back.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HeldSettle {
-    tag: u64,
-    delivery: Delivery,
-    outcome: Outcome,
+    pub(super) tag: u64,
+    pub(super) delivery: Delivery,
+    pub(super) outcome: Outcome,
 }
 
 /// The mark of a publish that is to be returned when it is routed nowhere.
-const MANDATORY: u64 = 1;
+pub(super) const MANDATORY: u64 = 1;
 
 /// A transactional channel's transaction under way.
 #[derive(Debug, Default)]
@@ -45,6 +35,53 @@ impl ChannelTransaction {
         (self.held.publishes().count() as u64, self.held.settles().len() as u64)
     }
 
+    /// Holds back a publish that was found in order.
+    pub(super) fn hold_publish(
+        &mut self,
+        context: &Context<'_>,
+        access: &mut AccessCache,
+        publish: &HeldPublish<'_>,
+        mandatory: bool,
+    ) -> Result<(), Refusal> {
+        access.check_publish(
+            context.shard.catalog(),
+            publish.exchange,
+            publish.keys(),
+            publish.more.user_id,
+        )?;
+        let publish = HeldPublish { mark: if mandatory { MANDATORY } else { 0 }, ..publish.clone() };
+        self.held.publish(context.settings, &publish).map_err(|_| too_large(context))
+    }
+
+    /// Holds back the ack of one delivery, or of all up to it; false: there is none with this tag.
+    pub(super) fn hold_settle(
+        &mut self,
+        context: &Context<'_>,
+        unacked: &mut Unacked,
+        (tag, multiple): (u64, bool),
+        outcome: Outcome,
+    ) -> Result<bool, Refusal> {
+        let mut held = Ok(());
+        let mut hold = |tag, delivery| {
+            let settle = HeldSettle { tag, delivery, outcome };
+            if self.held.settle(context.settings, settle, 0).is_err() {
+                held = Err(too_large(context));
+            }
+        };
+        let is_known = if multiple {
+            unacked.take_through(tag, hold)
+        } else {
+            let taken = unacked.take(tag);
+            taken.map(|delivery| hold(tag, delivery)).is_some()
+        };
+        held.map(|()| is_known)
+    }
+
+    /// Takes all that is held back; another transaction begins.
+    pub(super) fn take(&mut self) -> Transaction<HeldSettle> {
+        std::mem::take(&mut self.held)
+    }
+
     pub(super) fn heap_bytes(&self) -> usize {
         size_of::<ChannelTransaction>() + self.held.len_bytes()
     }
@@ -54,149 +91,4 @@ fn too_large(context: &Context<'_>) -> Refusal {
     let most = context.settings.transaction_bytes_max;
     let text = format!("transaction is larger than configured max size {most}");
     Refusal::precondition(Reason::TooLarge(Object::Transaction), text)
-}
-
-impl Adapter {
-    pub(super) fn select_transactions(&mut self, number: u16) -> Result<(), Refusal> {
-        let Some(channel) = self.channels.get(number) else { return Ok(()) };
-        if channel.confirms.is_some() {
-            let text = "cannot switch from confirm to tx mode";
-            return Err(Refusal::precondition(Reason::WrongState, text));
-        }
-        channel.transaction.get_or_insert_default();
-        channel.does_more = true;
-        self.machine.send(number, &TxSelectOk {});
-        Ok(())
-    }
-
-    /// Holds back a publish that was found in order.
-    pub(super) fn hold_publish(
-        &mut self,
-        context: &mut Context<'_>,
-        number: u16,
-        publish: &HeldPublish<'_>,
-        mandatory: bool,
-    ) -> Result<(), Refusal> {
-        let Some(channel) = self.channels.get(number) else { return Ok(()) };
-        let Some(transaction) = &mut channel.transaction else { return Ok(()) };
-        let access = channel.publisher.access();
-        access.check_publish(
-            context.shard.catalog(),
-            publish.exchange,
-            publish.keys(),
-            publish.more.user_id,
-        )?;
-        let publish = HeldPublish { mark: if mandatory { MANDATORY } else { 0 }, ..publish.clone() };
-        transaction.held.publish(context.settings, &publish).map_err(|_| too_large(context))
-    }
-
-    /// Holds back the ack of one delivery, or of all up to it; false: there is none with this tag.
-    pub(super) fn hold_settle(
-        &mut self,
-        context: &mut Context<'_>,
-        number: u16,
-        tag: u64,
-        multiple: bool,
-        outcome: Outcome,
-    ) -> Result<bool, Refusal> {
-        let Some(channel) = self.channels.get(number) else { return Ok(true) };
-        let Some(transaction) = &mut channel.transaction else { return Ok(true) };
-        let mut held = Ok(());
-        let mut hold = |tag, delivery| {
-            let settle = HeldSettle { tag, delivery, outcome };
-            if transaction.held.settle(context.settings, settle, 0).is_err() {
-                held = Err(too_large(context));
-            }
-        };
-        let is_known = if multiple {
-            channel.unacked.take_through(tag, hold)
-        } else {
-            let taken = channel.unacked.take(tag);
-            taken.map(|delivery| hold(tag, delivery)).is_some()
-        };
-        held.map(|()| is_known)
-    }
-
-    /// Makes the publishes and settles held back; the answer follows when they are safe.
-    pub(super) fn commit(
-        &mut self,
-        context: &mut Context<'_>,
-        number: u16,
-        method: MethodId,
-    ) -> Result<(), Refusal> {
-        let held = self.take_transaction(number)?;
-        for publish in held.publishes() {
-            let published = self.publish_held(context, number, &publish);
-            match published {
-                Ok(Published::Waiting) => {
-                    if let Some(channel) = self.channels.get(number) {
-                        channel.unconfirmed += 1;
-                    }
-                }
-                Ok(Published::Done) => {}
-                Ok(Published::Unroutable) => {
-                    let is_mandatory = publish.mark & MANDATORY != 0;
-                    let what = if is_mandatory { Count::ReturnUnroutable } else { Count::DropUnroutable };
-                    if let Some(channel) = self.channels.get(number) {
-                        channel.note(context, None, what, 1);
-                    }
-                    self.return_held(context, number, &publish);
-                }
-                // Its exchange was there when it was published; one deleted since leads nowhere.
-                Err(refusal) if refusal.code == ReplyCode::NotFound => {
-                    self.return_held(context, number, &publish)
-                }
-                Err(refusal) => return Err(refusal),
-            }
-        }
-        for HeldSettle { delivery, outcome, .. } in held.into_settles() {
-            self.settle_one(context, delivery, outcome);
-        }
-        self.pass_on_settled(context);
-        self.requests.wait(number, method, false, BrokerRequest::Commit);
-        self.see_whether_committed(number);
-        Ok(())
-    }
-
-    fn return_held(&mut self, context: &Context<'_>, number: u16, publish: &HeldPublish<'_>) {
-        if publish.mark & MANDATORY != 0 {
-            let properties = Properties::read(publish.head).expect("it was read when it came");
-            let stamped = stamped(context, &properties);
-            let head = stamped.as_ref().map_or(publish.head, |stamped| &stamped.head);
-            self.send_back(number, publish.exchange, publish.routing_key, head, publish.body);
-        }
-    }
-
-    /// Answers the commit when nothing of it is waited for any more.
-    pub(super) fn see_whether_committed(&mut self, number: u16) {
-        if self.channels.get(number).is_some_and(|channel| channel.unconfirmed == 0)
-            && self.requests.is_waiting_for_commit(number)
-        {
-            self.requests.give_up();
-            self.machine.send(number, &TxCommitOk {});
-        }
-    }
-
-    pub(super) fn roll_back(&mut self, number: u16) -> Result<(), Refusal> {
-        let held = self.take_transaction(number)?;
-        if let Some(channel) = self.channels.get(number) {
-            let settles = held.into_settles().into_iter();
-            channel.unacked.put_back(settles.map(|HeldSettle { tag, delivery, .. }| (tag, delivery)));
-        }
-        // Cancelled consumers may hold later ones again than were left of them.
-        for consumer in self.consumers.iter_mut().filter(|consumer| consumer.channel == number) {
-            consumer.newest = u64::MAX;
-        }
-        self.machine.send(number, &TxRollbackOk {});
-        Ok(())
-    }
-
-    fn take_transaction(&mut self, number: u16) -> Result<Transaction<HeldSettle>, Refusal> {
-        let channel = self.channels.get(number);
-        let Some(transaction) = channel.and_then(|channel| channel.transaction.as_mut()) else {
-            let text = "channel is not transactional";
-            return Err(Refusal::precondition(Reason::WrongState, text));
-        };
-        Ok(std::mem::take(&mut transaction.held))
-    }
 }
