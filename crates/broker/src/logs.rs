@@ -23,11 +23,10 @@ use crate::shard::{CATALOG_LOG, ShardSettings};
 use crate::turn::Turn;
 use admission::refuse_stopped;
 use base::Now;
-use base::id::{LogId, LogIndex, QueueId};
+use base::id::{LogId, QueueId};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use stream_files::StreamJob;
 
 /// See the module's head.
 #[derive(Debug)]
@@ -46,8 +45,6 @@ pub struct Logs {
     dead_segments: Vec<u64>,
     /// A log here has, or had, a stream.
     has_streams: bool,
-    /// Files of streams that are to be removed once the catalog's log is on disk up to there.
-    removals: VecDeque<(LogIndex, StreamJob)>,
 }
 
 impl Logs {
@@ -68,7 +65,6 @@ impl Logs {
             reads: Vec::new(),
             dead_segments: Vec::new(),
             has_streams: false,
-            removals: VecDeque::new(),
         }
     }
 

@@ -1,59 +1,96 @@
-//! Changing the catalog: planned on one shard, logged, applied everywhere, then answered.
+//! Changing the catalog: planned on one shard, logged, applied everywhere once they are committed, then answered.
 //!
-//! The changes of a turn form a *wave*. A wave with durable changes waits for the catalog log's commit; then it is sent
-//! to every shard, and its answers go out when every shard has applied it. Waves finish in order. An answer that needs
-//! no change waits for the waves before it: it may rest on what they changed.
+//! The planner has a catalog of its own, which is ahead of the shards': it has the changes that are on their way. The
+//! changes of a turn form a *wave*, those that are logged and those that are not in one order. Each takes effect on the
+//! planner's shard when the catalog's log is committed up to it; the whole wave is then sent to every other shard, and
+//! its answers go out when every shard has applied it. Waves finish in order. An answer that needs no change waits for
+//! the waves before it: it may rest on what they changed.
 
-use crate::catalog::{Actor, Change, Op, Reason, Refusal};
+use crate::catalog::{Actor, Catalog, Change, Op, Plan, Reason, Refusal};
 use crate::connection_limits::Census;
-use crate::mail::Answering;
-use crate::request::Reply;
-use base::id::{LogIndex, PortId, QueueId};
+use crate::event_exchange::Announcement;
+use crate::limits::Limits;
+use crate::request::{QueueCommand, Reply};
+use base::id::{LogId, LogIndex, PortId, QueueId};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// A reply, and the connection's port and token it goes to.
+/// Changes of a wave, after which the next begins: bounds the work of a shard that is sent one.
+const CHANGES_MAX: usize = 1000;
+
+/// An answer, and the connection's port and token it goes to.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) port: PortId,
     pub(crate) token: u32,
-    pub(crate) reply: Result<Reply, Refusal>,
+    pub(crate) content: Content,
 }
 
-/// A request to change the catalog: its actor, the address of the answer, the operation.
+/// The content of an answer.
 #[derive(Debug)]
-pub(crate) struct Asked {
-    pub(crate) actor: Actor,
-    pub(crate) answer: Option<Answering>,
-    pub(crate) op: Op,
+pub(crate) enum Content {
+    Reply(Result<Reply, Refusal>),
+    /// The queue is there: its owner answers how many messages and consumers it has.
+    Counts {
+        log: LogId,
+        queue: QueueId,
+    },
+}
+
+impl Answer {
+    /// The command that has the owner of the queue answer, where the planner cannot.
+    pub(crate) fn asks_owner(&self) -> Option<(LogId, QueueId, QueueCommand)> {
+        match self.content {
+            Content::Counts { log, queue } => Some((log, queue, QueueCommand::Counts { token: self.token })),
+            Content::Reply(_) => None,
+        }
+    }
+}
+
+/// A change that is on its way.
+#[derive(Debug)]
+pub(crate) struct Coming {
+    pub(crate) change: Change,
+    /// The announcements of it, due when it takes effect.
+    pub(crate) told: Vec<Announcement>,
+    /// The catalog's log is to be committed up to here first.
+    end: LogIndex,
 }
 
 #[derive(Debug)]
 struct Wave {
     number: u64,
-    changes: Arc<[Change]>,
-    /// The catalog log must be committed up to here first.
-    commit: Option<LogIndex>,
+    /// Changes that have not taken effect yet.
+    coming: VecDeque<Coming>,
+    /// Those that have, to be sent when all have.
+    made: Vec<Change>,
     is_sent: bool,
     /// Shards that have not applied it yet.
     unseen: u16,
     answers: Vec<Answer>,
 }
 
-/// The waves under way.
+/// The next step of the waves under way, see [`Planner::next_step`].
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// This change takes effect on the planner's shard now.
+    Make(Coming),
+    /// The changes of the wave of this number go to all other shards.
+    Send(u64, Arc<[Change]>),
+}
+
+/// See the module's head.
 #[derive(Debug)]
 pub(crate) struct Planner {
+    /// The shards' catalog with all changes that are on their way.
+    pub(crate) catalog: Catalog,
     others: u16,
     next_number: u64,
-    changes: Vec<Change>,
+    coming: VecDeque<Coming>,
     answers: Vec<Answer>,
     waves: VecDeque<Wave>,
-    /// The number of the last wave that was sent.
-    last_sent: u64,
-    /// Queues that are to be filled from streams once the wave of that number is sent.
-    unfed: VecDeque<(u64, QueueId)>,
-    /// Requests that came since nothing more is planned, in order; `None`: they are planned as they come.
-    held: Option<Vec<Asked>>,
+    /// Where the record of the last logged change ends.
+    end: LogIndex,
     /// The journal has room only for changes that give space back.
     is_short: bool,
     pub(crate) census: Census,
@@ -63,104 +100,113 @@ impl Planner {
     /// `others`: shards besides this one.
     pub(crate) fn new(others: u16) -> Planner {
         Planner {
+            catalog: Catalog::default(),
             others,
             next_number: 1,
-            changes: Vec::new(),
+            coming: VecDeque::new(),
             answers: Vec::new(),
             waves: VecDeque::new(),
-            last_sent: 0,
-            unfed: VecDeque::new(),
-            held: None,
+            end: LogIndex(0),
             is_short: false,
             census: Census::default(),
         }
     }
 
-    /// A queue is to be filled from its stream once the change that is being made is sent.
-    pub(crate) fn feed_later(&mut self, queue: QueueId) {
-        self.unfed.push_back((self.next_number, queue));
+    /// Plans from this catalog on: the one of the planner's shard, at the end of a start.
+    pub(crate) fn begin(&mut self, catalog: Catalog) {
+        self.catalog = catalog;
     }
 
-    /// Takes the queues that are to be filled from their streams now.
-    pub(crate) fn take_unfed(&mut self) -> Vec<QueueId> {
-        let due = self.unfed.partition_point(|(wave, _)| *wave <= self.last_sent);
-        self.unfed.drain(..due).map(|(_, queue)| queue).collect()
+    /// Works out what a request changes; alters nothing.
+    ///
+    /// # Errors
+    /// The refusal of the rule that is broken.
+    pub(crate) fn plan(
+        &self,
+        actor: &Actor,
+        op: &Op,
+        limits: &Limits,
+        relaxes_types: bool,
+    ) -> Result<Plan, Refusal> {
+        let plan = match relaxes_types {
+            true => self.catalog.plan_relaxed(actor, op),
+            false => self.catalog.plan(actor, op),
+        }?;
+        limits.check(&self.catalog, &plan.changes)?;
+        self.check_room(&plan.changes)?;
+        Ok(plan)
     }
 
-    pub(crate) fn add_change(&mut self, change: Change) {
-        self.changes.push(change);
+    /// A change is on its way from now on. `logged`: where its record ends, if it is logged.
+    pub(crate) fn add_change(&mut self, change: Change, told: Vec<Announcement>, logged: Option<LogIndex>) {
+        self.end = logged.unwrap_or(self.end);
+        // What it means for queues is the shards' to see, once it takes effect.
+        self.catalog.apply(&change);
+        self.coming.push_back(Coming { change, told, end: self.end });
+        if self.coming.len() == CHANGES_MAX {
+            self.close_wave();
+        }
     }
 
     pub(crate) fn add_answer(&mut self, answer: Answer) {
         self.answers.push(answer);
     }
 
-    /// Ends the turn. `commit`: where the catalog log must be committed to, if this turn logged anything.
-    pub(crate) fn close_wave(&mut self, commit: Option<LogIndex>) {
-        if self.changes.is_empty() {
-            match self.waves.back_mut() {
-                Some(last) => last.answers.append(&mut self.answers),
-                None if !self.answers.is_empty() => self.push_wave(None),
-                None => {}
-            }
-            return;
+    /// Ends the turn: its changes and answers are a wave.
+    pub(crate) fn close_wave(&mut self) {
+        // Answers alone wait for the last of the waves before them.
+        if self.coming.is_empty()
+            && let Some(last) = self.waves.back_mut()
+        {
+            return last.answers.append(&mut self.answers);
         }
-        self.push_wave(commit);
+        if self.has_open_wave() {
+            let is_sent = self.coming.is_empty();
+            self.waves.push_back(Wave {
+                number: self.next_number,
+                coming: std::mem::take(&mut self.coming),
+                made: Vec::new(),
+                is_sent,
+                unseen: if is_sent { 0 } else { self.others },
+                answers: std::mem::take(&mut self.answers),
+            });
+            self.next_number += 1;
+        }
     }
 
-    fn push_wave(&mut self, commit: Option<LogIndex>) {
-        // A wave of answers alone only waits for those before it.
-        let is_empty = self.changes.is_empty();
-        self.waves.push_back(Wave {
-            number: self.next_number,
-            changes: std::mem::take(&mut self.changes).into(),
-            commit,
-            is_sent: is_empty,
-            unseen: if is_empty { 0 } else { self.others },
-            answers: std::mem::take(&mut self.answers),
-        });
-        self.next_number += 1;
-    }
-
-    /// The next wave to send, now that the catalog log is committed up to `committed`: its number and changes.
-    pub(crate) fn next_to_send(&mut self, committed: LogIndex) -> Option<(u64, Arc<[Change]>)> {
+    /// The next step, now that the catalog's log is committed up to `committed`.
+    pub(crate) fn next_step(&mut self, committed: LogIndex) -> Option<Step> {
         let wave = self.waves.iter_mut().find(|wave| !wave.is_sent)?;
-        if wave.commit.is_some_and(|commit| commit > committed) {
-            return None;
+        match wave.coming.front() {
+            Some(coming) if coming.end > committed => None,
+            Some(_) => {
+                let coming = wave.coming.pop_front().expect("there is a front");
+                wave.made.push(coming.change.clone());
+                Some(Step::Make(coming))
+            }
+            None => {
+                wave.is_sent = true;
+                Some(Step::Send(wave.number, std::mem::take(&mut wave.made).into()))
+            }
         }
-        wave.is_sent = true;
-        self.last_sent = wave.number;
-        Some((wave.number, wave.changes.clone()))
     }
 
-    /// One more shard has applied all waves up to `number`.
+    /// One more shard has applied the wave of this number.
     pub(crate) fn seen(&mut self, number: u64) {
         for wave in self.waves.iter_mut().filter(|wave| wave.is_sent && wave.number == number) {
             wave.unseen -= 1;
         }
     }
 
-    /// The answers of waves that are finished.
-    pub(crate) fn finished(&mut self, mut answer: impl FnMut(Answer)) {
-        while self.waves.front().is_some_and(|wave| wave.is_sent && wave.unseen == 0) {
-            let wave = self.waves.pop_front().expect("there is a front");
-            wave.answers.into_iter().for_each(&mut answer);
-        }
+    /// The answers of a wave that is finished, if the first one is.
+    pub(crate) fn take_finished(&mut self) -> Option<Vec<Answer>> {
+        let wave = self.waves.pop_front_if(|wave| wave.is_sent && wave.unseen == 0)?;
+        Some(wave.answers)
     }
 
     /// Something was asked for since the last turn ended: the next one is to come at once.
     pub(crate) fn has_open_wave(&self) -> bool {
-        !self.changes.is_empty() || !self.answers.is_empty()
-    }
-
-    /// Plans nothing more: requests wait.
-    pub(crate) fn hold(&mut self) {
-        self.held.get_or_insert_default();
-    }
-
-    /// The requests that waited, in the order they came; from now on requests are planned as they come.
-    pub(crate) fn go_on(&mut self) -> Vec<Asked> {
-        self.held.take().unwrap_or_default()
+        !self.coming.is_empty() || !self.answers.is_empty()
     }
 
     /// Whether the journal has room only for changes that give space back.
@@ -169,9 +215,8 @@ impl Planner {
     }
 
     /// Refuses changes that make something new and lasting while there is no room for them: a change that found no
-    /// space would be under way until there is some, and no snapshot is made meanwhile, without which no file of the
-    /// journal can be used again.
-    pub(crate) fn check_room(&self, changes: &[Change]) -> Result<(), Refusal> {
+    /// space would be under way until there is some, and its answer as long.
+    fn check_room(&self, changes: &[Change]) -> Result<(), Refusal> {
         if self.is_short && changes.iter().any(Change::is_coming) {
             return Err(Refusal::precondition(
                 Reason::NoSpace,
@@ -181,28 +226,8 @@ impl Planner {
         Ok(())
     }
 
-    /// Keeps a request until it may be planned; gives it back where it may be now.
-    pub(crate) fn put_off(&mut self, asked: Asked) -> Option<Asked> {
-        match &mut self.held {
-            None => Some(asked),
-            Some(held) => {
-                held.push(asked);
-                None
-            }
-        }
-    }
-
-    /// A change was made that is not on disk, where the catalog's log is as far as `committed`.
-    pub(crate) fn has_unwritten(&self, committed: LogIndex) -> bool {
-        let last = self.waves.iter().rev().find_map(|wave| wave.commit);
-        !self.changes.is_empty() || last.is_some_and(|commit| commit > committed)
-    }
-
-    /// A change is not known to be on disk everywhere, or its answer is still to come.
+    /// A change has not taken effect everywhere, or its answer is still to come.
     pub(crate) fn is_busy(&self) -> bool {
-        !self.waves.is_empty()
-            || !self.changes.is_empty()
-            || !self.answers.is_empty()
-            || self.held.as_ref().is_some_and(|held| !held.is_empty())
+        !self.waves.is_empty() || self.has_open_wave()
     }
 }

@@ -11,6 +11,8 @@ use crate::request::{Placement, Reply};
 use crate::shard::CATALOG_LOG;
 use base::id::{LogId, PortId, QueueId, ShardId};
 use base::{Buffer, Memory};
+use routing::ExchangeId;
+use std::collections::VecDeque;
 use std::ops::Range;
 
 /// The outgoing tray.
@@ -25,6 +27,8 @@ pub(crate) struct Post {
     pub(crate) parcels: Parcels,
     /// The words of logs about publishes of the shard's own.
     pub(crate) heard: Vec<Heard>,
+    /// On the shard that plans: messages that exchanges are to remember, as records for no queue.
+    pub(crate) to_remember: VecDeque<(Vec<ExchangeId>, Buffer)>,
     /// Damage that was found.
     pub(crate) damages: Damages,
     /// Messages that a rule let go of.
@@ -42,6 +46,7 @@ impl Post {
             mail: (0..shards).map(|_| Vec::new()).collect(),
             parcels: Parcels::new(shards),
             heard: Vec::new(),
+            to_remember: VecDeque::new(),
             damages: Damages::default(),
             notices: Notices::default(),
         }

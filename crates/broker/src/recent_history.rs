@@ -6,14 +6,13 @@
 
 use crate::catalog::{Binding, Destination};
 use crate::fields::Fields;
-use crate::log::Brings;
 use crate::mail::Mail;
 use crate::publisher::OwnPublisher;
 use crate::shard::CATALOG_LOG;
 use base::Buffer;
 use message::amqp10::{Message, Value};
 use message::deaths::routing_keys;
-use message::record::{self, Enqueue, Format, NewEnqueue, flag};
+use message::record::{Enqueue, Format, NewEnqueue, flag};
 use routing::{Envelope, ExchangeId, Field, Headers, Matches};
 use std::sync::Arc;
 
@@ -47,30 +46,16 @@ pub(crate) fn have_remembered(
     let mut record = Buffer::default();
     message.write(&[], &mut record);
     if own.settings.plans() {
-        return remember(own, &exchanges, record.bytes());
+        return own.post.to_remember.push_back((exchanges, record));
     }
     let bytes = record.len();
     own.post.send_record(CATALOG_LOG, bytes, Mail::Remember { from: own.settings.id, exchanges, record });
 }
 
-/// On the planning shard: has exchanges remember a message.
-pub(crate) fn remember(own: &mut OwnPublisher<'_>, exchanges: &[ExchangeId], record: &[u8]) {
-    if Enqueue::read(record).is_none_or(|message| asks_not_to_be(&message)) {
-        return;
-    }
-    let message: Arc<[u8]> = record.into();
-    for exchange in exchanges {
-        let Some(change) = own.catalog.remembering(*exchange, &message) else { continue };
-        if change.is_durable()
-            && let Some(log) = own.logs.get_mut(CATALOG_LOG)
-        {
-            let change = change.encode();
-            log.commons
-                .pipeline
-                .append(own.now, Brings::NOTHING, |records| record::write_catalog(&change, records));
-        }
-        own.catalog.apply(&change);
-    }
+/// A message that is to be remembered, as a record; none: it asks not to be.
+pub(crate) fn rememberable(record: &[u8]) -> Option<Arc<[u8]>> {
+    let message = Enqueue::read(record)?;
+    (!asks_not_to_be(&message)).then(|| record.into())
 }
 
 /// On the planning shard: what is bound now gets what the exchange remembers.

@@ -5,7 +5,10 @@ mod node;
 use base::Now;
 use base::id::{LogId, LogIndex, PortId, ShardId};
 use broker::catalog::{Op, VhostId};
-use broker::{CommitRule, Credit, Events, Held, Limits, More, NewConsumer, Publish, Published, QueueCommand};
+use broker::{
+    CommitRule, Credit, Events, Held, Limits, Mail, More, NewConsumer, Publish, Published, QueueCommand,
+    Shard,
+};
 use journal::{Disk, FileId, FileKind, FileName, Place};
 use message::record::{Format, Outcome};
 use node::{NOW, Node};
@@ -597,29 +600,86 @@ fn a_get_that_waits_for_bytes_is_answered_when_its_queue_goes() {
     assert_eq!((answered > 0, told), (true, 20 - answered), "{seen:?}");
 }
 
-#[test]
-fn snapshots_wait_for_changes_under_way() {
-    let mut node = Node::with_logs(1, 2, Limits::default());
-    // The catalog's, and every other: a queue that is deleted is not in its log's any more, though a start may still find it.
-    let is_there = |node: &Node| [0, 1].map(|log| node.shards[0].snapshot(LogId(log), false).is_some());
-    node.declare(0, "one", true);
-    assert_eq!(is_there(&node), [true, true]);
-    let op = Op::DeclareQueue {
-        name: "two".into(),
+/// A request to declare a queue on this log.
+fn declaration(name: &str, durable: bool, log: LogId) -> Op {
+    Op::DeclareQueue {
+        name: name.into(),
         passive: false,
-        durable: true,
+        durable,
         exclusive: false,
         auto_delete: false,
         arguments: Default::default(),
-        log: LogId(0),
+        log,
         random: [0; 16],
+    }
+}
+
+/// Names of the queues that a shard's catalog has.
+fn queues_of(shard: &Shard) -> Vec<&str> {
+    let mut names: Vec<_> = shard.catalog().queues().map(|queue| &*queue.name).collect();
+    names.sort_unstable();
+    names
+}
+
+#[test]
+fn a_change_takes_effect_once_it_is_committed() {
+    let mut node = Node::with_logs(2, 4, Limits::default());
+    node.declare(0, "one", true);
+    let snapshot = |node: &Node, log: usize| {
+        let snapshot = node.shards[log % 2].snapshot(LogId(log as u32), false).expect("at any time");
+        (snapshot.covered, snapshot.bytes.to_vec())
     };
-    node.shards[0].request(NOW, node.ports[0], 1, op);
-    assert_eq!(is_there(&node), [false, false]);
-    node.turn();
-    assert_eq!(is_there(&node), [false, false]);
+    let before = [0, 1, 2, 3].map(|log| snapshot(&node, log));
+    // The second rests on the first, which nobody but the planner knows of yet; the third is not logged, and comes behind.
+    let memory = node.shards[0].log_for_new_queue(false);
+    let ops = [declaration("two", true, LogId(2)), declaration("two", true, LogId(2))];
+    for (token, op) in (2..).zip(ops.into_iter().chain([declaration("three", false, memory)])) {
+        node.shards[0].request(NOW, node.ports[0], token, op);
+    }
+    for _ in 0..2 {
+        assert_eq!([0, 1].map(|at| queues_of(&node.shards[at])), [["one"], ["one"]]);
+        assert_eq!([0, 1, 2, 3].map(|log| snapshot(&node, log)), before, "it knows what the disk knows");
+        node.turn();
+    }
+    assert_eq!(node.take_seen(), Vec::<String>::new());
+    let [(covered, catalog), ..] = before;
     node.settle();
-    assert_eq!(is_there(&node), [true, true]);
+    assert_eq!(node.take_seen(), ["0: declared two 0 0", "0: declared two 0 0", "0: declared three 0 0"]);
+    for shard in &node.shards {
+        assert_eq!(queues_of(shard), ["one", "three", "two"]);
+    }
+    let mut shard = Node::fresh();
+    shard.restore(LogId(0), covered, &catalog).unwrap();
+    for (_, sealed, place) in node.written.iter().filter(|(_, sealed, _)| sealed.log == LogId(0)) {
+        shard.replay(LogId(0), sealed.base, sealed.records(), *place).unwrap();
+    }
+    assert_eq!(queues_of(&shard), ["one", "two"]);
+}
+
+#[test]
+fn a_wave_has_a_thousand_changes_at_most() {
+    let mut node = Node::new(2);
+    let log = node.shards[0].log_for_new_queue(false);
+    for number in 0..2500 {
+        let op = declaration(&format!("q{number}"), false, log);
+        node.shards[0].request(NOW, node.ports[0], 1, op);
+    }
+    // Numbers of queues are reserved on disk.
+    let (mut sealed, mut mail) = (Vec::new(), Vec::new());
+    node.shards[0].end_turn(NOW, &mut sealed);
+    node.unwritten.extend(sealed.into_iter().map(|sealed| (0, sealed)));
+    node.write();
+    node.shards[0].take_mail(ShardId(1), &mut mail);
+    let sizes: Vec<_> = mail
+        .iter()
+        .filter_map(|mail| if let Mail::Changes { changes, .. } = mail { Some(changes.len()) } else { None })
+        .collect();
+    assert_eq!((sizes.iter().sum::<usize>() >= 2500, sizes.iter().max()), (true, Some(&1000)), "{sizes:?}");
+    assert_eq!(queues_of(&node.shards[1]).len(), 0);
+    for mail in mail {
+        node.shards[1].receive(NOW, mail);
+    }
+    assert_eq!(queues_of(&node.shards[1]).len(), 2500);
 }
 
 #[test]

@@ -20,10 +20,6 @@ use stream_files::{StreamDone, StreamJob};
 /// Rounds of commit and delivery before connections are looked at again.
 const ROUNDS_MAX: usize = 4;
 
-/// How long changes of the catalog wait for those before them to get to disk, milliseconds. Where there is no space they may never:
-/// then there is no snapshot now.
-const HOLD_MS: u64 = 1000;
-
 /// Nanoseconds a stopping shard waits for the disk and for its peers.
 pub const STOP_NS: u64 = 2000 * NS_PER_MS;
 
@@ -101,8 +97,6 @@ pub struct Home {
     was_congested: bool,
     /// The alarms it was told of last.
     raised: Raised,
-    /// A snapshot of this log waits for changes of the catalog to be on disk, until then; monotonic nanoseconds.
-    put_off: Option<(u64, LogId)>,
     answer: Option<Answer>,
     stop_at: Option<u64>,
     sealed: Vec<Sealed>,
@@ -120,7 +114,6 @@ impl Home {
             outstanding: 0,
             was_congested: false,
             raised: Raised::default(),
-            put_off: None,
             answer: None,
             stop_at: None,
             sealed: Vec::new(),
@@ -145,7 +138,7 @@ impl Home {
             },
             Letter::Snapshot(log) => self.shard.logs_mut().snapshot_written(log),
             Letter::Alarm(raised) => self.set_raised(now, raised),
-            Letter::Errand(errand) => self.run(now, errand),
+            Letter::Errand(errand) => self.run(errand),
             Letter::Stop => self.stop(now),
         }
         Ok(())
@@ -198,21 +191,13 @@ impl Home {
 
     // ---- errands of the keeper
 
-    fn run(&mut self, now: Now, errand: Errand) {
-        assert!(self.answer.is_none() && self.put_off.is_none(), "one errand after the other");
+    fn run(&mut self, errand: Errand) {
+        assert!(self.answer.is_none(), "one errand after the other");
         self.answer = Some(match errand {
             Errand::List(log, bound) => Answer::Listed(self.shard.logs().begin_move(log, bound)),
             Errand::Point(moved) => {
                 self.shard.finish_move(&moved);
                 Answer::Pointed
-            }
-            Errand::Snapshot(log) if self.shard.has_change_under_way() => {
-                // Changes are applied where they are planned, before they are on disk, and a snapshot must not know
-                // more than the disk. Where clients change something all the time there would never be one, and so no
-                // journal file could be let go: changes wait meanwhile.
-                self.shard.hold_changes();
-                self.put_off = Some((now.after_ms(HOLD_MS), log));
-                return;
             }
             Errand::Snapshot(log) => self.snapshot(log),
             Errand::Dead => Answer::Dead(self.shard.logs_mut().take_dead_segments()),
@@ -226,19 +211,6 @@ impl Home {
         Answer::Snapshot(snapshot.map(|snapshot| (snapshot, self.shard.logs_mut().take_stream_syncs(log))))
     }
 
-    /// Makes the snapshot that waited for changes of the catalog, if those are on disk, or says that there is none. True: it did
-    /// either.
-    fn snapshot_put_off(&mut self, now: Now) -> bool {
-        let Some((until, log)) = self.put_off else { return false };
-        if now.mono_ns < until && self.shard.has_change_under_way() {
-            return false;
-        }
-        self.put_off = None;
-        self.answer = Some(self.snapshot(log));
-        self.shard.go_on_with_changes(now);
-        true
-    }
-
     /// The answer to the errand it was last sent on, once a turn is over.
     pub fn take_answer(&mut self) -> Option<Answer> {
         self.answer.take()
@@ -248,8 +220,7 @@ impl Home {
 
     /// When something is to be done here though nothing comes, the connections' own timers apart; monotonic nanoseconds.
     pub fn deadline(&self) -> Option<u64> {
-        let put_off = self.put_off.map(|(until, _)| until);
-        [self.shard.deadline(), put_off, self.stop_at].into_iter().flatten().min()
+        [self.shard.deadline(), self.stop_at].into_iter().flatten().min()
     }
 
     /// Something is to be done at once.
@@ -259,7 +230,7 @@ impl Home {
 
     /// Nothing is under way between it and the disk or the keeper.
     pub fn is_quiet(&self) -> bool {
-        self.outstanding == 0 && self.put_off.is_none() && self.answer.is_none()
+        self.outstanding == 0 && self.answer.is_none()
     }
 
     /// Connections that no longer wait: the input that was kept of them is to be read again.
@@ -364,9 +335,6 @@ pub trait Turn {
             if !shard.has_pressing_work() {
                 break;
             }
-        }
-        if self.home().snapshot_put_off(now) {
-            self.commit(now)?;
         }
         let Home { front, shard, .. } = self.home();
         front.end_turn(now, shard);

@@ -17,7 +17,7 @@ pub enum QueueChange {
 }
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Comings {
     /// How many there were in all.
     total: u64,

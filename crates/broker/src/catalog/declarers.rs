@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Names, and of how many queues and exchanges each is said.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Declarers(BTreeMap<Arc<str>, usize>);
 
 impl Declarers {

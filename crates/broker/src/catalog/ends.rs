@@ -13,7 +13,7 @@ use std::sync::Arc;
 const FEW_MAX: usize = 32;
 
 /// A binding that equals another when source, destination, key and arguments do.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Same(Arc<Binding>);
 
 impl PartialEq for Same {
@@ -41,7 +41,7 @@ fn is_same(a: &Binding, b: &Binding) -> bool {
     a.source == b.source && a.destination == b.destination && a.key == b.key && a.arguments == b.arguments
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Ends {
     Few(Vec<Arc<Binding>>),
     Many(Box<FxHashSet<Same>>),

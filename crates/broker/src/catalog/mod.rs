@@ -93,7 +93,7 @@ const EVENT_TAGS: [&str; 2] = ["administrator", "monitoring"];
 type Parameters = BTreeMap<(Box<str>, Box<str>), Box<str>>;
 
 /// An exchange with what is bound to it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ExchangeEntry {
     /// The exchange as it was declared.
     pub definition: Arc<ExchangeDefinition>,
@@ -107,7 +107,7 @@ pub struct ExchangeEntry {
     history: Option<Box<History>>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct QueueEntry {
     definition: Arc<QueueDefinition>,
     ends: Ends,
@@ -116,6 +116,12 @@ struct QueueEntry {
 /// A definition that is found by its name.
 #[derive(Debug)]
 struct ByName<T>(Arc<T>);
+
+impl<T> Clone for ByName<T> {
+    fn clone(&self) -> ByName<T> {
+        ByName(self.0.clone())
+    }
+}
 
 trait Named {
     fn name(&self) -> &[u8];
@@ -153,7 +159,7 @@ impl<T: Named> Hash for ByName<T> {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Vhost {
     definition: Arc<VhostDefinition>,
     queues: FxHashSet<ByName<QueueDefinition>>,
@@ -167,7 +173,7 @@ struct Vhost {
 }
 
 /// The catalog. See the module's head.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Catalog {
     version: u64,
     access_version: u64,

@@ -5,7 +5,7 @@ use crate::access::TopicPermissions;
 use std::sync::Arc;
 
 /// A user's topic permissions on an exchange, ready to be asked.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct TopicEntry {
     pub(super) definition: Arc<TopicPermissionDefinition>,
     pub(super) permissions: TopicPermissions,

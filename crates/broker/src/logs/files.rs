@@ -5,7 +5,6 @@ use crate::log::Log;
 use crate::moving::{MoveJob, Moved};
 use crate::placed::stream::Streams;
 use crate::post::Post;
-use crate::shard::CATALOG_LOG;
 use crate::turn::Turn;
 use base::id::{LogId, LogIndex};
 use std::collections::{BTreeMap, BTreeSet};
@@ -60,40 +59,17 @@ impl Logs {
         log.streams.get().map(segments).unwrap_or_default()
     }
 
-    /// Moves the jobs of streams for disks into `into`. Removals come back instead, where any are or were before, to be
-    /// given to [`Logs::remove_stream_files`].
-    pub(crate) fn take_stream_jobs(&mut self, into: &mut Vec<StreamJob>) -> Option<Vec<StreamJob>> {
+    /// Moves the jobs of streams for disks into `into`. Files of a deleted stream go at once: the deletion is committed, as is
+    /// every change of the catalog that takes effect.
+    pub(crate) fn take_stream_jobs(&mut self, into: &mut Vec<StreamJob>) {
         if !self.has_streams {
-            return None;
+            return;
         }
-        let mut removals = Vec::new();
         for log in &mut self.all {
             let Log { streams, commons, machines, .. } = log;
             let Some(streams) = streams.get_mut() else { continue };
             streams.end_runs(commons, machines, false);
-            streams.take_jobs(into, &mut removals);
-        }
-        (!removals.is_empty() || !self.removals.is_empty()).then_some(removals)
-    }
-
-    /// Files go when the changes of the catalog that were made before are on disk: a stream that one of them deletes may be there
-    /// again after a restart, and what goes by settings that one of them brings be too much no longer.
-    #[cold]
-    pub(crate) fn remove_stream_files(
-        &mut self,
-        new: Vec<StreamJob>,
-        has_change_under_way: bool,
-        into: &mut Vec<StreamJob>,
-    ) {
-        // Other shards hear of changes when they are on disk.
-        let catalog =
-            self.get(CATALOG_LOG).map(|log| (log.commons.pipeline.next(), log.commons.pipeline.committed()));
-        let (next, committed) = catalog.unwrap_or_default();
-        // Other records of the catalog's log are not waited for: on a full disk they may themselves wait for files to go.
-        let until = if has_change_under_way { next } else { committed };
-        self.removals.extend(new.into_iter().map(|job| (until, job)));
-        while let Some((_, job)) = self.removals.pop_front_if(|(until, _)| *until <= committed) {
-            into.push(job);
+            streams.take_jobs(into);
         }
     }
 

@@ -18,7 +18,7 @@ use routing::Matches;
 pub(crate) struct OwnPublisher<'a> {
     pub(crate) now: Now,
     pub(crate) settings: &'a ShardSettings,
-    pub(crate) catalog: &'a mut Catalog,
+    pub(crate) catalog: &'a Catalog,
     pub(crate) logs: &'a mut Logs,
     pub(crate) post: &'a mut Post,
     pub(crate) tallies: &'a mut Tallies,

@@ -3,18 +3,19 @@
 use super::{CATALOG_LOG, Shard};
 use crate::catalog::{Actor, Applied, Change, Object, Op, Plan, QueueDefinition, VhostId};
 use crate::event::Event;
-use crate::event_exchange;
+use crate::event_exchange::{self, Announcement};
 use crate::listing::QueuesNow;
 use crate::log::Brings;
 use crate::mail::{Answering, Mail};
 use crate::message_keys::KeyRule;
-use crate::planner::{Answer, Asked, Planner};
+use crate::planner::{Answer, Coming, Content, Planner, Step};
 use crate::recent_history;
-use crate::request::{QueueCommand, Reply};
+use crate::request::Reply;
 use crate::turn::Turn;
 use base::id::PortId;
 use base::{DigestKey, Now};
 use message::record;
+use routing::ExchangeId;
 
 impl Shard {
     /// Asks for a change of the catalog. The answer comes as an [`Event::Reply`] with `token`, when the change is on
@@ -32,58 +33,85 @@ impl Shard {
         }
     }
 
-    /// On the planning shard: works out what a request changes, applies it here and logs it.
+    /// On the planning shard: works out what a request changes, and logs it.
     pub(super) fn plan(&mut self, now: Now, actor: Actor, answer: Option<Answering>, op: Op) {
-        let planner = self.planner.as_mut().expect("this shard plans");
-        let Some(Asked { actor, answer, op }) = planner.put_off(Asked { actor, answer, op }) else { return };
-        let planned = match self.settings.relaxes_types {
-            true => self.catalog.plan_relaxed(&actor, &op),
-            false => self.catalog.plan(&actor, &op),
+        // A message that came before a binding is remembered before it.
+        self.take_up_remembered(now);
+        let Shard { settings, planner, .. } = self;
+        let planner = planner.as_mut().expect("this shard plans");
+        let content = match planner.plan(&actor, &op, &settings.limits, settings.relaxes_types) {
+            Err(refusal) => Content::Reply(Err(refusal)),
+            Ok(plan) => self.carry_out(now, (&actor, answer.is_some()), plan),
         };
-        let planned = planned.and_then(|plan| {
-            self.settings.limits.check(&self.catalog, &plan.changes)?;
-            planner.check_room(&plan.changes)?;
-            Ok(plan)
-        });
-        let mut reply = Ok(Reply::Done);
-        match planned {
-            Err(refusal) => reply = Err(refusal),
-            Ok(Plan { changes, queue }) => {
-                let is_new = !changes.is_empty();
-                if is_new && self.catalog.digest_key().is_none() {
-                    let key = DigestKey::new(self.secrets.bytes());
-                    self.make_change(now, Change::SetDigestKey(key));
-                }
-                if queue.is_none() {
-                    let is_queue = |change: &&Change| matches!(change, Change::AddQueue(_));
-                    self.tallies.churn.queue_declared += changes.iter().filter(is_queue).count() as u64;
-                }
-                for change in changes {
-                    let by = (&actor, answer.is_some());
-                    let told = event_exchange::announcements(&self.catalog, &self.settings.node, by, &change);
-                    self.make_change(now, change);
-                    for announcement in &told {
-                        event_exchange::publish(&mut self.own(now), announcement);
-                    }
-                }
-                if let Some(queue) = queue {
-                    self.tallies.churn.queue_declared += 1;
-                    if !is_new && let Some(answer) = answer {
-                        // Only its owner knows its messages and consumers.
-                        let command = QueueCommand::Counts { token: answer.token };
-                        self.send_to_queue(now, queue.log, queue.id, answer.port, command);
-                        return;
-                    }
-                    reply = Ok(Reply::Declared { queue, is_new, ready: 0, consumers: 0 });
-                } else if !is_new {
-                    reply = Ok(Reply::Unchanged);
-                }
-            }
+        let Some(Answering { port, token, instead }) = answer else { return };
+        let content = match (content, instead) {
+            (Content::Reply(Ok(_)), Some(instead)) => Content::Reply(Ok(instead)),
+            (content, _) => content,
+        };
+        let answer = Answer { port, token, content };
+        let planner = self.planner.as_mut().expect("this shard plans");
+        if planner.is_busy() || answer.asks_owner().is_none() {
+            return planner.add_answer(answer);
         }
-        if let Some(Answering { port, token, instead }) = answer {
-            let reply = reply.map(|reply| instead.unwrap_or(reply));
+        self.answer(now, answer);
+    }
+
+    /// Makes the changes of a plan, on behalf of `by`, an actor that waits for an answer or does not; the answer.
+    fn carry_out(&mut self, now: Now, by: (&Actor, bool), Plan { changes, queue }: Plan) -> Content {
+        let is_new = !changes.is_empty();
+        let planner = self.planner.as_mut().expect("this shard plans");
+        if is_new && planner.catalog.digest_key().is_none() {
+            let key = DigestKey::new(self.secrets.bytes());
+            self.make_change(now, Change::SetDigestKey(key), Vec::new());
+        }
+        if queue.is_none() {
+            let is_queue = |change: &&Change| matches!(change, Change::AddQueue(_));
+            self.tallies.churn.queue_declared += changes.iter().filter(is_queue).count() as u64;
+        }
+        for change in changes {
             let planner = self.planner.as_mut().expect("this shard plans");
-            planner.add_answer(Answer { port, token, reply });
+            let told = event_exchange::announcements(&planner.catalog, &self.settings.node, by, &change);
+            self.make_change(now, change, told);
+        }
+        let Some(queue) = queue else {
+            return Content::Reply(Ok(if is_new { Reply::Done } else { Reply::Unchanged }));
+        };
+        self.tallies.churn.queue_declared += 1;
+        match is_new {
+            true => Content::Reply(Ok(Reply::Declared { queue, is_new, ready: 0, consumers: 0 })),
+            // Only its owner knows its messages and consumers.
+            false => Content::Counts { log: queue.log, queue: queue.id },
+        }
+    }
+
+    /// Sends an answer of the planner's, or has the owner of the queue answer.
+    fn answer(&mut self, now: Now, answer: Answer) {
+        match (answer.asks_owner(), answer) {
+            (Some((log, queue, command)), Answer { port, .. }) => {
+                self.send_to_queue(now, log, queue, port, command);
+            }
+            (None, Answer { port, token, content: Content::Reply(reply) }) => {
+                self.post.reply(port, token, reply);
+            }
+            (None, answer) => unreachable!("{answer:?} has an owner to ask"),
+        }
+    }
+
+    /// On the planning shard: has exchanges remember the messages that went through them since.
+    pub(super) fn take_up_remembered(&mut self, now: Now) {
+        while let Some((exchanges, record)) = self.post.to_remember.pop_front() {
+            self.remember(now, &exchanges, record.bytes());
+        }
+    }
+
+    /// On the planning shard: has exchanges remember a message.
+    pub(super) fn remember(&mut self, now: Now, exchanges: &[ExchangeId], record: &[u8]) {
+        let Some(message) = recent_history::rememberable(record) else { return };
+        for exchange in exchanges {
+            let planner = self.planner.as_ref().expect("this shard plans");
+            if let Some(change) = planner.catalog.remembering(*exchange, &message) {
+                self.make_change(now, change, Vec::new());
+            }
         }
     }
 
@@ -95,43 +123,16 @@ impl Shard {
         }
     }
 
-    /// On the planning shard: logs a change, applies it here and has it sent to the others.
-    fn make_change(&mut self, now: Now, change: Change) {
-        if change.is_durable() {
+    /// On the planning shard: logs a change, and has it take effect everywhere once it is committed.
+    fn make_change(&mut self, now: Now, change: Change, told: Vec<Announcement>) {
+        let logged = change.is_durable().then(|| {
             let encoded = change.encode();
             let log = self.logs.get_mut(CATALOG_LOG).expect("the planner owns the catalog's log");
-            log.commons
-                .pipeline
-                .append(now, Brings::FLUSH, |records| record::write_catalog(&encoded, records));
-        }
-        self.apply_change(Some(now), &change);
-        if let Change::Bind(binding) = &change {
-            recent_history::recall(&mut self.own(now), binding);
-        }
-        self.planner.as_mut().expect("this shard plans").add_change(change);
-    }
-
-    /// A change of the catalog was applied here that is not known to be on disk. Until it is there is no snapshot, and where
-    /// changes come without end, none ever: see [`Shard::hold_changes`].
-    pub fn has_change_under_way(&self) -> bool {
-        let committed =
-            self.logs.get(CATALOG_LOG).map(|log| log.commons.pipeline.committed()).unwrap_or_default();
-        self.planner.as_ref().is_some_and(|planner| planner.has_unwritten(committed))
-    }
-
-    /// Requests to change the catalog wait from now on, so that the changes made get to disk alone.
-    pub fn hold_changes(&mut self) {
-        if let Some(planner) = &mut self.planner {
-            planner.hold();
-        }
-    }
-
-    /// Makes the changes that have waited, in the order in which they were asked for, and waits for none any more.
-    pub fn go_on_with_changes(&mut self, now: Now) {
-        let held = self.planner.as_mut().map(Planner::go_on).unwrap_or_default();
-        for Asked { actor, answer, op } in held {
-            self.plan(now, actor, answer, op);
-        }
+            let pipeline = &mut log.commons.pipeline;
+            pipeline.append(now, Brings::FLUSH, |records| record::write_catalog(&encoded, records));
+            pipeline.next()
+        });
+        self.planner.as_mut().expect("this shard plans").add_change(change, told, logged);
     }
 
     /// Applies a change of the catalog and does what it means for the queues here. Without `now` it is a replay, at whose
@@ -145,7 +146,7 @@ impl Shard {
                         if let Some(now) = now {
                             self.tallies.churn.queue_created += 1;
                             self.go_by(now, &definition);
-                            self.feed_once_known(now, &definition);
+                            self.feed(now, &definition);
                         }
                         if self.catalog.is_traced(definition.vhost) {
                             self.logs.trace(&definition, true);
@@ -156,7 +157,7 @@ impl Shard {
                 Applied::RulesChanged(definition) => {
                     if let Some(now) = now {
                         self.go_by(now, &definition);
-                        self.feed_once_known(now, &definition);
+                        self.feed(now, &definition);
                     }
                 }
                 Applied::Traced(vhost) => self.trace(vhost),
@@ -206,17 +207,6 @@ impl Shard {
         }
     }
 
-    /// A queue is filled from its stream, if it has one, once the record of the queue is on disk. Elsewhere than on the planning
-    /// shard it is. What was fed before would come before that record in the journal: a replay would pass over the messages, as
-    /// their queue is not there yet, and know how far they went.
-    fn feed_once_known(&mut self, now: Now, definition: &QueueDefinition) {
-        match &mut self.planner {
-            _ if !definition.has_source() => {}
-            Some(planner) => planner.feed_later(definition.id),
-            None => self.feed(now, definition),
-        }
-    }
-
     /// A queue is filled from its stream, if it has one, from now on. Where the log is stopped that would be recorded as the
     /// first thing in it, before what is on disk.
     pub(super) fn feed(&mut self, now: Now, definition: &QueueDefinition) {
@@ -231,21 +221,34 @@ impl Shard {
         }
     }
 
-    /// On the planning shard, at the end of a turn: sends the waves that are committed, answers those all have seen.
+    /// On the planning shard: changes that are committed take effect, waves of them are sent, and answered once all shards
+    /// have them.
     pub(super) fn advance_waves(&mut self, now: Now) {
         let committed = self.logs.get(CATALOG_LOG).map(|log| log.commons.pipeline.committed());
-        let (Some(planner), Some(committed)) = (&mut self.planner, committed) else { return };
-        while let Some((number, changes)) = planner.next_to_send(committed) {
-            for shard in self.post.others() {
-                self.post.send(shard, Mail::Changes { number, changes: changes.clone() });
+        let Some(committed) = committed else { return };
+        while let Some(step) = self.planner.as_mut().and_then(|planner| planner.next_step(committed)) {
+            match step {
+                Step::Make(coming) => self.take_effect(now, &coming),
+                Step::Send(number, changes) => {
+                    for shard in self.post.others() {
+                        self.post.send(shard, Mail::Changes { number, changes: changes.clone() });
+                    }
+                }
             }
         }
-        planner.finished(|Answer { port, token, reply }| self.post.reply(port, token, reply));
-        for id in planner.take_unfed() {
-            // It may be gone again.
-            if let Some(definition) = self.catalog.queue(id).cloned() {
-                self.feed(now, &definition);
-            }
+        while let Some(answers) = self.planner.as_mut().and_then(Planner::take_finished) {
+            answers.into_iter().for_each(|answer| self.answer(now, answer));
+        }
+    }
+
+    /// A change takes effect on the planning shard.
+    fn take_effect(&mut self, now: Now, coming: &Coming) {
+        self.apply_change(Some(now), &coming.change);
+        if let Change::Bind(binding) = &coming.change {
+            recent_history::recall(&mut self.own(now), binding);
+        }
+        for announcement in &coming.told {
+            event_exchange::publish(&mut self.own(now), announcement);
         }
     }
 
@@ -263,10 +266,10 @@ impl Shard {
 
     /// On the planning shard: has the event exchange made in a virtual host, if it is nowhere yet.
     pub fn have_event_exchange(&mut self, now: Now, vhost: &str) {
-        if self.planner.is_some()
-            && let Some(change) = self.catalog.missing_event_exchange(vhost)
+        if let Some(planner) = &self.planner
+            && let Some(change) = planner.catalog.missing_event_exchange(vhost)
         {
-            self.make_change(now, change);
+            self.make_change(now, change, Vec::new());
         }
     }
 }

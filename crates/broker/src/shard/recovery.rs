@@ -100,6 +100,9 @@ impl Shard {
     pub fn finish_recovery(&mut self, now: Now) -> Vec<LogId> {
         let mut turn = Turn::new(now, &self.settings.limits, &mut self.post);
         let missing = self.logs.finish_recovery(&mut turn);
+        if let Some(planner) = &mut self.planner {
+            planner.begin(self.catalog.clone());
+        }
         let queues: Vec<_> = self.catalog.queues().cloned().collect();
         for queue in &queues {
             if !self.logs.is_stopped(queue.log) {
@@ -115,15 +118,9 @@ impl Shard {
 
     /// The snapshot of a log of this shard. `is_clean`: the shard stops now, and nothing will be delivered any more.
     ///
-    /// None for a stopped log: what is on disk stays what it is. None while a change of the catalog is under way (see
-    /// [`Shard::has_change_under_way`]).
+    /// None for a stopped log: what is on disk stays what it is.
     pub fn snapshot(&self, log: LogId, is_clean: bool) -> Option<LogSnapshot> {
         if self.logs.is_stopped(log) {
-            return None;
-        }
-        // Changes are applied here before they are on disk: a snapshot that has them would be all that has them. One without a
-        // queue that is to be deleted would take its messages, though a start finds the queue.
-        if self.has_change_under_way() {
             return None;
         }
         let owned = self.logs.get(log)?;

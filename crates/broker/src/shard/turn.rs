@@ -10,7 +10,6 @@ use crate::notices::Notice;
 use crate::placed::queue::commands::Done;
 use crate::planner::Planner;
 use crate::reading::{ReadBytes, ReadRequest};
-use crate::recent_history;
 use crate::turn::Turn;
 use base::Now;
 use base::id::{LogId, LogIndex, ShardId};
@@ -31,7 +30,7 @@ impl Shard {
             }
             Mail::Remember { from, exchanges, record } => {
                 self.post.parcels.came(from, record.len());
-                recent_history::remember(&mut self.own(now), &exchanges, record.bytes());
+                self.remember(now, &exchanges, record.bytes());
             }
             Mail::Announce(announcement) => event_exchange::publish(&mut self.own(now), &announcement),
             Mail::Replies { from, replies } => {
@@ -73,6 +72,7 @@ impl Shard {
         if self.has_dead() {
             self.publish_dead_letters(now);
         }
+        self.take_up_remembered(now);
         // The catalog's log comes first, in every group: a queue is on disk before anything in it.
         for slot in 0..self.logs.all.len() {
             let mut turn = Turn::new(now, &self.settings.limits, &mut self.post);
@@ -83,8 +83,8 @@ impl Shard {
                 self.ring(now, slot);
             }
         }
-        if let (Some(planner), Some(log)) = (&mut self.planner, self.logs.get(CATALOG_LOG)) {
-            planner.close_wave(Some(log.commons.pipeline.next()));
+        if let Some(planner) = &mut self.planner {
+            planner.close_wave();
         }
         self.advance_waves(now);
         self.tell_taken();
@@ -151,6 +151,9 @@ impl Shard {
             self.carry_parked(now, slot);
             self.logs.list_reads(slot, &self.settings.limits);
         }
+        if log == CATALOG_LOG {
+            self.advance_waves(now);
+        }
     }
 
     /// Something is left to do at once, without anything more coming in.
@@ -163,6 +166,7 @@ impl Shard {
         self.logs.has_pressing_work()
             || self.post.has_events()
             || !self.post.heard.is_empty()
+            || !self.post.to_remember.is_empty()
             || !self.logs.refused.is_empty()
             || (self.dead_letterings.has_room(&self.settings.limits) && self.logs.has_dying())
             || self.planner.as_ref().is_some_and(Planner::has_open_wave)
@@ -224,10 +228,7 @@ impl Shard {
 
     /// Takes the jobs of streams for disks; each is to be answered with [`Shard::stream_done`].
     pub fn take_stream_jobs(&mut self, into: &mut Vec<StreamJob>) {
-        if let Some(removals) = self.logs.take_stream_jobs(into) {
-            let has_change = self.has_change_under_way();
-            self.logs.remove_stream_files(removals, has_change, into);
-        }
+        self.logs.take_stream_jobs(into);
     }
 
     /// A job ended. Where its outcome is fatal ([`queue::stream::Done::is_fatal`]) the node must stop instead.

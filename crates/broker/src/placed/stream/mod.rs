@@ -126,8 +126,6 @@ pub(crate) struct Streams {
     /// The budget of this turn for handing out to readers.
     share: Share,
     jobs: Vec<StreamJob>,
-    /// Files to be removed, of streams that are there and of those that are gone.
-    removals: Vec<StreamJob>,
     /// Streams that are gone whose files are still being written to.
     leaving: FxHashMap<QueueId, Stream>,
     pub(crate) damages: Vec<StreamDamage>,
@@ -179,7 +177,6 @@ impl Streams {
             turns: Vec::new(),
             share: Share::default(),
             jobs: Vec::new(),
-            removals: Vec::new(),
             leaving: FxHashMap::default(),
             damages: Vec::new(),
             unwritten: 0,
@@ -245,7 +242,7 @@ impl AtStream<'_> {
                     let segments = streams.references.doom(segments);
                     if !segments.is_empty() {
                         let work = Work::Remove(Remove { segments });
-                        streams.removals.push(StreamJob { log, stream, work });
+                        streams.jobs.push(StreamJob { log, stream, work });
                     }
                 }
                 Effect::Work(work) => streams.jobs.push(StreamJob { log, stream, work }),

@@ -121,7 +121,7 @@ impl Streams {
                 let segments = self.references.doom(segments);
                 if !segments.is_empty() {
                     let work = Work::Remove(Remove { segments });
-                    self.removals.push(StreamJob { log: self.log, stream: id, work });
+                    self.jobs.push(StreamJob { log: self.log, stream: id, work });
                 }
             }
         }
@@ -145,10 +145,9 @@ impl Streams {
         }
     }
 
-    /// Moves the jobs that are to be carried out into `into`, and what is to be removed into `removals`.
-    pub(crate) fn take_jobs(&mut self, into: &mut Vec<StreamJob>, removals: &mut Vec<StreamJob>) {
+    /// Moves the jobs that are to be carried out into `into`.
+    pub(crate) fn take_jobs(&mut self, into: &mut Vec<StreamJob>) {
         into.append(&mut self.jobs);
-        removals.append(&mut self.removals);
     }
 
     /// How many stored offsets others took the place of since this was asked last, and the last of them.

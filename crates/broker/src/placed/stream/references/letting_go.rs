@@ -19,7 +19,7 @@ impl Streams {
         let segments: Vec<u64> = doomed.extract_if(.., |segment| !held.contains_key(segment)).collect();
         if !segments.is_empty() {
             let work = Work::Remove(Remove { segments });
-            self.removals.push(StreamJob { log: self.log, stream: record::NOBODY, work });
+            self.jobs.push(StreamJob { log: self.log, stream: record::NOBODY, work });
         }
     }
 
