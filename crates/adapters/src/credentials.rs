@@ -154,7 +154,7 @@ fn amqplain(response: &[u8]) -> Option<(&str, &str)> {
 mod tests {
     use super::*;
     use broker::access::{Anonymous, Mechanisms, PasswordHash};
-    use broker::catalog::{Actor, Op, VhostId};
+    use broker::catalog::{Actor, Op, Places, VhostId};
 
     /// A catalog with the user `anna`, with a password, `cert`, without one, and `boss`, an administrator.
     fn catalog() -> Catalog {
@@ -166,7 +166,7 @@ mod tests {
         {
             let op =
                 Op::AddUser { name: name.into(), password, tags: tag.into_iter().map(Into::into).collect() };
-            let plan = catalog.plan(&by, &op).unwrap();
+            let plan = catalog.plan(&by, &op, Places::default()).unwrap();
             plan.changes.iter().for_each(|change| _ = catalog.apply(change));
         }
         catalog

@@ -181,7 +181,6 @@ fn refusals_name_queues_in_whole() {
             exclusive: true,
             auto_delete: false,
             arguments: routing::Arguments::default(),
-            log: world.shards[0].log_for_new_queue(false),
             random: [0; 16],
         };
         world.shards[0].request(world.now, owner, 1, op);

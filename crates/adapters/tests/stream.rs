@@ -88,7 +88,6 @@ fn classic_queues_are_no_streams() {
     let mut world = World::new(1);
     let mut client = Client::open(&mut world, 0);
     let (vhost, port) = (broker::catalog::VhostId(0), base::id::PortId::default());
-    let log = world.shards[0].log_for_new_queue(true);
     let actor = broker::catalog::Actor::internal(vhost, port);
     world.shards[0].open_port(port, actor);
     let op = broker::catalog::Op::DeclareQueue {
@@ -98,7 +97,6 @@ fn classic_queues_are_no_streams() {
         exclusive: false,
         auto_delete: false,
         arguments: Default::default(),
-        log,
         random: [0; 16],
     };
     world.shards[0].request(world.now, port, 1, op);

@@ -19,7 +19,7 @@ use crate::placed::queue::dead_letters::DeadLetter;
 use crate::placed::stream::OffsetRules;
 use crate::post::Post;
 use crate::reading::ReadRequest;
-use crate::shard::{CATALOG_LOG, ShardSettings};
+use crate::shard::ShardSettings;
 use crate::turn::Turn;
 use admission::refuse_stopped;
 use base::Now;
@@ -119,16 +119,6 @@ impl Logs {
         for shard in post.others() {
             post.send(shard, Mail::Stopped { log });
         }
-    }
-
-    /// The log on disk with the fewest queues of those that live here and are not stopped, the catalog's apart.
-    pub(crate) fn emptiest(&self) -> Option<LogId> {
-        let is_open = |log: &&Log| {
-            log.commons.pipeline.is_durable()
-                && log.commons.id != CATALOG_LOG
-                && !self.is_stopped(log.commons.id)
-        };
-        self.all.iter().filter(is_open).min_by_key(|log| log.machines.len()).map(|log| log.commons.id)
     }
 
     /// Puts a log under another commit rule; only before anything was appended to it.

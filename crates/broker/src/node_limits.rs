@@ -54,14 +54,14 @@ impl Limits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::{Actor, FirstContent, Op, VhostDefaults, VhostId};
+    use crate::catalog::{Actor, FirstContent, Op, Places, VhostDefaults, VhostId};
     use base::id::PortId;
 
     fn filled() -> Catalog {
         let mut catalog = Catalog::default();
         let by = Actor::internal(VhostId::default(), PortId::default());
         for op in FirstContent::guest([0; crate::access::SALT]).requests() {
-            let plan = catalog.plan(&by, &op).expect("sound");
+            let plan = catalog.plan(&by, &op, Places::default()).expect("sound");
             plan.changes.iter().for_each(|change| drop(catalog.apply(change)));
         }
         catalog
@@ -89,11 +89,10 @@ mod tests {
             exclusive: false,
             auto_delete: false,
             arguments: Default::default(),
-            log: base::id::LogId(1),
             random: [0; 16],
         };
         let check = |op: &Op, limits: Limits, expected: Option<&str>| {
-            let plan = catalog.plan(&by, op).expect("nothing else is wrong");
+            let plan = catalog.plan(&by, op, Places::default()).expect("nothing else is wrong");
             let refused = limits.check(&catalog, &plan.changes).err();
             assert_eq!(refused.map(|refusal| refusal.reply_text()).as_deref(), expected);
         };
@@ -110,7 +109,7 @@ mod tests {
         check(&exchange, of_exchanges(exchanges), Some(&text));
         // A virtual host comes with all its exchanges or not at all.
         check(&vhost, of_exchanges(2 * exchanges), None);
-        let plan = catalog.plan(&by, &vhost).expect("nothing else is wrong");
+        let plan = catalog.plan(&by, &vhost, Places::default()).expect("nothing else is wrong");
         assert!(of_exchanges(2 * exchanges - 1).check(&catalog, &plan.changes).is_err());
         let queues = |most| Limits { queues_max: Some(most), ..limits };
         check(&queue, queues(1), None);
@@ -118,8 +117,8 @@ mod tests {
         check(&queue, queues(0), Some(text));
         // So does a super stream.
         let partitions = vec![("p-0".into(), "0".into()), ("p-1".into(), "1".into())];
-        let (arguments, log) = (Default::default(), base::id::LogId(1));
-        let super_stream = Op::MakeSuperStream { name: "s".into(), partitions, arguments, log };
+        let arguments = Default::default();
+        let super_stream = Op::MakeSuperStream { name: "s".into(), partitions, arguments };
         check(&super_stream, queues(2), None);
         let text = "PRECONDITION_FAILED - cannot declare queue 'p-1': queue limit in cluster (1) is reached";
         check(&super_stream, queues(1), Some(text));

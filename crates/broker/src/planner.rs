@@ -6,11 +6,11 @@
 //! its answers go out when every shard has applied it. Waves finish in order. An answer that needs no change waits for
 //! the waves before it: it may rest on what they changed.
 
-use crate::catalog::{Actor, Catalog, Change, Op, Plan, Reason, Refusal};
+use crate::catalog::{Actor, Applied, Catalog, Change, Op, Placed, Plan, Reason, Refusal};
 use crate::connection_limits::Census;
 use crate::event_exchange::Announcement;
-use crate::limits::Limits;
 use crate::request::{QueueCommand, Reply};
+use crate::shard::ShardSettings;
 use base::id::{LogId, LogIndex, PortId, QueueId};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -84,6 +84,7 @@ pub(crate) enum Step {
 pub(crate) struct Planner {
     /// The shards' catalog with all changes that are on their way.
     pub(crate) catalog: Catalog,
+    placed: Placed,
     others: u16,
     next_number: u64,
     coming: VecDeque<Coming>,
@@ -101,6 +102,7 @@ impl Planner {
     pub(crate) fn new(others: u16) -> Planner {
         Planner {
             catalog: Catalog::default(),
+            placed: Placed::default(),
             others,
             next_number: 1,
             coming: VecDeque::new(),
@@ -115,9 +117,11 @@ impl Planner {
     /// Plans from this catalog on: the one of the planner's shard, at the end of a start.
     pub(crate) fn begin(&mut self, catalog: Catalog) {
         self.catalog = catalog;
+        self.placed = Placed::default();
+        self.catalog.queues().for_each(|queue| self.placed.add(queue));
     }
 
-    /// Works out what a request changes; alters nothing.
+    /// Works out what a request changes; alters nothing. Nothing is placed on `stopped` logs.
     ///
     /// # Errors
     /// The refusal of the rule that is broken.
@@ -125,14 +129,16 @@ impl Planner {
         &self,
         actor: &Actor,
         op: &Op,
-        limits: &Limits,
-        relaxes_types: bool,
+        settings: &ShardSettings,
+        stopped: &[LogId],
     ) -> Result<Plan, Refusal> {
-        let plan = match relaxes_types {
-            true => self.catalog.plan_relaxed(actor, op),
-            false => self.catalog.plan(actor, op),
+        // A queue lives where its connection does.
+        let places = self.placed.next(actor.port.shard, settings.placement, stopped);
+        let plan = match settings.relaxes_types {
+            true => self.catalog.plan_relaxed(actor, op, places),
+            false => self.catalog.plan(actor, op, places),
         }?;
-        limits.check(&self.catalog, &plan.changes)?;
+        settings.limits.check(&self.catalog, &plan.changes)?;
         self.check_room(&plan.changes)?;
         Ok(plan)
     }
@@ -140,8 +146,14 @@ impl Planner {
     /// A change is on its way from now on. `logged`: where its record ends, if it is logged.
     pub(crate) fn add_change(&mut self, change: Change, told: Vec<Announcement>, logged: Option<LogIndex>) {
         self.end = logged.unwrap_or(self.end);
-        // What it means for queues is the shards' to see, once it takes effect.
-        self.catalog.apply(&change);
+        // What else it means for queues is the shards' to see, once it takes effect.
+        for applied in self.catalog.apply(&change) {
+            match applied {
+                Applied::QueueCreated(queue) => self.placed.add(&queue),
+                Applied::QueueDeleted(queue) => self.placed.remove(&queue),
+                _ => {}
+            }
+        }
         self.coming.push_back(Coming { change, told, end: self.end });
         if self.coming.len() == CHANGES_MAX {
             self.close_wave();

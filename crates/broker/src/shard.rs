@@ -179,15 +179,6 @@ impl Shard {
 
     // ---- where logs are, and commands to their queues
 
-    /// The log a queue declared now by a connection of this shard is placed on: the one with the fewest queues of those that are
-    /// not stopped.
-    pub fn log_for_new_queue(&self, is_durable: bool) -> LogId {
-        if !is_durable {
-            return self.settings.placement.memory_log(self.settings.id);
-        }
-        self.logs.emptiest().unwrap_or(CATALOG_LOG)
-    }
-
     /// The owner of `log`, where that is another shard.
     pub fn other_owner(&self, log: LogId) -> Option<ShardId> {
         Some(self.settings.placement.owner(log)).filter(|owner| *owner != self.settings.id)

@@ -376,7 +376,6 @@ fn what_it_cannot_be_filled_from() {
         ),
     ];
     for (arguments, durable, expected) in rows {
-        let log = node.shards[0].log_for_new_queue(durable);
         let op = Op::DeclareQueue {
             name: "q".into(),
             passive: false,
@@ -384,7 +383,6 @@ fn what_it_cannot_be_filled_from() {
             exclusive: false,
             auto_delete: false,
             arguments: arguments.iter().map(|(name, value)| (name.as_bytes(), value.clone())).collect(),
-            log,
             random: [0; 16],
         };
         node.shards[0].request(node.now, node.ports[0], 1, op);

@@ -481,7 +481,6 @@ fn a_return_is_counted_once_however_it_is_written() {
         exclusive: false,
         auto_delete: false,
         arguments,
-        log: LogId(0),
         random: [0; 16],
     };
     node.shards[0].request(NOW, node.ports[0], 1, op);
@@ -600,8 +599,8 @@ fn a_get_that_waits_for_bytes_is_answered_when_its_queue_goes() {
     assert_eq!((answered > 0, told), (true, 20 - answered), "{seen:?}");
 }
 
-/// A request to declare a queue on this log.
-fn declaration(name: &str, durable: bool, log: LogId) -> Op {
+/// A request to declare a queue.
+fn declaration(name: &str, durable: bool) -> Op {
     Op::DeclareQueue {
         name: name.into(),
         passive: false,
@@ -609,7 +608,6 @@ fn declaration(name: &str, durable: bool, log: LogId) -> Op {
         exclusive: false,
         auto_delete: false,
         arguments: Default::default(),
-        log,
         random: [0; 16],
     }
 }
@@ -631,9 +629,8 @@ fn a_change_takes_effect_once_it_is_committed() {
     };
     let before = [0, 1, 2, 3].map(|log| snapshot(&node, log));
     // The second rests on the first, which nobody but the planner knows of yet; the third is not logged, and comes behind.
-    let memory = node.shards[0].log_for_new_queue(false);
-    let ops = [declaration("two", true, LogId(2)), declaration("two", true, LogId(2))];
-    for (token, op) in (2..).zip(ops.into_iter().chain([declaration("three", false, memory)])) {
+    let ops = [declaration("two", true), declaration("two", true)];
+    for (token, op) in (2..).zip(ops.into_iter().chain([declaration("three", false)])) {
         node.shards[0].request(NOW, node.ports[0], token, op);
     }
     for _ in 0..2 {
@@ -659,9 +656,8 @@ fn a_change_takes_effect_once_it_is_committed() {
 #[test]
 fn a_wave_has_a_thousand_changes_at_most() {
     let mut node = Node::new(2);
-    let log = node.shards[0].log_for_new_queue(false);
     for number in 0..2500 {
-        let op = declaration(&format!("q{number}"), false, log);
+        let op = declaration(&format!("q{number}"), false);
         node.shards[0].request(NOW, node.ports[0], 1, op);
     }
     // Numbers of queues are reserved on disk.
@@ -790,7 +786,6 @@ fn queue_like(name: &str, durable: bool) -> Op {
         exclusive: !durable,
         auto_delete: false,
         arguments: Arguments::default(),
-        log: LogId(0),
         random: [0; 16],
     }
 }
@@ -823,7 +818,6 @@ fn without_room_nothing_that_is_kept_is_newly_made_and_all_else_goes_on() {
         name: "s".into(),
         partitions: vec![("s-0".into(), "0".into())],
         arguments: Arguments::default(),
-        log: LogId(0),
     };
     let vhost = Op::AddVhost { name: "v".into(), defaults: Default::default() };
     node.declare(0, "there", true);

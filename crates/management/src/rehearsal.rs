@@ -9,10 +9,10 @@ use crate::node::{Action, Login, Node};
 use crate::report::{Entry, Report};
 use crate::response::Response;
 use crate::routes::Call;
-use base::id::{LogId, PortId};
+use base::id::PortId;
 use broker::access::open_vhost;
 use broker::catalog::{
-    Actor, Catalog, Change, Object, Op, QueueDefinition, Reason, Refusal, ReplyCode, VhostId,
+    Actor, Catalog, Change, Object, Op, Places, QueueDefinition, Reason, Refusal, ReplyCode, VhostId,
 };
 use message::amqp091::Table;
 use routing::Arguments;
@@ -79,7 +79,7 @@ impl<'a, 'c, N: Node> Rehearsal<'a, 'c, N> {
             Step::Request(op) => (Actor::internal(VhostId::default(), PortId::default()), op),
             Step::Act(vhost, action) => (actor(&self.catalog, &self.call.caller.login, &vhost)?, op(action)?),
         };
-        for change in self.catalog.plan(&by, &op)?.changes {
+        for change in self.catalog.plan(&by, &op, Places::default())?.changes {
             // Nothing of an import depends on a binding, and there may be many.
             if !matches!(change, Change::Bind(_)) {
                 self.catalog.apply(&change);
@@ -159,7 +159,6 @@ fn op(action: Action) -> Result<Op, Refusal> {
             exclusive: false,
             auto_delete,
             arguments: table(&arguments)?,
-            log: LogId(0),
             random: [0; 16],
         },
         Action::DeclareExchange { name, kind, durable, auto_delete, internal, arguments } => {

@@ -18,9 +18,9 @@ use crate::node::{
 use crate::openapi;
 use crate::request::Request;
 use crate::routes::handle;
-use base::id::{LogId, PortId, QueueSeq, ShardId};
+use base::id::{PortId, QueueSeq, ShardId};
 use broker::access::{PasswordHash, SALT};
-use broker::catalog::{Actor, Catalog, Object, Op, QueueDefinition, Refusal, VhostDefaults, VhostId};
+use broker::catalog::{Actor, Catalog, Object, Op, Places, QueueDefinition, Refusal, VhostDefaults, VhostId};
 use broker::{
     ChannelRow, ConnectionId, ConnectionRow, ConnectionSums, ConsumerRow, Count, ExchangeTally, LinkEnd,
     LinkRow, OpenSums, Opened, Protocol, Pulse, QueueRow, QuorumRow, SessionRow, StreamConsumerRow,
@@ -111,7 +111,7 @@ impl Bench {
 
     fn plan(&self, actor: &Actor, op: &Op) -> Result<(), Trouble> {
         let mut catalog = self.catalog.lock().unwrap();
-        let plan = catalog.plan(actor, op).map_err(Trouble::Refused)?;
+        let plan = catalog.plan(actor, op, Places::default()).map_err(Trouble::Refused)?;
         plan.changes.iter().for_each(|change| drop(catalog.apply(change)));
         Ok(())
     }
@@ -370,7 +370,6 @@ impl Node for Bench {
                 exclusive: false,
                 auto_delete,
                 arguments: Default::default(),
-                log: LogId(0),
                 random: [0; 16],
             },
             Action::DeclareExchange { name, kind, durable, auto_delete, internal, .. } => {

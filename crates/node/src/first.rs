@@ -98,7 +98,6 @@ pub(crate) mod tests {
     use crate::start::{self, Found, Gravity, Logs, Makeup};
     use crate::stop::write_snapshots;
     use base::Secrets;
-    use base::id::LogId;
     use broker::access::{AccessCache, AccessRules, SALT};
     use broker::catalog::FirstContent;
     use broker::{Limits, Publish, Publisher};
@@ -160,7 +159,6 @@ pub(crate) mod tests {
             exclusive: false,
             auto_delete: false,
             arguments: Default::default(),
-            log: LogId(0),
             random: [0; 16],
         };
         make_content(node, disk, &|| NOW, vec![op]).unwrap();

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
     use base::id::PortId;
     use broker::access::{PasswordHash, SALT};
-    use broker::catalog::{Actor, Op, VhostId};
+    use broker::catalog::{Actor, Op, Places, VhostId};
 
     /// A catalog with users, each with a password and tags.
     fn catalog(users: &[(&str, &str, &[&str])]) -> Catalog {
@@ -70,7 +70,7 @@ mod tests {
             let password = Some(PasswordHash::new(password, [1; SALT]));
             let tags = tags.iter().map(|tag| Box::from(*tag)).collect();
             let op = Op::AddUser { name: Box::from(*name), password, tags };
-            let plan = catalog.plan(&by, &op).expect("a user that is not there");
+            let plan = catalog.plan(&by, &op, Places::default()).expect("a user that is not there");
             plan.changes.iter().for_each(|change| _ = catalog.apply(change));
         }
         catalog

@@ -244,7 +244,7 @@ impl Connection {
         if !reads {
             self.deaf_since_ns.get_or_insert(now.mono_ns);
         } else if let Some(since_ns) = self.deaf_since_ns.take() {
-            self.outstanding.put_off(now.mono_ns.saturating_sub(since_ns));
+            self.outstanding.postpone(now.mono_ns.saturating_sub(since_ns));
         }
     }
 

@@ -47,7 +47,7 @@ impl Outstanding {
     }
 
     /// So much time did not count.
-    pub fn put_off(&mut self, ns: u64) {
+    pub fn postpone(&mut self, ns: u64) {
         for waiting in &mut self.requests {
             waiting.deadline_ns = waiting.deadline_ns.saturating_add(ns);
         }

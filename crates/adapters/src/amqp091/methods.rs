@@ -373,7 +373,6 @@ impl Adapter {
             exclusive: declare.exclusive,
             auto_delete: declare.auto_delete,
             arguments: tables::arguments(&declare.arguments),
-            log: context.shard.log_for_new_queue(declare.durable && !declare.exclusive),
             random: context.shard.secret_bytes(),
         };
         self.request(context, id, declare.nowait, BrokerRequest::DeclareQueue, op);

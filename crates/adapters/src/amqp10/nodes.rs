@@ -179,7 +179,6 @@ impl Adapter {
             exclusive: true,
             auto_delete: false,
             arguments: Arguments::default(),
-            log: context.shard.log_for_new_queue(false),
             random,
         };
         self.next_token = self.next_token.wrapping_add(1);

@@ -208,7 +208,6 @@ impl Adapter {
             exclusive: false,
             auto_delete: false,
             arguments: Arguments::default(),
-            log: context.shard.log_for_new_queue(durable),
             random: context.shard.secret_bytes(),
         };
         self.ask_old(context, (session, link), op, step);

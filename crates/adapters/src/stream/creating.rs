@@ -77,7 +77,6 @@ pub(super) fn create(
         exclusive: false,
         auto_delete: false,
         arguments,
-        log: context.shard.log_for_new_queue(true),
         random: context.shard.secret_bytes(),
     })
 }

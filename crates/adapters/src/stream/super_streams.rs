@@ -69,9 +69,8 @@ impl Adapter {
         }
         let keys: Result<Vec<Box<str>>, _> = keys.iter().map(named).collect();
         let partitions = fit.into_iter().zip(keys.map_err(|_| unfit)?).collect();
-        let log = context.shard.log_for_new_queue(true);
         let token = self.requests.wait(correlation_id, 1, BrokerRequest::MakeSuperStream);
-        self.plan(context, token, Op::MakeSuperStream { name, partitions, arguments, log });
+        self.plan(context, token, Op::MakeSuperStream { name, partitions, arguments });
         Ok(())
     }
 

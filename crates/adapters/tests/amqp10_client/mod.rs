@@ -222,7 +222,6 @@ pub fn declare_with(world: &mut World, shard: usize, name: &str, arguments: rout
         exclusive: false,
         auto_delete: false,
         arguments,
-        log: owner.log_for_new_queue(true),
         random: [0; 16],
     };
     owner.request(world.now, port, 1, op);

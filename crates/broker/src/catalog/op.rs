@@ -5,7 +5,7 @@ use super::definition::{QueueDefinition, QueueType, VhostAbout, VhostId};
 use super::limits::{UserLimits, VhostLimits};
 use super::policy::PolicyKind;
 use crate::access::PasswordHash;
-use base::id::{LogId, PortId, QueueId};
+use base::id::{PortId, QueueId};
 use routing::Arguments;
 use std::sync::Arc;
 
@@ -75,8 +75,6 @@ pub enum Op {
         auto_delete: bool,
         /// All other arguments.
         arguments: Arguments,
-        /// Where to place it if it is new.
-        log: LogId,
         /// Secret bytes for a server-made name.
         random: [u8; 16],
     },
@@ -89,8 +87,6 @@ pub enum Op {
         partitions: Vec<(Box<str>, Box<str>)>,
         /// Of each stream.
         arguments: Arguments,
-        /// Where to place them.
-        log: LogId,
     },
     /// Have no such queue. Its owner has checked what it holds and who consumes.
     DeleteQueue {

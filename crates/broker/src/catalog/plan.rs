@@ -4,7 +4,9 @@
 //! one. Texts and order were seen on RabbitMQ 4.3.6 through pika.
 
 use super::definition::Binding;
-use super::{Actor, Catalog, Change, Destination, ExchangeDefinition, Object, Op, Plan, Reason, Refusal};
+use super::{
+    Actor, Catalog, Change, Destination, ExchangeDefinition, Object, Op, Places, Plan, Reason, Refusal,
+};
 use crate::access::{Access, Resource, refused};
 use base::id::QueueId;
 use routing::ExchangeId;
@@ -16,8 +18,8 @@ use std::sync::Arc;
 pub const NAME_BYTES_MAX: usize = 255;
 
 impl Catalog {
-    /// Works out what must change so that the request is granted. The changes must be applied before the next plan.
-    pub fn plan(&self, by: &Actor, op: &Op) -> Result<Plan, Refusal> {
+    /// Works out what must change so that the request is granted; new queues are placed at `places`. The changes must be applied before the next plan.
+    pub fn plan(&self, by: &Actor, op: &Op, places: Places) -> Result<Plan, Refusal> {
         match op {
             Op::DeclareExchange { passive: true, name, .. } => self.find_exchange(by, name),
             Op::DeclareExchange { name, kind, durable, auto_delete, internal, arguments, passive: false } => {
@@ -25,8 +27,8 @@ impl Catalog {
             }
             Op::DeleteExchange { name, if_unused } => self.remove_exchange(by, name, *if_unused),
             Op::DeclareQueue { passive: true, name, .. } => self.find_queue(by, name),
-            Op::DeclareQueue { .. } => self.declare_queue(by, op),
-            Op::MakeSuperStream { .. } => self.make_super_stream(by, op),
+            Op::DeclareQueue { .. } => self.declare_queue(by, op, places),
+            Op::MakeSuperStream { .. } => self.make_super_stream(by, op, places),
             Op::DeleteQueue { id } => self.remove_queue(by, *id),
             Op::DeleteExclusive { port } => {
                 let mut removal = Removal::new(self);

@@ -5,7 +5,7 @@ use super::arguments::{
 };
 use super::plan::{Removal, check_length, check_not_reserved, without_line_ends};
 use super::stream;
-use super::{Actor, Catalog, Change, Object, Op, Plan, QueueDefinition, QueueType, Refusal};
+use super::{Actor, Catalog, Change, Object, Op, Places, Plan, QueueDefinition, QueueType, Refusal};
 use crate::access::{Access, Resource, base64_url};
 use base::id::QueueId;
 use routing::Value;
@@ -30,9 +30,8 @@ impl Catalog {
         Ok(Plan { changes: Vec::new(), queue: Some(queue.clone()) })
     }
 
-    pub(super) fn declare_queue(&self, by: &Actor, op: &Op) -> Result<Plan, Refusal> {
-        let Op::DeclareQueue { name, durable, exclusive, auto_delete, arguments, log, random, .. } = op
-        else {
+    pub(super) fn declare_queue(&self, by: &Actor, op: &Op, places: Places) -> Result<Plan, Refusal> {
+        let Op::DeclareQueue { name, durable, exclusive, auto_delete, arguments, random, .. } = op else {
             unreachable!("called for declarations of queues alone");
         };
         let durable = *durable;
@@ -102,7 +101,7 @@ impl Catalog {
             vhost: by.vhost,
             vhost_name: vhost.name.clone(),
             name,
-            log: source_log.unwrap_or(*log),
+            log: source_log.unwrap_or_else(|| places.of(durable && !exclusive)),
             queue_type,
             durable,
             exclusive: owner,
@@ -121,7 +120,7 @@ impl Catalog {
 
     /// As [`Catalog::plan`], but a quorum queue may be declared again as a classic one: only arguments that
     /// both types have must be the same.
-    pub fn plan_relaxed(&self, by: &Actor, op: &Op) -> Result<Plan, Refusal> {
+    pub fn plan_relaxed(&self, by: &Actor, op: &Op, places: Places) -> Result<Plan, Refusal> {
         if let Op::DeclareQueue { passive: false, name, arguments, .. } = op
             && let name = without_line_ends(name)
             && let Some(queue) = self.queue_by_name(by.vhost, name.as_bytes())
@@ -133,7 +132,7 @@ impl Catalog {
             check_same_loosely(arguments, queue)?;
             return Ok(Plan { changes: Vec::new(), queue: Some(queue.clone()) });
         }
-        self.plan(by, op)
+        self.plan(by, op, places)
     }
 
     pub(super) fn remove_queue(&self, by: &Actor, id: QueueId) -> Result<Plan, Refusal> {

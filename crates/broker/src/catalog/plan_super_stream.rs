@@ -5,7 +5,7 @@
 
 use super::plan::check_length;
 use super::plan_queue::RESERVED_AT_ONCE;
-use super::{Actor, Binding, Catalog, Change, Destination, Op, Plan, QueueDefinition, Refusal};
+use super::{Actor, Binding, Catalog, Change, Destination, Op, Places, Plan, QueueDefinition, Refusal};
 use crate::access::{Access, Resource};
 use base::id::QueueId;
 use routing::{Arguments, ExchangeId, Value};
@@ -19,8 +19,8 @@ const SUPER_STREAM: &[u8] = b"x-super-stream";
 
 impl Catalog {
     /// Nothing changes where its exchange or one of its streams is there already, or two of them have one name.
-    pub(super) fn make_super_stream(&self, by: &Actor, op: &Op) -> Result<Plan, Refusal> {
-        let Op::MakeSuperStream { name, partitions, arguments, log } = op else {
+    pub(super) fn make_super_stream(&self, by: &Actor, op: &Op, places: Places) -> Result<Plan, Refusal> {
+        let Op::MakeSuperStream { name, partitions, arguments } = op else {
             unreachable!("called for super streams alone");
         };
         let mut names: Vec<&str> = partitions.iter().map(|(partition, _)| &**partition).collect();
@@ -49,10 +49,9 @@ impl Catalog {
                 exclusive: false,
                 auto_delete: false,
                 arguments: arguments.clone(),
-                log: *log,
                 random: [0; 16],
             };
-            let planned = self.declare_queue(by, &declare)?.queue.expect("what is declared is told");
+            let planned = self.declare_queue(by, &declare, places)?.queue.expect("what is declared is told");
             // Those before it are not there yet.
             self.check_queue_limit(by.vhost, partition, order)?;
             self.check_access(by, Access::Write, Resource::Queue(partition))?;

@@ -91,10 +91,6 @@ impl Default for Machines {
 }
 
 impl Machines {
-    pub(crate) fn len(&self) -> usize {
-        self.slab.len()
-    }
-
     #[inline]
     pub(crate) fn slot(&mut self, id: QueueId) -> Option<u32> {
         if self.last_lookup.0 == id {

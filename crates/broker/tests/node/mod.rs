@@ -277,7 +277,6 @@ impl Node {
     ) -> LogId {
         let now = self.now;
         let shard = &mut self.shards[port];
-        let log = shard.log_for_new_queue(durable);
         let op = Op::DeclareQueue {
             name: name.into(),
             passive: false,
@@ -285,13 +284,12 @@ impl Node {
             exclusive: false,
             auto_delete: false,
             arguments: arguments.iter().map(|(name, value)| (name.as_bytes(), value.clone())).collect(),
-            log,
             random: [0; 16],
         };
         shard.request(now, self.ports[port], 1, op);
         self.settle();
         assert_eq!(self.take_seen(), [format!("{port}: declared {name} 0 0")]);
-        log
+        self.shards[port].catalog().queue_by_name(VhostId(0), name.as_bytes()).expect("it is declared").log
     }
 
     pub fn command(&mut self, port: usize, queue: &str, command: QueueCommand) {

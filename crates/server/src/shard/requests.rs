@@ -162,7 +162,6 @@ impl ShardLoop {
                 exclusive: false,
                 auto_delete: *auto_delete,
                 arguments: table(arguments)?,
-                log: self.home.shard.log_for_new_queue(*durable),
                 random: self.home.shard.secret_bytes(),
             },
             Action::DeleteQueue { name, if_unused, if_empty } => {

@@ -328,8 +328,6 @@ impl Adapter {
                 if context.shard.catalog().queue_by_name(actor.vhost, name.as_bytes()).is_none() {
                     check_not_reserved(context.shard.catalog(), actor, Resource::Queue(&name))?;
                 }
-                let is_recorded = durable && !exclusive;
-                let log = context.shard.log_for_new_queue(is_recorded);
                 let random = context.shard.secret_bytes();
                 let op = Op::DeclareQueue {
                     name,
@@ -338,7 +336,6 @@ impl Adapter {
                     exclusive,
                     auto_delete,
                     arguments,
-                    log,
                     random,
                 };
                 (op, Asking::DeclareQueue)

@@ -124,7 +124,7 @@ fn an_outline_has_all_but_queues_and_bindings() {
     assert_eq!((outline.queue_count(), outline.policies(vhost, PolicyKind::User).count()), (0, 1));
     // Numbers of queues that the outline leaves out count as given out.
     let old = world.catalog.queue_by_name(vhost, b"q").unwrap().clone();
-    let plan = outline.plan(&guest(1), &queue("r", "")).unwrap();
+    let plan = outline.plan(&guest(1), &queue("r", ""), Places::default()).unwrap();
     assert!(plan.queue.unwrap().id > old.id);
     outline.apply(&Change::AddQueue(old));
     assert_eq!(outline.queue_count(), 1);
@@ -489,7 +489,10 @@ fn virtual_hosts_open_to_those_with_permissions() {
     assert_eq!(open(&world, "u", "/"), Ok(VhostId(0)));
     world.must(&Op::ClearPermissions { user: "u".into(), vhost: "/".into() });
     assert_eq!(open(&world, "u", "/"), refused);
-    assert_eq!(World::new().catalog.plan(&guest(1), &add_vhost("/")).unwrap().changes, Vec::new());
+    assert_eq!(
+        World::new().catalog.plan(&guest(1), &add_vhost("/"), Places::default()).unwrap().changes,
+        Vec::new()
+    );
 }
 
 #[test]

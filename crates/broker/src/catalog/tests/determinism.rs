@@ -189,7 +189,7 @@ proptest! {
                 by.vhost = other;
             }
             let version = planned.catalog.version();
-            let Ok(Plan { changes: mut all, .. }) = planned.catalog.plan(&by, op) else { continue };
+            let Ok(Plan { changes: mut all, .. }) = planned.catalog.plan(&by, op, Places::default()) else { continue };
             let through = format!("x{slot}");
             if *in_other && let Some(entry) = planned.catalog.exchange(by.vhost, through.as_bytes()) {
                 all.extend(planned.catalog.remembering(entry.definition.id, &remembered(number as u64)));
@@ -231,7 +231,7 @@ proptest! {
         let mut world = World::new();
         let mut log = Vec::new();
         for op in &ops {
-            let Ok(plan) = world.catalog.plan(&guest(1), op) else { continue };
+            let Ok(plan) = world.catalog.plan(&guest(1), op, Places::default()) else { continue };
             plan.changes.iter().for_each(|change| drop(world.catalog.apply(change)));
             // A removal is left out: only a log that makes and removes again can differ in between.
             let adds = |change: &&Change| {
@@ -273,7 +273,7 @@ proptest! {
         let mut world = World::new();
         world.must(&queue("q", ""));
         let with = [("list", Value::List(vec![Value::Void, int(1), Value::text("x")]))];
-        let plan = world.catalog.plan(&guest(1), &bind_with("amq.topic", "q", "a.*", &with)).unwrap();
+        let plan = world.catalog.plan(&guest(1), &bind_with("amq.topic", "q", "a.*", &with), Places::default()).unwrap();
         let mut bytes = plan.changes[0].encode();
         let at = at % bytes.len();
         bytes[at] ^= 1 << bit;

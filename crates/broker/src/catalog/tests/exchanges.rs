@@ -202,7 +202,7 @@ fn auto_delete_exchanges_go_with_their_last_binding() {
     world.must(&exchange("d", "fanout", "auto-delete"));
     world.must(&link("s", "d", "k"));
     world.must(&link("d", "s", "k"));
-    let plan = world.catalog.plan(&guest(1), &delete_exchange("d", false)).unwrap();
+    let plan = world.catalog.plan(&guest(1), &delete_exchange("d", false), Places::default()).unwrap();
     assert_eq!(plan.changes.len(), 2);
     world.must(&delete_exchange("d", false));
     assert_eq!(world.catalog.exchanges(VhostId(0)).len(), 7);

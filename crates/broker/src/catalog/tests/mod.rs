@@ -38,7 +38,7 @@ impl World {
 
     /// Plans and applies a wish of `by`: `ok`, or the code and text of the refusal.
     pub(super) fn wish_of(&mut self, by: &Actor, op: &Op) -> String {
-        match self.catalog.plan(by, op) {
+        match self.catalog.plan(by, op, Places::default()) {
             Ok(plan) => {
                 plan.changes.iter().for_each(|change| drop(self.catalog.apply(change)));
                 "ok".to_owned()
@@ -114,7 +114,6 @@ pub(super) fn queue_with(name: &str, how: &str, with: &[(&str, Value)]) -> Op {
         exclusive: is("exclusive"),
         auto_delete: is("auto-delete"),
         arguments: arguments(with),
-        log: LogId(3),
         random: [9; 16],
     }
 }

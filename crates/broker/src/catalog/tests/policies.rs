@@ -31,7 +31,7 @@ fn overflow(name: &str, pattern: &str, apply_to: &str, word: &str) -> Op {
 
 /// Plans and applies; the names of the queues whose rules changed.
 fn changed(world: &mut World, op: &Op) -> String {
-    let plan = world.catalog.plan(&guest(1), op).unwrap();
+    let plan = world.catalog.plan(&guest(1), op, Places::default()).unwrap();
     let applied = plan.changes.iter().flat_map(|change| world.catalog.apply(change));
     let names = applied.map(|applied| match applied {
         Applied::RulesChanged(queue) => queue.name.to_string(),

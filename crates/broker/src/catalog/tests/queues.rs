@@ -15,8 +15,11 @@ fn a_quorum_queue_may_be_declared_as_a_classic_one_where_that_is_relaxed() {
     world.must(&queue_with("q", "", &[quorum.clone(), ("x-max-length", int(5)), dead.clone()]));
     let answer = |op: &Op, is_relaxed: bool| {
         let by = guest(1);
-        let planned =
-            if is_relaxed { world.catalog.plan_relaxed(&by, op) } else { world.catalog.plan(&by, op) };
+        let planned = if is_relaxed {
+            world.catalog.plan_relaxed(&by, op, Places::default())
+        } else {
+            world.catalog.plan(&by, op, Places::default())
+        };
         match planned {
             Ok(plan) => {
                 assert!(plan.changes.is_empty() && plan.queue.is_some_and(|queue| queue.is_quorum()));
@@ -430,7 +433,7 @@ fn exclusive_queues_belong_to_their_connection() {
 fn queue_numbers_are_not_given_out_again() {
     let mut world = World::new();
     for round in 0..3000u64 {
-        let plan = world.catalog.plan(&guest(1), &queue("t", "transient")).unwrap();
+        let plan = world.catalog.plan(&guest(1), &queue("t", "transient"), Places::default()).unwrap();
         let reserves = plan.changes.iter().filter(|change| matches!(change, Change::ReserveQueueIds { .. }));
         assert_eq!(reserves.count(), usize::from(round % 1024 == 0));
         plan.changes.iter().for_each(|change| drop(world.catalog.apply(change)));
@@ -498,7 +501,6 @@ fn a_super_stream_is_made_whole_or_not_at_all() {
         name: name.into(),
         partitions: (0..count).map(|n| (format!("{name}-{n}").into(), n.to_string().into())).collect(),
         arguments: [(&b"x-queue-type"[..], Value::text("stream"))].into_iter().collect(),
-        log: LogId(1),
     };
     let limits = VhostLimits { queues_max: Some(2), connections_max: None };
     world.must(&Op::SetVhostLimits { vhost: "/".into(), limits });

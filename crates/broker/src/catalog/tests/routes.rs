@@ -133,7 +133,8 @@ fn deleting_a_virtual_host_takes_everything_in_it() {
         assert_eq!(world.wish_of(&there, &op), "ok");
     }
     world.must(&queue("q", ""));
-    let plan = world.catalog.plan(&guest(1), &Op::DeleteVhost { name: "v".into() }).unwrap();
+    let plan =
+        world.catalog.plan(&guest(1), &Op::DeleteVhost { name: "v".into() }, Places::default()).unwrap();
     let applied: Vec<_> = plan.changes.iter().flat_map(|change| world.catalog.apply(change)).collect();
     assert!(matches!(
         &applied[..],

@@ -24,7 +24,7 @@ fn fill(world: &mut World, copies: &mut [Catalog]) -> Duration {
     for number in 0..QUEUES {
         let name = format!("orders-of-customer-{number:06}");
         for op in [queue(&name, ""), bind("amq.topic", &name, &name)] {
-            let plan = world.catalog.plan(&by, &op).unwrap();
+            let plan = world.catalog.plan(&by, &op, Places::default()).unwrap();
             plan.changes.iter().for_each(|change| drop(world.catalog.apply(change)));
             for change in &plan.changes {
                 copies.iter_mut().for_each(|copy| drop(copy.apply(change)));
@@ -122,7 +122,10 @@ fn a_policy_costs_what_it_is_asked_about() {
         ("c", ".*", 600, 2 * ASKED_OF + 2 * ASKED_OF + 600),
     ];
     for (name, pattern, changed, asked) in rows {
-        let plan = world.catalog.plan(&guest(1), &policy(name, pattern, "reject-publish")).unwrap();
+        let plan = world
+            .catalog
+            .plan(&guest(1), &policy(name, pattern, "reject-publish"), Places::default())
+            .unwrap();
         let before = NAMES_ASKED.get();
         let applied = world.catalog.apply(&plan.changes[0]);
         assert_eq!((plan.changes.len(), applied.len()), (1, changed), "{pattern}");

@@ -1,0 +1,98 @@
+//! The places of queues: how many each log has, and where the next one goes.
+
+use super::QueueDefinition;
+use crate::request::Placement;
+use crate::shard::CATALOG_LOG;
+use base::id::{LogId, ShardId};
+use rustc_hash::FxHashMap;
+
+/// The logs that a new queue is placed on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Places {
+    /// One on disk.
+    pub on_disk: LogId,
+    /// One in memory, for queues that a restart ends.
+    pub in_memory: LogId,
+}
+
+impl Places {
+    /// The log for a queue whose messages a restart keeps, or does not.
+    pub(super) fn of(self, is_kept: bool) -> LogId {
+        if is_kept { self.on_disk } else { self.in_memory }
+    }
+}
+
+/// How many queues each log has. See the module's head.
+#[derive(Debug, Default)]
+pub(crate) struct Placed(FxHashMap<LogId, u32>);
+
+impl Placed {
+    /// A queue is there.
+    pub(crate) fn add(&mut self, queue: &QueueDefinition) {
+        *self.0.entry(queue.log).or_default() += 1;
+    }
+
+    /// A queue is gone.
+    pub(crate) fn remove(&mut self, queue: &QueueDefinition) {
+        if let Some(count) = self.0.get_mut(&queue.log) {
+            *count -= 1;
+        }
+    }
+
+    /// The places for a queue that is declared by a connection of shard `near`: among its logs that are not stopped the one with
+    /// the fewest queues. The catalog's log takes what no other can.
+    pub(crate) fn next(&self, near: ShardId, placement: Placement, stopped: &[LogId]) -> Places {
+        let is_open = |log: &LogId| *log != CATALOG_LOG && !stopped.contains(log);
+        let count = |log: &LogId| self.0.get(log).copied().unwrap_or(0);
+        let on_disk = placement.logs_of(near).filter(is_open).min_by_key(count);
+        Places { on_disk: on_disk.unwrap_or(CATALOG_LOG), in_memory: placement.memory_log(near) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::{QueueType, VhostId};
+    use base::id::QueueId;
+
+    fn on(log: u32) -> QueueDefinition {
+        QueueDefinition {
+            id: QueueId(1),
+            vhost: VhostId(0),
+            vhost_name: "/".into(),
+            name: "q".into(),
+            log: LogId(log),
+            queue_type: QueueType::Classic,
+            durable: true,
+            exclusive: None,
+            auto_delete: false,
+            declared_by: None,
+            arguments: Default::default(),
+        }
+    }
+
+    #[test]
+    fn the_emptiest_sound_log_of_the_shard_is_next() {
+        let placement = Placement { shards: 2, logs: 6 };
+        let mut placed = Placed::default();
+        let check = |placed: &Placed, near, stopped: &[u32], expected: (u32, u32)| {
+            let stopped: Vec<_> = stopped.iter().copied().map(LogId).collect();
+            let places = placed.next(ShardId(near), placement, &stopped);
+            assert_eq!((places.on_disk.0, places.in_memory.0), expected, "{near} {stopped:?}");
+        };
+        check(&placed, 0, &[], (2, 6));
+        check(&placed, 1, &[], (1, 7));
+        placed.add(&on(2));
+        check(&placed, 0, &[], (4, 6));
+        placed.add(&on(4));
+        placed.add(&on(4));
+        check(&placed, 0, &[], (2, 6));
+        check(&placed, 0, &[2], (4, 6));
+        check(&placed, 0, &[2, 4], (0, 6));
+        placed.remove(&on(4));
+        placed.remove(&on(4));
+        check(&placed, 0, &[], (4, 6));
+        let alone = Placement { shards: 1, logs: 1 };
+        assert_eq!(placed.next(ShardId(0), alone, &[]).on_disk, CATALOG_LOG);
+    }
+}
