@@ -3,7 +3,8 @@
 //! Judging is a value ([`Alarms`]); measuring ([`Meter`]) reads the kernel's files. Each resource has its own alarm:
 //! one clearing does not let publishers go while the other holds.
 
-use crate::config::{Config, Level, Limit, value};
+use crate::config::{Config, Limit, value};
+use crate::log::level::Level;
 use node::turn::Raised;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};

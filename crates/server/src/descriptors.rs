@@ -6,9 +6,9 @@
 //! descriptors left. The management API, metrics and the tools have shares of their own, so that an operator gets in
 //! also then.
 
-use crate::config::Level;
 use crate::leftovers::WAITING_MAX;
 use crate::log::Logger;
+use crate::log::level::Level;
 use mio::event::Source;
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};

@@ -3,10 +3,11 @@
 use crate::alarm::{Meter, Watermarks};
 use crate::board::Board;
 use crate::clock::Clock;
-use crate::config::{Config, Level, Limit, ShownSetting};
+use crate::config::{Config, Limit, ShownSetting};
 use crate::door::Door;
 use crate::heap;
 use crate::log::Logger;
+use crate::log::level::Level;
 use crate::manager::Manager;
 use crate::running::End;
 use broker::Shard;

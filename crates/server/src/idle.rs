@@ -4,9 +4,10 @@
 //! Everything else went the way of a clean stop, and comes back the way of a start. Where that fails it waits on, and tells why. The
 //! data folder stays locked meanwhile: its content is still this node's.
 
-use crate::config::{Config, Level};
+use crate::config::Config;
 use crate::disk::{DiskOptions, RealDisk};
 use crate::log::Logger;
+use crate::log::level::Level;
 use crate::running::End;
 use ctl::client::SOCKET_NAME;
 use serde_json::{Value, json};

@@ -4,10 +4,10 @@
 //! more before it has.
 
 use crate::committer::Committer;
-use crate::config::Level;
 use crate::door::{Door, Letter};
 use crate::gentle::Gentle;
 use crate::log::Logger;
+use crate::log::level::Level;
 use base::id::ShardId;
 use broker::Shard;
 use journal::{Disk, DiskError, Journal};

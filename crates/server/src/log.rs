@@ -5,9 +5,10 @@
 
 pub mod file;
 pub mod format;
+pub mod level;
 
-use crate::config::Level;
 use format::{Format, Line};
+use level::Level;
 use std::collections::VecDeque;
 use std::io::Write;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};

@@ -9,11 +9,11 @@ mod requests;
 
 use crate::clock::Clock;
 use crate::committer::{Committer, Handed};
-use crate::config::Level;
 use crate::door::{CancelDelayed, Door, Letter, Outcome, Room, outcome};
 use crate::layer::Bench;
 use crate::linger::{LINGER, Lingering};
 use crate::log::Logger;
+use crate::log::level::Level;
 use crate::mailbox::Sleeper;
 use crate::reader::{Ask, Asks};
 use crate::socket::{Arrival, Brought, Reading, Socket, Warmth};

@@ -1,10 +1,10 @@
 //! Settings of the log: the places that lines go to, from which level on, and how they look there.
 
-use super::Level;
 use super::keys::Verdict;
 use super::value::{boolean, bytes, integer, one_of};
 use crate::log::file::{Period, Rotation};
 use crate::log::format::{FieldMap, Format, LevelForm, Pattern, TimeForm};
+use crate::log::level::Level;
 use std::path::PathBuf;
 
 /// The settings of one place that lines go to.

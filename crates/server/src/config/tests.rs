@@ -1,6 +1,7 @@
 //! Rules of precedence and every answer to a configuration that cannot be used.
 
 use super::*;
+use crate::log::level::Level;
 use std::path::Path;
 
 /// Loads from text: the main file, the advanced file, the environment as `NAME=value` words, and `--set` words.

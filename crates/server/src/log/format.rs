@@ -1,7 +1,7 @@
 //! How a line of the log looks: plain text by a pattern, or an object of JSON with RabbitMQ's names of fields.
 
-use crate::config::Level;
 use crate::config::value::one_of;
+use crate::log::level::Level;
 use base::time::date;
 use std::fmt::Write as _;
 
