@@ -3,8 +3,8 @@
 
 use super::draft::Draft;
 use super::keys::Standing::{self, Inert, Judged, Served};
-use super::keys::Verdict;
 use super::value::integer;
+use super::verdict::Verdict;
 
 const MQTT: &str = "MQTT is not served yet";
 const STOMP: &str = "STOMP is not served yet";

@@ -1,10 +1,11 @@
 //! A configuration while settings still come in: the effect of each of them, and those that cannot be used.
 
-use super::keys::{Standing, Verdict};
+use super::keys::Standing;
 use super::lookup;
 use super::network::ListenerKind;
 use super::syntax::{Error, Fault, Origin, Setting};
 use super::value::Address;
+use super::verdict::Verdict;
 use super::{
     Config, PORT_HTTP, PORT_HTTP_TLS, PORT_METRICS, PORT_METRICS_TLS, PORT_STREAM, PORT_WEB, PORT_WEB_TLS,
     ShownSetting,

@@ -7,6 +7,7 @@ use super::gate;
 use super::network::{AlternativeKind, ListenerKind, LoginFrom};
 use super::secret::Decoder;
 use super::value::{address, boolean, bytes, count, count_above_zero, decimal, integer, one_of, only};
+use super::verdict::Verdict;
 use super::{Draft, Limit};
 
 /// Puts a value where it works, or says what would be accepted. The second argument is what `$` stood for.
@@ -14,18 +15,6 @@ pub type Put = fn(&mut Draft, &str, &str) -> Result<(), String>;
 
 /// Takes a value of which it depends whether it can be had. Arguments as of [`Put`].
 pub type Judge = fn(&mut Draft, &str, &str) -> Verdict;
-
-/// The verdict on a value.
-pub enum Verdict {
-    /// It works.
-    Works,
-    /// It does nothing, and nobody is harmed: why.
-    Nothing(String),
-    /// Somebody would rely on it in vain: the missing feature, and the one there is.
-    Absent(String),
-    /// It is no value of this key: the values that would be accepted.
-    Wrong(String),
-}
 
 /// The effect of a known key.
 #[derive(Clone, Copy)]

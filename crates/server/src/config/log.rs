@@ -1,7 +1,7 @@
 //! Settings of the log: the places that lines go to, from which level on, and how they look there.
 
-use super::keys::Verdict;
 use super::value::{boolean, bytes, integer, one_of};
+use super::verdict::Verdict;
 use crate::log::file::{Period, Rotation};
 use crate::log::format::{FieldMap, Format, LevelForm, Pattern, TimeForm};
 use crate::log::level::Level;

@@ -19,6 +19,7 @@ pub mod stream;
 pub mod syntax;
 pub mod terms;
 pub mod value;
+mod verdict;
 
 pub use draft::Draft;
 pub use load::{Loaded, Sources, load};

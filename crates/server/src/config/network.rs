@@ -1,7 +1,7 @@
 //! Settings of TLS and WebSocket: options as they came, no file read yet.
 
-use super::keys::Verdict;
 use super::value::{boolean, integer, one_of, only};
+use super::verdict::Verdict;
 use adapters::Protocol;
 use std::path::PathBuf;
 
