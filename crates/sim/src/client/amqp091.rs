@@ -1,8 +1,8 @@
 //! A client over AMQP 0-9-1: one channel with confirms, or with transactions.
 
-use super::{Asked, Consumer, Delivery, NOTE, Seen, Target, Verdict, exchange_name, queue_name};
+use super::{Asked, Begin, Consumer, Delivery, NOTE, Seen, Target, Verdict, exchange_name, queue_name};
 use crate::rules::{Delay, GROUP_HEADER, MessageOptions, RETRY_MS_MAX, Rules, group_of};
-use crate::streams::{Begin, stream_name};
+use crate::streams::stream_name;
 use amqp091::method::{
     BasicCancel, BasicCancelOk, BasicConsume, BasicGet, BasicPick, BasicQos, ConfirmSelect, ExchangeDeclare,
     QueueBind, QueueDeclare, QueueDelete, QueueDiscard, QueuePurge, TxCommit, TxRollback, TxSelect,

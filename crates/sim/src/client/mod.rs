@@ -10,7 +10,7 @@ mod transactions10;
 
 use crate::net::Net;
 use crate::rules::{MessageOptions, Rules};
-use crate::streams::{Begin, FIRST_FED};
+use crate::streams::FIRST_FED;
 use base::{Now, Output, Random};
 
 /// Bytes at the front of a body: the number of its message.
@@ -108,6 +108,14 @@ pub enum Target {
     Exchange(usize),
     /// A stream.
     Stream(usize),
+}
+
+/// Where a queue that is filled from a stream begins in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begin {
+    First,
+    Next,
+    Offset(u64),
 }
 
 /// How a delivery ends.

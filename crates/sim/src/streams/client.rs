@@ -3,7 +3,7 @@
 //! It reports events as [`Heard`]. It knows no more than its own end: the messages that each publishing id stands for,
 //! the stream that each subscription reads, and how far each of them is.
 
-use super::{Reference, Spec, USERS, VALUES, value_of};
+use super::names::{Reference, USERS, VALUES, value_of};
 use crate::client::{State, body, push, read_body};
 use crate::net::Net;
 use base::{Now, Random};
@@ -93,6 +93,27 @@ pub struct Publisher {
     pub last: u64,
     /// Publishing ids that wait for their confirm, and the messages they stand for.
     pub unconfirmed: BTreeMap<u64, Vec<u64>>,
+}
+
+/// Where a subscription begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spec {
+    First,
+    Last,
+    Next,
+    Offset(u64),
+}
+
+impl Spec {
+    /// The offset specification of the protocol.
+    pub fn on_wire(self) -> OffsetSpec {
+        match self {
+            Spec::First => OffsetSpec::First,
+            Spec::Last => OffsetSpec::Last,
+            Spec::Next => OffsetSpec::Next,
+            Spec::Offset(offset) => OffsetSpec::Offset(offset),
+        }
+    }
 }
 
 /// A subscription.
@@ -411,16 +432,4 @@ fn message(bytes: &[u8]) -> Result<u64, String> {
     let message = Message::read(bytes).map_err(|malformed| format!("{malformed:?}"))?;
     let body = message.body.single_data().ok_or("a message without one data section")?;
     read_body(body).map(|(id, _)| id).ok_or_else(|| "a body that nobody sent".to_owned())
-}
-
-impl Spec {
-    /// The offset specification of the protocol.
-    pub fn on_wire(self) -> OffsetSpec {
-        match self {
-            Spec::First => OffsetSpec::First,
-            Spec::Last => OffsetSpec::Last,
-            Spec::Next => OffsetSpec::Next,
-            Spec::Offset(offset) => OffsetSpec::Offset(offset),
-        }
-    }
 }

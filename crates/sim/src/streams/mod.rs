@@ -5,10 +5,12 @@
 //! published to one have numbers from [`FIRST_MESSAGE`] on, so that nobody takes them for those of queues.
 
 mod client;
+mod names;
 mod oracle;
 
-pub use client::{Asked, StreamClient, Subscription};
-pub use oracle::{Begin, FIRST_FED, Oracle, Publisher, VALUES, value_of};
+pub use client::{Asked, Spec, StreamClient, Subscription};
+pub use names::{FIRST_FED, FIRST_MESSAGE, Reference, USERS, VALUES, reference_name, stream_name};
+pub use oracle::{Oracle, Publisher};
 
 use crate::client::{Kind, State, queue_name};
 use crate::oracle::{Check, Stage};
@@ -20,11 +22,7 @@ use broker::access::{PasswordHash, SALT};
 use broker::catalog::{Actor, Op, VhostId};
 use client::{Arrived, Heard};
 use queue::stream::DamageReason;
-use std::fmt;
 use stream_protocol::{List, OffsetSpec, Request, ResponseCode};
-
-/// The number of the first message that is published to a stream.
-pub const FIRST_MESSAGE: u64 = 1 << 40;
 
 /// Connections of the stream protocol there may be at once.
 pub const STREAM_CLIENTS_MAX: usize = 3;
@@ -34,15 +32,6 @@ const ASKED_AT_ONCE: usize = 200;
 
 /// Chunks a subscription that reads all may be sent at once.
 const CREDIT_MAX: u16 = 1000;
-
-/// Where a subscription begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Spec {
-    First,
-    Last,
-    Next,
-    Offset(u64),
-}
 
 /// The streams of a run, and their clients.
 #[derive(Debug, Default)]
@@ -63,44 +52,6 @@ impl Streams {
         streams
     }
 }
-
-/// The name of a stream.
-pub fn stream_name(stream: usize) -> String {
-    format!("s{stream:04}")
-}
-
-/// The reference under which publishers with this number are known.
-pub fn reference_name(reference: usize) -> String {
-    format!("r{reference}")
-}
-
-/// A name under which a client stores offsets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Reference {
-    /// The client's number.
-    pub client: u64,
-    /// Which of its names.
-    pub number: u64,
-}
-
-impl Reference {
-    /// The name that a client has to go on from.
-    pub fn tracker(client: u64) -> Reference {
-        Reference { client, number: 0 }
-    }
-}
-
-impl fmt::Display for Reference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Reference { client, number: 0 } => write!(f, "o{client}"),
-            Reference { client, number } => write!(f, "o{client}.{number}"),
-        }
-    }
-}
-
-/// The users that clients of the stream protocol log in as, where a run has several.
-pub const USERS: [&str; 3] = ["guest", "ann", "ben"];
 
 impl World {
     /// Something of the stream's log is lost.

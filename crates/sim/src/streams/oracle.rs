@@ -16,10 +16,8 @@
 mod feeds;
 mod owners;
 
-pub use feeds::{Begin, FIRST_FED, VALUES, value_of};
-
 use super::client::Arrived;
-use super::{FIRST_MESSAGE, Reference};
+use super::names::{FIRST_MESSAGE, Reference, value_of};
 use crate::oracle::{Check, Stage};
 use base::id::LogId;
 use broker::QueueRow;

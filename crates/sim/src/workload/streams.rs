@@ -1,9 +1,9 @@
 //! Operations of clients on streams. One file for all: each is a few lines over the client's own methods.
 
-use crate::client::{ID_BYTES, Target};
+use crate::client::{Begin, ID_BYTES, Target};
 use crate::oracle::{Check, Stage};
 use crate::rules::MessageOptions;
-use crate::streams::{Asked, Begin, Publisher, Reference, Spec, VALUES, reference_name, stream_name};
+use crate::streams::{Asked, Publisher, Reference, Spec, VALUES, reference_name, stream_name};
 use crate::world::World;
 use base::Random;
 use std::collections::BTreeMap;

@@ -7,24 +7,12 @@
 //! - One that was emptied holds the messages behind some message, and all of them.
 //! - One with a filter value holds whole chunks: every message with that value, and perhaps others.
 
-use super::{FIRST_MESSAGE, Oracle};
+use super::Oracle;
+use crate::client::Begin;
 use crate::oracle::{Check, Stage};
+use crate::streams::names::{FIRST_FED, FIRST_MESSAGE};
 use base::id::LogId;
 use broker::QueueRow;
-
-/// The numbers of these queues begin here, so that nobody takes them for others.
-pub const FIRST_FED: usize = 1 << 20;
-
-/// The filter values there are: a message has one of them, or none.
-pub const VALUES: [&str; 2] = ["red", "blue"];
-
-/// Where a queue begins in its stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Begin {
-    First,
-    Next,
-    Offset(u64),
-}
 
 /// A queue that is filled from a stream.
 #[derive(Clone, Debug)]
@@ -60,11 +48,6 @@ impl Fed {
     pub fn count(&self) -> u64 {
         self.came.len() as u64
     }
-}
-
-/// The filter value a message has, among [`VALUES`], where its publisher gives it one.
-pub fn value_of(id: u64) -> Option<usize> {
-    (id % 3).checked_sub(1).map(|value| value as usize)
 }
 
 /// Of the queue with this name, its place among those that are fed.
@@ -273,6 +256,7 @@ impl Oracle {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::streams::names::value_of;
     use crate::streams::oracle::Publisher;
     use crate::streams::oracle::tests::chunk;
 

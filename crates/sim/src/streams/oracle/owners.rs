@@ -10,7 +10,7 @@
 //!
 //! So the names that a connection stored last stay, as many as are surely its own; and all of a user that has few.
 
-use super::super::Reference;
+use crate::streams::names::Reference;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A connection that went to another shard is known by another number there, and went once.
