@@ -9,6 +9,7 @@
 mod berth;
 mod books;
 mod client;
+mod course;
 mod machine;
 mod makeup;
 mod net;
@@ -34,7 +35,7 @@ pub fn run(seed: u64, plan: Plan) -> Outcome {
         Ok(Err(why)) => return failed_at_once(seed, why),
         Err(panic) => return failed_at_once(seed, words(&*panic)),
     };
-    let checked = catch_unwind(AssertUnwindSafe(|| world.run()));
+    let checked = catch_unwind(AssertUnwindSafe(|| course::run(&mut world)));
     let checked = checked.unwrap_or_else(|panic| Err(words(&*panic)));
     let (trace_hash, tally) = (world.trace.hash(), world.tally);
     let failure = checked.err().map(|why| Failure { why, trace: world.trace.into_lines() });

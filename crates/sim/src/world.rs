@@ -11,7 +11,6 @@ use crate::rules::DELAYS_MS;
 use crate::shape::Shape;
 use crate::streams::{FIRST_FED, FIRST_MESSAGE, STREAM_CLIENTS_MAX, Streams, USERS};
 use crate::trace::Trace;
-use crate::workload;
 use adapters::Protocol;
 use base::time::NS_PER_MS;
 use base::{Now, Random};
@@ -79,7 +78,7 @@ pub struct World {
     /// Clients accept their deliveries at once.
     is_draining: bool,
     /// The catalog is damaged, the node says so and does not start: there is nothing more to see.
-    is_lost: bool,
+    pub is_lost: bool,
 }
 
 impl World {
@@ -139,68 +138,6 @@ impl World {
     /// Notes a line.
     pub fn note(&mut self, line: impl Into<String>) {
         self.trace.note(line.into());
-    }
-
-    /// The whole run.
-    pub fn run(&mut self) -> Check {
-        let mut operations = 0;
-        while operations < self.plan.operations {
-            self.tally.steps += 1;
-            operations += u32::from(self.step()?);
-            if self.is_lost {
-                return Ok(());
-            }
-        }
-        self.drain()?;
-        self.tally.rolls += self.node.books.journal.counters().rolls;
-        self.tally.bulk += self.node.books.journal.counters().bulk_files;
-        (self.tally.buried, self.tally.expired) = (self.oracle.buried, self.oracle.expired);
-        self.tally.noted = self.oracle.noted;
-        (self.tally.delayed, self.tally.taken_back) = (self.oracle.delayed, self.oracle.taken_back);
-        self.tally.driven_out = self.streams.oracle.driven_out;
-        Ok(())
-    }
-
-    /// One thing happens; true when it was an operation of the workload.
-    fn step(&mut self) -> Result<bool, String> {
-        match self.dice.below(100) {
-            0..30 => {
-                let at = self.dice.below(self.node.berths.len() as u64) as usize;
-                let World { node, now, dice, net, .. } = self;
-                let result = node.turn(at, *now, dice, net);
-                self.unless_stopped(result)?;
-            }
-            30..42 => {
-                let result = self.node.write(self.now);
-                self.unless_stopped(result)?;
-            }
-            42..50 => {
-                let result = self.node.read(&mut self.dice, &mut self.tally);
-                self.unless_stopped(result)?;
-            }
-            50..58 => {
-                let result = self.node.keep(self.now, &mut self.dice, &mut self.tally);
-                self.unless_stopped(result)?;
-            }
-            58..61 => self.node.prepare(),
-            61..80 if self.plan.streams && self.dice.one_in(2) => {
-                let at = self.dice.below(STREAM_CLIENTS_MAX as u64) as usize;
-                self.exchange_stream(at, false)?;
-            }
-            61..80 => {
-                let at = self.dice.below(CLIENTS_MAX as u64) as usize;
-                self.exchange(at, false)?;
-            }
-            80..84 => {
-                let ms = self.dice.between(0, 40);
-                self.pass(ms);
-            }
-            _ => {
-                workload::one(self)?;
-                return Ok(true);
-            }
-        }
-        Ok(false)
     }
 
     /// Time passes.

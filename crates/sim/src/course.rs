@@ -1,0 +1,68 @@
+//! The course of a run: what happens next, as the dice decide, up to the end, when everything is looked at.
+
+use crate::oracle::Check;
+use crate::streams::STREAM_CLIENTS_MAX;
+use crate::workload;
+use crate::world::{CLIENTS_MAX, World};
+
+/// The whole run.
+pub fn run(world: &mut World) -> Check {
+    let mut operations = 0;
+    while operations < world.plan.operations {
+        world.tally.steps += 1;
+        operations += u32::from(step(world)?);
+        if world.is_lost {
+            return Ok(());
+        }
+    }
+    world.drain()?;
+    world.tally.rolls += world.node.books.journal.counters().rolls;
+    world.tally.bulk += world.node.books.journal.counters().bulk_files;
+    (world.tally.buried, world.tally.expired) = (world.oracle.buried, world.oracle.expired);
+    world.tally.noted = world.oracle.noted;
+    (world.tally.delayed, world.tally.taken_back) = (world.oracle.delayed, world.oracle.taken_back);
+    world.tally.driven_out = world.streams.oracle.driven_out;
+    Ok(())
+}
+
+/// One thing happens; true when it was an operation of the workload.
+fn step(world: &mut World) -> Result<bool, String> {
+    match world.dice.below(100) {
+        0..30 => {
+            let at = world.dice.below(world.node.berths.len() as u64) as usize;
+            let World { node, now, dice, net, .. } = world;
+            let result = node.turn(at, *now, dice, net);
+            world.unless_stopped(result)?;
+        }
+        30..42 => {
+            let result = world.node.write(world.now);
+            world.unless_stopped(result)?;
+        }
+        42..50 => {
+            let result = world.node.read(&mut world.dice, &mut world.tally);
+            world.unless_stopped(result)?;
+        }
+        50..58 => {
+            let result = world.node.keep(world.now, &mut world.dice, &mut world.tally);
+            world.unless_stopped(result)?;
+        }
+        58..61 => world.node.prepare(),
+        61..80 if world.plan.streams && world.dice.one_in(2) => {
+            let at = world.dice.below(STREAM_CLIENTS_MAX as u64) as usize;
+            world.exchange_stream(at, false)?;
+        }
+        61..80 => {
+            let at = world.dice.below(CLIENTS_MAX as u64) as usize;
+            world.exchange(at, false)?;
+        }
+        80..84 => {
+            let ms = world.dice.between(0, 40);
+            world.pass(ms);
+        }
+        _ => {
+            workload::one(world)?;
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
