@@ -1,7 +1,8 @@
 //! The families of metrics, by the names that `/metrics/detailed` asks for them by.
 
+use super::facts::Facts;
 use super::text::{Kind, Text};
-use super::{Facts, global, node, opened, queues, raft};
+use super::{global, node, opened, queues, raft};
 use crate::node::Node;
 use crate::response::Response;
 use Kind::Gauge;

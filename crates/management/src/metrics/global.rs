@@ -1,7 +1,7 @@
 //! Metrics of messages by protocol and by type of queue.
 
+use super::facts::{Facts, STRATEGIES, Sums};
 use super::text::{Kind, Labels, Real, Text, canonical};
-use super::{Facts, STRATEGIES, Sums};
 use Kind::{Counter, Gauge, Histogram};
 use broker::catalog::QueueType;
 use broker::{Count, LATENCY_BOUNDS_US, Protocol, SIZE_BOUNDS, Tally};

@@ -4,6 +4,7 @@
 //! The facts are gathered once, then written family by family. RabbitMQ's metrics of its runtime and its Raft, which
 //! have no meaning here, are left out; those that dashboards read are there.
 
+mod facts;
 mod families;
 mod figures;
 mod global;
@@ -13,111 +14,16 @@ mod queues;
 mod raft;
 mod text;
 
-use crate::node::{Node, Turns, Which, Writing};
+use crate::node::Node;
 use crate::request::{Method, Request};
 use crate::response::{Answer, Response};
 use crate::{list, memory};
-use base::id::QueueId;
-use broker::catalog::QueueDefinition;
-use broker::{ConnectionRow, ConnectionSums, DEAD_LETTER_STRATEGIES, OpenSums, Opened, Survey};
+use facts::{Detail, Facts};
 use families::Family;
-use figures::Figures;
-use std::collections::BTreeMap;
-use std::sync::Arc;
 use text::{Kind, Text};
-
-/// Strategies for dead letters, as labels have them.
-const STRATEGIES: [&str; DEAD_LETTER_STRATEGIES] = ["disabled", "at_most_once", "at_least_once"];
 
 /// As scrapers of the text format read it.
 const CONTENT: &str = "text/plain; version=0.0.4; charset=utf-8";
-
-/// Where objects are told of one by one, or added up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Detail {
-    Sums,
-    Each,
-}
-
-/// The state of a node at one moment.
-struct Facts {
-    survey: Survey,
-    /// Each queue, where each is told of; so are these.
-    queues: Vec<(Arc<QueueDefinition>, Figures)>,
-    connections: Vec<ConnectionRow>,
-    opened: Vec<(u16, Opened)>,
-    /// All of them together.
-    sums: Sums,
-    writing: Writing,
-    turns: Vec<Turns>,
-    detail: Detail,
-}
-
-/// All queues and connections together.
-#[derive(Default)]
-struct Sums {
-    queues: usize,
-    of_queues: Figures,
-    /// Of streams, the offsets that come next.
-    ends: BTreeMap<QueueId, u64>,
-    open: OpenSums,
-}
-
-impl Sums {
-    fn add_queue(&mut self, id: QueueId, own: &Figures) {
-        self.queues += 1;
-        self.of_queues.add(own);
-        if let Some([_, end]) = own.stream {
-            self.ends.insert(id, end);
-        }
-    }
-}
-
-/// The share of one connection in the sums.
-fn of_connection(row: &ConnectionRow) -> ConnectionSums {
-    let ConnectionRow { channels, received, sent, calls, .. } = *row;
-    ConnectionSums { connections: 1, channels, received, sent, calls }
-}
-
-impl Facts {
-    fn gather<N: Node>(node: &N, detail: Detail) -> Result<Facts, Response> {
-        let mut facts = Facts {
-            survey: node.survey()?,
-            queues: Vec::new(),
-            connections: Vec::new(),
-            opened: Vec::new(),
-            sums: Sums::default(),
-            writing: node.writing(),
-            turns: node.turns()?,
-            detail,
-        };
-        match detail {
-            Detail::Sums => {
-                let sums = &mut facts.sums;
-                node.each_queue(Which::All, |row| sums.add_queue(row.definition.id, &Figures::of(row)))?;
-                sums.open = node.open_sums()?;
-            }
-            Detail::Each => {
-                let queues = &mut facts.queues;
-                node.each_queue(Which::All, |row| queues.push((row.definition.clone(), Figures::of(row))))?;
-                facts.connections = node.connections()?;
-                facts.connections.retain(|row| !row.user.is_empty());
-                facts.opened = node.opened()?;
-                facts.add_up();
-            }
-        }
-        Ok(facts)
-    }
-
-    /// Sums are those of the objects that are told one by one.
-    fn add_up(&mut self) {
-        let mut sums = Sums::default();
-        self.queues.iter().for_each(|(queue, own)| sums.add_queue(queue.id, own));
-        self.connections.iter().for_each(|row| sums.open.connections.merge(&of_connection(row)));
-        self.opened.iter().for_each(|(_, opened)| sums.open.add(opened));
-        self.sums = sums;
-    }
-}
 
 /// Answers a request for metrics, which anybody may have.
 pub fn metrics<N: Node>(node: &N, request: &Request) -> Response {

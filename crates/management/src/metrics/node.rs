@@ -1,6 +1,6 @@
 //! Metrics of the node: connections that came and went, files, memory, disk, logins, turns.
 
-use super::Facts;
+use super::facts::Facts;
 use super::text::{Kind, Real, Text};
 use crate::node::Node;
 use Kind::{Counter, Gauge, Histogram};

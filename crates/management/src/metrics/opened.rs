@@ -1,7 +1,7 @@
 //! Metrics of exchanges, channels, connections and subscriptions to streams.
 
+use super::facts::{Detail, Facts, of_connection};
 use super::text::{Kind, Text};
-use super::{Detail, Facts, of_connection};
 use crate::node::Node;
 use crate::response::Response;
 use Kind::{Counter, Gauge};

@@ -1,8 +1,8 @@
 //! Metrics of queues: of each, or of all together.
 
+use super::facts::{Detail, Facts};
 use super::figures::Figures;
 use super::text::{Kind, Real, Text};
-use super::{Detail, Facts};
 use Kind::{Counter, Gauge};
 use broker::Count;
 use std::fmt::Display;

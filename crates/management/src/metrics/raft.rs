@@ -1,7 +1,7 @@
 //! Metrics of the logs of quorum queues, as dashboards read them.
 
+use super::facts::{Detail, Facts};
 use super::text::{Kind, Real, Text};
-use super::{Detail, Facts};
 use Kind::{Counter, Gauge};
 
 /// Metrics of the logs of quorum queues, each with one member, as dashboards read them.
