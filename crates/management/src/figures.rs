@@ -3,7 +3,7 @@
 //! RabbitMQ's counters of things that are never done here are 0 and stay so.
 
 use crate::counters::Counters;
-use crate::history::{Growth, Span, put};
+use crate::history::{Growth, MACHINE_GAUGES, Span, put};
 use crate::node::{Condition, Writing};
 use serde_json::{Map, Value, json};
 
@@ -20,9 +20,6 @@ const SYNC_GROUPS: usize = SYNC_NS + 1;
 
 /// Figures that may shrink come last.
 const FIRST_GAUGE: usize = SYNC_GROUPS + 1;
-
-/// How many of the figures may shrink.
-pub(crate) const GAUGES: usize = 5;
 
 /// Where the messages are that came to queues on disk.
 const DISK_WRITES: usize = FIRST_GAUGE + 4;
@@ -61,7 +58,7 @@ pub fn figures(writing: &Writing, condition: &Condition, disk_writes: u64) -> Co
     let Writing { reads, read_bytes, writes, written_bytes, syncs, .. } = *writing;
     let counted = [reads, read_bytes, writes, written_bytes, syncs];
     let times = [writing.read_ns, writing.flush_sum_ns, writing.groups];
-    let gauges =
+    let gauges: [u64; MACHINE_GAUGES] =
         [condition.files[0], condition.memory_used, condition.disk_free, condition.threads[0], disk_writes];
     counted.into_iter().chain(times).chain(gauges).collect()
 }

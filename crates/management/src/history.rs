@@ -25,6 +25,9 @@ const SAMPLES_EACH: usize = 14;
 /// Points that one answer shows of one counter.
 const POINTS_MAX: u64 = 500;
 
+/// Figures of the node's use of the machine that may shrink: the last of them.
+pub(crate) const MACHINE_GAUGES: usize = 5;
+
 /// The object that counters are of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Whose {
@@ -129,7 +132,7 @@ impl History {
 fn is_less(counters: &[u64], last: &[u64], whose: Whose) -> bool {
     let lengths = match whose {
         Whose::Node | Whose::Vhost(_) | Whose::Queue(_) => 2,
-        Whose::Machine => crate::figures::GAUGES,
+        Whose::Machine => MACHINE_GAUGES,
         Whose::Exchange(_) | Whose::Connection(_) | Whose::Channel(..) => 0,
     };
     let counted = counters.len().saturating_sub(lengths);
@@ -144,10 +147,8 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// As `PREFIX_age` and `PREFIX_incr` of a query say.
-    pub(crate) fn asked(request: &crate::Request, prefix: &str) -> Option<Span> {
-        let number = |name: &str| request.asked(&format!("{prefix}_{name}"))?.parse::<u64>().ok();
-        let (age_s, incr_s) = (number("age")?, number("incr")?);
+    /// None where that would be no points, or more of them than one answer shows.
+    pub(crate) fn new(age_s: u64, incr_s: u64) -> Option<Span> {
         (incr_s > 0 && age_s / incr_s <= POINTS_MAX).then_some(Span { age_s, incr_s })
     }
 }
@@ -298,21 +299,5 @@ mod tests {
         assert_eq!(history.len(), 3);
         assert_eq!(history.series[&Whose::Node].samples.len(), SAMPLES_WHOLE);
         assert_eq!(history.series[&queue(0)].samples.len(), SAMPLES_EACH);
-    }
-
-    #[test]
-    fn spans_are_bounded() {
-        let asked = |query: &str| {
-            let request = crate::Request::new("GET", &format!("/api/x?{query}"), Vec::new(), true).unwrap();
-            Span::asked(&request, "msg_rates")
-        };
-        assert_eq!(asked("msg_rates_age=60&msg_rates_incr=5"), Some(Span { age_s: 60, incr_s: 5 }));
-        for none in
-            ["", "msg_rates_age=60", "msg_rates_age=60&msg_rates_incr=0", "msg_rates_age=x&msg_rates_incr=5"]
-        {
-            assert_eq!(asked(none), None, "{none}");
-        }
-        assert_eq!(asked("msg_rates_age=2505&msg_rates_incr=5"), None);
-        assert!(asked("msg_rates_age=2500&msg_rates_incr=5").is_some());
     }
 }

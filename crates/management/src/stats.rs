@@ -46,24 +46,30 @@ pub fn disk_writes(queue: &QueueDefinition, tally: &Tally) -> u64 {
     if is_kept(queue) { tally.get(Count::Publish) } else { 0 }
 }
 
+/// As `PREFIX_age` and `PREFIX_incr` of a query say.
+fn span(request: &Request, prefix: &str) -> Option<Span> {
+    let number = |name: &str| request.asked(&format!("{prefix}_{name}"))?.parse::<u64>().ok();
+    Span::new(number("age")?, number("incr")?)
+}
+
 /// How fast messages come and go is asked for so.
 pub(crate) fn rates_span(request: &Request) -> Option<Span> {
-    Span::asked(request, "msg_rates")
+    span(request, "msg_rates")
 }
 
 /// How long queues are is asked for so.
 pub(crate) fn lengths_span(request: &Request) -> Option<Span> {
-    Span::asked(request, "lengths")
+    span(request, "lengths")
 }
 
 /// A node's figures are asked for so.
 pub(crate) fn node_span(request: &Request) -> Option<Span> {
-    Span::asked(request, "node_stats")
+    span(request, "node_stats")
 }
 
 /// How much comes and goes over connections is asked for so.
 pub(crate) fn data_span(request: &Request) -> Option<Span> {
-    Span::asked(request, "data_rates")
+    span(request, "data_rates")
 }
 
 /// `message_stats` with the counters `told`; none where nothing was counted.
@@ -153,5 +159,26 @@ pub(crate) fn put_messages<N: Node>(
     let span = rates_span(request);
     if let Some(stats) = node.history(|history| messages(tally, history.of(whose), told, span)) {
         item["message_stats"] = Value::Object(stats);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_bounded() {
+        let asked = |query: &str| {
+            let request = Request::new("GET", &format!("/api/x?{query}"), Vec::new(), true).unwrap();
+            rates_span(&request)
+        };
+        assert_eq!(asked("msg_rates_age=60&msg_rates_incr=5"), Some(Span { age_s: 60, incr_s: 5 }));
+        for none in
+            ["", "msg_rates_age=60", "msg_rates_age=60&msg_rates_incr=0", "msg_rates_age=x&msg_rates_incr=5"]
+        {
+            assert_eq!(asked(none), None, "{none}");
+        }
+        assert_eq!(asked("msg_rates_age=2505&msg_rates_incr=5"), None);
+        assert!(asked("msg_rates_age=2500&msg_rates_incr=5").is_some());
     }
 }
