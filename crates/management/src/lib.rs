@@ -53,6 +53,7 @@ mod request;
 mod response;
 mod routes;
 mod rows;
+mod seen;
 mod sessions;
 mod shovels;
 mod stats;
@@ -71,7 +72,6 @@ pub use figures::figures;
 pub use gate::{Gate, GateRules, Head, Passed, path};
 pub use history::{History, SAMPLE_MS, Whose};
 pub use lane::Lane;
-pub use live::Seen;
 pub use metrics::metrics;
 pub use node::{
     About, Action, Begun, Busy, COMMIT_BOUNDS, Condition, Delayed, FLUSH_BOUNDS_US, GetMode, Goal, Got,
@@ -82,6 +82,7 @@ pub use patience::Refusals;
 pub use request::{Method, Request};
 pub use response::{Attempt, Response};
 pub use routes::handle;
+pub use seen::Seen;
 pub use stats::{counters, disk_writes};
 
 /// Bounds of the HTTP API.

@@ -10,23 +10,11 @@ use crate::overview::told_to;
 use crate::request::Method;
 use crate::response::{Answer, Response};
 use crate::routes::Call;
+use crate::seen::Seen;
 use crate::stats;
 use broker::catalog::VhostId;
 use broker::{Count, Pulse};
 use serde_json::{Map, Value, json};
-
-/// The counters in the last event of a stream.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
-    /// When, milliseconds since the node started.
-    at_ms: u64,
-    /// Messages, then churn.
-    whole: Counters,
-    /// Of each queue that was named; none: it is not there.
-    queues: Vec<Option<Counters>>,
-    /// Events so far.
-    events: u64,
-}
 
 /// The counters now, those before, and how many milliseconds lie between.
 type Steps<'a> = (&'a [u64], Option<(&'a [u64], u64)>);

@@ -2,8 +2,8 @@
 //!
 //! The path is split before its segments are decoded: clients escape `/` in names, and some of them even `-` and `.`.
 
-use crate::live::Seen;
 use crate::response::Response;
+use crate::seen::Seen;
 use data_encoding::BASE64;
 
 /// The method of a request (RFC 9110 §9.3).

@@ -1,7 +1,7 @@
 //! A response: a status, a few headers, a body.
 
-use crate::live::Seen;
 use crate::node::{Busy, Trouble};
+use crate::seen::Seen;
 use broker::catalog::{Refusal, ReplyCode};
 use serde_json::{Value, json};
 
