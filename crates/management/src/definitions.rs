@@ -9,7 +9,7 @@
 use crate::import::{Import, Step, Taker, refuse};
 use crate::node::{Action, Node, Trouble};
 use crate::rehearsal::Rehearsal;
-use crate::report::{Entry, Report};
+use crate::report::{Entry, REMARKS, Report};
 use crate::request::{Method, Request};
 use crate::response::{Answer, Response};
 use crate::routes::Call;
@@ -19,9 +19,6 @@ use crate::{export, form};
 use broker::catalog::Catalog;
 use std::cell::RefCell;
 use std::collections::HashSet;
-
-/// The header with remarks about entries that came to be otherwise than they say.
-pub(crate) const REMARKS: &str = "leveret-remarks";
 
 /// Bytes of a place to go to when an upload is imported.
 const REDIRECT_BYTES_MAX: usize = 1000;

@@ -3,10 +3,11 @@
 
 use crate::body::Body;
 use crate::node::Node;
+use crate::report::REMARKS;
 use crate::request::Method;
 use crate::response::{Answer, Response};
 use crate::routes::Call;
-use crate::{definitions, kept, limits, policies};
+use crate::{kept, limits, policies};
 use broker::catalog::{Op, PolicyKind, VhostId, VhostLimits};
 use serde_json::{Map, Value, json};
 
@@ -106,7 +107,7 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, component: &str, vhost: &str, nam
                 call.node.request(keeping(component, vhost, name, value)?)?;
                 let remark = kept::remark(component);
                 call.node.log(format!("parameter '{name}' in vhost '{vhost}': {remark}"));
-                return Ok(response.with(definitions::REMARKS, remark));
+                return Ok(response.with(REMARKS, remark));
             }
             let wanted = wanted(component, vhost, name, value)?;
             policies::check_pattern(call, &wanted)?;

@@ -6,6 +6,9 @@ use crate::response::Response;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
+/// The header with remarks about entries that came to be otherwise than they say.
+pub(crate) const REMARKS: &str = "leveret-remarks";
+
 /// Bytes of a header with remarks.
 const HEADER_BYTES_MAX: usize = 2000;
 
