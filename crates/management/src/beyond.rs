@@ -2,11 +2,11 @@
 //! deleted one by one.
 
 use crate::body::Body;
+use crate::call::Call;
 use crate::exchanges::named;
 use crate::messages::{message, numbered};
 use crate::node::{Action, Goal, Node, Outcome, Pace, Trouble, Which};
 use crate::response::{Answer, Response};
-use crate::routes::Call;
 use base::id::QueueSeq;
 use broker::QueueRow;
 use broker::access::Access;

@@ -1,13 +1,13 @@
 //! Bindings, and the key that stands for one in a path.
 
 use crate::body::Body;
+use crate::call::Call;
 use crate::exchanges::named;
 use crate::fields::{self, Unfit};
 use crate::list::Listed;
 use crate::node::{Action, Node};
 use crate::request::{Method, decode};
 use crate::response::{Answer, Response};
-use crate::routes::Call;
 use crate::{json, list, policies};
 use broker::catalog::{Binding, Destination, QueueDefinition, VhostId};
 use broker::fields::arguments as typed;

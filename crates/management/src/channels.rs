@@ -1,10 +1,10 @@
 //! Channels and consumers.
 
+use crate::call::Call;
 use crate::history::Whose;
 use crate::list::Listed;
 use crate::node::{Node, Which};
 use crate::response::{Answer, Response};
-use crate::routes::Call;
 use crate::{connections, json, list, stats};
 use base::id::QueueId;
 use broker::catalog::QueueDefinition;

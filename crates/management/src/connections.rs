@@ -1,11 +1,11 @@
 //! Connections: listing and closing them.
 
+use crate::call::Call;
 use crate::history::Whose;
 use crate::list::Listed;
 use crate::node::Node;
 use crate::request::Method;
 use crate::response::{Answer, Response};
-use crate::routes::Call;
 use crate::{json, list, stats};
 use broker::{ConnectionRow, Encryption};
 use message::amqp091::Table;

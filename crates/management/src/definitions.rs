@@ -6,13 +6,13 @@
 //! Things of one kind do not depend on each other: several are under way at once, and a kind begins when those before it are
 //! done. Changes of the catalog are made in the file's order all the same.
 
+use crate::call::Call;
 use crate::import::{Import, Step, Taker, refuse};
 use crate::node::{Action, Node, Trouble};
 use crate::rehearsal::Rehearsal;
 use crate::report::{Entry, REMARKS, Report};
 use crate::request::{Method, Request};
 use crate::response::{Answer, Response};
-use crate::routes::Call;
 use crate::rows::Rows;
 use crate::underway::Underway;
 use crate::{export, form};

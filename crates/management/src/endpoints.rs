@@ -1,10 +1,10 @@
 //! All endpoints there are. The first whose path fits is meant.
 
+use crate::call::Call;
 use crate::caller::Need::{self, Administrator, Monitor, Nobody, Policymaker, PolicymakerIn, User, Vhost};
 use crate::endpoint::{Endpoint, Field, Gives, Kind, LIST, Takes, Verb, delete, get, may, must, post, put};
 use crate::node::Node;
 use crate::response::{Answer, Response};
-use crate::routes::Call;
 use crate::streams::Asked;
 use crate::{
     beyond, bindings, channels, connections, definitions, exchanges, features, health, limits, live, memory,

@@ -1,12 +1,12 @@
 //! Exchanges.
 
 use crate::body::Body;
+use crate::call::Call;
 use crate::history::{Whose, put};
 use crate::list::Listed;
 use crate::node::{Action, Node};
 use crate::request::Method;
 use crate::response::{Answer, Response};
-use crate::routes::Call;
 use crate::{json, list, policies, stats};
 use broker::Survey;
 use broker::catalog::{ExchangeDefinition, VhostId};

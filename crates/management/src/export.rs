@@ -1,8 +1,8 @@
 //! Definitions of everything, or of a virtual host, as an object that can be imported again, here or in RabbitMQ.
 
+use crate::call::Call;
 use crate::node::Node;
 use crate::response::{Answer, Response};
-use crate::routes::Call;
 use crate::{bindings, json, limits, parameters, permissions, policies, users, vhosts};
 use broker::catalog::{
     ExchangeDefinition, PolicyKind, QueueDefinition, QueueType, VhostDefinition, VhostId, VhostLimits,

@@ -1,10 +1,10 @@
 //! Feature flags and deprecated features, as RabbitMQ 4.3 names them.
 
+use crate::call::Call;
 use crate::flags::{self, FLAGS, Flag};
 use crate::list;
 use crate::node::{Node, Which};
 use crate::response::{Answer, Response};
-use crate::routes::Call;
 use serde_json::{Value, json};
 
 /// `GET /api/feature-flags`.

@@ -1,8 +1,8 @@
 //! Health checks: 200 when all is well, 503 when it is not.
 
+use crate::call::Call;
 use crate::node::Node;
 use crate::response::{Answer, Response};
-use crate::routes::Call;
 use serde_json::{Value, json};
 
 /// The units of a certificate's remaining time, and days in each.

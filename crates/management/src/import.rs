@@ -5,10 +5,10 @@
 //! refused by name, and the others go on.
 
 use crate::body::Body;
+use crate::call::Call;
 use crate::node::{Action, Node};
 use crate::report::{Entry, Report, reason};
 use crate::response::Response;
-use crate::routes::Call;
 use crate::rows::Rows;
 use crate::{
     bindings, exchanges, json, kept, limits, mirrors, parameters, permissions, policies, queues, users,

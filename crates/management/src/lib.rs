@@ -8,6 +8,7 @@ mod authority;
 mod beyond;
 mod bindings;
 mod body;
+mod call;
 mod caller;
 mod channels;
 mod connections;

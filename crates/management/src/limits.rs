@@ -1,10 +1,10 @@
 //! Limits of virtual hosts and users.
 
 use crate::body::Body;
+use crate::call::Call;
 use crate::node::Node;
 use crate::request::Method;
 use crate::response::{Answer, Response};
-use crate::routes::Call;
 use broker::catalog::{Op, UserLimits, VhostLimits};
 use serde_json::{Map, Value, json};
 

@@ -4,12 +4,12 @@
 //! not ask any more is told nothing more, and nobody keeps anything for a stream but its last counters. It is a look at
 //! counters and at the queues that were named, never at all queues: its cost does not grow with them.
 
+use crate::call::Call;
 use crate::counters::Counters;
 use crate::node::Node;
 use crate::overview::told_to;
 use crate::request::Method;
 use crate::response::{Answer, Response};
-use crate::routes::Call;
 use crate::seen::Seen;
 use crate::stats;
 use broker::catalog::VhostId;

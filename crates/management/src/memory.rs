@@ -1,9 +1,9 @@
 //! Memory by its uses, in RabbitMQ's words.
 
+use crate::call::Call;
 use crate::list;
 use crate::node::{Memory, Node};
 use crate::response::{Answer, Response};
-use crate::routes::Call;
 use serde_json::{Map, Value, json};
 
 /// RabbitMQ's pools, each with its metric. Those that nothing here is in are 0: clients want all.

@@ -1,11 +1,11 @@
 //! Messages over HTTP: publish one, get some. For tests and for a look, not for work: each request is a connection.
 
 use crate::body::Body;
+use crate::call::Call;
 use crate::exchanges::named;
 use crate::json;
 use crate::node::{Action, GetMode, Got, Node, Outcome, Publication, Trouble};
 use crate::response::{Answer, Response};
-use crate::routes::Call;
 use broker::catalog::{Refusal, ReplyCode};
 use data_encoding::BASE64;
 use message::amqp091::{NewProperties, Properties, Table};

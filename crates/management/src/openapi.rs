@@ -1,12 +1,12 @@
 //! The OpenAPI document: the endpoints of [`crate::endpoints`], in the words of OpenAPI 3.1.
 
+use crate::call::Call;
 use crate::caller::Need;
 use crate::endpoint::{Endpoint, Field, Gives, Kind, Takes, Verb};
 use crate::endpoints::ENDPOINTS;
 use crate::node::Node;
 use crate::request::Method;
 use crate::response::{Answer, Response};
-use crate::routes::Call;
 use serde_json::{Map, Value, json};
 
 /// `GET /api/x/openapi.json`.

@@ -1,11 +1,11 @@
 //! Small requests of operators to a node: logging in, rebalancing, forgetting counters, attempts to log in.
 
 use crate::body::Body;
+use crate::call::Call;
 use crate::caller::Caller;
 use crate::node::Node;
 use crate::request::{Method, Request, decode};
 use crate::response::{Answer, Response};
-use crate::routes::Call;
 use broker::Protocol;
 use data_encoding::BASE64;
 use serde_json::{Value, json};

@@ -1,10 +1,10 @@
 //! The node as a whole.
 
+use crate::call::Call;
 use crate::caller::Caller;
 use crate::history::{Growth, Span, Whose, put};
 use crate::node::{About, Condition, Listener, Node, Which};
 use crate::response::{Answer, Response};
-use crate::routes::Call;
 use crate::{figures, list, parameters, stats};
 use base::rabbitmq::PLUGINS;
 use broker::{Survey, Tally};

@@ -2,11 +2,11 @@
 //! of the whole node, which mean something to those who set them alone.
 
 use crate::body::Body;
+use crate::call::Call;
 use crate::node::Node;
 use crate::report::REMARKS;
 use crate::request::Method;
 use crate::response::{Answer, Response};
-use crate::routes::Call;
 use crate::{kept, limits, policies};
 use broker::catalog::{Op, PolicyKind, VhostId, VhostLimits};
 use serde_json::{Map, Value, json};

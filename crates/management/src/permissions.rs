@@ -1,11 +1,11 @@
 //! Permissions of users in virtual hosts, and on the topics of exchanges.
 
 use crate::body::Body;
+use crate::call::Call;
 use crate::list;
 use crate::node::Node;
 use crate::request::Method;
 use crate::response::{Answer, Response};
-use crate::routes::Call;
 use broker::catalog::{Op, PermissionDefinition, TopicPermissionDefinition};
 use serde_json::{Value, json};
 use std::sync::Arc;

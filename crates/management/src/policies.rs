@@ -1,12 +1,12 @@
 //! Policies, the users' and the operator's.
 
 use crate::body::Body;
+use crate::call::Call;
 use crate::json;
 use crate::list;
 use crate::node::Node;
 use crate::request::Method;
 use crate::response::{Answer, Response};
-use crate::routes::Call;
 use broker::access::Pattern;
 use broker::catalog::{Op, PolicyDefinition, PolicyKind, VhostId};
 use serde_json::{Value, json};

@@ -1,13 +1,13 @@
 //! Queues.
 
 use crate::body::Body;
+use crate::call::Call;
 use crate::channels;
 use crate::history::Whose;
 use crate::list::{Columns, Listed};
 use crate::node::{Action, Node, Which};
 use crate::request::Method;
 use crate::response::{Answer, Response};
-use crate::routes::Call;
 use crate::{json, list, stats};
 use base::id::QueueId;
 use broker::access::Access;

@@ -1,9 +1,9 @@
 //! Members of quorum queues. A node that stands alone is the one member of all of its queues, and leads them.
 
 use crate::body::Body;
+use crate::call::Call;
 use crate::node::{Node, Which};
 use crate::response::{Answer, Response};
-use crate::routes::Call;
 use broker::QueueRow;
 use broker::catalog::QueueType;
 use serde_json::json;

@@ -4,11 +4,11 @@
 //! hundred at once, so that the memory of a rehearsal grows with the file and not with the node. Some things only the
 //! node can know: how many queues a virtual host with a limit has by now, and the changes that others make meanwhile.
 
+use crate::call::Call;
 use crate::import::{Step, Taker, refuse};
 use crate::node::{Action, Login, Node};
 use crate::report::{Entry, Report};
 use crate::response::Response;
-use crate::routes::Call;
 use base::id::PortId;
 use broker::access::open_vhost;
 use broker::catalog::{

@@ -1,41 +1,12 @@
 //! The endpoint of a request, and whether the user may.
 
+use crate::call::Call;
 use crate::caller::{Caller, Need};
 use crate::endpoint::Endpoint;
 use crate::endpoints::{ENDPOINTS, run};
 use crate::node::Node;
 use crate::request::{Method, Request};
 use crate::response::{Answer, Response};
-use broker::access::{Access, Resource};
-
-/// A request of a user that was let in.
-pub(crate) struct Call<'a, N> {
-    /// The node to ask.
-    pub node: &'a N,
-    /// The request.
-    pub request: &'a Request,
-    /// The user of the request.
-    pub caller: Caller,
-}
-
-impl<N: Node> Call<'_, N> {
-    /// Whether the user has this permission on a queue, or a stream, that may not be there.
-    ///
-    /// # Errors
-    /// The response to a user that has not.
-    pub(crate) fn check_access(&self, vhost: &str, access: Access, queue: &str) -> Result<(), Response> {
-        let (vhost, queue) = (self.caller.vhost(vhost)?, queue.to_owned());
-        if self.caller.login.is_own {
-            return Ok(());
-        }
-        let user = self.caller.login.user.clone();
-        let may = self.node.look(move |catalog| {
-            let own = catalog.permissions(vhost, &user);
-            own.is_some_and(|own| own.allow(access, Resource::Queue(&queue)))
-        })?;
-        if may { Ok(()) } else { Err(Response::not_authorised("Access refused.")) }
-    }
-}
 
 /// Answers a request.
 pub fn handle<N: Node>(node: &N, request: &Request) -> Response {

@@ -1,10 +1,10 @@
 //! Sessions of connections over AMQP 1.0, with their links.
 
+use crate::call::Call;
 use crate::connections;
 use crate::list;
 use crate::node::Node;
 use crate::response::{Answer, Response};
-use crate::routes::Call;
 use broker::{LinkEnd, LinkRow, SessionRow};
 use message::amqp10::{Array, Decoder, Descriptor, List, Map, Value};
 use serde_json::{Value as Json, json};

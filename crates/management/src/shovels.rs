@@ -1,9 +1,9 @@
 //! Shovels and links of federation, of which none runs here: lists have those that are kept, told as ended.
 
+use crate::call::Call;
 use crate::node::Node;
 use crate::request::Method;
 use crate::response::{Answer, Response};
-use crate::routes::Call;
 use crate::{kept, list, parameters, policies};
 use serde_json::{Value, json};
 

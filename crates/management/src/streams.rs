@@ -1,10 +1,10 @@
 //! Connections, publishers and consumers of the stream protocol, and the offsets and numbers that streams keep of both.
 
 use crate::body::Body;
+use crate::call::Call;
 use crate::list::Listed;
 use crate::node::{Action, Node, Which};
 use crate::response::{Answer, Response};
-use crate::routes::Call;
 use crate::{channels, connections, json, list};
 use broker::access::Access;
 use broker::catalog::QueueDefinition;

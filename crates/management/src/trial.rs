@@ -1,12 +1,12 @@
 //! Where a message would go, and why not elsewhere: routing without a message.
 
 use crate::body::Body;
+use crate::call::Call;
 use crate::exchanges::named;
 use crate::json;
 use crate::messages::properties;
 use crate::node::Node;
 use crate::response::{Answer, Response};
-use crate::routes::Call;
 use broker::catalog::{Catalog, VhostId};
 use broker::fields::Fields091;
 use message::amqp091::Properties;

@@ -1,11 +1,11 @@
 //! Users, and the user of the request.
 
 use crate::body::Body;
+use crate::call::Call;
 use crate::list;
 use crate::node::Node;
 use crate::request::{Method, Only};
 use crate::response::{Answer, Response};
-use crate::routes::Call;
 use broker::access::{PasswordHash, Stored};
 use broker::catalog::{Op, UserDefinition, UserLimits};
 use serde_json::{Value, json};

@@ -1,11 +1,11 @@
 //! Virtual hosts.
 
 use crate::body::Body;
+use crate::call::Call;
 use crate::history::{Whose, put};
 use crate::node::{Node, Trouble, Which};
 use crate::request::{Method, Only};
 use crate::response::{Answer, Response};
-use crate::routes::Call;
 use crate::{list, stats};
 use broker::catalog::{Op, QueueType, Reason, VhostDefinition, VhostId};
 use serde_json::{Value, json};
