@@ -610,7 +610,7 @@ table! { call;
     ];
 
     // From here on endpoints that RabbitMQ does not have.
-    OpenApi "x/openapi.json" () => openapi::document(call), [object(Nobody, "this document")];
+    OpenApi "x/openapi.json" () => openapi::document(call, ENDPOINTS), [object(Nobody, "this document")];
     CertificatesReload "x/certificates/reload" () => operations::reload_certificates(call), [
         post(Administrator, "reads certificates anew, for who connects from now on", Takes::Nothing, Gives::Object),
     ];

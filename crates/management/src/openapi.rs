@@ -1,24 +1,23 @@
-//! The OpenAPI document: the endpoints of [`crate::endpoints`], in the words of OpenAPI 3.1.
+//! The OpenAPI document: endpoints in the words of OpenAPI 3.1.
 
 use crate::call::Call;
 use crate::caller::Need;
 use crate::endpoint::{Endpoint, Field, Gives, Kind, Takes, Verb};
-use crate::endpoints::ENDPOINTS;
 use crate::node::Node;
 use crate::request::Method;
 use crate::response::{Answer, Response};
 use serde_json::{Map, Value, json};
 
-/// `GET /api/x/openapi.json`.
-pub(crate) fn document<N: Node>(call: &Call<'_, N>) -> Answer {
+/// `GET /api/x/openapi.json`, of all endpoints there are.
+pub(crate) fn document<N: Node>(call: &Call<'_, N>, endpoints: &[Endpoint]) -> Answer {
     let about = call.node.about();
-    Ok(Response::ok(&describe(&about.product_version, &about.prefix)))
+    Ok(Response::ok(&describe(endpoints, &about.product_version, &about.prefix)))
 }
 
 /// The document.
-pub(crate) fn describe(version: &str, prefix: &str) -> Value {
+pub(crate) fn describe(endpoints: &[Endpoint], version: &str, prefix: &str) -> Value {
     let paths: Map<String, Value> =
-        ENDPOINTS.iter().map(|endpoint| (format!("/{}", endpoint.path), path(endpoint))).collect();
+        endpoints.iter().map(|endpoint| (format!("/{}", endpoint.path), path(endpoint))).collect();
     json!({
         "openapi": "3.1.0",
         "info": { "title": "Leveret", "version": version, "summary": "The management HTTP API" },

@@ -10,6 +10,7 @@ mod paged;
 mod walked;
 mod weighed;
 
+use crate::endpoints::ENDPOINTS;
 use crate::history::{History, Whose};
 use crate::node::{
     About, Action, Begun, Busy, Condition, Delayed, Goal, Got, Login, Memory, Node, Outcome, TURN_BOUNDS_US,
@@ -161,7 +162,7 @@ impl Bench {
 fn is_described(method: &str, path: &[String], status: u16) -> bool {
     static RESPONSES: OnceLock<BTreeMap<(String, String), Vec<u16>>> = OnceLock::new();
     let responses = RESPONSES.get_or_init(|| {
-        let document = openapi::describe("1", "");
+        let document = openapi::describe(ENDPOINTS, "1", "");
         let mut all = BTreeMap::new();
         for (path, item) in document["paths"].as_object().unwrap() {
             for (method, operation) in item.as_object().unwrap() {
