@@ -53,7 +53,7 @@ impl<'a> Listing<'a> {
         mut each: impl FnMut(&'a Log, &'a Placed) -> usize,
     ) -> Option<ListedTo> {
         let log = self.logs.all.get(from.log)?;
-        for (slot, placed) in log.machines.from(from.slot) {
+        for (slot, placed) in log.machines.iter_from(from.slot) {
             if quantum.is_over() {
                 return Some(ListedTo { slot, ..from });
             }

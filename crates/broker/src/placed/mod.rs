@@ -118,7 +118,7 @@ impl Machines {
     }
 
     /// The machines from a slot on, without passing over those before it.
-    pub(crate) fn from(&self, slot: usize) -> impl Iterator<Item = (usize, &Placed)> {
+    pub(crate) fn iter_from(&self, slot: usize) -> impl Iterator<Item = (usize, &Placed)> {
         (slot..self.slab.capacity()).filter_map(|own| Some((own, self.slab.get(own)?)))
     }
 
