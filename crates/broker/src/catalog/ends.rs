@@ -1,7 +1,7 @@
 //! The bindings that end at one destination: what must be undone when it goes, and what is already bound.
 //!
-//! A vector while there are few, which is nearly always; a set beyond, so that binding the next of a hundred thousand
-//! costs as much as the second.
+//! Every shard keeps this for every queue: a pointer to the binding where there is one, which is nearly always, a vector
+//! while there are few, and a set beyond, so that binding the next of a hundred thousand costs as much as the second.
 
 use super::definition::Binding;
 use super::wire;
@@ -41,81 +41,134 @@ fn is_same(a: &Binding, b: &Binding) -> bool {
     a.source == b.source && a.destination == b.destination && a.key == b.key && a.arguments == b.arguments
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) enum Ends {
-    Few(Vec<Arc<Binding>>),
+    #[default]
+    None,
+    One(Arc<Binding>),
+    /// Two or more. Boxed, so that an entry without has no room for it.
+    #[allow(clippy::box_collection)]
+    Few(Box<Vec<Arc<Binding>>>),
     Many(Box<FxHashSet<Same>>),
-}
-
-impl Default for Ends {
-    fn default() -> Ends {
-        Ends::Few(Vec::new())
-    }
 }
 
 impl Ends {
     /// The binding that is the same as this one.
     pub(super) fn find(&self, binding: &Arc<Binding>) -> Option<&Arc<Binding>> {
         match self {
-            Ends::Few(few) => few.iter().find(|own| is_same(own, binding)),
             Ends::Many(many) => many.get(&Same(binding.clone())).map(|same| &same.0),
+            few => few.few().iter().find(|own| is_same(own, binding)),
+        }
+    }
+
+    /// The bindings, while there are few.
+    fn few(&self) -> &[Arc<Binding>] {
+        match self {
+            Ends::One(only) => std::slice::from_ref(only),
+            Ends::Few(few) => few,
+            Ends::None | Ends::Many(_) => &[],
         }
     }
 
     /// Adds a binding; false if it was there.
     pub(super) fn insert(&mut self, binding: Arc<Binding>) -> bool {
-        match self {
-            Ends::Few(few) => {
-                if few.iter().any(|own| is_same(own, &binding)) {
-                    return false;
-                }
-                if few.len() == FEW_MAX {
-                    let mut many: FxHashSet<Same> = few.drain(..).map(Same).collect();
-                    many.insert(Same(binding));
-                    *self = Ends::Many(Box::new(many));
-                    return true;
-                }
-                if few.is_empty() {
-                    // One binding is the common case: a vector's first growth would make room for four.
-                    few.reserve_exact(1);
-                }
-                few.push(binding);
-                true
-            }
-            Ends::Many(many) => many.insert(Same(binding)),
+        if self.find(&binding).is_some() {
+            return false;
         }
+        *self = match std::mem::take(self) {
+            Ends::None => Ends::One(binding),
+            Ends::One(only) => Ends::Few(Box::new(vec![only, binding])),
+            Ends::Few(few) if few.len() == FEW_MAX => {
+                Ends::Many(Box::new(few.into_iter().chain([binding]).map(Same).collect()))
+            }
+            Ends::Few(mut few) => {
+                few.push(binding);
+                Ends::Few(few)
+            }
+            Ends::Many(mut many) => {
+                many.insert(Same(binding));
+                Ends::Many(many)
+            }
+        };
+        true
     }
 
     /// Removes a binding; false if it was not there.
     pub(super) fn remove(&mut self, binding: &Arc<Binding>) -> bool {
-        match self {
-            Ends::Few(few) => {
-                let Some(at) = few.iter().position(|own| is_same(own, binding)) else { return false };
-                few.remove(at);
-                true
-            }
-            Ends::Many(many) => {
-                let was_there = many.remove(&Same(binding.clone()));
-                if many.is_empty() {
-                    *self = Ends::default();
+        let was_there = match self {
+            Ends::None => false,
+            Ends::One(only) => is_same(only, binding),
+            Ends::Few(few) => match few.iter().position(|own| is_same(own, binding)) {
+                Some(at) => {
+                    few.remove(at);
+                    true
                 }
-                was_there
-            }
+                None => false,
+            },
+            Ends::Many(many) => many.remove(&Same(binding.clone())),
+        };
+        let is_empty = match self {
+            Ends::None => false,
+            Ends::One(_) => was_there,
+            Ends::Few(few) => few.is_empty(),
+            Ends::Many(many) => many.is_empty(),
+        };
+        if is_empty {
+            *self = Ends::None;
         }
+        was_there
     }
 
     pub(super) fn len(&self) -> usize {
         match self {
-            Ends::Few(few) => few.len(),
             Ends::Many(many) => many.len(),
+            few => few.few().len(),
         }
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<Binding>> {
-        let (few, many) = match self {
-            Ends::Few(few) => (Some(few), None),
-            Ends::Many(many) => (None, Some(many)),
-        };
-        few.into_iter().flatten().chain(many.into_iter().flat_map(|many| many.iter().map(|same| &same.0)))
+        let many = if let Ends::Many(many) = self { Some(many) } else { None };
+        self.few().iter().chain(many.into_iter().flat_map(|many| many.iter().map(|same| &same.0)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::Destination;
+    use base::id::QueueId;
+    use routing::ExchangeId;
+
+    fn binding(key: usize) -> Arc<Binding> {
+        Arc::new(Binding {
+            source: ExchangeId(1),
+            destination: Destination::Queue(QueueId(1)),
+            key: key.to_string().into(),
+            arguments: Default::default(),
+            durable: true,
+        })
+    }
+
+    #[test]
+    fn bindings_come_and_go_whatever_they_are_kept_in() {
+        let mut ends = Ends::default();
+        let most = 2 * FEW_MAX;
+        for n in 0..most {
+            assert_eq!((ends.len(), ends.find(&binding(n)).is_some()), (n, false));
+            assert!(ends.insert(binding(n)) && !ends.insert(binding(n)) && !ends.insert(binding(n / 2)));
+            assert_eq!((ends.len(), ends.iter().count()), (n + 1, n + 1));
+        }
+        for n in 0..most {
+            assert!(
+                ends.find(&binding(n)).is_some() && ends.remove(&binding(n)) && !ends.remove(&binding(n))
+            );
+            assert_eq!((ends.len(), ends.iter().count()), (most - n - 1, most - n - 1));
+        }
+        assert!(matches!(ends, Ends::None));
+    }
+
+    #[test]
+    fn a_queue_without_bindings_costs_little() {
+        assert_eq!(size_of::<Ends>(), 2 * size_of::<usize>());
     }
 }
