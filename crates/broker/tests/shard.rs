@@ -653,6 +653,17 @@ fn a_change_takes_effect_once_it_is_committed() {
     assert_eq!(queues_of(&shard), ["one", "two"]);
 }
 
+/// Its owner, another shard than the planner's, hears of the queue when the declaration is committed.
+#[test]
+fn a_queue_that_is_declared_twice_at_once_is_there_for_both() {
+    let mut node = Node::new(2);
+    for token in [2, 3] {
+        node.shards[1].request(NOW, node.ports[1], token, declaration("q", true));
+    }
+    node.settle();
+    assert_eq!(node.take_seen(), ["1: declared q 0 0", "1: declared q 0 0"]);
+}
+
 #[test]
 fn a_wave_has_a_thousand_changes_at_most() {
     let mut node = Node::new(2);
