@@ -6,9 +6,9 @@
 
 use crate::config::Config;
 use crate::disk::{DiskOptions, RealDisk};
+use crate::end::End;
 use crate::log::Logger;
 use crate::log::level::Level;
-use crate::running::End;
 use ctl::client::SOCKET_NAME;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};

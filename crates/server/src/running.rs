@@ -17,6 +17,7 @@ use crate::descriptors::Shares;
 use crate::desk::Desk;
 use crate::disk::{DiskOptions, RealDisk};
 use crate::door::{Door, Letter};
+use crate::end::End;
 use crate::exposure;
 use crate::handshake::{self, Handshaker};
 use crate::heap::{self, Thrift};
@@ -60,22 +61,6 @@ const HOUSE_MS: u64 = 1000;
 
 /// Threads for TLS handshakes: half as many as cores, and no more than this.
 const HANDSHAKERS_MAX: usize = 4;
-
-/// A message to the thread that watches over the node.
-pub enum End {
-    /// It is to end: somebody asked it to.
-    Asked,
-    /// It must end.
-    Failed(String),
-    /// It goes on, but the disk may be fuller than it was: look now.
-    Look,
-    /// The limits of memory or disk were changed: look now, and answer when the shards know the alarms that hold.
-    Judge(Sender<()>),
-    /// All but its process is to stop.
-    StopApp,
-    /// A stopped node is to go on.
-    StartApp,
-}
 
 /// Hands reports of the writer thread to the shards, and failures to the thread that ends the node.
 struct Reporter {
