@@ -2,7 +2,7 @@
 
 use super::Adapter;
 use super::annotations::delivery_time;
-use super::links::{Activity, ConsumerAt, End};
+use super::link::{Activity, ConsumerAt, End};
 use crate::context::Context;
 use ::amqp10::{
     Body, Delivery, Disposition, LinkFlow, LinkId, NotSent, Outcome as WireOutcome, Role, Room, Run,

@@ -1,7 +1,7 @@
 //! Deliveries that are told of at the firehose.
 
 use super::Adapter;
-use super::links::ConsumerAt;
+use super::link::ConsumerAt;
 use crate::context::Context;
 use crate::handles::untraced;
 use broker::Events;

@@ -3,71 +3,17 @@
 //! As in RabbitMQ a session hears of the end of the queues it has to do with: those it has sent to by their addresses,
 //! and those it receives from. Then all its senders' links to them are detached. A sender that has not sent yet hears
 //! nothing, and its messages are released.
-//! Invariant: the broker is asked for news of exactly the queues in a session's [`Watched`].
+//! Those queues are in the session's [`Watched`].
 
-use super::address::Destination;
-use super::links::{Aim, End, Link};
-use super::refused::Refused;
-use super::{Adapter, Session};
+use super::Adapter;
+use super::link::{End, Link};
+use super::refused::{Refused, named};
+use super::session::Session;
+use super::watched::{Watched, watch};
 use crate::context::{Context, Gravity};
 use ::amqp10::{Error, LinkId, Outcome, SessionId, Transfer, condition};
 use base::id::QueueId;
-use broker::{Publisher, ReplyAddress};
-use message::amqp10::{Encoder, Map};
-
-/// The queues a session wants to hear of, with their names.
-#[derive(Debug, Default)]
-pub(super) struct Watched(Vec<(QueueId, Box<str>)>);
-
-impl Watched {
-    /// Bytes of memory it holds.
-    pub(super) fn heap_bytes(&self) -> usize {
-        let names: usize = self.0.iter().map(|(_, name)| name.len()).sum();
-        size_of::<Watched>() + self.0.capacity() * size_of::<(QueueId, Box<str>)>() + names
-    }
-}
-
-impl Link {
-    /// It sends to the queue of this name by its address.
-    fn sends_to(&self, queue: &str) -> bool {
-        matches!(&self.end, End::Target { aim: Aim::To(to) | Aim::Stamped(to), .. } if to.exchange.is_empty() && *to.key == *queue)
-    }
-}
-
-/// Something is sent over a link for the first time; false: ask again, its queue is not there.
-#[cold]
-#[inline(never)]
-pub(super) fn first_sent(
-    context: &mut Context<'_>,
-    session: u32,
-    publisher: &mut Publisher,
-    watched: &mut Option<Box<Watched>>,
-    destination: Option<&Destination>,
-) -> bool {
-    let Some(Destination { key, .. }) = destination.filter(|to| to.exchange.is_empty()) else { return true };
-    let vhost = publisher.access().vhost();
-    let Some(queue) = context.shard.catalog().queue_by_name(vhost, key.as_bytes()).map(|queue| queue.id)
-    else {
-        // Where replies go is no queue.
-        return ReplyAddress::read(key.as_bytes(), vhost).is_some();
-    };
-    watch(context, session, watched, queue, key);
-    true
-}
-
-fn watch(
-    context: &mut Context<'_>,
-    session: u32,
-    watched: &mut Option<Box<Watched>>,
-    queue: QueueId,
-    name: &str,
-) {
-    let list = &mut watched.get_or_insert_default().0;
-    if list.iter().all(|(watched, _)| *watched != queue) {
-        list.push((queue, name.into()));
-        context.shard.watch_queue(context.port, queue, session);
-    }
-}
+use message::amqp10::Map;
 
 impl Adapter {
     /// A link was attached: a queue the session both sends to and receives from is one it hears of at once.
@@ -193,13 +139,4 @@ impl Adapter {
         self.machine.detach(transfer.session, transfer.link, Some(error), true);
         self.drop_link(context, transfer.session, transfer.link);
     }
-}
-
-/// Which message is meant, as the pair of an error's info.
-pub(super) fn named(transfer: &Transfer<'_>) -> Vec<u8> {
-    let mut info = Vec::new();
-    let mut encoder = Encoder::new(&mut info);
-    encoder.symbol("delivery-tag");
-    encoder.binary(transfer.tag);
-    info
 }

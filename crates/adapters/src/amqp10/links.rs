@@ -1,140 +1,24 @@
 //! Links: the addresses a peer attaches to, and the ends they get.
 
 use super::address::{self, Destination};
+use super::credit::Credit;
 use super::following::Going;
+use super::link::{Activity, Aim, ConsumerAt, End, Link, Particulars};
 use super::management;
 use super::nodes::Making;
-use super::publishing::Credit;
 use super::refused::Refused;
 use super::streams::{CAPABILITIES, ReadOptions};
-use super::{Adapter, Session, old_nodes, termini};
+use super::{Adapter, old_nodes, termini};
 use crate::context::Context;
 use ::amqp10::{
     Attach, Error, LinkId, ReceiverSettleMode, Role, SenderSettleMode, SessionId, Source, Symbols, Target,
     condition,
 };
 use broker::access::{Access, Resource};
-use broker::catalog::{Object, QueueDefinition, QueueType, Refusal};
+use broker::catalog::{Object, QueueDefinition, Refusal};
 use broker::{ConsumerRef, Held, NewConsumer, QueueCommand, Reply, ReplyAddress, StreamCommand};
-use message::amqp10::{Encoder, Value};
+use message::amqp10::Value;
 use message::record::{Format, Owner};
-
-/// Which end of which link.
-#[derive(Debug)]
-pub(super) enum End {
-    /// The peer sends here.
-    Target { aim: Aim, credit: Credit },
-    /// The peer receives from a queue.
-    Source { consumer: u32, settled: bool, tag: u32, activity: Activity },
-    /// One of a pair of links to the management node.
-    Management,
-    /// A controller of transactions sends here.
-    Coordinator,
-}
-
-/// Where messages of a sender's link go.
-#[derive(Debug)]
-pub(super) enum Aim {
-    /// All to one place.
-    To(Destination),
-    /// The same, and the node writes on each.
-    Stamped(Destination),
-    /// To this exchange, each by the key that is its subject.
-    Subject(Box<str>),
-    /// Each where it says.
-    Each,
-}
-
-impl Aim {
-    /// Where all messages go.
-    pub(super) fn destination(&self) -> Option<&Destination> {
-        if let Aim::To(destination) | Aim::Stamped(destination) = self { Some(destination) } else { None }
-    }
-}
-
-/// Whether a receiver has heard that its consumer is the active one: of quorum queues alone, as in RabbitMQ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Activity {
-    /// It hears nothing.
-    Never,
-    /// It is to hear this with the next flow.
-    Due(bool),
-    /// It has heard this.
-    Told(bool),
-}
-
-/// A link that is attached.
-#[derive(Debug)]
-pub(super) struct Link {
-    pub(super) id: LinkId,
-    pub(super) end: End,
-    pub(super) particulars: Particulars,
-}
-
-/// Rarely used parts of a link: for listings, or when something goes wrong.
-#[derive(Debug, Default)]
-pub(super) struct Particulars {
-    pub(super) address: Option<Box<str>>,
-    /// How the peer settles its deliveries.
-    pub(super) sender_settle_mode: SenderSettleMode,
-    /// The outcomes that a sender's source takes are named, and `rejected` is not among them.
-    pub(super) lacks_rejected: bool,
-    /// A source's filters, as an encoded map; empty: none.
-    pub(super) filter: Box<[u8]>,
-    /// A message was held for too long.
-    pub(super) has_timed_out: bool,
-}
-
-impl Particulars {
-    /// Those of a sender, by the answer to its attach.
-    pub(super) fn of_target(answer: &Attach<'_>) -> Particulars {
-        Particulars {
-            address: answer.target.and_then(|target| target.address).map(Into::into),
-            sender_settle_mode: answer.sender_settle_mode,
-            lacks_rejected: !termini::takes_rejected(answer.source.as_ref()),
-            ..Particulars::default()
-        }
-    }
-
-    /// Those of a receiver, by the source in its answer.
-    pub(super) fn of_source(source: &Source<'_>) -> Particulars {
-        let mut filter = Vec::new();
-        if let Some(own) = source.filter.filter(|own| !own.is_empty()) {
-            Encoder::new(&mut filter).value(Value::Map(own));
-        }
-        Particulars {
-            address: source.address.map(Into::into),
-            filter: filter.into(),
-            ..Particulars::default()
-        }
-    }
-
-    /// Bytes it holds besides itself.
-    pub(super) fn heap_bytes(&self) -> usize {
-        self.address.as_ref().map_or(0, |address| address.len()) + self.filter.len()
-    }
-}
-
-impl Link {
-    pub(super) fn is_publishing(&self) -> bool {
-        matches!(self.end, End::Target { .. })
-    }
-}
-
-/// The link and queue behind a consumer's handle.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ConsumerAt {
-    pub(super) session: SessionId,
-    pub(super) link: LinkId,
-    /// None: it takes replies and has no queue.
-    pub(super) at: Option<ConsumerRef>,
-    /// Its queue's type.
-    pub(super) of: QueueType,
-    /// Its deliveries are settled in advance.
-    pub(super) settled: bool,
-    /// It was not sent something that its queue takes off its credit: it is told its link's credit before it goes on.
-    pub(super) lacks_credit: bool,
-}
 
 /// Something a peer said on a link that waits for the broker's answer.
 #[derive(Debug)]
@@ -221,12 +105,6 @@ impl Receiving {
         let source = termini::answered_of_stream(source, &options);
         let receiving = Receiving::new(attach, &Source::default());
         Ok(Receiving { source, browses: false, options: Some(options), is_of_stream: true, ..receiving })
-    }
-}
-
-impl Session {
-    pub(super) fn link(&mut self, id: LinkId) -> Option<&mut Link> {
-        self.links.iter_mut().find(|link| link.id == id)
     }
 }
 

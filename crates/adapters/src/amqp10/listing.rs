@@ -1,6 +1,6 @@
 //! Consumers, sessions and links as they are listed.
 
-use super::links::{ConsumerAt, End, Link};
+use super::link::{ConsumerAt, End, Link};
 use super::{Adapter, address};
 use ::amqp10::{Role, SenderSettleMode, SessionId};
 use broker::catalog::Catalog;

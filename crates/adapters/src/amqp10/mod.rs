@@ -12,10 +12,12 @@ mod address;
 mod address_v1;
 mod annotations;
 mod consuming;
+mod credit;
 mod firehose;
 mod following;
 mod gone;
 mod head;
+mod link;
 mod links;
 mod listing;
 mod login;
@@ -25,9 +27,12 @@ mod nodes;
 mod old_nodes;
 mod publishing;
 mod refused;
+mod session;
 mod streams;
 mod termini;
 mod transactions;
+mod watched;
+mod windows;
 
 pub(crate) use head::Heads;
 
@@ -43,35 +48,17 @@ use base::{Now, Output};
 use broker::access::AccessCache;
 use broker::catalog::{Actor, Catalog, VhostId};
 use broker::{ConnectionRow, Event, Events, Publisher};
-use gone::Watched;
-use links::{ConsumerAt, Link, Pending};
+use link::{ConsumerAt, Link};
+use links::Pending;
 use login::Login;
 use management::Management;
 use nodes::Nodes;
-use publishing::Window;
 use refused::Refused;
-use std::collections::VecDeque;
+use session::Session;
 use transactions::Transactions;
 
 /// In place of [`Adapter::blocked_bytes`]: more came than may.
 const HELD: u32 = u32::MAX;
-
-/// A session of the connection.
-#[derive(Debug)]
-struct Session {
-    id: SessionId,
-    /// Its own among all sessions the connection ever had: the number of its publisher.
-    handle: u32,
-    publisher: Publisher,
-    /// By the machine's link number; few, so a list.
-    links: Vec<Link>,
-    /// Deliveries that wait for the broker, in order: which link's they are.
-    unconfirmed: VecDeque<Window>,
-    /// Queues whose end its senders are to hear of.
-    watched: Option<Box<Watched>>,
-    /// The room it had when its consumers were told last: those that it has no room for pause.
-    room: Room,
-}
 
 /// A connection that speaks AMQP 1.0.
 #[derive(Debug)]
@@ -88,7 +75,7 @@ pub struct Adapter {
     #[allow(clippy::vec_box, reason = "a list that grew would hold room for sessions that never come")]
     sessions: Vec<Box<Session>>,
     /// Which session and link a consumer's handle stands for.
-    consumers: Handles<links::ConsumerAt>,
+    consumers: Handles<ConsumerAt>,
     pending: Option<Box<Pending>>,
     /// Only where links to the management node are.
     management: Option<Box<Management>>,
@@ -355,14 +342,6 @@ impl Adapter {
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
-        let session = |session: &Session| {
-            size_of::<Session>()
-                + session.publisher.heap_bytes()
-                + session.links.capacity() * size_of::<Link>()
-                + session.links.iter().map(|link| link.particulars.heap_bytes()).sum::<usize>()
-                + session.unconfirmed.capacity() * size_of::<Window>()
-                + session.watched.as_ref().map_or(0, |watched| watched.heap_bytes())
-        };
         size_of::<Adapter>()
             + (self.machine.memory_bytes() - size_of::<Connection>() - self.output_bytes())
             + self.container.as_ref().map_or(0, |container| container.len())
@@ -370,7 +349,7 @@ impl Adapter {
             + self.transactions.as_ref().map_or(0, |transactions| transactions.heap_bytes())
             + self.nodes.as_ref().map_or(0, |nodes| nodes.heap_bytes())
             + self.management.as_ref().map_or(0, |management| management.heap_bytes())
-            + self.sessions.iter().map(|it| session(it)).sum::<usize>()
+            + self.sessions.iter().map(|session| session.memory_bytes()).sum::<usize>()
     }
 
     fn note(&self, context: &mut Context<'_>, gravity: Gravity, text: String) {
@@ -382,16 +361,7 @@ impl Adapter {
         let Some(actor) = &self.actor else { return };
         let handle = numbered(&mut self.next_session, id.0);
         let publisher = Publisher::new(context.port, handle, AccessCache::new(actor.clone()));
-        let session = Session {
-            id,
-            handle,
-            publisher,
-            links: Vec::new(),
-            unconfirmed: VecDeque::new(),
-            watched: None,
-            room: Room::Anything,
-        };
-        self.sessions.push(Box::new(session));
+        self.sessions.push(Box::new(Session::new(id, handle, publisher)));
     }
 
     #[inline]
@@ -415,9 +385,4 @@ impl Adapter {
         links.into_iter().for_each(|link| self.drop_link(context, id, link));
         self.sessions.remove(at);
     }
-}
-
-/// Whole seconds are enough to tell a burst from a habit.
-fn seconds(now: Now) -> u64 {
-    now.mono_ns / 1_000_000_000
 }

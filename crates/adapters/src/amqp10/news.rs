@@ -1,7 +1,7 @@
 //! Announcements of the consumers of a connection's links, while somebody hears.
 
 use super::Adapter;
-use super::links::ConsumerAt;
+use super::link::ConsumerAt;
 use crate::context::Context;
 use broker::catalog::QueueDefinition;
 use broker::{Arrived, Occurrence};

@@ -4,7 +4,8 @@
 //! A temporary queue is an exclusive classic queue with a name of ours; it is deleted when the link that asked for it
 //! detaches. A volatile queue is no queue at all: its address leads straight to the link, see [`broker::ReplyAddress`].
 
-use super::links::{Activity, Aim, ConsumerAt, End, Link, Particulars, Pending, Receiving, Waiting};
+use super::link::{Activity, Aim, ConsumerAt, End, Link, Particulars};
+use super::links::{Pending, Receiving, Waiting};
 use super::management::percent_encoded;
 use super::refused::Refused;
 use super::{Adapter, termini};

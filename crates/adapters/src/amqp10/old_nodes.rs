@@ -6,7 +6,8 @@
 use super::Adapter;
 use super::address::Destination;
 use super::address_v1::{Named, named};
-use super::links::{Aim, Pending, Receiving, Waiting};
+use super::link::Aim;
+use super::links::{Pending, Receiving, Waiting};
 use super::refused::Refused;
 use crate::context::Context;
 use ::amqp10::{

@@ -2,13 +2,13 @@
 
 use super::address::{self, Destination};
 use super::annotations::{self, Wrong};
-use super::gone;
-use super::links::{Aim, End, Link};
+use super::link::{Aim, End, Link};
 use super::refused::Refused;
-use super::{Adapter, HELD, Session, seconds};
+use super::session::Session;
+use super::watched;
+use super::{Adapter, HELD};
 use crate::context::{Context, Gravity};
 use ::amqp10::{Error, LinkId, Outcome, SessionId, Transfer, condition};
-use base::Now;
 use base::id::QueueId;
 use broker::catalog::{Refusal, ReplyCode};
 use broker::fields::{Fields10, Unstamped};
@@ -17,115 +17,6 @@ use message::amqp10::properties::Property;
 use message::amqp10::{Encoder, Map, Message, Plain};
 use message::record::Format;
 use routing::NoHeaders;
-use std::collections::VecDeque;
-
-/// Bytes of messages a link may have under way, credit and unconfirmed together, once it has grown.
-const LINK_BYTES_MAX: u64 = 16 << 20;
-
-/// Deliveries of one link that follow on each other and wait for the broker.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Window {
-    link: LinkId,
-    first: u64,
-    last: u64,
-}
-
-/// How much a link's sender may send, sized by its use.
-///
-/// The window begins at the settings' least and doubles when the sender has used all its credit while confirms were
-/// under way: then credit, not the sender, was the bottleneck. It halves after ten seconds in which that did not
-/// happen. More messages than a link can bring during one commit only make a backlog: beyond [`WINDOW_ALWAYS`] the
-/// window follows the time from when credit ran out until a confirm came.
-#[derive(Debug)]
-pub(super) struct Credit {
-    window: u32,
-    /// Deliveries that wait for the broker.
-    unconfirmed: u32,
-    /// Bytes of a message, a moving average.
-    message_bytes: u32,
-    /// When credit last held the sender, seconds.
-    held_at: u64,
-    /// When credit ran out, monotonic nanoseconds, until a confirm comes; else 0.
-    ran_out_at: u64,
-    /// Microseconds from then until a confirm came, a moving average.
-    commit_us: u32,
-    /// A confirm came since credit was granted last.
-    has_confirmed: bool,
-    /// Something was sent, and the end of the queue it went to will be heard of.
-    has_sent: bool,
-}
-
-/// A window that is of use however quick commits are: the sender works while its confirms are under way.
-const WINDOW_ALWAYS: u32 = 4096;
-
-/// Messages a link brings in a microsecond, more than any client was seen to send.
-const MESSAGES_PER_US: u32 = 3;
-
-impl Credit {
-    pub(super) fn new(window: u32) -> Credit {
-        Credit {
-            window,
-            unconfirmed: 0,
-            message_bytes: 0,
-            held_at: 0,
-            ran_out_at: 0,
-            commit_us: 0,
-            has_confirmed: false,
-            has_sent: false,
-        }
-    }
-
-    /// Deliveries that wait for the broker.
-    pub(super) fn unconfirmed(&self) -> u32 {
-        self.unconfirmed
-    }
-
-    /// So many publishes are safe.
-    fn confirmed(&mut self, count: u32) {
-        self.unconfirmed = self.unconfirmed.saturating_sub(count);
-        self.has_confirmed = true;
-    }
-
-    /// Takes in how long a commit took, if credit ran out before it.
-    fn measure(&mut self, now: Now) {
-        if std::mem::take(&mut self.has_confirmed) && self.ran_out_at > 0 {
-            let took = u32::try_from((now.mono_ns - self.ran_out_at) / 1000).unwrap_or(u32::MAX);
-            self.commit_us = match self.commit_us {
-                0 => took,
-                before => before / 8 * 7 + took / 8,
-            };
-            self.ran_out_at = 0;
-        }
-    }
-
-    /// A message came; `left` is the credit the sender has left.
-    #[inline]
-    fn came(&mut self, now: Now, bytes: usize, left: u32, most: u32) {
-        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        self.message_bytes = (self.message_bytes / 8).saturating_mul(7).saturating_add(bytes / 8);
-        if left == 0 {
-            self.held_at = seconds(now);
-            if self.ran_out_at == 0 {
-                self.ran_out_at = now.mono_ns;
-            }
-            let most = most.min(self.commit_us.saturating_mul(MESSAGES_PER_US).max(WINDOW_ALWAYS));
-            let fits = LINK_BYTES_MAX / u64::from(self.message_bytes.max(1));
-            let doubled = self.window.saturating_mul(2).min(most);
-            self.window = doubled.min(u32::try_from(fits).unwrap_or(u32::MAX)).max(self.window);
-        }
-    }
-
-    /// Credit to grant a sender that has `left`; none: it has enough, or too much is under way.
-    fn grant(&mut self, now: Now, left: u32, least: u32) -> Option<u32> {
-        self.measure(now);
-        if self.window > least && seconds(now) > self.held_at + 10 {
-            self.window = (self.window / 2).max(least);
-            self.held_at = seconds(now);
-        }
-        let is_low = left <= self.window / 2;
-        (is_low && self.unconfirmed < self.window).then_some(self.window)
-    }
-}
 
 /// A message of a sender's link, and where it goes or why nowhere.
 pub(super) struct Addressed<'a> {
@@ -153,7 +44,7 @@ impl Adapter {
         let most = context.settings.link_credit_max;
         credit.came(context.now, transfer.payload.len(), transfer.credit, most);
         if !credit.has_sent {
-            credit.has_sent = gone::first_sent(context, *handle, publisher, watched, aim.destination());
+            credit.has_sent = watched::first_sent(context, *handle, publisher, watched, aim.destination());
         }
         let seq = publisher.align(transfer.delivery_id);
         if let (Aim::To(destination), Some(plain)) = (&*aim, Plain::read(transfer.payload)) {
@@ -172,8 +63,8 @@ impl Adapter {
             };
             let published = context.shard.publish(context.now, publisher, &publish);
             if published == Ok(Published::Waiting) {
-                credit.unconfirmed += 1;
-                wait(unconfirmed, transfer.link, seq);
+                credit.wait();
+                unconfirmed.wait(transfer.link, seq);
                 self.is_due = true;
                 return;
             }
@@ -199,8 +90,8 @@ impl Adapter {
             && let Some(published) = publish_with_header(context, publisher, destination, transfer)
         {
             if published == Ok(Published::Waiting) {
-                credit.unconfirmed += 1;
-                wait(unconfirmed, transfer.link, seq);
+                credit.wait();
+                unconfirmed.wait(transfer.link, seq);
                 self.is_due = true;
                 return;
             }
@@ -263,8 +154,8 @@ impl Adapter {
         };
         let published = context.shard.publish(context.now, publisher, &publish);
         if published == Ok(Published::Waiting) {
-            credit.unconfirmed += 1;
-            wait(unconfirmed, transfer.link, seq);
+            credit.wait();
+            unconfirmed.wait(transfer.link, seq);
         }
         self.published(context, transfer, published, is_anonymous);
     }
@@ -379,7 +270,7 @@ impl Adapter {
             count += last - first + 1;
             // Delivery numbers are the lower halves of publish numbers.
             machine.settle_incoming(id, first as u32, last as u32, &Outcome::Accepted);
-            take(unconfirmed, first, last, |link, count| {
+            unconfirmed.take(first, last, |link, count| {
                 let found = links.iter_mut().find(|it| it.id == link);
                 if let Some(Link { end: End::Target { credit, .. }, .. }) = found {
                     credit.confirmed(count);
@@ -424,7 +315,7 @@ impl Adapter {
             Error { info: Map::new(4, &info), ..Error::new(condition::RESOURCE_LIMIT_EXCEEDED, &text) };
         publisher.refused(first, last, |seq| {
             machine.settle_incoming(id, seq as u32, seq as u32, &Outcome::Rejected(Some(error)));
-            take(unconfirmed, seq, seq, |link, count| {
+            unconfirmed.take(seq, seq, |link, count| {
                 let found = links.iter_mut().find(|it| it.id == link);
                 if let Some(Link { end: End::Target { credit, .. }, .. }) = found {
                     credit.confirmed(count);
@@ -445,7 +336,7 @@ impl Adapter {
         for session in &mut self.sessions {
             // Credit that the session's window keeps from being used is worth nothing.
             let windows = session.links.iter().map(|link| match &link.end {
-                End::Target { credit, .. } => credit.window,
+                End::Target { credit, .. } => credit.window(),
                 _ => 0,
             });
             let window = windows.fold(0, u32::saturating_add).min(context.settings.session_window_max);
@@ -507,110 +398,4 @@ fn publish_with_header(
         confirm: !transfer.settled,
     };
     Some(context.shard.publish(context.now, publisher, &publish))
-}
-
-#[inline]
-fn wait(unconfirmed: &mut VecDeque<Window>, link: LinkId, seq: u64) {
-    match unconfirmed.back_mut() {
-        Some(last) if last.link == link && last.last + 1 == seq => last.last = seq,
-        _ => unconfirmed.push_back(Window { link, first: seq, last: seq }),
-    }
-}
-
-/// Takes `first..=last` out of the windows and says how many were which link's.
-fn take(unconfirmed: &mut VecDeque<Window>, first: u64, last: u64, mut each: impl FnMut(LinkId, u32)) {
-    let mut at = 0;
-    while let Some(window) = unconfirmed.get_mut(at) {
-        if window.first > last {
-            break;
-        }
-        if window.last < first {
-            at += 1;
-            continue;
-        }
-        let (from, to) = (window.first.max(first), window.last.min(last));
-        each(window.link, (to - from + 1) as u32);
-        let (before, after) = (window.first < from, window.last > to);
-        let rest = Window { first: to + 1, ..*window };
-        match (before, after) {
-            (false, false) => {
-                unconfirmed.remove(at);
-            }
-            (false, true) => {
-                window.first = to + 1;
-                at += 1;
-            }
-            (true, false) => {
-                window.last = from - 1;
-                at += 1;
-            }
-            (true, true) => {
-                window.last = from - 1;
-                unconfirmed.insert(at + 1, rest);
-                at += 2;
-            }
-        }
-    }
-    if unconfirmed.is_empty() && unconfirmed.capacity() > 64 {
-        *unconfirmed = VecDeque::new();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn windows_are_taken_in_any_order() {
-        let mut windows = VecDeque::new();
-        (1..=10).for_each(|seq| wait(&mut windows, LinkId(seq as u16 / 6), seq));
-        let mut taken = |first, last| {
-            let mut counts = Vec::new();
-            take(&mut windows, first, last, |link, count| counts.push((link.0, count)));
-            counts
-        };
-        assert_eq!(taken(3, 3), [(0, 1)]);
-        assert_eq!(taken(3, 7), [(0, 2), (1, 2)]);
-        assert_eq!(taken(1, 10), [(0, 2), (1, 3)]);
-        assert_eq!(taken(1, 10), []);
-        assert!(windows.is_empty());
-    }
-
-    #[test]
-    fn credit_follows_what_the_sender_uses() {
-        let now = Now::at_ms(1000);
-        let mut credit = Credit::new(170);
-        assert_eq!(credit.grant(now, 0, 170), Some(170));
-        assert_eq!(credit.grant(now, 170, 170), None);
-        credit.came(now, 100, 0, 4096);
-        assert_eq!(credit.grant(now, 0, 170), Some(340));
-        credit.unconfirmed = 340;
-        assert_eq!(credit.grant(now, 0, 170), None);
-        credit.unconfirmed = 0;
-        assert_eq!(credit.grant(Now::at_ms(60_000), 0, 170), Some(170));
-    }
-
-    /// The window of a sender that uses all it gets, where commits take so many microseconds.
-    fn window_for(commit_us: u64) -> u32 {
-        let (least, most) = (170, 32_768);
-        let mut credit = Credit::new(least);
-        let mut now = Now::at_ms(1000);
-        for _ in 0..100 {
-            credit.came(now, 100, 0, most);
-            credit.unconfirmed = credit.window;
-            now.mono_ns += commit_us * 1000;
-            credit.confirmed(credit.window);
-            credit.grant(now, 0, least);
-        }
-        credit.window
-    }
-
-    #[test]
-    fn a_large_window_needs_slow_commits() {
-        let rows = [(50, 4096), (1_300, 4096), (2_000, 6_000), (6_000, 18_000), (50_000, 32_768)];
-        for (commit_us, window) in rows {
-            let found = window_for(commit_us);
-            assert!((window * 19 / 20..=window).contains(&found), "{commit_us} us: {found}");
-        }
-    }
 }

@@ -1,7 +1,8 @@
 //! A refusal in AMQP 1.0's terms: the condition and description of an error, and whether it ends the session.
 
-use ::amqp10::condition;
+use ::amqp10::{Transfer, condition};
 use broker::catalog::{Reason, Refusal};
+use message::amqp10::Encoder;
 
 /// Error that an attach, a message or a request of the management node is answered with.
 #[derive(Debug)]
@@ -47,4 +48,13 @@ impl Refused {
             _ => refusal.into(),
         }
     }
+}
+
+/// Which message is meant, as the pair of an error's info.
+pub(super) fn named(transfer: &Transfer<'_>) -> Vec<u8> {
+    let mut info = Vec::new();
+    let mut encoder = Encoder::new(&mut info);
+    encoder.symbol("delivery-tag");
+    encoder.binary(transfer.tag);
+    info
 }

@@ -8,10 +8,10 @@
 //! RabbitMQ has none of this.
 
 use super::consuming::{Added, outcome_of};
-use super::links::{ConsumerAt, End, Link, Particulars};
+use super::link::{ConsumerAt, End, Link, Particulars};
 use super::publishing::Addressed;
-use super::refused::Refused;
-use super::{Adapter, annotations, gone, termini};
+use super::refused::{Refused, named};
+use super::{Adapter, annotations, termini};
 use crate::context::{Context, Gravity};
 use crate::handles::numbered;
 use crate::transaction::{HeldPublish, Transaction};
@@ -492,7 +492,7 @@ impl Adapter {
         refused: &Refused,
     ) {
         if !transfer.settled && self.takes_rejected(transfer.session, transfer.link) {
-            let info = gone::named(transfer);
+            let info = named(transfer);
             let error = Error { info: Map::new(2, &info), ..Error::new(refused.condition, &refused.text) };
             return self.tell_posted(transfer, id, &WireOutcome::Rejected(Some(error)));
         }

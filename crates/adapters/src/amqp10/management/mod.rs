@@ -13,9 +13,11 @@ mod request;
 
 pub(super) use answer::percent_encoded;
 
-use super::links::{End, Link, Particulars, Pending, Waiting};
+use super::Adapter;
+use super::link::{End, Link, Particulars};
+use super::links::{Pending, Waiting};
 use super::refused::Refused;
-use super::{Adapter, Session};
+use super::session::Session;
 use crate::context::{Context, Gravity};
 use ::amqp10::{
     Attach, Body, Delivery, LinkId, NotSent, Outcome, ReceiverSettleMode, Role, SenderSettleMode, SessionId,

@@ -3,9 +3,10 @@
 //! As in RabbitMQ permissions are asked when a link is attached, and again when its connection has new credentials. A
 //! session with a link that may no more ends; without access to the virtual host the connection ends.
 
-use super::super::links::{Aim, End, Link};
+use super::super::Adapter;
+use super::super::link::{Aim, End, Link};
 use super::super::refused::Refused;
-use super::super::{Adapter, Session};
+use super::super::session::Session;
 use crate::context::{Context, Gravity};
 use ::amqp10::{Error, condition};
 use broker::access::{Access, Resource, open_vhost};
