@@ -69,6 +69,20 @@ pub(super) fn decode(text: &str) -> Option<Cow<'_, str>> {
     String::from_utf8(bytes).ok().map(Cow::Owned)
 }
 
+/// All but the unreserved characters (RFC 3986 §2.3) as percent and two digits.
+pub(super) fn percent_encoded(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                encoded.push(char::from(byte));
+            }
+            other => encoded.push_str(&format!("%{other:02X}")),
+        }
+    }
+    encoded
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,5 +118,13 @@ mod tests {
     fn sources() {
         assert_eq!(queue("/queues/q%20r").as_deref(), Ok("q r"));
         assert!(queue("/exchanges/q").is_err() && queue("/queues/").is_err() && queue("q").is_err());
+    }
+
+    #[test]
+    fn encoding_and_decoding_agree() {
+        for text in ["", "plain-._~", "a/b c", "ä;=&+%", "\r\n"] {
+            assert_eq!(decode(&percent_encoded(text)).as_deref(), Some(text));
+        }
+        assert_eq!(percent_encoded("a/ö"), "a%2F%C3%B6");
     }
 }

@@ -4,20 +4,14 @@
 //! outcome. A receiver that was attached gets its consumer when the connection has come.
 
 use super::Adapter;
-use super::links::{Pending, Receiving, Waiting};
+use super::pending::{Going, Waiting};
+use super::receiving::Receiving;
 use super::refused::Refused;
 use crate::context::Context;
 use crate::following::common_home;
 use ::amqp10::{LinkId, Role, SessionId};
 use base::id::ShardId;
 use broker::catalog::QueueDefinition;
-
-/// Where a connection goes, and the consumer it opens there.
-#[derive(Debug)]
-pub(super) struct Going {
-    to: ShardId,
-    consume: Option<(Box<str>, Receiving)>,
-}
 
 impl Adapter {
     fn may_go(&self, context: &Context<'_>, to: ShardId) -> bool {
@@ -39,13 +33,13 @@ impl Adapter {
         self.roaming.end();
         let waiting = Waiting::Go(Going { to, consume });
         // No answer has this token.
-        self.pending = Some(Box::new(Pending { token: 0, session: at.0, link: at.1, waiting }));
+        self.requests.wait(0, at, waiting);
     }
 
     /// A turn ends in which it may have published: after some of them it is seen, once, where to.
     #[cold]
     pub(super) fn look_for_home(&mut self, context: &Context<'_>) {
-        if self.pending.is_some() || !self.roaming.is_due() {
+        if self.requests.is_waiting() || !self.roaming.is_due() {
             return;
         }
         let home = {
@@ -61,7 +55,7 @@ impl Adapter {
     #[cold]
     pub(super) fn stay(&mut self) {
         self.roaming.end();
-        self.pending.take_if(|pending| matches!(pending.waiting, Waiting::Go(_)));
+        self.requests.take_if(|pending| matches!(pending.waiting, Waiting::Go(_)));
     }
 
     /// A receiver is attached; answers `receiving`, unless it is to wait until the connection is at the queue's shard.
@@ -80,7 +74,7 @@ impl Adapter {
 
     /// Where it is to go, once nothing of it is under way.
     pub(crate) fn goal(&self) -> Option<ShardId> {
-        let Waiting::Go(going) = &self.pending.as_ref()?.waiting else { return None };
+        let Waiting::Go(going) = self.requests.waiting()? else { return None };
         let is_still = self.sessions.iter().all(|session| session.unconfirmed.is_empty());
         (is_still && self.is_light()).then_some(going.to)
     }
@@ -97,7 +91,7 @@ impl Adapter {
         }
         self.sessions.iter_mut().for_each(|session| session.publisher.move_to(context.port));
         self.watch_here(context);
-        let Some(pending) = self.pending.take_if(|pending| matches!(pending.waiting, Waiting::Go(_))) else {
+        let Some(pending) = self.requests.take_if(|pending| matches!(pending.waiting, Waiting::Go(_))) else {
             return;
         };
         let at = (pending.session, pending.link);

@@ -2,13 +2,13 @@
 
 use super::address::{self, Destination};
 use super::credit::Credit;
-use super::following::Going;
 use super::link::{Activity, Aim, ConsumerAt, End, Link, Particulars};
 use super::management;
-use super::nodes::Making;
+use super::pending::{Pending, Waiting};
+use super::receiving::Receiving;
 use super::refused::Refused;
 use super::streams::{CAPABILITIES, ReadOptions};
-use super::{Adapter, old_nodes, termini};
+use super::{Adapter, termini};
 use crate::context::Context;
 use ::amqp10::{
     Attach, Error, LinkId, ReceiverSettleMode, Role, SenderSettleMode, SessionId, Source, Symbols, Target,
@@ -17,96 +17,7 @@ use ::amqp10::{
 use broker::access::{Access, Resource};
 use broker::catalog::{Object, QueueDefinition, Refusal};
 use broker::{ConsumerRef, Held, NewConsumer, QueueCommand, Reply, ReplyAddress, StreamCommand};
-use message::amqp10::Value;
 use message::record::{Format, Owner};
-
-/// Something a peer said on a link that waits for the broker's answer.
-#[derive(Debug)]
-pub(super) struct Pending {
-    pub(super) token: u32,
-    pub(super) session: SessionId,
-    pub(super) link: LinkId,
-    pub(super) waiting: Waiting,
-}
-
-/// The thing that waits.
-#[derive(Debug)]
-pub(super) enum Waiting {
-    /// An attach, for its consumer.
-    Consume(Receiving),
-    /// A request to the management node.
-    Request(management::Asked),
-    /// An attach, for the queue that is made for it.
-    Queue(Making),
-    /// An attach by an address of the first version.
-    Old(old_nodes::Step),
-    /// A sender's attach, for news of the reply consumer it would send to.
-    Reply { name: Box<str>, sender_settle_mode: SenderSettleMode },
-    /// The connection, for the moment at which it can go to another shard; nobody was asked.
-    Go(Going),
-}
-
-/// A receiver's attach.
-#[derive(Debug)]
-pub(super) struct Receiving {
-    consumer: u32,
-    /// The source it is told of, in bytes.
-    pub(super) source: Box<[u8]>,
-    sender_settle_mode: SenderSettleMode,
-    receiver_settle_mode: ReceiverSettleMode,
-    priority: i32,
-    browses: bool,
-    timeout_ms: Option<u64>,
-    activity: Activity,
-    /// As it was asked: it is told that this is respected.
-    max_message_size: Option<u64>,
-    /// The options it reads a stream with; none for a queue.
-    options: Option<ReadOptions>,
-    is_of_stream: bool,
-}
-
-impl Receiving {
-    pub(super) fn new(attach: &Attach<'_>, source: &Source<'_>) -> Receiving {
-        let priority = match attach.properties.get("rabbitmq:priority") {
-            Some(Value::Int(priority)) => priority,
-            // Of another type it is passed over, as in RabbitMQ.
-            _ => 0,
-        };
-        let timeout_ms = match attach.properties.get("rabbitmq:consumer-timeout") {
-            Some(Value::Uint(timeout_ms)) => Some(u64::from(timeout_ms)),
-            _ => None,
-        };
-        Receiving {
-            consumer: 0,
-            source: termini::answered(source),
-            sender_settle_mode: attach.sender_settle_mode,
-            receiver_settle_mode: attach.receiver_settle_mode,
-            priority,
-            browses: termini::copies(source),
-            timeout_ms,
-            activity: Activity::Never,
-            max_message_size: attach.max_message_size,
-            options: None,
-            is_of_stream: false,
-        }
-    }
-
-    /// As [`Receiving::new`], of this queue.
-    pub(super) fn of(
-        attach: &Attach<'_>,
-        source: &Source<'_>,
-        queue: &QueueDefinition,
-        now_ms: u64,
-    ) -> Result<Receiving, Refused> {
-        if !queue.is_stream() {
-            return Ok(Receiving::new(attach, source));
-        }
-        let options = ReadOptions::of(source, queue, now_ms)?;
-        let source = termini::answered_of_stream(source, &options);
-        let receiving = Receiving::new(attach, &Source::default());
-        Ok(Receiving { source, browses: false, options: Some(options), is_of_stream: true, ..receiving })
-    }
-}
 
 impl Adapter {
     pub(super) fn attach(
@@ -283,8 +194,7 @@ impl Adapter {
         let Some(handle) = self.consumers.add(make) else {
             return Err(Refused::new(condition::RESOURCE_LIMIT_EXCEEDED, "too many links to queues"));
         };
-        self.next_token = self.next_token.wrapping_add(1);
-        let token = self.next_token;
+        let token = self.tokens.next();
         receiving.consumer = handle;
         let options = receiving.options.take();
         if queue.is_quorum() && !receiving.browses {
@@ -302,7 +212,7 @@ impl Adapter {
             timeout_ms: receiving.timeout_ms,
         };
         let waiting = Waiting::Consume(receiving);
-        self.pending = Some(Box::new(Pending { token, session: id, link, waiting }));
+        self.requests.wait(token, (id, link), waiting);
         let consume = match options {
             None => QueueCommand::Consume { token, handle, consumer },
             Some(ReadOptions { from, filter, rate, name, .. }) => {
@@ -331,7 +241,7 @@ impl Adapter {
 
     /// The broker's answer to a pending attach or request.
     pub(super) fn answered(&mut self, context: &mut Context<'_>, token: u32, reply: Result<Reply, Refusal>) {
-        let Some(pending) = self.pending.take_if(|pending| pending.token == token) else { return };
+        let Some(pending) = self.requests.take(token) else { return };
         let at = (pending.session, pending.link);
         match pending.waiting {
             Waiting::Consume(receiving) => self.consuming(context, at, &receiving, reply),
@@ -395,10 +305,10 @@ impl Adapter {
         context: &mut Context<'_>,
         goes: impl Fn((SessionId, LinkId)) -> bool,
     ) {
-        let is_meant = |pending: &mut Box<Pending>| {
+        let is_meant = |pending: &Pending| {
             matches!(pending.waiting, Waiting::Consume(_)) && goes((pending.session, pending.link))
         };
-        let Some(pending) = self.pending.take_if(is_meant) else { return };
+        let Some(pending) = self.requests.take_if(is_meant) else { return };
         if let Waiting::Consume(receiving) = &pending.waiting {
             self.drop_consumer(context, receiving.consumer);
         }

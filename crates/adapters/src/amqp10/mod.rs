@@ -25,7 +25,9 @@ mod management;
 mod news;
 mod nodes;
 mod old_nodes;
+mod pending;
 mod publishing;
+mod receiving;
 mod refused;
 mod session;
 mod streams;
@@ -49,10 +51,10 @@ use broker::access::AccessCache;
 use broker::catalog::{Actor, Catalog, VhostId};
 use broker::{ConnectionRow, Event, Events, Publisher};
 use link::{ConsumerAt, Link};
-use links::Pending;
 use login::Login;
 use management::Management;
 use nodes::Nodes;
+use pending::{Requests, Tokens};
 use refused::Refused;
 use session::Session;
 use transactions::Transactions;
@@ -76,14 +78,14 @@ pub struct Adapter {
     sessions: Vec<Box<Session>>,
     /// Which session and link a consumer's handle stands for.
     consumers: Handles<ConsumerAt>,
-    pending: Option<Box<Pending>>,
+    requests: Requests,
+    tokens: Tokens,
     /// Only where links to the management node are.
     management: Option<Box<Management>>,
     /// Only where queues were made for links.
     nodes: Option<Box<Nodes>>,
     /// Only where a coordinator is.
     transactions: Option<Box<Transactions>>,
-    next_token: u32,
     next_session: u16,
     /// How it logged in, as [`credentials::mechanism`] knows it.
     mechanism: u8,
@@ -112,11 +114,11 @@ impl Adapter {
             consumers: Handles::default(),
             client: None,
             container: None,
-            pending: None,
+            requests: Requests::default(),
+            tokens: Tokens::default(),
             management: None,
             nodes: None,
             transactions: None,
-            next_token: 0,
             next_session: 0,
             mechanism: 0,
             has_published: false,
@@ -132,7 +134,7 @@ impl Adapter {
     /// transfers are not, for an outcome is all that goes back.
     pub(crate) fn input(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> usize {
         let mut input = Input::new(bytes);
-        while self.pending.is_none()
+        while !self.requests.is_waiting()
             && let Some(event) = self.machine.poll_event(context.now, &mut input)
         {
             match event {
@@ -259,7 +261,7 @@ impl Adapter {
 
     #[inline]
     pub(crate) fn is_waiting(&self) -> bool {
-        self.pending.is_some()
+        self.requests.is_waiting()
     }
 
     /// Publishers here are held by their credit and their session's window, and settling must go on; but where an alarm has shut

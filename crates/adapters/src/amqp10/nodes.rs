@@ -4,9 +4,10 @@
 //! A temporary queue is an exclusive classic queue with a name of ours; it is deleted when the link that asked for it
 //! detaches. A volatile queue is no queue at all: its address leads straight to the link, see [`broker::ReplyAddress`].
 
+use super::address::percent_encoded;
 use super::link::{Activity, Aim, ConsumerAt, End, Link, Particulars};
-use super::links::{Pending, Receiving, Waiting};
-use super::management::percent_encoded;
+use super::pending::{Making, Waiting};
+use super::receiving::Receiving;
 use super::refused::Refused;
 use super::{Adapter, termini};
 use crate::context::{Context, Gravity};
@@ -50,13 +51,6 @@ impl Nodes {
     pub(super) fn heap_bytes(&self) -> usize {
         size_of::<Nodes>() + self.0.capacity() * size_of::<Node>()
     }
-}
-
-/// A link that waits for its queue to be there.
-#[derive(Debug)]
-pub(super) enum Making {
-    Source(Receiving),
-    Target { sender_settle_mode: SenderSettleMode },
 }
 
 /// The properties of a node of ours: it goes with its link, and its messages are moved.
@@ -182,10 +176,9 @@ impl Adapter {
             arguments: Arguments::default(),
             random,
         };
-        self.next_token = self.next_token.wrapping_add(1);
-        let token = self.next_token;
+        let token = self.tokens.next();
         let waiting = Waiting::Queue(making);
-        self.pending = Some(Box::new(Pending { token, session, link, waiting }));
+        self.requests.wait(token, (session, link), waiting);
         context.shard.request(context.now, context.port, token, op);
         Ok(())
     }
@@ -284,10 +277,9 @@ impl Adapter {
         let Some(actor) = &self.actor else { return Ok(()) };
         let vhost = context.shard.catalog().vhost_definition(actor.vhost).map_or("", |vhost| &vhost.name);
         let missing = Refusal::missing(Object::Queue, &name, vhost);
-        self.next_token = self.next_token.wrapping_add(1);
-        let token = self.next_token;
+        let token = self.tokens.next();
         let waiting = Waiting::Reply { name, sender_settle_mode: attach.sender_settle_mode };
-        self.pending = Some(Box::new(Pending { token, session, link, waiting }));
+        self.requests.wait(token, (session, link), waiting);
         context.shard.ask_reply(context.port, token, address, missing);
         Ok(())
     }

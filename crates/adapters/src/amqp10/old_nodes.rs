@@ -7,41 +7,16 @@ use super::Adapter;
 use super::address::Destination;
 use super::address_v1::{Named, named};
 use super::link::Aim;
-use super::links::{Pending, Receiving, Waiting};
+use super::pending::{Sending, Step, Waiting};
+use super::receiving::Receiving;
 use super::refused::Refused;
 use crate::context::Context;
-use ::amqp10::{
-    Attach, LinkId, ReceiverSettleMode, Role, SenderSettleMode, SessionId, Source, Target, condition,
-};
+use ::amqp10::{Attach, LinkId, ReceiverSettleMode, Role, SessionId, Source, Target, condition};
 use broker::Reply;
 use broker::access::{Access, Resource};
 use broker::catalog::{Object, Op, QueueDefinition, Refusal};
 use routing::Arguments;
 use std::sync::Arc;
-
-/// The next step when the broker has answered.
-#[derive(Debug)]
-pub(super) enum Step {
-    /// A sender's queue is made; the link can be attached.
-    Send(Sending),
-    /// A receiver's queue is made; it is to be consumed from.
-    Receive(Receiving),
-    /// A receiver's queue is made; it is to be bound to this exchange with this key.
-    Bind(Receiving, Box<str>, Box<str>),
-    /// It is bound.
-    Bound(Receiving, Arc<QueueDefinition>),
-}
-
-/// A sender's attach.
-#[derive(Debug)]
-pub(super) struct Sending {
-    name: Box<str>,
-    /// Its termini as they are repeated, in bytes.
-    source: Box<[u8]>,
-    target: Box<[u8]>,
-    sender_settle_mode: SenderSettleMode,
-    queue: Box<str>,
-}
 
 impl Adapter {
     /// The peer wants to send to an address of the first version.
@@ -222,9 +197,8 @@ impl Adapter {
         op: Op,
         step: Step,
     ) {
-        self.next_token = self.next_token.wrapping_add(1);
-        let token = self.next_token;
-        self.pending = Some(Box::new(Pending { token, session, link, waiting: Waiting::Old(step) }));
+        let token = self.tokens.next();
+        self.requests.wait(token, (session, link), Waiting::Old(step));
         context.shard.request(context.now, context.port, token, op);
     }
 

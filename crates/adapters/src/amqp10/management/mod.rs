@@ -11,11 +11,9 @@ mod arguments;
 mod renewing;
 mod request;
 
-pub(super) use answer::percent_encoded;
-
 use super::Adapter;
 use super::link::{End, Link, Particulars};
-use super::links::{Pending, Waiting};
+use super::pending::{Asked, Asking, Waiting};
 use super::refused::Refused;
 use super::session::Session;
 use crate::context::{Context, Gravity};
@@ -77,30 +75,6 @@ impl Management {
         let names: usize = self.pairs.iter().map(|pair| pair.name.len()).sum();
         size_of::<Management>() + self.pairs.capacity() * size_of::<Pair>() + names + self.bytes.capacity()
     }
-}
-
-/// A request to the management node that waits for the broker, with the form of its answer.
-#[derive(Debug)]
-pub(super) struct Asked {
-    /// The encoding of the request's message-id.
-    correlation: Box<[u8]>,
-    what: Asking,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Asking {
-    DeclareQueue,
-    GetQueue,
-    DeleteQueue,
-    PurgeQueue,
-    /// Whether the volatile queue of this name is there, to describe it.
-    GetReply(Box<str>),
-    /// The same, to purge it, which has nothing to do.
-    PurgeReply,
-    DeclareExchange,
-    DeleteExchange,
-    Bind,
-    Unbind,
 }
 
 /// How a request went.
@@ -249,7 +223,7 @@ impl Adapter {
         match went {
             Went::Waits(token, what) => {
                 let waiting = Waiting::Request(Asked { correlation: correlation.into(), what });
-                self.pending = Some(Box::new(Pending { token, session: id, link, waiting }));
+                self.requests.wait(token, (id, link), waiting);
             }
             Went::Refused(refusal) => {
                 let Refused { condition, text, .. } = refusal.into();
@@ -319,8 +293,7 @@ impl Adapter {
         actor: &Actor,
         request: Request,
     ) -> Result<Went, Went> {
-        self.next_token = self.next_token.wrapping_add(1);
-        let token = self.next_token;
+        let token = self.tokens.next();
         let Some(session) = self.sessions.iter_mut().find(|session| session.id == id) else {
             return Ok(Went::Nothing);
         };

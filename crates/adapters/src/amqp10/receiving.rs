@@ -1,0 +1,71 @@
+//! A receiver's attach, while its consumer is not there yet.
+
+use super::link::Activity;
+use super::refused::Refused;
+use super::streams::ReadOptions;
+use super::termini;
+use ::amqp10::{Attach, ReceiverSettleMode, SenderSettleMode, Source};
+use broker::catalog::QueueDefinition;
+use message::amqp10::Value;
+
+/// A receiver's attach.
+#[derive(Debug)]
+pub(super) struct Receiving {
+    pub(super) consumer: u32,
+    /// The source it is told of, in bytes.
+    pub(super) source: Box<[u8]>,
+    pub(super) sender_settle_mode: SenderSettleMode,
+    pub(super) receiver_settle_mode: ReceiverSettleMode,
+    pub(super) priority: i32,
+    pub(super) browses: bool,
+    pub(super) timeout_ms: Option<u64>,
+    pub(super) activity: Activity,
+    /// As it was asked: it is told that this is respected.
+    pub(super) max_message_size: Option<u64>,
+    /// The options it reads a stream with; none for a queue.
+    pub(super) options: Option<ReadOptions>,
+    pub(super) is_of_stream: bool,
+}
+
+impl Receiving {
+    pub(super) fn new(attach: &Attach<'_>, source: &Source<'_>) -> Receiving {
+        let priority = match attach.properties.get("rabbitmq:priority") {
+            Some(Value::Int(priority)) => priority,
+            // Of another type it is passed over, as in RabbitMQ.
+            _ => 0,
+        };
+        let timeout_ms = match attach.properties.get("rabbitmq:consumer-timeout") {
+            Some(Value::Uint(timeout_ms)) => Some(u64::from(timeout_ms)),
+            _ => None,
+        };
+        Receiving {
+            consumer: 0,
+            source: termini::answered(source),
+            sender_settle_mode: attach.sender_settle_mode,
+            receiver_settle_mode: attach.receiver_settle_mode,
+            priority,
+            browses: termini::copies(source),
+            timeout_ms,
+            activity: Activity::Never,
+            max_message_size: attach.max_message_size,
+            options: None,
+            is_of_stream: false,
+        }
+    }
+
+    /// As [`Receiving::new`], of this queue.
+    pub(super) fn of(
+        attach: &Attach<'_>,
+        source: &Source<'_>,
+        queue: &QueueDefinition,
+        now_ms: u64,
+    ) -> Result<Receiving, Refused> {
+        if !queue.is_stream() {
+            return Ok(Receiving::new(attach, source));
+        }
+        let options = ReadOptions::of(source, queue, now_ms)?;
+        let source = termini::answered_of_stream(source, &options);
+        let receiving = Receiving::new(attach, &Source::default());
+        Ok(Receiving { source, browses: false, options: Some(options), is_of_stream: true, ..receiving })
+    }
+}
