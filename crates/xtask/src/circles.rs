@@ -9,9 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Files a circle may have.
 const FILES_MAX: usize = 5;
 
-/// Circles of a crate that are larger for now: how many files they have.
-const LARGE: &[(&str, usize)] = &[("adapters", 12)];
-
 /// Every circle that is too large.
 pub fn complaints(files: &[(String, String)]) -> Vec<String> {
     let mut crates: BTreeMap<&str, BTreeMap<Vec<&str>, (&str, &str)>> = BTreeMap::new();
@@ -23,8 +20,7 @@ pub fn complaints(files: &[(String, String)]) -> Vec<String> {
     }
     let mut complaints = Vec::new();
     for (krate, modules) in &crates {
-        let most = LARGE.iter().find(|(name, _)| name == krate).map_or(FILES_MAX, |(_, most)| *most);
-        for circle in circles(modules).into_iter().filter(|circle| circle.len() > most) {
+        for circle in circles(modules).into_iter().filter(|circle| circle.len() > FILES_MAX) {
             complaints.push(format!(
                 "{krate}: {} files import one another: {}",
                 circle.len(),

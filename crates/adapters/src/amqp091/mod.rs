@@ -1,7 +1,9 @@
 //! AMQP 0-9-1 and the broker.
 //!
 //! [`Adapter`] is a connection; the work is in rooms of its own: the handshake in `login`, methods that ask for
-//! something in `methods`, publishing and confirms in `publishing`, consuming and settling in `consuming`.
+//! something in `methods`, publishing and confirms in `publishing`, consuming and settling in `consuming`, commits in
+//! `committing`. Parts with their own fields are below it, and take what they need as arguments: `channel`, `consumer`,
+//! `pending`, `settling`, `transaction`.
 //! While the broker's answer to a method is awaited nothing further is read, so that everything a client says takes
 //! effect in the order it was said.
 

@@ -1,8 +1,8 @@
 //! Messages out, outcomes in.
 
 use super::Adapter;
-use super::annotations::delivery_time;
 use super::link::{Activity, ConsumerAt, End};
+use super::outcomes::{Added, NOT_TO_BE_ADDED, outcome_of};
 use crate::context::Context;
 use ::amqp10::{
     Body, Delivery, Disposition, LinkFlow, LinkId, NotSent, Outcome as WireOutcome, Role, Room, Run,
@@ -11,12 +11,10 @@ use ::amqp10::{
 use base::Memory;
 use base::id::QueueSeq;
 use broker::catalog::QueueType;
-use broker::{ConsumerRef, Count, Events, Modified, Protocol, QueueCommand};
+use broker::{ConsumerRef, Count, Events, Protocol, QueueCommand};
 use message::amqp10::{Encoder, Map};
-use message::annotations::may_be_added;
 use message::record::{Enqueue, Outcome, SeqRange};
 use std::ops::Range;
-use std::sync::Arc;
 
 /// The stored body as a range of the memory it lies in: so it can go out by reference.
 #[inline]
@@ -24,65 +22,6 @@ fn body<'a>(message: &Enqueue<'a>, memory: &'a Memory) -> Body<'a> {
     let start = message.body.as_ptr() as usize - memory.as_ptr() as usize;
     Body::Memory(memory, start..start + message.body.len())
 }
-
-/// A receiver's outcome in the words of the queue.
-#[inline]
-pub(super) fn outcome_of(outcome: &WireOutcome<'_>) -> Outcome {
-    match outcome {
-        WireOutcome::Accepted => Outcome::Accepted,
-        WireOutcome::Rejected(_) => Outcome::Rejected,
-        WireOutcome::Modified { undeliverable_here: true, delivery_failed, .. } => match delivery_failed {
-            true => Outcome::Rejected,
-            false => Outcome::Undeliverable,
-        },
-        WireOutcome::Modified { delivery_failed: true, .. } => Outcome::Failed,
-        _ => Outcome::Released,
-    }
-}
-
-/// Annotations that a receiver adds to deliveries that it gives back.
-#[derive(Clone, Debug)]
-pub(super) struct Added {
-    /// The encoding of one map.
-    annotations: Arc<[u8]>,
-    due_at_ms: Option<u64>,
-}
-
-impl Added {
-    /// None where a name is one that a receiver may not use.
-    fn new(annotations: &Map<'_>) -> Option<Added> {
-        if !may_be_added(annotations) {
-            return None;
-        }
-        let mut bytes = Vec::with_capacity(annotations.bytes().len() + 9);
-        Encoder::new(&mut bytes).whole_map(*annotations);
-        Some(Added { annotations: bytes.into(), due_at_ms: delivery_time(annotations) })
-    }
-
-    /// The annotations in an outcome: none, mostly.
-    pub(super) fn of(outcome: &WireOutcome<'_>) -> Result<Option<Added>, &'static str> {
-        match outcome {
-            WireOutcome::Modified { annotations, .. } if !annotations.is_empty() => {
-                Added::new(annotations).map(Some).ok_or(NOT_TO_BE_ADDED)
-            }
-            _ => Ok(None),
-        }
-    }
-
-    /// Bytes it holds, as if it shared none.
-    pub(super) fn len_bytes(&self) -> usize {
-        self.annotations.len()
-    }
-
-    /// The command to the queue for deliveries to which this is added.
-    pub(super) fn command(&self, handle: u32, range: SeqRange, outcome: Outcome) -> QueueCommand {
-        let Added { annotations, due_at_ms } = self.clone();
-        QueueCommand::Modify(Box::new(Modified { handle, range, outcome, annotations, due_at_ms }))
-    }
-}
-
-/// Why the session of a receiver ends that adds annotations it may not.
-const NOT_TO_BE_ADDED: &str = "annotations of a modified outcome have symbols that begin with x- for keys";
 
 impl Adapter {
     #[inline]

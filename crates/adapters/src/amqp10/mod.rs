@@ -3,7 +3,9 @@
 //! [`Adapter`] is a connection; the work is in rooms of its own: login and open in `login`, attaching in `links` and
 //! `termini`, messages in and their outcomes in `publishing`, messages out and theirs in `consuming` and `head`, senders
 //! whose queue is deleted in `gone`, requests to the management node in `management`, queues made for a link in `nodes`
-//! and, for addresses of the first version, `old_nodes`, transactions in `transactions`.
+//! and, for addresses of the first version, `old_nodes`, transactions in `coordinator`.
+//! Below it are the parts that own its fields: `session`, `link`, `credit`, `windows`, `watched`, `pending`,
+//! `transactions`. They do not know it, and take what they need as arguments.
 //! While the broker's answer to an attach or a request is awaited nothing further is read, so that everything a peer says takes effect
 //! in the order it was said.
 //! A delivery's number in its session is the lower half of its publish number: see [`broker::Publisher::align`].
@@ -12,6 +14,7 @@ mod address;
 mod address_v1;
 mod annotations;
 mod consuming;
+mod coordinator;
 mod credit;
 mod firehose;
 mod following;
@@ -25,6 +28,7 @@ mod management;
 mod news;
 mod nodes;
 mod old_nodes;
+mod outcomes;
 mod pending;
 mod publishing;
 mod receiving;

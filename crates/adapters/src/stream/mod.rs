@@ -1,9 +1,11 @@
 //! The stream protocol and the broker.
 //!
-//! [`Adapter`] is a connection; the work is in rooms of its own: logins in `login`, requests and those that wait for
-//! the broker in `requests`, publishing and confirms in `publishers`, chunks in `subscriptions`, where streams are in
-//! `topology`, streams of streams in `super_streams`. While the broker's answer to a request is awaited nothing further is
-//! read, so that everything a client says takes effect in the order it was said; chunks and confirms go on.
+//! [`Adapter`] is a connection; the work is in rooms of its own: logins in `login`, requests in `requests`, chunks in
+//! `subscriptions`, where streams are in `topology`, streams of streams in `super_streams`, streams that end in `leaving`.
+//! Parts with their own fields are below it, and take what they need as arguments: the request that waits for the broker
+//! in `pending`, publishing and confirms in `publishers`, the user in `rights`, streams whose end is heard in `watching`.
+//! While the broker's answer to a request is awaited nothing further is read, so that everything a client says takes
+//! effect in the order it was said; chunks and confirms go on.
 //!
 //! Not here: streams. A chunk goes out as it lies in memory, and messages go in as they lie in their frame.
 
