@@ -3,7 +3,7 @@
 //! [`Adapter`] is a connection; the work is in rooms of its own: the handshake in `login`, methods that ask for
 //! something in `methods`, publishing and confirms in `publishing`, consuming and settling in `consuming`, commits in
 //! `committing`. Parts with their own fields are below it, and take what they need as arguments: `channel`, `consumer`,
-//! `pending`, `settling`, `transaction`.
+//! `pending`, `settling`, `shared_prefetch`, `transaction`.
 //! While the broker's answer to a method is awaited nothing further is read, so that everything a client says takes
 //! effect in the order it was said.
 
@@ -26,6 +26,7 @@ mod publish_options;
 mod publishing;
 mod settling;
 mod shared_prefetch;
+mod sharing;
 mod streams;
 mod tables;
 mod transaction;

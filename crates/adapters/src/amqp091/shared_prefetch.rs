@@ -11,19 +11,17 @@
 //!
 //! Invariants: members are in the order of their handles; no more than the prefetch is sent and unsettled.
 
-use super::Adapter;
-use super::channel::Channel;
 use super::consumer::{Consumer, Kind};
 use super::outgoing::outgoing;
-use super::unacked::Delivery;
+use super::unacked::{Delivery, Unacked};
 use crate::context::Context;
-use ::amqp091::DeliverPrefix;
+use crate::handles::Handles;
+use ::amqp091::{Connection, DeliverPrefix};
+use base::id::QueueSeq;
 use base::{Buffer, Memory};
-use broker::catalog::{QueueDefinition, Refusal};
-use broker::{Events, Item, QueueCommand};
-use message::record::{Enqueue, Outcome, split};
+use broker::{ConsumerRef, Item, QueueCommand};
+use message::record::{Enqueue, split};
 use std::collections::VecDeque;
-use std::ops::Range;
 
 /// The shared prefetch and its members.
 #[derive(Debug)]
@@ -66,7 +64,8 @@ impl SharedPrefetch {
         self.most as u16
     }
 
-    fn new(most: u32) -> SharedPrefetch {
+    /// One without members.
+    pub(super) fn new(most: u32) -> SharedPrefetch {
         SharedPrefetch { most, members: Vec::new(), waiting: VecDeque::new(), sent: 0, seen: None }
     }
 
@@ -102,15 +101,15 @@ impl SharedPrefetch {
     }
 
     /// Counts the unsettled deliveries anew; false: nothing has changed since they were dealt out.
-    fn count(&mut self, channel: &Channel) -> bool {
-        let seen = Some((channel.unacked.len(), channel.last_tag));
+    fn count(&mut self, unacked: &Unacked, last_tag: u64) -> bool {
+        let seen = Some((unacked.len(), last_tag));
         if self.seen == seen {
             return false;
         }
         self.seen = seen;
         self.sent = 0;
         self.members.iter_mut().for_each(|member| (member.sent, member.waiting) = (0, 0));
-        for Delivery { consumer, .. } in channel.unacked.iter() {
+        for Delivery { consumer, .. } in unacked.iter() {
             if let Some(member) = self.member(consumer) {
                 member.sent += 1;
                 self.sent += 1;
@@ -123,6 +122,114 @@ impl SharedPrefetch {
             }
         }
         true
+    }
+
+    /// Takes in the consumer of this handle, if it is a plain one; its queue was told `told`.
+    pub(super) fn join(&mut self, handle: u32, consumer: &mut Consumer, told: u32) {
+        let Some(prefix) = consumer.share() else { return };
+        self.add(Member { handle, prefix, own: consumer.prefetch, sent: 0, waiting: 0, told });
+    }
+
+    /// The number that one consumer more may be sent at first, `own` being its own prefetch (0: none).
+    pub(super) fn first_part(&self, own: u32) -> u32 {
+        let part = self.part(self.members.len() + 1).max(1);
+        if own == 0 { part } else { part.min(own) }
+    }
+
+    /// So many deliveries may be unsettled at once from now on.
+    pub(super) fn set_most(&mut self, most: u32) {
+        (self.most, self.seen) = (most, None);
+    }
+
+    /// Keeps deliveries of a member until they are sent.
+    pub(super) fn keep(&mut self, handle: u32, items: &[Item], memory: &Memory) {
+        for item in items {
+            let is_next = self.sent as usize + self.waiting.len() < self.most as usize;
+            let (item, memory) = if is_next { (*item, memory.clone()) } else { alone(*item, memory) };
+            self.waiting.push_back(Waiting { handle, item, memory });
+        }
+        self.seen = None;
+    }
+
+    /// Takes out the positions of a member's deliveries that wait.
+    pub(super) fn take_waiting(&mut self, handle: u32) -> Vec<QueueSeq> {
+        self.seen = None;
+        let all = std::mem::take(&mut self.waiting).into_iter();
+        let (its, others): (VecDeque<_>, VecDeque<_>) = all.partition(|waiting| waiting.handle == handle);
+        self.waiting = others;
+        its.into_iter().map(|waiting| waiting.item.seq).collect()
+    }
+
+    /// Sends waiting deliveries, as far as the prefetch goes.
+    pub(super) fn send_waiting(
+        &mut self,
+        context: &mut Context<'_>,
+        machine: &mut Connection,
+        unacked: &mut Unacked,
+        last_tag: &mut u64,
+    ) {
+        while self.sent < self.most
+            && let Some(Waiting { handle, item, memory }) = self.waiting.pop_front()
+        {
+            // Deliveries of members that are gone are back in their queue already.
+            let Some(member) = self.member(handle) else { continue };
+            member.sent += 1;
+            *last_tag += 1;
+            unacked.push(*last_tag, Delivery { consumer: handle, seq: item.seq });
+            let message = Enqueue::read(&memory[item.offset as usize..]);
+            let message = message.expect("only enqueue records are delivered");
+            let outgoing = outgoing(&message, &memory, &mut context.scratch.amqp091);
+            machine.deliver_rare(&member.prefix, *last_tag, item.is_redelivered(), &outgoing);
+            self.sent += 1;
+            self.seen = None;
+        }
+    }
+
+    /// Deals the rest of the prefetch out among the members, if anything has changed. `is_paused`: there is much to send.
+    pub(super) fn deal_out(
+        &mut self,
+        context: &mut Context<'_>,
+        machine: &mut Connection,
+        consumers: &Handles<Consumer>,
+        (unacked, last_tag): (&mut Unacked, &mut u64),
+        is_paused: bool,
+    ) {
+        self.members.retain(|member| consumers.get(member.handle).is_some_and(|it| it.is_shared()));
+        if !self.count(unacked, *last_tag) {
+            return;
+        }
+        self.send_waiting(context, machine, unacked, last_tag);
+        self.seen = None;
+        self.count(unacked, *last_tag);
+        let active = |handle: u32| consumers.get(handle).filter(|consumer| !consumer.is_cancelled);
+        let count = self.members.iter().filter(|member| active(member.handle).is_some()).count();
+        let part = self.part(count);
+        for member in &mut self.members {
+            let Some(consumer) = active(member.handle) else { continue };
+            let Member { own, sent, waiting, told, .. } = *member;
+            let all = sent.saturating_add(waiting).saturating_add(part);
+            let wanted = if own == 0 { all } else { all.min(own.into()) };
+            member.told = wanted;
+            tell_prefetch(context, consumer.at, (told, wanted), is_paused);
+        }
+    }
+
+    /// Its members have prefetches of their own again.
+    pub(super) fn dissolve(
+        self,
+        context: &mut Context<'_>,
+        consumers: &mut Handles<Consumer>,
+        is_paused: bool,
+    ) {
+        for Member { handle, prefix, own, told, .. } in self.members {
+            let Some(consumer) = consumers.get_mut(handle).filter(|consumer| consumer.is_shared()) else {
+                continue;
+            };
+            consumer.kind = Kind::Plain(prefix);
+            if !consumer.is_cancelled {
+                set_prefetch(context, consumer.at, (told, own.into()), is_paused);
+            }
+        }
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
@@ -140,222 +247,27 @@ fn alone(item: Item, memory: &Memory) -> (Item, Memory) {
     (Item { offset: 0, ..item }, copy.seal())
 }
 
-impl Adapter {
-    /// The channel's consumers share a prefetch from now on; 0: no longer.
-    pub(super) fn share(&mut self, context: &mut Context<'_>, number: u16, most: u16) {
-        if most == 0 {
-            return self.unshare(context, number);
-        }
-        let Some(channel) = self.channels.get(number) else { return };
-        let shared = channel.shared.get_or_insert_with(|| Box::new(SharedPrefetch::new(0)));
-        (shared.most, shared.seen) = (most.into(), None);
-        let catalog = context.shard.catalog();
-        let joins = |consumer: &Consumer| {
-            consumer.channel == number
-                && !consumer.no_ack
-                && !consumer.is_cancelled
-                && catalog.queue(consumer.at.queue).is_some_and(|queue| !queue.makes_durable())
-        };
-        let handles = self.consumers.iter().filter(|(_, consumer)| joins(consumer));
-        let handles: Vec<u32> = handles.map(|(handle, _)| handle).collect();
-        for handle in handles {
-            let Some(consumer) = self.consumers.get_mut(handle) else { continue };
-            let Some(prefix) = consumer.share() else { continue };
-            let own = consumer.prefetch;
-            shared.add(Member { handle, prefix, own, sent: 0, waiting: 0, told: u32::MAX });
-        }
-        self.deals = true;
+/// A consumer's queue is told how many may be unsettled at once; it was told `told` before, of which 0 means none.
+fn tell_prefetch(context: &mut Context<'_>, at: ConsumerRef, (told, wanted): (u32, u32), is_paused: bool) {
+    if told == wanted {
+        return;
     }
+    if wanted == 0 {
+        return tell_pause(context, at, true);
+    }
+    set_prefetch(context, at, (told, wanted), is_paused);
+}
 
-    /// The channel's consumers have prefetches of their own again.
-    pub(super) fn unshare(&mut self, context: &mut Context<'_>, number: u16) {
-        let Some(mut shared) = self.channels.get(number).and_then(|channel| channel.shared.take()) else {
-            return;
-        };
-        shared.most = u32::MAX;
-        self.send_waiting(context, number, &mut shared);
-        for Member { handle, prefix, own, told, .. } in shared.members {
-            let Some(consumer) = self.consumers.get_mut(handle).filter(|consumer| consumer.is_shared())
-            else {
-                continue;
-            };
-            consumer.kind = Kind::Plain(prefix);
-            if !consumer.is_cancelled {
-                self.set_prefetch(context, handle, told, own.into());
-            }
-        }
+/// As [`tell_prefetch`], but 0 means any number.
+fn set_prefetch(context: &mut Context<'_>, at: ConsumerRef, (told, prefetch): (u32, u32), is_paused: bool) {
+    let command = QueueCommand::Prefetch { handle: at.handle, prefetch };
+    context.shard.command(context.now, context.port, at.log, at.queue, command);
+    if told == 0 {
+        tell_pause(context, at, is_paused);
     }
+}
 
-    /// A consumer of a channel that shares a prefetch: the number it may be sent at first; none: its channel does not.
-    pub(super) fn check_shared(
-        &mut self,
-        number: u16,
-        queue: &QueueDefinition,
-    ) -> Result<Option<u32>, Refusal> {
-        let Some(channel) = self.channels.get(number) else { return Ok(None) };
-        let own = u32::from(channel.prefetch);
-        let Some(shared) = &channel.shared else { return Ok(None) };
-        if queue.makes_durable() {
-            let text = format!("{} does not support global qos", queue.named());
-            return Err(Refusal::not_served(text));
-        }
-        let part = shared.part(shared.members.len() + 1).max(1);
-        Ok(Some(if own == 0 { part } else { part.min(own) }))
-    }
-
-    /// The consumer, just made, shares the channel's prefetch; its queue is told `told`.
-    pub(super) fn join(&mut self, number: u16, handle: u32, told: u32) {
-        let Some(consumer) = self.consumers.get_mut(handle) else { return };
-        let Some(channel) = self.channels.get(number) else { return };
-        let Some(shared) = &mut channel.shared else { return };
-        let Some(prefix) = consumer.share() else { return };
-        shared.add(Member { handle, prefix, own: consumer.prefetch, sent: 0, waiting: 0, told });
-    }
-
-    /// The prefix of a consumer's deliveries; none for gets.
-    pub(super) fn prefix_of(&self, handle: u32) -> Option<&DeliverPrefix> {
-        let consumer = self.consumers.get(handle)?;
-        match &consumer.kind {
-            Kind::Plain(prefix) | Kind::Reply(prefix) | Kind::Telling(prefix) => Some(prefix),
-            Kind::Shared => self.channels.find(consumer.channel)?.shared.as_ref()?.prefix(handle),
-            Kind::Getter => None,
-        }
-    }
-
-    /// Messages for a consumer without a prefix of its own: those of a channel that shares a prefetch.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn deliver_shared(
-        &mut self,
-        context: &mut Context<'_>,
-        handle: u32,
-        memory: u32,
-        items: Range<u32>,
-        events: &Events,
-    ) {
-        let Some(consumer) = self.consumers.get(handle).filter(|consumer| consumer.is_shared()) else {
-            return;
-        };
-        let number = consumer.channel;
-        let Some(mut shared) = self.channels.get(number).and_then(|channel| channel.shared.take()) else {
-            return;
-        };
-        let memory = &events.memories[memory as usize];
-        for item in &events.items[items.start as usize..items.end as usize] {
-            let is_next = shared.sent as usize + shared.waiting.len() < shared.most as usize;
-            let (item, memory) = if is_next { (*item, memory.clone()) } else { alone(*item, memory) };
-            shared.waiting.push_back(Waiting { handle, item, memory });
-        }
-        shared.seen = None;
-        self.send_waiting(context, number, &mut shared);
-        if let Some(channel) = self.channels.get(number) {
-            channel.shared = Some(shared);
-        }
-    }
-
-    /// Sends waiting deliveries, as far as the prefetch goes.
-    fn send_waiting(&mut self, context: &mut Context<'_>, number: u16, shared: &mut SharedPrefetch) {
-        let Some(channel) = self.channels.get(number) else { return };
-        while shared.sent < shared.most
-            && let Some(Waiting { handle, item, memory }) = shared.waiting.pop_front()
-        {
-            // Deliveries of members that are gone are back in their queue already.
-            let Some(member) = shared.member(handle) else { continue };
-            member.sent += 1;
-            let tag = channel.next_tag();
-            channel.unacked.push(tag, Delivery { consumer: handle, seq: item.seq });
-            let message = Enqueue::read(&memory[item.offset as usize..]);
-            let message = message.expect("only enqueue records are delivered");
-            let outgoing = outgoing(&message, &memory, &mut context.scratch.amqp091);
-            self.machine.deliver_rare(&member.prefix, tag, item.is_redelivered(), &outgoing);
-            shared.sent += 1;
-            shared.seen = None;
-        }
-    }
-
-    /// Deliveries that wait for a consumer that was cancelled go back; if its queue is gone, they are gone too.
-    pub(super) fn drop_waiting(&mut self, context: &mut Context<'_>, handle: u32, goes_back: bool) {
-        let Some(consumer) = self.consumers.get(handle).filter(|consumer| consumer.is_shared()) else {
-            return;
-        };
-        let Some(channel) = self.channels.get(consumer.channel) else { return };
-        let Some(shared) = &mut channel.shared else { return };
-        shared.seen = None;
-        let all = std::mem::take(&mut shared.waiting).into_iter();
-        let (its, others): (VecDeque<_>, VecDeque<_>) = all.partition(|waiting| waiting.handle == handle);
-        shared.waiting = others;
-        for Waiting { item, .. } in its.into_iter().filter(|_| goes_back) {
-            self.settle_one(context, Delivery { consumer: handle, seq: item.seq }, Outcome::Released);
-        }
-    }
-
-    /// Deals out the rest of each shared prefetch.
-    #[cold]
-    pub(super) fn deal_out(&mut self, context: &mut Context<'_>) {
-        self.deals = false;
-        let numbers: Vec<u16> =
-            self.channels.iter().filter(|channel| channel.shared.is_some()).map(|it| it.number).collect();
-        for number in numbers {
-            // There may be something to do in every turn.
-            self.deals = true;
-            self.deal_out_in(context, number);
-        }
-    }
-
-    fn deal_out_in(&mut self, context: &mut Context<'_>, number: u16) {
-        let Some(channel) = self.channels.get(number) else { return };
-        let Some(mut shared) = channel.shared.take() else { return };
-        let consumers = &self.consumers;
-        shared.members.retain(|member| consumers.get(member.handle).is_some_and(|it| it.is_shared()));
-        if shared.count(channel) {
-            self.send_waiting(context, number, &mut shared);
-            if let Some(channel) = self.channels.get(number) {
-                shared.seen = None;
-                shared.count(channel);
-            }
-            let is_active = |handle: u32| self.consumers.get(handle).is_some_and(|it| !it.is_cancelled);
-            let active = shared.members.iter().filter(|member| is_active(member.handle)).count();
-            let part = shared.part(active);
-            for at in 0..shared.members.len() {
-                let Member { handle, own, sent, waiting, told, .. } = shared.members[at];
-                if self.consumers.get(handle).is_none_or(|consumer| consumer.is_cancelled) {
-                    continue;
-                }
-                let all = sent.saturating_add(waiting).saturating_add(part);
-                let wanted = if own == 0 { all } else { all.min(own.into()) };
-                shared.members[at].told = wanted;
-                self.tell_prefetch(context, handle, told, wanted);
-            }
-        }
-        if let Some(channel) = self.channels.get(number) {
-            channel.shared = Some(shared);
-        }
-    }
-
-    /// A consumer's queue is told how many may be unsettled at once; it was told `told` before, of which 0 means none.
-    fn tell_prefetch(&mut self, context: &mut Context<'_>, handle: u32, told: u32, wanted: u32) {
-        if told == wanted {
-            return;
-        }
-        if wanted == 0 {
-            return self.tell_pause(context, handle, true);
-        }
-        self.set_prefetch(context, handle, told, wanted);
-    }
-
-    /// As [`Adapter::tell_prefetch`], but 0 means any number.
-    fn set_prefetch(&mut self, context: &mut Context<'_>, handle: u32, told: u32, prefetch: u32) {
-        let Some(at) = self.consumers.get(handle).map(|consumer| consumer.at) else { return };
-        let command = QueueCommand::Prefetch { handle, prefetch };
-        context.shard.command(context.now, context.port, at.log, at.queue, command);
-        if told == 0 {
-            self.tell_pause(context, handle, self.is_paused);
-        }
-    }
-
-    fn tell_pause(&mut self, context: &mut Context<'_>, handle: u32, paused: bool) {
-        let Some(at) = self.consumers.get(handle).map(|consumer| consumer.at) else { return };
-        let command = QueueCommand::Pause { handle, paused };
-        context.shard.command(context.now, context.port, at.log, at.queue, command);
-    }
+fn tell_pause(context: &mut Context<'_>, at: ConsumerRef, paused: bool) {
+    let command = QueueCommand::Pause { handle: at.handle, paused };
+    context.shard.command(context.now, context.port, at.log, at.queue, command);
 }
