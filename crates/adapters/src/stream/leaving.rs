@@ -15,7 +15,7 @@ impl Adapter {
         let Some(definition) = self.watched.take(stream) else { return };
         context.shard.unwatch_queue(context.port, stream, 0);
         self.publishers.remove_of(stream);
-        self.remove_subscriptions_of(context, stream);
+        self.subscriptions.remove_of(context, &mut self.machine, stream);
         if let Some(definition) = self.requests.keep_gone(definition) {
             self.tell_gone(&definition.name);
         }
@@ -47,7 +47,8 @@ impl Adapter {
     /// Ends the publishers and subscriptions of a stream that stays, and tells the client that it is not available.
     pub(super) fn leave_stream(&mut self, context: &mut Context<'_>, stream: &QueueDefinition) {
         self.publishers.remove_of(stream.id);
-        self.end_subscriptions_of(context, stream.id);
+        let (subscriptions, ends) = self.ends();
+        subscriptions.end_of(context, ends, stream.id);
         self.watched.forget_all_of(context, stream.id);
         self.tell_gone(&stream.name);
     }

@@ -1,9 +1,10 @@
 //! The stream protocol and the broker.
 //!
-//! [`Adapter`] is a connection; the work is in rooms of its own: logins in `login`, requests in `requests`, chunks in
-//! `subscriptions`, where streams are in `topology`, streams of streams in `super_streams`, streams that end in `leaving`.
+//! [`Adapter`] is a connection; the work is in rooms of its own: logins in `login`, requests in `requests`, where streams
+//! are in `topology`, streams of streams in `super_streams`, streams that end in `leaving`.
 //! Parts with their own fields are below it, and take what they need as arguments: the request that waits for the broker
-//! in `pending`, publishing and confirms in `publishers`, the user in `rights`, streams whose end is heard in `watching`.
+//! in `pending`, publishing and confirms in `publishers`, chunks in `subscriptions`, the user in `rights`, streams whose
+//! end is heard in `watching`.
 //! While the broker's answer to a request is awaited nothing further is read, so that everything a client says takes
 //! effect in the order it was said; chunks and confirms go on.
 //!
@@ -44,7 +45,7 @@ use login::{Login, port_of};
 use pending::Requests;
 use publishers::Publishers;
 use rights::Rights;
-use subscriptions::Subscriptions;
+use subscriptions::{Ends, Subscriptions};
 use watching::Watched;
 
 /// Bytes of a frame that has not all come from which on they are kept here: the socket's would be copied with each read.
@@ -71,10 +72,6 @@ pub struct Adapter {
     requests: Requests,
     /// The beginning of a long frame.
     gathered: Vec<u8>,
-    /// The client takes chunks in frames of version 2.
-    takes_committed: bool,
-    /// Its subscriptions are to wait: there is much to send.
-    is_paused: bool,
     is_over: bool,
     roaming: Roaming,
     /// The shard it is to go to: until it has gone nothing further is read.
@@ -97,8 +94,6 @@ impl Adapter {
             watched: Watched::default(),
             requests: Requests::default(),
             gathered: Vec::new(),
-            takes_committed: false,
-            is_paused: false,
             is_over: false,
             roaming: Roaming::new(settings, peer),
             goes_to: None,
@@ -180,18 +175,18 @@ impl Adapter {
         match event {
             WireEvent::Publish(publish) => self.publish(context, &publish),
             WireEvent::Command(Command::Credit { subscription_id, credit }) => {
-                self.give_credit(context, subscription_id, credit);
+                self.subscriptions.give_credit(context, &mut self.machine, subscription_id, credit);
             }
             WireEvent::Command(Command::StoreOffset { reference, stream, offset }) => {
-                self.store_offset(context, reference, stream, offset);
+                self.subscriptions.store_offset(context, &self.rights, reference, stream, offset);
             }
             WireEvent::Request { correlation_id, request } => {
                 // A request sees the offsets that earlier frames stored.
-                self.hand_on_offsets(context);
+                self.subscriptions.hand_on_offsets(context, &self.rights);
                 self.request(context, correlation_id, &request);
             }
             WireEvent::Response { correlation_id, response } => {
-                self.updated(context, correlation_id, &response);
+                self.subscriptions.updated(context, &mut self.machine, correlation_id, &response);
             }
             WireEvent::Tune(tune) => {
                 if let Some(login) = &mut self.login {
@@ -214,7 +209,9 @@ impl Adapter {
         match event {
             Event::Chunk { subscription, memory, bytes, committed_chunk_id, asks } => {
                 let memory = &events.memories[*memory as usize];
-                self.deliver(context, *subscription, memory, bytes.clone(), *committed_chunk_id);
+                let (machine, committed) = (&mut self.machine, *committed_chunk_id);
+                let bytes = bytes.clone();
+                self.subscriptions.deliver(context, machine, *subscription, memory, bytes, committed);
                 if *asks {
                     self.subscriptions.asked.push(*subscription);
                 }
@@ -223,7 +220,9 @@ impl Adapter {
                 self.publishers.confirmed(context, *publisher, *first, *last);
             }
             Event::Reply { token, reply } => self.answered(context, *token, reply.clone()),
-            Event::Active { consumer, active } => self.activate(context, *consumer, *active),
+            Event::Active { consumer, active } => {
+                self.subscriptions.activate(context, &mut self.machine, *consumer, *active)
+            }
             Event::QueueDeleted { queue, .. } => self.stream_gone(context, *queue),
             Event::Cancelled { queue, .. } => self.stream_gone(context, queue.id),
             Event::StreamRestarted { queue } => self.stream_restarted(context, *queue),
@@ -250,9 +249,9 @@ impl Adapter {
             self.publishers.tell(&mut self.machine, &context.settings.stream);
         }
         if !self.subscriptions.asked.is_empty() {
-            self.go_on(context);
+            self.subscriptions.go_on(context, &self.machine);
         }
-        self.hand_on_offsets(context);
+        self.subscriptions.hand_on_offsets(context, &self.rights);
         if self.roaming.may_go() && self.publishers.is_waiting() {
             self.look_for_home(context);
         }
@@ -317,13 +316,18 @@ impl Adapter {
             let text = "client unexpectedly closed TCP connection".to_owned();
             self.note(context, Gravity::Warning, text);
         }
-        self.hand_on_offsets(context);
+        self.subscriptions.hand_on_offsets(context, &self.rights);
         self.watched.clear(context);
     }
 
     /// An alarm that concerns streams was raised, changed or cleared.
     pub(crate) fn set_blocked(&mut self, _context: &mut Context<'_>, alarm: Option<Alarm>) {
         self.publishers.set_blocked(alarm.is_some());
+    }
+
+    /// There is much to send, or no longer: subscriptions pause or go on.
+    pub(crate) fn set_paused(&mut self, context: &mut Context<'_>, paused: bool) {
+        self.subscriptions.set_paused(context, paused);
     }
 
     /// The virtual host it is in, once it is open.
@@ -363,10 +367,17 @@ impl Adapter {
         context.notes.push(Note { gravity, text });
     }
 
+    /// The subscriptions, and the parts that have to do with their end.
+    fn ends(&mut self) -> (&mut Subscriptions, Ends<'_>) {
+        let Adapter { subscriptions, machine, watched, requests, .. } = self;
+        (subscriptions, Ends { machine, watched, requests })
+    }
+
     /// Ends all publishers and subscriptions.
     fn drop_all(&mut self, context: &mut Context<'_>) {
         self.publishers.clear();
-        self.drop_subscriptions(context);
+        let (subscriptions, ends) = self.ends();
+        subscriptions.end_all(context, ends);
         self.watched.clear(context);
     }
 }

@@ -3,7 +3,7 @@
 use super::Adapter;
 use super::creating::{code_of, create};
 use super::pending::{BrokerRequest, Pending};
-use super::subscriptions::from;
+use super::subscriptions::{from, tell};
 use crate::context::{Context, Gravity};
 use ::stream_protocol::key::SERVER_VERSIONS;
 use ::stream_protocol::{Key, List, Request, Response, ResponseCode, Statistic};
@@ -49,7 +49,8 @@ impl Adapter {
                 self.done(correlation_id, key, code);
             }
             Request::Unsubscribe { subscription_id } => {
-                let code = self.unsubscribe(context, subscription_id);
+                let (subscriptions, ends) = self.ends();
+                let code = subscriptions.unsubscribe(context, ends, subscription_id);
                 self.done(correlation_id, key, code);
             }
             Request::Metadata { streams } => self.metadata(context, correlation_id, &streams),
@@ -63,7 +64,7 @@ impl Adapter {
             }
             Request::ExchangeCommandVersions { versions } => {
                 let deliver = versions.iter().find(|own| own.key == Key::Deliver as u16);
-                self.takes_committed |= deliver.is_some_and(|deliver| deliver.max == 2);
+                self.subscriptions.takes_committed |= deliver.is_some_and(|deliver| deliver.max == 2);
                 let versions = List::new(&SERVER_VERSIONS);
                 let response = Response::ExchangeCommandVersions { code: ResponseCode::OK, versions };
                 self.machine.respond(correlation_id, &response);
@@ -112,7 +113,8 @@ impl Adapter {
             Request::Subscribe { .. } => {
                 let token =
                     self.requests.wait(correlation_id, 1, BrokerRequest::Subscribe { handle: u32::MAX });
-                let new = self.subscribe(context, token, request)?;
+                let new =
+                    self.subscriptions.subscribe(context, &self.rights, &mut self.watched, token, request)?;
                 self.requests.name_subscription(new);
             }
             Request::QueryPublisherSequence { reference, stream } => {
@@ -141,6 +143,21 @@ impl Adapter {
             Request::DeleteSuperStream { name } => self.delete_super_stream(context, correlation_id, name)?,
             _ => return Err(ResponseCode::INTERNAL_ERROR),
         }
+        Ok(())
+    }
+
+    /// Asks a stream that the client may read.
+    fn ask_stream(
+        &self,
+        context: &mut Context<'_>,
+        name: &[u8],
+        ask: impl FnOnce() -> StreamCommand,
+    ) -> Result<(), ResponseCode> {
+        if !self.rights.may(context, Access::Read, name) {
+            return Err(ResponseCode::ACCESS_REFUSED);
+        }
+        let stream = self.rights.stream(context, name).ok_or(ResponseCode::STREAM_DOES_NOT_EXIST)?;
+        tell(context, &stream, ask());
         Ok(())
     }
 
@@ -207,7 +224,7 @@ impl Adapter {
             (BrokerRequest::Delete, _) => Response::Done { key: Key::Delete, code: ok },
             (BrokerRequest::DeleteSuperStream, _) => Response::Done { key: Key::DeleteSuperStream, code: ok },
             (BrokerRequest::Subscribe { handle }, _) => {
-                self.subscribed(context, handle);
+                self.subscriptions.subscribed(context, handle);
                 Response::Done { key: Key::Subscribe, code: ok }
             }
             (BrokerRequest::Sequence, Reply::Stream(StreamReply::Sequence(last))) => {
@@ -248,7 +265,8 @@ impl Adapter {
                 return self.not_opened(context, correlation_id, refusal);
             }
             BrokerRequest::Subscribe { handle } => {
-                self.not_subscribed(context, handle);
+                let (subscriptions, ends) = self.ends();
+                subscriptions.not_subscribed(context, ends, handle);
                 Key::Subscribe
             }
             BrokerRequest::Create => Key::Create,

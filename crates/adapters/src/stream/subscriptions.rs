@@ -1,13 +1,15 @@
 //! Chunks: subscriptions, their credit, single active consumers, and stored offsets.
 
-use super::Adapter;
 use super::partitions::partition_index;
+use super::pending::Requests;
+use super::rights::Rights;
 use super::settings::{
     PAIR_BYTES, PROPERTIES_BYTES_MAX, REFERENCE_BYTES_MAX, STORED_OFFSETS_MAX, SUBSCRIPTIONS_MAX,
 };
+use super::watching::Watched;
 use crate::context::Context;
 use crate::handles::Handles;
-use ::stream_protocol::{Command, List, OffsetSpec, Pair, Request, Response, ResponseCode};
+use ::stream_protocol::{Command, Connection, List, OffsetSpec, Pair, Request, Response, ResponseCode};
 use base::Memory;
 use base::id::QueueId;
 use broker::access::Access;
@@ -70,6 +72,10 @@ pub(super) struct Subscriptions {
     stored: Vec<StoredOffset>,
     /// Some consumer has said so once.
     pub(super) stores_offsets: bool,
+    /// The client takes chunks in frames of version 2.
+    pub(super) takes_committed: bool,
+    /// They are to wait: there is much to send.
+    is_paused: bool,
 }
 
 /// How far a consumer is.
@@ -78,6 +84,13 @@ struct StoredOffset {
     stream: Arc<QueueDefinition>,
     reference: Box<[u8]>,
     offset: u64,
+}
+
+/// The parts of a connection that have to do with the end of a subscription.
+pub(super) struct Ends<'a> {
+    pub(super) machine: &'a mut Connection,
+    pub(super) watched: &'a mut Watched,
+    pub(super) requests: &'a mut Requests,
 }
 
 impl Subscriptions {
@@ -120,6 +133,306 @@ impl Subscriptions {
 
     fn reads(&self, name: &[u8]) -> bool {
         self.all.iter().any(|(_, subscription)| subscription.stream.name.as_bytes() == name)
+    }
+
+    /// Begins a subscription: its handle, when the broker is asked for it. RabbitMQ's rules, in its order.
+    pub(super) fn subscribe(
+        &mut self,
+        context: &mut Context<'_>,
+        rights: &Rights,
+        watched: &mut Watched,
+        token: u32,
+        request: &Request<'_>,
+    ) -> Result<u32, ResponseCode> {
+        let Request::Subscribe { subscription_id, stream: name, offset, credit, properties } = *request
+        else {
+            return Err(ResponseCode::INTERNAL_ERROR);
+        };
+        if self.by_id.len() >= SUBSCRIPTIONS_MAX {
+            return Err(ResponseCode::PRECONDITION_FAILED);
+        }
+        if !rights.may(context, Access::Read, name) {
+            return Err(ResponseCode::ACCESS_REFUSED);
+        }
+        let bytes: usize = properties.iter().map(|pair| PAIR_BYTES + pair.key.len() + pair.value.len()).sum();
+        if bytes > PROPERTIES_BYTES_MAX || filter_values(&properties).count() > FILTER_VALUES_MAX {
+            return Err(ResponseCode::PRECONDITION_FAILED);
+        }
+        let group = properties.get(b"name");
+        if group.is_some_and(|group| group.len() > REFERENCE_BYTES_MAX) {
+            return Err(ResponseCode::PRECONDITION_FAILED);
+        }
+        let stream = rights.stream(context, name).ok_or(ResponseCode::STREAM_DOES_NOT_EXIST)?;
+        if self.handle(subscription_id).is_some() {
+            return Err(ResponseCode::SUBSCRIPTION_ID_ALREADY_EXISTS);
+        }
+        let is_single = properties.get(b"single-active-consumer") == Some(b"true");
+        let group = match group.filter(|_| is_single).map(str::from_utf8) {
+            None if is_single => return Err(ResponseCode::PRECONDITION_FAILED),
+            Some(Err(_)) => return Err(ResponseCode::PRECONDITION_FAILED),
+            Some(Ok(name)) => {
+                let super_stream = properties.get(b"super-stream");
+                let partition = super_stream
+                    .and_then(|super_stream| partition_index(context, rights, super_stream, &stream));
+                Some(SingleActive { name: name.into(), partition })
+            }
+            None => None,
+        };
+        let turn = Turn { is_reading: !is_single, ..Turn::default() };
+        let text = |bytes: &[u8]| Box::from(&*String::from_utf8_lossy(bytes));
+        let subscription = Subscription {
+            id: subscription_id,
+            stream: stream.clone(),
+            offset,
+            turn,
+            consumed: 0,
+            offset_at: 0,
+            credit: credit.into(),
+            properties: properties.iter().map(|pair| (text(pair.key), text(pair.value))).collect(),
+        };
+        let handle = self.add(subscription).ok_or(ResponseCode::PRECONDITION_FAILED)?;
+        watched.add(context, &stream);
+        let (from, filter) = (from(offset), filter(&properties));
+        let command = StreamCommand::Subscribe { token, handle, from, credit, filter, group };
+        tell(context, &stream, command);
+        Ok(handle)
+    }
+
+    /// The broker let a subscription in.
+    pub(super) fn subscribed(&self, context: &mut Context<'_>, handle: u32) {
+        if self.is_paused
+            && let Some(subscription) = self.all.get(handle)
+        {
+            let QueueDefinition { log, id, .. } = *subscription.stream;
+            let command = QueueCommand::Pause { handle, paused: true };
+            context.shard.command(context.now, context.port, log, id, command);
+        }
+    }
+
+    /// A subscription that the broker refused is none.
+    pub(super) fn not_subscribed(&mut self, context: &mut Context<'_>, ends: Ends<'_>, handle: u32) {
+        let Ends { machine, watched, .. } = ends;
+        if let Some(removed) = self.close(context, machine, handle) {
+            watched.remove(context, removed.stream.id);
+        }
+    }
+
+    /// A stream is gone, and with it its subscriptions.
+    pub(super) fn remove_of(&mut self, context: &mut Context<'_>, machine: &mut Connection, stream: QueueId) {
+        for handle in self.of(stream) {
+            self.close(context, machine, handle);
+        }
+    }
+
+    /// A question its client has not answered goes with it: only subscriptions that are there may have one.
+    fn close(
+        &mut self,
+        context: &mut Context<'_>,
+        machine: &mut Connection,
+        handle: u32,
+    ) -> Option<Subscription> {
+        let removed = self.remove(handle)?;
+        context.shard.forget_consumer(context.port, handle);
+        if let Some((correlation_id, _)) = removed.turn.asked {
+            machine.forget(correlation_id);
+        }
+        Some(removed)
+    }
+
+    pub(super) fn unsubscribe(
+        &mut self,
+        context: &mut Context<'_>,
+        mut ends: Ends<'_>,
+        id: u8,
+    ) -> ResponseCode {
+        let Some(handle) = self.handle(id) else {
+            return ResponseCode::SUBSCRIPTION_ID_DOES_NOT_EXIST;
+        };
+        self.end(context, &mut ends, handle);
+        ResponseCode::OK
+    }
+
+    /// Chunks that are on their way find nobody, so the owner's answer is not waited for.
+    fn end(&mut self, context: &mut Context<'_>, ends: &mut Ends<'_>, handle: u32) {
+        let Some(removed) = self.close(context, ends.machine, handle) else { return };
+        let token = ends.requests.token();
+        tell(context, &removed.stream, StreamCommand::Unsubscribe { token, handle });
+        ends.watched.remove(context, removed.stream.id);
+    }
+
+    /// Ends the subscriptions of a stream that stays.
+    pub(super) fn end_of(&mut self, context: &mut Context<'_>, mut ends: Ends<'_>, stream: QueueId) {
+        self.of(stream).into_iter().for_each(|handle| self.end(context, &mut ends, handle));
+    }
+
+    /// Ends all of them.
+    pub(super) fn end_all(&mut self, context: &mut Context<'_>, mut ends: Ends<'_>) {
+        let handles: Vec<u32> = self.all.iter().map(|(handle, _)| handle).collect();
+        handles.into_iter().for_each(|handle| self.end(context, &mut ends, handle));
+    }
+
+    #[inline]
+    pub(super) fn give_credit(
+        &mut self,
+        context: &mut Context<'_>,
+        machine: &mut Connection,
+        id: u8,
+        credit: i16,
+    ) {
+        let found = self.handle(id);
+        let found = found.and_then(|handle| Some((handle, self.all.get_mut(handle)?)));
+        let Some((handle, subscription)) = found else {
+            let code = ResponseCode::SUBSCRIPTION_ID_DOES_NOT_EXIST;
+            context.shard.tallies().stream_errors(code.0, 1);
+            return machine.send(&Command::CreditRefused { code, subscription_id: id });
+        };
+        subscription.credit = subscription.credit.saturating_add_signed(credit.into());
+        let Some(subscription) = self.all.get(handle) else { return };
+        tell(context, &subscription.stream, StreamCommand::Credit { handle, chunks: credit });
+        if !subscription.turn.is_reading {
+            // It counts all the same, as with RabbitMQ.
+            let code = ResponseCode::PRECONDITION_FAILED;
+            context.shard.tallies().stream_errors(code.0, 1);
+            machine.send(&Command::CreditRefused { code, subscription_id: id });
+        }
+    }
+
+    /// A chunk, of which the Bloom filter and the trailer are not the client's matter.
+    #[inline]
+    pub(super) fn deliver(
+        &mut self,
+        context: &mut Context<'_>,
+        machine: &mut Connection,
+        handle: u32,
+        memory: &Memory,
+        bytes: Range<u32>,
+        committed: u64,
+    ) {
+        let Some(subscription) = self.all.get_mut(handle) else { return };
+        let bytes = bytes.start as usize..bytes.end as usize;
+        let chunk = &memory[bytes.clone()];
+        let header: &[u8; HEADER_LEN] = chunk.first_chunk().expect("chunks are whole");
+        let read = Header::read(header).expect("chunks are checked by those who read them");
+        if read.kind != Kind::User {
+            return;
+        }
+        let records = u64::from(read.records);
+        subscription.consumed += records;
+        subscription.offset_at = read.first_offset;
+        subscription.credit = subscription.credit.saturating_sub(1);
+        let stream = &subscription.stream;
+        let (vhost, of) = (stream.vhost, stream.queue_type);
+        context.shard.tallies().note_of(vhost, Protocol::Stream, of, Count::Deliver, records);
+        let data = bytes.start + read.data_at();
+        let data = data..data + read.data_len as usize;
+        assert!(data.end <= bytes.end, "chunks are whole");
+        let committed = self.takes_committed.then_some(committed);
+        machine.deliver(subscription.id, committed, header, memory, data);
+    }
+
+    /// Of its group, a subscription is the active one now, or is no longer.
+    pub(super) fn activate(
+        &mut self,
+        context: &Context<'_>,
+        machine: &mut Connection,
+        handle: u32,
+        active: bool,
+    ) {
+        let Some(subscription) = self.all.get_mut(handle) else { return };
+        let (id, turn) = (subscription.id, &mut subscription.turn);
+        turn.is_reading = false;
+        if turn.asked.is_some() {
+            turn.next = Some(active);
+            return;
+        }
+        let request = Request::ConsumerUpdate { subscription_id: id, active };
+        // Each subscription is asked one thing at a time, so there is always room for one more.
+        let asked = machine.is_open().then(|| machine.request(context.now, &request)).flatten();
+        turn.asked = asked.map(|correlation_id| (correlation_id, active));
+    }
+
+    /// The client has answered where a subscription goes on.
+    pub(super) fn updated(
+        &mut self,
+        context: &mut Context<'_>,
+        machine: &mut Connection,
+        correlation_id: u32,
+        answer: &Response<'_>,
+    ) {
+        let Response::ConsumerUpdate { offset, .. } = *answer else { return };
+        let is_asked = |subscription: &Subscription| {
+            subscription.turn.asked.is_some_and(|(own, _)| own == correlation_id)
+        };
+        let found = self.all.iter().find(|(_, subscription)| is_asked(subscription));
+        let Some(handle) = found.map(|(handle, _)| handle) else { return };
+        let Some(subscription) = self.all.get_mut(handle) else { return };
+        let active = subscription.turn.asked.take().is_some_and(|(_, active)| active);
+        if let Some(next) = subscription.turn.next.take() {
+            return self.activate(context, machine, handle, next);
+        }
+        subscription.turn.is_reading = active;
+        let from = from(offset.unwrap_or(subscription.offset));
+        let stream = subscription.stream.clone();
+        tell(context, &stream, StreamCommand::Continue { handle, from });
+    }
+
+    /// Subscriptions that wait for it go on, if there is room. Else they are paused now, and go on with all others.
+    pub(super) fn go_on(&mut self, context: &mut Context<'_>, machine: &Connection) {
+        let has_room = !self.is_paused && machine.output().len() <= context.settings.output_bytes_low;
+        for handle in std::mem::take(&mut self.asked) {
+            if let Some(subscription) = self.all.get(handle).filter(|_| has_room) {
+                let QueueDefinition { log, id, .. } = *subscription.stream;
+                let command = QueueCommand::Pause { handle, paused: false };
+                context.shard.command(context.now, context.port, log, id, command);
+            }
+        }
+    }
+
+    /// There is much to send, or no longer: subscriptions pause or go on.
+    pub(super) fn set_paused(&mut self, context: &mut Context<'_>, paused: bool) {
+        self.is_paused = paused;
+        for (handle, subscription) in self.all.iter() {
+            let QueueDefinition { log, id, .. } = *subscription.stream;
+            let command = QueueCommand::Pause { handle, paused };
+            context.shard.command(context.now, context.port, log, id, command);
+        }
+    }
+
+    /// Keeps how far a consumer is. Nobody is told when that cannot be. It is written once a turn: a client that says so with
+    /// each message must not fill the log.
+    pub(super) fn store_offset(
+        &mut self,
+        context: &mut Context<'_>,
+        rights: &Rights,
+        reference: &[u8],
+        name: &[u8],
+        offset: u64,
+    ) {
+        let may = self.reads(name) || rights.may(context, Access::Read, name);
+        let stream = rights.stream(context, name).filter(|_| may && reference.len() <= REFERENCE_BYTES_MAX);
+        let Some(stream) = stream else { return };
+        let Subscriptions { stored, stores_offsets, .. } = self;
+        *stores_offsets = true;
+        let is_its =
+            |known: &&mut StoredOffset| known.stream.id == stream.id && *known.reference == *reference;
+        match stored.iter_mut().find(is_its) {
+            Some(known) => known.offset = offset,
+            None => stored.push(StoredOffset { stream, reference: reference.into(), offset }),
+        }
+        if stored.len() >= STORED_OFFSETS_MAX {
+            self.hand_on_offsets(context, rights);
+        }
+    }
+
+    /// Has the offsets that consumers stored written.
+    pub(super) fn hand_on_offsets(&mut self, context: &mut Context<'_>, rights: &Rights) {
+        if self.stored.is_empty() {
+            return;
+        }
+        let user = rights.actor().map_or(0, |actor| Owner::user_of(&actor.user));
+        for StoredOffset { stream, reference, offset } in std::mem::take(&mut self.stored) {
+            tell(context, &stream, StreamCommand::StoreOffset { user, reference, offset });
+        }
     }
 
     /// As they are listed.
@@ -176,290 +489,8 @@ pub(super) fn filter(properties: &List<'_, Pair<'_>>) -> Option<Filter> {
     Some(Filter::new(values, match_unfiltered))
 }
 
-impl Adapter {
-    fn tell_stream(&self, context: &mut Context<'_>, stream: &QueueDefinition, command: StreamCommand) {
-        let command = QueueCommand::Stream(Box::new(command));
-        context.shard.command(context.now, context.port, stream.log, stream.id, command);
-    }
-
-    /// Begins a subscription: its handle, when the broker is asked for it. RabbitMQ's rules, in its order.
-    pub(super) fn subscribe(
-        &mut self,
-        context: &mut Context<'_>,
-        token: u32,
-        request: &Request<'_>,
-    ) -> Result<u32, ResponseCode> {
-        let Request::Subscribe { subscription_id, stream: name, offset, credit, properties } = *request
-        else {
-            return Err(ResponseCode::INTERNAL_ERROR);
-        };
-        if self.subscriptions.by_id.len() >= SUBSCRIPTIONS_MAX {
-            return Err(ResponseCode::PRECONDITION_FAILED);
-        }
-        if !self.rights.may(context, Access::Read, name) {
-            return Err(ResponseCode::ACCESS_REFUSED);
-        }
-        let bytes: usize = properties.iter().map(|pair| PAIR_BYTES + pair.key.len() + pair.value.len()).sum();
-        if bytes > PROPERTIES_BYTES_MAX || filter_values(&properties).count() > FILTER_VALUES_MAX {
-            return Err(ResponseCode::PRECONDITION_FAILED);
-        }
-        let group = properties.get(b"name");
-        if group.is_some_and(|group| group.len() > REFERENCE_BYTES_MAX) {
-            return Err(ResponseCode::PRECONDITION_FAILED);
-        }
-        let stream = self.rights.stream(context, name).ok_or(ResponseCode::STREAM_DOES_NOT_EXIST)?;
-        if self.subscriptions.handle(subscription_id).is_some() {
-            return Err(ResponseCode::SUBSCRIPTION_ID_ALREADY_EXISTS);
-        }
-        let is_single = properties.get(b"single-active-consumer") == Some(b"true");
-        let group = match group.filter(|_| is_single).map(str::from_utf8) {
-            None if is_single => return Err(ResponseCode::PRECONDITION_FAILED),
-            Some(Err(_)) => return Err(ResponseCode::PRECONDITION_FAILED),
-            Some(Ok(name)) => {
-                let super_stream = properties.get(b"super-stream");
-                let partition = super_stream
-                    .and_then(|super_stream| partition_index(context, &self.rights, super_stream, &stream));
-                Some(SingleActive { name: name.into(), partition })
-            }
-            None => None,
-        };
-        let turn = Turn { is_reading: !is_single, ..Turn::default() };
-        let text = |bytes: &[u8]| Box::from(&*String::from_utf8_lossy(bytes));
-        let subscription = Subscription {
-            id: subscription_id,
-            stream: stream.clone(),
-            offset,
-            turn,
-            consumed: 0,
-            offset_at: 0,
-            credit: credit.into(),
-            properties: properties.iter().map(|pair| (text(pair.key), text(pair.value))).collect(),
-        };
-        let handle = self.subscriptions.add(subscription).ok_or(ResponseCode::PRECONDITION_FAILED)?;
-        self.watched.add(context, &stream);
-        let (from, filter) = (from(offset), filter(&properties));
-        let command = StreamCommand::Subscribe { token, handle, from, credit, filter, group };
-        self.tell_stream(context, &stream, command);
-        Ok(handle)
-    }
-
-    /// The broker let a subscription in.
-    pub(super) fn subscribed(&mut self, context: &mut Context<'_>, handle: u32) {
-        if self.is_paused
-            && let Some(subscription) = self.subscriptions.all.get(handle)
-        {
-            let QueueDefinition { log, id, .. } = *subscription.stream;
-            let command = QueueCommand::Pause { handle, paused: true };
-            context.shard.command(context.now, context.port, log, id, command);
-        }
-    }
-
-    /// A subscription that the broker refused is none.
-    pub(super) fn not_subscribed(&mut self, context: &mut Context<'_>, handle: u32) {
-        if let Some(removed) = self.remove_subscription(context, handle) {
-            self.watched.remove(context, removed.stream.id);
-        }
-    }
-
-    /// A stream is gone, and with it its subscriptions.
-    pub(super) fn remove_subscriptions_of(&mut self, context: &mut Context<'_>, stream: QueueId) {
-        for handle in self.subscriptions.of(stream) {
-            self.remove_subscription(context, handle);
-        }
-    }
-
-    /// A question its client has not answered goes with it: only subscriptions that are there may have one.
-    fn remove_subscription(&mut self, context: &mut Context<'_>, handle: u32) -> Option<Subscription> {
-        let removed = self.subscriptions.remove(handle)?;
-        context.shard.forget_consumer(context.port, handle);
-        if let Some((correlation_id, _)) = removed.turn.asked {
-            self.machine.forget(correlation_id);
-        }
-        Some(removed)
-    }
-
-    pub(super) fn unsubscribe(&mut self, context: &mut Context<'_>, id: u8) -> ResponseCode {
-        let Some(handle) = self.subscriptions.handle(id) else {
-            return ResponseCode::SUBSCRIPTION_ID_DOES_NOT_EXIST;
-        };
-        self.end_subscription(context, handle);
-        ResponseCode::OK
-    }
-
-    /// Chunks that are on their way find nobody, so the owner's answer is not waited for.
-    fn end_subscription(&mut self, context: &mut Context<'_>, handle: u32) {
-        let Some(removed) = self.remove_subscription(context, handle) else { return };
-        let token = self.requests.token();
-        self.tell_stream(context, &removed.stream, StreamCommand::Unsubscribe { token, handle });
-        self.watched.remove(context, removed.stream.id);
-    }
-
-    /// Ends the subscriptions of a stream that stays.
-    pub(super) fn end_subscriptions_of(&mut self, context: &mut Context<'_>, stream: QueueId) {
-        self.subscriptions.of(stream).into_iter().for_each(|handle| self.end_subscription(context, handle));
-    }
-
-    pub(super) fn drop_subscriptions(&mut self, context: &mut Context<'_>) {
-        let handles: Vec<u32> = self.subscriptions.all.iter().map(|(handle, _)| handle).collect();
-        handles.into_iter().for_each(|handle| self.end_subscription(context, handle));
-    }
-
-    #[inline]
-    pub(super) fn give_credit(&mut self, context: &mut Context<'_>, id: u8, credit: i16) {
-        let found = self.subscriptions.handle(id);
-        let found = found.and_then(|handle| Some((handle, self.subscriptions.all.get_mut(handle)?)));
-        let Some((handle, subscription)) = found else {
-            let code = ResponseCode::SUBSCRIPTION_ID_DOES_NOT_EXIST;
-            context.shard.tallies().stream_errors(code.0, 1);
-            return self.machine.send(&Command::CreditRefused { code, subscription_id: id });
-        };
-        subscription.credit = subscription.credit.saturating_add_signed(credit.into());
-        let Some(subscription) = self.subscriptions.all.get(handle) else { return };
-        self.tell_stream(context, &subscription.stream, StreamCommand::Credit { handle, chunks: credit });
-        if !subscription.turn.is_reading {
-            // It counts all the same, as with RabbitMQ.
-            let code = ResponseCode::PRECONDITION_FAILED;
-            context.shard.tallies().stream_errors(code.0, 1);
-            self.machine.send(&Command::CreditRefused { code, subscription_id: id });
-        }
-    }
-
-    /// A chunk, of which the Bloom filter and the trailer are not the client's matter.
-    #[inline]
-    pub(super) fn deliver(
-        &mut self,
-        context: &mut Context<'_>,
-        handle: u32,
-        memory: &Memory,
-        bytes: Range<u32>,
-        committed: u64,
-    ) {
-        let Some(subscription) = self.subscriptions.all.get_mut(handle) else { return };
-        let bytes = bytes.start as usize..bytes.end as usize;
-        let chunk = &memory[bytes.clone()];
-        let header: &[u8; HEADER_LEN] = chunk.first_chunk().expect("chunks are whole");
-        let read = Header::read(header).expect("chunks are checked by those who read them");
-        if read.kind != Kind::User {
-            return;
-        }
-        let records = u64::from(read.records);
-        subscription.consumed += records;
-        subscription.offset_at = read.first_offset;
-        subscription.credit = subscription.credit.saturating_sub(1);
-        let stream = &subscription.stream;
-        let (vhost, of) = (stream.vhost, stream.queue_type);
-        context.shard.tallies().note_of(vhost, Protocol::Stream, of, Count::Deliver, records);
-        let data = bytes.start + read.data_at();
-        let data = data..data + read.data_len as usize;
-        assert!(data.end <= bytes.end, "chunks are whole");
-        let committed = self.takes_committed.then_some(committed);
-        self.machine.deliver(subscription.id, committed, header, memory, data);
-    }
-
-    /// Of its group, a subscription is the active one now, or is no longer.
-    pub(super) fn activate(&mut self, context: &mut Context<'_>, handle: u32, active: bool) {
-        let Some(subscription) = self.subscriptions.all.get_mut(handle) else { return };
-        let (id, turn) = (subscription.id, &mut subscription.turn);
-        turn.is_reading = false;
-        if turn.asked.is_some() {
-            turn.next = Some(active);
-            return;
-        }
-        let request = Request::ConsumerUpdate { subscription_id: id, active };
-        // Each subscription is asked one thing at a time, so there is always room for one more.
-        let asked = self.machine.is_open().then(|| self.machine.request(context.now, &request)).flatten();
-        turn.asked = asked.map(|correlation_id| (correlation_id, active));
-    }
-
-    /// The client has answered where a subscription goes on.
-    pub(super) fn updated(&mut self, context: &mut Context<'_>, correlation_id: u32, answer: &Response<'_>) {
-        let Response::ConsumerUpdate { offset, .. } = *answer else { return };
-        let is_asked = |subscription: &Subscription| {
-            subscription.turn.asked.is_some_and(|(own, _)| own == correlation_id)
-        };
-        let found = self.subscriptions.all.iter().find(|(_, subscription)| is_asked(subscription));
-        let Some(handle) = found.map(|(handle, _)| handle) else { return };
-        let Some(subscription) = self.subscriptions.all.get_mut(handle) else { return };
-        let active = subscription.turn.asked.take().is_some_and(|(_, active)| active);
-        if let Some(next) = subscription.turn.next.take() {
-            return self.activate(context, handle, next);
-        }
-        subscription.turn.is_reading = active;
-        let from = from(offset.unwrap_or(subscription.offset));
-        let stream = subscription.stream.clone();
-        self.tell_stream(context, &stream, StreamCommand::Continue { handle, from });
-    }
-
-    /// Subscriptions that wait for it go on, if there is room. Else they are paused now, and go on with all others.
-    pub(super) fn go_on(&mut self, context: &mut Context<'_>) {
-        let has_room = !self.is_paused && self.machine.output().len() <= context.settings.output_bytes_low;
-        for handle in std::mem::take(&mut self.subscriptions.asked) {
-            if let Some(subscription) = self.subscriptions.all.get(handle).filter(|_| has_room) {
-                let QueueDefinition { log, id, .. } = *subscription.stream;
-                let command = QueueCommand::Pause { handle, paused: false };
-                context.shard.command(context.now, context.port, log, id, command);
-            }
-        }
-    }
-
-    /// There is much to send, or no longer: subscriptions pause or go on.
-    pub(crate) fn set_paused(&mut self, context: &mut Context<'_>, paused: bool) {
-        self.is_paused = paused;
-        for (handle, subscription) in self.subscriptions.all.iter() {
-            let QueueDefinition { log, id, .. } = *subscription.stream;
-            let command = QueueCommand::Pause { handle, paused };
-            context.shard.command(context.now, context.port, log, id, command);
-        }
-    }
-
-    /// Keeps how far a consumer is. Nobody is told when that cannot be. It is written once a turn: a client that says so with
-    /// each message must not fill the log.
-    pub(super) fn store_offset(
-        &mut self,
-        context: &mut Context<'_>,
-        reference: &[u8],
-        name: &[u8],
-        offset: u64,
-    ) {
-        let may = self.subscriptions.reads(name) || self.rights.may(context, Access::Read, name);
-        let stream =
-            self.rights.stream(context, name).filter(|_| may && reference.len() <= REFERENCE_BYTES_MAX);
-        let Some(stream) = stream else { return };
-        let Subscriptions { stored, stores_offsets, .. } = &mut self.subscriptions;
-        *stores_offsets = true;
-        let is_its =
-            |known: &&mut StoredOffset| known.stream.id == stream.id && *known.reference == *reference;
-        match stored.iter_mut().find(is_its) {
-            Some(known) => known.offset = offset,
-            None => stored.push(StoredOffset { stream, reference: reference.into(), offset }),
-        }
-        if stored.len() >= STORED_OFFSETS_MAX {
-            self.hand_on_offsets(context);
-        }
-    }
-
-    /// Has the offsets that consumers stored written.
-    pub(super) fn hand_on_offsets(&mut self, context: &mut Context<'_>) {
-        if self.subscriptions.stored.is_empty() {
-            return;
-        }
-        let user = self.rights.actor().map_or(0, |actor| Owner::user_of(&actor.user));
-        for StoredOffset { stream, reference, offset } in std::mem::take(&mut self.subscriptions.stored) {
-            self.tell_stream(context, &stream, StreamCommand::StoreOffset { user, reference, offset });
-        }
-    }
-
-    pub(super) fn ask_stream(
-        &self,
-        context: &mut Context<'_>,
-        name: &[u8],
-        ask: impl FnOnce() -> StreamCommand,
-    ) -> Result<(), ResponseCode> {
-        if !self.rights.may(context, Access::Read, name) {
-            return Err(ResponseCode::ACCESS_REFUSED);
-        }
-        let stream = self.rights.stream(context, name).ok_or(ResponseCode::STREAM_DOES_NOT_EXIST)?;
-        self.tell_stream(context, &stream, ask());
-        Ok(())
-    }
+/// A command to a stream.
+pub(super) fn tell(context: &mut Context<'_>, stream: &QueueDefinition, command: StreamCommand) {
+    let command = QueueCommand::Stream(Box::new(command));
+    context.shard.command(context.now, context.port, stream.log, stream.id, command);
 }
