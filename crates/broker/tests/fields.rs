@@ -48,7 +48,7 @@ fn bound(bindings: &[&[(&str, Value)]], headers: &dyn Headers) -> Vec<usize> {
     let mut exchange = Exchange::new(Kind::Headers);
     for (id, binding) in bindings.iter().enumerate() {
         let arguments = binding.iter().map(|(name, value)| (name.as_bytes(), value.clone()));
-        exchange.bind(b"", Arguments::from_iter(arguments), Destination::Queue(QueueId(id as u64)));
+        exchange.bind(&b""[..], Arguments::from_iter(arguments), Destination::Queue(QueueId(id as u64)));
     }
     let mut matches = Matches::default();
     exchange.route(&Envelope { headers, ..Envelope::keyed(&[b""]) }, &mut matches);

@@ -73,7 +73,7 @@ pub(crate) fn route<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Ans
     let message = Envelope { keys: &keys, headers: &Fields091(&properties), roll: 0 };
     let rows = taken.bindings.into_iter().filter_map(|binding| {
         let mut alone = Exchange::new(taken.kind);
-        alone.bind(&binding.key, binding.arguments.clone(), binding.destination);
+        alone.bind(&*binding.key, binding.arguments.clone(), binding.destination);
         let mut own = Matches::default();
         own.start();
         alone.route(&message, &mut own);

@@ -13,6 +13,7 @@ use crate::topic::{self, Topic, WILDCARDS_MAX};
 use crate::value::{Arguments, IntType, Value};
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// How an exchange chooses, AMQP 0-9-1 §3.1.3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -353,8 +354,14 @@ impl Exchange {
         }
     }
 
-    /// Binds; whether that is new. Ask [`Kind::check`] first.
-    pub fn bind(&mut self, key: &[u8], arguments: Arguments, destination: Destination) -> bool {
+    /// Binds; whether that is new. Ask [`Kind::check`] first. The key is shared with the caller that has it as an `Arc`.
+    pub fn bind(
+        &mut self,
+        key: impl Into<Arc<[u8]>>,
+        arguments: Arguments,
+        destination: Destination,
+    ) -> bool {
+        let key = key.into();
         let is_new = match &mut self.table {
             Table::Direct(keyed)
             | Table::Fanout(keyed)
@@ -362,7 +369,7 @@ impl Exchange {
             | Table::RecentHistory(keyed)
             | Table::FederationUpstream(keyed) => keyed.bind(key, arguments, destination),
             Table::Topic(topic) => topic.bind(key, arguments, destination),
-            Table::ConsistentHash(ring) => ring.bind(key, arguments, destination),
+            Table::ConsistentHash(ring) => ring.bind(&key, arguments, destination),
             Table::ModulusHash(lots) | Table::Random(lots) | Table::LocalRandom(lots) => {
                 lots.bind(key, arguments, destination)
             }

@@ -5,11 +5,13 @@ use crate::matches::{Destination, Matches};
 use crate::value::Arguments;
 use base::sample::sum_of;
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 /// Bindings by key. Never iterated where order shows: callers that list them sort.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Keyed {
-    keys: FxHashMap<Box<[u8]>, Bounds>,
+    /// The keys are shared with those who bound them.
+    keys: FxHashMap<Arc<[u8]>, Bounds>,
 }
 
 impl Keyed {
@@ -29,11 +31,11 @@ impl Keyed {
         self.keys.values().for_each(|bounds| bounds.route(out));
     }
 
-    pub(crate) fn bind(&mut self, key: &[u8], arguments: Arguments, destination: Destination) -> bool {
-        match self.keys.get_mut(key) {
+    pub(crate) fn bind(&mut self, key: Arc<[u8]>, arguments: Arguments, destination: Destination) -> bool {
+        match self.keys.get_mut(&key) {
             Some(bounds) => bounds.bind(destination, arguments),
             None => {
-                self.keys.insert(key.into(), Bounds::new(destination, arguments));
+                self.keys.insert(key, Bounds::new(destination, arguments));
                 true
             }
         }
@@ -59,10 +61,8 @@ impl Keyed {
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
-        // The allocator rounds a key up to 16 bytes.
-        let held = |key: &[u8], bounds: &Bounds| key.len().next_multiple_of(16) + bounds.heap_bytes();
-        let keys = self.keys.iter();
-        sum_of(self.keys.len(), keys, |(key, bounds)| held(key, bounds))
-            + self.keys.capacity() * 8 / 7 * (size_of::<(Box<[u8]>, Bounds)>() + 1)
+        // Keys are those of the bindings.
+        sum_of(self.keys.len(), self.keys.values(), |bounds| bounds.heap_bytes())
+            + self.keys.capacity() * 8 / 7 * (size_of::<(Arc<[u8]>, Bounds)>() + 1)
     }
 }

@@ -6,6 +6,7 @@
 use crate::keyed::Keyed;
 use crate::matches::Destination;
 use crate::value::Arguments;
+use std::sync::Arc;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lots {
@@ -39,7 +40,7 @@ impl Lots {
         self.lots.get(at as usize).copied()
     }
 
-    pub(crate) fn bind(&mut self, key: &[u8], arguments: Arguments, destination: Destination) -> bool {
+    pub(crate) fn bind(&mut self, key: Arc<[u8]>, arguments: Arguments, destination: Destination) -> bool {
         let is_new = self.keyed.bind(key, arguments, destination);
         if is_new {
             let at = self.lots.partition_point(|lot| order(lot) <= order(&destination));

@@ -120,9 +120,9 @@ impl Topic {
         }
     }
 
-    pub(crate) fn bind(&mut self, key: &[u8], arguments: Arguments, destination: Destination) -> bool {
-        match is_pattern(key) {
-            true => self.patterns.bind(key, arguments, destination),
+    pub(crate) fn bind(&mut self, key: Arc<[u8]>, arguments: Arguments, destination: Destination) -> bool {
+        match is_pattern(&key) {
+            true => self.patterns.bind(&key, arguments, destination),
             false => self.exact.bind(key, arguments, destination),
         }
     }
@@ -465,7 +465,7 @@ mod tests {
         let mut topic = Topic::default();
         for (id, pattern) in patterns.iter().enumerate() {
             let queue = Destination::Queue(QueueId(id as u64));
-            topic.bind(pattern.as_bytes(), Arguments::new(), queue);
+            topic.bind(pattern.as_bytes().into(), Arguments::new(), queue);
         }
         topic
     }
@@ -530,9 +530,9 @@ mod tests {
     fn many_keys_that_find_much_end() {
         let mut topic = Topic::default();
         for queue in 0..4096 {
-            topic.bind(b"#", Arguments::new(), Destination::Queue(QueueId(queue)));
+            topic.bind(b"#"[..].into(), Arguments::new(), Destination::Queue(QueueId(queue)));
         }
-        topic.bind(b"last", Arguments::new(), Destination::Queue(QueueId(9999)));
+        topic.bind(b"last"[..].into(), Arguments::new(), Destination::Queue(QueueId(9999)));
         let texts: Vec<String> = (0..1_000_000).map(|at| format!("k{at}")).collect();
         let keys: Vec<&[u8]> = texts.iter().map(|key| key.as_bytes()).chain([&b"last"[..]]).collect();
         let mut matches = Matches::default();

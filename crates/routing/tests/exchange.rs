@@ -239,7 +239,7 @@ mod headers {
 
     fn check(bound: &[(&str, Value)], given: &[(&str, Field<'_>)], is_match: bool) {
         let mut exchange = Exchange::new(Kind::Headers);
-        exchange.bind(b"", arguments(bound), queue(1));
+        exchange.bind(&b""[..], arguments(bound), queue(1));
         let found = route(&exchange, "any", &Given(given));
         assert_eq!(!found.is_empty(), is_match, "{bound:?} {given:?}");
     }
@@ -280,7 +280,7 @@ mod headers {
         for id in 0..50 {
             let wanted = names.iter().map(|name| (name.as_bytes(), Value::long(1)));
             let wanted = wanted.chain([(&b"list"[..], list()), (b"x-match", Value::text("any"))]);
-            exchange.bind(b"", wanted.collect(), queue(id));
+            exchange.bind(&b""[..], wanted.collect(), queue(id));
         }
         let field = |number| ("name-7", Field::Int(number));
         for (given, expected) in [
@@ -314,9 +314,9 @@ mod headers {
                 let wanted = wanted.into_iter().map(|(name, n)| (NAMES[name], Value::long(n))).chain([mode]);
                 let wanted = arguments(&wanted.collect::<Vec<_>>());
                 let mut alone = Exchange::new(Kind::Headers);
-                alone.bind(b"", wanted.clone(), queue(id as u64));
+                alone.bind(&b""[..], wanted.clone(), queue(id as u64));
                 expected.extend(route(&alone, "", &given));
-                all.bind(b"", wanted, queue(id as u64));
+                all.bind(&b""[..], wanted, queue(id as u64));
             }
             prop_assert_eq!(route(&all, "", &given), expected);
         }
@@ -411,9 +411,9 @@ mod headers {
     fn bindings_of_one_destination_are_told_apart_by_arguments() {
         let mut exchange = Exchange::new(Kind::Headers);
         let (one, two) = (arguments(&[("a", Value::long(1))]), arguments(&[("a", Value::long(2))]));
-        assert!(exchange.bind(b"", one.clone(), queue(1)));
-        assert!(exchange.bind(b"", two.clone(), queue(1)));
-        assert!(!exchange.bind(b"", two.clone(), queue(1)));
+        assert!(exchange.bind(&b""[..], one.clone(), queue(1)));
+        assert!(exchange.bind(&b""[..], two.clone(), queue(1)));
+        assert!(!exchange.bind(&b""[..], two.clone(), queue(1)));
         assert_eq!(route(&exchange, "", &Given(&[("a", Field::Int(2))])), [queue(1)]);
         assert!(exchange.unbind(b"", &two, queue(1)));
         assert_eq!(route(&exchange, "", &Given(&[("a", Field::Int(2))])), []);
@@ -446,7 +446,7 @@ fn bindings_are_a_set() {
             let binding = Binding { key, arguments, destination };
             let at = bound.iter().position(|have| *have == binding);
             if is_bind {
-                assert_eq!(exchange.bind(&binding.key, binding.arguments.clone(), destination), at.is_none());
+                assert_eq!(exchange.bind(&*binding.key, binding.arguments.clone(), destination), at.is_none());
                 if at.is_none() {
                     bound.push(binding);
                 }
@@ -500,9 +500,9 @@ fn compare(exchange: &Exchange, bound: &[Binding]) {
 fn circles_end() {
     let mut exchanges = [Kind::Fanout, Kind::Direct, Kind::Topic].map(Exchange::new);
     for (at, exchange) in exchanges.iter_mut().enumerate() {
-        exchange.bind(b"k", Arguments::new(), Destination::Exchange(ExchangeId((at as u64 + 1) % 3)));
-        exchange.bind(b"k", Arguments::new(), queue(at as u64));
-        exchange.bind(b"k", Arguments::new(), queue(9));
+        exchange.bind(&b"k"[..], Arguments::new(), Destination::Exchange(ExchangeId((at as u64 + 1) % 3)));
+        exchange.bind(&b"k"[..], Arguments::new(), queue(at as u64));
+        exchange.bind(&b"k"[..], Arguments::new(), queue(9));
     }
     let mut matches = Matches::default();
     matches.start();
@@ -533,7 +533,7 @@ fn memory_follows_what_is_bound() {
                 |id: u64| if same_key { b"k".to_vec() } else { format!("a-key-of-20-bytes-{id:05}").into() };
             let mut exchange = Exchange::new(kind);
             for id in 0..many {
-                exchange.bind(&key(id), Arguments::new(), queue(id));
+                exchange.bind(key(id), Arguments::new(), queue(id));
             }
             let each = exchange.memory_bytes() / many as usize;
             assert!(each < 180, "{kind:?}: {each} bytes a binding");

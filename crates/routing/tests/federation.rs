@@ -51,7 +51,7 @@ fn messages_go_as_far_as_they_may() {
             hops,
             &[("x-downstream-name", Value::text("front")), ("x-downstream-vhost", Value::text("/"))],
         );
-        exchange.bind(b"whatever", Arguments::new(), Destination::Queue(QueueId(1)));
+        exchange.bind(&b"whatever"[..], Arguments::new(), Destination::Queue(QueueId(1)));
         assert!(exchange.sees_more_than_keys());
         let given = Given(received.clone());
         let mut matches = Matches::default();
@@ -81,7 +81,7 @@ fn messages_go_as_far_as_they_may() {
 fn a_nameless_broker_has_seen_nothing() {
     let mut exchange = Exchange::new(Kind::FederationUpstream);
     exchange.arguments = declared(5, &[]);
-    exchange.bind(b"", Arguments::new(), Destination::Queue(QueueId(1)));
+    exchange.bind(&b""[..], Arguments::new(), Destination::Queue(QueueId(1)));
     for received in [hop("front", "/"), table(&[])] {
         let given = Given(Some(Value::List(vec![received])));
         let mut matches = Matches::default();

@@ -162,7 +162,7 @@ fn without_bindings_nothing_is_chosen() {
 #[test]
 fn exchanges_are_chosen_too() {
     let mut lots = exchange(Kind::ModulusHash, &[], &[("", 1)]);
-    lots.bind(b"", Arguments::new(), Destination::Exchange(ExchangeId(7)));
+    lots.bind(&b""[..], Arguments::new(), Destination::Exchange(ExchangeId(7)));
     let mut matches = Matches::default();
     lots.route(&Envelope::keyed(&[b"a"]), &mut matches);
     lots.route(&Envelope::keyed(&[b""]), &mut matches);

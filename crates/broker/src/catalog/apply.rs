@@ -322,7 +322,7 @@ impl Catalog {
             return;
         }
         let Some(source) = self.exchanges.get_mut(&binding.source) else { return };
-        source.exchange.bind(binding.key.as_bytes(), binding.arguments.clone(), binding.destination);
+        source.exchange.bind(binding.key.clone(), binding.arguments.clone(), binding.destination);
         self.version += 1;
     }
 

@@ -189,8 +189,8 @@ pub struct Binding {
     pub source: ExchangeId,
     /// Where they go.
     pub destination: Destination,
-    /// Its key, at most 255 bytes.
-    pub key: Box<str>,
+    /// Its key, at most 255 bytes; tables of exchanges have it too.
+    pub key: Arc<str>,
     /// Its arguments.
     pub arguments: Arguments,
     /// Both ends are durable.

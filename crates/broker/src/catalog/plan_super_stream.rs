@@ -61,7 +61,7 @@ impl Catalog {
             bindings.push(Change::Bind(Arc::new(Binding {
                 source,
                 destination: Destination::Queue(id),
-                key: key.clone(),
+                key: (**key).into(),
                 arguments: [(PARTITION_ORDER, Value::long(order as i64))].into_iter().collect(),
                 durable: true,
             })));
