@@ -446,7 +446,10 @@ fn bindings_are_a_set() {
             let binding = Binding { key, arguments, destination };
             let at = bound.iter().position(|have| *have == binding);
             if is_bind {
-                assert_eq!(exchange.bind(&*binding.key, binding.arguments.clone(), destination), at.is_none());
+                assert_eq!(
+                    exchange.bind(&*binding.key, binding.arguments.clone(), destination),
+                    at.is_none()
+                );
                 if at.is_none() {
                     bound.push(binding);
                 }

@@ -6,7 +6,7 @@
 
 use super::numbers::integer;
 use super::source;
-use super::stream::{STREAM_SAME, age_ms, compared};
+use super::stream::{age_ms, compared};
 use super::{Object, QueueDefinition, QueueType, Reason, Refusal, ReplyCode};
 use queue::WindowSettings;
 use routing::{Arguments, Value, disagreement};
@@ -63,23 +63,21 @@ const TYPE: &[u8] = b"x-queue-type";
 struct Row {
     name: &'static str,
     check: Check,
-    classic: bool,
-    quorum: bool,
-    stream: bool,
+    /// The letters of the types of queue that have it; see [`QueueType::letter`].
+    types: &'static str,
     /// The broker does what it asks, or there is nothing to do for one node.
     served: bool,
 }
 
-const fn row(name: &'static str, check: Check, types: &str, served: bool) -> Row {
-    let types = types.as_bytes();
-    let (classic, quorum, stream) = match types {
-        b"cqs" => (true, true, true),
-        b"cq" => (true, true, false),
-        b"c" => (true, false, false),
-        b"q" => (false, true, false),
-        _ => (false, false, true),
-    };
-    Row { name, check, classic, quorum, stream, served }
+const fn row(name: &'static str, check: Check, types: &'static str, served: bool) -> Row {
+    Row { name, check, types, served }
+}
+
+impl Row {
+    /// Every queue may name its type.
+    fn is_for(&self, queue_type: QueueType) -> bool {
+        self.name.as_bytes() == TYPE || self.types.contains(queue_type.letter())
+    }
 }
 
 /// In the order in which values are checked.
@@ -155,66 +153,6 @@ const MASTER_LOCATOR_DENIED: &str = "Feature `queue_master_locator` is deprecate
     To continue using this feature when it is not permitted by default, set the following parameter in your \
     configuration:\n    \"deprecated_features.permit.queue_master_locator = true\"";
 
-/// Arguments that must be the same on declaring again, in the order in which they are compared.
-const CLASSIC_SAME: [&str; 23] = [
-    source::STREAM,
-    source::OFFSET,
-    source::FILTER,
-    source::FILTER_VALUES,
-    source::MATCH_UNFILTERED,
-    "x-group-key",
-    "x-message-deduplication",
-    "x-cache-size",
-    "x-cache-ttl",
-    "x-deduplication-header",
-    "x-expires",
-    "x-message-ttl",
-    "x-dead-letter-exchange",
-    "x-dead-letter-routing-key",
-    "x-max-length",
-    "x-max-length-bytes",
-    "x-max-priority",
-    "x-overflow",
-    "x-queue-mode",
-    "x-queue-version",
-    "x-single-active-consumer",
-    "x-queue-type",
-    "x-queue-leader-locator",
-];
-
-const QUORUM_SAME: [&str; 30] = [
-    source::STREAM,
-    source::OFFSET,
-    source::FILTER,
-    source::FILTER_VALUES,
-    source::MATCH_UNFILTERED,
-    "x-group-key",
-    "x-message-deduplication",
-    "x-cache-size",
-    "x-cache-ttl",
-    "x-deduplication-header",
-    "x-dead-letter-exchange",
-    "x-dead-letter-routing-key",
-    "x-dead-letter-strategy",
-    "x-expires",
-    "x-max-length",
-    "x-max-length-bytes",
-    "x-max-in-memory-length",
-    "x-max-in-memory-bytes",
-    "x-overflow",
-    "x-single-active-consumer",
-    "x-queue-type",
-    "x-quorum-initial-group-size",
-    "x-delivery-limit",
-    "x-message-ttl",
-    "x-queue-leader-locator",
-    "x-consumer-disconnected-timeout",
-    "x-consumer-timeout",
-    "x-delayed-retry-type",
-    "x-delayed-retry-min",
-    "x-delayed-retry-max",
-];
-
 /// Finds a new queue's type. Without one it is `unnamed`, and so it is where the type is empty or `undefined`.
 pub(super) fn queue_type(
     arguments: &Arguments,
@@ -223,16 +161,13 @@ pub(super) fn queue_type(
 ) -> Result<QueueType, Refusal> {
     match arguments.get(TYPE) {
         None => Ok(unnamed),
-        Some(Value::Text(text)) => match &**text {
-            b"" | b"undefined" => Ok(unnamed),
-            b"classic" => Ok(QueueType::Classic),
-            b"quorum" => Ok(QueueType::Quorum),
-            b"stream" => Ok(QueueType::Stream),
-            other => {
-                let why = format!("\"unsupported queue type '{}'\"", String::from_utf8_lossy(other));
-                Err(invalid("x-queue-type", named, &why))
-            }
-        },
+        Some(Value::Text(text)) if matches!(&**text, b"" | b"undefined") => Ok(unnamed),
+        Some(Value::Text(text)) => {
+            let name = String::from_utf8_lossy(text);
+            QueueType::from_name(&name).ok_or_else(|| {
+                invalid("x-queue-type", named, &format!("\"unsupported queue type '{name}'\""))
+            })
+        }
         Some(other) => {
             Err(invalid("x-queue-type", named, &format!("{{unacceptable_type,{}}}", other.type_name())))
         }
@@ -259,21 +194,17 @@ pub(super) fn check_server_named(arguments: &Arguments, unnamed: QueueType) -> R
 
 /// Checks the arguments of a new queue.
 pub(super) fn check(arguments: &Arguments, queue_type: QueueType, named: &str) -> Result<(), Refusal> {
-    let is_for = |row: &Row| match queue_type {
-        QueueType::Classic => row.classic,
-        QueueType::Quorum => row.quorum,
-        QueueType::Stream => row.stream,
-    };
     if arguments.is_empty() {
         return Ok(());
     }
-    for row in ROWS.iter().filter(|row| is_for(row)) {
+    for row in ROWS.iter().filter(|row| row.is_for(queue_type)) {
         if let Some(value) = arguments.get(row.name.as_bytes()) {
             check_value(row.check, value, arguments).map_err(|why| invalid(row.name, named, &why))?;
         }
     }
     for (name, _) in arguments.iter() {
-        if let Some(Row { name, .. }) = ROWS.iter().find(|row| row.name.as_bytes() == name && !is_for(row)) {
+        let foreign = |row: &&Row| row.name.as_bytes() == name && !row.is_for(queue_type);
+        if let Some(Row { name, .. }) = ROWS.iter().find(foreign) {
             let module = queue_type.module();
             return Err(Refusal::invalid_argument(name, named, &format!(" of queue type {module}")));
         }
@@ -379,12 +310,7 @@ pub(super) fn check_same(
     if received.is_empty() && queue_type == unnamed && current.is_empty() {
         return Ok(());
     }
-    let names: &[&'static str] = match queue_type {
-        QueueType::Classic => &CLASSIC_SAME,
-        QueueType::Quorum => &QUORUM_SAME,
-        QueueType::Stream => &STREAM_SAME,
-    };
-    for name in names {
+    for name in queue_type.fixed_arguments() {
         if name.as_bytes() == TYPE {
             check_same_type(received, unnamed, queue_type, named)?;
         } else {

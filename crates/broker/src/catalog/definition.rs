@@ -1,5 +1,6 @@
 //! Definitions, the things of the catalog: unchanging once made, shared between the shards' copies.
 
+use super::QueueType;
 use crate::access::{PasswordHash, Permissions};
 use base::id::{LogId, PortId, QueueId};
 use routing::{Arguments, ExchangeId, Kind};
@@ -44,51 +45,6 @@ impl VhostAbout {
     /// As a definition holds it.
     pub(super) fn boxed(self) -> Option<Box<VhostAbout>> {
         (self != VhostAbout::default()).then(|| Box::new(self))
-    }
-}
-
-/// Which machine a queue is, and which commit rule it has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum QueueType {
-    /// Committed by this node's disk.
-    #[default]
-    Classic,
-    /// Committed by a majority of its members' disks.
-    Quorum,
-    /// Its messages stay, and are read from wherever a reader likes.
-    Stream,
-}
-
-impl QueueType {
-    /// All there are, in the order of their numbers.
-    pub const ALL: [QueueType; 3] = [QueueType::Classic, QueueType::Quorum, QueueType::Stream];
-
-    /// The one that `x-queue-type` has by this name.
-    pub fn from_name(name: &str) -> Option<QueueType> {
-        QueueType::ALL.into_iter().find(|queue_type| queue_type.name() == name)
-    }
-
-    /// The one of this name, or of the name of its module, which stands in old definitions of virtual hosts.
-    pub fn from_any_name(name: &str) -> Option<QueueType> {
-        QueueType::ALL.into_iter().find(|queue_type| queue_type.name() == name || queue_type.module() == name)
-    }
-
-    /// As `x-queue-type` has it.
-    pub fn name(self) -> &'static str {
-        match self {
-            QueueType::Classic => "classic",
-            QueueType::Quorum => "quorum",
-            QueueType::Stream => "stream",
-        }
-    }
-
-    /// As RabbitMQ's error texts have it.
-    pub fn module(self) -> &'static str {
-        match self {
-            QueueType::Classic => "rabbit_classic_queue",
-            QueueType::Quorum => "rabbit_quorum_queue",
-            QueueType::Stream => "rabbit_stream_queue",
-        }
     }
 }
 

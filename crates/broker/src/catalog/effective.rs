@@ -246,7 +246,7 @@ impl<'a> Given<'a> {
     fn overflow(&self, queue_type: QueueType) -> Overflow {
         let text = match queue_type {
             QueueType::Classic => self.text("overflow"),
-            QueueType::Quorum | QueueType::Stream => {
+            _ => {
                 let policy = self.policies.value("overflow");
                 policy.or_else(|| self.argument("overflow")).and_then(Value::as_str)
             }

@@ -34,6 +34,7 @@ mod plan_super_stream;
 mod plan_topic;
 mod policy;
 mod policy_keys;
+mod queue_type;
 mod reason;
 mod refusal;
 mod retry;
@@ -51,7 +52,7 @@ mod tests;
 pub use change::{Applied, Change};
 pub use comings::QueueChange;
 pub use definition::{
-    Binding, Destination, ExchangeDefinition, PermissionDefinition, QueueDefinition, QueueType,
+    Binding, Destination, ExchangeDefinition, PermissionDefinition, QueueDefinition,
     TopicPermissionDefinition, UserDefinition, VhostAbout, VhostDefinition, VhostId,
 };
 pub use effective::{DELIVERY_LIMIT, DeadLetterRule, Overflow, QueueRules};
@@ -66,6 +67,7 @@ pub use plan_policy::check_operator_key;
 pub use plan_queue::{MADE_FOR_LINK, generated_name};
 pub use plan_super_stream::PARTITION_ORDER;
 pub use policy::{ApplyTo, Matched, PolicyDefinition, PolicyKind};
+pub use queue_type::QueueType;
 pub use reason::{Object, Reason};
 pub use refusal::{Refusal, ReplyCode};
 pub use snapshot::BadSnapshot;

@@ -1,7 +1,8 @@
 //! Requests to the catalog, and their outcomes.
 
+use super::QueueType;
 use super::change::Change;
-use super::definition::{QueueDefinition, QueueType, VhostAbout, VhostId};
+use super::definition::{QueueDefinition, VhostAbout, VhostId};
 use super::limits::{UserLimits, VhostLimits};
 use super::policy::PolicyKind;
 use crate::access::PasswordHash;

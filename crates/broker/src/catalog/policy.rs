@@ -96,38 +96,6 @@ pub struct PolicyDefinition {
     pub definition: Arguments,
 }
 
-/// Keys that keep a policy from queues of a type, for which they mean nothing.
-const NOT_FOR_CLASSIC: [&str; 8] = [
-    "max-age",
-    "stream-max-segment-size-bytes",
-    "initial-cluster-size",
-    "delivery-limit",
-    "dead-letter-strategy",
-    "max-in-memory-length",
-    "max-in-memory-bytes",
-    "target-group-size",
-];
-
-const NOT_FOR_QUORUM: [&str; 4] =
-    ["queue-mode", "max-age", "stream-max-segment-size-bytes", "initial-cluster-size"];
-
-const NOT_FOR_STREAMS: [&str; 14] = [
-    "expires",
-    "message-ttl",
-    "dead-letter-exchange",
-    "dead-letter-routing-key",
-    "max-length",
-    "max-in-memory-length",
-    "max-in-memory-bytes",
-    "max-priority",
-    "overflow",
-    "queue-mode",
-    "delivery-limit",
-    "queue-master-locator",
-    "dead-letter-strategy",
-    "target-group-size",
-];
-
 #[cfg(test)]
 thread_local! {
     /// Names that patterns of policies were asked about on this thread: most of what a policy costs.
@@ -144,11 +112,7 @@ impl PolicyDefinition {
 
     /// Whether it is for this queue, others that count more apart.
     pub fn is_for_queue(&self, queue: &QueueDefinition) -> bool {
-        let foreign: &[&str] = match queue.queue_type {
-            QueueType::Classic => &NOT_FOR_CLASSIC,
-            QueueType::Quorum => &NOT_FOR_QUORUM,
-            QueueType::Stream => &NOT_FOR_STREAMS,
-        };
+        let foreign = queue.queue_type.foreign_keys();
         self.apply_to.is_for_queues(queue.queue_type)
             && foreign.iter().all(|key| self.definition.get(key.as_bytes()).is_none())
             && self.matches(&queue.name)

@@ -18,18 +18,6 @@ const SEGMENT_BYTES_MAX: i128 = 3_000_000_000;
 /// Bytes of a segment where nobody says.
 const SEGMENT_BYTES: u64 = 500_000_000;
 
-/// Arguments that must be the same on declaring again, in the order in which they are compared.
-pub(super) const STREAM_SAME: [&str; 8] = [
-    "x-max-length-bytes",
-    "x-queue-type",
-    "x-max-age",
-    "x-stream-max-segment-size-bytes",
-    "x-stream-filter-size-bytes",
-    "x-stream-first-chunk-messages",
-    "x-initial-cluster-size",
-    "x-queue-leader-locator",
-];
-
 /// The rules of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamRules {

@@ -3,9 +3,10 @@
 //! By hand, not derived: arguments nest, and what is read may be anybody's bytes. Reading costs linear time, memory
 //! within a fixed multiple of the input, and a bounded stack.
 
+use super::QueueType;
 use super::change::Change;
 use super::definition::{
-    Binding, ExchangeDefinition, PermissionDefinition, QueueDefinition, QueueType, TopicPermissionDefinition,
+    Binding, ExchangeDefinition, PermissionDefinition, QueueDefinition, TopicPermissionDefinition,
     UserDefinition, VhostAbout, VhostDefinition, VhostId,
 };
 use super::limits::{UserLimits, VhostLimits};
@@ -581,12 +582,9 @@ impl<'a> Decoder<'a> {
     }
 
     fn queue_type(&mut self) -> Result<QueueType, BadChange> {
-        match self.reader.u8()? {
-            0 => Ok(QueueType::Classic),
-            1 => Ok(QueueType::Quorum),
-            2 => Ok(QueueType::Stream),
-            tag => Err(BadChange::Tag { of: "queue type", tag }),
-        }
+        let tag = self.reader.u8()?;
+        let found = QueueType::ALL.get(usize::from(tag)).copied();
+        found.ok_or(BadChange::Tag { of: "queue type", tag })
     }
 
     fn policy(&mut self) -> Result<PolicyDefinition, BadChange> {
