@@ -91,12 +91,25 @@ fn imports(module: &[&str], text: &str) -> Vec<Vec<String>> {
         }
         rest = format!("{before}\n{after}");
     }
-    for (at, _) in rest.match_indices("crate::").chain(rest.match_indices("super::")) {
-        let path: String =
-            rest[at..].chars().take_while(|c| c.is_alphanumeric() || *c == '_' || *c == ':').collect();
-        found.push(path.split("::").map(str::to_owned).collect());
+    let is_of_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+    let own: Vec<String> = children(&rest).map(|child| format!("{child}::")).collect();
+    for begin in ["crate::", "super::"].into_iter().chain(own.iter().map(String::as_str)) {
+        // Behind another part it is a path of its own.
+        for (at, _) in rest.match_indices(begin).filter(|(at, _)| !rest[..*at].ends_with(is_of_path)) {
+            let path: String = rest[at..].chars().take_while(|c| is_of_path(*c)).collect();
+            found.push(path.split("::").map(str::to_owned).collect());
+        }
     }
     found.into_iter().filter_map(|path| from_root(module, &path)).collect()
+}
+
+/// The modules below its own that a file declares.
+fn children(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter_map(|line| {
+        let (before, name) = line.trim().strip_suffix(';')?.rsplit_once("mod ")?;
+        let is_declaration = before.is_empty() || before.starts_with("pub");
+        (is_declaration && !name.contains(|c: char| !c.is_alphanumeric() && c != '_')).then_some(name)
+    })
 }
 
 fn strip_comments(text: &str) -> String {
@@ -246,6 +259,17 @@ mod tests {
         check(&|files| files[0].1 = "// use crate::m1::X;\n".into(), 0);
         check(&|files| files[0].1 = "pub use crate::m1::X;\n".into(), 0);
         check(&|files| files[0].1 = "use b::m1::X;\n".into(), 0);
+        // Through a module of its own, without a statement.
+        let below = |text: &'static str| {
+            move |files: &mut Vec<(String, String)>| {
+                files[0].1 = text.into();
+                files.push(("crates/a/src/m0/below.rs".into(), "use crate::m1::X;\n".into()));
+            }
+        };
+        check(&below("mod below;\nfn x() {\n    below::x();\n}\n"), 1);
+        check(&below("pub(crate) mod below;\nfn x() {\n    below::x();\n}\n"), 1);
+        check(&below("mod below;\nfn x() {\n    y::below::x();\n}\n"), 0);
+        check(&below("fn x() {\n    below::x();\n}\n"), 0);
         // Imports count behind what is handed on, and behind tests that are in a file of their own.
         check(&|files| files[0].1 = "pub use b::Y;\npub(crate) use b::Z;\nuse crate::m1::X;\n".into(), 1);
         check(&|files| files[0].1 = "#[cfg(test)]\nmod tests;\nuse crate::m1::X;\n".into(), 1);
