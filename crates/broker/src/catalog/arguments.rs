@@ -6,6 +6,7 @@
 
 use super::numbers::integer;
 use super::source;
+use super::source_arguments;
 use super::stream::{age_ms, compared};
 use super::{Object, QueueDefinition, QueueType, Reason, Refusal, ReplyCode};
 use queue::WindowSettings;
@@ -135,11 +136,11 @@ const ROWS: [Row; 39] = [
     // Nobody else's.
     row("x-group-key", Check::GroupKey, "cq", true),
     row("x-stream-first-chunk-messages", Check::Count, "s", true),
-    row(source::STREAM, Check::Text, "cq", true),
-    row(source::OFFSET, Check::Offset, "cq", true),
-    row(source::FILTER, Check::Expression, "cq", true),
-    row(source::FILTER_VALUES, Check::FilterValues, "cq", true),
-    row(source::MATCH_UNFILTERED, Check::Bool, "cq", true),
+    row(source_arguments::STREAM, Check::Text, "cq", true),
+    row(source_arguments::OFFSET, Check::Offset, "cq", true),
+    row(source_arguments::FILTER, Check::Expression, "cq", true),
+    row(source_arguments::FILTER_VALUES, Check::FilterValues, "cq", true),
+    row(source_arguments::MATCH_UNFILTERED, Check::Bool, "cq", true),
 ];
 
 /// The old name of `x-queue-leader-locator`.

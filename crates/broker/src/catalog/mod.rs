@@ -41,6 +41,7 @@ mod retry;
 mod route;
 mod snapshot;
 mod source;
+mod source_arguments;
 mod stream;
 mod topic_entry;
 mod trace;

@@ -1,6 +1,6 @@
 //! The types of queue, and all by which they differ before there is a queue: names, arguments, keys of policies.
 
-use super::source;
+use super::source_arguments;
 
 /// Which machine a queue is, and which commit rule it has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -75,11 +75,11 @@ impl QueueType {
 }
 
 const CLASSIC_SAME: [&str; 23] = [
-    source::STREAM,
-    source::OFFSET,
-    source::FILTER,
-    source::FILTER_VALUES,
-    source::MATCH_UNFILTERED,
+    source_arguments::STREAM,
+    source_arguments::OFFSET,
+    source_arguments::FILTER,
+    source_arguments::FILTER_VALUES,
+    source_arguments::MATCH_UNFILTERED,
     "x-group-key",
     "x-message-deduplication",
     "x-cache-size",
@@ -101,11 +101,11 @@ const CLASSIC_SAME: [&str; 23] = [
 ];
 
 const QUORUM_SAME: [&str; 30] = [
-    source::STREAM,
-    source::OFFSET,
-    source::FILTER,
-    source::FILTER_VALUES,
-    source::MATCH_UNFILTERED,
+    source_arguments::STREAM,
+    source_arguments::OFFSET,
+    source_arguments::FILTER,
+    source_arguments::FILTER_VALUES,
+    source_arguments::MATCH_UNFILTERED,
     "x-group-key",
     "x-message-deduplication",
     "x-cache-size",

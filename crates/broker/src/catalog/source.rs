@@ -6,6 +6,7 @@
 //! it was fed and how far that went are one record of that log or none.
 
 use super::numbers::integer;
+use super::source_arguments::{FILTER, FILTER_VALUES, MATCH_UNFILTERED, OFFSET, STREAM};
 use super::stream::age_ms;
 use super::{Actor, Catalog, Object, QueueDefinition, Refusal};
 use crate::access::{Access, Resource};
@@ -15,12 +16,6 @@ use filter::{Expression, Limits, Program};
 use message::chunk::Filter;
 use routing::{Arguments, Value};
 use std::sync::Arc;
-
-pub(super) const STREAM: &str = "x-source-stream";
-pub(super) const OFFSET: &str = "x-source-offset";
-pub(super) const FILTER: &str = "x-source-filter";
-pub(super) const FILTER_VALUES: &str = "x-source-filter-values";
-pub(super) const MATCH_UNFILTERED: &str = "x-source-match-unfiltered";
 
 /// The stream a queue is filled from, and the part of it that the queue takes.
 #[derive(Clone, Debug)]
