@@ -6,7 +6,7 @@
 //! its answers go out when every shard has applied it. Waves finish in order. An answer that needs no change waits for
 //! the waves before it: it may rest on what they changed.
 
-use crate::catalog::{Actor, Applied, Catalog, Change, Op, Placed, Plan, Reason, Refusal};
+use crate::catalog::{Actor, Applied, Catalog, Change, Op, Plan, QueuesByLog, Reason, Refusal};
 use crate::connection_limits::Census;
 use crate::event_exchange::Announcement;
 use crate::request::{QueueCommand, Reply};
@@ -84,7 +84,7 @@ pub(crate) enum Step {
 pub(crate) struct Planner {
     /// The shards' catalog with all changes that are on their way.
     pub(crate) catalog: Catalog,
-    placed: Placed,
+    queues_by_log: QueuesByLog,
     others: u16,
     next_number: u64,
     coming: VecDeque<Coming>,
@@ -102,7 +102,7 @@ impl Planner {
     pub(crate) fn new(others: u16) -> Planner {
         Planner {
             catalog: Catalog::default(),
-            placed: Placed::default(),
+            queues_by_log: QueuesByLog::default(),
             others,
             next_number: 1,
             coming: VecDeque::new(),
@@ -117,11 +117,11 @@ impl Planner {
     /// Plans from this catalog on: the one of the planner's shard, at the end of a start.
     pub(crate) fn begin(&mut self, catalog: Catalog) {
         self.catalog = catalog;
-        self.placed = Placed::default();
-        self.catalog.queues().for_each(|queue| self.placed.add(queue));
+        self.queues_by_log = QueuesByLog::default();
+        self.catalog.queues().for_each(|queue| self.queues_by_log.add(queue));
     }
 
-    /// Works out what a request changes; alters nothing. Nothing is placed on `stopped` logs.
+    /// Works out what a request changes; alters nothing. Nothing is queues_by_log on `stopped` logs.
     ///
     /// # Errors
     /// The refusal of the rule that is broken.
@@ -133,7 +133,7 @@ impl Planner {
         stopped: &[LogId],
     ) -> Result<Plan, Refusal> {
         // A queue lives where its connection does.
-        let places = self.placed.next(actor.port.shard, settings.placement, stopped);
+        let places = self.queues_by_log.next(actor.port.shard, settings.placement, stopped);
         let plan = match settings.relaxes_types {
             true => self.catalog.plan_relaxed(actor, op, places),
             false => self.catalog.plan(actor, op, places),
@@ -149,8 +149,8 @@ impl Planner {
         // What else it means for queues is the shards' to see, once it takes effect.
         for applied in self.catalog.apply(&change) {
             match applied {
-                Applied::QueueCreated(queue) => self.placed.add(&queue),
-                Applied::QueueDeleted(queue) => self.placed.remove(&queue),
+                Applied::QueueCreated(queue) => self.queues_by_log.add(&queue),
+                Applied::QueueDeleted(queue) => self.queues_by_log.remove(&queue),
                 _ => {}
             }
         }

@@ -24,9 +24,9 @@ impl Places {
 
 /// How many queues each log has. See the module's head.
 #[derive(Debug, Default)]
-pub(crate) struct Placed(FxHashMap<LogId, u32>);
+pub(crate) struct QueuesByLog(FxHashMap<LogId, u32>);
 
-impl Placed {
+impl QueuesByLog {
     /// A queue is there.
     pub(crate) fn add(&mut self, queue: &QueueDefinition) {
         *self.0.entry(queue.log).or_default() += 1;
@@ -74,25 +74,25 @@ mod tests {
     #[test]
     fn the_emptiest_sound_log_of_the_shard_is_next() {
         let placement = Placement { shards: 2, logs: 6 };
-        let mut placed = Placed::default();
-        let check = |placed: &Placed, near, stopped: &[u32], expected: (u32, u32)| {
+        let mut queues = QueuesByLog::default();
+        let check = |queues: &QueuesByLog, near, stopped: &[u32], expected: (u32, u32)| {
             let stopped: Vec<_> = stopped.iter().copied().map(LogId).collect();
-            let places = placed.next(ShardId(near), placement, &stopped);
+            let places = queues.next(ShardId(near), placement, &stopped);
             assert_eq!((places.on_disk.0, places.in_memory.0), expected, "{near} {stopped:?}");
         };
-        check(&placed, 0, &[], (2, 6));
-        check(&placed, 1, &[], (1, 7));
-        placed.add(&on(2));
-        check(&placed, 0, &[], (4, 6));
-        placed.add(&on(4));
-        placed.add(&on(4));
-        check(&placed, 0, &[], (2, 6));
-        check(&placed, 0, &[2], (4, 6));
-        check(&placed, 0, &[2, 4], (0, 6));
-        placed.remove(&on(4));
-        placed.remove(&on(4));
-        check(&placed, 0, &[], (4, 6));
+        check(&queues, 0, &[], (2, 6));
+        check(&queues, 1, &[], (1, 7));
+        queues.add(&on(2));
+        check(&queues, 0, &[], (4, 6));
+        queues.add(&on(4));
+        queues.add(&on(4));
+        check(&queues, 0, &[], (2, 6));
+        check(&queues, 0, &[2], (4, 6));
+        check(&queues, 0, &[2, 4], (0, 6));
+        queues.remove(&on(4));
+        queues.remove(&on(4));
+        check(&queues, 0, &[], (4, 6));
         let alone = Placement { shards: 1, logs: 1 };
-        assert_eq!(placed.next(ShardId(0), alone, &[]).on_disk, CATALOG_LOG);
+        assert_eq!(queues.next(ShardId(0), alone, &[]).on_disk, CATALOG_LOG);
     }
 }
