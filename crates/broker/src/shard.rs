@@ -152,6 +152,11 @@ impl Shard {
         ]
     }
 
+    /// Bytes of memory of the planner's copy of the catalog, near enough; what it shares with the shard's is left out.
+    pub fn planned_bytes(&self) -> usize {
+        self.planner.as_ref().map_or(0, |planner| planner.catalog.tables_bytes())
+    }
+
     /// Bytes that nobody may foretell: for a name that the server makes, or the number of a transaction.
     pub fn secret_bytes(&mut self) -> [u8; 16] {
         self.secrets.bytes()

@@ -113,7 +113,8 @@ fn count(room: &Room<'_>, step: Step, clock: Clock) -> (Vec<(&'static str, u64)>
         }
         Step::Catalog(from) => {
             let (bytes, next) = room.shard.catalog().memory_bytes_from(from, quantum);
-            (vec![("metadata_store", bytes as u64)], next.map(Step::Catalog))
+            let planned = if next.is_none() { room.shard.planned_bytes() } else { 0 };
+            (vec![("metadata_store", (bytes + planned) as u64)], next.map(Step::Catalog))
         }
     }
 }
