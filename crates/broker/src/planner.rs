@@ -9,7 +9,7 @@
 use crate::catalog::{Actor, Applied, Catalog, Change, Op, Plan, QueuesByLog, Reason, Refusal};
 use crate::connection_limits::Census;
 use crate::event_exchange::Announcement;
-use crate::request::{QueueCommand, Reply};
+use crate::request::Reply;
 use crate::shard::ShardSettings;
 use base::id::{LogId, LogIndex, PortId, QueueId};
 use std::collections::VecDeque;
@@ -35,16 +35,6 @@ pub(crate) enum Content {
         log: LogId,
         queue: QueueId,
     },
-}
-
-impl Answer {
-    /// The command that has the owner of the queue answer, where the planner cannot.
-    pub(crate) fn asks_owner(&self) -> Option<(LogId, QueueId, QueueCommand)> {
-        match self.content {
-            Content::Counts { log, queue } => Some((log, queue, QueueCommand::Counts { token: self.token })),
-            Content::Reply(_) => None,
-        }
-    }
 }
 
 /// A change that is on its way.
@@ -188,18 +178,23 @@ impl Planner {
 
     /// The next step, now that the catalog's log is committed up to `committed`.
     pub(crate) fn next_step(&mut self, committed: LogIndex) -> Option<Step> {
-        let wave = self.waves.iter_mut().find(|wave| !wave.is_sent)?;
-        match wave.coming.front() {
-            Some(coming) if coming.end > committed => None,
-            Some(_) => {
-                let coming = wave.coming.pop_front().expect("there is a front");
-                wave.made.push(coming.change.clone());
-                Some(Step::Make(coming))
+        loop {
+            let wave = self.waves.iter_mut().find(|wave| !wave.is_sent)?;
+            if let Some(coming) = wave.coming.pop_front_if(|coming| coming.end <= committed) {
+                // The planner's shard alone has the messages that exchanges remember.
+                if !matches!(coming.change, Change::Remember { .. }) {
+                    wave.made.push(coming.change.clone());
+                }
+                return Some(Step::Make(coming));
             }
-            None => {
-                wave.is_sent = true;
-                Some(Step::Send(wave.number, std::mem::take(&mut wave.made).into()))
+            if !wave.coming.is_empty() {
+                return None;
             }
+            wave.is_sent = true;
+            if !wave.made.is_empty() {
+                return Some(Step::Send(wave.number, std::mem::take(&mut wave.made).into()));
+            }
+            wave.unseen = 0;
         }
     }
 

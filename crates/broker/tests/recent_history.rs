@@ -3,7 +3,7 @@
 mod node;
 
 use base::id::LogId;
-use broker::catalog::{Op, VhostId};
+use broker::catalog::{Op, VhostId, Weighed};
 use broker::{Publish, Published, Publisher, QueueCommand, Shard};
 use message::record::Format;
 use node::Node;
@@ -85,6 +85,36 @@ fn who_is_bound_gets_what_came_before() {
     }
 }
 
+/// The shards that do not plan have no use for the messages.
+#[test]
+fn the_planners_shard_alone_remembers() {
+    let mut node = Node::new(2);
+    declare(&mut node);
+    let memory = |node: &Node| {
+        let entry = |shard: &Shard| shard.catalog().exchange(VhostId(0), b"h").is_some();
+        assert!(node.shards.iter().all(entry));
+        [0, 1].map(|at| {
+            let shard: &Shard = &node.shards[at];
+            let quantum = &mut base::Quantum::of(usize::MAX);
+            let (mut bytes, mut from) = (0, Some(Weighed::default()));
+            while let Some(at) = from {
+                let (more, next) = shard.catalog().memory_bytes_from(at, quantum);
+                (bytes, from) = (bytes + more, next);
+            }
+            bytes
+        })
+    };
+    let before = memory(&node);
+    for port in [0, 1] {
+        let mut publisher = node.publisher(port);
+        send(&mut node, port, &mut publisher, &"x".repeat(10_000));
+        node.settle();
+    }
+    let after = memory(&node);
+    assert!(after[0] >= before[0] + 20_000, "{before:?} {after:?}");
+    assert_eq!(after[1], before[1]);
+}
+
 #[test]
 fn what_is_remembered_survives_a_crash() {
     let mut node = Node::new(1);
@@ -95,8 +125,6 @@ fn what_is_remembered_survives_a_crash() {
         send(&mut node, 0, &mut publisher, body);
     }
     node.settle();
-    // Nobody waits for it, so it is written a little later.
-    node.pass(200);
     let mut shard = node.restarted();
     assert_eq!(shard.finish_recovery(node.now), [] as [LogId; 0]);
     shard.open_port(node.ports[0], Node::actor(node.ports[0]));

@@ -10,7 +10,7 @@ use crate::mail::{Answering, Mail};
 use crate::message_keys::KeyRule;
 use crate::planner::{Answer, Coming, Content, Planner, Step};
 use crate::recent_history;
-use crate::request::Reply;
+use crate::request::{QueueCommand, Reply};
 use crate::turn::Turn;
 use base::id::PortId;
 use base::{DigestKey, Now};
@@ -48,9 +48,10 @@ impl Shard {
             (Content::Reply(Ok(_)), Some(instead)) => Content::Reply(Ok(instead)),
             (content, _) => content,
         };
+        let is_known = matches!(content, Content::Reply(_));
         let answer = Answer { port, token, content };
         let planner = self.planner.as_mut().expect("this shard plans");
-        if planner.is_busy() || answer.asks_owner().is_none() {
+        if is_known || planner.is_busy() {
             return planner.add_answer(answer);
         }
         self.answer(now, answer);
@@ -85,15 +86,12 @@ impl Shard {
     }
 
     /// Sends an answer of the planner's, or has the owner of the queue answer.
-    fn answer(&mut self, now: Now, answer: Answer) {
-        match (answer.asks_owner(), answer) {
-            (Some((log, queue, command)), Answer { port, .. }) => {
-                self.send_to_queue(now, log, queue, port, command);
+    fn answer(&mut self, now: Now, Answer { port, token, content }: Answer) {
+        match content {
+            Content::Reply(reply) => self.post.reply(port, token, reply),
+            Content::Counts { log, queue } => {
+                self.send_to_queue(now, log, queue, port, QueueCommand::Counts { token });
             }
-            (None, Answer { port, token, content: Content::Reply(reply) }) => {
-                self.post.reply(port, token, reply);
-            }
-            (None, answer) => unreachable!("{answer:?} has an owner to ask"),
         }
     }
 
