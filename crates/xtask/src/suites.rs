@@ -54,9 +54,13 @@ pub fn test(profile: &str, depth: Depth) -> Report {
             return report;
         }
     };
-    let built = build_all(&metadata, profile);
-    cargo_tests(&mut report);
-    simulation(&mut report, &metadata, depth);
+    // Linking the broker leaves a core to spare for minutes, on which the tests are built and run.
+    let built = std::thread::scope(|threads| {
+        let broker = threads.spawn(|| build(&metadata, profile));
+        cargo_tests(&mut report);
+        simulation(&mut report, &metadata, depth);
+        broker.join().unwrap_or_else(|_| Err("did not end".to_owned()))
+    });
     if let Some(broker) = told(&mut report, built) {
         guards::check(&mut report, profile, &broker);
         foreign(&mut report, &metadata.workspace_root, &broker, depth);
@@ -79,16 +83,6 @@ pub fn guard(profile: &str, broker: Option<&Path>) -> Report {
         guards::check(&mut report, profile, &broker);
     }
     report
-}
-
-/// Builds the tests, and beside them the broker: linking that leaves a core to spare for minutes. A test that cannot be built
-/// is reported where the tests are run.
-fn build_all(metadata: &cargo::Metadata, profile: &str) -> Result<PathBuf, String> {
-    std::thread::scope(|threads| {
-        let broker = threads.spawn(|| build(metadata, profile));
-        let _ = cargo::command().args(["test", "--workspace", "--no-run"]).status();
-        broker.join().unwrap_or_else(|_| Err("did not end".to_owned()))
-    })
 }
 
 /// Builds the broker with `profile`: its path.
