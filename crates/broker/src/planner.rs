@@ -79,6 +79,7 @@ pub(crate) struct Planner {
     next_number: u64,
     coming: VecDeque<Coming>,
     answers: Vec<Answer>,
+    /// Their numbers follow each other; those that are sent come first.
     waves: VecDeque<Wave>,
     /// Where the record of the last logged change ends.
     end: LogIndex,
@@ -179,7 +180,8 @@ impl Planner {
     /// The next step, now that the catalog's log is committed up to `committed`.
     pub(crate) fn next_step(&mut self, committed: LogIndex) -> Option<Step> {
         loop {
-            let wave = self.waves.iter_mut().find(|wave| !wave.is_sent)?;
+            let first_unsent = self.waves.partition_point(|wave| wave.is_sent);
+            let wave = self.waves.get_mut(first_unsent)?;
             if let Some(coming) = wave.coming.pop_front_if(|coming| coming.end <= committed) {
                 // The planner's shard alone has the messages that exchanges remember.
                 if !matches!(coming.change, Change::Remember { .. }) {
@@ -200,9 +202,8 @@ impl Planner {
 
     /// One more shard has applied the wave of this number.
     pub(crate) fn seen(&mut self, number: u64) {
-        for wave in self.waves.iter_mut().filter(|wave| wave.is_sent && wave.number == number) {
-            wave.unseen -= 1;
-        }
+        let first = self.waves.front().expect("a wave stays until all have seen it").number;
+        self.waves[(number - first) as usize].unseen -= 1;
     }
 
     /// The answers of a wave that is finished, if the first one is.

@@ -1,8 +1,8 @@
 //! Virtual hosts, users, permissions, exchanges, queues and bindings: one deterministic value.
 //!
 //! Every shard holds a copy and routes on it. The copies are equal because the same [`Change`]s are applied to them in
-//! the same order; one shard [plans](Catalog::plan) them. A change costs what it changes, and what it names is shared
-//! between the copies. What is not here: messages, consumers, connections, where a log is.
+//! the same order; the [planner](crate::planner) [plans](Catalog::plan) them on one more, which is ahead. A change costs
+//! what it changes, and what it names is shared between the copies. What is not here: messages, consumers, connections, where a log is.
 //!
 //! Invariants: numbers are never reused; a binding is known at both its ends; what is durable is what
 //! [`Catalog::write_snapshot`] writes; the default exchange has no stored bindings, since it routes by queue name.
