@@ -56,12 +56,13 @@ impl QueueType {
     }
 
     /// Arguments that must be the same on declaring again, in the order in which they are compared.
-    pub(super) fn fixed_arguments(self) -> &'static [&'static str] {
-        match self {
-            QueueType::Classic => &CLASSIC_SAME,
-            QueueType::Quorum => &QUORUM_SAME,
-            QueueType::Stream => &STREAM_SAME,
-        }
+    pub(super) fn fixed_arguments(self) -> impl Iterator<Item = &'static str> {
+        let (own, others): (&[_], &[_]) = match self {
+            QueueType::Classic => (&OWN_SAME, &CLASSIC_SAME),
+            QueueType::Quorum => (&OWN_SAME, &QUORUM_SAME),
+            QueueType::Stream => (&[], &STREAM_SAME),
+        };
+        own.iter().chain(others).copied()
     }
 
     /// Keys that keep a policy from its queues, for which they mean nothing.
@@ -74,7 +75,8 @@ impl QueueType {
     }
 }
 
-const CLASSIC_SAME: [&str; 23] = [
+/// Arguments beyond RabbitMQ's of queues that hand their messages out.
+const OWN_SAME: [&str; 10] = [
     source_arguments::STREAM,
     source_arguments::OFFSET,
     source_arguments::FILTER,
@@ -85,6 +87,9 @@ const CLASSIC_SAME: [&str; 23] = [
     "x-cache-size",
     "x-cache-ttl",
     "x-deduplication-header",
+];
+
+const CLASSIC_SAME: [&str; 13] = [
     "x-expires",
     "x-message-ttl",
     "x-dead-letter-exchange",
@@ -100,17 +105,7 @@ const CLASSIC_SAME: [&str; 23] = [
     "x-queue-leader-locator",
 ];
 
-const QUORUM_SAME: [&str; 30] = [
-    source_arguments::STREAM,
-    source_arguments::OFFSET,
-    source_arguments::FILTER,
-    source_arguments::FILTER_VALUES,
-    source_arguments::MATCH_UNFILTERED,
-    "x-group-key",
-    "x-message-deduplication",
-    "x-cache-size",
-    "x-cache-ttl",
-    "x-deduplication-header",
+const QUORUM_SAME: [&str; 20] = [
     "x-dead-letter-exchange",
     "x-dead-letter-routing-key",
     "x-dead-letter-strategy",
