@@ -131,9 +131,7 @@ impl Converter {
         wanted: Option<(&Program, u64)>,
         into: &mut Buffer,
     ) -> bool {
-        if let Some(wanted) = wanted
-            && !is_wanted(entry.message, wanted)
-        {
+        if wanted.is_some_and(|wanted| !is_wanted(entry.message, wanted)) {
             return false;
         }
         let alike = match format {
@@ -153,9 +151,7 @@ impl Converter {
         wanted: Option<(&Program, u64)>,
         into: &mut Buffer,
     ) -> bool {
-        if let Some(wanted) = wanted
-            && !is_wanted(entry.message, wanted)
-        {
+        if wanted.is_some_and(|wanted| !is_wanted(entry.message, wanted)) {
             return false;
         }
         let Entry { message, offset, stream, .. } = entry;
