@@ -17,6 +17,7 @@ mod handles;
 mod scattered;
 pub mod settings;
 pub mod stream;
+mod tokens;
 mod transaction;
 
 pub use alarm::Alarm;

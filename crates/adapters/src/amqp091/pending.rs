@@ -1,6 +1,7 @@
 //! The method of a client that waits for the broker, one at a time: nothing further is read until it is answered.
 
 use super::parked::Parked;
+use crate::tokens::Tokens;
 use ::amqp091::DeliverPrefix;
 use ::amqp091::method::MethodId;
 use base::id::{QueueId, ShardId};
@@ -76,7 +77,7 @@ pub(super) struct News {
 #[derive(Debug, Default)]
 pub(super) struct Requests {
     pending: Option<Box<Pending>>,
-    next_token: u32,
+    tokens: Tokens,
 }
 
 impl Requests {
@@ -99,8 +100,7 @@ impl Requests {
         nowait: bool,
         request: BrokerRequest,
     ) -> u32 {
-        self.next_token = self.next_token.wrapping_add(1);
-        let token = self.next_token;
+        let token = self.tokens.next();
         self.pending = Some(Box::new(Pending { token, channel, method, nowait, request }));
         token
     }

@@ -43,7 +43,7 @@ impl Adapter {
         };
         let ConsumerAt { session: id, link, at, of, .. } = found;
         let count = u64::from(items.end - items.start);
-        let Some(session) = self.sessions.iter_mut().find(|session| session.id == id) else { return };
+        let Some(session) = self.sessions.get_mut(id) else { return };
         let Some(End::Source { settled, tag, .. }) = session.link(link).map(|link| &mut link.end) else {
             return;
         };
@@ -139,7 +139,7 @@ impl Adapter {
             return self.modified(context, disposition, &wire, annotations);
         }
         let outcome = outcome_of(&wire);
-        let Some(session) = self.sessions.iter().find(|session| session.id == id) else { return };
+        let Some(session) = self.sessions.get(id) else { return };
         let has_room = session.room == Room::Anything;
         let consumers = &self.consumers;
         // Settles kept back because more of the same may follow.
@@ -188,7 +188,7 @@ impl Adapter {
             return self.end_session(context, id, condition::INVALID_FIELD, NOT_TO_BE_ADDED);
         };
         let outcome = outcome_of(wire);
-        let Some(session) = self.sessions.iter().find(|session| session.id == id) else { return };
+        let Some(session) = self.sessions.get(id) else { return };
         let consumers = &self.consumers;
         self.machine.settle(id, first, last, |Run { link, token, count, .. }| {
             let found = session.links.iter().find(|it| it.id.0 == link);
@@ -211,7 +211,7 @@ impl Adapter {
             self.is_due |= self.is_target(flow.session, flow.link);
             return;
         }
-        let Some(session) = self.sessions.iter_mut().find(|session| session.id == flow.session) else {
+        let Some(session) = self.sessions.get_mut(flow.session) else {
             return;
         };
         let Some(End::Source { consumer, activity, .. }) = session.link(flow.link).map(|link| &link.end)
@@ -330,7 +330,7 @@ impl Adapter {
         self.is_paused = paused;
         let sessions = &self.sessions;
         let has_room = |consumer: &ConsumerAt| {
-            let session = sessions.iter().find(|session| session.id == consumer.session);
+            let session = sessions.get(consumer.session);
             session.is_some_and(|session| session.room.takes(consumer.settled))
         };
         let moved = self.consumers.iter().filter(|(_, consumer)| has_room(consumer));

@@ -57,7 +57,7 @@ impl Adapter {
         attach: &Attach<'_>,
     ) -> Result<(), Refused> {
         let Some(actor) = self.actor.clone() else { return Ok(()) };
-        let Some(session) = self.sessions.iter_mut().find(|session| session.id == id) else { return Ok(()) };
+        let Some(session) = self.sessions.get_mut(id) else { return Ok(()) };
         let particulars = Particulars {
             sender_settle_mode: attach.sender_settle_mode,
             lacks_rejected: !termini::takes_rejected(attach.source.as_ref()),
@@ -414,7 +414,7 @@ impl Adapter {
             Err(text) => return self.end_session(context, session, condition::INVALID_FIELD, text),
         };
         let mut retired = Vec::new();
-        let Some(found) = self.sessions.iter().find(|it| it.id == session) else { return };
+        let Some(found) = self.sessions.get(session) else { return };
         let mut links = Vec::new();
         self.machine.settle(session, first, last, |Run { link, delivery_id, token, count }| {
             let end = found.links.iter().find(|it| it.id.0 == link).map(|link| &link.end);

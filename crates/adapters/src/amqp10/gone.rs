@@ -20,14 +20,14 @@ impl Adapter {
     pub(super) fn watch_shared(&mut self, context: &mut Context<'_>, id: SessionId, queue: QueueId) {
         let Some(name) = context.shard.catalog().queue(queue).map(|queue| queue.name.clone()) else { return };
         let consumers = &self.consumers;
-        let Some(session) = self.sessions.iter_mut().find(|session| session.id == id) else { return };
+        let Some(session) = self.sessions.get_mut(id) else { return };
         let is_source = |link: &Link| match link.end {
             End::Source { consumer, .. } => {
                 consumers.get(consumer).and_then(|it| it.at).is_some_and(|at| at.queue == queue)
             }
             _ => false,
         };
-        let Session { handle, links, watched, .. } = &mut **session;
+        let Session { handle, links, watched, .. } = session;
         if links.iter().any(is_source) && links.iter().any(|link| link.sends_to(&name)) {
             watch(context, *handle, watched, queue, &name);
         }
@@ -35,7 +35,7 @@ impl Adapter {
 
     /// A queue is deleted: the links that send to it are detached.
     pub(super) fn queue_deleted(&mut self, context: &mut Context<'_>, session: u32, queue: QueueId) {
-        let Some(session) = self.sessions.iter_mut().find(|it| it.handle == session) else { return };
+        let Some(session) = self.sessions.of_publisher(session) else { return };
         let Some(Watched(list)) = session.watched.as_deref_mut() else { return };
         let Some(at) = list.iter().position(|(watched, _)| *watched == queue) else { return };
         let (_, name) = list.swap_remove(at);
@@ -70,7 +70,7 @@ impl Adapter {
 
     /// The connection is gone.
     pub(super) fn unwatch_all(&mut self, context: &mut Context<'_>) {
-        for session in &mut self.sessions {
+        for session in self.sessions.iter_mut() {
             for (queue, _) in session.watched.take().into_iter().flat_map(|watched| watched.0) {
                 context.shard.unwatch_queue(context.port, queue, session.handle);
             }
@@ -79,7 +79,7 @@ impl Adapter {
 
     /// The connection leaves its shard, and hears of the queues elsewhere.
     pub(super) fn watch_elsewhere(&mut self, context: &mut Context<'_>) {
-        for session in &self.sessions {
+        for session in self.sessions.iter() {
             for (queue, _) in session.watched.iter().flat_map(|watched| &watched.0) {
                 context.shard.unwatch_queue(context.port, *queue, session.handle);
             }
@@ -89,7 +89,7 @@ impl Adapter {
     /// The connection has come to a shard: it hears of the queues there, and at once of those that were deleted meanwhile.
     pub(super) fn watch_here(&mut self, context: &mut Context<'_>) {
         let mut deleted = Vec::new();
-        for session in &self.sessions {
+        for session in self.sessions.iter() {
             for (queue, _) in session.watched.iter().flat_map(|watched| &watched.0) {
                 match context.shard.catalog().queue(*queue) {
                     Some(_) => context.shard.watch_queue(context.port, *queue, session.handle),

@@ -12,7 +12,7 @@ impl Adapter {
         let links = self.sessions.iter().flat_map(|session| &session.links);
         opened.senders = links.filter(|link| link.is_publishing()).count() as u32;
         for (handle, ConsumerAt { session: id, link, at, .. }) in self.consumers.iter() {
-            let session = self.sessions.iter().find(|session| session.id == *id);
+            let session = self.sessions.get(*id);
             let found = session.and_then(|session| session.links.iter().find(|own| own.id == *link));
             let (Some(at), Some(End::Source { settled, .. })) = (at, found.map(|link| &link.end)) else {
                 continue;

@@ -49,6 +49,7 @@ use crate::credentials;
 use crate::following::Roaming;
 use crate::handles::{Handles, numbered};
 use crate::settings::Peer;
+use crate::tokens::Tokens;
 use ::amqp10::{Config, Connection, Error, Event as WireEvent, Input, Room, SessionId};
 use base::{Now, Output};
 use broker::access::AccessCache;
@@ -58,9 +59,9 @@ use link::{ConsumerAt, Link};
 use login::Login;
 use management::Management;
 use nodes::Nodes;
-use pending::{Requests, Tokens};
+use pending::Requests;
 use refused::Refused;
-use session::Session;
+use session::{Session, Sessions};
 use transactions::Transactions;
 
 /// In place of [`Adapter::blocked_bytes`]: more came than may.
@@ -78,8 +79,7 @@ pub struct Adapter {
     client: Option<Client>,
     /// Its client's container id (§2.7.1).
     container: Option<Box<str>>,
-    #[allow(clippy::vec_box, reason = "a list that grew would hold room for sessions that never come")]
-    sessions: Vec<Box<Session>>,
+    sessions: Sessions,
     /// Which session and link a consumer's handle stands for.
     consumers: Handles<ConsumerAt>,
     requests: Requests,
@@ -114,7 +114,7 @@ impl Adapter {
             peer: peer.clone(),
             login: Some(Box::default()),
             actor: None,
-            sessions: Vec::new(),
+            sessions: Sessions::default(),
             consumers: Handles::default(),
             client: None,
             container: None,
@@ -315,7 +315,7 @@ impl Adapter {
     pub(crate) fn set_blocked(&mut self, _context: &mut Context<'_>, alarm: Option<Alarm>) {
         self.is_blocked = alarm.is_some();
         self.blocked_bytes = 0;
-        for session in &self.sessions {
+        for session in self.sessions.iter() {
             if session.links.iter().any(Link::is_publishing) {
                 self.machine.block(session.id, self.is_blocked);
             }
@@ -367,12 +367,12 @@ impl Adapter {
         let Some(actor) = &self.actor else { return };
         let handle = numbered(&mut self.next_session, id.0);
         let publisher = Publisher::new(context.port, handle, AccessCache::new(actor.clone()));
-        self.sessions.push(Box::new(Session::new(id, handle, publisher)));
+        self.sessions.add(Session::new(id, handle, publisher));
     }
 
     #[inline]
     fn session(&mut self, id: SessionId) -> Option<&mut Session> {
-        self.sessions.iter_mut().find(|session| session.id == id).map(|session| &mut **session)
+        self.sessions.get_mut(id)
     }
 
     /// A session breaks a rule that ends it.
@@ -383,12 +383,15 @@ impl Adapter {
     }
 
     fn drop_session(&mut self, context: &mut Context<'_>, id: SessionId) {
-        let Some(at) = self.sessions.iter().position(|session| session.id == id) else { return };
+        if self.sessions.get(id).is_none() {
+            return;
+        }
         self.forget_consume(context, |(session, _)| session == id);
+        let Some(session) = self.sessions.get_mut(id) else { return };
         // Nothing of it waits for room any more.
-        self.sessions[at].room = Room::Anything;
-        let links: Vec<_> = self.sessions[at].links.iter().map(|link| link.id).collect();
+        session.room = Room::Anything;
+        let links: Vec<_> = session.links.iter().map(|link| link.id).collect();
         links.into_iter().for_each(|link| self.drop_link(context, id, link));
-        self.sessions.remove(at);
+        self.sessions.remove(id);
     }
 }

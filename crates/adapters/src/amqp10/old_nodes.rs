@@ -129,7 +129,7 @@ impl Adapter {
         name: &str,
     ) -> Result<Arc<QueueDefinition>, Refused> {
         let catalog = context.shard.catalog();
-        let session = self.sessions.iter().find(|session| session.id == id);
+        let session = self.sessions.get(id);
         let vhost = match (session, &self.actor) {
             (Some(_), Some(actor)) => actor.vhost,
             _ => return Err(Refused::new(condition::ILLEGAL_STATE, "the session is gone")),

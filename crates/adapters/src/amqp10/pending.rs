@@ -95,18 +95,6 @@ pub(super) struct Going {
     pub(super) consume: Option<(Box<str>, Receiving)>,
 }
 
-/// Tokens, by which the broker's answers are told apart.
-#[derive(Debug, Default)]
-pub(super) struct Tokens(u32);
-
-impl Tokens {
-    /// The next one.
-    pub(super) fn next(&mut self) -> u32 {
-        self.0 = self.0.wrapping_add(1);
-        self.0
-    }
-}
-
 /// The request under way.
 #[derive(Debug, Default)]
 pub(super) struct Requests {

@@ -32,10 +32,10 @@ impl Adapter {
             let bytes = self.blocked_bytes.saturating_add(transfer.payload.len() as u32);
             self.blocked_bytes = if bytes > context.settings.blocked_bytes_max { HELD } else { bytes };
         }
-        let Some(session) = self.sessions.iter_mut().find(|session| session.id == transfer.session) else {
+        let Some(session) = self.sessions.get_mut(transfer.session) else {
             return;
         };
-        let Session { handle, publisher, links, unconfirmed, watched, .. } = &mut **session;
+        let Session { handle, publisher, links, unconfirmed, watched, .. } = session;
         let Some(Link { end: End::Target { aim, credit }, .. }) =
             links.iter_mut().find(|link| link.id == transfer.link)
         else {
@@ -77,10 +77,10 @@ impl Adapter {
     #[cold]
     #[inline(never)]
     fn transfer_any(&mut self, context: &mut Context<'_>, transfer: &Transfer<'_>, seq: u64) {
-        let Some(session) = self.sessions.iter_mut().find(|session| session.id == transfer.session) else {
+        let Some(session) = self.sessions.get_mut(transfer.session) else {
             return;
         };
-        let Session { publisher, links, unconfirmed, .. } = &mut **session;
+        let Session { publisher, links, unconfirmed, .. } = session;
         let Some(Link { end: End::Target { aim, credit }, .. }) =
             links.iter_mut().find(|link| link.id == transfer.link)
         else {
@@ -200,7 +200,7 @@ impl Adapter {
     /// A transfer on a link to an end that is no exchange or queue.
     #[cold]
     pub(super) fn rare_transfer(&mut self, context: &mut Context<'_>, transfer: &Transfer<'_>) {
-        let session = self.sessions.iter_mut().find(|session| session.id == transfer.session);
+        let session = self.sessions.get_mut(transfer.session);
         match session.and_then(|session| session.link(transfer.link)).map(|link| &link.end) {
             Some(End::Management) => self.manage(context, transfer),
             Some(End::Coordinator) => self.coordinate(context, transfer),
@@ -260,10 +260,10 @@ impl Adapter {
 
     /// The broker confirmed publishes of a session.
     pub(super) fn confirmed(&mut self, context: &mut Context<'_>, publisher: u32, first: u64, last: u64) {
-        let Some(session) = self.sessions.iter_mut().find(|session| session.handle == publisher) else {
+        let Some(session) = self.sessions.of_publisher(publisher) else {
             return self.confirmed_transaction(context, publisher, first, last);
         };
-        let Session { id, publisher, links, unconfirmed, .. } = &mut **session;
+        let Session { id, publisher, links, unconfirmed, .. } = session;
         let (machine, id) = (&mut self.machine, *id);
         let mut count = 0;
         publisher.confirmed(first, last, |first, last| {
@@ -297,10 +297,10 @@ impl Adapter {
         (first, last): (u64, u64),
         queue: QueueId,
     ) {
-        let Some(session) = self.sessions.iter_mut().find(|session| session.handle == publisher) else {
+        let Some(session) = self.sessions.of_publisher(publisher) else {
             return self.refused_transaction(context, publisher, first, last);
         };
-        let Session { id, publisher, links, unconfirmed, .. } = &mut **session;
+        let Session { id, publisher, links, unconfirmed, .. } = session;
         let (machine, id) = (&mut self.machine, *id);
         // It may have been deleted meanwhile.
         let queue = context.shard.catalog().queue(queue).map_or("", |queue| &queue.name);
@@ -333,7 +333,7 @@ impl Adapter {
             return;
         }
         let least = context.settings.link_credit_min;
-        for session in &mut self.sessions {
+        for session in self.sessions.iter_mut() {
             // Credit that the session's window keeps from being used is worth nothing.
             let windows = session.links.iter().map(|link| match &link.end {
                 End::Target { credit, .. } => credit.window(),
@@ -353,7 +353,7 @@ impl Adapter {
 
     /// Whether a link is a sender's: then its credit is looked at after a flow. An echo the machine has answered.
     pub(super) fn is_target(&self, id: SessionId, link: LinkId) -> bool {
-        let session = self.sessions.iter().find(|session| session.id == id);
+        let session = self.sessions.get(id);
         session.is_some_and(|session| session.links.iter().any(|it| it.id == link && it.is_publishing()))
     }
 }

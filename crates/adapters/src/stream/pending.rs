@@ -1,5 +1,6 @@
 //! The request of a client that waits for the broker, one at a time: nothing further is read until it is answered.
 
+use crate::tokens::Tokens;
 use broker::Reply;
 use broker::catalog::{Actor, QueueDefinition, Refusal, ReplyCode};
 use std::sync::Arc;
@@ -40,7 +41,7 @@ pub(super) enum BrokerRequest {
 #[derive(Debug, Default)]
 pub(super) struct Requests {
     pending: Option<Box<Pending>>,
-    next_token: u32,
+    tokens: Tokens,
 }
 
 impl Requests {
@@ -52,14 +53,12 @@ impl Requests {
 
     /// The next token.
     pub(super) fn token(&mut self) -> u32 {
-        self.next_token = self.next_token.wrapping_add(1);
-        self.next_token
+        self.tokens.next()
     }
 
     /// Waits for answers to so many tokens from the next one on: that one.
     pub(super) fn wait(&mut self, correlation_id: u32, tokens: u32, request: BrokerRequest) -> u32 {
-        let first_token = self.token();
-        self.next_token = self.next_token.wrapping_add(tokens.saturating_sub(1));
+        let first_token = self.tokens.next_of(tokens);
         let gone = self.pending.take().map(|pending| pending.gone).unwrap_or_default();
         let left = tokens;
         let pending = Pending { correlation_id, first_token, tokens, left, failed: None, request, gone };

@@ -131,7 +131,7 @@ impl Adapter {
             let text = "Link property 'paired' is not set to boolean value 'true'";
             return Err(Refused::new(condition::INVALID_FIELD, text));
         }
-        let Some(session) = self.sessions.iter_mut().find(|session| session.id == id) else { return Ok(()) };
+        let Some(session) = self.sessions.get_mut(id) else { return Ok(()) };
         let pairs = &mut self.management.get_or_insert_default().pairs;
         let is_request = attach.role == Role::Sender;
         let is_open = |pair: &Pair| if is_request { pair.requests.is_none() } else { pair.answers.is_none() };
@@ -294,7 +294,7 @@ impl Adapter {
         request: Request,
     ) -> Result<Went, Went> {
         let token = self.tokens.next();
-        let Some(session) = self.sessions.iter_mut().find(|session| session.id == id) else {
+        let Some(session) = self.sessions.get_mut(id) else {
             return Ok(Went::Nothing);
         };
         let (op, asking) = match request {

@@ -27,8 +27,8 @@ impl Adapter {
             return;
         }
         let mut refused = Vec::new();
-        for session in &mut self.sessions {
-            let Session { id, publisher, links, .. } = &mut **session;
+        for session in self.sessions.iter_mut() {
+            let Session { id, publisher, links, .. } = session;
             let access = publisher.access();
             access.forget();
             let mut may = |link: &Link| match &link.end {
