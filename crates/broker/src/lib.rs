@@ -42,6 +42,7 @@ mod tally;
 mod timers;
 mod turn;
 mod watch;
+mod whereabouts;
 
 pub use commit::CommitRule;
 pub use connection_limits::Unit;

@@ -52,7 +52,7 @@ impl Logs {
     pub(crate) fn new(settings: &ShardSettings) -> Logs {
         let (id, placement) = (settings.id, settings.placement);
         debug_assert!(placement.logs > 0);
-        let durable = placement.logs_of(id).map(|log| (log, CommitRule::Synced));
+        let durable = placement.logs_at_start(id).map(|log| (log, CommitRule::Synced));
         let in_memory = (placement.memory_log(id), CommitRule::Immediate);
         let rules = OffsetRules::of(settings);
         let all: Vec<Log> =
@@ -90,6 +90,11 @@ impl Logs {
     #[inline]
     pub(crate) fn get_mut(&mut self, log: LogId) -> Option<&mut Log> {
         self.slot(log).map(|slot| &mut self.all[slot])
+    }
+
+    /// The logs on disk that live here.
+    pub fn on_disk(&self) -> impl Iterator<Item = LogId> {
+        self.all.iter().filter(|log| log.commons.pipeline.is_durable()).map(|log| log.commons.id)
     }
 
     /// Nothing is taken from the log or put into it.

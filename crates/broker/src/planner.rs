@@ -11,6 +11,7 @@ use crate::connection_limits::Census;
 use crate::event_exchange::Announcement;
 use crate::request::Reply;
 use crate::shard::ShardSettings;
+use crate::whereabouts::Whereabouts;
 use base::id::{LogId, LogIndex, PortId, QueueId};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -112,7 +113,7 @@ impl Planner {
         self.catalog.queues().for_each(|queue| self.queues_by_log.add(queue));
     }
 
-    /// Works out what a request changes; alters nothing. Nothing is queues_by_log on `stopped` logs.
+    /// Works out what a request changes; alters nothing. No queue is placed on `stopped` logs.
     ///
     /// # Errors
     /// The refusal of the rule that is broken.
@@ -121,10 +122,10 @@ impl Planner {
         actor: &Actor,
         op: &Op,
         settings: &ShardSettings,
-        stopped: &[LogId],
+        (whereabouts, stopped): (&Whereabouts, &[LogId]),
     ) -> Result<Plan, Refusal> {
         // A queue lives where its connection does.
-        let places = self.queues_by_log.next(actor.port.shard, settings.placement, stopped);
+        let places = self.queues_by_log.next(actor.port.shard, whereabouts, stopped);
         let plan = match settings.relaxes_types {
             true => self.catalog.plan_relaxed(actor, op, places),
             false => self.catalog.plan(actor, op, places),

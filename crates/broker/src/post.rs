@@ -8,7 +8,8 @@ use crate::notices::Notices;
 use crate::parcels::Parcels;
 use crate::reply::Replies;
 use crate::request::{Placement, Reply};
-use crate::shard::CATALOG_LOG;
+use crate::shard::PLANNER;
+use crate::whereabouts::Whereabouts;
 use base::id::{LogId, PortId, QueueId, ShardId};
 use base::{Buffer, Memory};
 use routing::ExchangeId;
@@ -19,7 +20,8 @@ use std::ops::Range;
 #[derive(Debug)]
 pub(crate) struct Post {
     me: ShardId,
-    placement: Placement,
+    /// Where what is for a log goes.
+    pub(crate) whereabouts: Whereabouts,
     /// Events for the connections of each shard; this shard's own are handed out, the others' become mail.
     events: Vec<Events>,
     mail: Vec<Vec<Mail>>,
@@ -41,7 +43,7 @@ impl Post {
         let shards = placement.shards;
         Post {
             me,
-            placement,
+            whereabouts: Whereabouts::at_start(placement),
             events: (0..shards).map(|_| Events::default()).collect(),
             mail: (0..shards).map(|_| Vec::new()).collect(),
             parcels: Parcels::new(shards),
@@ -150,13 +152,13 @@ impl Post {
 
     /// Puts mail for the shard that plans changes of the catalog; on that shard it is the caller's to do at once.
     pub(crate) fn send_to_planner(&mut self, mail: Mail) {
-        self.send(self.placement.owner(CATALOG_LOG), mail);
+        self.send(PLANNER, mail);
     }
 
     /// Puts a record by itself into the mail for the shard that owns `log`, which is another one.
     pub(crate) fn send_record(&mut self, log: LogId, bytes: usize, mail: Mail) {
         self.parcels.sent(bytes);
-        self.send(self.placement.owner(log), mail);
+        self.send(self.whereabouts.of(log), mail);
     }
 
     /// Adds what `write` writes to the records for a log of another shard, with the waiter for them. `flush`: somebody
@@ -168,7 +170,7 @@ impl Post {
         flush: bool,
         write: impl FnOnce(&mut Buffer, &mut Vec<Waiter>),
     ) {
-        let owner = self.placement.owner(log);
+        let owner = self.whereabouts.of(log);
         debug_assert!(owner != self.me, "a shard does not write to itself");
         let mail = &mut self.mail[owner.0 as usize];
         if !matches!(mail.last(), Some(Mail::Append { log: last, .. }) if *last == log) {
@@ -205,7 +207,7 @@ impl Post {
 
     /// Whether there is a shard of this number.
     pub(crate) fn has(&self, shard: ShardId) -> bool {
-        shard.0 < self.placement.shards
+        usize::from(shard.0) < self.mail.len()
     }
 
     /// Every shard but this one.

@@ -7,7 +7,7 @@ use base::id::{LogId, QueueId, QueueSeq, ShardId};
 use message::record::{Outcome, SeqRange};
 use std::sync::Arc;
 
-/// How logs are spread over shards: fixed while the node runs.
+/// How logs are spread over shards when a node starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placement {
     /// Shards of this node, at least 1.
@@ -22,17 +22,16 @@ impl Placement {
         LogId(self.logs + u32::from(shard.0))
     }
 
-    /// The shard that owns `log`.
-    #[inline]
-    pub fn owner(&self, log: LogId) -> ShardId {
+    /// The shard that has `log` at first.
+    pub fn owner_at_start(&self, log: LogId) -> ShardId {
         if log.0 >= self.logs {
             return ShardId((log.0 - self.logs) as u16);
         }
         ShardId((log.0 % u32::from(self.shards)) as u16)
     }
 
-    /// The logs `shard` owns.
-    pub fn logs_of(&self, shard: ShardId) -> impl Iterator<Item = LogId> + use<> {
+    /// The logs on disk that `shard` has at first.
+    pub fn logs_at_start(&self, shard: ShardId) -> impl Iterator<Item = LogId> + use<> {
         (u32::from(shard.0)..self.logs).step_by(self.shards as usize).map(LogId)
     }
 }

@@ -34,6 +34,7 @@ use crate::watch::Watches;
 use base::id::{LogId, LogIndex, PortId, QueueId, ShardId};
 use base::{Now, Secrets};
 
+pub(crate) use settings::PLANNER;
 pub use settings::{CATALOG_LOG, ShardSettings};
 
 /// A shard. See the module's head.
@@ -110,11 +111,6 @@ impl Shard {
         &self.settings.limits
     }
 
-    /// The logs on disk that this shard owns.
-    pub fn durable_logs(&self) -> Vec<LogId> {
-        self.settings.placement.logs_of(self.settings.id).collect()
-    }
-
     /// Where what happens is counted.
     #[inline]
     pub fn tallies(&mut self) -> &mut Tallies {
@@ -186,13 +182,12 @@ impl Shard {
 
     /// The owner of `log`, where that is another shard.
     pub fn other_owner(&self, log: LogId) -> Option<ShardId> {
-        Some(self.settings.placement.owner(log)).filter(|owner| *owner != self.settings.id)
+        Some(self.post.whereabouts.of(log)).filter(|owner| *owner != self.settings.id)
     }
 
     /// The one other shard that all messages of a publisher go to so far, if there is one: the owner of their only log.
     pub fn home_of(&self, publisher: &Publisher) -> Option<ShardId> {
-        let placement = self.settings.placement;
-        let mut owners = publisher.logs().map(|log| placement.owner(log));
+        let mut owners = publisher.logs().map(|log| self.post.whereabouts.of(log));
         let home = owners.next()?;
         (home != self.settings.id && owners.all(|owner| owner == home)).then_some(home)
     }
@@ -213,7 +208,7 @@ impl Shard {
     }
 
     fn send_to_queue(&mut self, now: Now, log: LogId, queue: QueueId, port: PortId, command: QueueCommand) {
-        let owner = self.settings.placement.owner(log);
+        let owner = self.post.whereabouts.of(log);
         if owner == self.settings.id {
             self.at_queue(now, log, queue, port, command);
         } else {

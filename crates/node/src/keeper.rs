@@ -111,7 +111,10 @@ enum Asked {
 /// See the module.
 #[derive(Debug)]
 pub struct Keeper {
-    placement: Placement,
+    /// Shards of the node.
+    shards: u16,
+    /// The shard that has each log.
+    homes: Vec<ShardId>,
     snapshots: Snapshots,
     next_segment: u64,
     /// Everything of a log before this was moved.
@@ -165,7 +168,8 @@ impl Keeper {
         }
         let moved = (0..placement.logs).map(LogId).map(|log| (log, snapshots.moved(journal, log))).collect();
         Ok(Keeper {
-            placement,
+            shards: placement.shards,
+            homes: (0..placement.logs).map(|log| placement.owner_at_start(LogId(log))).collect(),
             snapshots,
             next_segment,
             moved,

@@ -313,7 +313,7 @@ impl Coming<'_> {
     }
 
     fn owner(&mut self, log: LogId) -> &mut Shard {
-        &mut self.shards[usize::from(self.placement.owner(log).0)]
+        &mut self.shards[usize::from(self.placement.owner_at_start(log).0)]
     }
 
     fn restore(&mut self, loaded: &[Snapshot]) -> Result<(), Stop> {

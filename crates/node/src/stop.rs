@@ -3,7 +3,7 @@
 
 use crate::Stop;
 use crate::keeper::{House, Keeper};
-use base::id::LogIndex;
+use base::id::{LogId, LogIndex};
 use broker::Shard;
 
 /// Writes the last snapshot of every log of these shards, whose turns are over.
@@ -12,7 +12,8 @@ use broker::Shard;
 /// The device's error.
 pub fn write_snapshots(shards: &mut [Shard], keeper: &mut Keeper, house: &mut dyn House) -> Result<(), Stop> {
     for shard in shards {
-        for log in shard.durable_logs() {
+        let logs: Vec<LogId> = shard.logs().on_disk().collect();
+        for log in logs {
             let Some(snapshot) = shard.snapshot(log, true) else { continue };
             // Where no messages live from before the snapshot, the next start need not read their records.
             let left = shard.logs().begin_move(log, snapshot.covered).filter(|job| job.is_empty());

@@ -386,7 +386,8 @@ pub trait Turn {
     /// The device failed.
     fn write_out(&mut self, now: Now) -> Result<(), Stop> {
         let shard = &mut self.home().shard;
-        shard.durable_logs().into_iter().for_each(|log| shard.logs_mut().write_out(log));
+        let logs: Vec<LogId> = shard.logs().on_disk().collect();
+        logs.into_iter().for_each(|log| shard.logs_mut().write_out(log));
         self.commit(now)
     }
 }

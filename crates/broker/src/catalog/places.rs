@@ -1,8 +1,8 @@
 //! The places of queues: how many each log has, and where the next one goes.
 
 use super::QueueDefinition;
-use crate::request::Placement;
 use crate::shard::CATALOG_LOG;
+use crate::whereabouts::Whereabouts;
 use base::id::{LogId, ShardId};
 use rustc_hash::FxHashMap;
 
@@ -41,11 +41,11 @@ impl QueuesByLog {
 
     /// The places for a queue that is declared by a connection of shard `near`: among its logs that are not stopped the one with
     /// the fewest queues. The catalog's log takes what no other can.
-    pub(crate) fn next(&self, near: ShardId, placement: Placement, stopped: &[LogId]) -> Places {
+    pub(crate) fn next(&self, near: ShardId, whereabouts: &Whereabouts, stopped: &[LogId]) -> Places {
         let is_open = |log: &LogId| *log != CATALOG_LOG && !stopped.contains(log);
         let count = |log: &LogId| self.0.get(log).copied().unwrap_or(0);
-        let on_disk = placement.logs_of(near).filter(is_open).min_by_key(count);
-        Places { on_disk: on_disk.unwrap_or(CATALOG_LOG), in_memory: placement.memory_log(near) }
+        let on_disk = whereabouts.logs_of(near).filter(is_open).min_by_key(count);
+        Places { on_disk: on_disk.unwrap_or(CATALOG_LOG), in_memory: whereabouts.memory_log(near) }
     }
 }
 
@@ -53,6 +53,7 @@ impl QueuesByLog {
 mod tests {
     use super::*;
     use crate::catalog::{QueueType, VhostId};
+    use crate::request::Placement;
     use base::id::QueueId;
 
     fn on(log: u32) -> QueueDefinition {
@@ -73,11 +74,11 @@ mod tests {
 
     #[test]
     fn the_emptiest_sound_log_of_the_shard_is_next() {
-        let placement = Placement { shards: 2, logs: 6 };
+        let whereabouts = Whereabouts::at_start(Placement { shards: 2, logs: 6 });
         let mut queues = QueuesByLog::default();
         let check = |queues: &QueuesByLog, near, stopped: &[u32], expected: (u32, u32)| {
             let stopped: Vec<_> = stopped.iter().copied().map(LogId).collect();
-            let places = queues.next(ShardId(near), placement, &stopped);
+            let places = queues.next(ShardId(near), &whereabouts, &stopped);
             assert_eq!((places.on_disk.0, places.in_memory.0), expected, "{near} {stopped:?}");
         };
         check(&queues, 0, &[], (2, 6));
@@ -92,7 +93,7 @@ mod tests {
         queues.remove(&on(4));
         queues.remove(&on(4));
         check(&queues, 0, &[], (4, 6));
-        let alone = Placement { shards: 1, logs: 1 };
-        assert_eq!(queues.next(ShardId(0), alone, &[]).on_disk, CATALOG_LOG);
+        let alone = Whereabouts::at_start(Placement { shards: 1, logs: 1 });
+        assert_eq!(queues.next(ShardId(0), &alone, &[]).on_disk, CATALOG_LOG);
     }
 }

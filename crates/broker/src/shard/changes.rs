@@ -37,9 +37,9 @@ impl Shard {
     pub(super) fn plan(&mut self, now: Now, actor: Actor, answer: Option<Answering>, op: Op) {
         // A message that came before a binding is remembered before it.
         self.take_up_remembered(now);
-        let Shard { settings, planner, logs, .. } = self;
+        let Shard { settings, planner, logs, post, .. } = self;
         let planner = planner.as_mut().expect("this shard plans");
-        let content = match planner.plan(&actor, &op, settings, logs.stopped()) {
+        let content = match planner.plan(&actor, &op, settings, (&post.whereabouts, logs.stopped())) {
             Err(refusal) => Content::Reply(Err(refusal)),
             Ok(plan) => self.carry_out(now, (&actor, answer.is_some()), plan),
         };

@@ -9,12 +9,15 @@ use std::sync::Arc;
 /// The log of the catalog.
 pub const CATALOG_LOG: LogId = LogId(0);
 
+/// The shard that plans changes of the catalog: it has the catalog's log, which stays where it is.
+pub(crate) const PLANNER: ShardId = ShardId(0);
+
 /// Terms that a shard is made on.
 #[derive(Clone, Debug)]
 pub struct ShardSettings {
     /// The shard's number.
     pub id: ShardId,
-    /// How logs are spread.
+    /// How logs are spread at first.
     pub placement: Placement,
     /// Its bounds.
     pub limits: Limits,
@@ -32,6 +35,6 @@ pub struct ShardSettings {
 impl ShardSettings {
     /// This is the shard that plans changes of the catalog.
     pub(crate) fn plans(&self) -> bool {
-        self.placement.owner(CATALOG_LOG) == self.id
+        self.id == PLANNER
     }
 }

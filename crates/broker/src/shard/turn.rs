@@ -48,8 +48,7 @@ impl Shard {
             Mail::Plan { actor, answer, op } => self.plan(now, actor, answer, *op),
             Mail::Changes { number, changes } => {
                 changes.iter().for_each(|change| self.apply_change(Some(now), change));
-                let planner = self.settings.placement.owner(CATALOG_LOG);
-                self.post.send(planner, Mail::ChangesSeen { number });
+                self.post.send_to_planner(Mail::ChangesSeen { number });
             }
             Mail::ChangesSeen { number } => {
                 if let Some(planner) = &mut self.planner {

@@ -39,11 +39,11 @@ impl Keeper {
 
     /// The steps of a round. Of the files that were left, the last `kept` rest.
     fn plan(&mut self, house: &mut dyn House, kept: usize) {
-        let logs = self.placement.logs;
+        let logs = self.homes.len() as u32;
         self.lacks_space = false;
         self.steps.clear();
         self.steps.push(Step::Release);
-        self.steps.extend((0..self.placement.shards).rev().map(|shard| Step::AskDead(ShardId(shard))));
+        self.steps.extend((0..self.shards).rev().map(|shard| Step::AskDead(ShardId(shard))));
         self.steps.push(Step::RemoveDead);
         self.steps.extend((0..logs).rev().map(|log| Step::AskSnapshot(LogId(log))));
         let mut ends = Vec::new();
@@ -145,7 +145,7 @@ impl Keeper {
 
     /// Notes a request to the shard that has this log, and gives it out.
     pub(super) fn ask(&mut self, log: LogId, errand: Errand) -> (ShardId, Errand) {
-        let to = self.placement.owner(log);
+        let to = self.homes[log.0 as usize];
         self.asked = Some(match &errand {
             Errand::List(log, bound) => Asked::List(*log, *bound),
             Errand::Point(moved) => Asked::Point(moved.log, moved.bound),
@@ -156,7 +156,7 @@ impl Keeper {
     }
 
     pub(super) fn tell(&self, house: &mut dyn House, log: LogId, word: Word) {
-        house.tell(self.placement.owner(log), word);
+        house.tell(self.homes[log.0 as usize], word);
     }
 
     /// Everything of `log` before `bound` was moved.
