@@ -17,7 +17,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
     file.extend(bytes);
     let bytes = &file[..];
-    let Ok(mut stream) = Stream::read_snapshot(bytes, Settings::default()) else { return };
+    let Ok(mut stream) = Stream::read_snapshot(bytes) else { return };
     let mut again = Vec::new();
     stream.write_snapshot(&mut again);
     assert_eq!(again, bytes);

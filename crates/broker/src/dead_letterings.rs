@@ -228,7 +228,7 @@ fn end(own: &mut OwnPublisher<'_>, dead_lettering: &DeadLettering) {
         at.arm(own.now);
     } else {
         if dead_lettering.at_least_once {
-            own.tallies.dead_lettered[type_index(at.queue.definition.queue_type)] += 1;
+            own.tallies.dead_lettered[type_index(at.queue.definition().queue_type)] += 1;
         }
         at.end_dead(&mut Turn::new(own.now, limits, own.post), range);
     }

@@ -57,7 +57,8 @@ impl<'a> Listing<'a> {
             if quantum.is_over() {
                 return Some(ListedTo { slot, ..from });
             }
-            quantum.spend(each(log, placed));
+            // One that is not owned here is a queue no more.
+            quantum.spend(if placed.is_owned() { each(log, placed) } else { 1 });
         }
         Some(ListedTo { log: from.log + 1, slot: 0 })
     }

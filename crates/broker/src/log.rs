@@ -11,7 +11,7 @@ mod commons;
 mod pipeline;
 mod turns;
 
-use crate::catalog::{QueueDefinition, QueueRules, Source};
+use crate::catalog::{QueueDefinition, QueueRules, QueueType, Source};
 use crate::commit::CommitRule;
 use crate::limits::Limits;
 use crate::message_keys::KeyRule;
@@ -24,6 +24,7 @@ use crate::request::QueueCommand;
 use crate::turn::Turn;
 use base::Now;
 use base::id::{LogId, PortId, QueueId};
+use message::record::{Close, Machine, Open};
 use std::sync::Arc;
 
 pub(crate) use commons::{Commons, NO_QUEUE, Parked, Reads, Store};
@@ -74,20 +75,37 @@ impl Log {
 
     // ---- machines come and go
 
-    /// A queue was declared; its state in a snapshot is given back to it.
-    pub(crate) fn create_queue(&mut self, definition: Arc<QueueDefinition>, declared: &QueueRules) {
-        let Log { machines, streams, recovering, .. } = self;
-        machines.open(definition, declared, recovering.as_deref_mut(), streams);
+    /// A queue of the catalog's is owned here from now on. Its machine begins with a record, which is appended unless it is
+    /// there already, or the journal is being replayed: then the end of the replay sees to that.
+    pub(crate) fn claim(&mut self, now: Option<Now>, definition: &Arc<QueueDefinition>) {
+        let is_open = self.machines.claim(definition.clone(), &mut self.streams);
+        if let Some(now) = now.filter(|_| !is_open) {
+            self.append_open(now, definition);
+        }
+    }
+
+    fn append_open(&mut self, now: Now, definition: &QueueDefinition) {
+        let machine = match definition.queue_type {
+            QueueType::Stream => Machine::Stream,
+            queue_type => Machine::Queue {
+                counts: queue_type == QueueType::Quorum,
+                groups: definition.group_header().is_some(),
+            },
+        };
+        let open = Open { id: definition.id, at_ms: now.wall_ms, machine };
+        self.commons.pipeline.append(now, Brings::NOTHING, |records| open.write(records));
     }
 
     /// From now on the queue goes by these rules. What its machine records of that is appended.
     pub(crate) fn go_by(&mut self, turn: &mut Turn<'_>, id: QueueId, rules: QueueRules) {
-        if let Some(slot) = self.machines.slot(id) {
+        if let Some(slot) = self.machines.owned_slot(id) {
             self.at(slot).go_by(turn, rules);
         }
     }
 
-    /// A queue is deleted: its messages in memory and in segments go with it. Without `now` it is a replay.
+    /// A queue is deleted: its consumers are told, and its machine ends with a record. Without `now` it is a replay, or the log
+    /// is stopped: then nothing is recorded, and a machine that no record has opened is gone at once, as is any where the
+    /// log goes on without records.
     pub(crate) fn delete_queue(
         &mut self,
         now: Option<Now>,
@@ -96,14 +114,45 @@ impl Log {
         post: &mut Post,
     ) {
         let Log { commons, machines, streams, recovering } = self;
-        let is_replaying = recovering.is_some();
-        let was_there = machines.delete(definition.id, (commons, streams), is_replaying, limits, post);
-        // Nothing is kept of how far it was fed. A replay finds the record of that.
-        if was_there
-            && let Some(now) = now.filter(|_| definition.has_source())
+        let id = definition.id;
+        if !machines.resign(id, (commons, streams), post) {
+            return;
+        }
+        let Some(now) = now else {
+            if recovering.is_none() || machines.get(id).is_some_and(|placed| !placed.is_open()) {
+                machines.close(id, (commons, streams), recovering.is_some(), limits);
+            }
+            return;
+        };
+        // Nothing is kept of how far it was fed.
+        if definition.has_source()
             && let Some(streams) = streams.get_mut()
         {
-            streams.end_feed(machines, commons, now, definition.id);
+            streams.end_feed(machines, commons, now, id);
+        }
+        self.append_close(now, id);
+    }
+
+    fn append_close(&mut self, now: Now, id: QueueId) {
+        // The files of a stream go with it, and the record is to be on disk before they do.
+        let has_files = self.machines.get(id).is_some_and(|placed| placed.as_stream().is_some());
+        let brings = if has_files { Brings::FLUSH } else { Brings::NOTHING };
+        let close = Close { id, at_ms: now.wall_ms };
+        self.commons.pipeline.append(now, brings, |records| close.write(records));
+    }
+
+    /// The replay is over: the log comes to have the queues that the catalog says it has, no more and no fewer. The node may
+    /// have gone down between the record of the catalog and that of the log.
+    pub(crate) fn agree_with_catalog(&mut self, now: Now) {
+        let mut unlike = Vec::new();
+        for placed in self.machines.iter().filter(|placed| placed.is_open() != placed.is_owned()) {
+            unlike.push((placed.id(), placed.is_owned().then(|| placed.definition().clone())));
+        }
+        for (id, definition) in unlike {
+            match definition {
+                Some(definition) => self.append_open(now, &definition),
+                None => self.append_close(now, id),
+            }
         }
     }
 
@@ -124,7 +173,7 @@ impl Log {
             self.commons.agenda.parked.push_back(Parked { until, queue, port, command });
             return Done::Nothing;
         }
-        let Some(slot) = self.machines.slot(queue) else {
+        let Some(slot) = self.machines.owned_slot(queue) else {
             answer_gone(turn.post, port, command);
             return Done::Nothing;
         };
@@ -149,7 +198,7 @@ impl Log {
         port: PortId,
         command: QueueCommand,
     ) -> Done {
-        match self.machines.slot(queue) {
+        match self.machines.owned_slot(queue) {
             Some(slot) => self.carry_at(turn, slot, port, command),
             None => {
                 answer_gone(turn.post, port, command);

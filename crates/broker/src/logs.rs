@@ -148,12 +148,12 @@ impl Logs {
         }
     }
 
-    /// A queue of a log that lives here is there.
-    pub(crate) fn create_queue(&mut self, definition: Arc<QueueDefinition>) {
-        let declared = definition.declared_rules();
+    /// A queue of a log that lives here is there: see [`Log::claim`].
+    pub(crate) fn claim(&mut self, now: Option<Now>, definition: &Arc<QueueDefinition>) {
         if let Some(slot) = self.slot(definition.log) {
+            let now = now.filter(|_| !self.is_stopped(definition.log));
             let log = &mut self.all[slot];
-            log.create_queue(definition, &declared);
+            log.claim(now, definition);
             self.has_streams |= log.streams.get().is_some();
         }
     }
@@ -174,8 +174,12 @@ impl Logs {
         let mut missing = Vec::new();
         for log in &mut self.all {
             // A stopped log keeps all it holds as it is found.
-            if !self.stopped.contains(&log.commons.id) && !log.finish_recovery(turn) {
-                missing.push(log.commons.id);
+            if self.stopped.contains(&log.commons.id) {
+                continue;
+            }
+            match log.finish_recovery(turn) {
+                true => log.agree_with_catalog(turn.now),
+                false => missing.push(log.commons.id),
             }
         }
         self.stopped.extend(&missing);

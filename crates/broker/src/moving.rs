@@ -249,7 +249,7 @@ impl MoveJob {
             let mut live = Listed::default();
             queue.fifo.live_below(bound).for_each(|(seq, place)| live.push(seq, place));
             if live.count > 0 {
-                queues.push((queue.definition.id, live));
+                queues.push((queue.id, live));
             }
         }
         MoveJob { log: *id, bound, queues, batches: batches.places_below(bound) }

@@ -1,8 +1,9 @@
 //! From disk to a log and back: its snapshot, and the replay of what the journal holds behind it.
 //!
-//! A machine's snapshot may be newer than the catalog's: it is kept until the replay of the catalog names the machine, and
-//! dropped at the end if it never does.
+//! A log knows its machines by its own snapshot and records. The catalog says which of them are owned: at the end of the
+//! replay those that it does not name are closed, and those that the log does not know are opened ([`Log::agree_with_catalog`]).
 
+use crate::limits::Limits;
 use crate::log::{Brings, Log};
 use crate::shard::CATALOG_LOG;
 use crate::turn::Turn;
@@ -62,18 +63,16 @@ impl Log {
     /// Between the snapshots and the replay: the streams go on with the files there are, by segment and their bytes. The
     /// segments that are anybody's; none: there never was a stream.
     pub(crate) fn recover_streams(&mut self, lengths: &BTreeMap<u64, u64>) -> Option<BTreeSet<u64>> {
-        let Log { machines, streams, recovering, .. } = self;
+        let Log { machines, streams, .. } = self;
         let streams = streams.get_mut()?;
-        if let Some(recovering) = recovering {
-            streams.recover(machines, recovering, lengths);
-        }
-        Some(streams.segments(machines, recovering.as_deref()).into_keys().collect())
+        streams.recover(machines, lengths);
+        Some(streams.segments(machines).into_keys().collect())
     }
 
     /// Takes in a batch of the journal: records that the snapshot does not cover are applied, the rest are known to be
     /// there.
     /// False: something before it is missing, and it was not applied: positions would no longer mean what they did.
-    pub(crate) fn replay(&mut self, base: LogIndex, records: &[u8], place: Place) -> bool {
+    pub(crate) fn replay(&mut self, base: LogIndex, records: &[u8], place: Place, limits: &Limits) -> bool {
         if base > self.commons.pipeline.applied() {
             return false;
         }
@@ -84,7 +83,7 @@ impl Log {
             if let Some(recovering) = &mut self.recovering {
                 recovering.has_replayed = true;
             }
-            self.apply_records(LogIndex(base.0 + covered as u64), &records[covered..]);
+            self.apply_records(LogIndex(base.0 + covered as u64), &records[covered..], limits);
             self.commons.effects.left.clear();
             self.commons.pipeline.begin_at(next);
         }
@@ -94,11 +93,8 @@ impl Log {
     /// The replay is over: machines begin, and batches without a live message are forgotten. False: the records of a live
     /// message are in no batch, and the log must be stopped.
     pub(crate) fn finish_recovery(&mut self, turn: &mut Turn<'_>) -> bool {
-        let Some(mut recovering) = self.recovering.take() else { return true };
+        let Some(recovering) = self.recovering.take() else { return true };
         self.streams.end_replay();
-        for (id, restored) in std::mem::take(&mut recovering.restored) {
-            restored.drop_unnamed(id, &mut self.commons, &mut self.streams);
-        }
         if let Some(streams) = self.streams.get_mut() {
             streams.finish(&mut self.machines, &mut self.commons, turn);
         }

@@ -207,6 +207,9 @@ fn files(node: &Node) -> usize {
 fn delete(node: &mut Node, queue: &str) {
     node.command(0, queue, QueueCommand::Delete { token: 5, if_unused: false, if_empty: false });
     node.work();
+    // The record that ends a queue is written before long, and waits for no other.
+    node.pass(1_000);
+    node.work();
     node.take_seen();
 }
 

@@ -536,7 +536,7 @@ fn a_snapshot_with_a_number_that_nobody_has_is_refused() {
     let put = |id: u64| {
         let streams = [&1u32.to_le_bytes()[..], &1u64.to_le_bytes(), &1u64.to_le_bytes(), &id.to_le_bytes()];
         let streams = [&streams.concat()[..], &(stream.len() as u32).to_le_bytes(), &stream];
-        let queues = [&1u64.to_le_bytes()[..], &id.to_le_bytes(), &0u64.to_le_bytes()];
+        let queues = [&1u64.to_le_bytes()[..], &id.to_le_bytes(), &0u64.to_le_bytes(), &[0; 4]];
         let queues = [&queues.concat()[..], &(queue.len() as u32).to_le_bytes(), &queue];
         [[&empty[..], &streams.concat()].concat(), [&empty[..empty.len() - 8], &queues.concat()].concat()]
     };
@@ -853,6 +853,9 @@ fn nothing_goes_by_a_policy_that_is_not_on_disk() {
     node.write();
     node.turn();
     assert_eq!(node.take_seen(), ["0: Done"]);
+    // The stream's log is told of it by a record.
+    assert_eq!(segments_after_jobs(&mut node, log), [1, 2, 3]);
+    node.work();
     assert_eq!(segments_after_jobs(&mut node, log), [0; 0]);
     let seen = consume(&mut node, 0, 4, Credit::Prefetch(9), StreamFrom::First);
     assert_eq!(seen, ["0: Consuming".to_owned(), gets(0, 4, 3, "d")]);

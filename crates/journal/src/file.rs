@@ -27,7 +27,7 @@ impl std::fmt::Display for FileId {
 
 /// The version all files of the journal begin with. Raised when an older reader would misread what we write, records
 /// included; 1 had no marks, and an ordering key in its records.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Bytes of the first block that are used.
 pub(crate) const FILE_HEADER: usize = 64;

@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn folders_of_other_versions_are_told_apart() {
         let told = |version| IdentityError::Version(version).to_string();
-        assert!(told(VERSION - 1).contains("made by an earlier version of this program (format 1)"));
-        assert!(told(VERSION + 1).contains("made by a later version of this program (format 3)"));
+        assert!(told(VERSION - 1).contains("made by an earlier version of this program (format 2)"));
+        assert!(told(VERSION + 1).contains("made by a later version of this program (format 4)"));
     }
 }

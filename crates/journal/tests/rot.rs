@@ -444,11 +444,11 @@ fn another_version_is_not_touched() {
         let error = Identity::open(&disk, &mut secrets, 1).unwrap_err();
         assert!(error.to_string().starts_with(&format!("the data folder was made by {words}")), "{error}");
     };
-    check(file::VERSION + 1, "a later version of this program (format 3)");
+    check(file::VERSION + 1, "a later version of this program (format 4)");
     // Such a folder is refused with what to do.
     check(
         1,
-        "an earlier version of this program (format 1), which this one (format 2) does not read. Start the",
+        "an earlier version of this program (format 2), which this one (format 3) does not read. Start the",
     );
 }
 

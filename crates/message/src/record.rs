@@ -16,6 +16,7 @@ mod enqueue;
 mod failures;
 mod hidden;
 mod keys;
+mod machine;
 mod positions;
 mod refer;
 mod stream;
@@ -28,6 +29,7 @@ pub use enqueue::{Enqueue, Format, NOBODY, NewEnqueue, Sizes, flag, leave_out};
 pub use failures::due_with_failures;
 pub use hidden::hidden_keys;
 pub use keys::Keys;
+pub use machine::{Close, Machine, Open, StreamSettings};
 pub use positions::{DeathReason, Outcome, Positions, RANGES_MAX, SeqRange};
 pub use refer::{REFER, Refer};
 pub use stream::{Append, Appended, NewAppend, Owner, REFERENCE_MAX, Track, Truncate};
@@ -74,6 +76,12 @@ pub enum Kind {
     Truncate = 14,
     /// A message arrived for one queue, and lies in a segment of a stream.
     Refer = 15,
+    /// A machine begins.
+    Open = 17,
+    /// A machine ends.
+    Close = 18,
+    /// The settings that a stream goes by from here on.
+    StreamSettings = 19,
 }
 
 impl Kind {
@@ -90,6 +98,9 @@ impl Kind {
                 | Kind::Track
                 | Kind::Truncate
                 | Kind::Refer
+                | Kind::Open
+                | Kind::Close
+                | Kind::StreamSettings
         )
     }
 }
@@ -118,6 +129,9 @@ pub fn split(bytes: &[u8]) -> Option<(Kind, &[u8], &[u8])> {
         13 => Kind::Track,
         14 => Kind::Truncate,
         15 => Kind::Refer,
+        17 => Kind::Open,
+        18 => Kind::Close,
+        19 => Kind::StreamSettings,
         _ => return None,
     };
     Some((kind, record, rest))
@@ -201,6 +215,20 @@ mod tests {
             name: b"s",
         }
         .write(&mut records);
+        Open { id: queue, at_ms: 5, machine: Machine::Stream }.write(&mut records);
+        Close { id: queue, at_ms: 5 }.write(&mut records);
+        let (filter_len, chunk_entries_first, segment_bytes_max) = (16, 1, 2);
+        let (bytes_max, age_max_ms) = (None, None);
+        StreamSettings {
+            stream,
+            at_ms: 5,
+            filter_len,
+            chunk_entries_first,
+            segment_bytes_max,
+            bytes_max,
+            age_max_ms,
+        }
+        .write(&mut records);
         let mut rest = records.bytes();
         let mut kinds = Vec::new();
         while let Some((kind, record, after)) = split(rest) {
@@ -208,7 +236,7 @@ mod tests {
             kinds.push(kind);
             rest = after;
         }
-        assert_eq!((kinds.len(), rest.len()), (15, 0));
+        assert_eq!((kinds.len(), rest.len()), (18, 0));
         assert_eq!(named(&records.bytes()[..15]), None);
     }
 

@@ -287,12 +287,7 @@ impl Model {
         if let Some((bytes, next_file, records)) = &self.snapshot {
             from = *records;
             self.bench.common.set_next_file(*next_file);
-            let configured = self.log[..from].iter().rev().find_map(|record| match record {
-                Record::Configure(settings) => Some(*settings),
-                _ => None,
-            });
-            let settings = configured.unwrap_or(settings());
-            self.bench.stream = Stream::read_snapshot(bytes, settings).expect("what was written");
+            self.bench.stream = Stream::read_snapshot(bytes).expect("what was written");
         }
         let Bench { stream, common, files, .. } = &mut self.bench;
         stream.recover(|segment| files.files.get(&segment).map(|file| file.len() as u64), common);

@@ -216,7 +216,7 @@ fn truncation_may_leave_nothing() {
     }
     let mut bytes = Vec::new();
     bench.stream.write_snapshot(&mut bytes);
-    let again = Stream::read_snapshot(&bytes, *bench.stream.settings()).expect("a snapshot");
+    let again = Stream::read_snapshot(&bytes).expect("a snapshot");
     assert_eq!((again.first_offset(), again.next_offset(), again.messages()), (next, next, 0));
     bench.batch(9000, &[b"one"]);
     bench.write();
@@ -476,7 +476,7 @@ fn a_snapshot_goes_on_where_it_was() {
     let mut again = short_segments();
     again.files = bench.files.clone();
     again.common.set_next_file(bench.common.next_file());
-    again.stream = Stream::read_snapshot(&bytes, *bench.stream.settings()).expect("a snapshot");
+    again.stream = Stream::read_snapshot(&bytes).expect("a snapshot");
     let mut same = Vec::new();
     again.stream.write_snapshot(&mut same);
     assert_eq!(same, bytes);
@@ -491,7 +491,7 @@ fn a_snapshot_goes_on_where_it_was() {
         assert_eq!(bench.read_all(reader), [24, 27, 30, 31]);
     }
     for len in 0..bytes.len() {
-        assert!(Stream::read_snapshot(&bytes[..len], Settings::default()).is_err());
+        assert!(Stream::read_snapshot(&bytes[..len]).is_err());
     }
 }
 
@@ -529,7 +529,7 @@ fn a_file_that_is_gone_is_not_written_to() {
         let mut bytes = Vec::new();
         bench.stream.write_snapshot(&mut bytes);
         let mut again = Bench::new(Settings::default(), Limits::default());
-        again.stream = Stream::read_snapshot(&bytes, Settings::default()).expect("a snapshot");
+        again.stream = Stream::read_snapshot(&bytes).expect("a snapshot");
         again.stream.recover(|_| None, &mut again.common);
         assert_eq!(again.common.next_file(), 2);
         (2..5).for_each(|at_ms| again.batch(at_ms, &[b"more"]));
@@ -567,7 +567,7 @@ fn files_that_are_gone_are_not_read() {
     bench.stream.write_snapshot(&mut bytes);
     let mut again = short_segments();
     again.files = bench.files;
-    again.stream = Stream::read_snapshot(&bytes, *again.stream.settings()).expect("a snapshot");
+    again.stream = Stream::read_snapshot(&bytes).expect("a snapshot");
     again.stream.recover(|segment| (segment > 2).then_some(1000), &mut again.common);
     again.batch(3000, &[b"more"]);
     assert_eq!(again.stream.first_offset(), 0);
@@ -587,7 +587,7 @@ fn a_snapshot_of_any_bytes_costs_little() {
         for byte in [0, 1, 0x7f, 0xff] {
             let mut harmed = bytes.clone();
             harmed[at] = byte;
-            if let Ok(mut stream) = Stream::read_snapshot(&harmed, Settings::default()) {
+            if let Ok(mut stream) = Stream::read_snapshot(&harmed) {
                 let mut common = queue::stream::Common::new(Limits::default());
                 stream.recover(|_| None, &mut common);
                 assert!(stream.segments().count() <= 6);

@@ -144,7 +144,7 @@ impl Bench {
         let mut from = 0;
         if let Some(snapshot) = &self.snapshot {
             self.common.set_next_file(snapshot.next_file);
-            self.stream = Stream::read_snapshot(&snapshot.bytes, SETTINGS).expect("a snapshot");
+            self.stream = Stream::read_snapshot(&snapshot.bytes).expect("a snapshot");
             from = snapshot.batches;
         }
         let files = stream_files(&self.disk, LOG).expect("a disk that works");

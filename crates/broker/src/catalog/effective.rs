@@ -95,13 +95,6 @@ impl Catalog {
     }
 }
 
-impl QueueDefinition {
-    /// The rules the queue was declared with, whatever policies say.
-    pub(crate) fn declared_rules(&self) -> QueueRules {
-        rules(self, Matched::default())
-    }
-}
-
 /// The rules of a queue under these policies.
 pub(super) fn rules(queue: &QueueDefinition, policies: Matched<'_>) -> QueueRules {
     let given = Given::new(&queue.arguments, policies);

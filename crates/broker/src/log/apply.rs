@@ -5,7 +5,7 @@ use crate::limits::Limits;
 use crate::turn::Turn;
 use base::id::LogIndex;
 use journal::Place;
-use message::record::{self, Enqueue, Kind, flag};
+use message::record::{self, Close, Enqueue, Kind, Open, flag};
 
 impl Log {
     /// How many messages it brought: to queues, or where there are none those that somebody waits for.
@@ -19,7 +19,7 @@ impl Log {
         self.commons.store.batches.push(sealed.base, sealed.len as u32, memory, place, turn.now.mono_ns);
         let from = LogIndex(sealed.base.0 + *applied as u64);
         self.commons.store.delayed = 0;
-        let live = self.apply_records(from, &sealed.records()[*applied..]);
+        let live = self.apply_records(from, &sealed.records()[*applied..], turn.limits);
         self.commons.store.batches.came(sealed.base, live, turn.limits.spare_buffers_max);
         self.commons.let_go(turn.limits);
         waiters.iter().for_each(|waiter| turn.post.confirm(waiter));
@@ -42,14 +42,14 @@ impl Log {
     pub(super) fn apply_rest(&mut self, limits: &Limits) {
         let (open, applied) = self.commons.pipeline.lend_open();
         let at = LogIndex(open.base().0 + applied as u64);
-        self.apply_records(at, &open.bytes()[applied..]);
+        self.apply_records(at, &open.bytes()[applied..], limits);
         self.commons.pipeline.applied_open(open);
         self.commons.let_go(limits);
     }
 
     /// Applies records to their machines and counts the messages that became live, once per queue. Records of machines
-    /// that are gone are passed over.
-    pub(crate) fn apply_records(&mut self, base: LogIndex, records: &[u8]) -> u32 {
+    /// that are not open, or gone, are passed over.
+    pub(crate) fn apply_records(&mut self, base: LogIndex, records: &[u8], limits: &Limits) -> u32 {
         let mut at = base;
         let mut live = 0;
         let mut rest = records;
@@ -57,6 +57,8 @@ impl Log {
             match kind {
                 Kind::Enqueue => live += self.apply_enqueue(at, record),
                 Kind::Catalog => {}
+                Kind::Open => self.open(record),
+                Kind::Close => self.close(record, limits),
                 kind => live += self.apply_to_one(at, kind, record),
             }
             at.0 += (rest.len() - after.len()) as u64;
@@ -76,7 +78,7 @@ impl Log {
             || message.expires_at_ms != 0;
         let mut live = 0;
         for id in message.queues() {
-            match self.machines.slot(id) {
+            match self.machines.open_slot(id) {
                 Some(slot) => live += self.at(slot).take_in(at, record, message.flags, asks),
                 None => self.pass_over(Kind::Enqueue, record),
             }
@@ -87,7 +89,7 @@ impl Log {
     /// A record of any kind that names one machine.
     fn apply_to_one(&mut self, at: LogIndex, kind: Kind, record: &[u8]) -> u32 {
         let id = record::named(record).expect("a committed batch holds whole records");
-        match self.machines.slot(id) {
+        match self.machines.open_slot(id) {
             Some(slot) => self.at(slot).apply(at, kind, record),
             None => {
                 self.pass_over(kind, record);
@@ -96,7 +98,20 @@ impl Log {
         }
     }
 
-    /// The machine is gone that a record names.
+    #[cold]
+    fn open(&mut self, record: &[u8]) {
+        let open = Open::read(record).expect("a committed batch holds whole records");
+        self.machines.open(&open, &mut self.streams);
+    }
+
+    #[cold]
+    fn close(&mut self, record: &[u8], limits: &Limits) {
+        let close = Close::read(record).expect("a committed batch holds whole records");
+        let Log { commons, machines, streams, recovering } = self;
+        machines.close(close.id, (commons, streams), recovering.is_some(), limits);
+    }
+
+    /// The machine is gone that a record names, or not open.
     fn pass_over(&mut self, kind: Kind, record: &[u8]) {
         if let Some(streams) = self.streams.get_mut() {
             streams.pass_over(kind, record);

@@ -65,7 +65,7 @@ impl Logs {
                 && let Some(rule) = features.rules.takes_dead()
             {
                 let dead = DeadLetter {
-                    queue: queue.definition.clone(),
+                    queue: queue.definition().clone(),
                     rule: rule.clone(),
                     position: None,
                     reason: DeathReason::MaxLength,

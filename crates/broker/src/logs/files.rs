@@ -55,7 +55,7 @@ impl Logs {
     /// The segments of a log that are anybody's, and how many bytes of each file are; of those that no stream has, all.
     pub fn stream_segments(&self, log: LogId) -> BTreeMap<u64, u64> {
         let Some(log) = self.get(log) else { return BTreeMap::new() };
-        let segments = |streams: &Streams| streams.segments(&log.machines, log.recovering.as_deref());
+        let segments = |streams: &Streams| streams.segments(&log.machines);
         log.streams.get().map(segments).unwrap_or_default()
     }
 

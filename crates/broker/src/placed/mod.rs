@@ -17,12 +17,12 @@ use crate::request::QueueCommand;
 use crate::rows::queues::QueueRow;
 use crate::tally::Tally;
 use crate::turn::Turn;
-use ::queue::Fifo;
-use ::queue::stream::Stream;
+use ::queue::stream::{Settings as StreamSettings, Stream};
+use ::queue::{Fifo, Settings};
 use base::cursor::{Reader, Short};
 use base::id::{LogIndex, PortId, QueueId, QueueSeq};
 use base::{Now, Pieces};
-use message::record::Kind;
+use message::record::{Kind, Machine, Open};
 use queue::at::AtQueue;
 use queue::commands::Done;
 use queue::owned::OwnedQueue;
@@ -42,18 +42,9 @@ pub(crate) enum Placed {
     Stream(Box<OwnedStream>),
 }
 
-/// A machine in a snapshot that the catalog has not named yet.
-#[derive(Debug)]
-pub(crate) enum Restored {
-    /// And how far delivery had come, if that is known.
-    Queue(Box<Fifo>, Option<QueueSeq>),
-    Stream(Box<Stream>),
-}
-
 /// State of a log's machines that is needed only while the node comes up.
 #[derive(Debug, Default)]
 pub(crate) struct Recovering {
-    pub(crate) restored: FxHashMap<QueueId, Restored>,
     /// How far delivery had come in each queue.
     pub(crate) cursors: FxHashMap<QueueId, QueueSeq>,
     /// Something was replayed: the node had not stopped in order.
@@ -99,6 +90,18 @@ impl Machines {
         let slot = *self.by_id.get(&id)?;
         self.last_lookup = (id, slot);
         Some(slot)
+    }
+
+    /// As [`Machines::slot`], of a machine that a record has opened: other records have no effect on others.
+    #[inline]
+    pub(crate) fn open_slot(&mut self, id: QueueId) -> Option<u32> {
+        self.slot(id).filter(|slot| self.slab[*slot as usize].is_open())
+    }
+
+    /// As [`Machines::slot`], of a machine that is owned here: others take no commands.
+    #[inline]
+    pub(crate) fn owned_slot(&mut self, id: QueueId) -> Option<u32> {
+        self.slot(id).filter(|slot| self.slab[*slot as usize].is_owned())
     }
 
     /// As [`Machines::slot`], remembering nothing.
@@ -203,51 +206,100 @@ impl Machines {
 }
 
 impl Machines {
-    /// A machine was declared; its state in a snapshot is given back to it.
-    pub(crate) fn open(
-        &mut self,
-        definition: Arc<QueueDefinition>,
-        declared: &QueueRules,
-        recovering: Option<&mut Recovering>,
-        streams: &mut OfStreams,
-    ) {
+    /// A machine is owned here from now on: it was declared, or a snapshot or a record brought it before. False: no record
+    /// has opened it yet.
+    ///
+    /// # Panics
+    /// When its log has something else of this id.
+    pub(crate) fn claim(&mut self, definition: Arc<QueueDefinition>, streams: &mut OfStreams) -> bool {
         let id = definition.id;
+        if let Some(slot) = self.slot(id) {
+            match (&mut self.slab[slot as usize], definition.queue_type) {
+                (Placed::Queue(queue), QueueType::Classic | QueueType::Quorum) => queue.claim(definition),
+                (Placed::Stream(stream), QueueType::Stream) => stream.claim(definition),
+                (placed, _) => panic!("the log of {definition:?} has {placed:?} in its place"),
+            }
+            return self.slab[slot as usize].is_open();
+        }
         match definition.queue_type {
             QueueType::Classic | QueueType::Quorum => {
-                let queue = OwnedQueue::open(definition, declared, recovering);
-                self.insert(id, Placed::Queue(queue));
+                self.insert(id, Placed::Queue(OwnedQueue::declared(definition)));
             }
             QueueType::Stream => {
-                let streams = streams.make();
-                let stream = streams.open(definition, declared, recovering);
-                let slot = self.insert(id, Placed::Stream(Box::new(stream)));
-                streams.opened(self, slot);
+                let slot = self.insert(id, Placed::Stream(Box::new(OwnedStream::declared(definition))));
+                streams.make().came(slot);
             }
+        }
+        false
+    }
+
+    /// The record is applied that opens a machine.
+    pub(crate) fn open(&mut self, open: &Open, streams: &mut OfStreams) {
+        let Some(slot) = self.slot(open.id) else {
+            match open.machine {
+                Machine::Queue { counts, groups } => {
+                    let fifo = Fifo::new(Settings { counts, ..Settings::default() });
+                    let mut queue = OwnedQueue::bare(open.id, fifo);
+                    queue.opened(groups);
+                    self.insert(open.id, Placed::Queue(queue));
+                }
+                Machine::Stream => {
+                    self.insert_stream(open.id, Stream::new(StreamSettings::default()), streams)
+                }
+            }
+            return;
+        };
+        match (&mut self.slab[slot as usize], open.machine) {
+            (Placed::Queue(queue), Machine::Queue { groups, .. }) => queue.opened(groups),
+            (Placed::Stream(stream), Machine::Stream) => stream.is_open = true,
+            (placed, _) => panic!("{open:?} opens {placed:?}"),
         }
     }
 
-    /// A machine is deleted: its consumers are told, and what it had is let go of. False: there is none.
-    pub(crate) fn delete(
+    /// A stream that nobody owns here.
+    fn insert_stream(&mut self, id: QueueId, machine: Stream, streams: &mut OfStreams) {
+        let slot = self.insert(id, Placed::Stream(Box::new(OwnedStream::bare(id, machine))));
+        streams.make().came(slot);
+    }
+
+    /// A machine is not owned here any more: its consumers are told, and what its owner kept of it is gone. Where no record
+    /// has opened it, or will, it is gone with all. False: there is none.
+    pub(crate) fn resign(
+        &mut self,
+        id: QueueId,
+        (commons, streams): (&mut Commons, &mut OfStreams),
+        post: &mut Post,
+    ) -> bool {
+        let Some(slot) = self.slot(id) else { return false };
+        match &mut self.slab[slot as usize] {
+            Placed::Queue(queue) => {
+                queue.tell_members(post);
+                AtQueue { slot, queue, commons }.resign();
+            }
+            Placed::Stream(stream) => streams.make().resign(slot, stream, post),
+        }
+        true
+    }
+
+    /// A machine is on its log no more, with all that was in it.
+    pub(crate) fn close(
         &mut self,
         id: QueueId,
         (commons, streams): (&mut Commons, &mut OfStreams),
         is_replaying: bool,
         limits: &Limits,
-        post: &mut Post,
-    ) -> bool {
-        let Some((slot, placed)) = self.remove(id) else { return false };
-        match placed {
-            Placed::Queue(mut queue) => {
+    ) {
+        match self.remove(id) {
+            None => {}
+            Some((_, Placed::Queue(queue))) => {
                 if let Some(streams) = streams.get_mut() {
                     // It lets go of the segments of streams that it referred to.
                     streams.references.forget(id, commons.pipeline.next());
                 }
-                AtQueue { slot, queue: &mut queue, commons }.let_go(is_replaying, limits);
-                queue.tell_members(post);
+                commons.let_queue_go(&queue.fifo, is_replaying, limits.spare_buffers_max);
             }
-            Placed::Stream(stream) => streams.make().delete(slot, *stream, post),
+            Some((slot, Placed::Stream(stream))) => streams.make().close(slot, *stream),
         }
-        true
     }
 
     /// Carries out a connection's command for the machine in a slot.
@@ -286,10 +338,17 @@ impl Machines {
     ) -> Result<(), Short> {
         let mut reader = Reader::new(bytes);
         let queues = queue::recovery::read(&mut reader)?;
+        let mut restored = Vec::new();
         if !reader.rest().is_empty() {
-            streams.make().restore(self, recovering, &mut reader)?;
+            streams.make().restore(&mut reader, &mut restored)?;
         }
         self.restore_queues(queues, &mut commons.store, recovering);
+        for (id, machine) in restored {
+            match self.slot(id).and_then(|slot| self.stream_mut(slot)) {
+                Some(stream) => stream.restore(machine),
+                None => self.insert_stream(id, machine, streams),
+            }
+        }
         Ok(())
     }
 }
@@ -338,7 +397,7 @@ impl At<'_> {
             Placed::Queue(queue) => AtQueue { slot, queue, commons }.go_by(turn, rules),
             Placed::Stream(stream) => {
                 let mut at = AtStream { slot, stream, streams: streams.make() };
-                rules.stream.iter().for_each(|rules| at.go_by(turn.now, rules));
+                rules.stream.iter().for_each(|rules| at.go_by(commons, turn.now, rules));
             }
         }
     }
@@ -388,32 +447,6 @@ impl At<'_> {
     }
 }
 
-impl Restored {
-    /// The stream, if it is one.
-    pub(crate) fn as_stream(&self) -> Option<&Stream> {
-        match self {
-            Restored::Stream(machine) => Some(machine),
-            Restored::Queue(..) => None,
-        }
-    }
-
-    /// As [`Restored::as_stream`], to be changed.
-    pub(crate) fn as_stream_mut(&mut self) -> Option<&mut Stream> {
-        match self {
-            Restored::Stream(machine) => Some(machine),
-            Restored::Queue(..) => None,
-        }
-    }
-
-    /// The catalog never named the machine: it was deleted.
-    pub(crate) fn drop_unnamed(self, id: QueueId, commons: &mut Commons, streams: &mut OfStreams) {
-        match self {
-            Restored::Queue(fifo, _) => commons.effects.runs_left.extend(fifo.runs()),
-            Restored::Stream(machine) => streams.make().end(id, *machine),
-        }
-    }
-}
-
 impl Placed {
     #[inline]
     fn as_queue(&self) -> Option<&OwnedQueue> {
@@ -432,10 +465,39 @@ impl Placed {
         }
     }
 
+    /// The definition of a machine that is owned here.
+    ///
+    /// # Panics
+    /// Where it is not.
     pub(crate) fn definition(&self) -> &Arc<QueueDefinition> {
         match self {
-            Placed::Queue(queue) => &queue.definition,
-            Placed::Stream(stream) => &stream.definition,
+            Placed::Queue(queue) => queue.definition(),
+            Placed::Stream(stream) => stream.definition(),
+        }
+    }
+
+    /// It is owned here.
+    #[inline]
+    pub(crate) fn is_owned(&self) -> bool {
+        match self {
+            Placed::Queue(queue) => queue.is_owned(),
+            Placed::Stream(stream) => stream.is_owned(),
+        }
+    }
+
+    /// The record is applied that opens it.
+    #[inline]
+    pub(crate) fn is_open(&self) -> bool {
+        match self {
+            Placed::Queue(queue) => queue.is_open,
+            Placed::Stream(stream) => stream.is_open,
+        }
+    }
+
+    pub(crate) fn id(&self) -> QueueId {
+        match self {
+            Placed::Queue(queue) => queue.id,
+            Placed::Stream(stream) => stream.id,
         }
     }
 

@@ -77,7 +77,7 @@ impl Commons {
             let mut rest = match stretch {
                 Stretch::Log(stretch) => stretch,
                 Stretch::Segment { first, run, .. } => {
-                    let key = BlockKey::new(queue.definition.id, run);
+                    let key = BlockKey::new(queue.id, run);
                     if loaded.block(key).is_none() && !basket.take(ReadWhat::Block(key)) {
                         ahead.next = first;
                         return true;
@@ -172,7 +172,7 @@ impl Piece {
                 Piece { unread, bytes: len, end: QueueSeq(seq.0 + here.iter().len() as u64) }
             }
             Stretch::Segment { run, .. } => {
-                let key = BlockKey::new(queue.definition.id, run);
+                let key = BlockKey::new(queue.id, run);
                 let unread = loaded.block(key).is_none().then_some(ReadWhat::Block(key));
                 Piece { unread, bytes: u64::from(run.len), end: QueueSeq(run.last.0 + 1) }
             }

@@ -21,7 +21,7 @@ impl Commons {
     #[inline(never)]
     fn give_out_reads(&mut self, machines: &Machines, limits: &Limits, into: &mut Vec<ReadRequest>) {
         self.reads.referred.forget_gone(|slot, id, seq| {
-            let queue = machines.queue(slot).filter(|queue| queue.definition.id == id);
+            let queue = machines.queue(slot).filter(|queue| queue.id == id);
             queue.is_some_and(|queue| queue.fifo.place(seq).is_some())
         });
         while self.reads.reading.under_way < limits.reads_max
@@ -120,7 +120,7 @@ impl AtQueue<'_> {
             self.queue.pop_waiting();
             self.tell_due(turn.post);
             if first.settles {
-                let (id, range) = (self.queue.definition.id, SeqRange { first: first.seq, last: first.seq });
+                let (id, range) = (self.queue.id, SeqRange { first: first.seq, last: first.seq });
                 let (kind, outcome) = (Kind::Settle, Outcome::Accepted);
                 self.commons.pipeline.append_positions(turn.now, kind, id, outcome, range);
             }

@@ -16,7 +16,7 @@ impl AtQueue<'_> {
     #[inline(never)]
     pub(crate) fn locate_referred(&mut self, seq: QueueSeq) -> Site<'_> {
         let queue = &*self.queue;
-        let id = queue.definition.id;
+        let id = queue.id;
         let is_made =
             self.commons.reads.referred.made.as_ref().is_some_and(|made| (made.queue, made.seq) == (id, seq));
         if queue.fifo.place(seq).is_none() {

@@ -140,7 +140,7 @@ impl Shard {
             match applied {
                 Applied::QueueCreated(definition) => {
                     if self.logs.slot(definition.log).is_some() {
-                        self.logs.create_queue(definition.clone());
+                        self.logs.claim(now, &definition);
                         if let Some(now) = now {
                             self.tallies.churn.queue_created += 1;
                             self.go_by(now, &definition);
@@ -176,6 +176,7 @@ impl Shard {
     fn forget_queue(&mut self, now: Option<Now>, definition: &QueueDefinition) {
         if let Some(slot) = self.logs.slot(definition.log) {
             self.tallies.churn.queue_deleted += u64::from(now.is_some());
+            let now = now.filter(|_| !self.logs.is_stopped(definition.log));
             let log = &mut self.logs.all[slot];
             log.delete_queue(now, definition, &self.settings.limits, &mut self.post);
         }

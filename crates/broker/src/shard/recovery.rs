@@ -28,7 +28,7 @@ impl Shard {
             let queues: Vec<_> = self.catalog.queues().cloned().collect();
             for queue in queues {
                 if self.logs.slot(queue.log).is_some() {
-                    self.logs.create_queue(queue);
+                    self.logs.claim(None, &queue);
                 }
             }
             let rest = reader.rest();
@@ -59,7 +59,7 @@ impl Shard {
             self.replay_catalog(base, records)?;
         }
         if let Some(found) = self.logs.get_mut(log)
-            && !found.replay(base, records, place)
+            && !found.replay(base, records, place, &self.settings.limits)
         {
             return Err(RecoveryError::Gap(log));
         }

@@ -134,6 +134,12 @@ impl Fifo {
         }
     }
 
+    /// It counts what became of its messages: see [`Settings::counts`].
+    #[inline]
+    pub fn is_counting(&self) -> bool {
+        self.line.returns.counts()
+    }
+
     /// The rules it goes by.
     pub fn rules(&self) -> Rules {
         let rules = self.features.as_ref().map_or_else(Rules::default, |features| features.rules);

@@ -8,8 +8,8 @@ pub const FILE_HEADER_LEN: u64 = 8;
 /// [`Settings::chunk_entries_first`] where nobody says.
 pub const CHUNK_ENTRIES_FIRST_DEFAULT: u16 = 128;
 
-/// Settings of a stream. Not in its snapshot: it comes from its declaration and its policies. The bytes of
-/// chunks depend on `filter_len` and `chunk_entries_first` alone, which only a declaration says: a replay makes them again.
+/// Settings of a stream, recorded: a change comes by a record, and is about messages that come after it. The bytes of chunks
+/// depend on `filter_len` and `chunk_entries_first` alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Bytes of a chunk's Bloom filter, 16 to 255.

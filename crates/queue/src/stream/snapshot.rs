@@ -12,16 +12,18 @@ use super::tracking::{FEED, Sequence};
 use crate::snapshot_fields::{SnapshotError, put};
 use base::Sink;
 use base::cursor::Reader;
+use message::chunk::FILTER_LEN_MIN;
 use message::record::Owner;
 
 /// First bytes of every snapshot.
 const MAGIC: [u8; 4] = *b"LvSs";
 
 /// The version this writes.
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 
-/// The version whose offsets name no owner, and not when they were stored.
-const VERSION_WITHOUT_OWNERS: u8 = 1;
+/// Flags of the settings: there is a bound in bytes, and one in age.
+const HAS_BYTES: u8 = 1;
+const HAS_AGE: u8 = 2;
 
 /// Higher numbers are never reached: counting on from here does not overflow.
 const COUNT_MAX: u64 = u64::MAX / 2;
@@ -35,6 +37,7 @@ impl Stream {
         assert!(!self.is_open(), "a snapshot is taken between batches");
         out.put(&MAGIC);
         out.put(&[VERSION, 0, 0, 0]);
+        self.write_settings(out);
         let (last, last_first) = self.last_chunk.unwrap_or_default();
         let numbers = [EPOCH, self.next_offset, self.last_timestamp_ms as u64];
         numbers
@@ -78,19 +81,22 @@ impl Stream {
     ///
     /// # Errors
     /// The fault of the bytes.
-    pub fn read_snapshot(bytes: &[u8], settings: Settings) -> Result<Stream, SnapshotError> {
+    pub fn read_snapshot(bytes: &[u8]) -> Result<Stream, SnapshotError> {
         let mut reader = Reader::new(bytes);
         if reader.take(4)? != MAGIC {
             return Err(SnapshotError::Magic);
         }
         let version = reader.u8()?;
-        if !matches!(version, VERSION | VERSION_WITHOUT_OWNERS) {
+        if version != VERSION {
             return Err(SnapshotError::Version(version));
         }
-        if reader.take(3)? != [0; 3] || reader.u64_le()? != EPOCH {
+        if reader.take(3)? != [0; 3] {
+            return Err(SnapshotError::Broken("version"));
+        }
+        let mut stream = Stream::new(read_settings(&mut reader)?);
+        if reader.u64_le()? != EPOCH {
             return Err(SnapshotError::Broken("epoch"));
         }
-        let mut stream = Stream::new(settings);
         stream.next_offset = reader.u64_le()?;
         stream.is_durable_to(stream.next_offset);
         stream.last_timestamp_ms = reader.i64_le()?;
@@ -111,30 +117,37 @@ impl Stream {
         }
         let mut before = None;
         let count = reader.u64_le()?;
-        if version != VERSION_WITHOUT_OWNERS {
-            stream.tracked.offsets.next_turn = reader.u64_le()?;
-        }
-        let next_turn = stream.tracked.offsets.next_turn;
+        let next_turn = reader.u64_le()?;
+        stream.tracked.offsets.next_turn = next_turn;
         if next_turn > COUNT_MAX {
             return Err(SnapshotError::Broken("offsets"));
         }
-        for place in 0..count {
+        for _ in 0..count {
             let reference = reference(&mut reader)?;
-            let mut stored = Stored { offset: reader.u64_le()?, owner: Owner::default(), turn: place };
-            if version != VERSION_WITHOUT_OWNERS {
-                stored.owner = Owner { user: reader.u32_le()?, connection: reader.u32_le()? };
-                stored.turn = reader.u64_le()?;
-            }
+            let offset = reader.u64_le()?;
+            let owner = Owner { user: reader.u32_le()?, connection: reader.u32_le()? };
+            let stored = Stored { offset, owner, turn: reader.u64_le()? };
             let follows = before.is_none_or(|before| before < reference)
-                && (version == VERSION_WITHOUT_OWNERS
-                    || reference.starts_with(FEED)
-                    || stored.turn < next_turn);
+                && (reference.starts_with(FEED) || stored.turn < next_turn);
             if !follows || !stream.tracked.offsets.insert(reference, stored) {
                 return Err(SnapshotError::Broken("offsets"));
             }
             before = Some(reference);
         }
         if reader.is_empty() { Ok(stream) } else { Err(SnapshotError::Long) }
+    }
+
+    fn write_settings(&self, out: &mut impl Sink) {
+        let Settings { filter_len, chunk_entries_first, segment_bytes_max, bytes_max, age_max_ms } =
+            self.settings;
+        let flag = |is_set, flag| if is_set { flag } else { 0 };
+        let flags = flag(bytes_max.is_some(), HAS_BYTES) | flag(age_max_ms.is_some(), HAS_AGE);
+        out.put(&[flags, filter_len]);
+        out.put(&chunk_entries_first.to_le_bytes());
+        out.put(&[0; 4]);
+        for number in [segment_bytes_max, bytes_max.unwrap_or(0), age_max_ms.unwrap_or(0)] {
+            put(out, number);
+        }
     }
 
     fn read_segments(&mut self, reader: &mut Reader<'_>) -> Result<(), SnapshotError> {
@@ -183,6 +196,23 @@ impl Stream {
     }
 }
 
+fn read_settings(reader: &mut Reader<'_>) -> Result<Settings, SnapshotError> {
+    let (flags, filter_len, chunk_entries_first) = (reader.u8()?, reader.u8()?, reader.u16_le()?);
+    let zeros = reader.take(4)?;
+    let (segment_bytes_max, bytes_max, age_max_ms) = (reader.u64_le()?, reader.u64_le()?, reader.u64_le()?);
+    let is_known = flags & !(HAS_BYTES | HAS_AGE) == 0 && zeros == [0; 4];
+    if !is_known || filter_len < FILTER_LEN_MIN || chunk_entries_first == 0 {
+        return Err(SnapshotError::Broken("settings"));
+    }
+    Ok(Settings {
+        filter_len,
+        chunk_entries_first,
+        segment_bytes_max,
+        bytes_max: (flags & HAS_BYTES != 0).then_some(bytes_max),
+        age_max_ms: (flags & HAS_AGE != 0).then_some(age_max_ms),
+    })
+}
+
 fn put_reference(out: &mut impl Sink, reference: &[u8]) {
     let len = u16::try_from(reference.len())
         .expect("a reference came in a record that counts its bytes in 16 bits");
@@ -208,6 +238,24 @@ mod tests {
         bytes
     }
 
+    #[test]
+    fn settings_come_back() {
+        for (bytes_max, age_max_ms) in
+            [(None, None), (Some(0), None), (None, Some(7)), (Some(u64::MAX), Some(0))]
+        {
+            let (filter_len, chunk_entries_first, segment_bytes_max) = (255, 1, 9);
+            let settings =
+                Settings { filter_len, chunk_entries_first, segment_bytes_max, bytes_max, age_max_ms };
+            let bytes = written(&Stream::new(settings));
+            assert_eq!(*Stream::read_snapshot(&bytes).unwrap().settings(), settings);
+            for (at, byte) in [(8, 4), (9, 15), (12, 1)] {
+                let mut other = bytes.clone();
+                other[at] = byte;
+                assert!(Stream::read_snapshot(&other).is_err(), "{at}");
+            }
+        }
+    }
+
     /// Names that were stored in another order than theirs, by two connections.
     fn stream(common: &Common) -> Stream {
         let mut stream = Stream::new(Settings::default());
@@ -223,37 +271,19 @@ mod tests {
         let common = Common::new(Limits { offsets_max: NAMES.len(), ..Limits::default() });
         let before = stream(&common);
         let bytes = written(&before);
-        let mut after = Stream::read_snapshot(&bytes, Settings::default()).unwrap();
+        let mut after = Stream::read_snapshot(&bytes).unwrap();
         assert_eq!(written(&after), bytes);
         let more = Some(Owner { user: 9, connection: 9 });
         let gone = |reference: &[u8], offset| Storing::InPlaceOf { reference: reference.into(), offset };
         assert_eq!(after.store_offset(b"e", 0, more, &common), gone(b"c", 2));
         for len in 0..bytes.len() {
-            assert!(Stream::read_snapshot(&bytes[..len], Settings::default()).is_err(), "{len}");
+            assert!(Stream::read_snapshot(&bytes[..len]).is_err(), "{len}");
         }
         // Two at one turn of one connection.
         let entry = 2 + 1 + 8 + 8 + 8;
         let mut twice = bytes.clone();
         let (a, b) = (bytes.len() - 4 * entry, bytes.len() - 3 * entry);
         twice.copy_within(a + entry - 8..a + entry, b + entry - 8);
-        assert!(Stream::read_snapshot(&twice, Settings::default()).is_err());
-    }
-
-    #[test]
-    fn offsets_of_before_owners_are_read() {
-        let common = Common::new(Limits { offsets_max: NAMES.len(), ..Limits::default() });
-        let now = written(&stream(&common));
-        let head = now.len() - 4 * (2 + 1 + 8 + 8 + 8);
-        // The next turn is not in it.
-        let mut then = now[..head - 8].to_vec();
-        then[4] = VERSION_WITHOUT_OWNERS;
-        now[head..].chunks(2 + 1 + 8 + 8 + 8).for_each(|entry| then.extend(&entry[..2 + 1 + 8]));
-        let mut stream = Stream::read_snapshot(&then, Settings::default()).unwrap();
-        for (at, name) in NAMES.iter().enumerate() {
-            assert_eq!(stream.offset(name), Some(at as u64));
-        }
-        let owner = Some(Owner { user: 5, connection: 1 });
-        let storing = stream.store_offset(b"e", 0, owner, &common);
-        assert!(matches!(storing, Storing::InPlaceOf { .. }), "they make room: {storing:?}");
+        assert!(Stream::read_snapshot(&twice).is_err());
     }
 }

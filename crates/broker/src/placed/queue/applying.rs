@@ -26,7 +26,7 @@ impl AtQueue<'_> {
     #[inline]
     pub(crate) fn take_in(&mut self, at: LogIndex, record: &[u8], flags: u8, asks: bool) -> u32 {
         let queue = &mut *self.queue;
-        let is_transient = flags & flag::DURABLE == 0 && !queue.definition.is_quorum();
+        let is_transient = flags & flag::DURABLE == 0 && !queue.is_quorum();
         if asks || queue.has_features() {
             // The record, not what was read of it, which would have to be kept for this.
             if !queue.arrive(at, record, is_transient) {
@@ -52,8 +52,15 @@ impl AtQueue<'_> {
             }
             Kind::Configure => self.configure(record),
             Kind::Annotate => self.annotated(record),
-            // Records of streams, and of what is no machine.
-            Kind::Append | Kind::Track | Kind::Truncate | Kind::Catalog | Kind::Enqueue => {}
+            // Records of streams, of what is no machine, and of what comes and goes.
+            Kind::Append
+            | Kind::Track
+            | Kind::Truncate
+            | Kind::StreamSettings
+            | Kind::Catalog
+            | Kind::Enqueue
+            | Kind::Open
+            | Kind::Close => {}
             Kind::Settle
             | Kind::Return
             | Kind::Purge
@@ -99,7 +106,10 @@ impl AtQueue<'_> {
             }
         }
         if !effects.list.is_empty() {
-            self.commons.set_aside(positions.queue);
+            match self.queue.is_owned() {
+                true => self.commons.set_aside(positions.queue),
+                false => effects.list.clear(),
+            }
         }
         self.mark_dirty();
     }

@@ -14,10 +14,10 @@ pub(crate) struct AtQueue<'a> {
 }
 
 impl AtQueue<'_> {
-    /// It may hand out something.
+    /// It may hand out something, where it has an owner.
     #[inline]
     pub(crate) fn mark_dirty(&mut self) {
-        if !self.queue.is_dirty {
+        if !self.queue.is_dirty && self.queue.is_owned() {
             self.queue.is_dirty = true;
             self.commons.agenda.dirty.push_back(self.slot);
         }

@@ -74,8 +74,8 @@ impl AtQueue<'_> {
                 self.carry_out(turn, None);
                 self.mark_dirty();
             }
-            QueueCommand::Get { token, .. } if owned.definition.is_quorum() && owned.has_single_active() => {
-                turn.post.reply(port, token, Err(Refusal::get_from_single_active(&owned.definition)));
+            QueueCommand::Get { token, .. } if owned.is_quorum() && owned.has_single_active() => {
+                turn.post.reply(port, token, Err(Refusal::get_from_single_active(owned.definition())));
             }
             QueueCommand::Get { token, handle, settled, .. } => {
                 let member = Member { port, handle };
@@ -107,13 +107,13 @@ impl AtQueue<'_> {
             }
             QueueCommand::Counts { token } => {
                 // Of quorum queues a declaration is no use, as RabbitMQ has it.
-                if let Some(features) = &mut owned.features
-                    && !owned.definition.is_quorum()
+                if !owned.is_quorum()
+                    && let Some(features) = &mut owned.features
                 {
                     features.used_at_ms = turn.now.wall_ms;
                 }
                 let reply = Reply::Declared {
-                    queue: owned.definition.clone(),
+                    queue: owned.definition().clone(),
                     is_new: false,
                     ready: owned.fifo.ready(),
                     consumers: owned.fifo.consumers(),
@@ -127,7 +127,7 @@ impl AtQueue<'_> {
                 self.carry_out(turn, None);
             }
             QueueCommand::Delete { token, if_unused, if_empty } => {
-                let definition = owned.definition.clone();
+                let definition = owned.definition().clone();
                 let messages = owned.fifo.ready() + owned.fifo.delayed();
                 if if_unused && owned.fifo.consumers() > 0 {
                     turn.post.reply(port, token, Err(Refusal::queue_in_use(&definition)));
@@ -140,7 +140,7 @@ impl AtQueue<'_> {
             QueueCommand::Cancel { token, handle, held } => {
                 self.commons.agenda.parked.retain(|parked| {
                     let is_get = parked.command.getter() == Some(handle);
-                    (parked.port, parked.queue) != (port, owned.definition.id) || !is_get
+                    (parked.port, parked.queue) != (port, owned.id) || !is_get
                 });
                 if let Some(token) = token {
                     turn.post.reply(port, token, Ok(Reply::Cancelled));
@@ -153,7 +153,7 @@ impl AtQueue<'_> {
             QueueCommand::Leave => {
                 self.commons.agenda.parked.retain(|parked| {
                     let is_get = parked.command.getter().is_some();
-                    (parked.port, parked.queue) != (port, owned.definition.id) || !is_get
+                    (parked.port, parked.queue) != (port, owned.id) || !is_get
                 });
                 let mut done = Done::Nothing;
                 let members = owned.members_of(port);
@@ -187,7 +187,7 @@ impl AtQueue<'_> {
                 }
                 // While something of it is held a quorum queue is in use.
                 if let Some(features) = &owned.features
-                    && owned.definition.is_quorum()
+                    && owned.is_quorum()
                 {
                     if features.has_late {
                         self.settle_late(Member { port, handle }, range);
@@ -213,7 +213,7 @@ impl AtQueue<'_> {
             QueueCommand::Modify(modified) => self.modify(turn, port, &modified),
             QueueCommand::Stream(command) => {
                 if let Some(token) = command.token() {
-                    turn.post.reply(port, token, Err(Refusal::no_stream(&owned.definition)));
+                    turn.post.reply(port, token, Err(Refusal::no_stream(owned.definition())));
                 }
             }
         }
@@ -241,7 +241,7 @@ impl AtQueue<'_> {
         let Modified { handle, range, outcome, .. } = *modified;
         let owned = &*self.queue;
         if let Some(features) = &owned.features
-            && owned.definition.is_quorum()
+            && owned.is_quorum()
         {
             if features.has_late {
                 self.settle_late(Member { port, handle }, range);
@@ -296,7 +296,7 @@ impl AtQueue<'_> {
         let credit = credit.at_first();
         // One at a time is active, or one has it for itself: not both.
         if exclusive && owned.has_single_active() {
-            return Err(Refusal::exclusive_use(&owned.definition));
+            return Err(Refusal::exclusive_use(owned.definition()));
         }
         let counts = if settled { Count::DeliverNoAck } else { Count::Deliver };
         let id = owned.add_member(member, Some(counts));
@@ -311,7 +311,7 @@ impl AtQueue<'_> {
             }
             Err(_) => {
                 owned.remove_member(id);
-                Err(Refusal::exclusive_use(&owned.definition))
+                Err(Refusal::exclusive_use(owned.definition()))
             }
         }
     }
@@ -329,7 +329,7 @@ impl AtQueue<'_> {
     /// it, a policy that changes later means nothing to it.
     fn watch(&mut self, now: Now, id: ConsumerId, timeout_ms: Option<u64>, limits: &Limits) {
         let owned = &mut *self.queue;
-        if !owned.definition.is_quorum() {
+        if !owned.is_quorum() {
             return;
         }
         let of_queue = || owned.features.as_ref()?.rules.consumer_timeout_ms;
@@ -370,9 +370,9 @@ impl AtQueue<'_> {
         self.mark_dirty();
         self.used(turn.now);
         let owned = &*self.queue;
-        if owned.definition.auto_delete && owned.had_consumer && owned.fifo.consumers() == 0 {
+        if owned.definition().auto_delete && owned.had_consumer && owned.fifo.consumers() == 0 {
             let messages = owned.fifo.ready() + owned.fifo.delayed();
-            return Done::Delete { definition: owned.definition.clone(), token: None, messages };
+            return Done::Delete { definition: owned.definition().clone(), token: None, messages };
         }
         Done::Nothing
     }

@@ -15,9 +15,9 @@ impl AtQueue<'_> {
     /// From now on the queue goes by these rules. What its machine records of that is appended.
     pub(crate) fn go_by(&mut self, turn: &mut Turn<'_>, rules: QueueRules) {
         let queue = &mut *self.queue;
-        let settings = rules.settings(&queue.definition);
+        let settings = rules.settings(queue.definition());
         // A record of other settings may be on its way to the machine.
-        let asked = queue.features.as_ref().map(|features| features.rules.settings(&queue.definition));
+        let asked = queue.features.as_ref().map(|features| features.rules.settings(queue.definition()));
         if settings != queue.fifo.settings() || asked.is_some_and(|asked| asked != settings) {
             self.append_settings(turn.now, settings);
         }
@@ -53,7 +53,7 @@ impl AtQueue<'_> {
     /// From here on a queue's machine keeps the properties of its messages that these settings name.
     #[cold]
     pub(crate) fn append_settings(&mut self, now: Now, settings: Settings) {
-        let queue = self.queue.definition.id;
+        let queue = self.queue.id;
         let priority_max = match settings.priorities {
             Priorities::UpTo(max) => Some(max),
             Priorities::None | Priorities::Strict => None,
@@ -71,7 +71,7 @@ impl AtQueue<'_> {
     /// From here on a queue passes over messages it has seen.
     #[cold]
     pub(crate) fn append_window(&mut self, now: Now, window: WindowSettings) {
-        let queue = self.queue.definition.id;
+        let queue = self.queue.id;
         let WindowSettings { keys_max, ttl_ms } = window;
         let deduplicate = Deduplicate { queue, keys_max, ttl_ms, at_ms: now.wall_ms };
         self.commons.pipeline.append(now, Brings::NOTHING, |records| deduplicate.write(records));

@@ -99,7 +99,7 @@ impl AtQueue<'_> {
             features.dead_lettering += 1;
         }
         let failures = queue.fifo.failed(seq);
-        let (queue, position) = (queue.definition.clone(), Some(seq));
+        let (queue, position) = (queue.definition().clone(), Some(seq));
         Found::DeadLetter(DeadLetter { queue, rule, position, reason, failures, memory, offset })
     }
 

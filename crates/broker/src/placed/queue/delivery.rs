@@ -113,16 +113,16 @@ impl AtQueue<'_> {
                     if kind == Kind::Settle && queue.is_waiting() {
                         self.settle_delivered(turn.now, outcome, range);
                     } else {
-                        let id = queue.definition.id;
+                        let id = queue.id;
                         self.commons.pipeline.append_positions(turn.now, kind, id, outcome, range);
                     }
                 }
                 Effect::Postpone { range, outcome, due_at_ms } => {
-                    let id = self.queue.definition.id;
+                    let id = self.queue.id;
                     self.commons.pipeline.append_postponed(turn.now, id, outcome, range, due_at_ms);
                 }
                 Effect::Retry { range, outcome, after_ms } => {
-                    let id = self.queue.definition.id;
+                    let id = self.queue.id;
                     let due_at_ms = turn.now.wall_ms.saturating_add(after_ms);
                     self.commons.pipeline.append_postponed(turn.now, id, outcome, range, due_at_ms);
                 }
@@ -223,7 +223,7 @@ impl AtQueue<'_> {
         while !is_waiting
             && let Some(seq) = rest.peek()
             && let Some(Place::Segment(run)) = queue.fifo.place_of_live(*seq)
-            && let Some(block) = loaded.block(BlockKey::new(queue.definition.id, run))
+            && let Some(block) = loaded.block(BlockKey::new(queue.id, run))
             && block.find(seq.0).is_some()
         {
             let here = std::iter::from_fn(|| {
@@ -243,7 +243,7 @@ impl AtQueue<'_> {
     #[cold]
     fn settle_delivered(&mut self, now: Now, outcome: Outcome, range: SeqRange) {
         let queue = &mut *self.queue;
-        let id = queue.definition.id;
+        let id = queue.id;
         let mut delivered = Vec::new();
         queue.settle_later(range, |part| delivered.push(part));
         for part in delivered {
@@ -278,7 +278,7 @@ impl AtQueue<'_> {
                 Found::Away(base, place) => Site::Away(ReadWhat::Batch { base, place }),
             },
             Some(Place::Segment(run)) => {
-                let key = BlockKey::new(queue.definition.id, run);
+                let key = BlockKey::new(queue.id, run);
                 match self.commons.reads.loaded.block(key) {
                     Some(block) => match block.find(seq.0) {
                         Some(range) => Site::Here(block.memory(), range.start as u32),
@@ -348,7 +348,7 @@ impl AtQueue<'_> {
     /// its consumer, so nothing is lost that could still be repaired, and what is behind it goes on. It is reported also where
     /// nobody waits for a delivery of it, only a browser, or the shard that publishes dead letters.
     pub(crate) fn pass_over_damage(&mut self, what: ReadWhat, post: &mut Post) {
-        post.damages.note(self.commons.id, &self.queue.definition, what);
+        post.damages.note(self.commons.id, self.queue.definition(), what);
         while let Some(first) = self.queue.first_waiting() {
             let is_stretch = matches!(what, ReadWhat::Stretch(_));
             let lies_there =

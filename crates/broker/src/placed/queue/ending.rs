@@ -6,7 +6,7 @@ use message::record::{DeathReason, Kind, Outcome, SeqRange};
 
 impl AtQueue<'_> {
     fn count_end(&mut self, range: SeqRange, strategy: DeadLetterStrategy, end: End) {
-        let of = type_index(self.queue.definition.queue_type);
+        let of = type_index(self.queue.definition().queue_type);
         self.commons.figures.ends[of][strategy as usize][end as usize] += range.last.0 - range.first.0 + 1;
     }
 

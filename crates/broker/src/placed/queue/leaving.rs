@@ -1,29 +1,37 @@
-//! A queue is deleted: what it had is let go of, and its consumers are told.
+//! A queue ends: its owner lets go of it, and tells its consumers; its messages go when the record of its end is applied.
 
 use super::at::AtQueue;
 use super::owned::{Member, OwnedQueue};
 use crate::catalog::Refusal;
 use crate::event::Event;
-use crate::limits::Limits;
+use crate::log::Commons;
 use crate::post::Post;
 use base::id::LogIndex;
+use queue::Fifo;
 
-/// Messages of a deleted queue that are counted off at once: bounds the memory of deleting a long one.
+/// Messages of a queue that ended which are counted off at once: bounds the memory of ending a long one.
 const PLACES_AT_ONCE: usize = 4096;
 
 impl AtQueue<'_> {
-    /// The queue is on its log no more: its messages in memory and in segments go with it.
-    pub(crate) fn let_go(&mut self, is_replaying: bool, limits: &Limits) {
+    /// The queue is not owned here any more: what its owner had under way on its log is forgotten.
+    pub(crate) fn resign(&mut self) {
         let AtQueue { slot, queue, commons } = self;
         let timer = queue.features.as_ref().and_then(|features| features.timer);
         commons.agenda.forget(*slot, timer, queue.looks_at());
         commons.reads.reading.forget(*slot);
-        commons.effects.runs_left.extend(queue.fifo.runs());
+        queue.resign();
+    }
+}
+
+impl Commons {
+    /// A queue is on the log no more: its messages in memory and in segments go with it.
+    pub(crate) fn let_queue_go(&mut self, fifo: &Fifo, is_replaying: bool, spare_buffers_max: usize) {
+        self.effects.runs_left.extend(fifo.runs());
         // While the journal is replayed nothing is counted yet: the messages left are counted at the end.
         if is_replaying {
             return;
         }
-        let mut places = queue.fifo.live_below(LogIndex(u64::MAX)).map(|(_, place)| place);
+        let mut places = fifo.live_below(LogIndex(u64::MAX)).map(|(_, place)| place);
         let mut some = Vec::with_capacity(PLACES_AT_ONCE);
         loop {
             some.clear();
@@ -31,7 +39,7 @@ impl AtQueue<'_> {
             if some.is_empty() {
                 break;
             }
-            commons.store.batches.left(&some, limits.spare_buffers_max);
+            self.store.batches.left(&some, spare_buffers_max);
         }
     }
 }
@@ -43,7 +51,7 @@ impl OwnedQueue {
             post.reply(port, token, Err(Refusal::queue_gone()));
         }
         for Member { port, handle } in self.all_members() {
-            let queue = self.definition.clone();
+            let queue = self.definition().clone();
             post.event(port, Event::Cancelled { consumer: handle, queue });
         }
     }

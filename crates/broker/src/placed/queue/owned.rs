@@ -10,9 +10,9 @@ use crate::placed::queue::browse::Browser;
 use crate::placed::queue::features::Features;
 use crate::tally::{Count, Tally};
 use base::Now;
-use base::id::{LogIndex, PortId, QueueSeq};
+use base::id::{LogIndex, PortId, QueueId, QueueSeq};
 use message::record::{Enqueue, Refer, SeqRange, flag};
-use queue::{Arrival, ConsumerId, Fifo, GroupKey, MessageKey};
+use queue::{Arrival, ConsumerId, Fifo, GroupKey, MessageKey, Settings};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -184,8 +184,8 @@ impl Line {
 
 /// The size of a message as limits in bytes of a queue count it, which is RabbitMQ's way: in a quorum queue with its
 /// properties.
-pub(crate) fn size_in(queue: &QueueDefinition, message: &Enqueue<'_>) -> u64 {
-    let head = if queue.is_quorum() { message.head.len() } else { 0 };
+pub(crate) fn size_in(is_quorum: bool, message: &Enqueue<'_>) -> u64 {
+    let head = if is_quorum { message.head.len() } else { 0 };
     (head + message.body.len()) as u64
 }
 
@@ -199,11 +199,17 @@ struct Counted {
 /// The priority of a message that was given none, where priorities are always told apart.
 const PRIORITY_NONE: u8 = 4;
 
-/// A queue at its owner.
+/// A queue of a log: its machine, and what its owner keeps of it. Where it has no owner there is the machine alone.
+///
+/// Records go by the machine, which has all that they need; the catalog's definition is the owner's.
 #[derive(Debug)]
 pub(crate) struct OwnedQueue {
-    pub(crate) definition: Arc<QueueDefinition>,
+    pub(crate) id: QueueId,
+    /// None: it has no owner here.
+    definition: Option<Arc<QueueDefinition>>,
     pub(crate) fifo: Fifo,
+    /// The record is applied that opens it: other records that name it have an effect.
+    pub(crate) is_open: bool,
     members: Option<Box<Members>>,
     /// Deliveries that wait for bytes, in order; while there are any, all further ones wait behind them. Boxed: eight bytes in
     /// every idle queue.
@@ -225,10 +231,12 @@ pub(crate) struct OwnedQueue {
 }
 
 impl OwnedQueue {
-    pub(crate) fn new(definition: Arc<QueueDefinition>, fifo: Fifo) -> OwnedQueue {
-        let mut queue = OwnedQueue {
+    fn new(id: QueueId, definition: Option<Arc<QueueDefinition>>, fifo: Fifo, is_open: bool) -> OwnedQueue {
+        OwnedQueue {
+            id,
             definition,
             fifo,
+            is_open,
             members: None,
             waiting: None,
             features: None,
@@ -238,22 +246,69 @@ impl OwnedQueue {
             is_traced: false,
             counted: None,
             begun_at: 0,
-        };
-        queue.group();
-        queue
+        }
+    }
+
+    /// A queue that was declared, and that no record has opened yet.
+    pub(crate) fn declared(definition: Arc<QueueDefinition>) -> OwnedQueue {
+        let fifo = Fifo::new(Settings { counts: definition.is_quorum(), ..Settings::default() });
+        OwnedQueue::new(definition.id, Some(definition), fifo, false)
+    }
+
+    /// A queue that its log knows, and that nobody owns here.
+    pub(crate) fn bare(id: QueueId, fifo: Fifo) -> OwnedQueue {
+        OwnedQueue::new(id, None, fifo, true)
+    }
+
+    /// The record that opens it is applied.
+    pub(crate) fn opened(&mut self, groups: bool) {
+        self.is_open = true;
+        if groups {
+            self.fifo.group();
+        }
     }
 
     /// The machine is what a snapshot said.
     pub(crate) fn restore(&mut self, fifo: Fifo) {
         self.fifo = fifo;
-        self.group();
+        self.is_open = true;
     }
 
-    /// The machine is told whether messages that come may be in groups, which it does not record.
-    fn group(&mut self) {
-        if self.definition.group_header().is_some() {
-            self.fifo.group();
-        }
+    /// From now on it is owned here, by this definition.
+    pub(crate) fn claim(&mut self, definition: Arc<QueueDefinition>) {
+        self.definition = Some(definition);
+    }
+
+    /// From now on it is not owned here: what its owner kept of it is gone.
+    pub(crate) fn resign(&mut self) {
+        self.definition = None;
+        self.members = None;
+        self.waiting = None;
+        self.features = None;
+        self.counted = None;
+        self.is_dirty = false;
+        self.is_traced = false;
+    }
+
+    /// It is owned here.
+    #[inline]
+    pub(crate) fn is_owned(&self) -> bool {
+        self.definition.is_some()
+    }
+
+    /// The definition of a queue that is owned here.
+    ///
+    /// # Panics
+    /// Where it is not.
+    #[inline]
+    pub(crate) fn definition(&self) -> &Arc<QueueDefinition> {
+        self.definition.as_ref().expect("an owner has the definition of its queue")
+    }
+
+    /// Failed deliveries are counted, a majority commits it, and every message in it is durable.
+    #[inline]
+    pub(crate) fn is_quorum(&self) -> bool {
+        self.fifo.is_counting()
     }
 
     /// The queue, or its owner, keeps more of messages than their places.
@@ -331,7 +386,7 @@ impl OwnedQueue {
     fn take_in(&mut self, at: LogIndex, arrival: &Arrival, bytes: u64) {
         let Arrival { transient, priority, expires_at_ms, due_at_ms, failures, group, .. } = *arrival;
         // Of all priorities one stands for none.
-        let usual = if self.definition.is_quorum() { PRIORITY_NONE } else { 0 };
+        let usual = if self.is_quorum() { PRIORITY_NONE } else { 0 };
         let is_usual = priority.is_none_or(|of| of == usual);
         let is_new = due_at_ms == 0 && failures == 0 && group.is_none();
         if is_usual && expires_at_ms == 0 && is_new && self.fifo.takes_plain() {
@@ -518,23 +573,23 @@ impl OwnedQueue {
 
     /// The size of a message as limits in bytes count it.
     pub(crate) fn size_of(&self, message: &Enqueue<'_>) -> u64 {
-        size_in(&self.definition, message)
+        size_in(self.is_quorum(), message)
     }
 
     /// As [`OwnedQueue::size_of`], of a message that lies in a segment of a stream.
     pub(crate) fn size_of_referred(&self, refer: &Refer<'_>) -> u64 {
-        let head = if self.definition.is_quorum() { refer.head_len } else { 0 };
+        let head = if self.is_quorum() { refer.head_len } else { 0 };
         u64::from(head) + u64::from(refer.body_len)
     }
 
     /// All it keeps of its messages comes from their heads alone: they may lie elsewhere.
     pub(crate) fn may_refer(&self) -> bool {
-        self.fifo.window().is_none() && self.definition.group_header().is_none()
+        self.fifo.window().is_none() && !self.fifo.is_grouped()
     }
 
     /// Somebody consumes from it, or, of a quorum queue, holds something: it does not end unused. As RabbitMQ has it.
     pub(crate) fn is_used(&self) -> bool {
-        self.fifo.consumers() > 0 || (self.definition.is_quorum() && self.fifo.unsettled() > 0)
+        self.fifo.consumers() > 0 || (self.is_quorum() && self.fifo.unsettled() > 0)
     }
 
     /// Something may be due in it though nothing happens.

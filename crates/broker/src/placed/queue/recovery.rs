@@ -1,35 +1,45 @@
 //! From disk to the queues of a log and back: their part of its snapshot, and their state once the replay is over.
 //!
-//! A queue's snapshot may be newer than the catalog's: it is kept until the replay of the catalog names the queue, and
-//! dropped at the end if it never does.
+//! A queue that the catalog does not name when the replay is over has no owner, and is closed.
 
 use super::at::AtQueue;
 use super::owned::OwnedQueue;
 use crate::batches::Batches;
-use crate::catalog::{QueueDefinition, QueueRules};
 use crate::log::{NO_QUEUE, Store};
-use crate::placed::{Machines, Recovered, Recovering, Restored};
+use crate::placed::{Machines, Placed, Recovered, Recovering};
 use crate::turn::Turn;
 use base::cursor::{Reader, Short};
 use base::id::{LogIndex, QueueId, QueueSeq};
 use base::{Pieces, Sink};
 use queue::{Fifo, Recovery};
-use std::sync::Arc;
 
-/// Queues as a snapshot has them: each with its id, and how far delivery had come, if that is known.
-pub(crate) type Queues = Vec<(QueueId, Fifo, Option<QueueSeq>)>;
+/// A queue as a snapshot has it.
+#[derive(Debug)]
+pub(crate) struct Restored {
+    id: QueueId,
+    fifo: Fifo,
+    /// How far delivery had come, if that is known.
+    cursor: Option<QueueSeq>,
+}
+
+/// Flag of a queue in a snapshot: its messages may be in groups.
+const GROUPS: u32 = 1;
 
 /// Reads what [`Machines::write_queues`] wrote.
-pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Queues, Short> {
+pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Vec<Restored>, Short> {
     let is_clean = reader.u32_le()? == 1;
     let count = reader.u64_le()?;
-    let mut queues = Queues::new();
+    let mut queues = Vec::new();
     for _ in 0..count {
         let id = Some(QueueId(reader.u64_le()?)).filter(|id| *id != NO_QUEUE).ok_or(Short)?;
         let cursor = QueueSeq(reader.u64_le()?);
+        let flags = Some(reader.u32_le()?).filter(|flags| flags & !GROUPS == 0).ok_or(Short)?;
         let len = reader.u32_le()? as usize;
-        let fifo = Fifo::read_snapshot(reader.take(len)?).map_err(|_| Short)?;
-        queues.push((id, fifo, is_clean.then_some(cursor)));
+        let mut fifo = Fifo::read_snapshot(reader.take(len)?).map_err(|_| Short)?;
+        if flags & GROUPS != 0 {
+            fifo.group();
+        }
+        queues.push(Restored { id, fifo, cursor: is_clean.then_some(cursor) });
     }
     Ok(queues)
 }
@@ -38,15 +48,18 @@ impl Machines {
     /// The recorded state of all queues.
     ///
     /// ```text
-    ///   0         4           12       20           28
-    ///   | is clean | queues    | id     | cursor     | length (4) | queue's snapshot | next queue ...
+    ///   0         4           12       20           28          32
+    ///   | is clean | queues    | id     | cursor     | flags (4) | length (4) | queue's snapshot | next queue ...
     /// ```
     pub(crate) fn write_queues(&self, is_clean: bool, bytes: &mut Pieces) {
+        let open = || self.queues().filter(|queue| queue.is_open);
         bytes.put(&u32::from(is_clean).to_le_bytes());
-        bytes.put(&(self.queues().count() as u64).to_le_bytes());
-        for queue in self.queues() {
-            bytes.put(&queue.definition.id.0.to_le_bytes());
+        bytes.put(&(open().count() as u64).to_le_bytes());
+        for queue in open() {
+            bytes.put(&queue.id.0.to_le_bytes());
             bytes.put(&queue.fifo.cursor().0.to_le_bytes());
+            let flags = if queue.fifo.is_grouped() { GROUPS } else { 0 };
+            bytes.put(&flags.to_le_bytes());
             let at = bytes.size();
             bytes.put(&[0; 4]);
             queue.fifo.write_snapshot(bytes);
@@ -55,18 +68,22 @@ impl Machines {
         }
     }
 
-    /// Gives the queues back what a snapshot held of them.
-    pub(crate) fn restore_queues(&mut self, queues: Queues, store: &mut Store, recovering: &mut Recovering) {
-        for (id, fifo, cursor) in queues {
+    /// Gives the log what a snapshot held of its queues.
+    pub(crate) fn restore_queues(
+        &mut self,
+        queues: Vec<Restored>,
+        store: &mut Store,
+        recovering: &mut Recovering,
+    ) {
+        for Restored { id, fifo, cursor } in queues {
             for run in fifo.runs() {
                 *store.segments.entry(run.segment).or_insert(0) += 1;
             }
-            let Some((_, queue)) = self.find_queue(id) else {
-                recovering.restored.insert(id, Restored::Queue(Box::new(fifo), cursor));
-                continue;
-            };
             recovering.set_cursor(id, cursor);
-            queue.restore(fifo);
+            match self.find_queue(id) {
+                Some((_, queue)) => queue.restore(fifo),
+                None => _ = self.insert(id, Placed::Queue(OwnedQueue::bare(id, fifo))),
+            }
         }
     }
 }
@@ -81,32 +98,6 @@ impl Recovering {
     }
 }
 
-impl OwnedQueue {
-    /// A queue that was declared, with what a snapshot held of it.
-    pub(crate) fn open(
-        definition: Arc<QueueDefinition>,
-        declared: &QueueRules,
-        mut recovering: Option<&mut Recovering>,
-    ) -> OwnedQueue {
-        let id = definition.id;
-        let settings = declared.settings(&definition);
-        let (fifo, cursor) = match recovering.as_mut().and_then(|recovering| recovering.restored.remove(&id))
-        {
-            Some(Restored::Queue(fifo, cursor)) => (*fifo, cursor),
-            _ => {
-                let mut fifo = Fifo::new(settings);
-                // Another shard may have sent messages for it already: no record would come before them.
-                declared.window.into_iter().for_each(|window| fifo.deduplicate(window));
-                (fifo, Some(QueueSeq(0)))
-            }
-        };
-        if let Some(recovering) = recovering {
-            recovering.set_cursor(id, cursor);
-        }
-        OwnedQueue::new(definition, fifo)
-    }
-}
-
 impl AtQueue<'_> {
     /// The replay is over: the queue begins, and its messages are counted in the log's batches.
     pub(crate) fn recover(
@@ -115,12 +106,16 @@ impl AtQueue<'_> {
         recovering: &Recovering,
         batches: &mut Batches,
     ) -> Recovered {
-        let clean = recovering.cursor(self.queue.definition.id);
+        let has_owner = self.queue.is_owned();
+        let clean = recovering.cursor(self.queue.id).filter(|_| has_owner);
         let recovery = clean.map_or(Recovery::Dirty, Recovery::Clean);
         self.queue.fifo.recover(recovery, &mut self.commons.effects);
         let has_undelivered = clean.is_some() && self.queue.fifo.total() > 0;
         self.commons.effects.left.clear();
-        self.carry_out(turn, None);
+        match has_owner {
+            true => self.carry_out(turn, None),
+            false => self.commons.effects.list.clear(),
+        }
         if self.queue.has_clock() {
             // Handing out sets the timer.
             self.mark_dirty();

@@ -48,7 +48,7 @@ impl AtQueue<'_> {
             // Until it is gone: not at every turn.
             features.used_at_ms = now.wall_ms;
             if !self.queue.is_used() {
-                ended.push(self.queue.definition.clone());
+                ended.push(self.queue.definition().clone());
             }
         }
         self.list_dying();

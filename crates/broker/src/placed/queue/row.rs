@@ -7,7 +7,7 @@ use crate::rows::queues::{QueueRow, QuorumRow};
 impl OwnedQueue {
     pub(crate) fn row(&self) -> QueueRow {
         QueueRow {
-            definition: self.definition.clone(),
+            definition: self.definition().clone(),
             ready: self.fifo.ready(),
             ready_bytes: self.fifo.knows_sizes().then(|| self.fifo.ready_bytes()),
             sample: Sample::default(),
@@ -16,7 +16,7 @@ impl OwnedQueue {
             transient: self.fifo.transient(),
             returned: self.fifo.ready_returned(),
             dying: self.fifo.dying(),
-            quorum: self.definition.is_quorum().then(|| self.quorum_row()),
+            quorum: self.is_quorum().then(|| self.quorum_row()),
             consumers: self.fifo.consumers(),
             memory_bytes: self.bytes(),
             tally: self.tally(),

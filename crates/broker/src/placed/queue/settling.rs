@@ -15,7 +15,7 @@ impl AtQueue<'_> {
     pub(crate) fn accept_all(&mut self, turn: &mut Turn<'_>, member: Member, ranges: &[SeqRange]) {
         let owned = &*self.queue;
         if let Some(features) = &owned.features
-            && owned.definition.is_quorum()
+            && owned.is_quorum()
         {
             if features.has_late {
                 ranges.iter().for_each(|range| self.settle_late(member, *range));

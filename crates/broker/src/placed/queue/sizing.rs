@@ -4,7 +4,7 @@
 //! is exact where a queue has at most [`SAMPLES`] messages and all are in memory, and otherwise as good as those looked at.
 
 use crate::batches::Batches;
-use crate::placed::queue::owned::{OwnedQueue, size_in};
+use crate::placed::queue::owned::OwnedQueue;
 use base::id::{LogIndex, QueueSeq};
 use message::amqp091::Properties;
 use message::record::{self, Enqueue, Format, Refer};
@@ -55,7 +55,7 @@ impl Batches {
                 continue;
             }
             let Some(message) = Enqueue::read(record) else { continue };
-            bytes += size_in(&queue.definition, &message);
+            bytes += queue.size_of(&message);
             count += 1;
             if Some(*place) == head && message.format == Format::Amqp091 {
                 let properties = Properties::read(message.head);

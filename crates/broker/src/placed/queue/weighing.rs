@@ -10,7 +10,7 @@ use crate::limits::Limits;
 use crate::log::Brings;
 use crate::placed::queue::at::AtQueue;
 use crate::placed::queue::delivery::Site;
-use crate::placed::queue::owned::{OwnedQueue, size_in};
+use crate::placed::queue::owned::size_in;
 use crate::reading::ReadWhat;
 use base::Now;
 use base::id::QueueSeq;
@@ -22,8 +22,7 @@ impl AtQueue<'_> {
     #[inline(never)]
     pub(crate) fn weigh(&mut self, now: Now, limits: &Limits) {
         let Some(range) = self.next_to_weigh() else { return };
-        let OwnedQueue { definition, fifo, .. } = &*self.queue;
-        let definition = definition.clone();
+        let (fifo, is_quorum) = (&self.queue.fifo, self.queue.is_quorum());
         let some: Vec<QueueSeq> = fifo.live_within(range).take(limits.weighed_at_once_max).collect();
         let is_all = some.len() < limits.weighed_at_once_max;
         let mut last = some.last().copied().filter(|_| !is_all).unwrap_or(range.last);
@@ -32,7 +31,7 @@ impl AtQueue<'_> {
             match self.locate(seq) {
                 Site::Here(memory, offset) => {
                     let message = Enqueue::read(&memory[offset as usize..]);
-                    let bytes = size_in(&definition, &message.expect("a live message is a record"));
+                    let bytes = size_in(is_quorum, &message.expect("a live message is a record"));
                     sizes.push((seq, bytes.try_into().unwrap_or(u32::MAX)));
                 }
                 Site::Away(what) => {
@@ -58,7 +57,7 @@ impl AtQueue<'_> {
     }
 
     fn append_weights(&mut self, now: Now, range: SeqRange, sizes: &[(QueueSeq, u32)]) {
-        let id = self.queue.definition.id;
+        let id = self.queue.id;
         self.commons.pipeline.append(now, Brings::NOTHING, |records| {
             Weigh::write(id, range, now.wall_ms, sizes, records);
         });

@@ -3,7 +3,7 @@
 use super::{AtStream, Streams, feeding};
 use crate::notices::DrivenOut;
 use crate::placed::Machines;
-use message::record::{Append, Enqueue, Kind, Track, Truncate};
+use message::record::{Append, Enqueue, Kind, StreamSettings, Track, Truncate};
 use queue::stream::{self, Storing};
 
 const WHOLE: &str = "a committed batch holds whole records";
@@ -19,6 +19,7 @@ impl AtStream<'_> {
                 self.append(&Append::read(record).expect(WHOLE));
             }
             Kind::Track => self.track(&Track::read(record).expect(WHOLE)),
+            Kind::StreamSettings => self.configure(&StreamSettings::read(record).expect(WHOLE)),
             Kind::Truncate => self.truncate(&Truncate::read(record).expect(WHOLE)),
             // Records of queues.
             _ => {}
@@ -71,9 +72,11 @@ impl AtStream<'_> {
                 Storing::InPlaceOf { reference, offset } => Some((reference, offset)),
                 Storing::NoRoom => Some((track.reference.into(), track.offset)),
             };
-        if let Some((reference, offset)) = gone {
+        if let Some((reference, offset)) = gone
+            && let Some(definition) = &stream.definition
+        {
             streams.driven_out.0 += 1;
-            streams.driven_out.1 = Some(DrivenOut { stream: stream.definition.clone(), reference, offset });
+            streams.driven_out.1 = Some(DrivenOut { stream: definition.clone(), reference, offset });
         }
         if stream.told.get(track.reference) == Some(&track.offset) {
             stream.told.remove(track.reference);
@@ -115,11 +118,11 @@ impl Streams {
     #[inline]
     pub(crate) fn close_chunks(&mut self, machines: &mut Machines) {
         if !self.open.is_empty() {
-            self.close(machines);
+            self.close_open(machines);
         }
     }
 
-    fn close(&mut self, machines: &mut Machines) {
+    fn close_open(&mut self, machines: &mut Machines) {
         while let Some(slot) = self.open.pop() {
             if let Some(mut at) = self.at(machines, slot) {
                 at.close_chunk();

@@ -84,7 +84,7 @@ impl AtStream<'_> {
             change(consumer);
             let progress = consumer.progress.as_mut().and_then(|progress| progress.take());
             if let Some(settled) = progress {
-                streams.note_progress(stream.definition.id, settled);
+                streams.note_progress(stream.id, settled);
             }
             self.list(id);
         }
@@ -204,7 +204,7 @@ impl Streams {
         command: QueueCommand,
     ) -> Done {
         let Some(mut at) = self.at(machines, slot) else { return Done::Nothing };
-        let id = at.stream.definition.id;
+        let id = at.stream.id;
         if let QueueCommand::Stream(command) = &command
             && let StreamCommand::StoreOffset { user, reference, offset } = &**command
         {
@@ -240,7 +240,7 @@ impl Streams {
 impl AtStream<'_> {
     fn carry(&mut self, turn: &mut Turn<'_>, port: PortId, command: QueueCommand) -> Done {
         let stream = &*self.stream;
-        let definition = stream.definition.clone();
+        let definition = stream.definition().clone();
         match command {
             QueueCommand::Stream(command) => self.ask(port, *command, turn.post),
             QueueCommand::Consume { token, handle, consumer } => {

@@ -232,8 +232,8 @@ impl Streams {
 impl AtStream<'_> {
     /// Puts what a machine asked for where it is carried out from.
     fn sort(&mut self) {
-        let AtStream { slot, stream: OwnedStream { definition, .. }, streams } = self;
-        let (slot, log, stream) = (*slot, streams.log, definition.id);
+        let AtStream { slot, stream: OwnedStream { id, definition, .. }, streams } = self;
+        let (slot, log, stream) = (*slot, streams.log, *id);
         for effect in streams.effects.drain(..) {
             match effect {
                 Effect::Ready(reader) => streams.ready.push_back((slot, reader)),
@@ -247,7 +247,9 @@ impl AtStream<'_> {
                 }
                 Effect::Work(work) => streams.jobs.push(StreamJob { log, stream, work }),
                 Effect::Damaged(damage) => {
-                    streams.damages.push(StreamDamage { log, stream: definition.clone(), damage });
+                    // Of one that nobody owns nobody asks.
+                    let stream = definition.clone();
+                    streams.damages.extend(stream.map(|stream| StreamDamage { log, stream, damage }));
                 }
             }
         }

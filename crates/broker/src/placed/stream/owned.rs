@@ -1,4 +1,4 @@
-//! A stream at its owner: the machine, and which connections its readers belong to.
+//! A stream of a log: the machine, and at its owner which connections its readers belong to.
 
 use super::consumer::Consumer;
 use super::feeding::Feed;
@@ -6,7 +6,7 @@ use crate::catalog::QueueDefinition;
 use crate::placed::queue::owned::Member;
 use crate::tally::{Count, Tally};
 use base::id::{PortId, QueueId};
-use queue::stream::{ReaderId, Stream};
+use queue::stream::{ReaderId, Settings, Stream};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -42,8 +42,14 @@ impl Reader {
 /// See the module's head.
 #[derive(Debug)]
 pub(crate) struct OwnedStream {
-    pub(crate) definition: Arc<QueueDefinition>,
+    pub(crate) id: QueueId,
+    /// None: it has no owner here.
+    pub(super) definition: Option<Arc<QueueDefinition>>,
     pub(crate) machine: Stream,
+    /// The record is applied that opens it: other records that name it have an effect.
+    pub(crate) is_open: bool,
+    /// The settings of the last record of them that was appended, which may not be applied yet; none: none was.
+    pub(super) asked: Option<Settings>,
     pub(crate) readers: FxHashMap<ReaderId, Reader>,
     by_member: FxHashMap<Member, ReaderId>,
     /// Queues that are filled from it.
@@ -63,11 +69,24 @@ pub(crate) struct OwnedStream {
     pub(crate) begun_at: u64,
 }
 
+/// As [`OwnedStream::definition`], where the rest of the stream is in use.
+pub(super) fn named(definition: &Option<Arc<QueueDefinition>>) -> &Arc<QueueDefinition> {
+    definition.as_ref().expect("an owner has the definition of its stream")
+}
+
 impl OwnedStream {
-    pub(crate) fn new(definition: Arc<QueueDefinition>, machine: Stream) -> OwnedStream {
+    fn new(
+        id: QueueId,
+        definition: Option<Arc<QueueDefinition>>,
+        machine: Stream,
+        is_open: bool,
+    ) -> OwnedStream {
         OwnedStream {
+            id,
             definition,
             machine,
+            is_open,
+            asked: None,
             readers: FxHashMap::default(),
             by_member: FxHashMap::default(),
             feeds: Vec::new(),
@@ -78,6 +97,52 @@ impl OwnedStream {
             delivered: 0,
             begun_at: 0,
         }
+    }
+
+    /// A stream that was declared, and that no record has opened yet.
+    pub(crate) fn declared(definition: Arc<QueueDefinition>) -> OwnedStream {
+        OwnedStream::new(definition.id, Some(definition), Stream::new(Settings::default()), false)
+    }
+
+    /// A stream that its log knows, and that nobody owns here.
+    pub(crate) fn bare(id: QueueId, machine: Stream) -> OwnedStream {
+        OwnedStream::new(id, None, machine, true)
+    }
+
+    /// The machine is what a snapshot said.
+    pub(crate) fn restore(&mut self, machine: Stream) {
+        self.machine = machine;
+        self.is_open = true;
+    }
+
+    /// From now on it is owned here, by this definition.
+    pub(crate) fn claim(&mut self, definition: Arc<QueueDefinition>) {
+        self.definition = Some(definition);
+    }
+
+    /// From now on it is not owned here: what its owner kept of it is gone. Its readers, for the machine to forget.
+    pub(super) fn resign(&mut self) -> Vec<ReaderId> {
+        self.definition = None;
+        self.asked = None;
+        self.is_traced = false;
+        self.by_member.clear();
+        self.feeds.clear();
+        self.told.clear();
+        self.readers.drain().map(|(id, _)| id).collect()
+    }
+
+    /// It is owned here.
+    #[inline]
+    pub(crate) fn is_owned(&self) -> bool {
+        self.definition.is_some()
+    }
+
+    /// The definition of a stream that is owned here.
+    ///
+    /// # Panics
+    /// Where it is not.
+    pub(crate) fn definition(&self) -> &Arc<QueueDefinition> {
+        named(&self.definition)
     }
 
     /// Counting begins here.

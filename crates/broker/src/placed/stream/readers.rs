@@ -1,7 +1,7 @@
 //! Handing out: chunks to subscriptions, messages to consumers, to each its share before the next has its turn.
 
 use super::cursor::{Budget, Unpacked};
-use super::owned::{OwnedStream, Reader};
+use super::owned::{OwnedStream, Reader, named};
 use super::request::StreamReply;
 use super::{AtStream, HANDED_MAX, Streams};
 use crate::event::Event;
@@ -165,7 +165,7 @@ impl AtStream<'_> {
                 }
             }
             let budget = Budget { bytes_max, messages_left: &mut messages_left, room: allowed };
-            let definition = &*stream.definition;
+            let definition = named(&stream.definition);
             let out = (&mut into, &mut items);
             if consumer.unpack(definition, turn.now.wall_ms, budget, converter, out) == Unpacked::Enough
                 || into.len() >= bytes_max
@@ -205,7 +205,7 @@ impl AtStream<'_> {
             }
         }
         if let Some(settled) = progress {
-            streams.note_progress(stream.definition.id, settled);
+            streams.note_progress(stream.id, settled);
         }
         self.sort();
         if has_more {

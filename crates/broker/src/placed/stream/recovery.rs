@@ -2,16 +2,16 @@
 //!
 //! Order at a start: snapshots, then [`crate::Logs::recover_streams`] for each log with what files there are, then the journal's
 //! replay, which makes the same chunks again at the same places.
-//! A snapshot may be newer than the catalog's: a stream in it is kept until the replay of the catalog names it.
+//! A stream that the catalog does not name when the replay is over has no owner, and is closed.
 
 use super::Streams;
 use crate::log::{Commons, NO_QUEUE};
-use crate::placed::{Machines, Recovering, Restored};
+use crate::placed::Machines;
 use crate::turn::Turn;
 use base::Sink;
 use base::cursor::{Reader, Short};
 use base::id::QueueId;
-use queue::stream::{Settings, Stream};
+use queue::stream::Stream;
 use std::collections::BTreeMap;
 
 /// The version of what is written where no queue's messages lie in segments.
@@ -26,9 +26,11 @@ impl Streams {
         let version = if has_references { VERSION_REFERENCES } else { VERSION };
         bytes.put(&version.to_le_bytes());
         bytes.put(&self.common.next_file().to_le_bytes());
-        bytes.put(&(self.slots.len() as u64).to_le_bytes());
-        for stream in self.slots.iter().filter_map(|slot| machines.stream(*slot)) {
-            bytes.put(&stream.definition.id.0.to_le_bytes());
+        let open =
+            || self.slots.iter().filter_map(|slot| machines.stream(*slot)).filter(|stream| stream.is_open);
+        bytes.put(&(open().count() as u64).to_le_bytes());
+        for stream in open() {
+            bytes.put(&stream.id.0.to_le_bytes());
             let at = bytes.size();
             bytes.put(&[0; 4]);
             stream.machine.write_snapshot(bytes);
@@ -40,12 +42,11 @@ impl Streams {
         }
     }
 
-    /// Takes in what [`Streams::write_snapshot`] wrote.
+    /// Takes in what [`Streams::write_snapshot`] wrote; the streams go to `restored`, each with its id.
     pub(crate) fn restore(
         &mut self,
-        machines: &mut Machines,
-        recovering: &mut Recovering,
         reader: &mut Reader<'_>,
+        restored: &mut Vec<(QueueId, Stream)>,
     ) -> Result<(), Short> {
         let version = reader.u32_le()?;
         if !matches!(version, VERSION | VERSION_REFERENCES) {
@@ -58,15 +59,8 @@ impl Streams {
         for _ in 0..count {
             let id = Some(QueueId(reader.u64_le()?)).filter(|id| *id != NO_QUEUE).ok_or(Short)?;
             let len = reader.u32_le()? as usize;
-            let bytes = reader.take(len)?;
-            let stream = machines.slot(id).and_then(|slot| machines.stream_mut(slot));
-            let settings =
-                stream.as_ref().map_or_else(Settings::default, |stream| *stream.machine.settings());
-            let machine = Stream::read_snapshot(bytes, settings).map_err(|_| Short)?;
-            match stream {
-                Some(stream) => stream.machine = machine,
-                None => _ = recovering.restored.insert(id, Restored::Stream(Box::new(machine))),
-            }
+            let machine = Stream::read_snapshot(reader.take(len)?).map_err(|_| Short)?;
+            restored.push((id, machine));
         }
         if version == VERSION_REFERENCES {
             self.references.read(reader)?;
@@ -89,34 +83,19 @@ impl Streams {
     }
 
     /// Between the snapshots and the replay: streams go on with the files there are, by segment and their bytes.
-    pub(crate) fn recover(
-        &mut self,
-        machines: &mut Machines,
-        recovering: &mut Recovering,
-        lengths: &BTreeMap<u64, u64>,
-    ) {
-        let mut recover = |machine: &mut Stream| {
-            machine.recover(|segment| lengths.get(&segment).copied(), &mut self.common);
-        };
+    pub(crate) fn recover(&mut self, machines: &mut Machines, lengths: &BTreeMap<u64, u64>) {
         for slot in &self.slots {
             if let Some(stream) = machines.stream_mut(*slot) {
-                recover(&mut stream.machine);
+                stream.machine.recover(|segment| lengths.get(&segment).copied(), &mut self.common);
             }
         }
-        recovering.restored.values_mut().filter_map(Restored::as_stream_mut).for_each(recover);
     }
 
     /// The segments that are anybody's, and how many bytes of each file are; of those that no stream has, all.
-    pub(crate) fn segments(
-        &self,
-        machines: &Machines,
-        recovering: Option<&Recovering>,
-    ) -> BTreeMap<u64, u64> {
+    pub(crate) fn segments(&self, machines: &Machines) -> BTreeMap<u64, u64> {
         let others = self.references.segments().map(|segment| (segment, u64::MAX));
-        let named = self.slots.iter().filter_map(|slot| Some(&machines.stream(*slot)?.machine));
-        let restored = recovering.into_iter().flat_map(|recovering| recovering.restored.values());
-        let not_yet_named = restored.filter_map(Restored::as_stream);
-        let of_streams = named.chain(not_yet_named).flat_map(|machine| machine.segments());
+        let streams = self.slots.iter().filter_map(|slot| machines.stream(*slot));
+        let of_streams = streams.flat_map(|stream| stream.machine.segments());
         // The bytes that a stream gives count where both have the segment.
         others.chain(of_streams.map(|segment| (segment.number, segment.bytes))).collect()
     }

@@ -8,7 +8,7 @@ impl OwnedStream {
     pub(crate) fn row(&self) -> QueueRow {
         let machine = &self.machine;
         QueueRow {
-            definition: self.definition.clone(),
+            definition: self.definition().clone(),
             ready: machine.messages(),
             ready_bytes: Some(machine.bytes()),
             sample: Sample::default(),

@@ -29,7 +29,7 @@ impl AtStream<'_> {
     fn write(&mut self) {
         let AtStream { stream, streams, .. } = self;
         if let Some(work) = stream.machine.take_write() {
-            streams.jobs.push(StreamJob { log: streams.log, stream: stream.definition.id, work });
+            streams.jobs.push(StreamJob { log: streams.log, stream: stream.id, work });
         }
     }
 
@@ -94,7 +94,7 @@ impl Streams {
             if let Some(stream) = machines.stream_mut(*slot)
                 && let Some(work) = stream.machine.take_sync()
             {
-                jobs.push(StreamJob { log: self.log, stream: stream.definition.id, work });
+                jobs.push(StreamJob { log: self.log, stream: stream.id, work });
             }
         }
         jobs

@@ -81,12 +81,8 @@ impl AtQueue<'_> {
         match outcome {
             Outcome::Released | Outcome::Failed => {
                 queue.fifo.will_annotate(range, annotations.len());
-                let annotate = Annotate {
-                    queue: queue.definition.id,
-                    range,
-                    at_ms: now.wall_ms,
-                    annotations: &annotations,
-                };
+                let annotate =
+                    Annotate { queue: queue.id, range, at_ms: now.wall_ms, annotations: &annotations };
                 self.append_annotate(now, &annotate);
             }
             Outcome::Rejected | Outcome::Undeliverable => {

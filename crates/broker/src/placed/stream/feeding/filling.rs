@@ -7,7 +7,7 @@ use crate::log::{Brings, Commons};
 use crate::message_keys::KeyRule;
 use crate::placed::Machines;
 use crate::placed::stream::cursor::{Budget, Cursor, Unpacked};
-use crate::placed::stream::owned::Reader;
+use crate::placed::stream::owned::{Reader, named};
 use crate::placed::stream::{AtStream, StreamFrom, Streams};
 use base::id::QueueId;
 use base::{Buffer, Now};
@@ -82,7 +82,7 @@ impl AtStream<'_> {
                 && let Some(work) = stream.machine.take_sync()
             {
                 (feed.awaits_flush, feed.flushed_to) = (true, stream.machine.next_offset());
-                jobs.push(StreamJob { log: *log, stream: stream.definition.id, work });
+                jobs.push(StreamJob { log: *log, stream: stream.id, work });
                 break;
             }
             let chunk_at = chunk_at.filter(|_| is_durable);
@@ -92,7 +92,7 @@ impl AtStream<'_> {
             let room = u32::try_from(room).unwrap_or(u32::MAX);
             let budget = Budget { bytes_max, messages_left: &mut messages_left, room };
             let mut sink = Records { converter, feeding, now_ms: now.wall_ms };
-            let definition = &*stream.definition;
+            let definition = named(&stream.definition);
             let (unpacked, count) = cursor.unpack(definition, now.wall_ms, budget, &mut sink, &mut records);
             fed += u64::from(count);
             upto = Some(cursor.stands_at().unwrap_or(*chunk_end));
@@ -119,7 +119,7 @@ impl AtStream<'_> {
                 // It goes on when this is applied.
                 has_more = false;
                 (feed.waits_for, feed.stored) = (Some(offset), Some(offset));
-                let (stream, queue) = (stream.definition.id, feed.feeding.queue);
+                let (stream, queue) = (stream.id, feed.feeding.queue);
                 Track { stream, at_ms: now.wall_ms, offset, owner: None, reference: &reference(queue) }
                     .write(&mut records);
                 if !segments.is_empty() {
@@ -253,7 +253,7 @@ impl Streams {
         stream.machine.detach(reader, &mut streams.common, &mut streams.effects);
         streams.starved.retain(|waits| *waits != (slot, reader));
         at.sort();
-        append_fed_upto(commons, now, at.stream.definition.id, queue, u64::MAX);
+        append_fed_upto(commons, now, at.stream.id, queue, u64::MAX);
     }
 
     /// Looks how much room those queues have that are to be fed now, or wait for room.
@@ -294,9 +294,7 @@ impl Streams {
         for stream in self.slots.iter().filter_map(|slot| machines.stream(*slot)) {
             stream.machine.each_offset(|reference, _| {
                 gone.extend(
-                    queue_of(reference)
-                        .filter(|queue| !is_fed(*queue))
-                        .map(|queue| (stream.definition.id, queue)),
+                    queue_of(reference).filter(|queue| !is_fed(*queue)).map(|queue| (stream.id, queue)),
                 );
             });
         }
