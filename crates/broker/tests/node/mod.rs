@@ -176,8 +176,18 @@ impl Node {
     }
 
     fn fresh_with(limits: Limits) -> Shard {
+        Node::fresh_of(limits, 1)
+    }
+
+    /// The only shard of a node with so many logs, with nothing in it.
+    #[allow(dead_code, reason = "shared; not every test needs it")]
+    pub fn fresh_with_logs(logs: u32) -> Shard {
+        Node::fresh_of(Limits::default(), logs)
+    }
+
+    fn fresh_of(limits: Limits, logs: u32) -> Shard {
         let rules = Arc::new(AccessRules::default());
-        let placement = Placement { shards: 1, logs: 1 };
+        let placement = Placement { shards: 1, logs };
         let settings = ShardSettings {
             id: ShardId(0),
             placement,
