@@ -3,6 +3,7 @@
 //! The broker does not know which protocol speaks, and has no sockets, files, threads or clocks: see [`Shard`].
 
 pub mod access;
+mod ahead;
 mod batches;
 pub mod catalog;
 mod commit;

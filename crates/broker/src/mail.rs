@@ -207,6 +207,11 @@ pub enum Mail {
         /// The changes.
         changes: Arc<[Change]>,
     },
+    /// The changes of this number, or some of them, have taken effect at the sender, and what follows may rest on them.
+    Reached {
+        /// The number.
+        number: u64,
+    },
     /// The changes of this number were applied by the sender.
     ChangesSeen {
         /// The number.

@@ -48,6 +48,13 @@ pub(crate) struct Coming {
     end: LogIndex,
 }
 
+impl Coming {
+    /// Every shard has it. The planner's alone has the messages that exchanges remember.
+    pub(crate) fn is_for_all(&self) -> bool {
+        !matches!(self.change, Change::Remember { .. })
+    }
+}
+
 #[derive(Debug)]
 struct Wave {
     number: u64,
@@ -64,8 +71,8 @@ struct Wave {
 /// The next step of the waves under way, see [`Planner::next_step`].
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// This change takes effect on the planner's shard now.
-    Make(Coming),
+    /// This change, of the wave of this number, takes effect on the planner's shard now.
+    Make(u64, Coming),
     /// The changes of the wave of this number go to all other shards.
     Send(u64, Arc<[Change]>),
 }
@@ -184,11 +191,10 @@ impl Planner {
             let first_unsent = self.waves.partition_point(|wave| wave.is_sent);
             let wave = self.waves.get_mut(first_unsent)?;
             if let Some(coming) = wave.coming.pop_front_if(|coming| coming.end <= committed) {
-                // The planner's shard alone has the messages that exchanges remember.
-                if !matches!(coming.change, Change::Remember { .. }) {
+                if coming.is_for_all() {
                     wave.made.push(coming.change.clone());
                 }
-                return Some(Step::Make(coming));
+                return Some(Step::Make(wave.number, coming));
             }
             if !wave.coming.is_empty() {
                 return None;

@@ -1,5 +1,6 @@
 //! Where a shard puts what leaves it this turn: events for its own connections, mail for other shards, what it has to report.
 
+use crate::ahead::Wave;
 use crate::catalog::Refusal;
 use crate::damages::Damages;
 use crate::event::{Event, Events, Item};
@@ -25,6 +26,8 @@ pub(crate) struct Post {
     /// Events for the connections of each shard; this shard's own are handed out, the others' become mail.
     events: Vec<Events>,
     mail: Vec<Vec<Mail>>,
+    /// How far this shard is in the changes of the catalog, and the others know that it is.
+    pub(crate) wave: Wave,
     /// Records in the mail.
     pub(crate) parcels: Parcels,
     /// The words of logs about publishes of the shard's own.
@@ -46,6 +49,7 @@ impl Post {
             whereabouts: Whereabouts::at_start(placement),
             events: (0..shards).map(|_| Events::default()).collect(),
             mail: (0..shards).map(|_| Vec::new()).collect(),
+            wave: Wave::new(shards),
             parcels: Parcels::new(shards),
             heard: Vec::new(),
             to_remember: VecDeque::new(),
@@ -231,6 +235,11 @@ impl Post {
     pub(crate) fn take_mail(&mut self, to: ShardId, into: &mut Vec<Mail>) {
         let mail = &mut self.mail[to.0 as usize];
         let events = &mut self.events[to.0 as usize];
+        if !mail.is_empty()
+            && let Some(number) = self.wave.to_tell(to)
+        {
+            into.push(Mail::Reached { number });
+        }
         into.append(mail);
         if !events.is_empty() {
             into.push(Mail::Events(Box::new(std::mem::take(events))));

@@ -227,7 +227,12 @@ impl Shard {
         let Some(committed) = committed else { return };
         while let Some(step) = self.planner.as_mut().and_then(|planner| planner.next_step(committed)) {
             match step {
-                Step::Make(coming) => self.take_effect(now, &coming),
+                Step::Make(number, coming) => {
+                    if coming.is_for_all() {
+                        self.post.wave.reach(number);
+                    }
+                    self.take_effect(now, &coming);
+                }
                 Step::Send(number, changes) => {
                     for shard in self.post.others() {
                         self.post.send(shard, Mail::Changes { number, changes: changes.clone() });
