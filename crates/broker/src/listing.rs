@@ -41,7 +41,8 @@ pub struct Listing<'a> {
 impl<'a> Listing<'a> {
     /// All of them.
     pub fn rows(self) -> impl Iterator<Item = QueueRow> + 'a {
-        self.logs.all.iter().flat_map(|log| log.machines.iter()).map(Placed::row)
+        let machines = self.logs.all.iter().flat_map(|log| log.machines.iter());
+        machines.filter(|placed| placed.is_owned()).map(Placed::row)
     }
 
     /// Has `each` look at the queues and streams that live here, from `from` on and as far as `quantum` allows; it says what it
