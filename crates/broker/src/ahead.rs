@@ -8,49 +8,38 @@ use crate::mail::Mail;
 use base::id::ShardId;
 use std::collections::VecDeque;
 
-/// How far this shard is, and the others were told that it is.
+/// See the module's head.
 #[derive(Debug)]
-pub(crate) struct Wave {
+pub(crate) struct Ahead {
     /// The number of the last wave of changes of which something has taken effect here; 0: none.
     reached: u64,
-    /// What each shard was told, by its number.
+    /// The number of it that each shard was told of, by the shard's number.
     told: Box<[u64]>,
+    /// The number of the wave that mail rests on which is kept; 0: none is.
+    awaited: u64,
+    kept: VecDeque<Mail>,
 }
 
-impl Wave {
+impl Ahead {
     /// Nothing has taken effect in any of so many shards.
-    pub(crate) fn new(shards: u16) -> Wave {
-        Wave { reached: 0, told: vec![0; shards.into()].into() }
+    pub(crate) fn new(shards: u16) -> Ahead {
+        Ahead { reached: 0, told: vec![0; shards.into()].into(), awaited: 0, kept: VecDeque::new() }
     }
 
-    /// Something of the wave of this number takes effect.
+    /// Something of the wave of this number takes effect here.
     pub(crate) fn reach(&mut self, number: u64) {
         self.reached = number;
     }
 
-    /// The number that a shard which is sent mail now is to be told in front of it, unless it knows.
-    pub(crate) fn to_tell(&mut self, to: ShardId) -> Option<u64> {
+    /// The number that a shard which is sent mail now is to be told in front of it, unless it was told.
+    pub(crate) fn tell(&mut self, to: ShardId) -> Option<u64> {
         let told = &mut self.told[usize::from(to.0)];
         (std::mem::replace(told, self.reached) < self.reached).then_some(self.reached)
     }
 
-    pub(crate) fn reached(&self) -> u64 {
-        self.reached
-    }
-}
-
-/// Mail that is kept until this shard is as far as its sender was.
-#[derive(Debug, Default)]
-pub(crate) struct EarlyMail {
-    /// The number of the wave that is waited for; 0: none is.
-    awaited: u64,
-    mail: VecDeque<Mail>,
-}
-
-impl EarlyMail {
     /// The mail that follows rests on the wave of this number.
-    pub(crate) fn await_wave(&mut self, number: u64, reached: u64) {
-        if number > reached {
+    pub(crate) fn await_wave(&mut self, number: u64) {
+        if number > self.reached {
             self.awaited = self.awaited.max(number);
         }
     }
@@ -58,24 +47,20 @@ impl EarlyMail {
     /// Keeps what is for a log while a wave is waited for, and gives the rest back.
     #[inline]
     pub(crate) fn keep(&mut self, mail: Mail) -> Option<Mail> {
-        if self.awaited == 0 {
+        let is_for_log = matches!(mail, Mail::Append { .. } | Mail::Ask { .. } | Mail::Queue { .. });
+        if self.awaited == 0 || !is_for_log {
             return Some(mail);
         }
-        match mail {
-            Mail::Append { .. } | Mail::Ask { .. } | Mail::Queue { .. } => {
-                self.mail.push_back(mail);
-                None
-            }
-            mail => Some(mail),
-        }
+        self.kept.push_back(mail);
+        None
     }
 
-    /// All that was kept, if it was for this wave.
-    pub(crate) fn release(&mut self, reached: u64) -> VecDeque<Mail> {
-        if self.awaited > reached {
+    /// All that was kept, once the wave that was waited for has taken effect.
+    pub(crate) fn release(&mut self) -> VecDeque<Mail> {
+        if self.awaited > self.reached {
             return VecDeque::new();
         }
         self.awaited = 0;
-        std::mem::take(&mut self.mail)
+        std::mem::take(&mut self.kept)
     }
 }

@@ -1,6 +1,6 @@
 //! Where a shard puts what leaves it this turn: events for its own connections, mail for other shards, what it has to report.
 
-use crate::ahead::Wave;
+use crate::ahead::Ahead;
 use crate::catalog::Refusal;
 use crate::damages::Damages;
 use crate::event::{Event, Events, Item};
@@ -27,7 +27,7 @@ pub(crate) struct Post {
     events: Vec<Events>,
     mail: Vec<Vec<Mail>>,
     /// How far this shard is in the changes of the catalog, and the others know that it is.
-    pub(crate) wave: Wave,
+    pub(crate) ahead: Ahead,
     /// Records in the mail.
     pub(crate) parcels: Parcels,
     /// The words of logs about publishes of the shard's own.
@@ -49,7 +49,7 @@ impl Post {
             whereabouts: Whereabouts::at_start(placement),
             events: (0..shards).map(|_| Events::default()).collect(),
             mail: (0..shards).map(|_| Vec::new()).collect(),
-            wave: Wave::new(shards),
+            ahead: Ahead::new(shards),
             parcels: Parcels::new(shards),
             heard: Vec::new(),
             to_remember: VecDeque::new(),
@@ -236,7 +236,7 @@ impl Post {
         let mail = &mut self.mail[to.0 as usize];
         let events = &mut self.events[to.0 as usize];
         if !mail.is_empty()
-            && let Some(number) = self.wave.to_tell(to)
+            && let Some(number) = self.ahead.tell(to)
         {
             into.push(Mail::Reached { number });
         }

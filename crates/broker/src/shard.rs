@@ -14,7 +14,6 @@ mod settings;
 mod turn;
 
 use crate::access::AccessRules;
-use crate::ahead::EarlyMail;
 use crate::catalog::{Actor, Catalog, Op, Refusal, VhostId};
 use crate::dead_letterings::DeadLetterings;
 use crate::limits::Limits;
@@ -53,7 +52,6 @@ pub struct Shard {
     /// When spare buffers are looked at next, monotonic nanoseconds.
     spares_at: u64,
     dead_letterings: DeadLetterings,
-    early: EarlyMail,
     pub(crate) tallies: Tallies,
     /// The source of keys of reply consumers and of server-made names.
     secrets: Secrets,
@@ -76,7 +74,6 @@ impl Shard {
             watches: Watches::default(),
             spares_at: 0,
             dead_letterings: DeadLetterings::default(),
-            early: EarlyMail::default(),
             tallies: Tallies::default(),
             secrets,
             catalog_covered: LogIndex(0),

@@ -182,7 +182,13 @@ pub(crate) mod tests {
     }
 
     /// Ends in order.
-    pub(crate) fn end(node: Recovered, disk: &FaultyDisk) {
+    pub(crate) fn end(mut node: Recovered, disk: &FaultyDisk) {
+        // As the last turn of a shard does.
+        for shard in &mut node.shards {
+            let logs: Vec<_> = shard.logs().on_disk().collect();
+            logs.into_iter().for_each(|log| shard.logs_mut().write_out(log));
+        }
+        turn(&mut node, disk, &|| NOW).unwrap();
         let Recovered { journal, mut keeper, mut shards, .. } = node;
         let mut house = crate::keeper::tests::Bench::over(disk.clone(), journal);
         write_snapshots(&mut shards, &mut keeper, &mut house).unwrap();

@@ -229,7 +229,7 @@ impl Shard {
             match step {
                 Step::Make(number, coming) => {
                     if coming.is_for_all() {
-                        self.post.wave.reach(number);
+                        self.post.ahead.reach(number);
                     }
                     self.take_effect(now, &coming);
                 }

@@ -19,7 +19,7 @@ use stream_files::{StreamDone, StreamJob};
 impl Shard {
     /// Takes in mail of another shard. Events in it are for the connections: they are appended to `events`.
     pub fn receive(&mut self, now: Now, mail: Mail) -> Option<Box<Events>> {
-        match self.early.keep(mail)? {
+        match self.post.ahead.keep(mail)? {
             Mail::Append { from, log, records, waiters, needs_flush } => {
                 self.logs.take_in((now, &mut self.post), log, records.bytes(), &waiters, needs_flush);
                 self.post.parcels.came_in(from, records);
@@ -47,15 +47,15 @@ impl Shard {
             Mail::Queue { log, queue, port, command } => self.at_queue(now, log, queue, port, command),
             Mail::Plan { actor, answer, op } => self.plan(now, actor, answer, *op),
             Mail::Changes { number, changes } => {
-                self.post.wave.reach(number);
+                self.post.ahead.reach(number);
                 changes.iter().for_each(|change| self.apply_change(Some(now), change));
                 self.post.send_to_planner(Mail::ChangesSeen { number });
-                for mail in self.early.release(number) {
+                for mail in self.post.ahead.release() {
                     let events = self.receive(now, mail);
                     debug_assert!(events.is_none(), "events are not kept");
                 }
             }
-            Mail::Reached { number } => self.early.await_wave(number, self.post.wave.reached()),
+            Mail::Reached { number } => self.post.ahead.await_wave(number),
             Mail::ChangesSeen { number } => {
                 if let Some(planner) = &mut self.planner {
                     planner.seen(number);
