@@ -5,7 +5,9 @@
 use base::memory::Buffer;
 use libfuzzer_sys::fuzz_target;
 use message::chunk::Chunk;
-use message::record::{Append, Appended, Kind, NewAppend, Refer, Track, Truncate, split};
+use message::record::{
+    Append, Appended, Close, Kind, NewAppend, Open, Refer, StreamSettings, Track, Truncate, split,
+};
 use queue::stream::{
     Common, Effect, FEED, From, Limits, NewReader, Next, Published, Settings, Storing, Stream,
 };
@@ -86,6 +88,33 @@ fuzz_target!(|bytes: &[u8]| {
                     let expected = (!is_end).then_some(track.offset);
                     assert_eq!(stream.offset(track.reference), expected);
                 }
+            }
+            Kind::StreamSettings => {
+                let Some(settings) = StreamSettings::read(record) else { continue };
+                let mut written = Buffer::default();
+                settings.write(&mut written);
+                assert_eq!(StreamSettings::read(written.bytes()), Some(settings));
+                let StreamSettings { filter_len, chunk_entries_first, .. } = settings;
+                let StreamSettings { segment_bytes_max, bytes_max, age_max_ms, .. } = settings;
+                let new =
+                    Settings { filter_len, chunk_entries_first, segment_bytes_max, bytes_max, age_max_ms };
+                let at_ms = i64::try_from(settings.at_ms).unwrap_or(i64::MAX);
+                stream.configure(at_ms, new, &mut common, &mut effects);
+                let mut snapshot = Vec::new();
+                stream.write_snapshot(&mut snapshot);
+                assert_eq!(*Stream::read_snapshot(&snapshot).expect("what was written").settings(), new);
+            }
+            Kind::Open => {
+                let Some(open) = Open::read(record) else { continue };
+                let mut written = Buffer::default();
+                open.write(&mut written);
+                assert_eq!(Open::read(written.bytes()), Some(open));
+            }
+            Kind::Close => {
+                let Some(close) = Close::read(record) else { continue };
+                let mut written = Buffer::default();
+                close.write(&mut written);
+                assert_eq!(Close::read(written.bytes()), Some(close));
             }
             Kind::Refer => {
                 let Some(refer) = Refer::read(record) else { continue };
