@@ -59,11 +59,12 @@ impl Log {
         machines.at(slot, commons, streams)
     }
 
-    /// The queue in a slot, at work, if there is one.
+    /// The queue in a slot, at work, if there is one that is owned here.
     #[inline]
     pub(crate) fn queue_at(&mut self, slot: u32) -> Option<AtQueue<'_>> {
         let Log { commons, machines, .. } = self;
-        Some(AtQueue { slot, queue: machines.queue_mut(slot)?, commons })
+        let queue = machines.queue_mut(slot).filter(|queue| queue.is_owned())?;
+        Some(AtQueue { slot, queue, commons })
     }
 
     /// A queue of this log is filled from a stream of this log from now on, going on where it was before.

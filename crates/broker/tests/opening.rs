@@ -2,8 +2,8 @@
 
 mod node;
 
-use base::Pieces;
 use base::id::{LogId, ShardId};
+use base::{Now, Pieces};
 use broker::catalog::Op;
 use broker::{CATALOG_LOG, LogSnapshot, Mail, QueueCommand, Shard};
 use node::Node;
@@ -249,4 +249,34 @@ fn a_queue_is_used_before_its_own_shard_has_heard_of_it() {
     node.settle();
     let seen = node.take_seen();
     assert_eq!(seen, ["2: Consuming", "1: declared q 0 0", "2: 5 confirmed 1-1", "2: 4 gets a@0"]);
+}
+
+/// The copy of a dead message is safe when its queue is deleted, and its log does not know of that yet.
+#[test]
+fn a_queue_is_deleted_while_its_dead_are_published() {
+    let mut node = Node::with_logs(1, 3, broker::Limits::default());
+    let to = node.declare(0, "dead", true);
+    let rules = [
+        ("x-queue-type", text("quorum")),
+        ("x-message-ttl", Value::long(10)),
+        ("x-dead-letter-exchange", text("")),
+        ("x-dead-letter-routing-key", text("dead")),
+        ("x-dead-letter-strategy", text("at-least-once")),
+        ("x-overflow", text("reject-publish")),
+    ];
+    assert_ne!(node.declare_with(0, "q", true, &rules), to);
+    let mut publisher = node.publisher(0);
+    node.publish(0, &mut publisher, "q", "a", true);
+    node.settle();
+    node.now = Now { mono_ns: node.now.after_ms(20), wall_ms: node.now.wall_ms + 20 };
+    node.turn();
+    assert!(node.unwritten.iter().any(|(_, sealed)| sealed.log == to), "the copy is being written");
+    node.command(0, "q", QueueCommand::Delete { token: 5, if_unused: false, if_empty: false });
+    node.turn();
+    // The catalog's batch, and the copy, at once.
+    node.write();
+    node.settle();
+    node.pass(1_000);
+    assert_eq!(ready(&mut node, "dead"), ["0: declared dead 1 0"]);
+    assert_eq!(node.shards[0].catalog().queues().count(), 1);
 }

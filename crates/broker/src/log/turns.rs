@@ -119,7 +119,7 @@ impl Log {
     #[inline(never)]
     fn carry_out_set_aside(&mut self, turn: &mut Turn<'_>) {
         for (queue, list) in std::mem::take(&mut self.commons.agenda.set_aside) {
-            if let Some(slot) = self.machines.owned_slot(queue)
+            if let Some(slot) = self.machines.slot(queue)
                 && let Some(mut at) = self.queue_at(slot)
             {
                 at.commons.effects.list = list;

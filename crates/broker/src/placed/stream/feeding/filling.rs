@@ -231,7 +231,7 @@ impl Streams {
         feed: (QueueId, Source, Option<KeyRule>),
         limits: &Limits,
     ) {
-        let Some(slot) = machines.slot(feed.1.stream) else { return };
+        let Some(slot) = machines.owned_slot(feed.1.stream) else { return };
         if let Some(mut at) = self.at(machines, slot) {
             at.begin_feed(commons, now, feed, limits);
         }

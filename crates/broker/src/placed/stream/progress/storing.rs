@@ -30,7 +30,7 @@ impl Streams {
         most: usize,
     ) {
         for (stream, Settled { name, owner, upto: offset }) in std::mem::take(&mut self.progress) {
-            if let Some(slot) = machines.slot(stream)
+            if let Some(slot) = machines.owned_slot(stream)
                 && let Some(owned) = machines.stream_mut(slot)
             {
                 owned.tell(&name, offset, most);
