@@ -277,6 +277,7 @@ fn a_queue_is_deleted_while_its_dead_are_published() {
     node.write();
     node.settle();
     node.pass(1_000);
+    assert_eq!(node.take_seen(), ["0: 5 confirmed 1-1", "0: Deleted { messages: 0 }"]);
     assert_eq!(ready(&mut node, "dead"), ["0: declared dead 1 0"]);
     assert_eq!(node.shards[0].catalog().queues().count(), 1);
 }
