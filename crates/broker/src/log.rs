@@ -174,7 +174,7 @@ impl Log {
             self.commons.agenda.parked.push_back(Parked { until, queue, port, command });
             return Done::Nothing;
         }
-        let Some(slot) = self.machines.owned_slot(queue) else {
+        let Some(slot) = self.machines.slot(queue) else {
             answer_gone(turn.post, port, command);
             return Done::Nothing;
         };
@@ -199,7 +199,7 @@ impl Log {
         port: PortId,
         command: QueueCommand,
     ) -> Done {
-        match self.machines.owned_slot(queue) {
+        match self.machines.slot(queue) {
             Some(slot) => self.carry_at(turn, slot, port, command),
             None => {
                 answer_gone(turn.post, port, command);

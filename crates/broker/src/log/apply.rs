@@ -78,8 +78,9 @@ impl Log {
             || message.expires_at_ms != 0;
         let mut live = 0;
         for id in message.queues() {
-            match self.machines.open_slot(id) {
-                Some(slot) => live += self.at(slot).take_in(at, record, message.flags, asks),
+            let slot = self.machines.slot(id);
+            match slot.and_then(|slot| self.at(slot).take_in(at, record, message.flags, asks)) {
+                Some(more) => live += more,
                 None => self.pass_over(Kind::Enqueue, record),
             }
         }
@@ -89,13 +90,11 @@ impl Log {
     /// A record of any kind that names one machine.
     fn apply_to_one(&mut self, at: LogIndex, kind: Kind, record: &[u8]) -> u32 {
         let id = record::named(record).expect("a committed batch holds whole records");
-        match self.machines.open_slot(id) {
-            Some(slot) => self.at(slot).apply(at, kind, record),
-            None => {
-                self.pass_over(kind, record);
-                0
-            }
-        }
+        let slot = self.machines.slot(id);
+        slot.and_then(|slot| self.at(slot).apply(at, kind, record)).unwrap_or_else(|| {
+            self.pass_over(kind, record);
+            0
+        })
     }
 
     #[cold]

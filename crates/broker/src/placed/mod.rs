@@ -24,7 +24,7 @@ use base::id::{LogIndex, PortId, QueueId, QueueSeq};
 use base::{Now, Pieces};
 use message::record::{Kind, Machine, Open};
 use queue::at::AtQueue;
-use queue::commands::Done;
+use queue::commands::{Done, answer_gone};
 use queue::owned::OwnedQueue;
 use queue::sizing::Sample;
 use rustc_hash::FxHashMap;
@@ -90,12 +90,6 @@ impl Machines {
         let slot = *self.by_id.get(&id)?;
         self.last_lookup = (id, slot);
         Some(slot)
-    }
-
-    /// As [`Machines::slot`], of a machine that a record has opened: other records have no effect on others.
-    #[inline]
-    pub(crate) fn open_slot(&mut self, id: QueueId) -> Option<u32> {
-        self.slot(id).filter(|slot| self.slab[*slot as usize].is_open())
     }
 
     /// As [`Machines::slot`], of a machine that is owned here: others take no commands.
@@ -302,7 +296,7 @@ impl Machines {
         }
     }
 
-    /// Carries out a connection's command for the machine in a slot.
+    /// Carries out a connection's command for the machine in a slot; where it is not owned here the queue is gone.
     pub(crate) fn carry(
         &mut self,
         slot: u32,
@@ -312,8 +306,16 @@ impl Machines {
         command: QueueCommand,
     ) -> Done {
         match &mut self.slab[slot as usize] {
-            Placed::Queue(queue) => AtQueue { slot, queue, commons }.carry(turn, port, command),
-            Placed::Stream(_) => streams.make().carry((self, commons), turn, slot, port, command),
+            Placed::Queue(queue) if queue.is_owned() => {
+                AtQueue { slot, queue, commons }.carry(turn, port, command)
+            }
+            Placed::Stream(stream) if stream.is_owned() => {
+                streams.make().carry((self, commons), turn, slot, port, command)
+            }
+            _ => {
+                answer_gone(turn.post, port, command);
+                Done::Nothing
+            }
         }
     }
 
@@ -364,29 +366,35 @@ pub(crate) struct At<'a> {
 
 impl At<'_> {
     /// A message came, in this record with these flags; `asks`: a machine may keep more of it than its place. How many
-    /// messages of the log's batches live by that.
+    /// messages of the log's batches live by that; none: no record has opened the machine, and it takes nothing.
     #[inline]
-    pub(crate) fn take_in(self, at: LogIndex, record: &[u8], flags: u8, asks: bool) -> u32 {
+    pub(crate) fn take_in(self, at: LogIndex, record: &[u8], flags: u8, asks: bool) -> Option<u32> {
         let At { slot, placed, commons, streams } = self;
         match placed {
-            Placed::Queue(queue) => AtQueue { slot, queue, commons }.take_in(at, record, flags, asks),
-            Placed::Stream(stream) => {
-                AtStream { slot, stream, streams: streams.make() }.take_in(record);
-                0
+            Placed::Queue(queue) if queue.is_open => {
+                Some(AtQueue { slot, queue, commons }.take_in(at, record, flags, asks))
             }
+            Placed::Stream(stream) if stream.is_open => {
+                AtStream { slot, stream, streams: streams.make() }.take_in(record);
+                Some(0)
+            }
+            _ => None,
         }
     }
 
     /// Any other record that names the machine is applied. As [`At::take_in`].
     #[inline]
-    pub(crate) fn apply(self, at: LogIndex, kind: Kind, record: &[u8]) -> u32 {
+    pub(crate) fn apply(self, at: LogIndex, kind: Kind, record: &[u8]) -> Option<u32> {
         let At { slot, placed, commons, streams } = self;
         match placed {
-            Placed::Queue(queue) => AtQueue { slot, queue, commons }.apply(at, kind, record, streams),
-            Placed::Stream(stream) => {
-                AtStream { slot, stream, streams: streams.make() }.apply(kind, record);
-                0
+            Placed::Queue(queue) if queue.is_open => {
+                Some(AtQueue { slot, queue, commons }.apply(at, kind, record, streams))
             }
+            Placed::Stream(stream) if stream.is_open => {
+                AtStream { slot, stream, streams: streams.make() }.apply(kind, record);
+                Some(0)
+            }
+            _ => None,
         }
     }
 
