@@ -11,20 +11,20 @@ mod commons;
 mod pipeline;
 mod turns;
 
-use crate::catalog::{QueueDefinition, QueueRules, QueueType, Source};
+use crate::catalog::{QueueDefinition, QueueRules, Source};
 use crate::commit::CommitRule;
 use crate::limits::Limits;
 use crate::message_keys::KeyRule;
 use crate::placed::queue::at::AtQueue;
 use crate::placed::queue::commands::{Done, answer_gone};
 use crate::placed::stream::{OfStreams, OffsetRules};
-use crate::placed::{At, Machines, Recovering};
+use crate::placed::{At, Machines, Placed, Recovering, machine_of};
 use crate::post::Post;
 use crate::request::QueueCommand;
 use crate::turn::Turn;
 use base::Now;
 use base::id::{LogId, PortId, QueueId};
-use message::record::{Close, Machine, Open};
+use message::record::{Close, Open};
 use std::sync::Arc;
 
 pub(crate) use commons::{Commons, NO_QUEUE, Parked, Reads, Store};
@@ -86,14 +86,7 @@ impl Log {
     }
 
     fn append_open(&mut self, now: Now, definition: &QueueDefinition) {
-        let machine = match definition.queue_type {
-            QueueType::Stream => Machine::Stream,
-            queue_type => Machine::Queue {
-                counts: queue_type == QueueType::Quorum,
-                groups: definition.group_header().is_some(),
-            },
-        };
-        let open = Open { id: definition.id, at_ms: now.wall_ms, machine };
+        let open = Open { id: definition.id, at_ms: now.wall_ms, machine: machine_of(definition) };
         self.commons.pipeline.append(now, Brings::NOTHING, |records| open.write(records));
     }
 
@@ -135,8 +128,8 @@ impl Log {
     }
 
     fn append_close(&mut self, now: Now, id: QueueId) {
-        // The files of a stream go with it, and the record is to be on disk before they do.
-        let has_files = self.machines.get(id).is_some_and(|placed| placed.as_stream().is_some());
+        // Files of its own go with it, and the record is to be on disk before they do.
+        let has_files = self.machines.get(id).is_some_and(Placed::has_files);
         let brings = if has_files { Brings::FLUSH } else { Brings::NOTHING };
         let close = Close { id, at_ms: now.wall_ms };
         self.commons.pipeline.append(now, brings, |records| close.write(records));

@@ -455,6 +455,16 @@ impl At<'_> {
     }
 }
 
+/// The machine that a queue of this definition is.
+pub(crate) fn machine_of(definition: &QueueDefinition) -> Machine {
+    match definition.queue_type {
+        QueueType::Classic | QueueType::Quorum => {
+            Machine::Queue { counts: definition.is_quorum(), groups: definition.group_header().is_some() }
+        }
+        QueueType::Stream => Machine::Stream,
+    }
+}
+
 impl Placed {
     #[inline]
     fn as_queue(&self) -> Option<&OwnedQueue> {
@@ -499,6 +509,14 @@ impl Placed {
         match self {
             Placed::Queue(queue) => queue.is_open,
             Placed::Stream(stream) => stream.is_open,
+        }
+    }
+
+    /// It has files that no other machine has.
+    pub(crate) fn has_files(&self) -> bool {
+        match self {
+            Placed::Queue(_) => false,
+            Placed::Stream(_) => true,
         }
     }
 
