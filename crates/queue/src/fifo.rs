@@ -12,6 +12,9 @@
 
 mod owner;
 mod questions;
+mod role;
+
+pub use role::Recovery;
 
 use crate::command::Record;
 use crate::consumers::Consumers;
@@ -28,17 +31,8 @@ use crate::settings::{Arrival, Priorities, Settings};
 use crate::settle_many::{Some64, by_block};
 use base::id::{LogIndex, QueueSeq};
 use base::ranges::Range;
-use message::record::{DeathReason, Kind, Outcome, SeqRange};
+use message::record::{DeathReason, Outcome, SeqRange};
 use std::sync::Arc;
-
-/// How the owner before ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Recovery {
-    /// Nobody knows: anything may have been delivered.
-    Dirty,
-    /// In order; delivery had come so far ([`Fifo::cursor`]).
-    Clean(QueueSeq),
-}
 
 /// The machine of one queue.
 #[derive(Debug, Default)]
@@ -265,31 +259,6 @@ impl Fifo {
         self.places.remove(part, &mut effects.left, &mut effects.runs_left);
     }
 
-    /// Records have been replayed: this owner begins. Everything live is ready; transient messages are gone, of which
-    /// the log is told.
-    pub fn recover(&mut self, recovery: Recovery, effects: &mut Effects) {
-        assert!(self.consumers.is_none(), "a queue recovers before anybody consumes");
-        self.line.returns.forget();
-        self.line.ready.forget(match recovery {
-            Recovery::Dirty => self.line.live.next_seq(),
-            Recovery::Clean(cursor) => cursor.0.min(self.line.live.next_seq()),
-        });
-        self.begin();
-        for range in self.line.live.take_transient().iter() {
-            effects.append(Kind::Purge, Outcome::Released, range);
-            self.settled(positions(range), effects);
-        }
-        self.drop_failed(effects);
-    }
-
-    /// Everything live is ready.
-    pub(crate) fn begin(&mut self) {
-        self.line.begin();
-        if let Some(features) = &mut self.features {
-            features.forget(&mut self.line);
-        }
-    }
-
     /// The parts that only some queues need, from now on.
     fn with_features(&mut self) -> (&mut Features, &mut Line) {
         let settings = Settings::plain(self.line.returns.counts());
@@ -320,16 +289,6 @@ impl Fifo {
         match &mut self.features {
             Some(features) => features.die(range, reason, effects),
             None => dying::end(range, reason, effects),
-        }
-    }
-
-    /// Ready messages that failed too often die.
-    fn drop_failed(&mut self, effects: &mut Effects) {
-        let all = Range { first: 0, last: u64::MAX - 1 };
-        let failed = self.line.returns.over_limit(std::iter::once(all));
-        for part in failed.iter() {
-            let (features, line) = self.with_features();
-            features.kill(part, DeathReason::DeliveryLimit, line, effects);
         }
     }
 
