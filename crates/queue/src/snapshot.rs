@@ -43,16 +43,7 @@ const FLAG_COUNTS: u32 = 1;
 impl Fifo {
     /// Appends the recorded state to `out`.
     pub fn write_snapshot(&self, out: &mut impl Sink) {
-        out.put(&MAGIC);
-        let features = self.features.as_deref();
-        let sections = features.map_or(0, |features| features.sections(&self.line));
-        out.put(&[version_of(sections)]);
-        let flags = sections | if self.line.returns.counts() { FLAG_COUNTS } else { 0 };
-        out.put(&flags.to_le_bytes()[..3]);
-        put(out, self.line.live.head());
-        put(out, self.line.live.next_seq());
-        put_ranges(out, self.line.live.settled());
-        put_ranges(out, self.line.live.transient());
+        self.write_line(out);
         put(out, self.places.runs().len() as u64);
         for run in self.places.runs() {
             [run.first.0, run.last.0, run.segment, run.offset]
@@ -61,22 +52,53 @@ impl Fifo {
             out.put(&run.count.to_le_bytes());
             out.put(&run.len.to_le_bytes());
         }
-        let counts = self.line.returns.counts();
-        let prior = features.filter(|_| counts).map_or(0, |features| features.prior.len());
+        self.write_counts(out);
+        self.write_places(LogIndex(0), out);
+        self.features.iter().for_each(|features| features.write_sections(&self.line, out));
+    }
+
+    /// Appends what is the same in each replica that applied the same records, whatever it was besides: an owner any
+    /// number of times, or none. As [`Fifo::write_snapshot`], but without blocks of segments, which a node makes by
+    /// itself and at its own time; and without the places of messages before `from`, which it forgets in doing so.
+    /// Where nothing from `from` on was moved out in two replicas, their bytes are the same.
+    pub fn write_canonical(&self, from: LogIndex, out: &mut impl Sink) {
+        self.write_line(out);
+        self.write_counts(out);
+        self.write_places(from, out);
+        self.features.iter().for_each(|features| features.write_sections(&self.line, out));
+    }
+
+    fn write_line(&self, out: &mut impl Sink) {
+        out.put(&MAGIC);
+        let sections = self.features.as_ref().map_or(0, |features| features.sections(&self.line));
+        out.put(&[version_of(sections)]);
+        let flags = sections | if self.line.returns.counts() { FLAG_COUNTS } else { 0 };
+        out.put(&flags.to_le_bytes()[..3]);
+        put(out, self.line.live.head());
+        put(out, self.line.live.next_seq());
+        put_ranges(out, self.line.live.settled());
+        put_ranges(out, self.line.live.transient());
+    }
+
+    fn write_counts(&self, out: &mut impl Sink) {
+        let features = self.features.as_ref().filter(|_| self.line.returns.counts());
+        let prior = features.map_or(0, |features| features.prior.len());
         put(out, self.line.returns.recorded_len() + prior);
         for (seq, counts) in self.all_counts() {
             put(out, seq);
             out.put(&counts.delivery_count.to_le_bytes());
             out.put(&counts.acquired_count.to_le_bytes());
         }
+    }
+
+    /// The places in the log from `from` on of live messages.
+    fn write_places(&self, from: LogIndex, out: &mut impl Sink) {
         let mut before = 0;
-        for (_, place) in
-            self.places.live_below(LogIndex(u64::MAX), self.line.live.head(), self.line.live.settled())
-        {
+        let places = self.live_below(LogIndex(u64::MAX)).map(|(_, place)| place);
+        for place in places.filter(|place| *place >= from) {
             put_varint(out, place.0.wrapping_sub(before));
             before = place.0;
         }
-        features.iter().for_each(|features| features.write_sections(&self.line, out));
     }
 
     /// The queue of a snapshot by [`Fifo::write_snapshot`]; everything live in it is ready.

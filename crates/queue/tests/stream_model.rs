@@ -2,7 +2,8 @@
 //!
 //! In any order of events, offsets are dense, every reader gets every message from where it began, once and in order,
 //! but for messages that retention took and those that its filter does not want; and a restart from a snapshot and the
-//! log after it leads to the same state, byte for byte.
+//! log after it leads to the same state, byte for byte. So does the log alone, where nobody reads and files have other
+//! numbers, but for these.
 
 mod stream_files;
 
@@ -318,8 +319,22 @@ impl Model {
         assert!(reads <= common.limits().reads_max, "{reads} are under way");
     }
 
+    /// Another node has the log, and nothing but the log.
+    fn check_replica(&self) {
+        let mut replica = Bench::new(settings(), limits());
+        replica.common.set_next_file(1000);
+        self.log.iter().for_each(|record| apply(&mut replica, record));
+        let [ours, theirs] = [&self.bench.stream, &replica.stream].map(|stream| {
+            let mut bytes = Vec::new();
+            stream.write_canonical(&mut bytes);
+            bytes
+        });
+        assert_eq!(ours, theirs);
+    }
+
     /// In the end everybody gets everything.
     fn end(mut self) {
+        self.check_replica();
         self.bench.settle();
         let write = self.bench.stream.take_write();
         self.bench.files.waiting.extend(write);

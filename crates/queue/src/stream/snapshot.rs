@@ -34,32 +34,44 @@ impl Stream {
     /// # Panics
     /// When a chunk is open.
     pub fn write_snapshot(&self, out: &mut impl Sink) {
+        self.write_head(out);
+        let (last, last_first) = self.last_chunk.unwrap_or_default();
+        [last.segment, last.position, last_first].into_iter().for_each(|number| put(out, number));
+        put(out, self.segments.count() as u64);
+        for segment in self.segments.iter() {
+            put(out, segment.number);
+            segment.write(out);
+        }
+        self.write_tracked(out);
+    }
+
+    /// Appends what is the same in each replica that applied the same batches, whoever read there. As
+    /// [`Stream::write_snapshot`], but without the numbers of segments, which name the files of one node. A stream that
+    /// lost a file and went on in another is not the same any more: its chunks are in other segments, and retention
+    /// takes others.
+    ///
+    /// # Panics
+    /// When a chunk is open.
+    pub fn write_canonical(&self, out: &mut impl Sink) {
+        self.write_head(out);
+        let (last, last_first) = self.last_chunk.unwrap_or_default();
+        [last.position, last_first].into_iter().for_each(|number| put(out, number));
+        put(out, self.segments.count() as u64);
+        self.segments.iter().for_each(|segment| segment.write(out));
+        self.write_tracked(out);
+    }
+
+    fn write_head(&self, out: &mut impl Sink) {
         assert!(!self.is_open(), "a snapshot is taken between batches");
         out.put(&MAGIC);
         out.put(&[VERSION, 0, 0, 0]);
         self.write_settings(out);
-        let (last, last_first) = self.last_chunk.unwrap_or_default();
-        let numbers = [EPOCH, self.next_offset, self.last_timestamp_ms as u64];
-        numbers
+        [EPOCH, self.next_offset, self.last_timestamp_ms as u64]
             .into_iter()
-            .chain([last.segment, last.position, last_first])
             .for_each(|number| put(out, number));
-        put(out, self.segments.count() as u64);
-        for segment in self.segments.iter() {
-            for number in [
-                segment.number,
-                segment.first_offset,
-                segment.next_offset,
-                segment.first_timestamp_ms as u64,
-                segment.last_timestamp_ms as u64,
-                segment.bytes,
-                segment.indexed_at,
-            ] {
-                put(out, number);
-            }
-            out.put(&segment.chunks.to_le_bytes());
-            out.put(&segment.indexed.to_le_bytes());
-        }
+    }
+
+    fn write_tracked(&self, out: &mut impl Sink) {
         put(out, self.tracked.sequences.len() as u64);
         for (reference, sequence) in &self.tracked.sequences {
             put_reference(out, reference);
@@ -211,6 +223,24 @@ fn read_settings(reader: &mut Reader<'_>) -> Result<Settings, SnapshotError> {
         bytes_max: (flags & HAS_BYTES != 0).then_some(bytes_max),
         age_max_ms: (flags & HAS_AGE != 0).then_some(age_max_ms),
     })
+}
+
+impl Segment {
+    /// All of it but its number.
+    fn write(&self, out: &mut impl Sink) {
+        for number in [
+            self.first_offset,
+            self.next_offset,
+            self.first_timestamp_ms as u64,
+            self.last_timestamp_ms as u64,
+            self.bytes,
+            self.indexed_at,
+        ] {
+            put(out, number);
+        }
+        out.put(&self.chunks.to_le_bytes());
+        out.put(&self.indexed.to_le_bytes());
+    }
 }
 
 fn put_reference(out: &mut impl Sink, reference: &[u8]) {
