@@ -78,7 +78,12 @@ impl Log {
 
     /// A queue of the catalog's is owned here from now on. Its machine begins with a record, which is appended unless it is
     /// there already, or the journal is being replayed: then the end of the replay sees to that.
+    /// Where another leads the log, the queue is owned once this one does.
     pub(crate) fn claim(&mut self, now: Option<Now>, definition: &Arc<QueueDefinition>) {
+        if !self.commons.pipeline.leads() {
+            // Its messages may gather before this one leads, and have to come behind what opens it.
+            return now.into_iter().for_each(|now| self.append_open(now, definition));
+        }
         let is_open = self.machines.claim(definition.clone(), &mut self.streams);
         if let Some(now) = now.filter(|_| !is_open) {
             self.append_open(now, definition);
@@ -91,8 +96,12 @@ impl Log {
     }
 
     /// From now on the queue goes by these rules. What its machine records of that is appended.
-    pub(crate) fn go_by(&mut self, turn: &mut Turn<'_>, id: QueueId, rules: QueueRules) {
-        if let Some(slot) = self.machines.owned_slot(id) {
+    /// Where another leads the log, it is recorded in front of the messages that gather, as far as it concerns those.
+    pub(crate) fn go_by(&mut self, turn: &mut Turn<'_>, definition: &QueueDefinition, rules: QueueRules) {
+        if !self.commons.pipeline.leads() {
+            return self.commons.append_rules(turn.now, definition, &rules);
+        }
+        if let Some(slot) = self.machines.owned_slot(definition.id) {
             self.at(slot).go_by(turn, rules);
         }
     }
@@ -107,6 +116,9 @@ impl Log {
         limits: &Limits,
         post: &mut Post,
     ) {
+        if !self.commons.pipeline.leads() {
+            return;
+        }
         let Log { commons, machines, streams, recovering } = self;
         let id = definition.id;
         if !machines.resign(id, (commons, streams), post) {
@@ -150,6 +162,43 @@ impl Log {
         }
     }
 
+    // ---- roles
+
+    /// Another leads the log from now on, or nobody: records that are not agreed on are taken back, and kept to be proposed
+    /// again. The consumers of its queues are told that they are none any more; what they held is ready once somebody
+    /// leads. Publishers are told nothing, commands wait, and streams are read on: see
+    /// `docs/decisions/0017-roles-of-a-log.md`.
+    pub(crate) fn resign(&mut self, turn: &mut Turn<'_>) {
+        self.commons.pipeline.resign();
+        if let Some(streams) = self.streams.get_mut() {
+            streams.stop_feeds(&mut self.machines);
+        }
+        let owned = self.machines.queues().filter(|queue| queue.is_owned());
+        let owned: Vec<_> = owned.map(|queue| queue.id).collect();
+        for id in owned {
+            self.machines.resign(id, (&mut self.commons, &mut self.streams), turn.post);
+        }
+        self.commons.agenda.set_aside.clear();
+        // They are carried out in the order in which they came, behind what is proposed again.
+        let until = self.commons.pipeline.applied();
+        self.commons.agenda.parked.iter_mut().for_each(|parked| parked.until = until);
+    }
+
+    /// The log is led from here on: the owner of its queues begins, as another one before may have handed out anything.
+    pub(crate) fn begin(&mut self, turn: &mut Turn<'_>) {
+        self.commons.agenda.dirty.clear();
+        for slot in self.machines.slots() {
+            self.at(slot).begin(turn);
+        }
+    }
+
+    /// Nothing is kept any more of how far queues were filled from streams of this log that are not filled from them.
+    pub(crate) fn forget_feeds(&mut self, now: Now, is_fed: impl Fn(QueueId) -> bool) {
+        if let Some(streams) = self.streams.get() {
+            streams.forget_feeds(&self.machines, &mut self.commons, now, is_fed);
+        }
+    }
+
     // ---- commands
 
     /// Carries out a connection's command, or parks it behind the messages under way. A queue that is gone answers
@@ -168,7 +217,12 @@ impl Log {
             return Done::Nothing;
         }
         let Some(slot) = self.machines.slot(queue) else {
-            answer_gone(turn.post, port, command);
+            if self.commons.pipeline.leads() {
+                answer_gone(turn.post, port, command);
+            } else {
+                let until = self.commons.pipeline.applied();
+                self.commons.agenda.parked.push_back(Parked { until, queue, port, command });
+            }
             return Done::Nothing;
         };
         if let Some(until) = self.at(slot).comes_after(&command) {
@@ -178,8 +232,11 @@ impl Log {
         self.carry_at(turn, slot, port, command)
     }
 
-    /// The first parked command whose time has come, taken out.
+    /// The first parked command whose time has come, taken out; none where another leads the log.
     pub(crate) fn take_due(&mut self) -> Option<Parked> {
+        if !self.commons.pipeline.leads() {
+            return None;
+        }
         let applied = self.commons.pipeline.applied();
         self.commons.agenda.parked.pop_front_if(|parked| parked.until <= applied)
     }
@@ -221,6 +278,7 @@ impl Log {
     /// A queue can hand out more at once, or something waits for the disk; whether its dead letters can be published is the
     /// shard's to say.
     pub(crate) fn has_pressing_work(&self) -> bool {
-        !self.commons.agenda.dirty.is_empty() || self.commons.pipeline.is_pressing()
+        let has_dirty = !self.commons.agenda.dirty.is_empty() && self.commons.pipeline.leads();
+        has_dirty || self.commons.pipeline.is_pressing()
     }
 }

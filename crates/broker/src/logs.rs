@@ -6,6 +6,7 @@
 mod admission;
 mod append;
 mod files;
+mod replicas;
 
 use crate::catalog::QueueDefinition;
 use crate::commit::CommitRule;
@@ -178,7 +179,8 @@ impl Logs {
                 continue;
             }
             match log.finish_recovery(turn) {
-                true => log.agree_with_catalog(turn.now),
+                true if log.commons.pipeline.leads() => log.agree_with_catalog(turn.now),
+                true => {}
                 false => missing.push(log.commons.id),
             }
         }
@@ -189,10 +191,8 @@ impl Logs {
     /// Queues go by their rules now: what streams keep of those that are not filled from them is forgotten, and counting begins.
     pub(crate) fn begin_business(&mut self, now: Now, is_fed: impl Fn(QueueId) -> bool) {
         for log in &mut self.all {
-            if !self.stopped.contains(&log.commons.id)
-                && let Some(streams) = log.streams.get()
-            {
-                streams.forget_feeds(&log.machines, &mut log.commons, now, &is_fed);
+            if !self.stopped.contains(&log.commons.id) && log.commons.pipeline.leads() {
+                log.forget_feeds(now, &is_fed);
             }
             log.machines.iter_mut().for_each(Placed::begin_tally);
         }

@@ -5,6 +5,7 @@
 
 use crate::limits::Limits;
 use crate::log::{Brings, Log};
+use crate::placed::Recovering;
 use crate::shard::CATALOG_LOG;
 use crate::turn::Turn;
 use base::id::{LogId, LogIndex};
@@ -70,9 +71,29 @@ impl Log {
     }
 
     /// Takes in a batch of the journal: records that the snapshot does not cover are applied, the rest are known to be
-    /// there.
+    /// there. In a log that others have to agree on a batch may be taken back by one that comes later: nothing is applied
+    /// before [`Log::end_replay`].
     /// False: something before it is missing, and it was not applied: positions would no longer mean what they did.
     pub(crate) fn replay(&mut self, base: LogIndex, records: &[u8], place: Place, limits: &Limits) -> bool {
+        let applied = self.commons.pipeline.applied();
+        if let Some(recovering) = &mut self.recovering
+            && self.commons.pipeline.is_agreed_on()
+        {
+            return recovering.keep(applied, Kept { base, records: records.to_vec(), place });
+        }
+        self.replay_at_once(base, records, place, limits)
+    }
+
+    /// The journal is read to its end: batches that might have been taken back are applied.
+    pub(crate) fn end_replay(&mut self, limits: &Limits) {
+        let kept = self.recovering.as_mut().map(|recovering| std::mem::take(&mut recovering.kept));
+        for Kept { base, records, place } in kept.unwrap_or_default() {
+            let is_next = self.replay_at_once(base, &records, place, limits);
+            assert!(is_next, "batches that are kept follow on each other");
+        }
+    }
+
+    fn replay_at_once(&mut self, base: LogIndex, records: &[u8], place: Place, limits: &Limits) -> bool {
         if base > self.commons.pipeline.applied() {
             return false;
         }
@@ -121,5 +142,33 @@ impl Log {
             });
         }
         is_whole
+    }
+}
+
+/// A batch of the journal that a later one may take back.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    base: LogIndex,
+    records: Vec<u8>,
+    place: Place,
+}
+
+impl Kept {
+    fn end(&self) -> LogIndex {
+        LogIndex(self.base.0 + self.records.len() as u64)
+    }
+}
+
+impl Recovering {
+    /// Keeps a batch of a log of which everything before `applied` is applied, in place of those from its base on. One
+    /// without records takes those away and no more. False: something before it is missing.
+    fn keep(&mut self, applied: LogIndex, batch: Kept) -> bool {
+        while self.kept.pop_back_if(|kept| kept.base >= batch.base).is_some() {}
+        let end = self.kept.back().map_or(applied, |kept| kept.end().max(applied));
+        let follows = batch.base <= end;
+        if follows && !batch.records.is_empty() {
+            self.kept.push_back(batch);
+        }
+        follows
     }
 }

@@ -239,6 +239,9 @@ impl Shard {
     pub fn cancel_delayed(&mut self, now: Now, vhost: &str, queue: &str, ids: &[u64]) -> Option<u64> {
         let (log, slot) = self.listing().find_queue(vhost, queue)?;
         let mut turn = Turn::new(now, &self.settings.limits, &mut self.post);
+        if !self.logs.all[log].commons.pipeline.leads() {
+            return None;
+        }
         Some(self.logs.all[log].queue_at(slot)?.cancel_delayed(&mut turn, ids))
     }
 

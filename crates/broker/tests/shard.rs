@@ -56,6 +56,7 @@ fn a_quorum_commit_comes_from_outside() {
     let mut node = Node::new(2);
     // The catalog's log is the first; the second shard's own log is under the other rule.
     node.shards[1].logs_mut().set_commit_rule(LogId(1), CommitRule::Quorum);
+    node.shards[1].lead(NOW, LogId(1));
     let log = node.declare(1, "q", true);
     assert_eq!(log, LogId(1));
     node.consume(1, "q", 9, 0);
@@ -77,6 +78,47 @@ fn a_quorum_commit_comes_from_outside() {
     assert_eq!(node.take_seen(), [""; 0]);
     node.settle();
     assert_eq!(node.take_seen(), ["1: 5 confirmed 2-2", "1: 9 gets two@1"]);
+}
+
+#[test]
+fn a_leader_that_resigns_proposes_again_when_it_leads() {
+    let mut node = Node::new(2);
+    let (log, everything) = (LogId(1), LogIndex(1 << 20));
+    node.shards[1].logs_mut().set_commit_rule(log, CommitRule::Quorum);
+    node.shards[1].lead(NOW, log);
+    node.declare(1, "q", true);
+    node.consume(1, "q", 9, 0);
+    let mut publisher = node.publisher(1);
+    node.publish(1, &mut publisher, "q", "one", true);
+    node.settle();
+    node.shards[1].commit_outside(NOW, log, everything);
+    node.settle();
+    assert_eq!(node.take_seen(), ["1: Consuming", "1: 5 confirmed 1-1", "1: 9 gets one@0"]);
+    // One is on the disk and not agreed on, one comes while nobody leads; so does a command.
+    node.publish(1, &mut publisher, "q", "two", true);
+    node.settle();
+    node.shards[1].resign(NOW, log);
+    node.publish(1, &mut publisher, "q", "three", true);
+    node.consume(1, "q", 8, 0);
+    node.settle();
+    assert_eq!(node.take_seen(), ["1: Cancelled { consumer: 9 }"]);
+    assert_eq!(node.shards[1].logs().proposed(log).count(), 0);
+    node.shards[1].commit_outside(NOW, log, everything);
+    node.settle();
+    assert_eq!(node.take_seen(), [""; 0], "nobody proposes");
+    node.shards[1].lead(NOW, log);
+    node.settle();
+    assert_eq!(node.take_seen(), [""; 0], "what comes first is not agreed on");
+    node.shards[1].commit_outside(NOW, log, everything);
+    node.settle();
+    let again = [
+        "1: 5 confirmed 2-3",
+        "1: Consuming",
+        "1: 8 gets one@0 again",
+        "1: 8 gets two@1 again",
+        "1: 8 gets three@2 again",
+    ];
+    assert_eq!(node.take_seen(), again);
 }
 
 #[test]

@@ -225,7 +225,7 @@ pub fn recover(
     let start = snapshots.start(identity.secret, coming.logs());
     let mut trouble = None;
     let opened = Journal::open(disk, journal, start, &mut |batch| {
-        if batch.void_to.is_some() {
+        if batch.void_to.is_some() && !coming.may_go_back(batch.log) {
             coming.refuse_back(batch.log, batch.base);
             return;
         }
@@ -303,8 +303,13 @@ impl Coming<'_> {
         self.shards.iter_mut().for_each(|shard| shard.stop_log(log));
     }
 
-    /// Stops a log whose tail was taken back from `base` on: machines may have applied it. No log is agreed on between nodes so
-    /// far, so one that goes back is damaged in a way that nothing else shows.
+    /// Others have to agree on the log: its tail may have been taken back.
+    fn may_go_back(&self, log: LogId) -> bool {
+        self.shards.iter().any(|shard| shard.logs().is_agreed_on(log))
+    }
+
+    /// Stops a log whose tail was taken back from `base` on: machines may have applied it. Where nobody has to agree on a log,
+    /// one that goes back is damaged in a way that nothing else shows.
     fn refuse_back(&mut self, log: LogId, base: LogIndex) {
         if !self.stopped.contains(&log) {
             (self.tell)(Found::GoesBack(log, base));
@@ -353,6 +358,8 @@ impl Coming<'_> {
 
     /// The journal is read to its end.
     fn finish(&mut self, strays: &mut Strays) -> Result<(), Stop> {
+        self.shards.iter_mut().for_each(Shard::end_replay);
+        self.carry_out_streams();
         for log in self.logs() {
             let made = self.owner(log).logs().stream_segments(log);
             strays.note_made(self.disk, log, &made)?;

@@ -38,6 +38,23 @@ impl Log {
         }
     }
 
+    /// A batch of another leader's is agreed on and on this node's disk, at `place`: it is applied. Nobody owns the queues
+    /// here, so nothing that they ask for is done but that messages go which left them.
+    ///
+    /// # Panics
+    /// When the batch is not the next one.
+    pub(crate) fn apply_agreed(&mut self, base: LogIndex, records: &[u8], place: Place, limits: &Limits) {
+        assert!(base == self.commons.pipeline.applied(), "batches are applied in the order of their log");
+        self.commons.store.batches.push(base, records.len() as u32, None, Some(place), 0);
+        self.commons.store.delayed = 0;
+        let live = self.apply_records(base, records, limits);
+        self.commons.effects.list.clear();
+        self.commons.agenda.set_aside.clear();
+        self.commons.store.batches.came(base, live, limits.spare_buffers_max);
+        self.commons.let_go(limits);
+        self.commons.pipeline.followed(LogIndex(base.0 + records.len() as u64));
+    }
+
     /// Applies the records of the open batch that are not applied yet.
     pub(super) fn apply_rest(&mut self, limits: &Limits) {
         let (open, applied) = self.commons.pipeline.lend_open();

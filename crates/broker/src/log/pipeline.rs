@@ -3,6 +3,8 @@
 //! A turn's records gather in the open batch. Where a publisher waits for one of them the batch is closed and given out at the
 //! end of the turn; records nobody waits for are written with the next batch, or after a while. Under a rule that lets
 //! them run ahead ([`CommitRule::runs_ahead`]) such records are applied as soon as everything before them is.
+//! Under a rule by which others have to agree a log has a leader, which is this pipeline only where it was told so
+//! ([`Role`]): else records gather in the open batch, and batches of the leader's are told by [`Pipeline::followed`].
 //! Not here: what records mean (the log applies them), files (a batch goes out as data), the parts of a committed batch
 //! that are still needed ([`crate::batches`]).
 //! Invariants: batches are closed, given out and committed in log order, each once; of a batch that holds something
@@ -107,15 +109,29 @@ pub(crate) enum Due {
     Write,
 }
 
+/// Who proposes records of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    /// This pipeline, and the log's queues are owned here.
+    Leads,
+    /// This pipeline; the log's queues are owned here once everything before this is applied.
+    Begins(LogIndex),
+    /// Another, or nobody.
+    Follows,
+}
+
 /// See the module's head.
 #[derive(Debug)]
 pub(crate) struct Pipeline {
     rule: CommitRule,
+    role: Role,
     open: Open,
     in_flight: VecDeque<InFlight>,
     /// How many of `in_flight`, the last ones, were not given out yet: they were full before the turn ended.
     not_given_out: usize,
     in_flight_bytes: usize,
+    /// Where batches begin that were given out, were taken back, and are not known to be on disk; in that order.
+    taken_back: VecDeque<LogIndex>,
     /// Bytes of records of batches that were applied before they were written, and are not known to be.
     early_bytes: usize,
     /// All records before this are committed.
@@ -130,10 +146,12 @@ impl Pipeline {
     pub(crate) fn new(log: LogId, rule: CommitRule) -> Pipeline {
         Pipeline {
             rule,
+            role: Role::Leads,
             open: Open::new(Batch::new(log, LogIndex(0), Buffer::default()), Vec::new()),
             in_flight: VecDeque::new(),
             not_given_out: 0,
             in_flight_bytes: 0,
+            taken_back: VecDeque::new(),
             early_bytes: 0,
             committed: LogIndex(0),
             batch_bytes: 0,
@@ -148,13 +166,88 @@ impl Pipeline {
         self.committed = index;
     }
 
-    /// Changes the commit rule. Panics when something was appended already.
+    /// Changes the commit rule; a log that others have to agree on has no leader yet. Panics when something was appended
+    /// already.
     pub(crate) fn set_rule(&mut self, rule: CommitRule) {
         assert!(
             self.open.batch.is_empty() && self.in_flight.is_empty(),
             "a log changes its rule while it is empty"
         );
         self.rule = rule;
+        self.role = if rule.needs_agreement() { Role::Follows } else { Role::Leads };
+    }
+
+    // ---- roles
+
+    /// The log's queues are owned here.
+    #[inline]
+    pub(crate) fn leads(&self) -> bool {
+        self.role == Role::Leads
+    }
+
+    /// Others have to agree on what is committed.
+    pub(crate) fn is_agreed_on(&self) -> bool {
+        self.rule.needs_agreement()
+    }
+
+    /// This pipeline proposes records from now on: those that have gathered come first, and its queues are owned here once
+    /// they are applied ([`Pipeline::begins`]).
+    pub(crate) fn lead(&mut self) {
+        if self.role == Role::Follows {
+            self.role = Role::Begins(self.next());
+            self.flush_soon();
+        }
+    }
+
+    /// It leads from now on, if it was to begin and everything is applied that comes first.
+    pub(crate) fn begins(&mut self) -> bool {
+        let begins = matches!(self.role, Role::Begins(until) if until <= self.applied());
+        if begins {
+            self.role = Role::Leads;
+        }
+        begins
+    }
+
+    /// Another proposes records from now on, or nobody. Batches that are not agreed on are taken back: of what is written
+    /// of them nothing counts. Their records, and the waiters for them, gather in the open batch. They hold for
+    /// any state that others may lead to, and are proposed again when this pipeline leads again.
+    ///
+    /// # Panics
+    /// Under a rule that agrees with nobody: what is applied may be on its way to the disk.
+    pub(crate) fn resign(&mut self) {
+        assert!(self.is_agreed_on(), "only a log that is agreed on has another leader");
+        self.role = Role::Follows;
+        let agreed = self.in_flight.iter().take_while(|batch| batch.is_agreed).count();
+        let taken_back = self.in_flight.split_off(agreed);
+        let given_out = taken_back.len().saturating_sub(self.not_given_out);
+        self.not_given_out = self.not_given_out.saturating_sub(taken_back.len());
+        let Some(first) = taken_back.front() else { return };
+        let base = first.closed.sealed.base;
+        let since = first.closed.since;
+        let unheard = taken_back.iter().take(given_out).filter(|batch| batch.is_written.is_none());
+        self.taken_back.extend(unheard.map(|batch| batch.closed.sealed.base));
+        let mut gathered = Open::new(Batch::new(self.open.batch.log(), base, Buffer::default()), Vec::new());
+        (gathered.since, gathered.has_messages, gathered.needs_flush) = (since, true, true);
+        for InFlight { closed, .. } in taken_back {
+            self.in_flight_bytes -= closed.sealed.memory.len();
+            gathered.batch.records().extend(closed.sealed.records());
+            closed.waiters.into_iter().for_each(|waiter| wait(&mut gathered.waiters, waiter));
+        }
+        gathered.batch.records().extend(self.open.batch.bytes());
+        self.open.waiters.drain(..).for_each(|waiter| wait(&mut gathered.waiters, waiter));
+        self.open = gathered;
+    }
+
+    /// A batch of another leader's is applied, up to `end`: records that have gathered come behind it.
+    ///
+    /// # Panics
+    /// While this pipeline proposes records.
+    pub(crate) fn followed(&mut self, end: LogIndex) {
+        assert!(self.role == Role::Follows && self.in_flight.is_empty(), "a log has one leader");
+        let mut batch = Batch::new(self.open.batch.log(), end, Buffer::default());
+        batch.records().extend(self.open.batch.bytes());
+        self.open.batch = batch;
+        self.committed = end;
     }
 
     // ---- how far it is
@@ -199,13 +292,13 @@ impl Pipeline {
 
     /// Something waits for the disk that was appended after the turn's batch was closed.
     pub(crate) fn is_pressing(&self) -> bool {
-        self.open.needs_flush && self.in_flight.is_empty()
+        self.open.needs_flush && self.in_flight.is_empty() && self.role != Role::Follows
     }
 
     /// When something is due though nothing more comes; monotonic nanoseconds.
     pub(crate) fn deadline(&self, limits: &Limits) -> Option<u64> {
         let is_lazy = !self.open.batch.is_empty() && self.in_flight.is_empty() && !self.open.needs_flush;
-        is_lazy.then(|| self.lazy_deadline(limits))
+        (is_lazy && self.role != Role::Follows).then(|| self.lazy_deadline(limits))
     }
 
     fn lazy_deadline(&self, limits: &Limits) -> u64 {
@@ -307,6 +400,7 @@ impl Pipeline {
     /// ```text
     ///   rule      | given out | closed | open                | due
     ///   any       | any       | none   | empty               | Nothing
+    ///   Quorum, another leads  | any    | any                 | Nothing
     ///   Immediate |           |        | has messages        | Messages
     ///   Immediate |           |        | other records       | Rest
     ///   others    | some      | any    | any                 | Nothing
@@ -319,7 +413,7 @@ impl Pipeline {
     /// ```
     pub(crate) fn due(&self, now: Now, limits: &Limits) -> Due {
         let Open { batch, has_messages, needs_flush, .. } = &self.open;
-        if batch.is_empty() && self.not_given_out == 0 {
+        if batch.is_empty() && self.not_given_out == 0 || self.role == Role::Follows {
             return Due::Nothing;
         }
         if self.rule.is_durable() {
@@ -436,6 +530,10 @@ impl Pipeline {
 
     /// A batch that was given out is on disk, at `place`. True: it was applied before.
     pub(crate) fn written(&mut self, base: LogIndex, place: Place) -> bool {
+        // Batches are reported in the order in which they were given out.
+        if self.taken_back.pop_front_if(|taken_back| *taken_back == base).is_some() {
+            return false;
+        }
         if let Some(batch) = self.in_flight.iter_mut().find(|batch| batch.closed.sealed.base == base) {
             batch.is_written = Some(place);
             return false;
@@ -452,6 +550,13 @@ impl Pipeline {
         for batch in &mut self.in_flight {
             batch.is_agreed |= batch.closed.sealed.next() <= end;
         }
+    }
+
+    /// The batches that were given out and that nobody has agreed on so far, and whether each is on this node's disk.
+    pub(crate) fn proposed(&self) -> impl Iterator<Item = (&Sealed, bool)> {
+        let given_out = self.in_flight.iter().take(self.in_flight.len() - self.not_given_out);
+        let proposed = given_out.filter(|batch| !batch.is_agreed);
+        proposed.map(|batch| (&batch.closed.sealed, batch.is_written.is_some()))
     }
 
     /// Takes out the first batch in flight if it is committed, to be applied.
@@ -642,6 +747,39 @@ mod tests {
         let closed = bench.pipeline.close(Now::at_ms(1), &mut bench.spare);
         bench.pipeline.give_out_applied(closed, &mut bench.spare, 1 << 20, &mut bench.out);
         assert!(bench.out.is_empty() && bench.pipeline.bytes() == 0);
+    }
+
+    #[test]
+    fn batches_taken_back_are_proposed_again_as_one() {
+        let waiter = |first| Waiter { port: PortId::default(), publisher: 1, first, last: first };
+        let mut bench = Bench::with(CommitRule::Quorum, "M>s");
+        bench.pipeline.wait(waiter(2));
+        bench.pipeline.resign();
+        assert_eq!((bench.pipeline.applied().0, bench.pipeline.next().0), (0, 16));
+        assert_eq!(bench.pipeline.due(Now::at_ms(10_000), &Limits::default()), Due::Nothing);
+        bench.pipeline.lead();
+        assert!(!bench.pipeline.begins(), "what comes first is not applied");
+        bench.pipeline.give_out(Now::at_ms(1), &mut bench.spare, &mut bench.out);
+        // What was written of it before counts for nothing, though the next begins at the same index.
+        assert!(!bench.written(0));
+        bench.pipeline.agreed(LogIndex(16));
+        assert_eq!(bench.commit(), [0; 0]);
+        assert!(!bench.written(1));
+        let (closed, _) = bench.pipeline.take_committed().expect("it is written and agreed on");
+        assert_eq!((closed.sealed.base.0, closed.sealed.len, closed.waiters), (0, 16, vec![waiter(2)]));
+        assert!(bench.pipeline.begins() && bench.pipeline.leads());
+        assert_eq!((bench.pipeline.bytes(), bench.pipeline.committed().0), (0, 16));
+    }
+
+    #[test]
+    fn what_is_agreed_on_is_not_taken_back() {
+        let mut bench = Bench::with(CommitRule::Quorum, "M|M>");
+        bench.pipeline.agreed(LogIndex(8));
+        bench.pipeline.resign();
+        assert!(!bench.written(0) && !bench.written(1));
+        assert_eq!(bench.commit(), [8]);
+        bench.pipeline.followed(LogIndex(24));
+        assert_eq!((bench.pipeline.applied().0, bench.pipeline.next().0), (24, 32), "what gathers is behind");
     }
 
     #[test]

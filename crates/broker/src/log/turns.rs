@@ -108,6 +108,9 @@ impl Log {
         if let Some(streams) = self.streams.get_mut() {
             streams.hand_out_all(&mut self.commons, &mut self.machines, turn);
         }
+        if !self.commons.pipeline.leads() {
+            return;
+        }
         for _ in 0..self.commons.agenda.dirty.len() {
             let Some(slot) = self.commons.agenda.dirty.pop_front() else { break };
             self.at(slot).hand_out(turn);

@@ -13,6 +13,7 @@ use crate::catalog::{QueueDefinition, QueueRules, QueueType};
 use crate::limits::Limits;
 use crate::log::{Commons, NO_QUEUE};
 use crate::post::Post;
+use crate::recovery::Kept;
 use crate::request::QueueCommand;
 use crate::rows::queues::QueueRow;
 use crate::tally::Tally;
@@ -29,6 +30,7 @@ use queue::owned::OwnedQueue;
 use queue::sizing::Sample;
 use rustc_hash::FxHashMap;
 use slab::Slab;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use stream::{AtStream, OfStreams, OwnedStream};
 
@@ -45,6 +47,8 @@ pub(crate) enum Placed {
 /// State of a log's machines that is needed only while the node comes up.
 #[derive(Debug, Default)]
 pub(crate) struct Recovering {
+    /// Batches that may be taken back, in order: see [`crate::log::Log::replay`].
+    pub(crate) kept: VecDeque<Kept>,
     /// How far delivery had come in each queue.
     pub(crate) cursors: FxHashMap<QueueId, QueueSeq>,
     /// Something was replayed: the node had not stopped in order.
@@ -414,7 +418,9 @@ impl At<'_> {
     #[inline]
     pub(crate) fn comes_after(&self, command: &QueueCommand) -> Option<LogIndex> {
         match &*self.placed {
-            Placed::Queue(queue) => queue.comes_after(self.commons, command),
+            Placed::Queue(queue) if queue.is_owned() => queue.comes_after(self.commons, command),
+            // Until the log has a leader here nobody knows whether the queue is gone.
+            Placed::Queue(_) => (!self.commons.pipeline.leads()).then(|| self.commons.pipeline.applied()),
             Placed::Stream(_) => None,
         }
     }
@@ -436,6 +442,15 @@ impl At<'_> {
         let At { slot, placed, commons, .. } = self;
         match placed {
             Placed::Queue(queue) => AtQueue { slot, queue, commons }.ring(now, ended),
+            Placed::Stream(_) => {}
+        }
+    }
+
+    /// The log is led from here on: the machine begins, if it is owned here.
+    pub(crate) fn begin(self, turn: &mut Turn<'_>) {
+        let At { slot, placed, commons, .. } = self;
+        match placed {
+            Placed::Queue(queue) => AtQueue { slot, queue, commons }.begin(turn),
             Placed::Stream(_) => {}
         }
     }
@@ -548,6 +563,14 @@ impl Placed {
         match self {
             Placed::Queue(queue) => queue.row(),
             Placed::Stream(stream) => stream.row(),
+        }
+    }
+
+    /// Appends what is the same in each replica of its log; of a queue without places before `from`.
+    pub(crate) fn write_canonical(&self, from: LogIndex, out: &mut Vec<u8>) {
+        match self {
+            Placed::Queue(queue) => queue.fifo.write_canonical(from, out),
+            Placed::Stream(stream) => stream.machine.write_canonical(out),
         }
     }
 

@@ -202,7 +202,7 @@ impl Shard {
         if let Some(slot) = self.logs.slot(definition.log) {
             let rules = self.catalog.rules(definition);
             let mut turn = Turn::new(now, &self.settings.limits, &mut self.post);
-            self.logs.all[slot].go_by(&mut turn, definition.id, rules);
+            self.logs.all[slot].go_by(&mut turn, definition, rules);
         }
     }
 
@@ -212,6 +212,7 @@ impl Shard {
         if definition.has_source()
             && !self.logs.is_stopped(definition.log)
             && let Some(log) = self.logs.get_mut(definition.log)
+            && log.commons.pipeline.leads()
             && let Some(source) = self.catalog.source(definition)
         {
             let queue = self.catalog.queue(definition.id);

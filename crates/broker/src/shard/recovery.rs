@@ -1,7 +1,7 @@
 //! From disk to a running shard and back: snapshots of logs, and the replay of what the journal holds behind them.
 //!
 //! Order: [`Shard::restore`] for each snapshot, [`Shard::replay`] for each batch of the journal in the order it was
-//! written (the catalog's batches go to every shard), then [`Shard::finish_recovery`] once.
+//! written (the catalog's batches go to every shard), then [`Shard::end_replay`] and [`Shard::finish_recovery`] once.
 
 use super::{CATALOG_LOG, Shard};
 use crate::catalog::{Catalog, Change};
@@ -66,6 +66,13 @@ impl Shard {
         Ok(())
     }
 
+    /// The journal is read to its end: batches are applied that might have been taken back. Before
+    /// [`Shard::finish_recovery`].
+    pub fn end_replay(&mut self) {
+        let Shard { logs, settings, .. } = self;
+        logs.all.iter_mut().for_each(|log| log.end_replay(&settings.limits));
+    }
+
     /// A log of this node, this shard's or another's, holds damage: it is not replayed further, and nothing is taken
     /// from it or put into it. Requests are told so, and so are the waiters of its records that are not committed:
     /// those are still written, but no start replays so far. The other logs go on.
@@ -105,7 +112,7 @@ impl Shard {
         }
         let queues: Vec<_> = self.catalog.queues().cloned().collect();
         for queue in &queues {
-            if !self.logs.is_stopped(queue.log) {
+            if !self.logs.is_stopped(queue.log) && self.logs.leads(queue.log) {
                 self.go_by(now, queue);
                 self.feed(now, queue);
             }

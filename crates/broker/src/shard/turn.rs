@@ -139,6 +139,7 @@ impl Shard {
         if let Some(slot) = self.logs.slot(log) {
             let mut turn = Turn::new(now, &self.settings.limits, &mut self.post);
             self.logs.all[slot].written(&mut turn, base, place);
+            self.begin_leading(now, slot);
             self.carry_parked(now, slot);
             self.logs.list_reads(slot, &self.settings.limits);
         }
@@ -153,12 +154,70 @@ impl Shard {
     pub fn commit_outside(&mut self, now: Now, log: LogId, end: LogIndex) {
         if let Some(slot) = self.logs.slot(log) {
             self.logs.all[slot].agreed(&mut Turn::new(now, &self.settings.limits, &mut self.post), end);
+            self.begin_leading(now, slot);
             self.carry_parked(now, slot);
             self.logs.list_reads(slot, &self.settings.limits);
         }
         if log == CATALOG_LOG {
             self.advance_waves(now);
         }
+    }
+
+    // ---- roles of logs that others have to agree on
+
+    /// This node proposes the records of a log from now on, and owns its queues once all it has gathered is committed.
+    /// Nothing where it does so already.
+    pub fn lead(&mut self, now: Now, log: LogId) {
+        if let Some(slot) = self.logs.slot(log) {
+            self.logs.all[slot].commons.pipeline.lead();
+            self.begin_leading(now, slot);
+        }
+    }
+
+    /// Another node leads a log from now on, or none: what is not agreed on is taken back. Records that come meanwhile are
+    /// kept, and proposed with those when this node leads again; commands wait.
+    ///
+    /// # Panics
+    /// Where nobody has to agree on the log.
+    pub fn resign(&mut self, now: Now, log: LogId) {
+        if let Some(slot) = self.logs.slot(log) {
+            self.logs.all[slot].resign(&mut Turn::new(now, &self.settings.limits, &mut self.post));
+        }
+    }
+
+    /// The next batch of a log that another node leads is agreed on, and is on this node's disk at `place`.
+    ///
+    /// # Panics
+    /// When the batch is not the next one, or this node leads the log.
+    pub fn apply_agreed(&mut self, log: LogId, base: LogIndex, records: &[u8], place: Place) {
+        if let Some(log) = self.logs.get_mut(log) {
+            log.apply_agreed(base, records, place, &self.settings.limits);
+        }
+    }
+
+    /// The queues of a log are owned here, if that is to begin and everything before is applied.
+    fn begin_leading(&mut self, now: Now, slot: usize) {
+        let log = &mut self.logs.all[slot];
+        if !log.commons.pipeline.begins() {
+            return;
+        }
+        let id = log.commons.id;
+        let queues: Vec<_> = self.catalog.queues().filter(|queue| queue.log == id).cloned().collect();
+        for queue in &queues {
+            self.logs.claim(None, queue);
+            if self.catalog.is_traced(queue.vhost) {
+                self.logs.trace(queue, true);
+            }
+        }
+        let log = &mut self.logs.all[slot];
+        log.begin(&mut Turn::new(now, &self.settings.limits, &mut self.post));
+        log.agree_with_catalog(now);
+        for queue in &queues {
+            self.go_by(now, queue);
+            self.feed(now, queue);
+        }
+        let log = &mut self.logs.all[slot];
+        log.forget_feeds(now, |id| queues.iter().any(|queue| queue.id == id && queue.has_source()));
     }
 
     /// Something is left to do at once, without anything more coming in.

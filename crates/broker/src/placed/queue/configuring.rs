@@ -3,11 +3,12 @@
 //!
 //! Rare, all of it. Not here: the decisions (the catalog's rules, consumers' words, [`crate::placed::queue::weighing`]).
 
-use crate::catalog::QueueRules;
-use crate::log::Brings;
+use crate::catalog::{QueueDefinition, QueueRules, QueueType};
+use crate::log::{Brings, Commons};
 use crate::placed::queue::at::AtQueue;
 use crate::turn::Turn;
 use base::Now;
+use base::id::QueueId;
 use message::record::{Annotate, Configure, Deduplicate};
 use queue::{Priorities, Settings, WindowSettings};
 
@@ -53,14 +54,7 @@ impl AtQueue<'_> {
     /// From here on a queue's machine keeps the properties of its messages that these settings name.
     #[cold]
     pub(crate) fn append_settings(&mut self, now: Now, settings: Settings) {
-        let queue = self.queue.id;
-        let priority_max = match settings.priorities {
-            Priorities::UpTo(max) => Some(max),
-            Priorities::None | Priorities::Strict => None,
-        };
-        let Settings { ttl_ms, sizes, .. } = settings;
-        let configure = Configure { queue, ttl_ms, priority_max, sizes, at_ms: now.wall_ms };
-        self.commons.pipeline.append(now, Brings::NOTHING, |records| configure.write(records));
+        self.commons.append_settings(now, self.queue.id, settings);
     }
 
     /// Positions of a queue are to have these annotations.
@@ -71,9 +65,36 @@ impl AtQueue<'_> {
     /// From here on a queue passes over messages it has seen.
     #[cold]
     pub(crate) fn append_window(&mut self, now: Now, window: WindowSettings) {
-        let queue = self.queue.id;
+        self.commons.append_window(now, self.queue.id, window);
+    }
+}
+
+impl Commons {
+    /// As [`AtQueue::append_settings`], for a queue that may be owned elsewhere.
+    fn append_settings(&mut self, now: Now, queue: QueueId, settings: Settings) {
+        let priority_max = match settings.priorities {
+            Priorities::UpTo(max) => Some(max),
+            Priorities::None | Priorities::Strict => None,
+        };
+        let Settings { ttl_ms, sizes, .. } = settings;
+        let configure = Configure { queue, ttl_ms, priority_max, sizes, at_ms: now.wall_ms };
+        self.pipeline.append(now, Brings::NOTHING, |records| configure.write(records));
+    }
+
+    /// As [`AtQueue::append_window`], for a queue that may be owned elsewhere.
+    fn append_window(&mut self, now: Now, queue: QueueId, window: WindowSettings) {
         let WindowSettings { keys_max, ttl_ms } = window;
         let deduplicate = Deduplicate { queue, keys_max, ttl_ms, at_ms: now.wall_ms };
-        self.commons.pipeline.append(now, Brings::NOTHING, |records| deduplicate.write(records));
+        self.pipeline.append(now, Brings::NOTHING, |records| deduplicate.write(records));
+    }
+
+    /// What a queue is to keep of messages that come from here on, where its machine is not looked at.
+    #[cold]
+    pub(crate) fn append_rules(&mut self, now: Now, definition: &QueueDefinition, rules: &QueueRules) {
+        if definition.queue_type == QueueType::Stream {
+            return;
+        }
+        self.append_settings(now, definition.id, rules.settings(definition));
+        rules.window.into_iter().for_each(|window| self.append_window(now, definition.id, window));
     }
 }

@@ -20,6 +20,7 @@ impl AtQueue<'_> {
         commons.agenda.forget(*slot, timer, queue.looks_at());
         commons.reads.reading.forget(*slot);
         queue.resign();
+        queue.fifo.resign();
     }
 }
 

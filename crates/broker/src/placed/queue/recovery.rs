@@ -109,18 +109,29 @@ impl AtQueue<'_> {
         let has_owner = self.queue.is_owned();
         let clean = recovering.cursor(self.queue.id).filter(|_| has_owner);
         let recovery = clean.map_or(Recovery::Dirty, Recovery::Clean);
-        self.queue.fifo.recover(recovery, &mut self.commons.effects);
         let has_undelivered = clean.is_some() && self.queue.fifo.total() > 0;
-        self.commons.effects.left.clear();
-        match has_owner {
-            true => self.carry_out(turn, None),
-            false => self.commons.effects.list.clear(),
-        }
-        if self.queue.has_clock() {
-            // Handing out sets the timer.
-            self.mark_dirty();
+        if has_owner {
+            self.queue.fifo.recover(recovery, &mut self.commons.effects);
+            self.commons.effects.left.clear();
+            self.carry_out(turn, None);
+            if self.queue.has_clock() {
+                // Handing out sets the timer.
+                self.mark_dirty();
+            }
         }
         Recovered { has_undelivered, is_whole: count_live(batches, &self.queue.fifo) }
+    }
+}
+
+impl AtQueue<'_> {
+    /// Its log is led from here on: the queue begins, if it is owned here.
+    pub(crate) fn begin(&mut self, turn: &mut Turn<'_>) {
+        self.queue.is_dirty = false;
+        if self.queue.is_owned() {
+            self.queue.fifo.claim(Recovery::Dirty, &mut self.commons.effects);
+            self.carry_out(turn, None);
+            self.mark_dirty();
+        }
     }
 }
 

@@ -147,6 +147,14 @@ impl AtStream<'_> {
         }
     }
 
+    fn stop_feed(&mut self, queue: QueueId, reader: ReaderId) {
+        let AtStream { slot, stream, streams } = self;
+        stream.remove_feed(queue);
+        stream.machine.detach(reader, &mut streams.common, &mut streams.effects);
+        streams.starved.retain(|waits| *waits != (*slot, reader));
+        self.sort();
+    }
+
     fn begin_feed(
         &mut self,
         commons: &mut Commons,
@@ -247,13 +255,19 @@ impl Streams {
     ) {
         let feed_in = |slot: &u32| Some((*slot, machines.stream(*slot)?.feed_of(queue)?));
         let Some((slot, reader)) = self.slots.iter().find_map(feed_in) else { return };
-        let Some(mut at) = self.at(machines, slot) else { return };
-        let AtStream { stream, streams, .. } = &mut at;
-        stream.remove_feed(queue);
-        stream.machine.detach(reader, &mut streams.common, &mut streams.effects);
-        streams.starved.retain(|waits| *waits != (slot, reader));
-        at.sort();
-        append_fed_upto(commons, now, at.stream.id, queue, u64::MAX);
+        if let Some(mut at) = self.at(machines, slot) {
+            at.stop_feed(queue, reader);
+            append_fed_upto(commons, now, at.stream.id, queue, u64::MAX);
+        }
+    }
+
+    /// No queue is filled for now; each goes on where its records say that it is.
+    pub(crate) fn stop_feeds(&mut self, machines: &mut Machines) {
+        for slot in self.all() {
+            let Some(mut at) = self.at(machines, slot) else { continue };
+            let feeds: Vec<_> = at.stream.feeds().collect();
+            feeds.into_iter().for_each(|(queue, reader)| at.stop_feed(queue, reader));
+        }
     }
 
     /// Looks how much room those queues have that are to be fed now, or wait for room.

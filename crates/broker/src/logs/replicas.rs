@@ -1,0 +1,50 @@
+//! What those see of a log who agree on it between nodes: the batches it proposes, and the state that is the same in each
+//! replica.
+
+use super::Logs;
+use base::id::{LogId, LogIndex, QueueId};
+use journal::Sealed;
+use std::collections::BTreeMap;
+
+impl Logs {
+    /// The batches of a log that this node proposes, in order: written or being written, and not agreed on; and whether each
+    /// is on this node's disk.
+    pub fn proposed(&self, log: LogId) -> impl Iterator<Item = (&Sealed, bool)> {
+        self.get(log).into_iter().flat_map(|log| log.commons.pipeline.proposed())
+    }
+
+    /// Everything before this is applied to the machines of a log that lives here.
+    pub fn applied(&self, log: LogId) -> Option<LogIndex> {
+        self.get(log).map(|log| log.commons.pipeline.applied())
+    }
+
+    /// This node proposes the records of a log that lives here, and owns its queues.
+    pub fn leads(&self, log: LogId) -> bool {
+        self.get(log).is_some_and(|log| log.commons.pipeline.leads())
+    }
+
+    /// A batch of a log that lives here may be taken back: others have to agree on it.
+    pub fn is_agreed_on(&self, log: LogId) -> bool {
+        self.get(log).is_some_and(|log| log.commons.pipeline.is_agreed_on())
+    }
+
+    /// No message of a log that was moved to a segment came at this index or behind it.
+    pub fn moved_below(&self, log: LogId) -> LogIndex {
+        let queues = self.get(log).into_iter().flat_map(|log| log.machines.queues());
+        let firsts = queues.filter_map(|queue| queue.fifo.live_below(LogIndex(u64::MAX)).next());
+        firsts.map(|(_, place)| place).min().unwrap_or(LogIndex(u64::MAX))
+    }
+
+    /// The state of each machine of a log that a record has opened, as it is in every replica that applied as much: see
+    /// [`queue::Fifo::write_canonical`].
+    pub fn canonical(&self, log: LogId, from: LogIndex) -> BTreeMap<QueueId, Vec<u8>> {
+        let machines = self.get(log).into_iter().flat_map(|log| log.machines.iter());
+        let open = machines.filter(|placed| placed.is_open());
+        let bytes = open.map(|placed| {
+            let mut bytes = Vec::new();
+            placed.write_canonical(from, &mut bytes);
+            (placed.id(), bytes)
+        });
+        bytes.collect()
+    }
+}
