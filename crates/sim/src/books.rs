@@ -75,6 +75,20 @@ impl Books {
         Ok(done)
     }
 
+    /// Writes a batch that no shard gave out. False where there is no space for it.
+    pub fn write_alone(&mut self, now: Now, batch: Sealed) -> Result<bool, Stop> {
+        let result = self.journal.write(&self.disk, &[batch], &mut Vec::new());
+        self.space.wrote(now.mono_ns, &self.journal, &self.disk);
+        match result {
+            Ok(()) => Ok(true),
+            Err(WriteError::NoSpace) => {
+                self.space.set_out(true);
+                Ok(false)
+            }
+            Err(error @ WriteError::Fatal(_)) => Err(Stop(error.to_string())),
+        }
+    }
+
     /// Files that were let go of are used again, though nobody writes.
     pub fn use_released(&mut self, now: Now) {
         if self.space.wants_group(&self.journal) {

@@ -22,16 +22,24 @@ pub fn run(world: &mut World) -> Check {
     world.tally.noted = world.oracle.noted;
     (world.tally.delayed, world.tally.taken_back) = (world.oracle.delayed, world.oracle.taken_back);
     world.tally.driven_out = world.streams.oracle.driven_out;
+    if let Some(double) = &world.double {
+        (world.tally.compared, world.tally.resigned) = (double.compared, double.resigned);
+    }
     Ok(())
 }
 
 /// One thing happens; true when it was an operation of the workload.
 fn step(world: &mut World) -> Result<bool, String> {
+    if world.double.is_some() && world.dice.one_in(6) {
+        world.agree()?;
+        return Ok(false);
+    }
     match world.dice.below(100) {
         0..30 => {
             let at = world.dice.below(world.node.berths.len() as u64) as usize;
             let World { node, now, dice, net, .. } = world;
             let result = node.turn(at, *now, dice, net);
+            world.watch()?;
             world.unless_stopped(result)?;
         }
         30..42 => {

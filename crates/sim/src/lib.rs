@@ -10,6 +10,7 @@ mod berth;
 mod books;
 mod client;
 mod course;
+mod double;
 mod machine;
 mod makeup;
 mod net;

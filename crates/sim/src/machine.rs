@@ -3,19 +3,21 @@
 
 use crate::berth::{Berth, Busy, Letter, Moving};
 use crate::books::Books;
+use crate::double::agreed_on;
 use crate::net::Net;
 use crate::plan::Tally;
 use adapters::{Following, Frontend, Protocol, Settings};
-use base::id::{LogId, ShardId};
+use base::id::{LogId, LogIndex, QueueId, ShardId};
 use base::{Now, Random, Secrets};
 use broker::access::{AccessRules, SALT};
 use broker::catalog::{FirstContent, Overflow};
-use broker::{Limits, QueueRow, ReadRequest, Shard, StreamDamage};
-use journal::{Disk, DiskError, FaultyDisk, FileName, Identity, Journal, SpareMaker};
+use broker::{CommitRule, Limits, QueueRow, ReadRequest, Shard, StreamDamage};
+use journal::{Disk, DiskError, FaultyDisk, FileName, Identity, Journal, Sealed, SpareMaker};
 use node::keeper::{Finding, House, Keeper, Next, Word};
 use node::start::{self, Found, Logs};
 use node::turn::{Home, Raised, Turn};
 use node::{Stop, first, stop};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use stream_files::StreamJob;
 
@@ -40,6 +42,8 @@ pub struct Makeup {
     pub whole_turns: bool,
     /// Logs of a new folder, and how many an older one is given where it has fewer.
     pub logs: u32,
+    /// All logs but the catalog's are agreed on with others.
+    pub agrees: bool,
 }
 
 /// See the module.
@@ -108,12 +112,24 @@ impl Machine {
         };
         let (identity, mut secrets) = identity(disk, logs, dice, tell)?;
         let shards = start::shards(&wanted, &identity, |_| makeup.limits, &mut secrets, |_| dice.bits());
+        let mut shards = shards;
+        if makeup.agrees {
+            for shard in &mut shards {
+                agreed_on(makeup.logs)
+                    .for_each(|log| shard.logs_mut().set_commit_rule(log, CommitRule::Quorum));
+            }
+        }
         let clock = || now;
         let mut node = start::recover(disk, &identity, makeup.journal, shards, &clock, tell)?;
         if node.shards[0].catalog().vhosts().next().is_none() {
             first::make_content(&mut node, disk, &clock, FirstContent::guest([7; SALT]).requests())?;
         }
         first::flush(&mut node, disk, &clock)?;
+        if makeup.agrees {
+            for shard in &mut node.shards {
+                agreed_on(makeup.logs).for_each(|log| shard.lead(now, log));
+            }
+        }
         let count = node.shards.len();
         let following = makeup.follows.then(|| Arc::new(Following::new(node.placement.shards)));
         let settings = Arc::new(Settings { following, ..makeup.settings.clone() });
@@ -305,9 +321,17 @@ impl Machine {
     }
 
     /// The end of a node that stops in order, every shard of which is finished. Whether a snapshot has outrun the journal.
-    pub fn end(mut self, now: Now, dice: &mut Random, net: &mut Net) -> Result<bool, Stop> {
+    /// `look` sees what the shards have given out last.
+    pub fn end(
+        mut self,
+        now: Now,
+        dice: &mut Random,
+        net: &mut Net,
+        mut look: impl FnMut(&Shard),
+    ) -> Result<bool, Stop> {
         for berth in &mut self.berths {
             Busy::new(berth, now, dice, net, &mut self.books).write_out(now)?;
+            look(&berth.home.shard);
         }
         self.books.write(now)?;
         let Machine { mut keeper, mut books, berths, disk, mut has_outrun, .. } = self;
@@ -325,6 +349,58 @@ impl Machine {
         };
         stop::write_snapshots(&mut shards, &mut keeper, &mut rooms)?;
         books.seal_end().map(|_| has_outrun)
+    }
+
+    // ---- logs that others agree on
+
+    fn shards(&self) -> impl Iterator<Item = &Shard> {
+        self.berths.iter().map(|berth| &berth.home.shard)
+    }
+
+    fn with_shards(&mut self, mut each: impl FnMut(&mut Shard)) {
+        self.berths.iter_mut().for_each(|berth| each(&mut berth.home.shard));
+    }
+
+    /// Everything of a log before this is applied, if there is such a log and others agree on it.
+    pub fn applied(&self, log: LogId) -> Option<LogIndex> {
+        let shard = self.shards().find(|shard| shard.logs().is_agreed_on(log));
+        shard.and_then(|shard| shard.logs().applied(log))
+    }
+
+    /// It leads a log.
+    pub fn leads(&self, log: LogId) -> bool {
+        self.shards().any(|shard| shard.logs().leads(log))
+    }
+
+    /// The state of a log that is the same in each replica, and from where on with the places of messages.
+    pub fn canonical(&self, log: LogId) -> (LogIndex, BTreeMap<QueueId, Vec<u8>>) {
+        let shard = self.shards().find(|shard| shard.logs().is_agreed_on(log));
+        let from = shard.map_or(LogIndex(0), |shard| shard.logs().moved_below(log));
+        (from, shard.map(|shard| shard.logs().canonical(log, from)).unwrap_or_default())
+    }
+
+    /// The others agree on a log up to there.
+    pub fn commit_outside(&mut self, now: Now, log: LogId, end: LogIndex) {
+        self.with_shards(|shard| shard.commit_outside(now, log, end));
+    }
+
+    /// It leads a log from now on.
+    pub fn lead(&mut self, now: Now, log: LogId) {
+        self.with_shards(|shard| shard.lead(now, log));
+    }
+
+    /// Nobody leads a log from now on.
+    pub fn resign(&mut self, now: Now, log: LogId) {
+        self.with_shards(|shard| shard.resign(now, log));
+    }
+
+    /// Writes a batch of those that agree, behind all that waits. False where there is no space for it.
+    pub fn write_mark(&mut self, now: Now, batch: Sealed) -> Result<bool, Stop> {
+        self.write(now)?;
+        if !self.books.line.is_empty() {
+            return Ok(false);
+        }
+        self.books.write_alone(now, batch)
     }
 
     /// The queues that are limited in bytes, and drop what is too much: to how many.

@@ -1,5 +1,6 @@
 //! Runs seeds by hand: `sim SEED [COUNT]`, `sim --seeds COUNT`, for longer runs `--operations NUMBER`, `--wide` for
-//! those of many kinds, `--rich` for clients that use more of the broker, `--rich --crowds` for many names of stored offsets. A seed that fails is printed with the end of its trace.
+//! those of many kinds, `--rich` for clients that use more of the broker, `--rich --crowds` for many names of stored
+//! offsets, `--double` for logs that others have to agree on. A seed that fails is printed with the end of its trace.
 
 use sim::{Outcome, Plan, Tally};
 use std::process::ExitCode;
@@ -7,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Instant;
 
-const USAGE: &str = "usage: sim [SEED [COUNT]] [--seeds COUNT] [--wide] [--rich [--crowds]] [--operations NUMBER] [--trace LINES] [--threads NUMBER]";
+const USAGE: &str = "usage: sim [SEED [COUNT]] [--seeds COUNT] [--wide] [--rich [--crowds]] [--double] [--operations NUMBER] [--trace LINES] [--threads NUMBER]";
 
 struct Wanted {
     first: u64,
@@ -30,6 +31,7 @@ fn read(arguments: impl Iterator<Item = String>) -> Option<Wanted> {
                 let Plan { rich, limits, streams, picks, .. } = &mut wanted.plan;
                 (*rich, *limits, *streams, *picks) = (true, true, true, true);
             }
+            "--double" => wanted.plan.double = true,
             "--crowds" => wanted.plan.crowds = true,
             "--operations" => wanted.plan.operations = number()? as u32,
             "--trace" => wanted.plan.trace_lines = number()? as usize,

@@ -11,7 +11,7 @@ fn one_of(dice: &mut Random, choices: &[u64]) -> u64 {
 }
 
 /// A node's makeup.
-pub fn roll(dice: &mut Random, whole_turns: bool) -> Makeup {
+pub fn roll(dice: &mut Random, whole_turns: bool, agrees: bool) -> Makeup {
     let mut limits = Limits {
         message_size_max: 1 << 20,
         log_bytes_in_flight_max: one_of(dice, &[4096, 65_536, 1 << 24]) as usize,
@@ -80,5 +80,5 @@ pub fn roll(dice: &mut Random, whole_turns: bool) -> Makeup {
     settings.stream.initial_credits = settings.unconfirmed_max as u32;
     settings.stream.credits_required_for_unblocking = settings.unconfirmed_max as u32 / 4;
     let logs = dice.between(2, 8) as u32;
-    Makeup { limits, journal, settings, follows: dice.one_in(2), whole_turns, logs }
+    Makeup { limits, journal, settings, follows: dice.one_in(2), whole_turns, logs, agrees }
 }

@@ -44,6 +44,8 @@ struct Copy {
     holders: Vec<u64>,
     /// Its end was said by somebody; it does not become a must again.
     is_ended: bool,
+    /// A leader resigned while it was there: connections may think that they hold it, and that they settle it.
+    lost_leader: bool,
     was_drained: bool,
     /// Milliseconds it lives.
     ttl_ms: Option<u64>,
@@ -144,6 +146,8 @@ pub struct Exchange {
 /// The oracle.
 #[derive(Debug, Default)]
 pub struct Oracle {
+    /// Logs are agreed on: what is transient may outlive the node, as nobody tells a restart from another leader.
+    keeps_all: bool,
     /// By number.
     pub queues: Vec<Queue>,
     /// By number.
@@ -187,8 +191,8 @@ pub struct Oracle {
 
 impl Oracle {
     /// One that knows nothing but the time, milliseconds since 1970.
-    pub fn new(now_ms: u64) -> Oracle {
-        Oracle { now_ms, ..Oracle::default() }
+    pub fn new(now_ms: u64, keeps_all: bool) -> Oracle {
+        Oracle { now_ms, keeps_all, ..Oracle::default() }
     }
 
     // ---- what clients ask for
@@ -353,6 +357,7 @@ impl Oracle {
             is_first_awaited: false,
             holders: Vec::new(),
             is_ended: false,
+            lost_leader: false,
             was_drained: false,
             ttl_ms: None,
             due_at_ms: None,
@@ -592,7 +597,7 @@ impl Oracle {
                 return Err(format!("{what} came back after its end"));
             }
             self.taken_back += u64::from(may_be_late && !copy.holders.is_empty());
-            for holder in copy.holders.iter().filter(|_| !may_be_late) {
+            for holder in copy.holders.iter().filter(|_| !may_be_late && !copy.lost_leader) {
                 let text = format!("{what} is held by connection {holder} and came to {client} too");
                 self.suspects.entry((*holder, client)).or_insert(text);
             }
@@ -646,7 +651,9 @@ impl Oracle {
             if matches!(verdict, Verdict::Accept | Verdict::Reject) && !dies {
                 copy.presence = if copy.presence == Presence::Gone { Presence::Gone } else { Presence::May };
                 copy.is_ended = true;
-                self.ended.entry(client).or_default().push((held.queue, held.message));
+                if !copy.lost_leader {
+                    self.ended.entry(client).or_default().push((held.queue, held.message));
+                }
             } else {
                 copy.given_back(rules, self.now_ms);
             }
@@ -678,6 +685,14 @@ impl Oracle {
     }
 
     // ---- the node
+
+    /// Some log has lost its leader: consumers of its queues hold nothing any more, and may not have heard of it.
+    pub fn leader_lost(&mut self) {
+        let copies = self.queues.iter_mut().flat_map(|queue| queue.copies.values_mut());
+        copies.for_each(|copy| copy.lost_leader = true);
+        self.ended.clear();
+        self.postponed.clear();
+    }
 
     /// The log a queue is on, and everything it says of itself.
     pub fn learn(&mut self, rows: &[QueueRow]) {
@@ -735,7 +750,8 @@ impl Oracle {
                 copy.holders.clear();
                 let is_kept = queue.is_durable && (queue.is_quorum || self.messages[*id as usize].is_durable);
                 if !is_kept {
-                    copy.presence = Presence::Gone;
+                    let may_stay = self.keeps_all && queue.is_durable && copy.presence != Presence::Gone;
+                    copy.presence = if may_stay { Presence::May } else { Presence::Gone };
                 }
             }
         }
@@ -783,7 +799,9 @@ impl Oracle {
         for row in rows {
             let Some(number) = number_of(&row.definition.name) else { continue };
             let is_quorum = self.queues[number].is_quorum;
-            let (must, may) = self.bounds(number, |id| is_quorum || self.messages[*id as usize].is_durable);
+            let is_kept = |id: &u64| is_quorum || self.messages[*id as usize].is_durable;
+            let (must, _) = self.bounds(number, is_kept);
+            let (_, may) = self.bounds(number, |id| self.keeps_all || is_kept(id));
             let has = row.ready + row.delayed;
             if !self.is_damaged(number) && (has < must || has > may) {
                 return Err(format!("queue {number} says {has} are there; {must} must and {may} may"));

@@ -26,6 +26,8 @@ pub struct Plan {
     pub picks: bool,
     /// With streams: their clients are several users, and store offsets under more names than there is room for.
     pub crowds: bool,
+    /// All logs but the catalog's are agreed on with others, which are played.
+    pub double: bool,
     /// Lines of the trace that are kept for a failure.
     pub trace_lines: usize,
 }
@@ -44,6 +46,7 @@ impl Default for Plan {
             streams: false,
             picks: false,
             crowds: false,
+            double: false,
             trace_lines: 80,
         }
     }
@@ -130,6 +133,10 @@ pub struct Tally {
     pub outlived: u64,
     /// Damages of streams that the node told of.
     pub torn: u64,
+    /// Times a log was the same in leader and replica.
+    pub compared: u64,
+    /// Times a leader of a log resigned.
+    pub resigned: u64,
 }
 
 impl Tally {
@@ -169,6 +176,8 @@ impl Tally {
         self.fed += other.fed;
         self.outlived += other.outlived;
         self.torn += other.torn;
+        self.compared += other.compared;
+        self.resigned += other.resigned;
         self.replies += other.replies;
         self.refused += other.refused;
         self.buried += other.buried;

@@ -1,6 +1,7 @@
 //! Everything of one run: the node, its disk, the clients, the clock, and the dice that decide what happens next.
 
 use crate::client::{Asked, Client, Delivery, Held, Kind, Seen, State, Verdict, read_body};
+use crate::double::{Double, LOGS_MAX};
 use crate::machine::{Machine, Makeup};
 use crate::makeup;
 use crate::net::Net;
@@ -31,9 +32,6 @@ const ROUND_MS: u64 = 30;
 
 /// Starts in a row that faults may spoil.
 const STARTS_MAX: usize = 8;
-
-/// Logs a data folder may come to have.
-const LOGS_MAX: u32 = 12;
 
 /// Bytes at the beginning of a snapshot, behind which is what is in it.
 const SNAPSHOT_HEAD: u64 = 8;
@@ -71,6 +69,8 @@ pub struct World {
     pub rotten: Rotten,
     /// The shape of the workload.
     pub shape: Shape,
+    /// The others of a quorum, where the logs have one.
+    pub double: Option<Double>,
     makeup: Makeup,
     connections: u64,
     /// The node is stopping, and tells its clients.
@@ -89,7 +89,7 @@ impl World {
     pub fn new(seed: u64, plan: Plan) -> Result<World, String> {
         let mut dice = Random::new(seed);
         let disk = FaultyDisk::new(dice.bits());
-        let mut makeup = makeup::roll(&mut dice, plan.rich);
+        let mut makeup = makeup::roll(&mut dice, plan.rich, plan.double);
         if plan.crowds {
             makeup.limits.stream_offsets_max = dice.between(20, 120) as usize;
         }
@@ -104,6 +104,7 @@ impl World {
         let node = Machine::start(&disk, &makeup, shards, now, &mut dice, &mut Vec::new());
         let node = node.map_err(|stop| stop.0)?;
         let rots = plan.rot && dice.one_in(6);
+        let takes_back = plan.double && dice.one_in(2);
         let shape = if plan.wide { Shape::roll(&mut dice) } else { Shape::PLAIN };
         let mut world = World {
             plan,
@@ -113,7 +114,7 @@ impl World {
             node,
             net: Net::default(),
             clients: (0..CLIENTS_MAX).map(|_| None).collect(),
-            oracle: Oracle::new(now.wall_ms),
+            oracle: Oracle::new(now.wall_ms, plan.double),
             streams: Streams::new(makeup.limits.stream_offsets_max),
             trace: Trace::new(plan.trace_lines),
             tally: Tally::default(),
@@ -121,6 +122,7 @@ impl World {
             rots,
             rotten: Rotten::default(),
             shape,
+            double: plan.double.then(|| Double::new(makeup.limits, now, takes_back)),
             makeup,
             connections: 0,
             is_stopping: false,
@@ -180,6 +182,9 @@ impl World {
 
     fn learn_of_torn(&mut self) -> Check {
         let torn = std::mem::take(&mut self.node.torn);
+        if let Some(double) = self.double.as_mut().filter(|_| !torn.is_empty()) {
+            double.lose();
+        }
         torn.iter().try_for_each(|damage| self.stream_torn(damage))
     }
 
@@ -193,9 +198,35 @@ impl World {
     }
 
     fn learn_of(&mut self, damages: Vec<Option<base::id::LogId>>) {
+        if let Some(double) = self.double.as_mut().filter(|_| !damages.is_empty()) {
+            double.lose();
+        }
         for log in damages {
             self.note(format!("damage is reported of log {log:?}"));
             self.oracle.damage_reported(log);
+        }
+    }
+
+    // ---- the others of a quorum
+
+    /// Takes note of what the node proposes.
+    pub fn watch(&mut self) -> Check {
+        let World { double: Some(double), node, .. } = self else { return Ok(()) };
+        node.berths.iter().try_for_each(|berth| double.watch(&berth.home.shard))
+    }
+
+    /// The others of the quorum agree on something, or take something back.
+    pub fn agree(&mut self) -> Check {
+        let World { double: Some(double), node, now, dice, oracle, .. } = self else { return Ok(()) };
+        let before = double.resigned;
+        let outcome = double.step(node, *now, dice);
+        if double.resigned > before {
+            oracle.leader_lost();
+            self.note("the leader of a log resigns");
+        }
+        match outcome {
+            Ok(checked) => checked,
+            Err(stop) => self.unless_stopped(Err(stop)),
         }
     }
 
@@ -454,6 +485,7 @@ impl World {
     }
 
     fn go_down(&mut self) -> Check {
+        self.watch()?;
         self.tally.rolls += self.node.books.journal.counters().rolls;
         self.tally.bulk += self.node.books.journal.counters().bulk_files;
         self.net.cut_all();
@@ -494,11 +526,18 @@ impl World {
             }
             let shards = self.dice.between(1, 4) as u16;
             let World { disk, makeup, now, dice, .. } = self;
-            let mut damages = Vec::new();
+            let (mut damages, mut followed) = (Vec::new(), Ok(()));
             let started = Machine::start(disk, makeup, shards, *now, dice, &mut damages).and_then(|node| {
                 self.node = node;
+                if let Some(double) = &mut self.double {
+                    if !damages.is_empty() {
+                        double.lose();
+                    }
+                    followed = double.restarted(&mut self.node, self.now);
+                }
                 self.settle_in(self.last_user())
             });
+            followed?;
             self.check_damages(&damages)?;
             self.learn_of(damages);
             match started {
@@ -547,6 +586,8 @@ impl World {
             for at in 0..self.node.berths.len() {
                 let World { node, now, dice, net, .. } = self;
                 node.turn(at, *now, dice, net)?;
+                // What is wrong is seen again in the next turn.
+                let _ = self.watch();
             }
             self.node.write(self.now)?;
             let has_user = |berth: &crate::berth::Berth| berth.home.shard.catalog().user(user).is_some();
@@ -581,13 +622,19 @@ impl World {
         self.tally.stops += 1;
         self.go_down()?;
         let shards = 1;
-        let World { node, disk, makeup, now, dice, net, .. } = self;
+        let World { node, disk, makeup, now, dice, net, double, .. } = self;
         // The node is consumed by its end; until the next start a node without a disk stands in its place.
         let empty = FaultyDisk::new(0);
         let nothing = Machine::start(&empty, makeup, shards, *now, &mut dice.fork(), &mut Vec::new());
         let nothing = nothing.map_err(|stop| stop.0)?;
-        let ended = std::mem::replace(node, nothing).end(*now, dice, net);
+        let mut seen = Ok(());
+        let ended = std::mem::replace(node, nothing).end(*now, dice, net, |shard| {
+            if let Some(double) = double {
+                seen = std::mem::replace(&mut seen, Ok(())).and_then(|()| double.watch(shard));
+            }
+        });
         disk.crash_as(Temper::Kill);
+        seen?;
         match ended {
             Ok(has_outrun) => self.rotten.note_outrun(has_outrun),
             Err(Stop(why)) => return Err(format!("the node does not end in order: {why}")),
@@ -680,10 +727,14 @@ impl World {
             for at in 0..self.node.berths.len() {
                 let World { node, now, dice, net, .. } = self;
                 let result = node.turn(at, *now, dice, net);
+                self.watch()?;
                 self.unless_stopped(result)?;
                 if self.tally.crashes != crashes {
                     return Ok(false);
                 }
+            }
+            if let World { double: Some(double), node, now, .. } = self {
+                double.agree_all(node, *now)?;
             }
             let result = self.node.write(self.now);
             self.unless_stopped(result)?;
@@ -706,6 +757,7 @@ impl World {
             self.node.prepare();
             let is_quiet = !goes_on(self)
                 && self.node.is_idle(self.now)
+                && self.double.as_ref().is_none_or(|double| double.is_idle(&self.node))
                 && self.net.under_way() == 0
                 && self.clients.iter().flatten().all(|client| !client.is_waiting())
                 && self.streams.clients.iter().flatten().all(|client| !client.is_waiting());

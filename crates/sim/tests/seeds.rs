@@ -81,6 +81,21 @@ fn a_thousand_seeds() {
     assert!([rolls, moves, reads, bulk].iter().all(|count| *count > SEEDS) && rotten > 0, "{tally:?}");
 }
 
+/// Runs of logs that others have to agree on, which are led now and then by nobody.
+const AGREED_SEEDS: u64 = 200;
+
+#[test]
+fn logs_are_the_same_in_leader_and_replica() {
+    let tally = run_all(AGREED_SEEDS, |seed| {
+        let rich = seed % 2 == 0;
+        let wide = seed % 4 == 0;
+        Plan { double: true, wide, rich, limits: rich, streams: rich, picks: rich, ..Plan::default() }
+    });
+    let Tally { compared, resigned, confirmed, delivered, crashes, .. } = tally;
+    assert!(compared > AGREED_SEEDS * 20 && resigned > AGREED_SEEDS / 4, "{tally:?}");
+    assert!(confirmed.min(delivered) > AGREED_SEEDS && crashes > AGREED_SEEDS / 2, "{tally:?}");
+}
+
 #[test]
 fn nobodys_offset_goes_for_what_others_store() {
     let plan = Plan { rich: true, streams: true, crowds: true, ..Plan::default() };

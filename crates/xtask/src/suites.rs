@@ -30,6 +30,8 @@ impl Depth {
                 &["--seeds", "10000"],
                 &["--seeds", "10000", "--rich"],
                 &["--seeds", "5000", "--rich", "--wide"],
+                &["--seeds", "3000", "--double"],
+                &["--seeds", "3000", "--rich", "--wide", "--double"],
                 &["--seeds", "3000", "--rich", "--crowds"],
             ],
         }

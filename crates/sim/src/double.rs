@@ -1,0 +1,253 @@
+//! The other nodes of a quorum, and nothing of them but their word: when they agree on the batches of a log, and how far;
+//! and that they take back what they have not agreed on. One replica follows, without an owner.
+//!
+//! Agreement comes late and in pieces, before a batch is on the node's disk or after. Where a log loses its leader, all that
+//! is not agreed on leaves the journal, and the same node leads again some time later.
+//! Invariants looked at: nothing is applied that is not agreed on; where both have applied as much, the canonical bytes
+//! of leader and replica are the same.
+
+use crate::machine::Machine;
+use crate::oracle::Check;
+use base::id::{LogId, LogIndex, ShardId};
+use base::{Buffer, Now, Random, Secrets};
+use broker::access::AccessRules;
+use broker::{CommitRule, Limits, Placement, Shard, ShardSettings};
+use journal::{Batch, FaultyDisk, FileId, FileKind, FileName, Mark, Place, Sealed};
+use node::Stop;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// Logs a data folder may come to have.
+pub const LOGS_MAX: u32 = 12;
+
+/// What a mark says is the business of those that agree.
+const TAKEN_BACK: Mark = Mark([1; Mark::LEN]);
+
+/// A batch that was proposed.
+#[derive(Debug)]
+struct Proposal {
+    base: LogIndex,
+    records: Vec<u8>,
+}
+
+impl Proposal {
+    fn end(&self) -> LogIndex {
+        LogIndex(self.base.0 + self.records.len() as u64)
+    }
+}
+
+/// A log that others agree on.
+#[derive(Debug, Default)]
+struct Known {
+    /// Proposed, and not applied by the replica.
+    batches: VecDeque<Proposal>,
+    /// Everything before this is agreed on.
+    agreed: LogIndex,
+    /// The replica cannot follow: records are on the node's disk that it never saw, or damage lost some.
+    is_lost: bool,
+}
+
+impl Known {
+    /// Where the batches end that are proposed and not agreed on.
+    fn waiting(&self) -> impl Iterator<Item = LogIndex> {
+        self.batches.iter().map(Proposal::end).filter(|end| *end > self.agreed)
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Double {
+    logs: BTreeMap<LogId, Known>,
+    replica: Shard,
+    /// The replica's files of streams.
+    disk: FaultyDisk,
+    /// Leaders resign in this run.
+    takes_back: bool,
+    /// How often leader and replica were compared.
+    pub compared: u64,
+    /// How often a leader resigned.
+    pub resigned: u64,
+}
+
+/// The logs that others agree on, in a node with so many.
+pub fn agreed_on(logs: u32) -> impl Iterator<Item = LogId> {
+    (1..logs).map(LogId)
+}
+
+impl Double {
+    /// That of a node whose logs are never more than [`LOGS_MAX`].
+    pub fn new(limits: Limits, now: Now, takes_back: bool) -> Double {
+        let logs = LOGS_MAX;
+        let settings = ShardSettings {
+            id: ShardId(0),
+            placement: Placement { shards: 1, logs },
+            limits,
+            rules: Arc::new(AccessRules::default()),
+            node: "rabbit@replica".into(),
+            relaxes_types: false,
+            seed: 1,
+        };
+        let mut replica = Shard::new(settings, Secrets::simulated(1));
+        agreed_on(logs).for_each(|log| replica.logs_mut().set_commit_rule(log, CommitRule::Quorum));
+        let missing = replica.finish_recovery(now);
+        assert!(missing.is_empty(), "a new log misses nothing");
+        let logs = agreed_on(logs).map(|log| (log, Known::default())).collect();
+        Double { logs, replica, disk: FaultyDisk::new(1), takes_back, compared: 0, resigned: 0 }
+    }
+
+    /// The replica does not follow any more: something on the node's disk is not what was written.
+    pub fn lose(&mut self) {
+        self.logs.values_mut().for_each(|known| known.is_lost = true);
+    }
+
+    /// Takes note of what a shard proposes.
+    ///
+    /// # Errors
+    /// Something is applied that is not agreed on.
+    pub fn watch(&mut self, shard: &Shard) -> Check {
+        for (log, known) in &mut self.logs {
+            let is_here = shard.logs().is_agreed_on(*log);
+            let Some(applied) = shard.logs().applied(*log).filter(|_| is_here) else { continue };
+            if applied > known.agreed {
+                return Err(format!("{log:?} is applied to {applied:?}, agreed on to {:?}", known.agreed));
+            }
+            for (sealed, _) in shard.logs().proposed(*log) {
+                let end = known.batches.back().map_or(known.agreed, Proposal::end);
+                if sealed.base == end {
+                    let (base, records) = (sealed.base, sealed.records().to_vec());
+                    known.batches.push_back(Proposal { base, records });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Some batches are agreed on; or a leader resigns, or leads again.
+    pub fn step(&mut self, node: &mut Machine, now: Now, dice: &mut Random) -> Result<Check, Stop> {
+        let logs: Vec<LogId> = self.logs.keys().copied().collect();
+        let log = logs[dice.below(logs.len() as u64) as usize];
+        if node.applied(log).is_none() {
+            return Ok(Ok(()));
+        }
+        if self.takes_back && dice.one_in(100) {
+            if node.leads(log) {
+                self.take_back(node, now, log)?;
+            } else {
+                node.lead(now, log);
+            }
+            return Ok(Ok(()));
+        }
+        let ends: Vec<LogIndex> = self.logs[&log].waiting().collect();
+        if ends.is_empty() {
+            return Ok(Ok(()));
+        }
+        let end = ends[dice.below(ends.len() as u64) as usize];
+        Ok(self.agree(node, now, log, end))
+    }
+
+    /// Everything is agreed on, and each log has its leader.
+    pub fn agree_all(&mut self, node: &mut Machine, now: Now) -> Check {
+        let logs: Vec<LogId> = self.logs.keys().copied().collect();
+        for log in logs {
+            if node.applied(log).is_none() {
+                continue;
+            }
+            node.lead(now, log);
+            if let Some(end) = self.logs[&log].waiting().last() {
+                self.agree(node, now, log, end)?;
+            }
+            self.follow(node, now, log)?;
+        }
+        Ok(())
+    }
+
+    /// Nothing waits for agreement, and each log of this node has its leader.
+    pub fn is_idle(&self, node: &Machine) -> bool {
+        self.logs.iter().all(|(log, known)| {
+            known.waiting().next().is_none() && (node.leads(*log) || node.applied(*log).is_none())
+        })
+    }
+
+    fn agree(&mut self, node: &mut Machine, now: Now, log: LogId, end: LogIndex) -> Check {
+        self.logs.entry(log).or_default().agreed = end;
+        node.commit_outside(now, log, end);
+        self.follow(node, now, log)
+    }
+
+    /// The replica applies what is agreed on, no further than the node did: the node may yet lose what its disk has not.
+    fn follow(&mut self, node: &Machine, now: Now, log: LogId) -> Check {
+        let Double { logs, replica, disk, compared, .. } = self;
+        let Some(applied) = node.applied(log) else { return Ok(()) };
+        let known = logs.entry(log).or_default();
+        let is_due = |batch: &mut Proposal| batch.end() <= known.agreed.min(applied);
+        while let Some(batch) = known.batches.pop_front_if(is_due) {
+            if known.is_lost {
+                continue;
+            }
+            let place = Place {
+                file: FileId(1),
+                name: FileName::new(FileKind::Journal, 1),
+                offset: batch.base.0,
+                len: batch.records.len() as u64,
+                crc: 0,
+            };
+            replica.apply_agreed(log, batch.base, &batch.records, place);
+            let mut jobs = Vec::new();
+            replica.take_stream_jobs(&mut jobs);
+            jobs.into_iter().for_each(|job| replica.stream_done(now, job.carry_out(disk)));
+        }
+        if known.is_lost || replica.logs().applied(log) != Some(applied) {
+            return Ok(());
+        }
+        *compared += 1;
+        let (from, ours) = node.canonical(log);
+        let theirs = replica.logs().canonical(log, from);
+        if ours == theirs {
+            return Ok(());
+        }
+        let ids = ours.keys().chain(theirs.keys());
+        let unlike: Vec<_> = ids.filter(|id| ours.get(id) != theirs.get(id)).collect();
+        Err(format!("leader and replica of {log:?} differ at {applied:?} in {unlike:?}"))
+    }
+
+    /// The leader of a log resigns: what is not agreed on leaves the journal. Where there is no space to say so, it stays.
+    fn take_back(&mut self, node: &mut Machine, now: Now, log: LogId) -> Result<(), Stop> {
+        let known = self.logs.entry(log).or_default();
+        let base = known.agreed;
+        if known.waiting().next().is_some() {
+            let nothing = Batch::new(log, base, Buffer::default()).seal(now.wall_ms);
+            if !node.write_mark(now, Sealed { mark: Some(TAKEN_BACK), ..nothing })? {
+                return Ok(());
+            }
+            known.batches.retain(|batch| batch.end() <= base);
+        }
+        self.resigned += 1;
+        node.resign(now, log);
+        Ok(())
+    }
+
+    /// The node has come up again. It has applied all that its journal holds: so much the others agree on.
+    ///
+    /// # Errors
+    /// Something is gone that was agreed on and on its disk.
+    pub fn restarted(&mut self, node: &mut Machine, now: Now) -> Check {
+        let logs: Vec<LogId> = self.logs.keys().copied().collect();
+        for log in logs {
+            let Some(applied) = node.applied(log) else { continue };
+            let replica = self.replica.logs().applied(log);
+            let known = self.logs.entry(log).or_default();
+            known.batches.retain(|batch| batch.end() <= applied);
+            let end = known.batches.back().map(Proposal::end).or(replica);
+            if !known.is_lost && replica > Some(applied) {
+                return Err(format!("{log:?} goes to {applied:?}, and the replica to {replica:?}"));
+            }
+            known.is_lost |= end != Some(applied);
+            if known.is_lost {
+                known.batches.clear();
+            }
+            known.agreed = applied;
+            self.follow(node, now, log)?;
+        }
+        Ok(())
+    }
+}
