@@ -230,7 +230,15 @@ impl Frontend {
     pub fn leave(&mut self, now: Now, shard: &mut Shard, slot: u32) -> Option<Mover> {
         let connection = self.connections.get(slot as usize)?;
         let port = PortId::here(self.shard, slot, connection.generation);
-        if connection.adapter.goal().is_none() || connection.is_dirty || !shard.may_leave(port) {
+        let goal = connection.adapter.goal()?;
+        if shard.has_moves() {
+            // What it said may be on its way to a log that is, too: it goes when that is there.
+            if !self.leaving.contains(&(slot, goal)) {
+                self.leaving.push((slot, goal));
+            }
+            return None;
+        }
+        if connection.is_dirty || !shard.may_leave(port) {
             return None;
         }
         self.with(now, shard, slot, |connection, context| connection.adapter.depart(context));

@@ -44,10 +44,11 @@ impl Ahead {
         }
     }
 
-    /// Keeps what is for a log while a wave is waited for, and gives the rest back.
+    /// Keeps what is for a log while a wave is waited for, and the word that no more is to come for one; gives the rest back.
     #[inline]
     pub(crate) fn keep(&mut self, mail: Mail) -> Option<Mail> {
-        let is_for_log = matches!(mail, Mail::Append { .. } | Mail::Ask { .. } | Mail::Queue { .. });
+        let is_for_log =
+            matches!(mail, Mail::Append { .. } | Mail::Ask { .. } | Mail::Queue { .. } | Mail::Penned { .. });
         if self.awaited == 0 || !is_for_log {
             return Some(mail);
         }

@@ -7,7 +7,7 @@
 use crate::catalog::{DeadLetterRule, QueueDefinition};
 use crate::fields::Fields;
 use crate::limits::Limits;
-use crate::mail::{Fate, Heard, own_port};
+use crate::mail::{Fate, Heard, Mail, own_port};
 use crate::placed::queue::dead_letters::DeadLetter;
 use crate::publisher::{Addressed, OwnPublisher, Target};
 use crate::recent_history;
@@ -22,7 +22,7 @@ use std::cell::Cell;
 
 /// One that was published anew.
 #[derive(Debug)]
-struct DeadLettering {
+pub struct DeadLettering {
     log: LogId,
     queue: QueueId,
     seq: QueueSeq,
@@ -33,6 +33,13 @@ struct DeadLettering {
     was_refused: bool,
     /// Bytes of the message.
     bytes: usize,
+}
+
+impl DeadLettering {
+    /// The log of the queue that the message died in.
+    pub(crate) fn log(&self) -> LogId {
+        self.log
+    }
 }
 
 /// Messages that a shard has published anew and waits for.
@@ -143,7 +150,7 @@ impl DeadLetterings {
             self.bytes += dead_lettering.bytes;
             self.open.insert(id, dead_lettering);
         } else {
-            end(own, &dead_lettering);
+            end(own, dead_lettering);
         }
     }
 
@@ -161,7 +168,7 @@ impl DeadLetterings {
             && let Some(dead_lettering) = self.open.remove(&id)
         {
             self.bytes -= dead_lettering.bytes;
-            end(own, &dead_lettering);
+            end(own, dead_lettering);
         }
     }
 }
@@ -211,10 +218,13 @@ fn route_dead(
     (targets, remembering, again.get())
 }
 
-/// All logs have answered: the message leaves its queue, or is tried again later.
-fn end(own: &mut OwnPublisher<'_>, dead_lettering: &DeadLettering) {
+/// All logs have answered: the message leaves its queue, or is tried again later. Where its log went to another shard that is
+/// done there.
+pub(crate) fn end(own: &mut OwnPublisher<'_>, dead_lettering: DeadLettering) {
     let limits = &own.settings.limits;
-    let Some(log) = own.logs.get_mut(dead_lettering.log) else { return };
+    let Some(log) = own.logs.get_mut(dead_lettering.log) else {
+        return own.post.send_to_log(dead_lettering.log, Mail::DeadLettered(Box::new(dead_lettering)));
+    };
     let Some(slot) = log.machines.slot(dead_lettering.queue) else { return };
     let Some(mut at) = log.queue_at(slot) else { return };
     let range = SeqRange { first: dead_lettering.seq, last: dead_lettering.seq };

@@ -9,7 +9,7 @@ use crate::placed::Placed;
 use crate::placed::stream::OwnedStream;
 use crate::rows::queues::{Pulse, QueueRow, QueueTally, Tracking};
 use base::Quantum;
-use base::id::QueueSeq;
+use base::id::{LogId, QueueSeq};
 use std::sync::Arc;
 
 /// Which queues there are.
@@ -27,7 +27,7 @@ pub struct QueuesNow {
 /// How far a list of queues has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ListedTo {
-    log: usize,
+    log: LogId,
     slot: usize,
 }
 
@@ -41,7 +41,7 @@ pub struct Listing<'a> {
 impl<'a> Listing<'a> {
     /// All of them.
     pub fn rows(self) -> impl Iterator<Item = QueueRow> + 'a {
-        let machines = self.logs.all.iter().flat_map(|log| log.machines.iter());
+        let machines = self.logs.every().flat_map(|log| log.machines.iter());
         machines.filter(|placed| placed.is_owned()).map(Placed::row)
     }
 
@@ -53,7 +53,11 @@ impl<'a> Listing<'a> {
         quantum: &mut Quantum<'_>,
         mut each: impl FnMut(&'a Log, &'a Placed) -> usize,
     ) -> Option<ListedTo> {
-        let log = self.logs.all.get(from.log)?;
+        // A log may have gone elsewhere since, or come.
+        let at = self.logs.all.partition_point(|log| log.commons.id < from.log);
+        let log = self.logs.all.get(at)?;
+        let id = log.commons.id;
+        let from = if id == from.log { from } else { ListedTo { log: id, slot: 0 } };
         for (slot, placed) in log.machines.iter_from(from.slot) {
             if quantum.is_over() {
                 return Some(ListedTo { slot, ..from });
@@ -61,7 +65,7 @@ impl<'a> Listing<'a> {
             // One that is not owned here is a queue no more.
             quantum.spend(if placed.is_owned() { each(log, placed) } else { 1 });
         }
-        Some(ListedTo { log: from.log + 1, slot: 0 })
+        Some(ListedTo { log: LogId(id.0 + 1), slot: 0 })
     }
 
     /// Some of the queues that live here, for callers that must not hold others up: as many of them and of their

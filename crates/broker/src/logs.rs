@@ -6,6 +6,7 @@
 mod admission;
 mod append;
 mod files;
+mod handing;
 mod replicas;
 
 use crate::catalog::QueueDefinition;
@@ -25,6 +26,9 @@ use crate::turn::Turn;
 use admission::refuse_stopped;
 use base::Now;
 use base::id::{LogId, QueueId};
+pub use handing::Handed;
+use handing::Handing;
+pub(crate) use handing::check as check_move;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -32,7 +36,7 @@ use std::sync::Arc;
 /// See the module's head.
 #[derive(Debug)]
 pub struct Logs {
-    /// In the order of their numbers; the one in memory is the last.
+    /// In the order of their numbers; the one in memory is the last. Those that are handed over are not among them.
     pub(crate) all: Vec<Log>,
     /// Which of `all` a log is, by its number.
     slots: FxHashMap<LogId, u32>,
@@ -46,6 +50,10 @@ pub struct Logs {
     dead_segments: Vec<u64>,
     /// A log here has, or had, a stream.
     has_streams: bool,
+    /// No queue is filled from a stream for now.
+    holds_feeds: bool,
+    /// Logs that are handed from shard to shard.
+    handing: Handing,
 }
 
 impl Logs {
@@ -66,6 +74,8 @@ impl Logs {
             reads: Vec::new(),
             dead_segments: Vec::new(),
             has_streams: false,
+            holds_feeds: false,
+            handing: Handing::default(),
         }
     }
 
@@ -96,6 +106,11 @@ impl Logs {
     /// The logs on disk that live here.
     pub fn on_disk(&self) -> impl Iterator<Item = LogId> {
         self.all.iter().filter(|log| log.commons.pipeline.is_durable()).map(|log| log.commons.id)
+    }
+
+    /// All logs that are here, those between two places included.
+    pub(crate) fn every(&self) -> impl Iterator<Item = &Log> {
+        self.all.iter().chain(self.handing.logs())
     }
 
     /// Nothing is taken from the log or put into it.
@@ -144,6 +159,7 @@ impl Logs {
 
     /// Queues are not filled from streams while an alarm holds, as nobody else may publish.
     pub fn hold_feeds(&mut self, hold: bool) {
+        self.holds_feeds = hold;
         for log in &mut self.all {
             log.streams.hold_feeds(&mut log.machines, hold);
         }
@@ -245,7 +261,7 @@ impl Logs {
 
     /// Bytes of batches that are not committed.
     pub(crate) fn bytes_in_flight(&self) -> usize {
-        self.all.iter().map(|log| log.commons.pipeline.bytes()).sum()
+        self.every().map(|log| log.commons.pipeline.bytes()).sum()
     }
 
     /// Streams' chunks that are not written take more memory than they may.

@@ -2,14 +2,18 @@
 
 use crate::catalog::{Actor, Change, Op, Refusal};
 use crate::connection_limits::Unit;
+use crate::dead_letterings::DeadLettering;
 use crate::event::Events;
 use crate::event_exchange::Announcement;
+use crate::logs::Handed;
+use crate::reading::{ReadBytes, ReadRequest};
 use crate::reply::{Replies, ReplyAddress};
 use crate::request::{QueueCommand, Reply};
 use base::Buffer;
 use base::id::{LogId, PortId, QueueId, ShardId};
 use routing::ExchangeId;
 use std::sync::Arc;
+use stream_files::StreamDone;
 
 /// Publishes `first..=last` of one publisher, which wait for records of a batch to be committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -222,6 +226,56 @@ pub enum Mail {
         /// The log.
         log: LogId,
     },
+    /// A read ended for a log that went to the addressee meanwhile.
+    Loaded(Box<(ReadRequest, Vec<Option<ReadBytes>>)>),
+    /// A job for a stream ended whose log went to the addressee meanwhile.
+    Streamed(Box<StreamDone>),
+    /// All logs have answered for a dead letter of a queue whose log went to the addressee meanwhile.
+    DeadLettered(Box<DeadLettering>),
+    /// A log goes to a shard, see [`crate::Shard::move_log`]: from the shard that plans, between two waves of changes.
+    Leaves {
+        /// The log.
+        log: LogId,
+        /// The shard.
+        to: ShardId,
+    },
+    /// The sender pens what it has for a log that leaves the addressee: nothing more comes.
+    Penned {
+        /// The log.
+        log: LogId,
+    },
+    /// A log that goes to the addressee.
+    Handed(Handed),
+    /// A log has gone to a shard, and all its events so far have been sent.
+    Follow {
+        /// The log.
+        log: LogId,
+        /// The shard.
+        at: ShardId,
+    },
+    /// The sender has had all events of a log from the shard that it left: what it has for it comes to the addressee.
+    Followed {
+        /// The log.
+        log: LogId,
+    },
+    /// A log is at home at the sender's: for the shard that plans.
+    Arrived {
+        /// The log.
+        log: LogId,
+    },
     /// Events for connections of the addressee's.
     Events(Box<Events>),
+}
+
+impl Mail {
+    /// The log that it goes into, or asks something of.
+    pub(crate) fn log(&self) -> Option<LogId> {
+        match self {
+            Mail::Append { log, .. } | Mail::Ask { log, .. } | Mail::Queue { log, .. } => Some(*log),
+            Mail::Loaded(loaded) => Some(loaded.0.log),
+            Mail::Streamed(done) => Some(done.log),
+            Mail::DeadLettered(dead_lettering) => Some(dead_lettering.log()),
+            _ => None,
+        }
+    }
 }

@@ -12,7 +12,7 @@ use crate::event_exchange::Announcement;
 use crate::request::Reply;
 use crate::shard::ShardSettings;
 use crate::whereabouts::Whereabouts;
-use base::id::{LogId, LogIndex, PortId, QueueId};
+use base::id::{LogId, LogIndex, PortId, QueueId, ShardId};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -68,6 +68,16 @@ struct Wave {
     answers: Vec<Answer>,
 }
 
+/// A log that is to be handed to another shard.
+#[derive(Debug)]
+struct Move {
+    log: LogId,
+    to: ShardId,
+    has_begun: bool,
+    /// The port and the token of the answer.
+    answer: (PortId, u32),
+}
+
 /// The next step of the waves under way, see [`Planner::next_step`].
 #[derive(Debug)]
 pub(crate) enum Step {
@@ -91,6 +101,7 @@ pub(crate) struct Planner {
     waves: VecDeque<Wave>,
     /// Where the record of the last logged change ends.
     end: LogIndex,
+    moves: Vec<Move>,
     /// The journal has room only for changes that give space back.
     is_short: bool,
     pub(crate) census: Census,
@@ -108,6 +119,7 @@ impl Planner {
             answers: Vec::new(),
             waves: VecDeque::new(),
             end: LogIndex(0),
+            moves: Vec::new(),
             is_short: false,
             census: Census::default(),
         }
@@ -217,6 +229,38 @@ impl Planner {
     pub(crate) fn take_finished(&mut self) -> Option<Vec<Answer>> {
         let wave = self.waves.pop_front_if(|wave| wave.is_sent && wave.unseen == 0)?;
         Some(wave.answers)
+    }
+
+    // ---- moves of logs
+
+    /// A log is to be handed to shard `to`; `answer`: the port and the token of the answer. False: it is on its way already.
+    pub(crate) fn add_move(&mut self, log: LogId, to: ShardId, answer: (PortId, u32)) -> bool {
+        let is_first = self.moves.iter().all(|other| other.log != log);
+        if is_first {
+            self.moves.push(Move { log, to, has_begun: false, answer });
+        }
+        is_first
+    }
+
+    /// The logs whose moves begin now, and where they go. Every shard has to see that at the same point among the changes of the
+    /// catalog: they begin between two waves.
+    pub(crate) fn begin_moves(&mut self) -> Vec<(LogId, ShardId)> {
+        if self.moves.is_empty() || self.waves.iter().any(|wave| !wave.made.is_empty()) {
+            return Vec::new();
+        }
+        let waiting = self.moves.iter_mut().filter(|of| !of.has_begun);
+        waiting
+            .map(|of| {
+                of.has_begun = true;
+                (of.log, of.to)
+            })
+            .collect()
+    }
+
+    /// A log is where it was to go: the port and the token of the answer.
+    pub(crate) fn end_move(&mut self, log: LogId) -> Option<(PortId, u32)> {
+        let at = self.moves.iter().position(|of| of.log == log)?;
+        Some(self.moves.swap_remove(at).answer)
     }
 
     /// Something was asked for since the last turn ended: the next one is to come at once.

@@ -4,6 +4,7 @@ use crate::ahead::Ahead;
 use crate::catalog::Refusal;
 use crate::damages::Damages;
 use crate::event::{Event, Events, Item};
+use crate::logs::Handed;
 use crate::mail::{Fate, Heard, Mail, Waiter};
 use crate::notices::Notices;
 use crate::parcels::Parcels;
@@ -17,6 +18,13 @@ use routing::ExchangeId;
 use std::collections::VecDeque;
 use std::ops::Range;
 
+/// Mail for a log that is between two shards.
+#[derive(Debug)]
+struct Pen {
+    log: LogId,
+    mail: Vec<Mail>,
+}
+
 /// The outgoing tray.
 #[derive(Debug)]
 pub(crate) struct Post {
@@ -28,7 +36,9 @@ pub(crate) struct Post {
     mail: Vec<Vec<Mail>>,
     /// How far this shard is in the changes of the catalog, and the others know that it is.
     pub(crate) ahead: Ahead,
-    /// Records in the mail.
+    /// What waits until it is known where its log is.
+    pens: Vec<Pen>,
+    /// Records in the mail, and in pens.
     pub(crate) parcels: Parcels,
     /// The words of logs about publishes of the shard's own.
     pub(crate) heard: Vec<Heard>,
@@ -50,6 +60,7 @@ impl Post {
             events: (0..shards).map(|_| Events::default()).collect(),
             mail: (0..shards).map(|_| Vec::new()).collect(),
             ahead: Ahead::new(shards),
+            pens: Vec::new(),
             parcels: Parcels::new(shards),
             heard: Vec::new(),
             to_remember: VecDeque::new(),
@@ -159,10 +170,16 @@ impl Post {
         self.send(PLANNER, mail);
     }
 
-    /// Puts a record by itself into the mail for the shard that owns `log`, which is another one.
+    /// Puts mail for the shard that has `log`, which is another one, or for the log itself while that is between two shards.
+    pub(crate) fn send_to_log(&mut self, log: LogId, mail: Mail) {
+        let Post { me, whereabouts, mail: trays, pens, .. } = self;
+        tray(*me, whereabouts, trays, pens, log).push(mail);
+    }
+
+    /// As [`Post::send_to_log`], of a record by itself.
     pub(crate) fn send_record(&mut self, log: LogId, bytes: usize, mail: Mail) {
         self.parcels.sent(bytes);
-        self.send(self.whereabouts.of(log), mail);
+        self.send_to_log(log, mail);
     }
 
     /// Adds what `write` writes to the records for a log of another shard, with the waiter for them. `flush`: somebody
@@ -174,10 +191,10 @@ impl Post {
         flush: bool,
         write: impl FnOnce(&mut Buffer, &mut Vec<Waiter>),
     ) {
-        let owner = self.whereabouts.of(log);
-        debug_assert!(owner != self.me, "a shard does not write to itself");
-        let mail = &mut self.mail[owner.0 as usize];
-        if !matches!(mail.last(), Some(Mail::Append { log: last, .. }) if *last == log) {
+        let Post { me, whereabouts, mail, pens, .. } = self;
+        let mail = tray(*me, whereabouts, mail, pens, log);
+        // In a pen may be what another shard sent, too.
+        if !matches!(mail.last(), Some(Mail::Append { from, log: last, .. }) if *last == log && from == me) {
             let (from, records, waiters) = (self.me, self.parcels.buffer(), Vec::new());
             mail.push(Mail::Append { from, log, records, waiters, needs_flush: false });
         }
@@ -191,9 +208,15 @@ impl Post {
 
     /// Tells other shards that the parcels they sent are taken in.
     pub(crate) fn acknowledge(&mut self) {
+        // What waited here for a log that came here was sent to nobody.
+        let mut own = 0;
         for (to, bytes, buffer) in self.parcels.acknowledge() {
-            self.mail[to.0 as usize].push(Mail::Taken { bytes, buffer });
+            match to == self.me {
+                true => own += bytes,
+                false => self.mail[to.0 as usize].push(Mail::Taken { bytes, buffer }),
+            }
         }
+        self.parcels.taken(own, None, 0);
     }
 
     /// Adds to the replies for reply consumers of another shard.
@@ -233,16 +256,71 @@ impl Post {
 
     /// Moves the mail for shard `to` into `into`.
     pub(crate) fn take_mail(&mut self, to: ShardId, into: &mut Vec<Mail>) {
-        let mail = &mut self.mail[to.0 as usize];
-        let events = &mut self.events[to.0 as usize];
-        if !mail.is_empty()
+        if !self.mail[to.0 as usize].is_empty()
             && let Some(number) = self.ahead.tell(to)
         {
             into.push(Mail::Reached { number });
         }
-        into.append(mail);
+        self.put_events(to);
+        into.append(&mut self.mail[to.0 as usize]);
+    }
+
+    /// Events for another shard's connections are put behind the mail for it.
+    fn put_events(&mut self, to: ShardId) {
+        let events = &mut self.events[to.0 as usize];
         if !events.is_empty() {
-            into.push(Mail::Events(Box::new(std::mem::take(events))));
+            self.mail[to.0 as usize].push(Mail::Events(Box::new(std::mem::take(events))));
         }
     }
+
+    // ---- logs that are handed from shard to shard
+
+    /// A log goes from here to shard `to`: every other shard hears of that behind all events of the log.
+    pub(crate) fn hand(&mut self, log: LogId, to: ShardId, handed: Handed) {
+        self.others().for_each(|shard| self.put_events(shard));
+        self.send(to, Mail::Handed(handed));
+        for shard in self.others().filter(|shard| *shard != to) {
+            self.send(shard, Mail::Follow { log, at: to });
+        }
+        self.settle(log, to);
+    }
+
+    /// The log is at shard `at` now, and what was penned for it goes there; what is for this shard itself is the caller's to
+    /// take in.
+    pub(crate) fn settle(&mut self, log: LogId, at: ShardId) -> Vec<Mail> {
+        self.whereabouts.settle(log, at);
+        let pen = self.pens.iter().position(|pen| pen.log == log);
+        let mut penned = pen.map(|pen| self.pens.swap_remove(pen).mail).unwrap_or_default();
+        if at != self.me {
+            self.mail[at.0 as usize].append(&mut penned);
+        }
+        penned
+    }
+}
+
+/// Where mail for a log goes that is not here.
+#[inline]
+fn tray<'a>(
+    me: ShardId,
+    whereabouts: &Whereabouts,
+    mail: &'a mut [Vec<Mail>],
+    pens: &'a mut Vec<Pen>,
+    log: LogId,
+) -> &'a mut Vec<Mail> {
+    match whereabouts.home(log) {
+        Some(owner) => {
+            debug_assert!(owner != me, "a shard does not write to itself");
+            &mut mail[owner.0 as usize]
+        }
+        None => pen(pens, log),
+    }
+}
+
+#[cold]
+fn pen(pens: &mut Vec<Pen>, log: LogId) -> &mut Vec<Mail> {
+    let at = pens.iter().position(|pen| pen.log == log).unwrap_or_else(|| {
+        pens.push(Pen { log, mail: Vec::new() });
+        pens.len() - 1
+    });
+    &mut pens[at].mail
 }

@@ -1,8 +1,8 @@
 //! Where messages come in: one [`Publisher`] per channel or session, which remembers what it may do and where its
 //! messages go.
 //!
-//! A route is worked out once per exchange and key and kept until the catalog changes, permissions included, so that a
-//! publish costs one comparison of names.
+//! A route is worked out once per exchange and key and kept until the catalog changes, permissions included, or a log goes
+//! elsewhere, so that a publish costs one comparison of names.
 
 mod addressed;
 mod own;
@@ -131,7 +131,7 @@ pub struct Publisher {
 /// The memory of a publisher that has published: its routes, and its publishes under way.
 #[derive(Debug, Default)]
 struct Known {
-    /// The catalog version the routes are of.
+    /// The version of what the routes rest on, see [`route::version`].
     version: u64,
     routes: Vec<Route>,
     last: usize,
@@ -306,7 +306,7 @@ impl Known {
         view: &View<'_>,
         publish: &Publish<'_>,
     ) -> Result<usize, Refusal> {
-        let version = view.catalog.version();
+        let version = view.version();
         if self.version != version {
             self.forget();
             self.version = version;

@@ -127,7 +127,7 @@ impl Shard {
     /// Counts of all that has happened here since the node started.
     pub fn survey(&self) -> Survey {
         let mut survey = self.tallies.survey();
-        for log in &self.logs.all {
+        for log in self.logs.every() {
             survey.merge(&Survey {
                 ends: log.commons.figures.ends,
                 latencies: log.commons.figures.latencies,
@@ -182,14 +182,29 @@ impl Shard {
 
     /// The owner of `log`, where that is another shard.
     pub fn other_owner(&self, log: LogId) -> Option<ShardId> {
-        Some(self.post.whereabouts.of(log)).filter(|owner| *owner != self.settings.id)
+        self.post.whereabouts.home(log).filter(|owner| *owner != self.settings.id)
+    }
+
+    /// The shard to be asked about `log`: the one that has it, as far as is known here. None: it is here between two places, and
+    /// will be here, or known to be elsewhere, in a turn to come.
+    pub fn host(&self, log: LogId) -> Option<ShardId> {
+        match self.logs.get(log) {
+            Some(_) => Some(self.settings.id),
+            None if self.logs.is_between(log) => None,
+            None => Some(self.post.whereabouts.last_home(log)),
+        }
+    }
+
+    /// The slot of a log that is at home here; one that leaves is not.
+    pub(crate) fn home_slot(&self, log: LogId) -> Option<usize> {
+        self.logs.slot(log).filter(|_| self.post.whereabouts.home(log) == Some(self.settings.id))
     }
 
     /// The one other shard that all messages of a publisher go to so far, if there is one: the owner of their only log.
     pub fn home_of(&self, publisher: &Publisher) -> Option<ShardId> {
-        let mut owners = publisher.logs().map(|log| self.post.whereabouts.of(log));
+        let mut owners = publisher.logs().map(|log| self.other_owner(log));
         let home = owners.next()?;
-        (home != self.settings.id && owners.all(|owner| owner == home)).then_some(home)
+        home.filter(|_| owners.all(|owner| owner == home))
     }
 
     /// Sends `command` to the queue's owner on behalf of `port`; what it answers comes as an event. The caller has
@@ -208,11 +223,10 @@ impl Shard {
     }
 
     fn send_to_queue(&mut self, now: Now, log: LogId, queue: QueueId, port: PortId, command: QueueCommand) {
-        let owner = self.post.whereabouts.of(log);
-        if owner == self.settings.id {
+        if self.post.whereabouts.home(log) == Some(self.settings.id) {
             self.at_queue(now, log, queue, port, command);
         } else {
-            self.post.send(owner, Mail::Queue { log, queue, port, command });
+            self.post.send_to_log(log, Mail::Queue { log, queue, port, command });
         }
     }
 

@@ -199,6 +199,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "enable_feature_flag",
             "list_deprecated_features",
             "list_feature_flags",
+            "move_log",
             "set_disk_free_limit",
             "set_log_level",
             "set_vm_memory_high_watermark",

@@ -67,6 +67,13 @@ pub(crate) enum LifeWord {
     Environment,
     /// How much the log says from now on, until the node stops
     SetLogLevel { level: String },
+    /// Hands a log with its queues to another shard, while it serves; a restart spreads logs anew
+    MoveLog {
+        /// The number of the log
+        log: u32,
+        /// The number of the shard
+        shard: u16,
+    },
     /// Where the log goes
     LogLocation,
     /// The last lines of the log
@@ -176,6 +183,11 @@ pub(crate) fn run(word: &LifeWord, session: &Session<'_>) -> Result<String, Refu
             }
             let show = session.announce(format!("Setting log level to \"{level}\" ..."));
             session.ask(&Request::SetLogLevel { level: level.clone() })?;
+            Ok(show.begin())
+        }
+        LifeWord::MoveLog { log, shard } => {
+            let show = session.announce(format!("Moving log {log} to shard {shard} ..."));
+            session.ask(&Request::MoveLog { log: *log, shard: *shard })?;
             Ok(show.begin())
         }
         LifeWord::LogLocation => {

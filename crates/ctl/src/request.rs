@@ -31,6 +31,13 @@ pub enum Request {
         /// As `log.level` has it.
         level: String,
     },
+    /// A log is to be at a shard: an empty answer, when it is there.
+    MoveLog {
+        /// The number of the log.
+        log: u32,
+        /// The number of the shard.
+        shard: u16,
+    },
     /// The last lines of the log, as a list.
     LogTail {
         /// At most so many.
@@ -213,6 +220,7 @@ mod tests {
             assert_eq!(read(line.as_bytes()), Ok(request));
         };
         check(Request::Ping, r#"{"request":"ping"}"#);
+        check(Request::MoveLog { log: 5, shard: 1 }, r#"{"request":"move_log","log":5,"shard":1}"#);
         check(Request::LogTail { lines: 5 }, r#"{"request":"log_tail","lines":5}"#);
         let limit = "2GB".to_owned();
         check(Request::SetDiskLimit { limit }, r#"{"request":"set_disk_limit","limit":"2GB"}"#);

@@ -191,7 +191,7 @@ pub(crate) mod tests {
         turn(&mut node, disk, &|| NOW).unwrap();
         let Recovered { journal, mut keeper, mut shards, .. } = node;
         let mut house = crate::keeper::tests::Bench::over(disk.clone(), journal);
-        write_snapshots(&mut shards, &mut keeper, &mut house).unwrap();
+        write_snapshots(&mut shards, |_| Vec::new(), &mut keeper, &mut house).unwrap();
     }
 
     #[test]

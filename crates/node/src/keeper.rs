@@ -31,30 +31,39 @@ pub enum Errand {
     Point(Moved),
     /// Give a log's recorded state, and the jobs that put on disk the chunks of streams it counts on.
     Snapshot(LogId),
+    /// Hear the outcome of something that was done for a stream.
+    Streamed(Box<StreamDone>),
+    /// Hear that the snapshot of a log that was asked for last is on disk.
+    Kept(LogId),
     /// Say which segments hold nothing any more.
     Dead,
+}
+
+impl Errand {
+    /// The log that it is about, if it is about one.
+    pub fn log(&self) -> Option<LogId> {
+        match self {
+            Errand::List(log, _) | Errand::Snapshot(log) | Errand::Kept(log) => Some(*log),
+            Errand::Point(moved) => Some(moved.log),
+            Errand::Streamed(done) => Some(done.log),
+            Errand::Dead => None,
+        }
+    }
 }
 
 /// A shard's answer to an [`Errand`] of the same name.
 #[derive(Debug)]
 pub enum Answer {
-    /// The messages to be moved; `None`: the log is not this shard's, or has not applied so far.
+    /// The messages to be moved; `None`: the log is stopped.
     Listed(Option<MoveJob>),
-    /// Done.
-    Pointed,
+    /// It points there, or has heard.
+    Done,
     /// `None`: there is no snapshot now.
     Snapshot(Option<(LogSnapshot, Vec<StreamJob>)>),
     /// The segments.
     Dead(Vec<u64>),
-}
-
-/// News of the keeper for a shard, which need no answer.
-#[derive(Debug)]
-pub enum Word {
-    /// The outcome of something that was done for a stream.
-    Streamed(Box<StreamDone>),
-    /// The snapshot of a log that was asked for last is on disk.
-    Snapshot(LogId),
+    /// The log is at this shard now, which is to be sent on the same errand.
+    Elsewhere(ShardId, Errand),
 }
 
 /// News for people.
@@ -72,8 +81,6 @@ pub trait House {
     fn disk(&self) -> &dyn Disk;
     /// Calls `work` with the journal, which nobody else uses meanwhile: for work that is quick and does not flush.
     fn with_journal(&mut self, work: &mut dyn FnMut(&mut Journal));
-    /// Tells a shard something.
-    fn tell(&mut self, shard: ShardId, word: Word);
     /// Tells people something.
     fn note(&mut self, finding: Finding);
     /// Bytes that may be taken to move live messages: see [`crate::space::Space::room_to_move`].
@@ -104,7 +111,8 @@ pub enum Next {
 enum Asked {
     List(LogId, LogIndex),
     Point(LogId, LogIndex),
-    Snapshot(LogId),
+    Snapshot,
+    Hear,
     Dead,
 }
 
@@ -113,7 +121,7 @@ enum Asked {
 pub struct Keeper {
     /// Shards of the node.
     shards: u16,
-    /// The shard that has each log.
+    /// The shard that has each log, as far as it has heard.
     homes: Vec<ShardId>,
     snapshots: Snapshots,
     next_segment: u64,

@@ -3,15 +3,22 @@
 
 use crate::Stop;
 use crate::keeper::{House, Keeper};
-use base::id::{LogId, LogIndex};
-use broker::Shard;
+use base::id::{LogId, LogIndex, ShardId};
+use broker::{Mail, Shard};
 
-/// Writes the last snapshot of every log of these shards, whose turns are over.
+/// Writes the last snapshot of every log of these shards, whose turns are over. `left` gives the mail that a shard has not
+/// taken any more.
 ///
 /// # Errors
 /// The device's error.
-pub fn write_snapshots(shards: &mut [Shard], keeper: &mut Keeper, house: &mut dyn House) -> Result<(), Stop> {
-    for shard in shards {
+pub fn write_snapshots(
+    shards: &mut [Shard],
+    mut left: impl FnMut(ShardId) -> Vec<Mail>,
+    keeper: &mut Keeper,
+    house: &mut dyn House,
+) -> Result<(), Stop> {
+    for (number, shard) in (0..).zip(shards) {
+        shard.logs_mut().take_left(left(ShardId(number)));
         let logs: Vec<LogId> = shard.logs().on_disk().collect();
         for log in logs {
             let Some(snapshot) = shard.snapshot(log, true) else { continue };

@@ -7,7 +7,7 @@
 
 use crate::Stop;
 use crate::commit::Written;
-use crate::keeper::{Answer, Errand, Word};
+use crate::keeper::{Answer, Errand};
 use crate::space::Signs;
 use adapters::{Alarm, Frontend};
 use base::Now;
@@ -49,23 +49,12 @@ pub enum Letter {
     Loaded(ReadRequest, Vec<Option<ReadBytes>>),
     /// The outcome of something that was done for a stream.
     Streamed(Box<StreamDone>),
-    /// The snapshot of a log that was asked for last is on disk.
-    Snapshot(LogId),
     /// The alarms that hold now.
     Alarm(Raised),
     /// The keeper wants something done: [`Home::take_answer`] has the answer when the turn is over.
     Errand(Errand),
     /// Finish the work that was begun, and end.
     Stop,
-}
-
-impl From<Word> for Letter {
-    fn from(word: Word) -> Letter {
-        match word {
-            Word::Streamed(done) => Letter::Streamed(done),
-            Word::Snapshot(log) => Letter::Snapshot(log),
-        }
-    }
 }
 
 /// The output of a turn, apart from mail and the bytes of connections.
@@ -97,6 +86,8 @@ pub struct Home {
     was_congested: bool,
     /// The alarms it was told of last.
     raised: Raised,
+    /// What the keeper wants, until the log is here for it, or elsewhere.
+    errand: Option<Errand>,
     answer: Option<Answer>,
     stop_at: Option<u64>,
     sealed: Vec<Sealed>,
@@ -114,6 +105,7 @@ impl Home {
             outstanding: 0,
             was_congested: false,
             raised: Raised::default(),
+            errand: None,
             answer: None,
             stop_at: None,
             sealed: Vec::new(),
@@ -136,9 +128,8 @@ impl Home {
                 None => self.shard.stream_done(now, *done),
                 Some(error) => return Err(Stop(format!("making a stream durable failed: {error}"))),
             },
-            Letter::Snapshot(log) => self.shard.logs_mut().snapshot_written(log),
             Letter::Alarm(raised) => self.set_raised(now, raised),
-            Letter::Errand(errand) => self.run(errand),
+            Letter::Errand(errand) => self.run(now, errand),
             Letter::Stop => self.stop(now),
         }
         Ok(())
@@ -179,6 +170,7 @@ impl Home {
             self.heed_shortage(now);
         }
         self.shard.set_short(signs.is_nearly_full);
+        self.shard.keep_logs(signs.lacks_space);
     }
 
     /// Publishers stop in the turn in which space is found to be lacking: until the node tells, their messages would
@@ -191,13 +183,29 @@ impl Home {
 
     // ---- errands of the keeper
 
-    fn run(&mut self, errand: Errand) {
-        assert!(self.answer.is_none(), "one errand after the other");
+    /// Where the log is between two shards, it is seen in each turn where it is now.
+    fn run(&mut self, now: Now, errand: Errand) {
+        assert!(self.answer.is_none() && self.errand.is_none(), "one errand after the other");
+        match errand.log().map(|log| self.shard.host(log)) {
+            Some(None) => return self.errand = Some(errand),
+            Some(Some(shard)) if shard != self.id => {
+                return self.answer = Some(Answer::Elsewhere(shard, errand));
+            }
+            _ => {}
+        }
         self.answer = Some(match errand {
             Errand::List(log, bound) => Answer::Listed(self.shard.logs().begin_move(log, bound)),
             Errand::Point(moved) => {
                 self.shard.finish_move(&moved);
-                Answer::Pointed
+                Answer::Done
+            }
+            Errand::Streamed(done) => {
+                self.shard.stream_done(now, *done);
+                Answer::Done
+            }
+            Errand::Kept(log) => {
+                self.shard.logs_mut().snapshot_written(log);
+                Answer::Done
             }
             Errand::Snapshot(log) => self.snapshot(log),
             Errand::Dead => Answer::Dead(self.shard.logs_mut().take_dead_segments()),
@@ -209,6 +217,13 @@ impl Home {
         self.shard.logs_mut().write_out(log);
         let snapshot = self.shard.snapshot(log, false);
         Answer::Snapshot(snapshot.map(|snapshot| (snapshot, self.shard.logs_mut().take_stream_syncs(log))))
+    }
+
+    /// Goes on with an errand that waits for its log.
+    fn run_on(&mut self, now: Now) {
+        if let Some(errand) = self.errand.take() {
+            self.run(now, errand);
+        }
     }
 
     /// The answer to the errand it was last sent on, once a turn is over.
@@ -230,7 +245,7 @@ impl Home {
 
     /// Nothing is under way between it and the disk or the keeper.
     pub fn is_quiet(&self) -> bool {
-        self.outstanding == 0 && self.answer.is_none()
+        self.outstanding == 0 && self.errand.is_none() && self.answer.is_none()
     }
 
     /// Connections that no longer wait: the input that was kept of them is to be read again.
@@ -260,7 +275,8 @@ impl Home {
     /// It was told to stop, and has done all it could.
     pub fn is_finished(&self, now: Now) -> bool {
         let Some(stop_at) = self.stop_at else { return false };
-        let is_done = self.front.is_empty() && self.outstanding == 0 && !self.shard.has_work();
+        let is_still = self.outstanding == 0 && !self.shard.has_work() && !self.shard.has_moves();
+        let is_done = self.front.is_empty() && is_still;
         is_done || now.mono_ns >= stop_at
     }
 }
@@ -326,6 +342,7 @@ pub trait Turn {
         let signs = self.signs();
         self.home().heed(now, signs);
         self.take_mail(now);
+        self.home().run_on(now);
         self.read(now);
         self.fire_timers(now);
         for _ in 0..ROUNDS_MAX {
@@ -386,6 +403,7 @@ pub trait Turn {
     /// The device failed.
     fn write_out(&mut self, now: Now) -> Result<(), Stop> {
         let shard = &mut self.home().shard;
+        shard.logs_mut().end_handing();
         let logs: Vec<LogId> = shard.logs().on_disk().collect();
         logs.into_iter().for_each(|log| shard.logs_mut().write_out(log));
         self.commit(now)

@@ -4,12 +4,13 @@ use crate::alarm::{Meter, Watermarks};
 use crate::board::Board;
 use crate::clock::Clock;
 use crate::config::{Config, Limit, ShownSetting};
-use crate::door::Door;
+use crate::door::{Door, Letter};
 use crate::end::End;
 use crate::heap;
 use crate::log::Logger;
 use crate::log::level::Level;
 use crate::manager::Manager;
+use base::id::{LogId, ShardId};
 use broker::Shard;
 use broker::access::authenticate;
 use broker::catalog::Catalog;
@@ -79,6 +80,7 @@ impl Desk<'_> {
                 self.logger.set_level(Level::read(&level).map_err(unfit_word)?);
                 Ok(Value::Null)
             }
+            ctl::Request::MoveLog { log, shard } => self.move_log(LogId(log), ShardId(shard)),
             ctl::Request::LogTail { lines } => json(&self.logger.last(lines as usize)),
             ctl::Request::LogSince { next } => {
                 let (lines, next) = self.logger.since(next);
@@ -127,6 +129,14 @@ impl Desk<'_> {
                 self.judge()
             }
         }
+    }
+
+    /// Shard 0 plans the moves of logs.
+    fn move_log(&self, log: LogId, to: ShardId) -> ctl::Answer {
+        let (sender, receiver) = channel();
+        self.doors[0].letters.put(Letter::MoveLog(log, to, sender));
+        let answer = receiver.recv_timeout(PATIENCE).map_err(|_| busy())?;
+        answer.map(|_| Value::Null).map_err(|why| refusal(ctl::exit::DATA, format!("Error: {why}")))
     }
 
     fn authenticate(&self, user: String, password: String) -> ctl::Answer {

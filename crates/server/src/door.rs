@@ -4,7 +4,7 @@ use crate::mailbox::{Mailbox, Sleeper};
 use crate::socket::{Arrival, Socket};
 use crate::turns::Turns;
 use adapters::{Frontend, Mover};
-use base::id::ShardId;
+use base::id::{LogId, ShardId};
 use broker::catalog::{Op, Refusal};
 use broker::{Mail, Reply, Shard};
 use node::keeper::{Answer, Errand};
@@ -24,6 +24,8 @@ pub enum Letter {
     Errand(Errand, Sender<Answer>),
     /// A request of the node to the catalog, and where its outcome goes.
     Request(Box<Op>, Sender<Result<Reply, Refusal>>),
+    /// A log is to be handed to a shard, see [`Shard::move_log`]; the outcome, when it is there.
+    MoveLog(LogId, ShardId, Sender<Result<Reply, Refusal>>),
     /// Delayed messages of a queue are to be thrown away; how many there were, where the queue lives here.
     CancelDelayed(Box<CancelDelayed>, Sender<Option<u64>>),
     /// The beginning of a stream is to go; the outcome.

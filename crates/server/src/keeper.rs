@@ -12,7 +12,7 @@ use base::id::ShardId;
 use broker::Shard;
 use journal::{Disk, DiskError, Journal};
 use node::Stop;
-use node::keeper::{Answer, Finding, House, Next, Word};
+use node::keeper::{Answer, Finding, House, Next};
 use node::start::stopped;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
@@ -54,10 +54,6 @@ impl House for Rooms<'_> {
 
     fn with_journal(&mut self, work: &mut dyn FnMut(&mut Journal)) {
         self.around.committer.with_journal(work);
-    }
-
-    fn tell(&mut self, shard: ShardId, word: Word) {
-        self.around.doors[usize::from(shard.0)].letters.put(Letter::Node(word.into()));
     }
 
     fn note(&mut self, finding: Finding) {
@@ -117,7 +113,7 @@ impl Keeper {
             None => {}
             Some(Err(TryRecvError::Empty)) => return Ok(!keeper.is_behind()),
             Some(Err(TryRecvError::Disconnected)) => keeper.forget(),
-            Some(Ok(answer)) => keeper.answer(&mut rooms, answer),
+            Some(Ok(answer)) => keeper.answer(answer),
         }
         *late = None;
         let mut outcome = Ok(());
@@ -130,7 +126,7 @@ impl Keeper {
                         let (sender, receiver) = channel();
                         around.doors[usize::from(shard.0)].letters.put(Letter::Errand(errand, sender));
                         match receiver.recv_timeout(*patience) {
-                            Ok(answer) => keeper.answer(&mut rooms, answer),
+                            Ok(answer) => keeper.answer(answer),
                             Err(_) => {
                                 keeper.give_up();
                                 *late = Some(receiver);
@@ -159,6 +155,12 @@ impl Keeper {
     pub fn write_snapshots(&mut self, shards: &mut [Shard]) -> Result<(), Stop> {
         let disk = self.around.committer.disk().clone();
         let mut rooms = Rooms { around: &self.around, disk: &*disk };
-        node::stop::write_snapshots(shards, &mut self.keeper, &mut rooms)
+        let doors = self.around.doors.clone();
+        let left = |shard: ShardId| {
+            let mut mail = Vec::new();
+            doors[usize::from(shard.0)].mail.take(&mut mail);
+            mail
+        };
+        node::stop::write_snapshots(shards, left, &mut self.keeper, &mut rooms)
     }
 }

@@ -344,6 +344,7 @@ impl ShardLoop {
                     outcome = outcome.and(self.home.hear(now, node::turn::Letter::Errand(errand)));
                 }
                 Letter::Request(request, answer) => self.request(now, *request, answer),
+                Letter::MoveLog(log, to, answer) => self.move_log(log, to, answer),
                 Letter::CancelDelayed(asked, answer) => {
                     let CancelDelayed { vhost, queue, ids } = *asked;
                     let cancelled = self.home.shard.cancel_delayed(now, &vhost, &queue, &ids);

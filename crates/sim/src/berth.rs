@@ -5,7 +5,7 @@ use crate::net::Net;
 use adapters::{Mover, Peer, Protocol};
 use base::id::ShardId;
 use base::{Now, Random};
-use broker::{Damaged, Mail, ReadRequest, StreamDamage};
+use broker::{Damaged, Mail, ReadRequest, Reply, StreamDamage};
 use journal::Sealed;
 use node::Stop;
 use node::commit::Written;
@@ -68,6 +68,8 @@ pub struct Given {
     pub torn: Vec<StreamDamage>,
     /// Mail for each shard.
     pub mail: Vec<Vec<Mail>>,
+    /// Logs that are where they were to go.
+    pub handed: u64,
     /// Connections that go to other shards, once that mail is there.
     pub moving: Vec<(usize, Box<Moving>)>,
 }
@@ -298,7 +300,10 @@ impl Turn for Busy<'_> {
     fn write(&mut self, now: Now) {
         let front = &mut self.berth.home.front;
         front.take_dirty(&mut Vec::new());
-        front.take_node_answers(&mut Vec::new());
+        let mut answers = Vec::new();
+        front.take_node_answers(&mut answers);
+        let is_done = |(_, answer): &&(u32, _)| matches!(answer, Ok(Reply::Done));
+        self.given.handed += answers.iter().filter(is_done).count() as u64;
         for slot in self.slots() {
             self.write_one(now, slot);
         }

@@ -18,6 +18,7 @@ pub fn run(world: &mut World) -> Check {
     world.drain()?;
     world.tally.rolls += world.node.books.journal.counters().rolls;
     world.tally.bulk += world.node.books.journal.counters().bulk_files;
+    world.tally.handed += world.node.handed;
     (world.tally.buried, world.tally.expired) = (world.oracle.buried, world.oracle.expired);
     world.tally.noted = world.oracle.noted;
     (world.tally.delayed, world.tally.taken_back) = (world.oracle.delayed, world.oracle.taken_back);

@@ -6,14 +6,15 @@ use crate::books::Books;
 use crate::double::agreed_on;
 use crate::net::Net;
 use crate::plan::Tally;
-use adapters::{Following, Frontend, Protocol, Settings};
-use base::id::{LogId, LogIndex, QueueId, ShardId};
+use adapters::{Following, Frontend, NODE_SLOT, Protocol, Settings};
+use base::id::{LogId, LogIndex, PortId, QueueId, ShardId};
 use base::{Now, Random, Secrets};
 use broker::access::{AccessRules, SALT};
 use broker::catalog::{FirstContent, Overflow};
-use broker::{CommitRule, Limits, QueueRow, ReadRequest, Shard, StreamDamage};
+use broker::{CommitRule, Limits, Mail, QueueRow, ReadRequest, Shard, StreamDamage};
 use journal::{Disk, DiskError, FaultyDisk, FileName, Identity, Journal, Sealed, SpareMaker};
-use node::keeper::{Finding, House, Keeper, Next, Word};
+use node::commit::Written;
+use node::keeper::{Finding, House, Keeper, Next};
 use node::start::{self, Found, Logs};
 use node::turn::{Home, Raised, Turn};
 use node::{Stop, first, stop};
@@ -51,6 +52,12 @@ pub struct Makeup {
 pub struct Machine {
     /// Its shards.
     pub berths: Vec<Berth>,
+    /// Its logs on disk.
+    pub logs: u32,
+    /// Logs that went from one shard to another.
+    pub handed: u64,
+    /// Flushes that logs waited for before they went.
+    flushes: BTreeMap<LogId, u32>,
     /// The journal and what waits for it.
     pub books: Books,
     keeper: Keeper,
@@ -130,7 +137,7 @@ impl Machine {
                 agreed_on(makeup.logs).for_each(|log| shard.lead(now, log));
             }
         }
-        let count = node.shards.len();
+        let (count, logs) = (node.shards.len(), node.placement.logs);
         let following = makeup.follows.then(|| Arc::new(Following::new(node.placement.shards)));
         let settings = Arc::new(Settings { following, ..makeup.settings.clone() });
         let berth = |(number, shard): (usize, Shard)| {
@@ -139,6 +146,9 @@ impl Machine {
         };
         Ok(Machine {
             berths: node.shards.into_iter().enumerate().map(berth).collect(),
+            logs,
+            handed: 0,
+            flushes: BTreeMap::new(),
             books: Books::new(node.journal, disk.clone()),
             keeper: node.keeper,
             asked: None,
@@ -165,6 +175,11 @@ impl Machine {
         let outcome = busy.turn(now);
         let given = busy.into_given();
         outcome?;
+        self.handed += given.handed;
+        let Machine { berths, flushes, .. } = &mut *self;
+        let is_leaving =
+            |log| berths.iter().any(|berth| berth.home.shard.logs().leaving().any(|it| it == log));
+        flushes.retain(|log, _| is_leaving(*log));
         self.reads.extend(given.reads.into_iter().map(|request| (at, request)));
         self.torn.extend(given.torn);
         self.jobs.extend(given.jobs.into_iter().map(|job| (at, job)));
@@ -204,9 +219,30 @@ impl Machine {
         }
     }
 
+    /// An operator has a log handed to a shard.
+    pub fn hand(&mut self, log: LogId, to: ShardId) {
+        let planner = ShardId(0);
+        let port = PortId::here(planner, NODE_SLOT, 0);
+        self.berths[usize::from(planner.0)].home.shard.move_log(port, 0, log, to);
+    }
+
+    /// A log that is about to go waits for one flush at most, where there is space.
+    fn count_flushes(&mut self, shard: ShardId, written: &[Written]) {
+        let leaving = self.berths[usize::from(shard.0)].home.shard.logs().leaving();
+        for log in leaving.filter(|log| written.iter().any(|batch| batch.log == *log)) {
+            let flushes = self.flushes.entry(log).or_default();
+            *flushes += 1;
+            assert!(*flushes == 1, "log {log} waits for a second flush before it goes");
+        }
+    }
+
     /// The writer writes what has gathered.
     pub fn write(&mut self, now: Now) -> Result<(), Stop> {
+        let was_out = self.books.space.is_out();
         for (shard, written) in self.books.write(now)? {
+            if !was_out && !self.books.space.is_out() {
+                self.count_flushes(shard, &written);
+            }
             self.berths[usize::from(shard.0)].tell(node::turn::Letter::Written(written));
         }
         self.tell_alarm();
@@ -247,7 +283,7 @@ impl Machine {
         let mut rooms = Rooms { now, books, berths, disk, damages, waits, has_outrun };
         if let Some(answer) = answer {
             *asked = None;
-            keeper.answer(&mut rooms, answer);
+            keeper.answer(answer);
         }
         match (&asked, keeper.is_idle()) {
             (Some(_), _) => {
@@ -336,7 +372,9 @@ impl Machine {
         self.books.write(now)?;
         let Machine { mut keeper, mut books, berths, disk, mut has_outrun, .. } = self;
         has_outrun |= !books.line.is_empty();
-        let mut shards: Vec<Shard> = berths.into_iter().map(|berth| berth.home.shard).collect();
+        let end = |berth: Berth| (berth.home.shard, berth.mail.into_iter().flatten().flatten().collect());
+        let (mut shards, mut left): (Vec<Shard>, Vec<Vec<Mail>>) = berths.into_iter().map(end).unzip();
+        let left = |shard: ShardId| std::mem::take(&mut left[usize::from(shard.0)]);
         let (mut nobody, mut damages, mut waits) = (Vec::new(), Vec::new(), 0);
         let mut rooms = Rooms {
             now,
@@ -347,7 +385,7 @@ impl Machine {
             waits: &mut waits,
             has_outrun: &mut has_outrun,
         };
-        stop::write_snapshots(&mut shards, &mut keeper, &mut rooms)?;
+        stop::write_snapshots(&mut shards, left, &mut keeper, &mut rooms)?;
         books.seal_end().map(|_| has_outrun)
     }
 
@@ -457,10 +495,6 @@ impl House for Rooms<'_> {
 
     fn with_journal(&mut self, work: &mut dyn FnMut(&mut Journal)) {
         work(&mut self.books.journal);
-    }
-
-    fn tell(&mut self, shard: ShardId, word: Word) {
-        self.berths[usize::from(shard.0)].tell(word.into());
     }
 
     fn note(&mut self, finding: Finding) {

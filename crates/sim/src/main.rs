@@ -1,6 +1,7 @@
 //! Runs seeds by hand: `sim SEED [COUNT]`, `sim --seeds COUNT`, for longer runs `--operations NUMBER`, `--wide` for
-//! those of many kinds, `--rich` for clients that use more of the broker, `--rich --crowds` for many names of stored
-//! offsets, `--double` for logs that others have to agree on. A seed that fails is printed with the end of its trace.
+//! those of many kinds, `--still` for those in which no log goes from shard to shard, `--rich` for clients that use more of
+//! the broker, `--rich --crowds` for many names of stored offsets, `--double` for logs that others have to agree on, none of
+//! which goes from shard to shard. A seed that fails is printed with the end of its trace.
 
 use sim::{Outcome, Plan, Tally};
 use std::process::ExitCode;
@@ -8,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Instant;
 
-const USAGE: &str = "usage: sim [SEED [COUNT]] [--seeds COUNT] [--wide] [--rich [--crowds]] [--double] [--operations NUMBER] [--trace LINES] [--threads NUMBER]";
+const USAGE: &str = "usage: sim [SEED [COUNT]] [--seeds COUNT] [--wide] [--still] [--rich [--crowds]] [--double] [--operations NUMBER] [--trace LINES] [--threads NUMBER]";
 
 struct Wanted {
     first: u64,
@@ -19,7 +20,8 @@ struct Wanted {
 
 fn read(arguments: impl Iterator<Item = String>) -> Option<Wanted> {
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
-    let mut wanted = Wanted { first: 1, count: 1, threads: cores, plan: Plan::default() };
+    let mut wanted =
+        Wanted { first: 1, count: 1, threads: cores, plan: Plan { hands: true, ..Plan::default() } };
     let mut place = 0;
     let mut arguments = arguments.peekable();
     while let Some(argument) = arguments.next() {
@@ -27,11 +29,12 @@ fn read(arguments: impl Iterator<Item = String>) -> Option<Wanted> {
         match argument.as_str() {
             "--seeds" => wanted.count = number()?,
             "--wide" => wanted.plan.wide = true,
+            "--still" => wanted.plan.hands = false,
             "--rich" => {
                 let Plan { rich, limits, streams, picks, .. } = &mut wanted.plan;
                 (*rich, *limits, *streams, *picks) = (true, true, true, true);
             }
-            "--double" => wanted.plan.double = true,
+            "--double" => (wanted.plan.double, wanted.plan.hands) = (true, false),
             "--crowds" => wanted.plan.crowds = true,
             "--operations" => wanted.plan.operations = number()? as u32,
             "--trace" => wanted.plan.trace_lines = number()? as usize,

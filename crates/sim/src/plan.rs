@@ -28,6 +28,8 @@ pub struct Plan {
     pub crowds: bool,
     /// All logs but the catalog's are agreed on with others, which are played.
     pub double: bool,
+    /// Logs go from shard to shard.
+    pub hands: bool,
     /// Lines of the trace that are kept for a failure.
     pub trace_lines: usize,
 }
@@ -47,6 +49,7 @@ impl Default for Plan {
             picks: false,
             crowds: false,
             double: false,
+            hands: false,
             trace_lines: 80,
         }
     }
@@ -137,6 +140,8 @@ pub struct Tally {
     pub compared: u64,
     /// Times a leader of a log resigned.
     pub resigned: u64,
+    /// Logs that went from one shard to another.
+    pub handed: u64,
 }
 
 impl Tally {
@@ -178,6 +183,7 @@ impl Tally {
         self.torn += other.torn;
         self.compared += other.compared;
         self.resigned += other.resigned;
+        self.handed += other.handed;
         self.replies += other.replies;
         self.refused += other.refused;
         self.buried += other.buried;

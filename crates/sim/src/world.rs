@@ -488,6 +488,7 @@ impl World {
         self.watch()?;
         self.tally.rolls += self.node.books.journal.counters().rolls;
         self.tally.bulk += self.node.books.journal.counters().bulk_files;
+        self.tally.handed += self.node.handed;
         self.net.cut_all();
         for at in 0..CLIENTS_MAX {
             self.forget_client(at, false);

@@ -54,8 +54,9 @@ fn a_thousand_seeds() {
     let tally = run_all(SEEDS, |seed| {
         let (wide, rich) = (seed >= WIDE_FROM, seed >= RICH_FROM);
         let streams = rich && seed % 2 == 0;
-        Plan { wide, rich, limits: rich, streams, picks: rich, ..Plan::default() }
+        Plan { wide, rich, limits: rich, streams, picks: rich, hands: seed % 4 > 0, ..Plan::default() }
     });
+    assert!(tally.handed >= 1000, "{tally:?}");
     // Each of these is a way for the simulation to have seen nothing.
     let Tally { published, confirmed, delivered, crashes, stops, full, .. } = tally;
     let Tally { commits, rollbacks, begun, replies, managed, .. } = tally;

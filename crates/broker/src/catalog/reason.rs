@@ -18,6 +18,8 @@ pub enum Object {
     Delivery,
     /// An exchange.
     Exchange,
+    /// A log of the node, by its number.
+    Log,
     /// A message.
     Message,
     /// A parameter of the node or of a virtual host.
@@ -28,6 +30,8 @@ pub enum Object {
     Policy,
     /// A queue of any type.
     Queue,
+    /// A shard of the node, by its number.
+    Shard,
     /// A stream, where a queue of another type is none.
     Stream,
     /// A tag of a user or virtual host.
@@ -52,11 +56,13 @@ impl Object {
             Object::Consumer => "consumer",
             Object::Delivery => "delivery",
             Object::Exchange => "exchange",
+            Object::Log => "log",
             Object::Message => "message",
             Object::Parameter => "parameter",
             Object::Permission => "permission",
             Object::Policy => "policy",
             Object::Queue => "queue",
+            Object::Shard => "shard",
             Object::Stream => "stream",
             Object::Tag => "tag",
             Object::Topic => "topic",

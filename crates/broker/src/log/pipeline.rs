@@ -290,6 +290,12 @@ impl Pipeline {
         self.open.batch.len() + self.in_flight_bytes + self.early_bytes
     }
 
+    /// Something was given out of which it is not known that it is on disk.
+    pub(crate) fn is_at_disk(&self) -> bool {
+        let given_out = self.in_flight.len() - self.not_given_out;
+        self.early_bytes > 0 || self.in_flight.iter().take(given_out).any(|batch| batch.is_written.is_none())
+    }
+
     /// Something waits for the disk that was appended after the turn's batch was closed.
     pub(crate) fn is_pressing(&self) -> bool {
         self.open.needs_flush && self.in_flight.is_empty() && self.role != Role::Follows

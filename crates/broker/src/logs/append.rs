@@ -115,7 +115,9 @@ impl Logs {
         let NewMessages { publisher, first, reference, has_filters, messages } = new;
         let record = NewAppend { stream, at_ms: now.wall_ms, reference, has_filters };
         let waiter = |count: u32| Waiter { port, publisher, first, last: first + u64::from(count) - 1 };
-        if let Some(log) = self.get_mut(log) {
+        if post.whereabouts.home(log) == Some(post.me())
+            && let Some(log) = self.get_mut(log)
+        {
             let count = log.commons.append(now, 0, Brings::STREAM, |records| record.write(messages, records));
             if count > 0 {
                 log.commons.pipeline.wait(waiter(count));

@@ -1,6 +1,6 @@
 //! Publishing: a message goes into the logs its route leads to, those of other shards by mail.
 
-use super::route::View;
+use super::route::{View, version};
 use super::{Addressed, Known, More, Publish, Published, Publisher, add_messages};
 use crate::access::AccessCache;
 use crate::catalog::Refusal;
@@ -53,7 +53,7 @@ impl Shard {
 
     /// The parts that routing looks at; `message`: the publisher, and the message's number.
     fn view(&self, message: (u32, u64)) -> View<'_> {
-        View::of(&self.settings, &self.catalog, self.logs.slots(), message)
+        View::of(&self.settings, &self.catalog, (&self.post.whereabouts, self.logs.slots()), message)
     }
 
     /// Publishes a message. Uses up one number of the publisher's, also when it goes nowhere or is refused.
@@ -67,7 +67,7 @@ impl Shard {
         let seq = publisher.skip();
         let Publisher { port, handle, access, known, .. } = publisher;
         let known = known.get_or_insert_default();
-        let at = match known.last_route(self.catalog.version(), publish) {
+        let at = match known.last_route(version(&self.catalog, &self.post.whereabouts), publish) {
             Some(at) => at,
             None => {
                 let at = known.route(access, &self.view((*handle, seq)), publish)?;

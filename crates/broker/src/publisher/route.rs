@@ -6,11 +6,11 @@ use crate::catalog::{Catalog, QueueDefinition, Refusal, VhostId};
 use crate::limits::Limits;
 use crate::message_keys::KeyRule;
 use crate::reply::ReplyAddress;
-use crate::request::Placement;
 use crate::shard::ShardSettings;
 use crate::tally::NO_EXCHANGE;
+use crate::whereabouts::Whereabouts;
 use base::Random;
-use base::id::{LogId, PortId, QueueId};
+use base::id::{LogId, PortId, QueueId, ShardId};
 use routing::{Envelope, Matches, delay_ms};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) log: LogId,
-    /// Where the log is among the shard's own; none: another shard's.
+    /// Where the log is among the shard's own; none: it is another shard's, or between two.
     pub(crate) slot: Option<u32>,
     pub(crate) queues: Box<[QueueId]>,
     /// The log is in memory alone.
@@ -101,8 +101,10 @@ impl Route {
 pub(crate) struct View<'a> {
     pub(super) catalog: &'a Catalog,
     pub(super) limits: &'a Limits,
-    pub(super) placement: Placement,
-    pub(super) log_slots: &'a FxHashMap<LogId, u32>,
+    /// The shard.
+    me: ShardId,
+    whereabouts: &'a Whereabouts,
+    log_slots: &'a FxHashMap<LogId, u32>,
     /// Where the shard's dice begin.
     pub(super) seed: u64,
     /// The publisher, and the message's number.
@@ -114,15 +116,26 @@ impl<'a> View<'a> {
     pub(crate) fn of(
         settings: &'a ShardSettings,
         catalog: &'a Catalog,
-        log_slots: &'a FxHashMap<LogId, u32>,
+        (whereabouts, log_slots): (&'a Whereabouts, &'a FxHashMap<LogId, u32>),
         message: (u32, u64),
     ) -> View<'a> {
-        let ShardSettings { limits, placement, seed, .. } = settings;
-        View { catalog, limits, placement: *placement, log_slots, seed: *seed, message }
+        let ShardSettings { id, limits, seed, .. } = settings;
+        View { catalog, limits, me: *id, whereabouts, log_slots, seed: *seed, message }
     }
 }
 
+/// The version of all that routes rest on: it grows with every change that could alter one.
+#[inline]
+pub(super) fn version(catalog: &Catalog, whereabouts: &Whereabouts) -> u64 {
+    catalog.version() + whereabouts.version()
+}
+
 impl View<'_> {
+    /// See [`version`].
+    pub(super) fn version(&self) -> u64 {
+        version(self.catalog, self.whereabouts)
+    }
+
     /// Random bits for the message: the same ones whenever they are asked for.
     pub(crate) fn roll(&self, port: PortId) -> u64 {
         let (handle, seq) = self.message;
@@ -245,11 +258,12 @@ impl View<'_> {
     fn target(&self, group: &[&Arc<QueueDefinition>], due: Due, key_rule: Option<Box<KeyRule>>) -> Target {
         let asks = group.iter().any(|queue| self.catalog.refuses(queue));
         let is_special = asks || due != Due::Now;
+        let log = group[0].log;
         Target {
-            log: group[0].log,
-            slot: self.log_slots.get(&group[0].log).copied(),
+            log,
+            slot: self.log_slots.get(&log).copied().filter(|_| self.whereabouts.home(log) == Some(self.me)),
             queues: group.iter().map(|queue| queue.id).collect(),
-            is_memory: group[0].log.0 >= self.placement.logs,
+            is_memory: self.whereabouts.is_in_memory(log),
             has_quorum: group.iter().any(|queue| queue.makes_durable()),
             is_special,
             is_long: is_special || key_rule.is_some(),

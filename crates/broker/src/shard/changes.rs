@@ -137,44 +137,52 @@ impl Shard {
     /// end queues learn what they go by.
     pub(super) fn apply_change(&mut self, now: Option<Now>, change: &Change) {
         for applied in self.catalog.apply(change) {
-            match applied {
-                Applied::QueueCreated(definition) => {
-                    if self.logs.slot(definition.log).is_some() {
-                        self.logs.claim(now, &definition);
-                        if let Some(now) = now {
-                            self.tallies.churn.queue_created += 1;
-                            self.go_by(now, &definition);
-                            self.feed(now, &definition);
-                        }
-                        if self.catalog.is_traced(definition.vhost) {
-                            self.logs.trace(&definition, true);
-                        }
-                    }
-                }
-                // Policies changed what the queue goes by: its owner takes that up at once.
-                Applied::RulesChanged(definition) => {
+            if self.post.whereabouts.has_moves() {
+                self.logs.note_change(&applied);
+            }
+            self.react(now, applied);
+        }
+    }
+
+    /// Does what a change of the catalog means for the queues here.
+    pub(super) fn react(&mut self, now: Option<Now>, applied: Applied) {
+        match applied {
+            Applied::QueueCreated(definition) => {
+                if self.home_slot(definition.log).is_some() {
+                    self.logs.claim(now, &definition);
                     if let Some(now) = now {
+                        self.tallies.churn.queue_created += 1;
                         self.go_by(now, &definition);
                         self.feed(now, &definition);
                     }
+                    if self.catalog.is_traced(definition.vhost) {
+                        self.logs.trace(&definition, true);
+                    }
                 }
-                Applied::Traced(vhost) => self.trace(vhost),
-                Applied::VhostDeleted(vhost) => {
-                    let text = format!("vhost '{}' is deleted", vhost.name);
-                    self.close_ports(Object::VirtualHost, &text, |actor| actor.vhost == vhost.id);
-                }
-                Applied::UserDeleted(user) => {
-                    let text = format!("user '{user}' is deleted");
-                    self.close_ports(Object::User, &text, |actor| actor.user == user);
-                }
-                Applied::QueueDeleted(definition) => self.forget_queue(now, &definition),
             }
+            // Policies changed what the queue goes by: its owner takes that up at once.
+            Applied::RulesChanged(definition) => {
+                if let Some(now) = now {
+                    self.go_by(now, &definition);
+                    self.feed(now, &definition);
+                }
+            }
+            Applied::Traced(vhost) => self.trace(vhost),
+            Applied::VhostDeleted(vhost) => {
+                let text = format!("vhost '{}' is deleted", vhost.name);
+                self.close_ports(Object::VirtualHost, &text, |actor| actor.vhost == vhost.id);
+            }
+            Applied::UserDeleted(user) => {
+                let text = format!("user '{user}' is deleted");
+                self.close_ports(Object::User, &text, |actor| actor.user == user);
+            }
+            Applied::QueueDeleted(definition) => self.forget_queue(now, &definition),
         }
     }
 
     /// A queue is deleted: it goes, if it lives here, and connections here that want to know of it are told.
     fn forget_queue(&mut self, now: Option<Now>, definition: &QueueDefinition) {
-        if let Some(slot) = self.logs.slot(definition.log) {
+        if let Some(slot) = self.home_slot(definition.log) {
             self.tallies.churn.queue_deleted += u64::from(now.is_some());
             let now = now.filter(|_| !self.logs.is_stopped(definition.log));
             let log = &mut self.logs.all[slot];
@@ -199,7 +207,7 @@ impl Shard {
 
     /// A queue of this shard goes by what the catalog says now.
     pub(super) fn go_by(&mut self, now: Now, definition: &QueueDefinition) {
-        if let Some(slot) = self.logs.slot(definition.log) {
+        if let Some(slot) = self.home_slot(definition.log) {
             let rules = self.catalog.rules(definition);
             let mut turn = Turn::new(now, &self.settings.limits, &mut self.post);
             self.logs.all[slot].go_by(&mut turn, definition, rules);
@@ -211,13 +219,13 @@ impl Shard {
     pub(super) fn feed(&mut self, now: Now, definition: &QueueDefinition) {
         if definition.has_source()
             && !self.logs.is_stopped(definition.log)
-            && let Some(log) = self.logs.get_mut(definition.log)
-            && log.commons.pipeline.leads()
+            && let Some(slot) = self.home_slot(definition.log)
+            && self.logs.all[slot].commons.pipeline.leads()
             && let Some(source) = self.catalog.source(definition)
         {
             let queue = self.catalog.queue(definition.id);
             let key_rule = queue.and_then(|queue| KeyRule::of(&self.catalog, queue));
-            log.begin_feed(now, (definition.id, source, key_rule), &self.settings.limits);
+            self.logs.all[slot].begin_feed(now, (definition.id, source, key_rule), &self.settings.limits);
         }
     }
 
@@ -240,6 +248,12 @@ impl Shard {
                     }
                 }
             }
+        }
+        for (log, to) in self.planner.as_mut().map(Planner::begin_moves).unwrap_or_default() {
+            for shard in self.post.others() {
+                self.post.send(shard, Mail::Leaves { log, to });
+            }
+            self.logs.leave(&mut self.post, log, to);
         }
         while let Some(answers) = self.planner.as_mut().and_then(Planner::take_finished) {
             answers.into_iter().for_each(|answer| self.answer(now, answer));

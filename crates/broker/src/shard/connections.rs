@@ -154,11 +154,15 @@ impl Shard {
 
     /// The connection has nothing here that keeps it.
     pub fn may_leave(&self, port: PortId) -> bool {
-        self.ports.may_leave(port)
+        // What it put into a log that is handed over waits here: from elsewhere it would overtake that.
+        !self.post.whereabouts.has_moves() && self.ports.may_leave(port)
     }
 
     /// The connection leaves; `None` where something keeps it.
     pub fn release_port(&mut self, port: PortId) -> Option<Leaver> {
+        if !self.may_leave(port) {
+            return None;
+        }
         self.ports.release(port)
     }
 

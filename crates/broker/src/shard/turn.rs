@@ -1,25 +1,34 @@
 //! A shard's turn: mail comes in, logs end what they began, batches, reads, events and mail go out.
 
 use super::{CATALOG_LOG, Shard};
+use crate::catalog::{Object, Reason, Refusal};
 use crate::damages::Damaged;
+use crate::dead_letterings;
 use crate::event::Events;
 use crate::event_exchange;
+use crate::logs::check_move;
 use crate::mail::{Heard, Mail, own_port};
 use crate::moving::Moved;
 use crate::notices::Notice;
 use crate::placed::queue::commands::Done;
 use crate::planner::Planner;
 use crate::reading::{ReadBytes, ReadRequest};
+use crate::request::Reply;
 use crate::turn::Turn;
 use base::Now;
-use base::id::{LogId, LogIndex, ShardId};
+use base::id::{LogId, LogIndex, PortId, ShardId};
 use journal::{Place, Sealed};
 use stream_files::{StreamDone, StreamJob};
 
 impl Shard {
     /// Takes in mail of another shard. Events in it are for the connections: they are appended to `events`.
     pub fn receive(&mut self, now: Now, mail: Mail) -> Option<Box<Events>> {
-        match self.post.ahead.keep(mail)? {
+        let mail = self.post.ahead.keep(mail)?;
+        let mail = match self.post.whereabouts.has_moves() {
+            true => self.unless_early(mail)?,
+            false => mail,
+        };
+        match mail {
             Mail::Append { from, log, records, waiters, needs_flush } => {
                 self.logs.take_in((now, &mut self.post), log, records.bytes(), &waiters, needs_flush);
                 self.post.parcels.came_in(from, records);
@@ -65,10 +74,102 @@ impl Shard {
                 self.post.heard.push(Heard { first, last, fate });
             }
             Mail::Stopped { log } => self.logs.stop(&mut self.post, log),
+            Mail::Loaded(loaded) => self.read_done(now, loaded.0, loaded.1),
+            Mail::Streamed(done) => self.stream_done(now, *done),
+            Mail::DeadLettered(dead_lettering) => dead_letterings::end(&mut self.own(now), *dead_lettering),
+            Mail::Leaves { log, to } => self.logs.leave(&mut self.post, log, to),
+            Mail::Penned { log } => self.logs.penned(log),
+            Mail::Follow { log, at } => {
+                self.post.send(at, Mail::Followed { log });
+                self.post.settle(log, at);
+            }
+            Mail::Handed(handed) => {
+                self.logs.handed(handed);
+                self.take_home(now);
+            }
+            Mail::Followed { log } => {
+                self.logs.followed(log);
+                self.take_home(now);
+            }
+            Mail::Arrived { log } => self.arrived(log),
             Mail::Events(events) => return Some(events),
         }
         None
     }
+
+    // ---- logs that are handed from shard to shard
+
+    /// On the planning shard: has a log handed to shard `to` while it serves. The answer comes as an [`crate::Event::Reply`] with
+    /// `token`, when it is there.
+    ///
+    /// # Panics
+    /// Another shard plans.
+    pub fn move_log(&mut self, port: PortId, token: u32, log: LogId, to: ShardId) {
+        let planner = self.planner.as_mut().expect("this shard plans");
+        let outcome = match check_move(&self.post, &self.logs, log, to) {
+            Ok(false) if planner.add_move(log, to, (port, token)) => return,
+            Ok(false) => Err(Refusal::precondition(
+                Reason::InUse(Object::Log),
+                format!("log {log} is handed to another shard already"),
+            )),
+            Ok(true) => Ok(Reply::Unchanged),
+            Err(refusal) => Err(refusal),
+        };
+        self.post.reply(port, token, outcome);
+    }
+
+    /// Mail for a log that is not here yet waits for it.
+    #[cold]
+    fn unless_early(&mut self, mail: Mail) -> Option<Mail> {
+        match mail.log() {
+            Some(log) if self.logs.slot(log).is_none() => {
+                self.post.send_to_log(log, mail);
+                None
+            }
+            _ => Some(mail),
+        }
+    }
+
+    /// Logs that have come, and that all shards follow, are at home here.
+    #[cold]
+    fn take_home(&mut self, now: Now) {
+        while let Some((log, changes)) = self.logs.take_home(&self.post) {
+            let penned = self.post.settle(log, self.settings.id);
+            changes.into_iter().for_each(|change| self.react(Some(now), change));
+            for mail in penned {
+                let events = self.receive(now, mail);
+                debug_assert!(events.is_none(), "events are for connections, and wait for no log");
+            }
+            match self.planner.is_some() {
+                true => self.arrived(log),
+                false => self.post.send_to_planner(Mail::Arrived { log }),
+            }
+        }
+    }
+
+    /// On the planning shard: a log is where it was to go.
+    #[cold]
+    fn arrived(&mut self, log: LogId) {
+        let answer = self.planner.as_mut().and_then(|planner| planner.end_move(log));
+        if let Some((port, token)) = answer {
+            self.post.reply(port, token, Ok(Reply::Done));
+        }
+    }
+
+    /// A log is between two shards, as far as this one knows.
+    pub fn has_moves(&self) -> bool {
+        self.post.whereabouts.has_moves()
+    }
+
+    /// While the disk is full no log leaves this shard: it would wait for that, and nobody could do what makes room.
+    #[inline]
+    pub fn keep_logs(&mut self, keep: bool) {
+        if self.logs.keeps() != keep {
+            self.logs.keep(&mut self.post, keep);
+        }
+    }
+
+    // ---- the turn
 
     /// Ends the turn: what nobody waits for is applied, what somebody waits for is sealed. The batches in `out` are to
     /// be written, in order, in one group, and reported with [`Shard::written`].
@@ -78,6 +179,9 @@ impl Shard {
             self.publish_dead_letters(now);
         }
         self.take_up_remembered(now);
+        if self.logs.has_log_to_hand(&self.post) {
+            self.logs.hand_over(&mut self.post);
+        }
         // The catalog's log comes first, in every group: a queue is on disk before anything in it.
         for slot in 0..self.logs.all.len() {
             let mut turn = Turn::new(now, &self.settings.limits, &mut self.post);
@@ -142,6 +246,9 @@ impl Shard {
             self.begin_leading(now, slot);
             self.carry_parked(now, slot);
             self.logs.list_reads(slot, &self.settings.limits);
+        } else {
+            let mut turn = Turn::new(now, &self.settings.limits, &mut self.post);
+            self.logs.written_between(&mut turn, log, base, place);
         }
         if log == CATALOG_LOG {
             self.advance_waves(now);
@@ -228,6 +335,7 @@ impl Shard {
     /// As [`Shard::has_work`], but for the work that readers of streams wait for: publishers come before them.
     pub fn has_pressing_work(&self) -> bool {
         self.logs.has_pressing_work()
+            || self.logs.has_log_to_hand(&self.post)
             || self.post.has_events()
             || !self.post.heard.is_empty()
             || !self.post.to_remember.is_empty()
@@ -269,6 +377,8 @@ impl Shard {
                 self.publish_dead_letters(now);
             }
             self.logs.list_reads(slot, &self.settings.limits);
+        } else {
+            self.post.send_to_log(request.log, Mail::Loaded(Box::new((request, brought))));
         }
     }
 
@@ -297,7 +407,12 @@ impl Shard {
 
     /// A job ended. Where its outcome is fatal ([`queue::stream::Done::is_fatal`]) the node must stop instead.
     pub fn stream_done(&mut self, now: Now, done: StreamDone) {
-        self.logs.stream_done(&mut Turn::new(now, &self.settings.limits, &mut self.post), done);
+        match self.logs.slot(done.log) {
+            Some(_) => {
+                self.logs.stream_done(&mut Turn::new(now, &self.settings.limits, &mut self.post), done)
+            }
+            None => self.post.send_to_log(done.log, Mail::Streamed(Box::new(done))),
+        }
     }
 
     // ---- reports to the operator

@@ -1,7 +1,7 @@
 //! When a round begins, and how it ends.
 
 use super::steps::Step;
-use super::{Answer, Asked, Errand, Finding, House, Keeper, Next, RESTING_FILES, WAITS_MAX, Word, bounds};
+use super::{Answer, Asked, Errand, Finding, House, Keeper, Next, RESTING_FILES, WAITS_MAX, bounds};
 use base::id::{LogId, LogIndex, ShardId};
 use journal::DiskError;
 
@@ -41,16 +41,22 @@ impl Keeper {
     fn plan(&mut self, house: &mut dyn House, kept: usize) {
         let logs = self.homes.len() as u32;
         self.lacks_space = false;
-        self.steps.clear();
+        let owed = self.drop_steps();
         self.steps.push(Step::Release);
         self.steps.extend((0..self.shards).rev().map(|shard| Step::AskDead(ShardId(shard))));
         self.steps.push(Step::RemoveDead);
-        self.steps.extend((0..logs).rev().map(|log| Step::AskSnapshot(LogId(log))));
+        self.steps.extend((0..logs).rev().map(|log| Step::Send(Errand::Snapshot(LogId(log)))));
         let mut ends = Vec::new();
         house.with_journal(&mut |journal| ends.extend(bounds(journal, kept)));
         // A log that is not of this node's any more has nobody to ask.
         let ends = ends.into_iter().rev().filter(|(log, _)| log.0 < logs);
         self.steps.extend(ends.map(|(log, bound)| Step::List(log, bound)));
+        self.steps.extend(owed);
+    }
+
+    /// Gives up the steps that are left of a round, but for those that are owed whatever becomes of it.
+    fn drop_steps(&mut self) -> Vec<Step> {
+        self.steps.drain(..).filter(Step::is_owed).collect()
     }
 
     /// Does the next step of the round that is under way. Where there is no space for it, a file that was prepared is given up
@@ -85,7 +91,7 @@ impl Keeper {
     }
 
     fn end(&mut self, house: &mut dyn House, had_space: bool) {
-        self.steps.clear();
+        self.steps = self.drop_steps();
         self.is_running = false;
         self.is_unfinished = false;
         if !had_space && !self.is_behind {
@@ -95,7 +101,7 @@ impl Keeper {
     }
 
     /// Takes in a shard's answer, also to a question that was given up.
-    pub fn answer(&mut self, house: &mut dyn House, answer: Answer) {
+    pub fn answer(&mut self, answer: Answer) {
         let Some(asked) = self.asked.take() else { return };
         let is_late = std::mem::take(&mut self.is_late);
         match (asked, answer) {
@@ -105,19 +111,26 @@ impl Keeper {
                     self.steps.extend([Step::List(log, bound), Step::Copy(job)]);
                 }
             }
-            (Asked::Point(log, bound), Answer::Pointed) => _ = self.moved.insert(log, bound),
-            (Asked::Snapshot(_), Answer::Snapshot(Some((snapshot, jobs)))) if !is_late => {
+            (Asked::Point(log, bound), Answer::Done) => _ = self.moved.insert(log, bound),
+            (Asked::Hear, Answer::Done) => {}
+            (Asked::Snapshot, Answer::Snapshot(Some((snapshot, jobs)))) if !is_late => {
                 self.steps.push(Step::Streams(snapshot, jobs));
             }
-            (Asked::Snapshot(log), Answer::Snapshot(Some((_, jobs)))) => {
+            (Asked::Snapshot, Answer::Snapshot(Some((_, jobs)))) => {
                 // It is an old one by now. Its work on streams is asked for again with the next.
-                for job in jobs {
-                    self.tell(house, log, Word::Streamed(Box::new(job.give_up())));
+                let given_up = jobs.into_iter().map(|job| Errand::Streamed(Box::new(job.give_up())));
+                self.steps.extend(given_up.map(Step::Send));
+            }
+            (_, Answer::Elsewhere(shard, errand)) => {
+                if let Some(log) = errand.log() {
+                    self.homes[log.0 as usize] = shard;
                 }
+                let step = Step::Send(errand);
+                self.steps.extend(Some(step).filter(|step| !is_late || step.is_owed()));
             }
             (Asked::Dead, Answer::Dead(mut dead)) => self.dead[0].append(&mut dead),
             // There is nothing to be done.
-            (Asked::List(..), Answer::Listed(_)) | (Asked::Snapshot(_), Answer::Snapshot(None)) => {}
+            (Asked::List(..), Answer::Listed(_)) | (Asked::Snapshot, Answer::Snapshot(None)) => {}
             (asked, answer) => panic!("{answer:?} is no answer to {asked:?}"),
         }
     }
@@ -125,7 +138,7 @@ impl Keeper {
     /// The shard asked last does not answer: the node stops, or something holds that shard up. The round is given up; there is
     /// no other before [`Keeper::answer`] or [`Keeper::forget`].
     pub fn give_up(&mut self) {
-        self.steps.clear();
+        self.steps = self.drop_steps();
         self.is_running = false;
         self.is_late = self.asked.is_some();
         // Whether there is space now it did not find out.
@@ -144,19 +157,17 @@ impl Keeper {
     }
 
     /// Notes a request to the shard that has this log, and gives it out.
-    pub(super) fn ask(&mut self, log: LogId, errand: Errand) -> (ShardId, Errand) {
+    pub(super) fn ask(&mut self, errand: Errand) -> (ShardId, Errand) {
+        let log = errand.log().expect("each shard is asked for its dead segments by its number");
         let to = self.homes[log.0 as usize];
         self.asked = Some(match &errand {
             Errand::List(log, bound) => Asked::List(*log, *bound),
             Errand::Point(moved) => Asked::Point(moved.log, moved.bound),
-            Errand::Snapshot(log) => Asked::Snapshot(*log),
+            Errand::Snapshot(_) => Asked::Snapshot,
+            Errand::Streamed(_) | Errand::Kept(_) => Asked::Hear,
             Errand::Dead => Asked::Dead,
         });
         (to, errand)
-    }
-
-    pub(super) fn tell(&self, house: &mut dyn House, log: LogId, word: Word) {
-        house.tell(self.homes[log.0 as usize], word);
     }
 
     /// Everything of `log` before `bound` was moved.

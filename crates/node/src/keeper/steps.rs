@@ -1,6 +1,6 @@
 //! The steps of a round, each of which leaves everything so that another one, or none, may follow.
 
-use super::{Asked, Errand, Finding, House, Keeper, Word};
+use super::{Asked, Errand, Finding, House, Keeper};
 use base::id::{LogId, LogIndex, ShardId};
 use broker::{LogSnapshot, MoveJob, Moved};
 use journal::{DiskError, FileKind, FileName};
@@ -13,10 +13,8 @@ pub(super) enum Step {
     List(LogId, LogIndex),
     /// It is copied to segments.
     Copy(MoveJob),
-    /// The shard points to where it is now.
-    Point(Moved),
-    /// A snapshot of a log is asked for.
-    AskSnapshot(LogId),
+    /// The shard that has a log is sent on an errand.
+    Send(Errand),
     /// The chunks of streams that the snapshot counts on are made durable.
     Streams(LogSnapshot, Vec<StreamJob>),
     /// The journal gets time to write the records that the snapshot knows.
@@ -31,6 +29,13 @@ pub(super) enum Step {
     Release,
 }
 
+impl Step {
+    /// It is done whatever becomes of the round: what it tells is known nowhere else.
+    pub(super) fn is_owed(&self) -> bool {
+        matches!(self, Step::Send(Errand::Point(_) | Errand::Streamed(_) | Errand::Kept(_)))
+    }
+}
+
 impl Keeper {
     /// Does a step, which may ask a shard something.
     pub(super) fn carry_out(
@@ -40,25 +45,20 @@ impl Keeper {
     ) -> Result<Option<(ShardId, Errand)>, DiskError> {
         match step {
             Step::List(log, bound) if self.has_moved(log, bound) => {}
-            Step::List(log, bound) => return Ok(Some(self.ask(log, Errand::List(log, bound)))),
+            Step::List(log, bound) => return Ok(Some(self.ask(Errand::List(log, bound)))),
             Step::Copy(job) => {
                 let moved = self.copy(house, &job)?;
-                self.steps.push(Step::Point(moved));
+                self.steps.push(Step::Send(Errand::Point(moved)));
             }
-            Step::Point(moved) => return Ok(Some(self.ask(moved.log, Errand::Point(moved)))),
-            Step::AskSnapshot(log) => return Ok(Some(self.ask(log, Errand::Snapshot(log)))),
-            Step::Streams(snapshot, jobs) => {
-                if self.write_streams(house, snapshot.log, jobs)? {
-                    self.steps.push(Step::Await(snapshot));
-                }
-            }
+            Step::Send(errand) => return Ok(Some(self.ask(errand))),
+            Step::Streams(snapshot, jobs) => self.write_streams(house, snapshot, jobs)?,
             Step::Await(snapshot) => {
                 let next = if house.has_waited_for_writes() { Step::Write } else { Step::Await };
                 self.steps.push(next(snapshot));
             }
             Step::Write(snapshot) => {
                 self.write(house, &snapshot)?;
-                self.tell(house, snapshot.log, Word::Snapshot(snapshot.log));
+                self.steps.push(Step::Send(Errand::Kept(snapshot.log)));
             }
             Step::RemoveDead => self.remove_dead(house)?,
             Step::AskDead(shard) => {
@@ -93,16 +93,17 @@ impl Keeper {
         Ok(moved)
     }
 
-    /// Puts on disk the chunks of streams that a snapshot counts on, and tells the shard. False: some of it could not
-    /// be written, and the snapshot is not to be either. No space for it is no reason to end the round: other logs may
-    /// have less to write.
+    /// Puts on disk the chunks of streams that a snapshot counts on, and tells the shard. Where some of it could not be
+    /// written, the snapshot is not to be either. No space for it is no reason to end the round: other logs may have
+    /// less to write.
     fn write_streams(
         &mut self,
         house: &mut dyn House,
-        log: LogId,
+        snapshot: LogSnapshot,
         jobs: Vec<StreamJob>,
-    ) -> Result<bool, DiskError> {
+    ) -> Result<(), DiskError> {
         let (mut is_durable, mut lacks_space) = (true, false);
+        let mut told = Vec::new();
         for job in jobs {
             let done = job.carry_out(house.disk());
             if let Some(error) = done.failure() {
@@ -110,10 +111,14 @@ impl Keeper {
             }
             is_durable &= done.is_durable();
             lacks_space |= done.lacks_space();
-            self.tell(house, log, Word::Streamed(Box::new(done)));
+            told.push(Step::Send(Errand::Streamed(Box::new(done))));
         }
         self.lacks_space |= lacks_space;
-        Ok(is_durable && !lacks_space)
+        if is_durable && !lacks_space {
+            self.steps.push(Step::Await(snapshot));
+        }
+        self.steps.extend(told);
+        Ok(())
     }
 
     /// A segment goes when both kept snapshots of its log are younger than its last message's end.

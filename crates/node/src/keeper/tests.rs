@@ -37,7 +37,6 @@ const STREAM: QueueId = QueueId(3);
 pub(crate) struct Bench {
     disk: FaultyDisk,
     journal: Journal,
-    told: Vec<Word>,
     findings: Vec<Finding>,
     spares: u32,
     room: u64,
@@ -46,7 +45,7 @@ pub(crate) struct Bench {
 impl Bench {
     /// One over a disk and the journal on it.
     pub(crate) fn over(disk: FaultyDisk, journal: Journal) -> Bench {
-        Bench { disk, journal, told: Vec::new(), findings: Vec::new(), spares: 0, room: u64::MAX }
+        Bench { disk, journal, findings: Vec::new(), spares: 0, room: u64::MAX }
     }
 }
 
@@ -57,10 +56,6 @@ impl House for Bench {
 
     fn with_journal(&mut self, work: &mut dyn FnMut(&mut Journal)) {
         work(&mut self.journal);
-    }
-
-    fn tell(&mut self, _: ShardId, word: Word) {
-        self.told.push(word);
     }
 
     fn note(&mut self, finding: Finding) {
@@ -117,17 +112,52 @@ fn what_a_shard_gave_too_late_is_given_back_and_asked_for_again() {
     let work = stream.take_sync().expect("it is in memory alone");
     let snapshot = LogSnapshot { log, covered: LogIndex(0), bytes: Pieces::default() };
     let jobs = vec![StreamJob { log, stream: STREAM, work }];
-    keeper.answer(&mut house, Answer::Snapshot(Some((snapshot, jobs))));
+    keeper.answer(Answer::Snapshot(Some((snapshot, jobs))));
     stream.end(&mut common, &mut effects);
     assert!(!stream.is_idle(), "its files are kept for the sync");
-    let Some(Word::Streamed(done)) = house.told.pop() else { panic!("the shard hears of its job") };
+    assert!(keeper.begin(&mut house, false), "the round is done again");
+    let Some(Errand::Streamed(done)) = next_question(&mut keeper, &mut house) else {
+        panic!("first the shard hears of its job")
+    };
+    keeper.answer(Answer::Done);
     assert_eq!((done.log, done.stream), (log, STREAM));
     assert!(!done.is_durable() && !done.lacks_space());
     assert_eq!(done.failure(), None);
     stream.done(done.done, &mut common, &mut effects);
     assert!(stream.is_idle(), "its files may go");
-    assert!(keeper.begin(&mut house, false), "the round is done again");
     assert!(matches!(next_question(&mut keeper, &mut house), Some(Errand::Snapshot(_))));
+}
+
+#[test]
+fn an_errand_goes_where_its_log_is() {
+    let (mut keeper, mut house) = bench(1);
+    assert!(keeper.begin(&mut house, false));
+    let asked = |keeper: &mut Keeper, house: &mut Bench| match keeper.step(house) {
+        Ok(Next::Ask(shard, errand)) => (shard.0, errand),
+        other => panic!("{other:?}"),
+    };
+    let (shard, errand) = asked(&mut keeper, &mut house);
+    assert!(shard == 0 && matches!(errand, Errand::Snapshot(_)));
+    keeper.answer(Answer::Elsewhere(ShardId(3), errand));
+    let (shard, errand) = asked(&mut keeper, &mut house);
+    assert!(shard == 3 && matches!(errand, Errand::Snapshot(_)));
+    // One that was given up is not asked again; what a shard must hear it hears, and where its log is then.
+    keeper.give_up();
+    keeper.answer(Answer::Elsewhere(ShardId(1), errand));
+    assert!(keeper.begin(&mut house, false));
+    let snapshot = LogSnapshot { log: LogId(0), covered: LogIndex(0), bytes: Pieces::default() };
+    assert_eq!(asked(&mut keeper, &mut house).0, 1);
+    keeper.answer(Answer::Snapshot(Some((snapshot, Vec::new()))));
+    let Some(kept @ Errand::Kept(_)) = next_question(&mut keeper, &mut house) else {
+        panic!("it is written")
+    };
+    keeper.give_up();
+    keeper.answer(Answer::Elsewhere(ShardId(2), kept));
+    assert!(keeper.begin(&mut house, false));
+    let (shard, errand) = asked(&mut keeper, &mut house);
+    assert!(shard == 2 && matches!(errand, Errand::Kept(_)));
+    keeper.answer(Answer::Done);
+    assert!(matches!(asked(&mut keeper, &mut house), (2, Errand::Snapshot(_))));
 }
 
 #[test]
@@ -139,7 +169,7 @@ fn segments_that_a_shard_tells_too_late_are_removed_all_the_same() {
         assert!(keeper.begin(&mut house, false));
         assert!(matches!(next_question(&mut keeper, &mut house), Some(Errand::Dead)));
         keeper.give_up();
-        keeper.answer(&mut house, Answer::Dead(dead));
+        keeper.answer(Answer::Dead(dead));
     }
     assert_eq!(house.disk.list(FileKind::Segment), Ok(vec![segment]), "a snapshot may still know it");
     keeper.begin(&mut house, false);
@@ -168,9 +198,9 @@ fn full_round(keeper: &mut Keeper, house: &mut Bench, is_tight: bool) -> Option<
             Errand::Snapshot(log) => Answer::Snapshot(Some((snapshot(log), Vec::new()))),
             Errand::Dead => Answer::Dead(Vec::new()),
             Errand::List(..) => Answer::Listed(None),
-            Errand::Point(_) => Answer::Pointed,
+            Errand::Point(_) | Errand::Streamed(_) | Errand::Kept(_) => Answer::Done,
         };
-        keeper.answer(house, answer);
+        keeper.answer(answer);
     }
     Some(asked)
 }

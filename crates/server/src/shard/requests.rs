@@ -7,7 +7,7 @@ use super::ShardLoop;
 use crate::door::{Act, ResetOffset, Truncate};
 use adapters::NODE_SLOT;
 use base::Now;
-use base::id::PortId;
+use base::id::{LogId, PortId, ShardId};
 use broker::access::open_vhost;
 use broker::catalog::{Actor, Object, Op, QueueDefinition, Reason, Refusal, ReplyCode, VhostId};
 use broker::{QueueCommand, Reply, StreamCommand};
@@ -53,6 +53,12 @@ impl ShardLoop {
     pub(super) fn request(&mut self, now: Now, request: Op, answer: Answer) {
         let (port, token) = self.await_answer(VhostId::default(), None, answer);
         self.home.shard.request(now, port, token, request);
+    }
+
+    /// Has a log handed to another shard.
+    pub(super) fn move_log(&mut self, log: LogId, to: ShardId, answer: Answer) {
+        let (port, token) = self.await_answer(VhostId::default(), None, answer);
+        self.home.shard.move_log(port, token, log, to);
     }
 
     /// Has the beginning of a stream let go of, in the node's own name.

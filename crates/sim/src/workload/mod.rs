@@ -15,6 +15,7 @@ mod delete;
 mod fail;
 mod fill;
 mod get;
+mod hand;
 mod limit;
 mod manage;
 mod pick;
@@ -86,6 +87,9 @@ const PICKS: [(u64, Operation); 1] = [(50, pick::run)];
 /// Those of runs with streams in which consumers have many names besides.
 const CROWDS: [(u64, Operation); 1] = [(80, crowd::run)];
 
+/// Those of runs in which logs go from shard to shard besides.
+const HANDS: [(u64, Operation); 1] = [(40, hand::run)];
+
 /// Carries out one operation, rolled.
 pub fn one(world: &mut World) -> Check {
     let rich: &[_] = if world.plan.rich { &RICH } else { &[] };
@@ -93,7 +97,9 @@ pub fn one(world: &mut World) -> Check {
     let streams: &[_] = if world.plan.streams { &STREAMS } else { &[] };
     let picks: &[_] = if world.plan.picks { &PICKS } else { &[] };
     let crowds: &[_] = if world.plan.crowds { &CROWDS } else { &[] };
-    let operations = || OPERATIONS.iter().chain(rich).chain(limits).chain(streams).chain(picks).chain(crowds);
+    let hands: &[_] = if world.plan.hands { &HANDS } else { &[] };
+    let special = || rich.iter().chain(limits).chain(streams).chain(picks).chain(crowds).chain(hands);
+    let operations = || OPERATIONS.iter().chain(special());
     let all: u64 = operations().map(|(weight, _)| weight).sum();
     let mut at = world.dice.below(all);
     for &(weight, operation) in operations() {

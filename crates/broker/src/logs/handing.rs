@@ -1,0 +1,309 @@
+//! A log is handed from one shard to another while it serves.
+//!
+//! A log moves as it is: nothing in it knows its shard. The shards agree on when, so that nothing is lost, doubled or
+//! overtaken:
+//!
+//! ```text
+//!   planner      "leaves": log L goes from S to N ...... to all, between two waves of changes of the catalog
+//!   every shard  pens what is for L from now on; "penned" to S, behind all that it sent there before
+//!   S            has all of those, and nothing of L is at the disk: the log goes to N, and "follow" to the others,
+//!                behind all events of L
+//!   the others   "followed" to N, and what was penned behind it
+//!   N            has the log and all of those: the log is at home. Changes of the catalog since the beginning are made
+//!                up for, what was penned goes into it; "arrived" to the planner
+//! ```
+//!
+//! Changes of the catalog before the beginning are S's to make, those behind it N's: every shard sees the beginning at the same
+//! point among them. Answers of the disk that come to S later follow the log ([`Post::send_to_log`]).
+//! Invariants: a log is in one place: among the logs of a shard, between two places with S or N, or in the mail from S to
+//! N. From the last "penned" on S gives out no batch of it, so it waits only for flushes that have begun or are due.
+//! Not here: the table that says where logs are ([`crate::whereabouts`]), pens ([`Post`]), the order of moves
+//! ([`crate::planner`]).
+
+use super::Logs;
+use crate::catalog::{Applied, Object, Reason, Refusal, ReplyCode};
+use crate::log::Log;
+use crate::mail::Mail;
+use crate::post::Post;
+use crate::shard::CATALOG_LOG;
+use crate::turn::Turn;
+use base::id::{LogId, LogIndex, ShardId};
+use journal::Place;
+
+/// A log on its way to another shard.
+#[derive(Debug)]
+pub struct Handed(Box<Log>);
+
+/// A log leaves this shard.
+#[derive(Debug)]
+struct Departure {
+    id: LogId,
+    /// Where it goes; none: this shard has not heard of it yet.
+    to: Option<ShardId>,
+    /// Other shards that have sent all they had for it.
+    penned: usize,
+    /// The log, once all have: it waits for the disk.
+    log: Option<Box<Log>>,
+}
+
+/// A log comes to this shard.
+#[derive(Debug)]
+struct Arrival {
+    id: LogId,
+    log: Option<Box<Log>>,
+    /// Shards that have heard all events of it that its last shard sent them.
+    followed: usize,
+    /// Changes of the catalog, since it was said to come, that its queues have to hear of.
+    changes: Vec<Applied>,
+}
+
+/// See the module's head.
+#[derive(Debug, Default)]
+pub(super) struct Handing {
+    departures: Vec<Departure>,
+    arrivals: Vec<Arrival>,
+    /// The disk is full: no log leaves.
+    keeps: bool,
+}
+
+impl Handing {
+    fn departure(&mut self, id: LogId) -> &mut Departure {
+        let found = self.departures.iter().position(|departure| departure.id == id);
+        let at = found.unwrap_or_else(|| {
+            self.departures.push(Departure { id, to: None, penned: 0, log: None });
+            self.departures.len() - 1
+        });
+        &mut self.departures[at]
+    }
+
+    fn arrival(&mut self, id: LogId) -> &mut Arrival {
+        let found = self.arrivals.iter_mut().find(|arrival| arrival.id == id);
+        found.expect("a log is handed over, and followed, once every shard has heard of it")
+    }
+
+    /// Logs that are here between two places.
+    pub(super) fn logs(&self) -> impl Iterator<Item = &Log> {
+        let leaving = self.departures.iter().filter_map(|departure| departure.log.as_deref());
+        leaving.chain(self.arrivals.iter().filter_map(|arrival| arrival.log.as_deref()))
+    }
+}
+
+impl Departure {
+    /// All others have sent what they had, and nothing of it is at the disk, as far as is known.
+    fn is_due(&self, others: usize) -> bool {
+        let is_still = |log: &Log| !log.commons.pipeline.is_at_disk();
+        self.to.is_some() && self.penned == others && self.log.as_deref().is_none_or(is_still)
+    }
+}
+
+impl Arrival {
+    /// Whether its queues have to hear of this.
+    fn minds(&self, change: &Applied) -> bool {
+        match change {
+            Applied::QueueCreated(queue) | Applied::QueueDeleted(queue) | Applied::RulesChanged(queue) => {
+                queue.log == self.id
+            }
+            Applied::Traced(_) => true,
+            Applied::VhostDeleted(_) | Applied::UserDeleted(_) => false,
+        }
+    }
+}
+
+/// Whether a log may go to a shard; true: it is there.
+///
+/// # Errors
+/// The log or the shard is not there, or the log stays where it is.
+pub(crate) fn check(post: &Post, logs: &Logs, log: LogId, to: ShardId) -> Result<bool, Refusal> {
+    let whereabouts = &post.whereabouts;
+    let refuse = |code, reason, text: String| Err(Refusal::new(code, reason, text));
+    if !whereabouts.knows(log) {
+        return refuse(ReplyCode::NotFound, Reason::NotFound(Object::Log), format!("no log {log}"));
+    }
+    if !post.has(to) {
+        return refuse(ReplyCode::NotFound, Reason::NotFound(Object::Shard), format!("no shard {to}"));
+    }
+    let stays = |why: &str| {
+        let text = format!("log {log} stays where it is: {why}");
+        refuse(ReplyCode::PreconditionFailed, Reason::Unsuited(Object::Log), text)
+    };
+    if log == CATALOG_LOG {
+        return stays("it is the catalog's");
+    }
+    if whereabouts.is_in_memory(log) {
+        return stays("it is in memory");
+    }
+    if logs.is_stopped(log) {
+        let text = format!("log {log} is damaged on disk, and stopped; see the node's log");
+        return refuse(ReplyCode::InternalError, Reason::Damaged, text);
+    }
+    Ok(whereabouts.home(log) == Some(to))
+}
+
+impl Logs {
+    /// A log goes to shard `to`: every shard hears it at the same point among the changes of the catalog. From now on what is for
+    /// it is penned here.
+    #[cold]
+    pub(crate) fn leave(&mut self, post: &mut Post, log: LogId, to: ShardId) {
+        let from = post.whereabouts.leave(log, to);
+        if to == post.me() {
+            self.handing.arrivals.push(Arrival { id: log, log: None, followed: 0, changes: Vec::new() });
+        }
+        match from == post.me() {
+            true => self.handing.departure(log).to = Some(to),
+            false => post.send(from, Mail::Penned { log }),
+        }
+    }
+
+    /// Another shard has sent all it had for a log that leaves this one.
+    #[cold]
+    pub(crate) fn penned(&mut self, log: LogId) {
+        self.handing.departure(log).penned += 1;
+    }
+
+    /// A log can be handed over.
+    #[inline]
+    pub(crate) fn has_log_to_hand(&self, post: &Post) -> bool {
+        let departures = &self.handing.departures;
+        !departures.is_empty()
+            && !self.handing.keeps
+            && departures.iter().any(|departure| departure.is_due(post.others().count()))
+    }
+
+    /// Hands over the logs for which all others have sent what they had: at once, or when what is at the disk is written.
+    #[cold]
+    pub(crate) fn hand_over(&mut self, post: &mut Post) {
+        let others = post.others().count();
+        for at in (0..self.handing.departures.len()).rev() {
+            let departure = &mut self.handing.departures[at];
+            if !departure.is_due(others) {
+                continue;
+            }
+            let log = match departure.log.take() {
+                Some(log) => log,
+                None => {
+                    let id = departure.id;
+                    post.whereabouts.changed();
+                    Box::new(self.take_out(id))
+                }
+            };
+            if log.commons.pipeline.is_at_disk() {
+                self.handing.departures[at].log = Some(log);
+                continue;
+            }
+            let Departure { id, to, .. } = self.handing.departures.swap_remove(at);
+            post.hand(id, to.expect("it is due"), Handed(log));
+        }
+    }
+
+    /// A batch is on disk of a log that is about to be handed over.
+    #[cold]
+    pub(crate) fn written_between(&mut self, turn: &mut Turn<'_>, log: LogId, base: LogIndex, place: Place) {
+        let departures = &mut self.handing.departures;
+        if let Some(departure) = departures.iter_mut().find(|departure| departure.id == log)
+            && let Some(log) = &mut departure.log
+        {
+            log.written(turn, base, place);
+        }
+    }
+
+    /// No log leaves.
+    #[inline]
+    pub(crate) fn keeps(&self) -> bool {
+        self.handing.keeps
+    }
+
+    /// No log leaves from now on, or logs may leave again. Those that were about to go on here until then.
+    #[cold]
+    pub(crate) fn keep(&mut self, post: &mut Post, keep: bool) {
+        self.handing.keeps = keep;
+        if keep {
+            let departures = self.handing.departures.iter_mut();
+            let logs: Vec<_> = departures.filter_map(|departure| departure.log.take()).collect();
+            logs.into_iter().for_each(|log| self.put_in(*log));
+            post.whereabouts.changed();
+        }
+    }
+
+    /// A log is here between two places.
+    pub(crate) fn is_between(&self, log: LogId) -> bool {
+        self.handing.logs().any(|between| between.commons.id == log)
+    }
+
+    /// Logs that are handed over, and wait for the disk.
+    pub fn leaving(&self) -> impl Iterator<Item = LogId> {
+        let departures = self.handing.departures.iter();
+        departures.filter_map(|departure| Some(departure.log.as_ref()?.commons.id))
+    }
+
+    // ---- where it comes
+
+    /// A log has come.
+    #[cold]
+    pub(crate) fn handed(&mut self, Handed(log): Handed) {
+        let arrival = self.handing.arrival(log.commons.id);
+        arrival.log = Some(log);
+    }
+
+    /// A shard sends what it has for a log here from now on.
+    #[cold]
+    pub(crate) fn followed(&mut self, log: LogId) {
+        self.handing.arrival(log).followed += 1;
+    }
+
+    /// The catalog changed: logs that come here make up for it when they are there.
+    #[cold]
+    pub(crate) fn note_change(&mut self, change: &Applied) {
+        for arrival in self.handing.arrivals.iter_mut().filter(|arrival| arrival.minds(change)) {
+            arrival.changes.push(change.clone());
+        }
+    }
+
+    /// The first log that has come and that all shards follow, which is among the logs here from now on, and what it has to
+    /// make up for.
+    #[cold]
+    pub(crate) fn take_home(&mut self, post: &Post) -> Option<(LogId, Vec<Applied>)> {
+        // All but this one and the one that it comes from.
+        let others = post.others().count() - 1;
+        let is_there = |arrival: &Arrival| arrival.log.is_some() && arrival.followed == others;
+        let at = self.handing.arrivals.iter().position(is_there)?;
+        let Arrival { id, log, changes, .. } = self.handing.arrivals.swap_remove(at);
+        self.put_in(*log?);
+        Some((id, changes))
+    }
+
+    /// The turns of this shard are over: logs that are here between two places are its own.
+    pub fn end_handing(&mut self) {
+        let Handing { departures, arrivals, .. } = std::mem::take(&mut self.handing);
+        let leaving = departures.into_iter().filter_map(|departure| departure.log);
+        let coming = arrivals.into_iter().filter_map(|arrival| arrival.log);
+        leaving.chain(coming).for_each(|log| self.put_in(*log));
+    }
+
+    /// The turns of all shards are over, and this is mail that came here afterwards: a log in it is here.
+    pub fn take_left(&mut self, mail: Vec<Mail>) {
+        for mail in mail {
+            if let Mail::Handed(Handed(log)) = mail {
+                self.put_in(*log);
+            }
+        }
+    }
+
+    fn take_out(&mut self, log: LogId) -> Log {
+        let slot = self.slot(log).expect("a log leaves the shard that has it");
+        let log = self.all.remove(slot);
+        self.count_slots();
+        log
+    }
+
+    fn put_in(&mut self, mut log: Log) {
+        log.streams.hold_feeds(&mut log.machines, self.holds_feeds);
+        self.has_streams |= log.streams.get().is_some();
+        let slot = self.all.partition_point(|other| other.commons.id < log.commons.id);
+        self.all.insert(slot, log);
+        self.count_slots();
+    }
+
+    fn count_slots(&mut self) {
+        self.slots = self.all.iter().zip(0..).map(|(log, slot)| (log.commons.id, slot)).collect();
+    }
+}

@@ -1,0 +1,480 @@
+//! A log goes from one shard to another while it serves: nothing is lost, doubled or overtaken.
+
+mod node;
+
+use base::id::{LogId, LogIndex, PortId, ShardId};
+use broker::catalog::Op;
+use broker::{
+    Credit, Held, Limits, Mail, NewConsumer, QueueCommand, StreamCommand, StreamFilter, StreamFrom,
+};
+use journal::Sealed;
+use message::record::{Format, Outcome};
+use node::{NOW, Node};
+use routing::Value;
+
+/// The log that moves: shard 1's of three.
+const LOG: LogId = LogId(1);
+
+/// A node of three shards with a log each, and the queue `q` on the second one's.
+fn node() -> Node {
+    let mut node = Node::new(3);
+    assert_eq!(node.declare(1, "q", true), LOG);
+    node
+}
+
+/// Asks for the move of a log to a shard.
+fn ask(node: &mut Node, log: u32, to: u16) {
+    let port = node.ports[0];
+    node.shards[0].move_log(port, 3, LogId(log), ShardId(to));
+}
+
+/// Has the log moved to a shard.
+fn hand(node: &mut Node, to: u16) {
+    ask(node, LOG.0, to);
+    node.settle();
+    assert_eq!(places(node), [usize::from(to)]);
+}
+
+/// The shards that have the log.
+fn places(node: &Node) -> Vec<usize> {
+    (0..node.shards.len())
+        .filter(|shard| node.shards[*shard].logs().on_disk().any(|log| log == LOG))
+        .collect()
+}
+
+/// Whether a shard knows the log as on its way.
+fn moving(node: &Node) -> [bool; 3] {
+    [0, 1, 2].map(|shard| node.shards[shard].has_moves())
+}
+
+/// What each shard said since the last time.
+fn seen_of(node: &mut Node, shard: usize) -> Vec<String> {
+    let of = format!("{shard}: ");
+    node.take_seen().into_iter().filter_map(|line| Some(line.strip_prefix(&of)?.to_owned())).collect()
+}
+
+/// Ends a shard's turn; its mail for each shard.
+fn turn_of(node: &mut Node, shard: usize) -> Vec<Vec<Mail>> {
+    let mut sealed: Vec<Sealed> = Vec::new();
+    node.shards[shard].end_turn(NOW, &mut sealed);
+    node.unwritten.extend(sealed.into_iter().map(|sealed| (shard, sealed)));
+    let mut mail: Vec<Vec<Mail>> = node.shards.iter().map(|_| Vec::new()).collect();
+    for (to, mail) in mail.iter_mut().enumerate().filter(|(to, _)| *to != shard) {
+        node.shards[shard].take_mail(ShardId(to as u16), mail);
+    }
+    mail
+}
+
+fn receive(node: &mut Node, shard: usize, mail: Vec<Mail>) {
+    for mail in mail {
+        assert!(node.shards[shard].receive(NOW, mail).is_none());
+    }
+}
+
+#[test]
+fn an_operator_is_told_what_does_not_move() {
+    let mut node = node();
+    let mut check = |log, to, expected: &str| {
+        ask(&mut node, log, to);
+        node.settle();
+        assert_eq!(node.take_seen(), [format!("0: {expected}")]);
+    };
+    check(9, 0, "NOT_FOUND - no log 9");
+    check(1, 3, "NOT_FOUND - no shard 3");
+    check(0, 1, "PRECONDITION_FAILED - log 0 stays where it is: it is the catalog's");
+    check(4, 0, "PRECONDITION_FAILED - log 4 stays where it is: it is in memory");
+    check(1, 1, "Unchanged");
+    check(1, 2, "Done");
+    check(1, 2, "Unchanged");
+    node.shards.iter_mut().for_each(|shard| shard.stop_log(LOG));
+    ask(&mut node, 1, 0);
+    node.settle();
+    assert_eq!(
+        node.take_seen(),
+        ["0: INTERNAL_ERROR - log 1 is damaged on disk, and stopped; see the node's log"]
+    );
+    ask(&mut node, 2, 0);
+    ask(&mut node, 2, 1);
+    node.settle();
+    assert_eq!(
+        node.take_seen(),
+        ["0: PRECONDITION_FAILED - log 2 is handed to another shard already", "0: Done"]
+    );
+}
+
+#[test]
+fn consumers_and_what_they_hold_stay() {
+    let mut node = node();
+    for (port, handle) in [(0, 7), (1, 8), (2, 9)] {
+        node.consume(port, "q", handle, 2);
+    }
+    node.settle();
+    node.take_seen();
+    let mut publisher = node.publisher(0);
+    for body in ["a", "b", "c", "d", "e", "f"] {
+        node.publish(0, &mut publisher, "q", body, true);
+    }
+    node.settle();
+    assert_eq!(seen_of(&mut node, 2), ["9 gets c@2", "9 gets f@5"]);
+    hand(&mut node, 2);
+    assert_eq!(node.take_seen(), ["0: Done"]);
+    for body in ["g", "h", "i"] {
+        node.publish(0, &mut publisher, "q", body, true);
+    }
+    node.settle();
+    assert_eq!(node.take_seen(), ["0: 5 confirmed 7-9"], "all hold two");
+    // What was delivered before is settled now.
+    node.settled(0, "q", 7, (1, 1), Outcome::Accepted);
+    node.settled(1, "q", 8, (0, 0), Outcome::Accepted);
+    node.settled(2, "q", 9, (2, 2), Outcome::Released);
+    node.settle();
+    let seen = node.take_seen();
+    assert_eq!(seen.iter().filter(|line| line.contains(" gets ")).count(), 3, "{seen:?}");
+    assert!(seen.iter().any(|line| line.contains("gets c@2 again")), "{seen:?}");
+    // A connection that closes is heard of where the log is.
+    let port = node.ports[0];
+    node.shards[0].close_port(NOW, port);
+    hand(&mut node, 0);
+    node.settle();
+    let row = node.shards[0].listing().rows().find(|row| &*row.definition.name == "q").unwrap();
+    assert_eq!((row.consumers, row.unsettled), (2, 4));
+}
+
+#[test]
+fn a_log_that_goes_round_keeps_its_order_under_load() {
+    let mut node = node();
+    node.consume(0, "q", 7, 0);
+    node.settle();
+    node.take_seen();
+    let mut publishers = [0, 1, 2].map(|port| node.publisher(port));
+    let (mut delivered, mut confirmed) = (Vec::new(), [0; 3]);
+    for round in 0..300u32 {
+        if round % 5 == 0 {
+            ask(&mut node, LOG.0, (round / 5 % 3) as u16);
+        }
+        for (port, publisher) in publishers.iter_mut().enumerate() {
+            node.publish(port, publisher, "q", &format!("{port} {round}"), round % 4 > 0);
+        }
+        // Batches of some rounds are written late.
+        if round % 3 > 0 {
+            node.settle()
+        } else {
+            node.turn()
+        }
+        for line in node.take_seen() {
+            if let Some((_, got)) = line.split_once(" gets ") {
+                delivered.push(got.split('@').next().unwrap().to_owned());
+            } else if let Some((_, range)) = line.split_once(" confirmed ") {
+                let port = line[..1].parse::<usize>().unwrap();
+                let (first, last) = range.split_once('-').unwrap();
+                confirmed[port] += last.parse::<u64>().unwrap() - first.parse::<u64>().unwrap() + 1;
+            }
+        }
+    }
+    node.settle();
+    for line in node.take_seen() {
+        if let Some((_, got)) = line.split_once(" gets ") {
+            delivered.push(got.split('@').next().unwrap().to_owned());
+        }
+    }
+    for port in 0..3 {
+        let of = format!("{port} ");
+        let own: Vec<_> = delivered.iter().filter_map(|body| body.strip_prefix(&of)).collect();
+        let expected: Vec<_> = (0..300).map(|round| round.to_string()).collect();
+        assert_eq!(own, expected, "of shard {port}");
+        assert!(confirmed[port] >= 224, "{confirmed:?}");
+    }
+    assert_eq!(places(&node).len(), 1);
+    assert_eq!(moving(&node), [false; 3]);
+}
+
+#[test]
+fn what_comes_on_the_way_waits_in_order() {
+    let mut node = node();
+    let mut publisher = node.publisher(2);
+    node.publish(2, &mut publisher, "q", "before", true);
+    node.turn();
+    // The owner hears last of the move; shard 2 has penned by then.
+    ask(&mut node, LOG.0, 2);
+    let mut of_planner = turn_of(&mut node, 0);
+    receive(&mut node, 2, std::mem::take(&mut of_planner[2]));
+    assert_eq!(moving(&node), [true, false, true]);
+    node.publish(2, &mut publisher, "q", "penned", true);
+    node.consume(2, "q", 9, 0);
+    node.publish(2, &mut publisher, "q", "penned too", true);
+    let mut of_third = turn_of(&mut node, 2);
+    assert!(of_third[1].iter().all(|mail| matches!(mail, Mail::Penned { .. })), "{of_third:?}");
+    receive(&mut node, 1, std::mem::take(&mut of_third[1]));
+    receive(&mut node, 1, std::mem::take(&mut of_planner[1]));
+    // What was sent before is at the disk: the log waits for it, and hands out no more.
+    let mut of_owner = turn_of(&mut node, 1);
+    assert!(of_owner[2].is_empty() && node.shards[1].logs().leaving().eq([LOG]));
+    assert_eq!(places(&node), [0; 0]);
+    assert!(!node.shards[1].has_work(), "it waits for the disk");
+    node.write();
+    assert!(node.shards[1].has_work(), "it can go");
+    of_owner = turn_of(&mut node, 1);
+    assert!(of_owner[2].iter().any(|mail| matches!(mail, Mail::Handed(_))));
+    assert!(of_owner[0].iter().any(|mail| matches!(mail, Mail::Follow { .. })));
+    for mail in of_owner.pop().unwrap() {
+        // The confirm of what was before is among it.
+        node.shards[2].receive(NOW, mail);
+    }
+    assert_eq!(places(&node), [0; 0], "shard 0 has not followed");
+    receive(&mut node, 0, of_owner.swap_remove(0));
+    let of_planner = turn_of(&mut node, 0).swap_remove(2);
+    receive(&mut node, 2, of_planner);
+    assert_eq!((places(&node), moving(&node)), (vec![2], [false; 3]));
+    node.settle();
+    assert_eq!(
+        seen_of(&mut node, 2),
+        ["Consuming", "9 gets before@0", "5 confirmed 2-3", "9 gets penned@1", "9 gets penned too@2"]
+    );
+}
+
+#[test]
+fn queues_that_come_and_go_on_the_way_are_there_and_gone() {
+    // Whether the new owner or the old hears first of the changes.
+    for (first, second) in [(1, 2), (2, 1)] {
+        let mut node = node();
+        node.declare(1, "old", true);
+        ask(&mut node, LOG.0, 2);
+        let mut of_planner = turn_of(&mut node, 0);
+        receive(&mut node, first, std::mem::take(&mut of_planner[first]));
+        let declare = |name: &str| Op::DeclareQueue {
+            name: name.into(),
+            passive: false,
+            durable: true,
+            exclusive: false,
+            auto_delete: false,
+            arguments: Default::default(),
+            random: [0; 16],
+        };
+        let port = node.ports[2];
+        node.shards[2].request(NOW, port, 1, declare("new"));
+        let port = node.ports[1];
+        node.shards[1].request(NOW, port, 1, declare("newer"));
+        let old = node.shards[0].catalog().queues().find(|queue| &*queue.name == "old").unwrap().id;
+        node.shards[1].request(NOW, port, 1, Op::DeleteQueue { id: old });
+        receive(&mut node, second, std::mem::take(&mut of_planner[second]));
+        node.settle();
+        let mut names: Vec<_> =
+            node.shards[2].listing().rows().map(|row| row.definition.name.to_string()).collect();
+        names.sort();
+        let on_log = |name: &str| {
+            node.shards[0].catalog().queues().find(|queue| &*queue.name == name).map(|queue| queue.log)
+        };
+        assert_eq!(on_log("new").filter(|log| *log != LOG), Some(LogId(2)), "its shard has an emptier log");
+        assert_eq!(names, ["new", "q"], "{first} hears first");
+        assert_eq!((on_log("old"), places(&node)), (None, vec![2]));
+    }
+}
+
+#[test]
+fn what_is_kept_for_a_change_of_the_catalog_is_taken_in_before_the_log_goes() {
+    let mut node = Node::with_logs(4, 8, Limits::default());
+    assert_eq!((node.declare(1, "q", true), node.declare(1, "r", true)), (LOG, LogId(5)));
+    let mut publisher = node.publisher(2);
+    node.publish(2, &mut publisher, "q", "one", true);
+    let sent = turn_of(&mut node, 2).swap_remove(1);
+    ask(&mut node, LOG.0, 0);
+    let mut of_planner = turn_of(&mut node, 0);
+    let mut penned: Vec<Mail> = std::mem::take(&mut of_planner[1]);
+    for shard in [2, 3] {
+        receive(&mut node, shard, std::mem::take(&mut of_planner[shard]));
+    }
+    receive(&mut node, 1, penned);
+    // Shard 3 is ahead of the owner, which keeps what comes for its logs until it is as far.
+    let port = node.ports[0];
+    let op = Op::AddVhost { name: "v".into(), defaults: Default::default() };
+    node.shards[0].request(NOW, port, 1, op);
+    turn_of(&mut node, 0);
+    node.write();
+    of_planner = turn_of(&mut node, 0);
+    receive(&mut node, 3, std::mem::take(&mut of_planner[3]));
+    let mut other = node.publisher(3);
+    node.publish(3, &mut other, "r", "two", true);
+    penned = turn_of(&mut node, 3).swap_remove(1);
+    receive(&mut node, 1, penned);
+    receive(&mut node, 1, sent);
+    penned = turn_of(&mut node, 2).swap_remove(1);
+    receive(&mut node, 1, penned);
+    let early = turn_of(&mut node, 1);
+    assert!(early[0].iter().all(|mail| !matches!(mail, Mail::Handed(_))), "more is to come: {early:?}");
+    for shard in [1, 2] {
+        receive(&mut node, shard, std::mem::take(&mut of_planner[shard]));
+    }
+    node.settle();
+    assert_eq!(places(&node), [0]);
+    let ready: Vec<_> = node.shards[0].listing().rows().map(|row| row.ready).collect();
+    assert_eq!(ready, [1]);
+}
+
+#[test]
+fn commands_that_wait_for_messages_go_along() {
+    let mut node = node();
+    let mut publisher = node.publisher(1);
+    node.publish(1, &mut publisher, "q", "one", true);
+    node.command(1, "q", QueueCommand::Get { token: 4, handle: 6, settled: false, behind: true });
+    // It is not at the disk when the log goes, nor is the command carried out.
+    hand(&mut node, 0);
+    assert_eq!(seen_of(&mut node, 1), ["5 confirmed 1-1", "6 takes one@0, 0 left"]);
+    node.settled(1, "q", 6, (0, 0), Outcome::Accepted);
+    node.command(2, "q", QueueCommand::Purge { token: 4 });
+    node.settle();
+    assert_eq!(node.take_seen(), ["2: Purged { messages: 0 }"]);
+}
+
+#[test]
+fn reads_and_streams_go_on_elsewhere() {
+    let limits = Limits { resident_bytes_max: 64 << 10, ..Limits::default() };
+    let mut node = Node::with_limits(3, limits);
+    assert_eq!(node.declare(1, "q", true), LOG);
+    assert_eq!(node.declare_with(1, "s", true, &[("x-queue-type", Value::text("stream"))]), LOG);
+    let mut publisher = node.publisher(0);
+    let mut publish = |node: &mut Node, numbers: std::ops::Range<u32>| {
+        for number in numbers {
+            let body = format!("{number:0>10000}");
+            node.publish(0, &mut publisher, "q", &body, true);
+            node.publish(0, &mut publisher, "s", &body, true);
+            node.settle();
+        }
+    };
+    publish(&mut node, 0..20);
+    let consumer = NewConsumer {
+        credit: Credit::Prefetch(0),
+        settled: true,
+        exclusive: false,
+        priority: 0,
+        browses: false,
+        timeout_ms: None,
+    };
+    let read = StreamCommand::Consume {
+        token: 2,
+        handle: 8,
+        consumer,
+        format: Format::Amqp10,
+        from: StreamFrom::First,
+        filter: StreamFilter::default(),
+        rate: None,
+        user: 0,
+        name: None,
+    };
+    node.command(0, "s", QueueCommand::Stream(Box::new(read)));
+    node.consume(2, "q", 9, 0);
+    node.turn();
+    // Reads are under way.
+    let mut reads = Vec::new();
+    node.shards[1].take_reads(&mut reads);
+    assert!(!reads.is_empty());
+    hand(&mut node, 0);
+    // Those that end where the log was are heard of where it is.
+    for mut read in reads {
+        let brought = read.carry_out(&node.disk).into_iter().map(Result::unwrap).collect();
+        node.shards[1].read_done(NOW, read, brought);
+    }
+    publish(&mut node, 20..25);
+    (0..9).for_each(|_| node.read());
+    node.work();
+    let seen = node.take_seen();
+    for of in ["2: 9 gets ", "0: 8 gets "] {
+        let offset = |line: &String| Some(line.strip_prefix(of)?.rsplit_once('@')?.1.to_owned());
+        let got: Vec<_> = seen.iter().filter_map(offset).collect();
+        let expected: Vec<_> = (0..25).map(|number| number.to_string()).collect();
+        assert_eq!(got, expected, "{of}");
+    }
+}
+
+#[test]
+fn dead_letters_under_way_end_where_the_log_is() {
+    let mut node = node();
+    let dead =
+        [("x-dead-letter-exchange", Value::text("")), ("x-dead-letter-routing-key", Value::text("grave"))];
+    assert_eq!(node.declare_with(1, "d", true, &dead), LOG);
+    let grave = node.declare(2, "grave", true);
+    assert_ne!(grave, LOG);
+    node.consume(1, "d", 9, 0);
+    let mut publisher = node.publisher(1);
+    node.publish(1, &mut publisher, "d", "one", true);
+    node.settle();
+    node.settled(1, "d", 9, (0, 0), Outcome::Rejected);
+    // The copy is on its way to the disk when the log goes.
+    node.turn();
+    node.turn();
+    ask(&mut node, LOG.0, 0);
+    node.turn();
+    node.settle();
+    assert_eq!(places(&node), [0]);
+    let row = |name: &str| {
+        let rows = node.shards.iter().flat_map(|shard| shard.listing().rows());
+        rows.filter(|row| &*row.definition.name == name).map(|row| (row.ready, row.dying)).collect::<Vec<_>>()
+    };
+    assert_eq!((row("grave"), row("d")), (vec![(1, 0)], vec![(0, 0)]));
+}
+
+#[test]
+fn a_log_stays_while_there_is_no_space_and_when_the_node_ends() {
+    let mut node = node();
+    let mut publisher = node.publisher(1);
+    node.publish(1, &mut publisher, "q", "one", true);
+    node.turn();
+    ask(&mut node, LOG.0, 2);
+    node.turn();
+    assert_eq!((places(&node), moving(&node)), (vec![], [true; 3]), "it waits for the disk");
+    node.shards[1].keep_logs(true);
+    assert_eq!(places(&node), [1], "the keeper finds it where it was");
+    node.write();
+    node.turn();
+    assert_eq!((places(&node), moving(&node)), (vec![1], [true; 3]));
+    node.shards[1].keep_logs(false);
+    node.turn();
+    assert_eq!((places(&node), moving(&node)), (vec![2], [false; 3]));
+    // The last snapshots are of all logs there are.
+    node.publish(1, &mut publisher, "q", "two", true);
+    node.turn();
+    ask(&mut node, LOG.0, 1);
+    node.turn();
+    assert!(node.shards[2].logs().leaving().eq([LOG]));
+    node.shards[2].logs_mut().end_handing();
+    assert_eq!(places(&node), [2]);
+    let snapshot = node.shards[2].snapshot(LOG, true).unwrap();
+    assert!(snapshot.covered > LogIndex(0));
+    // A log that is sent when the turns of the others are over is where it was sent.
+    let mut node = self::node();
+    ask(&mut node, LOG.0, 2);
+    let mut of_planner = turn_of(&mut node, 0);
+    for shard in [1, 2] {
+        let mail = std::mem::take(&mut of_planner[shard]);
+        receive(&mut node, shard, mail);
+        let of_other = turn_of(&mut node, shard).swap_remove(1);
+        receive(&mut node, 1, of_other);
+    }
+    let mut of_owner = turn_of(&mut node, 1);
+    assert_eq!(places(&node), [0; 0]);
+    node.shards[2].logs_mut().end_handing();
+    node.shards[2].logs_mut().take_left(std::mem::take(&mut of_owner[2]));
+    assert_eq!(places(&node), [2]);
+}
+
+#[test]
+fn a_connection_does_not_leave_while_what_it_said_waits() {
+    let mut node = node();
+    let port = PortId::here(ShardId(0), 5, 1);
+    node.shards[0].open_port(port, Node::actor(port));
+    assert!(node.shards[0].may_leave(port));
+    ask(&mut node, LOG.0, 2);
+    let mut of_planner = turn_of(&mut node, 0);
+    assert!(!node.shards[0].may_leave(port) && node.shards[0].release_port(port).is_none());
+    assert_eq!(node.shards[0].other_owner(LOG), None, "nobody follows it yet");
+    for shard in [1, 2] {
+        let mail = std::mem::take(&mut of_planner[shard]);
+        receive(&mut node, shard, mail);
+    }
+    node.settle();
+    assert_eq!(node.shards[0].other_owner(LOG), Some(ShardId(2)));
+    assert!(node.shards[0].may_leave(port));
+    node.consume(1, "q", 9, 0);
+    node.command(1, "q", QueueCommand::Cancel { token: Some(3), handle: 9, held: Held::Kept });
+    node.settle();
+    assert_eq!(seen_of(&mut node, 1), ["Consuming", "Cancelled"]);
+}
