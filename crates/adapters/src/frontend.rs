@@ -232,7 +232,7 @@ impl Frontend {
         let port = PortId::here(self.shard, slot, connection.generation);
         let goal = connection.adapter.goal()?;
         if shard.has_moves() {
-            // What it said may be on its way to a log that is, too: it goes when that is there.
+            // Its messages may be on their way to a log that moves: it goes when that is there.
             if !self.leaving.contains(&(slot, goal)) {
                 self.leaving.push((slot, goal));
             }

@@ -36,7 +36,7 @@ pub(crate) struct Post {
     mail: Vec<Vec<Mail>>,
     /// How far this shard is in the changes of the catalog, and the others know that it is.
     pub(crate) ahead: Ahead,
-    /// What waits until it is known where its log is.
+    /// Mail that waits until it is known where its log is.
     pens: Vec<Pen>,
     /// Records in the mail, and in pens.
     pub(crate) parcels: Parcels,
@@ -208,7 +208,7 @@ impl Post {
 
     /// Tells other shards that the parcels they sent are taken in.
     pub(crate) fn acknowledge(&mut self) {
-        // What waited here for a log that came here was sent to nobody.
+        // Records that waited here for a log that came here were sent to nobody.
         let mut own = 0;
         for (to, bytes, buffer) in self.parcels.acknowledge() {
             match to == self.me {

@@ -104,7 +104,7 @@ impl Whereabouts {
         self.changed();
     }
 
-    /// What is cached of where logs are does not hold any more.
+    /// Caches of where logs are do not hold any more.
     pub(crate) fn changed(&mut self) {
         self.version += 1;
     }

@@ -47,7 +47,7 @@ fn moving(node: &Node) -> [bool; 3] {
     [0, 1, 2].map(|shard| node.shards[shard].has_moves())
 }
 
-/// What each shard said since the last time.
+/// The lines of a shard since the last time.
 fn seen_of(node: &mut Node, shard: usize) -> Vec<String> {
     let of = format!("{shard}: ");
     node.take_seen().into_iter().filter_map(|line| Some(line.strip_prefix(&of)?.to_owned())).collect()
@@ -123,7 +123,7 @@ fn consumers_and_what_they_hold_stay() {
     }
     node.settle();
     assert_eq!(node.take_seen(), ["0: 5 confirmed 7-9"], "all hold two");
-    // What was delivered before is settled now.
+    // Deliveries of before are settled now.
     node.settled(0, "q", 7, (1, 1), Outcome::Accepted);
     node.settled(1, "q", 8, (0, 0), Outcome::Accepted);
     node.settled(2, "q", 9, (2, 2), Outcome::Released);
@@ -206,7 +206,7 @@ fn what_comes_on_the_way_waits_in_order() {
     assert!(of_third[1].iter().all(|mail| matches!(mail, Mail::Penned { .. })), "{of_third:?}");
     receive(&mut node, 1, std::mem::take(&mut of_third[1]));
     receive(&mut node, 1, std::mem::take(&mut of_planner[1]));
-    // What was sent before is at the disk: the log waits for it, and hands out no more.
+    // Records of before are at the disk: the log waits for it, and hands out no more.
     let mut of_owner = turn_of(&mut node, 1);
     assert!(of_owner[2].is_empty() && node.shards[1].logs().leaving().eq([LOG]));
     assert_eq!(places(&node), [0; 0]);

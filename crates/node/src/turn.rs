@@ -86,7 +86,7 @@ pub struct Home {
     was_congested: bool,
     /// The alarms it was told of last.
     raised: Raised,
-    /// What the keeper wants, until the log is here for it, or elsewhere.
+    /// The keeper's errand, until the log is here for it, or elsewhere.
     errand: Option<Errand>,
     answer: Option<Answer>,
     stop_at: Option<u64>,

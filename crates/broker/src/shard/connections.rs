@@ -154,7 +154,7 @@ impl Shard {
 
     /// The connection has nothing here that keeps it.
     pub fn may_leave(&self, port: PortId) -> bool {
-        // What it put into a log that is handed over waits here: from elsewhere it would overtake that.
+        // Its records for a log that is handed over wait here: from elsewhere it would overtake them.
         !self.post.whereabouts.has_moves() && self.ports.may_leave(port)
     }
 
