@@ -5,6 +5,7 @@
 //! arrive: then it is tried again later. Not here: which messages those are ([`crate::placed::queue::dead_letters`]).
 
 use crate::catalog::{DeadLetterRule, QueueDefinition};
+use crate::dead_lettering::DeadLettering;
 use crate::fields::Fields;
 use crate::limits::Limits;
 use crate::mail::{Fate, Heard, Mail, own_port};
@@ -13,34 +14,12 @@ use crate::publisher::{Addressed, OwnPublisher, Target};
 use crate::recent_history;
 use crate::tally::type_index;
 use crate::turn::Turn;
-use base::id::{LogId, QueueId, QueueSeq};
+use base::id::QueueId;
 use message::deaths::{DeadLetter as Letter, Death, History, dead_letter};
 use message::record::{DeathReason, Enqueue, NewEnqueue, SeqRange, due_with_failures, flag, hidden_keys};
 use routing::{Envelope, ExchangeId};
 use rustc_hash::FxHashMap;
 use std::cell::Cell;
-
-/// One that was published anew.
-#[derive(Debug)]
-pub struct DeadLettering {
-    log: LogId,
-    queue: QueueId,
-    seq: QueueSeq,
-    reason: DeathReason,
-    at_least_once: bool,
-    /// Logs that have not answered.
-    left: u32,
-    was_refused: bool,
-    /// Bytes of the message.
-    bytes: usize,
-}
-
-impl DeadLettering {
-    /// The log of the queue that the message died in.
-    pub(crate) fn log(&self) -> LogId {
-        self.log
-    }
-}
 
 /// Messages that a shard has published anew and waits for.
 #[derive(Debug, Default)]

@@ -9,6 +9,7 @@ pub mod catalog;
 mod commit;
 mod connection_limits;
 mod damages;
+mod dead_lettering;
 mod dead_letterings;
 mod event;
 mod event_exchange;

@@ -26,7 +26,6 @@ use crate::turn::Turn;
 use admission::refuse_stopped;
 use base::Now;
 use base::id::{LogId, QueueId};
-pub use handing::Handed;
 use handing::Handing;
 pub(crate) use handing::check as check_move;
 use rustc_hash::FxHashMap;

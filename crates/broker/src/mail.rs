@@ -2,16 +2,16 @@
 
 use crate::catalog::{Actor, Change, Op, Refusal};
 use crate::connection_limits::Unit;
-use crate::dead_letterings::DeadLettering;
+use crate::dead_lettering::DeadLettering;
 use crate::event::Events;
 use crate::event_exchange::Announcement;
-use crate::logs::Handed;
 use crate::reading::{ReadBytes, ReadRequest};
 use crate::reply::{Replies, ReplyAddress};
 use crate::request::{QueueCommand, Reply};
 use base::Buffer;
 use base::id::{LogId, PortId, QueueId, ShardId};
 use routing::ExchangeId;
+use std::any::Any;
 use std::sync::Arc;
 use stream_files::StreamDone;
 
@@ -92,6 +92,25 @@ pub(crate) struct Heard {
     pub(crate) first: u64,
     pub(crate) last: u64,
     pub(crate) fate: Fate,
+}
+
+/// A log on its way to another shard. Mail knows it as a box: what a log is made of is above it.
+#[derive(Debug)]
+pub struct Handed(Box<dyn Any + Send>);
+
+impl Handed {
+    /// Something on its way, which is to be opened as what it is.
+    pub(crate) fn seal<T: Any + Send>(what: Box<T>) -> Handed {
+        Handed(what)
+    }
+
+    /// What [`Handed::seal`] was given.
+    ///
+    /// # Panics
+    /// When it was something else.
+    pub(crate) fn open<T: Any>(self) -> Box<T> {
+        self.0.downcast().expect("it is opened as what it is")
+    }
 }
 
 /// One piece of mail.
@@ -274,7 +293,7 @@ impl Mail {
             Mail::Append { log, .. } | Mail::Ask { log, .. } | Mail::Queue { log, .. } => Some(*log),
             Mail::Loaded(loaded) => Some(loaded.0.log),
             Mail::Streamed(done) => Some(done.log),
-            Mail::DeadLettered(dead_lettering) => Some(dead_lettering.log()),
+            Mail::DeadLettered(dead_lettering) => Some(dead_lettering.log),
             _ => None,
         }
     }

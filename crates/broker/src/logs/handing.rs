@@ -23,16 +23,12 @@
 use super::Logs;
 use crate::catalog::{Applied, Object, Reason, Refusal, ReplyCode};
 use crate::log::Log;
-use crate::mail::Mail;
+use crate::mail::{Handed, Mail};
 use crate::post::Post;
 use crate::shard::CATALOG_LOG;
 use crate::turn::Turn;
 use base::id::{LogId, LogIndex, ShardId};
 use journal::Place;
-
-/// A log on its way to another shard.
-#[derive(Debug)]
-pub struct Handed(Box<Log>);
 
 /// A log leaves this shard.
 #[derive(Debug)]
@@ -191,7 +187,7 @@ impl Logs {
                 continue;
             }
             let Departure { id, to, .. } = self.handing.departures.swap_remove(at);
-            post.hand(id, to.expect("it is due"), Handed(log));
+            post.hand(id, to.expect("it is due"), Handed::seal(log));
         }
     }
 
@@ -239,7 +235,8 @@ impl Logs {
 
     /// A log has come.
     #[cold]
-    pub(crate) fn handed(&mut self, Handed(log): Handed) {
+    pub(crate) fn handed(&mut self, handed: Handed) {
+        let log: Box<Log> = handed.open();
         let arrival = self.handing.arrival(log.commons.id);
         arrival.log = Some(log);
     }
@@ -282,8 +279,8 @@ impl Logs {
     /// The turns of all shards are over, and this is mail that came here afterwards: a log in it is here.
     pub fn take_left(&mut self, mail: Vec<Mail>) {
         for mail in mail {
-            if let Mail::Handed(Handed(log)) = mail {
-                self.put_in(*log);
+            if let Mail::Handed(handed) = mail {
+                self.put_in(*handed.open());
             }
         }
     }
