@@ -14,6 +14,9 @@ use node::turn::{Home, Outputs, Turn};
 use std::collections::{BTreeMap, VecDeque};
 use stream_files::StreamJob;
 
+/// The token of requests to hand a log to another shard; no other request has it.
+pub const HAND_TOKEN: u32 = 77;
+
 /// Bytes one connection brings in a turn, at most.
 const READ_BYTES_MAX: u64 = 16 << 10;
 
@@ -302,7 +305,7 @@ impl Turn for Busy<'_> {
         front.take_dirty(&mut Vec::new());
         let mut answers = Vec::new();
         front.take_node_answers(&mut answers);
-        let is_done = |(_, answer): &&(u32, _)| matches!(answer, Ok(Reply::Done));
+        let is_done = |(token, answer): &&(u32, _)| *token == HAND_TOKEN && matches!(answer, Ok(Reply::Done));
         self.given.handed += answers.iter().filter(is_done).count() as u64;
         for slot in self.slots() {
             self.write_one(now, slot);

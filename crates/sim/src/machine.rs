@@ -1,7 +1,7 @@
 //! The machine under a node, in one thread: its shards, its writer, its readers and its housekeeper over one disk, each moved on only
 //! when told to.
 
-use crate::berth::{Berth, Busy, Letter, Moving};
+use crate::berth::{Berth, Busy, HAND_TOKEN, Letter, Moving};
 use crate::books::Books;
 use crate::double::agreed_on;
 use crate::net::Net;
@@ -223,7 +223,7 @@ impl Machine {
     pub fn hand(&mut self, log: LogId, to: ShardId) {
         let planner = ShardId(0);
         let port = PortId::here(planner, NODE_SLOT, 0);
-        self.berths[usize::from(planner.0)].home.shard.move_log(port, 0, log, to);
+        self.berths[usize::from(planner.0)].home.shard.move_log(port, HAND_TOKEN, log, to);
     }
 
     /// A log that is about to go waits for one flush at most, where there is space.

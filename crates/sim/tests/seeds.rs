@@ -54,9 +54,8 @@ fn a_thousand_seeds() {
     let tally = run_all(SEEDS, |seed| {
         let (wide, rich) = (seed >= WIDE_FROM, seed >= RICH_FROM);
         let streams = rich && seed % 2 == 0;
-        Plan { wide, rich, limits: rich, streams, picks: rich, hands: seed % 4 > 0, ..Plan::default() }
+        Plan { wide, rich, limits: rich, streams, picks: rich, ..Plan::default() }
     });
-    assert!(tally.handed >= 1000, "{tally:?}");
     // Each of these is a way for the simulation to have seen nothing.
     let Tally { published, confirmed, delivered, crashes, stops, full, .. } = tally;
     let Tally { commits, rollbacks, begun, replies, managed, .. } = tally;
@@ -95,6 +94,20 @@ fn logs_are_the_same_in_leader_and_replica() {
     let Tally { compared, resigned, confirmed, delivered, crashes, .. } = tally;
     assert!(compared > AGREED_SEEDS * 20 && resigned > AGREED_SEEDS / 4, "{tally:?}");
     assert!(confirmed.min(delivered) > AGREED_SEEDS && crashes > AGREED_SEEDS / 2, "{tally:?}");
+}
+
+/// Runs in which logs go from shard to shard, of all kinds.
+const HANDED_SEEDS: u64 = 400;
+
+#[test]
+fn logs_go_from_shard_to_shard_at_any_moment() {
+    let tally = run_all(HANDED_SEEDS, |seed| {
+        let (wide, rich) = (seed % 4 >= 2, seed % 2 == 1);
+        Plan { wide, rich, limits: rich, streams: rich, picks: rich, hands: true, ..Plan::default() }
+    });
+    let Tally { handed, crashes, stops, full, chunks, fed, .. } = tally;
+    assert!(handed >= 1000, "{tally:?}");
+    assert!(crashes.min(full) > HANDED_SEEDS && stops.min(chunks).min(fed) > HANDED_SEEDS / 2, "{tally:?}");
 }
 
 #[test]
