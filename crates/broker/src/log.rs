@@ -216,13 +216,14 @@ impl Log {
             self.commons.agenda.parked.push_back(Parked { until, queue, port, command });
             return Done::Nothing;
         }
+        if !self.commons.pipeline.leads() && self.machines.owned_slot(queue).is_none() {
+            // Nobody owns the queue for now.
+            let until = self.commons.pipeline.applied();
+            self.commons.agenda.parked.push_back(Parked { until, queue, port, command });
+            return Done::Nothing;
+        }
         let Some(slot) = self.machines.slot(queue) else {
-            if self.commons.pipeline.leads() {
-                answer_gone(turn.post, port, command);
-            } else {
-                let until = self.commons.pipeline.applied();
-                self.commons.agenda.parked.push_back(Parked { until, queue, port, command });
-            }
+            answer_gone(turn.post, port, command);
             return Done::Nothing;
         };
         if let Some(until) = self.at(slot).comes_after(&command) {

@@ -81,6 +81,26 @@ fn a_quorum_commit_comes_from_outside() {
 }
 
 #[test]
+fn a_command_waits_for_a_leader_though_nothing_else_does() {
+    let mut node = Node::new(2);
+    let (log, everything) = (LogId(1), LogIndex(1 << 20));
+    node.shards[1].logs_mut().set_commit_rule(log, CommitRule::Quorum);
+    node.shards[1].lead(NOW, log);
+    node.declare(1, "q", true);
+    node.pass(1_000);
+    node.shards[1].commit_outside(node.now, log, everything);
+    node.settle();
+    node.shards[1].resign(node.now, log);
+    node.consume(1, "q", 9, 0);
+    node.command(1, "q", QueueCommand::Counts { token: 3 });
+    node.settle();
+    assert_eq!(node.take_seen(), [""; 0]);
+    node.shards[1].lead(node.now, log);
+    node.settle();
+    assert_eq!(node.take_seen(), ["1: Consuming", "1: declared q 0 1"]);
+}
+
+#[test]
 fn a_leader_that_resigns_proposes_again_when_it_leads() {
     let mut node = Node::new(2);
     let (log, everything) = (LogId(1), LogIndex(1 << 20));
