@@ -23,7 +23,7 @@ use crate::post::Post;
 use crate::request::QueueCommand;
 use crate::turn::Turn;
 use base::Now;
-use base::id::{LogId, PortId, QueueId};
+use base::id::{LogId, LogIndex, PortId, QueueId};
 use message::record::{Close, Open};
 use std::sync::Arc;
 
@@ -213,24 +213,26 @@ impl Log {
         if command.follows_arrivals()
             && let Some(until) = self.commons.pipeline.arrivals_end()
         {
-            self.commons.agenda.parked.push_back(Parked { until, queue, port, command });
-            return Done::Nothing;
+            return self.park(until, queue, port, command);
         }
         if !self.commons.pipeline.leads() && self.machines.owned_slot(queue).is_none() {
             // Nobody owns the queue for now.
-            let until = self.commons.pipeline.applied();
-            self.commons.agenda.parked.push_back(Parked { until, queue, port, command });
-            return Done::Nothing;
+            return self.park(self.commons.pipeline.applied(), queue, port, command);
         }
         let Some(slot) = self.machines.slot(queue) else {
             answer_gone(turn.post, port, command);
             return Done::Nothing;
         };
         if let Some(until) = self.at(slot).comes_after(&command) {
-            self.commons.agenda.parked.push_back(Parked { until, queue, port, command });
-            return Done::Nothing;
+            return self.park(until, queue, port, command);
         }
         self.carry_at(turn, slot, port, command)
+    }
+
+    /// A command is carried out when all records before `until` are applied.
+    fn park(&mut self, until: LogIndex, queue: QueueId, port: PortId, command: QueueCommand) -> Done {
+        self.commons.agenda.parked.push_back(Parked { until, queue, port, command });
+        Done::Nothing
     }
 
     /// The first parked command whose time has come, taken out; none where another leads the log.

@@ -53,24 +53,6 @@ fn seen_of(node: &mut Node, shard: usize) -> Vec<String> {
     node.take_seen().into_iter().filter_map(|line| Some(line.strip_prefix(&of)?.to_owned())).collect()
 }
 
-/// Ends a shard's turn; its mail for each shard.
-fn turn_of(node: &mut Node, shard: usize) -> Vec<Vec<Mail>> {
-    let mut sealed: Vec<Sealed> = Vec::new();
-    node.shards[shard].end_turn(NOW, &mut sealed);
-    node.unwritten.extend(sealed.into_iter().map(|sealed| (shard, sealed)));
-    let mut mail: Vec<Vec<Mail>> = node.shards.iter().map(|_| Vec::new()).collect();
-    for (to, mail) in mail.iter_mut().enumerate().filter(|(to, _)| *to != shard) {
-        node.shards[shard].take_mail(ShardId(to as u16), mail);
-    }
-    mail
-}
-
-fn receive(node: &mut Node, shard: usize, mail: Vec<Mail>) {
-    for mail in mail {
-        assert!(node.shards[shard].receive(NOW, mail).is_none());
-    }
-}
-
 #[test]
 fn an_operator_is_told_what_does_not_move() {
     let mut node = node();
@@ -196,24 +178,24 @@ fn what_comes_on_the_way_waits_in_order() {
     node.turn();
     // The owner hears last of the move; shard 2 has penned by then.
     ask(&mut node, LOG.0, 2);
-    let mut of_planner = turn_of(&mut node, 0);
-    receive(&mut node, 2, std::mem::take(&mut of_planner[2]));
+    let mut of_planner = node.turn_of(0);
+    node.receive(2, std::mem::take(&mut of_planner[2]));
     assert_eq!(moving(&node), [true, false, true]);
     node.publish(2, &mut publisher, "q", "penned", true);
     node.consume(2, "q", 9, 0);
     node.publish(2, &mut publisher, "q", "penned too", true);
-    let mut of_third = turn_of(&mut node, 2);
+    let mut of_third = node.turn_of(2);
     assert!(of_third[1].iter().all(|mail| matches!(mail, Mail::Penned { .. })), "{of_third:?}");
-    receive(&mut node, 1, std::mem::take(&mut of_third[1]));
-    receive(&mut node, 1, std::mem::take(&mut of_planner[1]));
+    node.receive(1, std::mem::take(&mut of_third[1]));
+    node.receive(1, std::mem::take(&mut of_planner[1]));
     // Records of before are at the disk: the log waits for it, and hands out no more.
-    let mut of_owner = turn_of(&mut node, 1);
+    let mut of_owner = node.turn_of(1);
     assert!(of_owner[2].is_empty() && node.shards[1].logs().leaving().eq([LOG]));
     assert_eq!(places(&node), [0; 0]);
     assert!(!node.shards[1].has_work(), "it waits for the disk");
     node.write();
     assert!(node.shards[1].has_work(), "it can go");
-    of_owner = turn_of(&mut node, 1);
+    of_owner = node.turn_of(1);
     assert!(of_owner[2].iter().any(|mail| matches!(mail, Mail::Handed(_))));
     assert!(of_owner[0].iter().any(|mail| matches!(mail, Mail::Follow { .. })));
     for mail in of_owner.pop().unwrap() {
@@ -221,9 +203,9 @@ fn what_comes_on_the_way_waits_in_order() {
         node.shards[2].receive(NOW, mail);
     }
     assert_eq!(places(&node), [0; 0], "shard 0 has not followed");
-    receive(&mut node, 0, of_owner.swap_remove(0));
-    let of_planner = turn_of(&mut node, 0).swap_remove(2);
-    receive(&mut node, 2, of_planner);
+    node.receive(0, of_owner.swap_remove(0));
+    let of_planner = node.turn_of(0).swap_remove(2);
+    node.receive(2, of_planner);
     assert_eq!((places(&node), moving(&node)), (vec![2], [false; 3]));
     node.settle();
     assert_eq!(
@@ -239,24 +221,15 @@ fn queues_that_come_and_go_on_the_way_are_there_and_gone() {
         let mut node = node();
         node.declare(1, "old", true);
         ask(&mut node, LOG.0, 2);
-        let mut of_planner = turn_of(&mut node, 0);
-        receive(&mut node, first, std::mem::take(&mut of_planner[first]));
-        let declare = |name: &str| Op::DeclareQueue {
-            name: name.into(),
-            passive: false,
-            durable: true,
-            exclusive: false,
-            auto_delete: false,
-            arguments: Default::default(),
-            random: [0; 16],
-        };
+        let mut of_planner = node.turn_of(0);
+        node.receive(first, std::mem::take(&mut of_planner[first]));
         let port = node.ports[2];
-        node.shards[2].request(NOW, port, 1, declare("new"));
+        node.shards[2].request(NOW, port, 1, Node::declaration("new", true, &[]));
         let port = node.ports[1];
-        node.shards[1].request(NOW, port, 1, declare("newer"));
+        node.shards[1].request(NOW, port, 1, Node::declaration("newer", true, &[]));
         let old = node.shards[0].catalog().queues().find(|queue| &*queue.name == "old").unwrap().id;
         node.shards[1].request(NOW, port, 1, Op::DeleteQueue { id: old });
-        receive(&mut node, second, std::mem::take(&mut of_planner[second]));
+        node.receive(second, std::mem::take(&mut of_planner[second]));
         node.settle();
         let mut names: Vec<_> =
             node.shards[2].listing().rows().map(|row| row.definition.name.to_string()).collect();
@@ -276,33 +249,33 @@ fn what_is_kept_for_a_change_of_the_catalog_is_taken_in_before_the_log_goes() {
     assert_eq!((node.declare(1, "q", true), node.declare(1, "r", true)), (LOG, LogId(5)));
     let mut publisher = node.publisher(2);
     node.publish(2, &mut publisher, "q", "one", true);
-    let sent = turn_of(&mut node, 2).swap_remove(1);
+    let sent = node.turn_of(2).swap_remove(1);
     ask(&mut node, LOG.0, 0);
-    let mut of_planner = turn_of(&mut node, 0);
+    let mut of_planner = node.turn_of(0);
     let mut penned: Vec<Mail> = std::mem::take(&mut of_planner[1]);
     for shard in [2, 3] {
-        receive(&mut node, shard, std::mem::take(&mut of_planner[shard]));
+        node.receive(shard, std::mem::take(&mut of_planner[shard]));
     }
-    receive(&mut node, 1, penned);
+    node.receive(1, penned);
     // Shard 3 is ahead of the owner, which keeps what comes for its logs until it is as far.
     let port = node.ports[0];
     let op = Op::AddVhost { name: "v".into(), defaults: Default::default() };
     node.shards[0].request(NOW, port, 1, op);
-    turn_of(&mut node, 0);
+    node.turn_of(0);
     node.write();
-    of_planner = turn_of(&mut node, 0);
-    receive(&mut node, 3, std::mem::take(&mut of_planner[3]));
+    of_planner = node.turn_of(0);
+    node.receive(3, std::mem::take(&mut of_planner[3]));
     let mut other = node.publisher(3);
     node.publish(3, &mut other, "r", "two", true);
-    penned = turn_of(&mut node, 3).swap_remove(1);
-    receive(&mut node, 1, penned);
-    receive(&mut node, 1, sent);
-    penned = turn_of(&mut node, 2).swap_remove(1);
-    receive(&mut node, 1, penned);
-    let early = turn_of(&mut node, 1);
+    penned = node.turn_of(3).swap_remove(1);
+    node.receive(1, penned);
+    node.receive(1, sent);
+    penned = node.turn_of(2).swap_remove(1);
+    node.receive(1, penned);
+    let early = node.turn_of(1);
     assert!(early[0].iter().all(|mail| !matches!(mail, Mail::Handed(_))), "more is to come: {early:?}");
     for shard in [1, 2] {
-        receive(&mut node, shard, std::mem::take(&mut of_planner[shard]));
+        node.receive(shard, std::mem::take(&mut of_planner[shard]));
     }
     node.settle();
     assert_eq!(places(&node), [0]);
@@ -442,14 +415,14 @@ fn a_log_stays_while_there_is_no_space_and_when_the_node_ends() {
     // A log that is sent when the turns of the others are over is where it was sent.
     let mut node = self::node();
     ask(&mut node, LOG.0, 2);
-    let mut of_planner = turn_of(&mut node, 0);
+    let mut of_planner = node.turn_of(0);
     for shard in [1, 2] {
         let mail = std::mem::take(&mut of_planner[shard]);
-        receive(&mut node, shard, mail);
-        let of_other = turn_of(&mut node, shard).swap_remove(1);
-        receive(&mut node, 1, of_other);
+        node.receive(shard, mail);
+        let of_other = node.turn_of(shard).swap_remove(1);
+        node.receive(1, of_other);
     }
-    let mut of_owner = turn_of(&mut node, 1);
+    let mut of_owner = node.turn_of(1);
     assert_eq!(places(&node), [0; 0]);
     node.shards[2].logs_mut().end_handing();
     node.shards[2].logs_mut().take_left(std::mem::take(&mut of_owner[2]));
@@ -463,12 +436,12 @@ fn a_connection_does_not_leave_while_what_it_said_waits() {
     node.shards[0].open_port(port, Node::actor(port));
     assert!(node.shards[0].may_leave(port));
     ask(&mut node, LOG.0, 2);
-    let mut of_planner = turn_of(&mut node, 0);
+    let mut of_planner = node.turn_of(0);
     assert!(!node.shards[0].may_leave(port) && node.shards[0].release_port(port).is_none());
     assert_eq!(node.shards[0].other_owner(LOG), None, "nobody follows it yet");
     for shard in [1, 2] {
         let mail = std::mem::take(&mut of_planner[shard]);
-        receive(&mut node, shard, mail);
+        node.receive(shard, mail);
     }
     node.settle();
     assert_eq!(node.shards[0].other_owner(LOG), Some(ShardId(2)));

@@ -4,7 +4,6 @@ mod node;
 
 use base::id::{LogId, ShardId};
 use base::{Now, Pieces};
-use broker::catalog::Op;
 use broker::{CATALOG_LOG, LogSnapshot, Mail, QueueCommand, Shard};
 use node::Node;
 use routing::Value;
@@ -197,55 +196,28 @@ fn a_queue_is_used_before_the_record_of_it_is_committed() {
     assert_eq!(snapshot(&node.shards[0], log).to_vec()[4..12], 2u64.to_le_bytes());
 }
 
-/// Ends a shard's turn; its mail for the other shards, by their numbers.
-fn turn_of(node: &mut Node, at: usize) -> Vec<Vec<Mail>> {
-    let mut sealed = Vec::new();
-    node.shards[at].end_turn(node.now, &mut sealed);
-    node.unwritten.extend(sealed.into_iter().map(|sealed| (at, sealed)));
-    let mut mail: Vec<Vec<Mail>> = node.shards.iter().map(|_| Vec::new()).collect();
-    for (to, mail) in mail.iter_mut().enumerate().filter(|(to, _)| *to != at) {
-        node.shards[at].take_mail(ShardId(to as u16), mail);
-    }
-    mail
-}
-
-fn receive(node: &mut Node, at: usize, mail: Vec<Mail>) {
-    for mail in mail {
-        assert!(node.shards[at].receive(node.now, mail).is_none_or(|events| events.is_empty()));
-    }
-}
-
 /// One shard hears of a queue before the one that the queue lives on, and its clients use it.
 #[test]
 fn a_queue_is_used_before_its_own_shard_has_heard_of_it() {
     let mut node = Node::new(3);
-    let op = Op::DeclareQueue {
-        name: "q".into(),
-        passive: false,
-        durable: true,
-        exclusive: false,
-        auto_delete: false,
-        arguments: Default::default(),
-        random: [0; 16],
-    };
     let port = node.ports[1];
-    node.shards[1].request(node.now, port, 1, op);
-    let to_planner = turn_of(&mut node, 1).swap_remove(0);
-    receive(&mut node, 0, to_planner);
-    turn_of(&mut node, 0);
+    node.shards[1].request(node.now, port, 1, Node::declaration("q", true, &[]));
+    let to_planner = node.turn_of(1).swap_remove(0);
+    node.receive(0, to_planner);
+    node.turn_of(0);
     node.write();
-    let mut of_planner = turn_of(&mut node, 0);
+    let mut of_planner = node.turn_of(0);
     let (to_other, to_owner) = (of_planner.swap_remove(2), of_planner.swap_remove(1));
-    receive(&mut node, 2, to_other);
+    node.receive(2, to_other);
     let mut publisher = node.publisher(2);
     node.publish(2, &mut publisher, "q", "a", true);
     node.consume(2, "q", 4, 0);
-    let mut of_other = turn_of(&mut node, 2);
-    receive(&mut node, 1, of_other.swap_remove(1));
-    receive(&mut node, 0, of_other.swap_remove(0));
-    turn_of(&mut node, 1);
+    let mut of_other = node.turn_of(2);
+    node.receive(1, of_other.swap_remove(1));
+    node.receive(0, of_other.swap_remove(0));
+    node.turn_of(1);
     node.write();
-    receive(&mut node, 1, to_owner);
+    node.receive(1, to_owner);
     node.settle();
     let seen = node.take_seen();
     assert_eq!(seen, ["2: Consuming", "1: declared q 0 0", "2: 5 confirmed 1-1", "2: 4 gets a@0"]);

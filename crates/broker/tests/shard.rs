@@ -531,22 +531,7 @@ fn a_turn_with_more_than_a_batch_holds_is_written_in_several() {
 #[test]
 fn a_return_is_counted_once_however_it_is_written() {
     let mut node = Node::new(1);
-    let arguments = {
-        let mut arguments = routing::Arguments::default();
-        arguments.insert(b"x-queue-type", routing::Value::text("quorum"));
-        arguments
-    };
-    let op = Op::DeclareQueue {
-        name: "q".into(),
-        passive: false,
-        durable: true,
-        exclusive: false,
-        auto_delete: false,
-        arguments,
-        random: [0; 16],
-    };
-    node.shards[0].request(NOW, node.ports[0], 1, op);
-    node.settle();
+    node.declare_with(0, "q", true, &[("x-queue-type", routing::Value::text("quorum"))]);
     let mut publisher = node.publisher(0);
     node.publish(0, &mut publisher, "q", "one", true);
     node.consume(0, "q", 9, 1);

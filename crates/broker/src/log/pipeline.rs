@@ -314,11 +314,15 @@ impl Pipeline {
     // ---- appending
 
     /// The open batch is full, or would be with so many bytes more: it is to be closed, and is given out at the end of the
-    /// turn with the others. In memory alone a batch may be as large as it likes.
+    /// turn with the others. In memory alone a batch may be as large as it likes, and so may what gathers for a leader: it
+    /// comes behind the leader's.
     #[inline]
     pub(crate) fn is_full(&self, bytes: usize) -> bool {
         let batch = &self.open.batch;
-        batch.len() + bytes > BATCH_BYTES_MAX && !batch.is_empty() && self.rule.is_durable()
+        batch.len() + bytes > BATCH_BYTES_MAX
+            && !batch.is_empty()
+            && self.rule.is_durable()
+            && self.role != Role::Follows
     }
 
     /// Appends the record, or the records, that `write` writes.
@@ -775,6 +779,20 @@ mod tests {
         assert_eq!((closed.sealed.base.0, closed.sealed.len, closed.waiters), (0, 16, vec![waiter(2)]));
         assert!(bench.pipeline.begins() && bench.pipeline.leads());
         assert_eq!((bench.pipeline.bytes(), bench.pipeline.committed().0), (0, 16));
+    }
+
+    #[test]
+    fn what_gathers_for_a_leader_is_one_batch_however_large() {
+        let mut bench = Bench::with(CommitRule::Quorum, "");
+        bench.pipeline.resign();
+        bench.pipeline.append(Now::at_ms(1), Brings::messages(true), |records| {
+            records.extend(&vec![7; BATCH_BYTES_MAX + 8])
+        });
+        assert!(!bench.pipeline.is_full(8), "a batch that is closed would be in front of the leader's");
+        bench.pipeline.followed(LogIndex(8));
+        assert_eq!(bench.pipeline.next().0, 8 + BATCH_BYTES_MAX as u64 + 8);
+        bench.pipeline.lead();
+        assert!(bench.pipeline.is_full(8));
     }
 
     #[test]

@@ -132,6 +132,28 @@ impl Node {
         }
     }
 
+    /// Ends the turn of one shard; its mail for each of the others, by their numbers.
+    #[allow(dead_code, reason = "shared; not every test hands mail over by itself")]
+    pub fn turn_of(&mut self, at: usize) -> Vec<Vec<Mail>> {
+        let mut sealed = Vec::new();
+        self.shards[at].end_turn(self.now, &mut sealed);
+        self.unwritten.extend(sealed.into_iter().map(|sealed| (at, sealed)));
+        let mut mail: Vec<Vec<Mail>> = self.shards.iter().map(|_| Vec::new()).collect();
+        for (to, mail) in mail.iter_mut().enumerate().filter(|(to, _)| *to != at) {
+            self.shards[at].take_mail(ShardId(to as u16), mail);
+        }
+        mail
+    }
+
+    /// A shard takes in mail, in which nothing is for connections.
+    #[allow(dead_code, reason = "shared; not every test hands mail over by itself")]
+    pub fn receive(&mut self, at: usize, mail: Vec<Mail>) {
+        for mail in mail {
+            let events = self.shards[at].receive(self.now, mail);
+            assert!(events.is_none_or(|events| events.is_empty()));
+        }
+    }
+
     /// Everything sealed so far is on disk now.
     pub fn write(&mut self) {
         for (at, sealed) in std::mem::take(&mut self.unwritten) {
@@ -276,6 +298,20 @@ impl Node {
         self.declare_with(port, name, durable, &[])
     }
 
+    /// The request that declares a queue.
+    #[allow(dead_code, reason = "shared; not every test needs it")]
+    pub fn declaration(name: &str, durable: bool, arguments: &[(&str, Value)]) -> Op {
+        Op::DeclareQueue {
+            name: name.into(),
+            passive: false,
+            durable,
+            exclusive: false,
+            auto_delete: false,
+            arguments: arguments.iter().map(|(name, value)| (name.as_bytes(), value.clone())).collect(),
+            random: [0; 16],
+        }
+    }
+
     /// Declares a queue with arguments.
     #[allow(dead_code, reason = "shared; not every test needs it")]
     pub fn declare_with(
@@ -287,16 +323,7 @@ impl Node {
     ) -> LogId {
         let now = self.now;
         let shard = &mut self.shards[port];
-        let op = Op::DeclareQueue {
-            name: name.into(),
-            passive: false,
-            durable,
-            exclusive: false,
-            auto_delete: false,
-            arguments: arguments.iter().map(|(name, value)| (name.as_bytes(), value.clone())).collect(),
-            random: [0; 16],
-        };
-        shard.request(now, self.ports[port], 1, op);
+        shard.request(now, self.ports[port], 1, Node::declaration(name, durable, arguments));
         self.settle();
         assert_eq!(self.take_seen(), [format!("{port}: declared {name} 0 0")]);
         self.shards[port].catalog().queue_by_name(VhostId(0), name.as_bytes()).expect("it is declared").log
