@@ -5,6 +5,8 @@ mod harness;
 
 use amqp091::method::{BasicAck, BasicCancel, TxCommit, TxRollback, TxSelect};
 use amqp091_client::Client;
+use base::id::{LogId, LogIndex};
+use broker::CommitRule;
 use harness::World;
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
@@ -107,4 +109,34 @@ fn a_cancelled_consumer_goes_with_the_last_that_it_holds() {
         }
         assert!(world.fronts[0].heap_bytes() + 100 < full, "its handle is still there");
     }
+}
+
+/// The leader of the queue's log is lost while nobody waits for a message; the client hears of that, for the consumer that stands
+/// for its gets, when it waits for one again.
+#[test]
+fn a_get_is_answered_though_its_consumer_went() {
+    let mut world = World::new(2);
+    let (log, everything) = (LogId(1), LogIndex(1 << 20));
+    let now = world.now;
+    world.shards[1].logs_mut().set_commit_rule(log, CommitRule::Quorum);
+    world.shards[1].lead(now, log);
+    let mut client = Client::open(&mut world, 1);
+    client.declare(&mut world, "q");
+    client.publish("q", "one");
+    client.talk(&mut world);
+    world.shards[1].commit_outside(now, log, everything);
+    client.get("q", false);
+    client.hears(&mut world, &["got 1 one, 0 left"]);
+    ack(&mut client, 1);
+    client.publish("q", "two");
+    client.talk(&mut world);
+    world.shards[1].commit_outside(now, log, everything);
+    client.talk(&mut world);
+    world.shards[1].resign(now, log);
+    world.shards[1].lead(now, log);
+    client.publish("q", "three");
+    client.get("q", false);
+    client.hears(&mut world, &[]);
+    world.shards[1].commit_outside(now, log, everything);
+    client.hears(&mut world, &["got 2 two again, 1 left"]);
 }

@@ -303,7 +303,9 @@ impl Adapter {
             }
             channel.transaction.as_ref().is_some_and(|transaction| transaction.holds(handle))
         });
-        if !holds && !self.settled.is_of(handle) {
+        // A get that waits for its answer is about to use it.
+        let is_getting = consumer.is_getter() && self.requests.is_getting(consumer.channel);
+        if !holds && !is_getting && !self.settled.is_of(handle) {
             self.close_consumer(context, handle);
         }
     }

@@ -113,6 +113,14 @@ impl Requests {
         })
     }
 
+    /// A channel waits for a message that it asked for.
+    pub(super) fn is_getting(&self, channel: u16) -> bool {
+        let pending = self.pending.as_ref();
+        pending.is_some_and(|pending| {
+            pending.channel == channel && matches!(pending.request, BrokerRequest::Get { .. })
+        })
+    }
+
     /// The request that this token answers.
     pub(super) fn take(&mut self, token: u32) -> Option<Box<Pending>> {
         self.take_if(|pending| pending.token == token)
