@@ -7,7 +7,6 @@ use broker::catalog::Op;
 use broker::{
     Credit, Held, Limits, Mail, NewConsumer, QueueCommand, StreamCommand, StreamFilter, StreamFrom,
 };
-use journal::Sealed;
 use message::record::{Format, Outcome};
 use node::{NOW, Node};
 use routing::Value;

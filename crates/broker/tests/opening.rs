@@ -2,9 +2,9 @@
 
 mod node;
 
-use base::id::{LogId, ShardId};
+use base::id::LogId;
 use base::{Now, Pieces};
-use broker::{CATALOG_LOG, LogSnapshot, Mail, QueueCommand, Shard};
+use broker::{CATALOG_LOG, LogSnapshot, QueueCommand, Shard};
 use node::Node;
 use routing::Value;
 
