@@ -444,12 +444,16 @@ fn another_version_is_not_touched() {
         let error = Identity::open(&disk, &mut secrets, 1).unwrap_err();
         assert!(error.to_string().starts_with(&format!("the data folder was made by {words}")), "{error}");
     };
-    check(file::VERSION + 1, "a later version of this program (format 4)");
+    let later = file::VERSION + 1;
+    check(later, &format!("a later version of this program (format {later})"));
     // Such a folder is refused with what to do.
-    check(
-        1,
-        "an earlier version of this program (format 2), which this one (format 3) does not read. Start the",
-    );
+    for version in 1..file::VERSION {
+        let words = format!(
+            "an earlier version of this program (format {version}), which this one (format {}) does not read. Start the",
+            file::VERSION
+        );
+        check(version, &words);
+    }
 }
 
 /// It was written whole, so it is not cut as a torn one is.
