@@ -353,6 +353,8 @@ pub struct Writing {
     pub flushes: [u64; FLUSH_BOUNDS_US.len() + 1],
     /// Nanoseconds they took together.
     pub flush_sum_ns: u64,
+    /// Nanoseconds of the longest.
+    pub flush_longest_ns: u64,
     /// Groups by their bytes of records: see [`COMMIT_BOUNDS`].
     pub commits: [u64; COMMIT_BOUNDS.len() + 1],
     /// Reads for deliveries and for streams.

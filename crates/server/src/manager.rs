@@ -625,6 +625,7 @@ impl Node for Manager<'_> {
             sync_ns: self.committer.flush_ns(),
             flushes: flushes.times(),
             flush_sum_ns: flushes.sum_ns(),
+            flush_longest_ns: flushes.longest_ns(),
             commits: flushes.sizes(),
             reads: self.reads.count.load(Ordering::Relaxed),
             read_ns: self.reads.took_ns.load(Ordering::Relaxed),

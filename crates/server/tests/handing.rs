@@ -23,8 +23,9 @@ const SHARDS: u32 = 3;
 /// Publishes that are not confirmed yet, at most.
 const WINDOW: u64 = 200;
 
-/// A pause that a move may cost, besides a flush.
-const GAP_MAX: Duration = Duration::from_millis(20);
+/// A pause that a move may cost, besides a flush. A build that is not optimised runs beside all other tests and waits for a
+/// processor too: it is held to a time in which a move that waits for a signal nobody gives is still found.
+const GAP_MAX: Duration = Duration::from_millis(if cfg!(debug_assertions) { 250 } else { 20 });
 
 fn number(bytes: &[u8]) -> u64 {
     bytes[..8].iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
@@ -128,20 +129,15 @@ fn transact(client: &mut Client, queue: &str, is_over: &AtomicBool) -> u64 {
     sent
 }
 
-/// The upper bound of the longest flush so far, seconds.
-fn longest_flush(port: u16) -> f64 {
+/// The longest flush so far.
+fn longest_flush(port: u16) -> Duration {
     let mut client = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("connects");
     client.write_all(b"GET /metrics HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n").expect("sends");
     let mut answer = String::new();
     client.read_to_string(&mut answer).expect("answers");
-    let buckets = answer.lines().filter_map(|line| {
-        let (_, bucket) = line.split_once("leveret_flush_seconds_bucket{le=\"")?;
-        let (bound, count) = bucket.split_once("\"} ")?;
-        Some((bound.parse().unwrap_or(f64::INFINITY), count.parse::<f64>().ok()?))
-    });
-    let buckets: Vec<(f64, f64)> = buckets.collect();
-    let all = buckets.last().expect("there are some").1;
-    buckets.iter().find(|(_, count)| *count == all).expect("the last has all").0
+    let name = "rabbitmq_leveret_flush_longest_seconds ";
+    let told = answer.lines().find_map(|line| line.strip_prefix(name)).expect("a metric");
+    Duration::from_secs_f64(told.parse().expect("a number"))
 }
 
 #[test]
@@ -223,7 +219,7 @@ fn logs_go_round_under_load() {
     let longest = gaps.iter().max().expect("some");
     let flush = longest_flush(http);
     println!(
-        "{MOVES} moves; messages {ends:?}, {transacted} in transactions; longest gap {longest:?}, longest flush at most {flush} s"
+        "{MOVES} moves; messages {ends:?}, {transacted} in transactions; longest gap {longest:?}, longest flush {flush:?}"
     );
     drop((taker, holder));
     assert_eq!(node.stop().code(), Some(0));
@@ -231,5 +227,5 @@ fn logs_go_round_under_load() {
     let mut client = Client::open(&node);
     assert_eq!(client.declare("held", DURABLE, b""), 0);
     assert_eq!(u64::from(client.declare("tx", DURABLE, b"")), transacted, "they were never settled");
-    assert!(*longest < GAP_MAX + Duration::from_secs_f64(flush), "{longest:?}, flush {flush} s");
+    assert!(*longest <= GAP_MAX + flush, "{longest:?}, the longest flush {flush:?}");
 }

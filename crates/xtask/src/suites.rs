@@ -65,6 +65,9 @@ pub fn test(profile: &str, depth: Depth) -> Report {
     });
     if let Some(broker) = told(&mut report, built) {
         guards::check(&mut report, profile, &broker);
+        if depth == Depth::Long {
+            measured(&mut report);
+        }
         foreign(&mut report, &metadata.workspace_root, &broker, depth);
     }
     report
@@ -112,10 +115,20 @@ fn told(report: &mut Report, built: Result<PathBuf, String>) -> Option<PathBuf> 
     }
 }
 
+/// Every test of the workspace, as it is built while one works.
 fn cargo_tests(report: &mut Report) {
+    cargo_test(report, &["--workspace", "--no-fail-fast"]);
+}
+
+/// Tests that hold an optimised build to times, with the machine to themselves.
+fn measured(report: &mut Report) {
+    cargo_test(report, &["--profile", "quick", "--package", "server", "--test", "handing"]);
+}
+
+fn cargo_test(report: &mut Report, arguments: &[&str]) {
     let mut totals = Totals::default();
     let mut command = cargo::command();
-    command.args(["test", "--workspace", "--no-fail-fast"]);
+    command.arg("test").args(arguments);
     let status = stream(command, |line| {
         if let Some(more) = Totals::parse_cargo(line) {
             totals += more;

@@ -57,7 +57,8 @@ NAMED = """
     io_read_time_seconds_total io_write_time_seconds_total io_sync_time_seconds_total io_seek_time_seconds_total
     io_read_bytes_total io_write_bytes_total
     leveret_publish_to_commit_seconds_count leveret_commit_to_deliver_seconds_count leveret_deliver_to_settle_seconds_count
-    leveret_flush_seconds_count leveret_commit_bytes_count leveret_turn_seconds_count leveret_turn_longest_seconds
+    leveret_flush_seconds_count leveret_flush_longest_seconds leveret_commit_bytes_count leveret_turn_seconds_count
+    leveret_turn_longest_seconds
 """.split() + [f"global_stream_error_{what}_total" for what in """
     access_refused authentication_failure frame_too_large internal_error precondition_failed publisher_does_not_exist
     sasl_authentication_failure_loopback sasl_challenge sasl_error sasl_mechanism_not_supported stream_already_exists
@@ -233,6 +234,7 @@ def histograms():
         equal(after.sum(f"leveret_{name}_bucket", le="+Inf"), count, name)
         equal(after.sum(f"leveret_{name}_sum") >= 0, True, name)
     equal(bench().grown("leveret_publish_to_commit_seconds_count") >= 51, True)
+    equal(0 < after.sum("leveret_flush_longest_seconds") <= after.sum("leveret_flush_seconds_sum"), True)
     equal(0 < after.sum("leveret_turn_longest_seconds") < 60, True)
     equal(0 < after.sum("leveret_look_longest_work_seconds") < 60, True)
 

@@ -165,6 +165,12 @@ pub(super) fn flushes(facts: &Facts, text: &mut Text) {
     );
     let bounds = crate::node::FLUSH_BOUNDS_US.iter().map(|us| *us as f64 / 1e6);
     text.buckets(&[], bounds, &writing.flushes, writing.flush_sum_ns as f64 / 1e9);
+    text.one(
+        "leveret_flush_longest_seconds",
+        Gauge,
+        "The longest that committing a group took since the node started",
+        Real(writing.flush_longest_ns as f64 / 1e9),
+    );
     text.family("leveret_commit_bytes", Histogram, "Bytes of records that are committed together");
     text.buckets(&[], crate::node::COMMIT_BOUNDS.iter(), &writing.commits, writing.record_bytes);
 }
