@@ -59,6 +59,10 @@ pub struct Limits {
     /// Bytes of replies handed to a reply consumer whose connection has much to send already, before further ones are
     /// dropped.
     pub reply_bytes_max: usize,
+    /// Changes of the catalog, and pieces of mail, that a log which came from another shard takes in at once of all that waited
+    /// for it. A piece is a command, records of 64 KiB and the message that goes beyond, or the records that a turn of another
+    /// shard sent.
+    pub taken_in_at_once_max: usize,
     /// Milliseconds a consumer of a quorum queue may hold a message, where neither it nor the queue says how long.
     pub consumer_timeout_ms: u64,
     /// Bytes of chunks, or of messages made of them, that a reader of a stream is handed before others have their turn.
@@ -125,6 +129,7 @@ impl Default for Limits {
             annotations_bytes_max: 64 << 10,
             queue_annotations_bytes_max: 16 << 20,
             reply_bytes_max: 16 << 20,
+            taken_in_at_once_max: 64,
             consumer_timeout_ms: 1_800_000,
             stream_turn_bytes_max: 256 << 10,
             stream_dispatch_bytes_max: 512 << 10,

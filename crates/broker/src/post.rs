@@ -17,11 +17,36 @@ use routing::ExchangeId;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Mail for a log that is between two shards.
+/// Bytes of records in one piece of penned mail, beyond which the next begins.
+const PIECE_BYTES_MAX: usize = 64 << 10;
+
+/// Mail for a log that is between two shards, or that takes it in. How much there is, is bounded for records as for all that are
+/// under way; it is taken in piece by piece, so that nobody waits for all of it.
 #[derive(Debug)]
 struct Pen {
     log: LogId,
-    mail: Vec<Mail>,
+    mail: VecDeque<Mail>,
+    /// What came last, to which records may be added.
+    last: Vec<Mail>,
+    /// Pieces that were left when some were taken out last; none: none were yet.
+    left: Option<usize>,
+}
+
+impl Pen {
+    /// Where the next piece goes, or records that are added to the last one.
+    fn last(&mut self) -> &mut Vec<Mail> {
+        let is_open =
+            |mail: &Mail| matches!(mail, Mail::Append { records, .. } if records.len() < PIECE_BYTES_MAX);
+        let open = usize::from(self.last.last().is_some_and(is_open));
+        self.mail.extend(self.last.drain(..self.last.len() - open));
+        &mut self.last
+    }
+
+    /// All of it.
+    fn close(&mut self) -> &mut VecDeque<Mail> {
+        self.mail.extend(self.last.drain(..));
+        &mut self.mail
+    }
 }
 
 /// The outgoing tray.
@@ -284,16 +309,29 @@ impl Post {
         self.settle(log, to);
     }
 
-    /// The log is at shard `at` now, and what was penned for it goes there; what is for this shard itself is the caller's to
-    /// take in.
-    pub(crate) fn settle(&mut self, log: LogId, at: ShardId) -> Vec<Mail> {
+    /// The log is at shard `at` now, and what was penned for it goes there.
+    pub(crate) fn settle(&mut self, log: LogId, at: ShardId) {
         self.whereabouts.settle(log, at);
-        let pen = self.pens.iter().position(|pen| pen.log == log);
-        let mut penned = pen.map(|pen| self.pens.swap_remove(pen).mail).unwrap_or_default();
-        if at != self.me {
-            self.mail[at.0 as usize].append(&mut penned);
+        if let Some(pen) = self.pens.iter().position(|pen| pen.log == log) {
+            let mut pen = self.pens.swap_remove(pen);
+            self.mail[at.0 as usize].extend(pen.close().drain(..));
         }
-        penned
+    }
+
+    /// Takes pieces out of the pen of a log that is here: as many as have come since the last time, and at most `most` of
+    /// those that waited before, which is how it ends however much comes. How many those are is returned too.
+    pub(crate) fn unpen(&mut self, log: LogId, most: usize) -> (Vec<Mail>, usize) {
+        let Some(pen) = self.pens.iter_mut().find(|pen| pen.log == log) else { return Default::default() };
+        let all = pen.close().len();
+        let waited = pen.left.unwrap_or(all);
+        let left = waited.saturating_sub(most);
+        pen.left = Some(left);
+        (pen.mail.drain(..all - left).collect(), waited - left)
+    }
+
+    /// Something is penned for the log.
+    pub(crate) fn has_penned(&self, log: LogId) -> bool {
+        self.pens.iter().any(|pen| pen.log == log && !(pen.mail.is_empty() && pen.last.is_empty()))
     }
 }
 
@@ -318,8 +356,8 @@ fn tray<'a>(
 #[cold]
 fn pen(pens: &mut Vec<Pen>, log: LogId) -> &mut Vec<Mail> {
     let at = pens.iter().position(|pen| pen.log == log).unwrap_or_else(|| {
-        pens.push(Pen { log, mail: Vec::new() });
+        pens.push(Pen { log, mail: VecDeque::new(), last: Vec::new(), left: None });
         pens.len() - 1
     });
-    &mut pens[at].mail
+    pens[at].last()
 }

@@ -13,6 +13,8 @@ enum Whereabout {
     At(ShardId),
     /// Between two shards: the one that has, or had, it, and the one that will.
     Between(ShardId, ShardId),
+    /// With a shard, which takes in what waited for it: what is for it waits behind that.
+    TakingIn(ShardId),
 }
 
 /// See the module's head.
@@ -22,7 +24,7 @@ pub(crate) struct Whereabouts {
     logs: Box<[Whereabout]>,
     on_disk: u32,
     version: u64,
-    /// Logs that are between two shards.
+    /// Logs that are not at a shard alone.
     moves: u32,
 }
 
@@ -50,23 +52,40 @@ impl Whereabouts {
         log.0 >= self.on_disk
     }
 
-    /// The shard that has `log`; none: it is between two.
+    /// The shard that has `log`; none: it is between two, or what is for it waits.
     #[inline]
     pub(crate) fn home(&self, log: LogId) -> Option<ShardId> {
         match self.logs[log.0 as usize] {
             Whereabout::At(shard) => Some(shard),
+            Whereabout::Between(..) | Whereabout::TakingIn(_) => None,
+        }
+    }
+
+    /// The shard that owns the queues of `log`, also while what is for it waits; none: it is between two.
+    pub(crate) fn owner(&self, log: LogId) -> Option<ShardId> {
+        match self.logs[log.0 as usize] {
+            Whereabout::At(shard) | Whereabout::TakingIn(shard) => Some(shard),
             Whereabout::Between(..) => None,
+        }
+    }
+
+    /// Mail for `log` waits, where it comes to `shard`: the log comes here, or takes in what waited.
+    pub(crate) fn is_behind(&self, log: LogId, shard: ShardId) -> bool {
+        match self.logs[log.0 as usize] {
+            Whereabout::At(_) => false,
+            Whereabout::Between(_, to) => to == shard,
+            Whereabout::TakingIn(of) => of == shard,
         }
     }
 
     /// The shard that has `log`, or where that is between two, the one that it leaves.
     pub(crate) fn last_home(&self, log: LogId) -> ShardId {
         match self.logs[log.0 as usize] {
-            Whereabout::At(shard) | Whereabout::Between(shard, _) => shard,
+            Whereabout::At(shard) | Whereabout::Between(shard, _) | Whereabout::TakingIn(shard) => shard,
         }
     }
 
-    /// A log is between two shards.
+    /// A log is between two shards, or takes in what waited for it.
     #[inline]
     pub(crate) fn has_moves(&self) -> bool {
         self.moves > 0
@@ -75,7 +94,7 @@ impl Whereabouts {
     /// The logs on disk that `shard` has, or will have, in the order of their numbers.
     pub(crate) fn logs_of(&self, shard: ShardId) -> impl Iterator<Item = LogId> {
         let is_there = move |log: &LogId| match self.logs[log.0 as usize] {
-            Whereabout::At(of) | Whereabout::Between(_, of) => of == shard,
+            Whereabout::At(of) | Whereabout::Between(_, of) | Whereabout::TakingIn(of) => of == shard,
         };
         (0..self.on_disk).map(LogId).filter(is_there)
     }
@@ -96,10 +115,17 @@ impl Whereabouts {
         from
     }
 
-    /// The log is at shard `at` now, where it was to go.
+    /// The log is with shard `at` now, where it was to go, and takes in what waited for it.
+    pub(crate) fn take_in(&mut self, log: LogId, at: ShardId) {
+        assert!(self.is_behind(log, at), "a log comes where it goes");
+        self.logs[log.0 as usize] = Whereabout::TakingIn(at);
+        self.changed();
+    }
+
+    /// The log is at shard `at` now, where it was to go, and nothing waits for it.
     pub(crate) fn settle(&mut self, log: LogId, at: ShardId) {
-        let before = std::mem::replace(&mut self.logs[log.0 as usize], Whereabout::At(at));
-        assert!(matches!(before, Whereabout::Between(_, to) if to == at), "a log comes where it goes");
+        assert!(self.is_behind(log, at), "a log comes where it goes");
+        self.logs[log.0 as usize] = Whereabout::At(at);
         self.moves -= 1;
         self.changed();
     }
@@ -131,10 +157,15 @@ mod tests {
         assert_eq!(whereabouts.leave(log, to), ShardId(0));
         assert_eq!((whereabouts.home(log), whereabouts.has_moves(), whereabouts.version()), (None, true, 1));
         assert_eq!(whereabouts.logs_of(to).count(), 3, "new queues are placed where it will be");
+        assert!((whereabouts.is_behind(log, to), whereabouts.owner(log)) == (true, None));
+        whereabouts.take_in(log, to);
+        assert_eq!((whereabouts.home(log), whereabouts.has_moves(), whereabouts.version()), (None, true, 2));
+        assert!((whereabouts.is_behind(log, to), whereabouts.owner(log)) == (true, Some(to)));
         whereabouts.settle(log, to);
         assert_eq!(
             (whereabouts.home(log), whereabouts.has_moves(), whereabouts.version()),
-            (Some(to), false, 2)
+            (Some(to), false, 3)
         );
+        assert!((whereabouts.is_behind(log, to), whereabouts.owner(log)) == (false, Some(to)));
     }
 }

@@ -16,7 +16,12 @@ const LOG: LogId = LogId(1);
 
 /// A node of three shards with a log each, and the queue `q` on the second one's.
 fn node() -> Node {
-    let mut node = Node::new(3);
+    node_taking_in(Limits::default().taken_in_at_once_max)
+}
+
+/// As [`node`]; a log that comes to a shard takes in so much at once of what waited.
+fn node_taking_in(taken_in_at_once_max: usize) -> Node {
+    let mut node = Node::with_limits(3, Limits { taken_in_at_once_max, ..Limits::default() });
     assert_eq!(node.declare(1, "q", true), LOG);
     node
 }
@@ -205,7 +210,10 @@ fn what_comes_on_the_way_waits_in_order() {
     node.receive(0, of_owner.swap_remove(0));
     let of_planner = node.turn_of(0).swap_remove(2);
     node.receive(2, of_planner);
+    assert!(node.shards[2].has_work(), "it can take in what waits");
+    let of_third = node.turn_of(2).swap_remove(0);
     assert_eq!((places(&node), moving(&node)), (vec![2], [false; 3]));
+    node.receive(0, of_third);
     node.settle();
     assert_eq!(
         seen_of(&mut node, 2),
@@ -213,11 +221,84 @@ fn what_comes_on_the_way_waits_in_order() {
     );
 }
 
+/// The third shard has been handed the log, and all follow. Before that it penned what `pen` has it do.
+fn handed_over_behind(node: &mut Node, pen: impl FnOnce(&mut Node)) {
+    ask(node, LOG.0, 2);
+    let mut of_planner = node.turn_of(0);
+    node.receive(2, std::mem::take(&mut of_planner[2]));
+    pen(node);
+    node.receive(1, std::mem::take(&mut of_planner[1]));
+    let of_third = node.turn_of(2).swap_remove(1);
+    node.receive(1, of_third);
+    let mut of_owner = node.turn_of(1);
+    node.receive(2, std::mem::take(&mut of_owner[2]));
+    node.receive(0, std::mem::take(&mut of_owner[0]));
+    let of_planner = node.turn_of(0).swap_remove(2);
+    node.receive(2, of_planner);
+}
+
+#[test]
+fn what_waited_is_taken_in_a_little_at_a_time() {
+    const AT_ONCE: usize = 3;
+    const MESSAGES: usize = 10;
+    let mut node = node_taking_in(AT_ONCE);
+    let mut publisher = node.publisher(2);
+    let mut published = 0;
+    // Each message is a piece by itself, as there is a command behind it.
+    let mut publish = |node: &mut Node| {
+        for _ in 0..MESSAGES {
+            node.publish(2, &mut publisher, "q", &published.to_string(), true);
+            node.command(2, "q", QueueCommand::Counts { token: 4 });
+            published += 1;
+        }
+    };
+    handed_over_behind(&mut node, &mut publish);
+    let mut rounds = 0;
+    while node.shards[2].has_moves() {
+        assert!(node.shards[2].has_pressing_work());
+        let of_third = node.turn_of(2).swap_remove(0);
+        node.receive(0, of_third);
+        // The numbers of two logs on disk and one in memory are counted with the first.
+        let numbers = if rounds == 0 { 3 } else { 0 };
+        let left = 2 * MESSAGES - AT_ONCE * rounds;
+        assert_eq!(node.shards[2].logs().move_steps(), left.min(AT_ONCE) + numbers, "round {rounds}");
+        rounds += 1;
+        // More of what comes is taken in with it, and does not make it longer.
+        publish(&mut node);
+    }
+    assert_eq!(rounds, (2 * MESSAGES).div_ceil(AT_ONCE));
+    node.settle();
+    node.consume(2, "q", 9, 0);
+    node.settle();
+    let seen = seen_of(&mut node, 2);
+    let got: Vec<&str> = seen.iter().filter_map(|line| line.strip_prefix("9 gets ")).collect();
+    let expected: Vec<String> =
+        (0..MESSAGES * (rounds + 1)).map(|number| format!("{number}@{number}")).collect();
+    assert_eq!(got, expected);
+}
+
+#[test]
+fn records_that_wait_are_in_pieces() {
+    let mut node = node_taking_in(1);
+    let mut publisher = node.publisher(2);
+    handed_over_behind(&mut node, |node| {
+        for _ in 0..8 {
+            node.publish(2, &mut publisher, "q", &"x".repeat(30 << 10), true);
+        }
+    });
+    let mut rounds = 0;
+    while node.shards[2].has_moves() {
+        node.turn_of(2);
+        rounds += 1;
+    }
+    assert_eq!(rounds, 3, "three messages are more than 64 KiB");
+}
+
 #[test]
 fn queues_that_come_and_go_on_the_way_are_there_and_gone() {
-    // Whether the new owner or the old hears first of the changes.
-    for (first, second) in [(1, 2), (2, 1)] {
-        let mut node = node();
+    // Whether the new owner or the old hears first of the changes, and how many it makes up for at once.
+    for (first, second, at_once) in [(1, 2, 64), (2, 1, 64), (2, 1, 1)] {
+        let mut node = node_taking_in(at_once);
         node.declare(1, "old", true);
         ask(&mut node, LOG.0, 2);
         let mut of_planner = node.turn_of(0);

@@ -279,7 +279,13 @@ impl Turn for Busy<'_> {
         self.books.hand_in(self.now, self.dice, whose, sealed, written)
     }
 
+    /// Behind each round of the turn: logs that go and come have made no more work in it than they may.
     fn give_out(&mut self) {
+        let (logs, limits) = (self.berth.home.shard.logs(), self.berth.home.shard.limits());
+        // One that goes and one that comes have the numbers counted again, with that of the log in memory.
+        let numbers = 2 * (logs.on_disk().count() + 2);
+        let (steps, most) = (logs.move_steps(), limits.taken_in_at_once_max + numbers);
+        assert!(steps <= most, "{steps} steps for moves in one round, {most} at most");
         let Outputs { reads, jobs, damages, notices } = &mut self.berth.home.outputs;
         self.given.reads.append(reads);
         self.given.jobs.append(jobs);

@@ -33,6 +33,7 @@ pub fn roll(dice: &mut Random, whole_turns: bool, agrees: bool) -> Makeup {
     // A choice of its own would change what all seeds mean.
     limits.resident_delayed_bytes_max = limits.resident_bytes_max.min(limits.loaded_bytes_max);
     limits.weighed_at_once_max = limits.waiting_for_bytes_max;
+    limits.taken_in_at_once_max = limits.waiting_for_bytes_max;
     limits.dead_letterings_max = limits.waiting_for_bytes_max;
     limits.dead_lettering_bytes_max = limits.log_bytes_in_flight_max;
     limits.loaded_by_priority_bytes_max = limits.loaded_bytes_max * 4;

@@ -13,6 +13,10 @@
 //!                up for, what was penned goes into it; "arrived" to the planner
 //! ```
 //!
+//! A round of a turn has one log go and one come, whatever waits: each counts the numbers of the shard's logs again. Of the
+//! changes and of what was penned it takes [`Limits::taken_in_at_once_max`](crate::Limits), and as much as has come for the
+//! log since the round before, which it would have taken anyhow; what still waits, and what comes, stays penned until then.
+//!
 //! Changes of the catalog before the beginning are S's to make, those behind it N's: every shard sees the beginning at the same
 //! point among them. Answers of the disk that come to S later follow the log ([`Post::send_to_log`]).
 //! Invariants: a log is in one place: among the logs of a shard, between two places with S or N, or in the mail from S to
@@ -29,6 +33,7 @@ use crate::shard::CATALOG_LOG;
 use crate::turn::Turn;
 use base::id::{LogId, LogIndex, ShardId};
 use journal::Place;
+use std::collections::VecDeque;
 
 /// A log leaves this shard.
 #[derive(Debug)]
@@ -50,7 +55,15 @@ struct Arrival {
     /// Shards that have heard all events of it that its last shard sent them.
     followed: usize,
     /// Changes of the catalog, since it was said to come, that its queues have to hear of.
-    changes: Vec<Applied>,
+    changes: VecDeque<Applied>,
+}
+
+/// A log is among those of this shard, and takes in what waited for it.
+#[derive(Debug)]
+struct TakingIn {
+    id: LogId,
+    /// Changes of the catalog that its queues have not heard of yet.
+    owed: VecDeque<Applied>,
 }
 
 /// See the module's head.
@@ -58,6 +71,9 @@ struct Arrival {
 pub(super) struct Handing {
     departures: Vec<Departure>,
     arrivals: Vec<Arrival>,
+    taking_in: Option<TakingIn>,
+    /// See [`Logs::move_steps`].
+    steps: usize,
     /// The disk is full: no log leaves.
     keeps: bool,
 }
@@ -84,6 +100,13 @@ impl Handing {
     }
 }
 
+impl Arrival {
+    /// It has come, and all but this shard and the one that it comes from follow it.
+    fn is_there(&self, others: usize) -> bool {
+        self.log.is_some() && self.followed + 1 == others
+    }
+}
+
 impl Departure {
     /// All others have sent what they had, and nothing of it is at the disk, as far as is known.
     fn is_due(&self, others: usize) -> bool {
@@ -92,16 +115,14 @@ impl Departure {
     }
 }
 
-impl Arrival {
-    /// Whether its queues have to hear of this.
-    fn minds(&self, change: &Applied) -> bool {
-        match change {
-            Applied::QueueCreated(queue) | Applied::QueueDeleted(queue) | Applied::RulesChanged(queue) => {
-                queue.log == self.id
-            }
-            Applied::Traced(_) => true,
-            Applied::VhostDeleted(_) | Applied::UserDeleted(_) => false,
+/// Whether queues of a log have to hear of a change.
+fn minds(log: LogId, change: &Applied) -> bool {
+    match change {
+        Applied::QueueCreated(queue) | Applied::QueueDeleted(queue) | Applied::RulesChanged(queue) => {
+            queue.log == log
         }
+        Applied::Traced(_) => true,
+        Applied::VhostDeleted(_) | Applied::UserDeleted(_) => false,
     }
 }
 
@@ -142,7 +163,7 @@ impl Logs {
     pub(crate) fn leave(&mut self, post: &mut Post, log: LogId, to: ShardId) {
         let from = post.whereabouts.leave(log, to);
         if to == post.me() {
-            self.handing.arrivals.push(Arrival { id: log, log: None, followed: 0, changes: Vec::new() });
+            self.handing.arrivals.push(Arrival { id: log, log: None, followed: 0, changes: VecDeque::new() });
         }
         match from == post.me() {
             true => self.handing.departure(log).to = Some(to),
@@ -165,30 +186,26 @@ impl Logs {
             && departures.iter().any(|departure| departure.is_due(post.others().count()))
     }
 
-    /// Hands over the logs for which all others have sent what they had: at once, or when what is at the disk is written.
+    /// Hands over the first log for which all others have sent what they had: at once, or when what is at the disk is written.
     #[cold]
     pub(crate) fn hand_over(&mut self, post: &mut Post) {
         let others = post.others().count();
-        for at in (0..self.handing.departures.len()).rev() {
-            let departure = &mut self.handing.departures[at];
-            if !departure.is_due(others) {
-                continue;
+        let departures = &mut self.handing.departures;
+        let Some(at) = departures.iter().position(|departure| departure.is_due(others)) else { return };
+        let Departure { id, log, .. } = &mut departures[at];
+        let log = match (log.take(), *id) {
+            (Some(log), _) => log,
+            (None, id) => {
+                post.whereabouts.changed();
+                Box::new(self.take_out(id))
             }
-            let log = match departure.log.take() {
-                Some(log) => log,
-                None => {
-                    let id = departure.id;
-                    post.whereabouts.changed();
-                    Box::new(self.take_out(id))
-                }
-            };
-            if log.commons.pipeline.is_at_disk() {
-                self.handing.departures[at].log = Some(log);
-                continue;
-            }
-            let Departure { id, to, .. } = self.handing.departures.swap_remove(at);
-            post.hand(id, to.expect("it is due"), Handed::seal(log));
+        };
+        if log.commons.pipeline.is_at_disk() {
+            self.handing.departures[at].log = Some(log);
+            return;
         }
+        let Departure { id, to, .. } = self.handing.departures.swap_remove(at);
+        post.hand(id, to.expect("it is due"), Handed::seal(log));
     }
 
     /// A batch is on disk of a log that is about to be handed over.
@@ -247,25 +264,83 @@ impl Logs {
         self.handing.arrival(log).followed += 1;
     }
 
-    /// The catalog changed: logs that come here make up for it when they are there.
+    /// The catalog changed: logs that come here make up for it when they are there, and behind what they make up for already.
     #[cold]
     pub(crate) fn note_change(&mut self, change: &Applied) {
-        for arrival in self.handing.arrivals.iter_mut().filter(|arrival| arrival.minds(change)) {
-            arrival.changes.push(change.clone());
+        let Handing { arrivals, taking_in, .. } = &mut self.handing;
+        for Arrival { id, changes, .. } in arrivals {
+            if minds(*id, change) {
+                changes.push_back(change.clone());
+            }
+        }
+        if let Some(TakingIn { id, owed }) = taking_in
+            && !owed.is_empty()
+            && minds(*id, change)
+        {
+            owed.push_back(change.clone());
         }
     }
 
-    /// The first log that has come and that all shards follow, which is among the logs here from now on, and what it has to
-    /// make up for.
+    /// A log takes in what waited for it, or can begin to.
+    pub(crate) fn has_log_to_take_home(&self, post: &Post) -> bool {
+        let Handing { arrivals, taking_in, .. } = &self.handing;
+        taking_in.is_some() || arrivals.iter().any(|arrival| arrival.is_there(post.others().count()))
+    }
+
+    /// The log that takes in here what waited for it. If none does, the first begins to that has come and that all shards
+    /// follow: it is among the logs here from now on.
     #[cold]
-    pub(crate) fn take_home(&mut self, post: &Post) -> Option<(LogId, Vec<Applied>)> {
-        // All but this one and the one that it comes from.
-        let others = post.others().count() - 1;
-        let is_there = |arrival: &Arrival| arrival.log.is_some() && arrival.followed == others;
-        let at = self.handing.arrivals.iter().position(is_there)?;
+    pub(crate) fn take_home(&mut self, post: &mut Post) -> Option<LogId> {
+        if let Some(TakingIn { id, .. }) = &self.handing.taking_in {
+            return Some(*id);
+        }
+        let (me, others) = (post.me(), post.others().count());
+        let at = self.handing.arrivals.iter().position(|arrival| arrival.is_there(others))?;
         let Arrival { id, log, changes, .. } = self.handing.arrivals.swap_remove(at);
+        post.whereabouts.take_in(id, me);
         self.put_in(*log?);
-        Some((id, changes))
+        self.handing.taking_in = Some(TakingIn { id, owed: changes });
+        Some(id)
+    }
+
+    /// Its queues have not heard of all changes of the catalog yet that it makes up for.
+    pub(crate) fn owes(&self, log: LogId) -> bool {
+        self.handing.taking_in.as_ref().is_some_and(|of| of.id == log && !of.owed.is_empty())
+    }
+
+    /// The changes that the log which takes in what waited has to make up for; [`Logs::owe`] brings back the rest.
+    pub(crate) fn take_owed(&mut self) -> VecDeque<Applied> {
+        self.handing.taking_in.as_mut().map(|of| std::mem::take(&mut of.owed)).unwrap_or_default()
+    }
+
+    /// The rest of what [`Logs::take_owed`] gave.
+    pub(crate) fn owe(&mut self, owed: VecDeque<Applied>) {
+        if let Some(of) = &mut self.handing.taking_in {
+            of.owed = owed;
+        }
+    }
+
+    /// The log has taken in all that waited for it.
+    pub(crate) fn end_taking_in(&mut self) {
+        self.handing.taking_in = None;
+    }
+
+    // ---- the work of moves
+
+    /// The work that moves made in the last round in which there were some: numbers of logs counted again, changes made up
+    /// for, and pieces of mail taken in beyond those that had come since the round before.
+    pub fn move_steps(&self) -> usize {
+        self.handing.steps
+    }
+
+    /// A round begins.
+    pub(crate) fn begin_move_steps(&mut self) {
+        self.handing.steps = 0;
+    }
+
+    /// So much work was done for a move.
+    pub(crate) fn count_move_steps(&mut self, steps: usize) {
+        self.handing.steps += steps;
     }
 
     /// The turns of this shard are over: logs that are here between two places are its own.
@@ -293,7 +368,9 @@ impl Logs {
     }
 
     fn put_in(&mut self, mut log: Log) {
-        log.streams.hold_feeds(&mut log.machines, self.holds_feeds);
+        if log.streams.feeds_wait() != self.holds_feeds {
+            log.streams.hold_feeds(&mut log.machines, self.holds_feeds);
+        }
         self.has_streams |= log.streams.get().is_some();
         let slot = self.all.partition_point(|other| other.commons.id < log.commons.id);
         self.all.insert(slot, log);
@@ -302,5 +379,6 @@ impl Logs {
 
     fn count_slots(&mut self) {
         self.slots = self.all.iter().zip(0..).map(|(log, slot)| (log.commons.id, slot)).collect();
+        self.count_move_steps(self.all.len());
     }
 }

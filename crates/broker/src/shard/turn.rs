@@ -28,6 +28,10 @@ impl Shard {
             true => self.unless_early(mail)?,
             false => mail,
         };
+        self.take_in(now, mail)
+    }
+
+    fn take_in(&mut self, now: Now, mail: Mail) -> Option<Box<Events>> {
         match mail {
             Mail::Append { from, log, records, waiters, needs_flush } => {
                 self.logs.take_in((now, &mut self.post), log, records.bytes(), &waiters, needs_flush);
@@ -83,14 +87,8 @@ impl Shard {
                 self.post.send(at, Mail::Followed { log });
                 self.post.settle(log, at);
             }
-            Mail::Handed(handed) => {
-                self.logs.handed(handed);
-                self.take_home(now);
-            }
-            Mail::Followed { log } => {
-                self.logs.followed(log);
-                self.take_home(now);
-            }
+            Mail::Handed(handed) => self.logs.handed(handed),
+            Mail::Followed { log } => self.logs.followed(log),
             Mail::Arrived { log } => self.arrived(log),
             Mail::Events(events) => return Some(events),
         }
@@ -118,33 +116,59 @@ impl Shard {
         self.post.reply(port, token, outcome);
     }
 
-    /// Mail for a log that is not here yet waits for it.
+    /// Mail for a log that is not here yet waits for it, or behind what waits.
     #[cold]
     fn unless_early(&mut self, mail: Mail) -> Option<Mail> {
-        match mail.log() {
-            Some(log) if self.logs.slot(log).is_none() => {
-                self.post.send_to_log(log, mail);
+        let Shard { settings, logs, post, .. } = self;
+        let is_early = |log| logs.slot(log).is_none() || post.whereabouts.is_behind(log, settings.id);
+        match mail.log().filter(|log| is_early(*log)) {
+            Some(log) => {
+                post.send_to_log(log, mail);
                 None
             }
-            _ => Some(mail),
+            None => Some(mail),
         }
     }
 
-    /// Logs that have come, and that all shards follow, are at home here.
+    /// One log goes, and one that has come takes in what waited for it: the changes of the catalog, then what was penned.
     #[cold]
-    fn take_home(&mut self, now: Now) {
-        while let Some((log, changes)) = self.logs.take_home(&self.post) {
-            let penned = self.post.settle(log, self.settings.id);
-            changes.into_iter().for_each(|change| self.react(Some(now), change));
-            for mail in penned {
-                let events = self.receive(now, mail);
-                debug_assert!(events.is_none(), "events are for connections, and wait for no log");
-            }
-            match self.planner.is_some() {
-                true => self.arrived(log),
-                false => self.post.send_to_planner(Mail::Arrived { log }),
-            }
+    #[inline(never)]
+    fn move_logs(&mut self, now: Now) {
+        self.logs.begin_move_steps();
+        if self.logs.has_log_to_hand(&self.post) {
+            self.logs.hand_over(&mut self.post);
         }
+        let Some(log) = self.logs.take_home(&mut self.post) else { return };
+        let most = self.settings.limits.taken_in_at_once_max;
+        let mut owed = self.logs.take_owed();
+        let count = owed.len().min(most);
+        owed.drain(..count).for_each(|change| self.react(Some(now), change));
+        self.logs.owe(owed);
+        let (mail, waited) = match self.logs.owes(log) {
+            true => Default::default(),
+            false => self.post.unpen(log, most - count),
+        };
+        self.logs.count_move_steps(count + waited);
+        for mail in mail {
+            let events = self.take_in(now, mail);
+            debug_assert!(events.is_none(), "events are for connections, and wait for no log");
+        }
+        if self.logs.owes(log) || self.post.has_penned(log) {
+            return;
+        }
+        self.logs.end_taking_in();
+        self.post.settle(log, self.settings.id);
+        match self.planner.is_some() {
+            true => self.arrived(log),
+            false => self.post.send_to_planner(Mail::Arrived { log }),
+        }
+    }
+
+    /// A log is to go, or to take in what waited for it.
+    #[inline]
+    fn has_log_to_move(&self) -> bool {
+        self.post.whereabouts.has_moves()
+            && (self.logs.has_log_to_hand(&self.post) || self.logs.has_log_to_take_home(&self.post))
     }
 
     /// On the planning shard: a log is where it was to go.
@@ -156,7 +180,7 @@ impl Shard {
         }
     }
 
-    /// A log is between two shards, as far as this one knows.
+    /// A log is between two shards, or takes in here what waited for it, as far as this shard knows.
     pub fn has_moves(&self) -> bool {
         self.post.whereabouts.has_moves()
     }
@@ -179,8 +203,8 @@ impl Shard {
             self.publish_dead_letters(now);
         }
         self.take_up_remembered(now);
-        if self.logs.has_log_to_hand(&self.post) {
-            self.logs.hand_over(&mut self.post);
+        if self.has_log_to_move() {
+            self.move_logs(now);
         }
         // The catalog's log comes first, in every group: a queue is on disk before anything in it.
         for slot in 0..self.logs.all.len() {
@@ -335,7 +359,7 @@ impl Shard {
     /// As [`Shard::has_work`], but for the work that readers of streams wait for: publishers come before them.
     pub fn has_pressing_work(&self) -> bool {
         self.logs.has_pressing_work()
-            || self.logs.has_log_to_hand(&self.post)
+            || self.has_log_to_move()
             || self.post.has_events()
             || !self.post.heard.is_empty()
             || !self.post.to_remember.is_empty()

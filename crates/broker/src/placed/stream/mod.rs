@@ -98,6 +98,11 @@ impl OfStreams {
         self.is_replaying = false;
     }
 
+    /// No queue is filled from a stream for now.
+    pub(crate) fn feeds_wait(&self) -> bool {
+        self.feeds_wait
+    }
+
     /// No queue is filled from a stream while an alarm holds.
     pub(crate) fn hold_feeds(&mut self, machines: &mut Machines, hold: bool) {
         self.feeds_wait = hold;
