@@ -198,8 +198,8 @@ impl Shard {
     /// The slot of a log whose queues are owned here; one that leaves is not among them, nor is one that has to make up for
     /// changes of the catalog first.
     pub(crate) fn home_slot(&self, log: LogId) -> Option<usize> {
-        let is_owner = self.post.whereabouts.owner(log) == Some(self.settings.id) && !self.logs.owes(log);
-        self.logs.slot(log).filter(|_| is_owner)
+        let owner = || self.post.whereabouts.owner(log);
+        self.logs.slot(log).filter(|_| owner() == Some(self.settings.id) && !self.logs.owes(log))
     }
 
     /// The one other shard that all messages of a publisher go to so far, if there is one: the owner of their only log.
