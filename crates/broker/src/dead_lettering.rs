@@ -11,6 +11,8 @@ pub struct DeadLettering {
     pub(crate) log: LogId,
     pub(crate) queue: QueueId,
     pub(crate) seq: QueueSeq,
+    /// The number of the time for which its queue was owned.
+    pub(crate) tenure: u32,
     pub(crate) reason: DeathReason,
     pub(crate) at_least_once: bool,
     /// Logs that have not answered.

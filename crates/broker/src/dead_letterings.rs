@@ -64,7 +64,7 @@ impl DeadLetterings {
     }
 
     fn publish_one(&mut self, own: &mut OwnPublisher<'_>, dead: &DeadLetter) {
-        let DeadLetter { queue, rule: to, position, reason, memory, offset, .. } = dead;
+        let DeadLetter { queue, rule: to, position, tenure, reason, memory, offset, .. } = dead;
         let message = Enqueue::read(&memory[*offset as usize..]).expect("only messages die");
         let death = Death { queue: &queue.name, reason: *reason, at_ms: own.now.wall_ms };
         let mut letter = dead_letter(&message, &death, to.routing_key.as_ref().map(|key| key.as_bytes()));
@@ -119,6 +119,7 @@ impl DeadLetterings {
             log: queue.log,
             queue: queue.id,
             seq,
+            tenure: *tenure,
             reason: *reason,
             at_least_once: to.at_least_once,
             left,
@@ -198,12 +199,16 @@ fn route_dead(
 }
 
 /// All logs have answered: the message leaves its queue, or is tried again later. Where its log went to another shard that is
-/// done there.
+/// done there. Where the queue lost its owner meanwhile the next one knows nothing of it: the message is ready again, and may
+/// die again.
 pub(crate) fn end(own: &mut OwnPublisher<'_>, dead_lettering: DeadLettering) {
     let limits = &own.settings.limits;
     let Some(log) = own.logs.get_mut(dead_lettering.log) else {
         return own.post.send_to_log(dead_lettering.log, Mail::DeadLettered(Box::new(dead_lettering)));
     };
+    if log.commons.pipeline.tenure() != dead_lettering.tenure {
+        return;
+    }
     let Some(slot) = log.machines.slot(dead_lettering.queue) else { return };
     let Some(mut at) = log.queue_at(slot) else { return };
     let range = SeqRange { first: dead_lettering.seq, last: dead_lettering.seq };

@@ -142,6 +142,49 @@ fn a_leader_that_resigns_proposes_again_when_it_leads() {
 }
 
 #[test]
+fn a_dead_letter_of_an_owner_before_is_no_business_of_the_next() {
+    let mut node = Node::new(2);
+    let (log, everything) = (LogId(1), LogIndex(1 << 20));
+    node.shards[1].logs_mut().set_commit_rule(log, CommitRule::Quorum);
+    node.shards[1].lead(NOW, log);
+    assert_ne!(node.declare(0, "grave", true), log);
+    let dead =
+        [("x-dead-letter-exchange", Value::text("")), ("x-dead-letter-routing-key", Value::text("grave"))];
+    assert_eq!(node.declare_with(1, "q", true, &dead), log);
+    let mut publisher = node.publisher(1);
+    node.publish(1, &mut publisher, "q", "one", true);
+    node.publish(1, &mut publisher, "q", "two", true);
+    node.consume(1, "q", 9, 0);
+    node.settle();
+    node.shards[1].commit_outside(NOW, log, everything);
+    node.settle();
+    let row = |node: &Node, name: &str| {
+        let mut rows = node.shards.iter().flat_map(|shard| shard.listing().rows());
+        let row = rows.find(|row| &*row.definition.name == name).expect("it is there");
+        (row.ready, row.unsettled, row.dying)
+    };
+    // The copy of one is on its way to the disk when the leader resigns.
+    node.settled(1, "q", 9, (0, 0), Outcome::Rejected);
+    node.turn();
+    node.turn();
+    assert_eq!((row(&node, "q"), row(&node, "grave")), ((0, 1, 1), (0, 0, 0)));
+    node.shards[1].resign(NOW, log);
+    node.shards[1].lead(NOW, log);
+    node.settle();
+    assert_eq!((row(&node, "q"), row(&node, "grave")), ((2, 0, 0), (1, 0, 0)), "one is there again");
+    // Both die, and their ends are agreed on.
+    node.consume(1, "q", 8, 0);
+    node.settle();
+    node.settled(1, "q", 8, (0, 1), Outcome::Rejected);
+    node.settle();
+    node.pass(1_000);
+    node.settle();
+    node.shards[1].commit_outside(node.now, log, everything);
+    node.settle();
+    assert_eq!((row(&node, "q"), row(&node, "grave")), ((0, 0, 0), (3, 0, 0)));
+}
+
+#[test]
 fn publisher_queue_and_consumer_may_be_on_three_shards() {
     let mut node = Node::new(3);
     node.declare(1, "q", true);

@@ -125,6 +125,8 @@ enum Role {
 pub(crate) struct Pipeline {
     rule: CommitRule,
     role: Role,
+    /// How often this pipeline ceased to lead.
+    tenure: u32,
     open: Open,
     in_flight: VecDeque<InFlight>,
     /// How many of `in_flight`, the last ones, were not given out yet: they were full before the turn ended.
@@ -147,6 +149,7 @@ impl Pipeline {
         Pipeline {
             rule,
             role: Role::Leads,
+            tenure: 0,
             open: Open::new(Batch::new(log, LogIndex(0), Buffer::default()), Vec::new()),
             in_flight: VecDeque::new(),
             not_given_out: 0,
@@ -185,6 +188,12 @@ impl Pipeline {
         self.role == Role::Leads
     }
 
+    /// The number of the time for which its queues are owned here. Somebody who was asked for something in an earlier one
+    /// answers nobody: that owner's state is gone.
+    pub(crate) fn tenure(&self) -> u32 {
+        self.tenure
+    }
+
     /// Others have to agree on what is committed.
     pub(crate) fn is_agreed_on(&self) -> bool {
         self.rule.needs_agreement()
@@ -217,6 +226,7 @@ impl Pipeline {
     pub(crate) fn resign(&mut self) {
         assert!(self.is_agreed_on(), "only a log that is agreed on has another leader");
         self.role = Role::Follows;
+        self.tenure += 1;
         let agreed = self.in_flight.iter().take_while(|batch| batch.is_agreed).count();
         let taken_back = self.in_flight.split_off(agreed);
         let given_out = taken_back.len().saturating_sub(self.not_given_out);

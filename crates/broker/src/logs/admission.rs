@@ -68,6 +68,7 @@ impl Logs {
                     queue: queue.definition().clone(),
                     rule: rule.clone(),
                     position: None,
+                    tenure: self.all[slot].commons.pipeline.tenure(),
                     reason: DeathReason::MaxLength,
                     failures: 0,
                     memory: copy_of(record.bytes()),

@@ -24,6 +24,8 @@ pub(crate) struct DeadLetter {
     pub(crate) rule: Arc<DeadLetterRule>,
     /// Its position; none: the queue refused it.
     pub(crate) position: Option<QueueSeq>,
+    /// The number of the time for which its queue is owned.
+    pub(crate) tenure: u32,
     pub(crate) reason: DeathReason,
     /// How often its delivery failed in the queue.
     pub(crate) failures: u32,
@@ -100,7 +102,8 @@ impl AtQueue<'_> {
         }
         let failures = queue.fifo.failed(seq);
         let (queue, position) = (queue.definition().clone(), Some(seq));
-        Found::DeadLetter(DeadLetter { queue, rule, position, reason, failures, memory, offset })
+        let tenure = self.commons.pipeline.tenure();
+        Found::DeadLetter(DeadLetter { queue, rule, position, tenure, reason, failures, memory, offset })
     }
 
     /// Takes the first position off the dying.
