@@ -465,6 +465,56 @@ fn dead_letters_under_way_end_where_the_log_is() {
     assert_eq!((row("grave"), row("d")), (vec![(1, 0)], vec![(0, 0)]));
 }
 
+/// A shard says something of which the one that has got the log has not heard: that is no reason to keep what waited for the
+/// log while its connections go on.
+#[test]
+fn what_waited_for_a_log_comes_first_though_a_wave_of_changes_is_waited_for() {
+    let mut node = Node::new(4);
+    assert_eq!(node.declare(1, "q", true), LOG);
+    assert_eq!(node.declare(2, "other", true), LogId(2));
+    let pass = |node: &mut Node, mail: &mut Vec<Vec<Mail>>, to: usize| {
+        let mail = std::mem::take(&mut mail[to]);
+        node.receive(to, mail);
+    };
+    ask(&mut node, LOG.0, 2);
+    let mut of_planner = node.turn_of(0);
+    (1..4).for_each(|to| pass(&mut node, &mut of_planner, to));
+    let mut publisher = node.publisher(2);
+    node.publish(2, &mut publisher, "q", "first", true);
+    for from in [2, 3] {
+        let mut mail = node.turn_of(from);
+        pass(&mut node, &mut mail, 1);
+    }
+    let mut of_giver = node.turn_of(1);
+    [2, 0, 3].into_iter().for_each(|to| pass(&mut node, &mut of_giver, to));
+    let mut of_planner = node.turn_of(0);
+    pass(&mut node, &mut of_planner, 2);
+    let mut of_last = node.turn_of(3);
+    // The others follow the log but for the last; one is a wave ahead of where it comes to.
+    let (now, port) = (node.now, node.ports[0]);
+    node.shards[0].request(now, port, 1, Node::declaration("new", true, &[]));
+    node.turn_of(0);
+    node.write();
+    let mut wave = node.turn_of(0);
+    pass(&mut node, &mut wave, 1);
+    let mut other = node.publisher(1);
+    node.publish(1, &mut other, "other", "x", true);
+    let mut of_giver = node.turn_of(1);
+    pass(&mut node, &mut of_giver, 2);
+    pass(&mut node, &mut of_last, 2);
+    let mut of_taker = node.turn_of(2);
+    assert_eq!(places(&node), [2]);
+    node.publish(2, &mut publisher, "q", "second", true);
+    [2, 3].into_iter().for_each(|to| pass(&mut node, &mut wave, to));
+    [0, 3].into_iter().for_each(|to| pass(&mut node, &mut of_giver, to));
+    [0, 1, 3].into_iter().for_each(|to| pass(&mut node, &mut of_taker, to));
+    node.settle();
+    node.take_seen();
+    node.consume(2, "q", 9, 0);
+    node.settle();
+    assert_eq!(seen_of(&mut node, 2), ["Consuming", "9 gets first@0", "9 gets second@1"]);
+}
+
 #[test]
 fn a_log_stays_while_there_is_no_space_and_when_the_node_ends() {
     let mut node = node();

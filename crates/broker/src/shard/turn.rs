@@ -31,6 +31,7 @@ impl Shard {
         self.take_in(now, mail)
     }
 
+    /// Takes in mail that rests on nothing of which this shard has not heard, and that waits for no log.
     fn take_in(&mut self, now: Now, mail: Mail) -> Option<Box<Events>> {
         match mail {
             Mail::Append { from, log, records, waiters, needs_flush } => {
@@ -149,6 +150,7 @@ impl Shard {
             false => self.post.unpen(log, most - count),
         };
         self.logs.count_move_steps(count + waited);
+        // What comes from this shard's own connections, and what came before a wave was waited for, waits for none.
         for mail in mail {
             let events = self.take_in(now, mail);
             debug_assert!(events.is_none(), "events are for connections, and wait for no log");
