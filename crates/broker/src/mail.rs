@@ -9,7 +9,7 @@ use crate::reading::{ReadBytes, ReadRequest};
 use crate::reply::{Replies, ReplyAddress};
 use crate::request::{QueueCommand, Reply};
 use base::Buffer;
-use base::id::{LogId, PortId, QueueId, ShardId};
+use base::id::{LogId, LogIndex, PortId, QueueId, ShardId};
 use routing::ExchangeId;
 use std::any::Any;
 use std::sync::Arc;
@@ -251,6 +251,14 @@ pub enum Mail {
     Streamed(Box<StreamDone>),
     /// All logs have answered for a dead letter of a queue whose log went to the addressee meanwhile.
     DeadLettered(Box<DeadLettering>),
+    /// Others agree on the records of a log, which went to the addressee meanwhile, up to here: see
+    /// [`crate::Shard::commit_outside`].
+    Agreed {
+        /// The log.
+        log: LogId,
+        /// The end of what is agreed on.
+        end: LogIndex,
+    },
     /// A log goes to a shard, see [`crate::Shard::move_log`]: from the shard that plans, between two waves of changes.
     Leaves {
         /// The log.
@@ -290,7 +298,10 @@ impl Mail {
     /// The log that it goes into, or asks something of.
     pub(crate) fn log(&self) -> Option<LogId> {
         match self {
-            Mail::Append { log, .. } | Mail::Ask { log, .. } | Mail::Queue { log, .. } => Some(*log),
+            Mail::Append { log, .. }
+            | Mail::Ask { log, .. }
+            | Mail::Queue { log, .. }
+            | Mail::Agreed { log, .. } => Some(*log),
             Mail::Loaded(loaded) => Some(loaded.0.log),
             Mail::Streamed(done) => Some(done.log),
             Mail::DeadLettered(dead_lettering) => Some(dead_lettering.log),

@@ -5,7 +5,8 @@ mod node;
 use base::id::{LogId, LogIndex, PortId, ShardId};
 use broker::catalog::Op;
 use broker::{
-    Credit, Held, Limits, Mail, NewConsumer, QueueCommand, StreamCommand, StreamFilter, StreamFrom,
+    CommitRule, Credit, Held, Limits, Mail, NewConsumer, QueueCommand, StreamCommand, StreamFilter,
+    StreamFrom,
 };
 use message::record::{Format, Outcome};
 use node::{NOW, Node};
@@ -513,6 +514,76 @@ fn what_waited_for_a_log_comes_first_though_a_wave_of_changes_is_waited_for() {
     node.consume(2, "q", 9, 0);
     node.settle();
     assert_eq!(seen_of(&mut node, 2), ["Consuming", "9 gets first@0", "9 gets second@1"]);
+}
+
+/// A node of three shards whose log is agreed on with others, and a queue with room for one message.
+fn agreed() -> Node {
+    let mut node = Node::new(3);
+    node.shards[1].logs_mut().set_commit_rule(LOG, CommitRule::Quorum);
+    node.shards[1].lead(NOW, LOG);
+    assert_eq!(node.declare_with(1, "q", true, &[("x-max-length", Value::long(1))]), LOG);
+    node
+}
+
+#[test]
+fn what_others_agree_on_is_heard_where_the_log_comes_to() {
+    let mut node = agreed();
+    let mut publisher = node.publisher(1);
+    node.publish(1, &mut publisher, "q", "one", true);
+    node.settle();
+    ask(&mut node, LOG.0, 2);
+    let mut of_planner = node.turn_of(0);
+    for shard in [1, 2] {
+        let mail = std::mem::take(&mut of_planner[shard]);
+        node.receive(shard, mail);
+    }
+    let of_other = node.turn_of(2).swap_remove(1);
+    node.receive(1, of_other);
+    let mut of_owner = node.turn_of(1);
+    // The log is in the mail: those who agree say so where it was, and where it is not yet.
+    assert_eq!(places(&node), [0; 0]);
+    node.shards[1].commit_outside(NOW, LOG, LogIndex(8));
+    node.shards[2].commit_outside(NOW, LOG, LogIndex(1 << 20));
+    node.settle();
+    assert_eq!(node.take_seen(), [""; 0]);
+    for shard in [0, 2] {
+        let mail = std::mem::take(&mut of_owner[shard]);
+        node.receive(shard, mail);
+    }
+    node.settle();
+    let mut seen = node.take_seen();
+    seen.sort();
+    assert_eq!((seen, places(&node)), (vec!["0: Done".into(), "1: 5 confirmed 1-1".into()], vec![2]));
+}
+
+#[test]
+fn a_queue_is_owned_where_its_log_comes_to() {
+    let mut node = agreed();
+    let mut publisher = node.publisher(1);
+    node.publish(1, &mut publisher, "q", "one", true);
+    node.publish(1, &mut publisher, "q", "two", true);
+    node.settle();
+    node.shards[1].resign(NOW, LOG);
+    node.shards[1].lead(NOW, LOG);
+    node.settle();
+    ask(&mut node, LOG.0, 2);
+    let mut of_planner = node.turn_of(0);
+    let mail = std::mem::take(&mut of_planner[1]);
+    node.receive(1, mail);
+    // It begins to lead while the log leaves.
+    node.shards[1].commit_outside(NOW, LOG, LogIndex(1 << 20));
+    assert_eq!((places(&node), node.shards[1].logs().leads(LOG)), (vec![1], false));
+    let mail = std::mem::take(&mut of_planner[2]);
+    node.receive(2, mail);
+    node.settle();
+    assert_eq!((places(&node), node.shards[2].logs().leads(LOG)), (vec![2], true));
+    node.shards[2].commit_outside(NOW, LOG, LogIndex(1 << 20));
+    node.settle();
+    node.pass(1_000);
+    node.shards[2].commit_outside(node.now, LOG, LogIndex(1 << 20));
+    node.settle();
+    let row = node.shards[2].listing().rows().find(|row| &*row.definition.name == "q").unwrap();
+    assert_eq!((row.ready, row.head), (1, 1), "the rules hold there");
 }
 
 #[test]

@@ -82,6 +82,7 @@ impl Shard {
             Mail::Loaded(loaded) => self.read_done(now, loaded.0, loaded.1),
             Mail::Streamed(done) => self.stream_done(now, *done),
             Mail::DeadLettered(dead_lettering) => dead_letterings::end(&mut self.own(now), *dead_lettering),
+            Mail::Agreed { log, end } => self.commit_outside(now, log, end),
             Mail::Leaves { log, to } => self.logs.leave(&mut self.post, log, to),
             Mail::Penned { log } => self.logs.penned(log),
             Mail::Follow { log, at } => {
@@ -145,6 +146,9 @@ impl Shard {
         let count = owed.len().min(most);
         owed.drain(..count).for_each(|change| self.react(Some(now), change));
         self.logs.owe(owed);
+        if let Some(slot) = self.logs.slot(log) {
+            self.begin_leading(now, slot);
+        }
         let (mail, waited) = match self.logs.owes(log) {
             true => Default::default(),
             false => self.post.unpen(log, most - count),
@@ -283,13 +287,15 @@ impl Shard {
     }
 
     /// Under [`crate::CommitRule::Quorum`]: somebody outside says that all records of `log` before `end` are agreed on. What of
-    /// them is also on this node's disk is committed now.
+    /// them is also on this node's disk is committed now. A log that went to another shard, or is on its way, hears of it there.
     pub fn commit_outside(&mut self, now: Now, log: LogId, end: LogIndex) {
         if let Some(slot) = self.logs.slot(log) {
             self.logs.all[slot].agreed(&mut Turn::new(now, &self.settings.limits, &mut self.post), end);
             self.begin_leading(now, slot);
             self.carry_parked(now, slot);
             self.logs.list_reads(slot, &self.settings.limits);
+        } else if self.post.whereabouts.knows(log) {
+            self.post.send_to_log(log, Mail::Agreed { log, end });
         }
         if log == CATALOG_LOG {
             self.advance_waves(now);
@@ -299,7 +305,8 @@ impl Shard {
     // ---- roles of logs that others have to agree on
 
     /// This node proposes the records of a log from now on, and owns its queues once all it has gathered is committed.
-    /// Nothing where it does so already.
+    /// Nothing where it does so already, or where the log is not here: whoever says who leads waits until it is
+    /// ([`Logs::applied`](crate::Logs::applied)).
     pub fn lead(&mut self, now: Now, log: LogId) {
         if let Some(slot) = self.logs.slot(log) {
             self.logs.all[slot].commons.pipeline.lead();
@@ -328,13 +335,14 @@ impl Shard {
         }
     }
 
-    /// The queues of a log are owned here, if that is to begin and everything before is applied.
+    /// The queues of a log are owned here, if that is to begin and everything before is applied. Of a log that is leaving, they
+    /// are owned where it comes to, where all changes of the catalog are known that concern them.
     fn begin_leading(&mut self, now: Now, slot: usize) {
-        let log = &mut self.logs.all[slot];
-        if !log.commons.pipeline.begins() {
+        let id = self.logs.all[slot].commons.id;
+        let is_home = self.home_slot(id).is_some() && !self.logs.owes(id);
+        if !is_home || !self.logs.all[slot].commons.pipeline.begins() {
             return;
         }
-        let id = log.commons.id;
         let queues: Vec<_> = self.catalog.queues().filter(|queue| queue.log == id).cloned().collect();
         for queue in &queues {
             self.logs.claim(None, queue);
