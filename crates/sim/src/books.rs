@@ -81,10 +81,8 @@ impl Books {
         self.space.wrote(now.mono_ns, &self.journal, &self.disk);
         match result {
             Ok(()) => Ok(true),
-            Err(WriteError::NoSpace) => {
-                self.space.set_out(true);
-                Ok(false)
-            }
+            // Nobody writes it again, so that it would never be seen that there is space.
+            Err(WriteError::NoSpace) => Ok(false),
             Err(error @ WriteError::Fatal(_)) => Err(Stop(error.to_string())),
         }
     }

@@ -1,5 +1,6 @@
 //! The other nodes of a quorum, and nothing of them but their word: when they agree on the batches of a log, and how far;
-//! and that they take back what they have not agreed on. One replica follows, without an owner.
+//! and that they take back what they have not agreed on. One replica follows, without an owner, and begins
+//! anew now and then.
 //!
 //! Agreement comes late and in pieces, before a batch is on the node's disk or after. Where a log loses its leader, all that
 //! is not agreed on leaves the journal, and the same node leads again some time later.
@@ -8,33 +9,19 @@
 
 use crate::machine::Machine;
 use crate::oracle::Check;
-use base::id::{LogId, LogIndex, ShardId};
-use base::{Buffer, Now, Random, Secrets};
-use broker::access::AccessRules;
-use broker::{CommitRule, Limits, Placement, Shard, ShardSettings};
-use journal::{Batch, FaultyDisk, FileId, FileKind, FileName, Mark, Place, Sealed};
+use crate::replica::{Proposal, Replica};
+use base::id::{LogId, LogIndex};
+use base::{Buffer, Now, Random};
+use broker::{Limits, Shard};
+use journal::{Batch, Mark, Sealed};
 use node::Stop;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
 
 /// Logs a data folder may come to have.
 pub const LOGS_MAX: u32 = 12;
 
 /// What a mark says is the business of those that agree.
 const TAKEN_BACK: Mark = Mark([1; Mark::LEN]);
-
-/// A batch that was proposed.
-#[derive(Debug)]
-struct Proposal {
-    base: LogIndex,
-    records: Vec<u8>,
-}
-
-impl Proposal {
-    fn end(&self) -> LogIndex {
-        LogIndex(self.base.0 + self.records.len() as u64)
-    }
-}
 
 /// A log that others agree on.
 #[derive(Debug, Default)]
@@ -58,15 +45,15 @@ impl Known {
 #[derive(Debug)]
 pub struct Double {
     logs: BTreeMap<LogId, Known>,
-    replica: Shard,
-    /// The replica's files of streams.
-    disk: FaultyDisk,
+    replica: Replica,
     /// Leaders resign in this run.
     takes_back: bool,
     /// How often leader and replica were compared.
     pub compared: u64,
     /// How often a leader resigned.
     pub resigned: u64,
+    /// How often the replica began anew.
+    pub begun: u64,
 }
 
 /// The logs that others agree on, in a node with so many.
@@ -77,22 +64,9 @@ pub fn agreed_on(logs: u32) -> impl Iterator<Item = LogId> {
 impl Double {
     /// That of a node whose logs are never more than [`LOGS_MAX`].
     pub fn new(limits: Limits, now: Now, takes_back: bool) -> Double {
-        let logs = LOGS_MAX;
-        let settings = ShardSettings {
-            id: ShardId(0),
-            placement: Placement { shards: 1, logs },
-            limits,
-            rules: Arc::new(AccessRules::default()),
-            node: "rabbit@replica".into(),
-            relaxes_types: false,
-            seed: 1,
-        };
-        let mut replica = Shard::new(settings, Secrets::simulated(1));
-        agreed_on(logs).for_each(|log| replica.logs_mut().set_commit_rule(log, CommitRule::Quorum));
-        let missing = replica.finish_recovery(now);
-        assert!(missing.is_empty(), "a new log misses nothing");
-        let logs = agreed_on(logs).map(|log| (log, Known::default())).collect();
-        Double { logs, replica, disk: FaultyDisk::new(1), takes_back, compared: 0, resigned: 0 }
+        let logs = agreed_on(LOGS_MAX).map(|log| (log, Known::default())).collect();
+        let replica = Replica::new(limits, now);
+        Double { logs, replica, takes_back, compared: 0, resigned: 0, begun: 0 }
     }
 
     /// The replica does not follow any more: something on the node's disk is not what was written.
@@ -126,10 +100,15 @@ impl Double {
     pub fn step(&mut self, node: &mut Machine, now: Now, dice: &mut Random) -> Result<Check, Stop> {
         let logs: Vec<LogId> = self.logs.keys().copied().collect();
         let log = logs[dice.below(logs.len() as u64) as usize];
-        if node.applied(log).is_none() {
-            return Ok(Ok(()));
+        match dice.below(200) {
+            0..10 => self.replica.keep(log),
+            10..12 => {
+                self.begun += 1;
+                return Ok(self.replica.begin_anew(now));
+            }
+            _ => {}
         }
-        if self.takes_back && dice.one_in(100) {
+        if self.takes_back && dice.one_in(100) && node.applied(log).is_some() {
             if node.leads(log) {
                 self.take_back(node, now, log)?;
             } else {
@@ -149,9 +128,6 @@ impl Double {
     pub fn agree_all(&mut self, node: &mut Machine, now: Now) -> Check {
         let logs: Vec<LogId> = self.logs.keys().copied().collect();
         for log in logs {
-            if node.applied(log).is_none() {
-                continue;
-            }
             node.lead(now, log);
             if let Some(end) = self.logs[&log].waiting().last() {
                 self.agree(node, now, log, end)?;
@@ -176,7 +152,7 @@ impl Double {
 
     /// The replica applies what is agreed on, no further than the node did: the node may yet lose what its disk has not.
     fn follow(&mut self, node: &Machine, now: Now, log: LogId) -> Check {
-        let Double { logs, replica, disk, compared, .. } = self;
+        let Double { logs, replica, compared, .. } = self;
         let Some(applied) = node.applied(log) else { return Ok(()) };
         let known = logs.entry(log).or_default();
         let is_due = |batch: &mut Proposal| batch.end() <= known.agreed.min(applied);
@@ -184,24 +160,14 @@ impl Double {
             if known.is_lost {
                 continue;
             }
-            let place = Place {
-                file: FileId(1),
-                name: FileName::new(FileKind::Journal, 1),
-                offset: batch.base.0,
-                len: batch.records.len() as u64,
-                crc: 0,
-            };
-            replica.apply_agreed(log, batch.base, &batch.records, place);
-            let mut jobs = Vec::new();
-            replica.take_stream_jobs(&mut jobs);
-            jobs.into_iter().for_each(|job| replica.stream_done(now, job.carry_out(disk)));
+            replica.follow(now, log, batch);
         }
-        if known.is_lost || replica.logs().applied(log) != Some(applied) {
+        if known.is_lost || replica.applied(log) != Some(applied) {
             return Ok(());
         }
         *compared += 1;
         let (from, ours) = node.canonical(log);
-        let theirs = replica.logs().canonical(log, from);
+        let theirs = replica.canonical(log, from);
         if ours == theirs {
             return Ok(());
         }
@@ -234,7 +200,7 @@ impl Double {
         let logs: Vec<LogId> = self.logs.keys().copied().collect();
         for log in logs {
             let Some(applied) = node.applied(log) else { continue };
-            let replica = self.replica.logs().applied(log);
+            let replica = self.replica.applied(log);
             let known = self.logs.entry(log).or_default();
             known.batches.retain(|batch| batch.end() <= applied);
             let end = known.batches.back().map(Proposal::end).or(replica);

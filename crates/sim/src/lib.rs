@@ -16,6 +16,7 @@ mod makeup;
 mod net;
 mod oracle;
 mod plan;
+mod replica;
 mod rotten;
 mod rules;
 mod shape;

@@ -417,9 +417,10 @@ impl Machine {
         (from, shard.map(|shard| shard.logs().canonical(log, from)).unwrap_or_default())
     }
 
-    /// The others agree on a log up to there.
+    /// The others agree on a log up to there. A log that is between two shards hears of it when it is there.
     pub fn commit_outside(&mut self, now: Now, log: LogId, end: LogIndex) {
-        self.with_shards(|shard| shard.commit_outside(now, log, end));
+        let at = self.shards().position(|shard| shard.logs().applied(log).is_some());
+        self.berths[at.unwrap_or(0)].home.shard.commit_outside(now, log, end);
     }
 
     /// It leads a log from now on.

@@ -1,7 +1,6 @@
 //! Runs seeds by hand: `sim SEED [COUNT]`, `sim --seeds COUNT`, for longer runs `--operations NUMBER`, `--wide` for
 //! those of many kinds, `--still` for those in which no log goes from shard to shard, `--rich` for clients that use more of
-//! the broker, `--rich --crowds` for many names of stored offsets, `--double` for logs that others have to agree on, none of
-//! which goes from shard to shard. A seed that fails is printed with the end of its trace.
+//! the broker, `--rich --crowds` for many names of stored offsets, `--double` for logs that others have to agree on. A seed that fails is printed with the end of its trace.
 
 use sim::{Outcome, Plan, Tally};
 use std::process::ExitCode;
@@ -34,7 +33,7 @@ fn read(arguments: impl Iterator<Item = String>) -> Option<Wanted> {
                 let Plan { rich, limits, streams, picks, .. } = &mut wanted.plan;
                 (*rich, *limits, *streams, *picks) = (true, true, true, true);
             }
-            "--double" => (wanted.plan.double, wanted.plan.hands) = (true, false),
+            "--double" => wanted.plan.double = true,
             "--crowds" => wanted.plan.crowds = true,
             "--operations" => wanted.plan.operations = number()? as u32,
             "--trace" => wanted.plan.trace_lines = number()? as usize,

@@ -140,6 +140,8 @@ pub struct Tally {
     pub compared: u64,
     /// Times a leader of a log resigned.
     pub resigned: u64,
+    /// Times the replica of an agreed log began anew.
+    pub begun_anew: u64,
     /// Logs that went from one shard to another.
     pub handed: u64,
 }
@@ -183,6 +185,7 @@ impl Tally {
         self.torn += other.torn;
         self.compared += other.compared;
         self.resigned += other.resigned;
+        self.begun_anew += other.begun_anew;
         self.handed += other.handed;
         self.replies += other.replies;
         self.refused += other.refused;

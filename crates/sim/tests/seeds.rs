@@ -89,8 +89,11 @@ fn logs_are_the_same_in_leader_and_replica() {
     let tally = run_all(AGREED_SEEDS, |seed| {
         let rich = seed % 2 == 0;
         let wide = seed % 4 == 0;
-        Plan { double: true, wide, rich, limits: rich, streams: rich, picks: rich, ..Plan::default() }
+        let hands = seed % 8 >= 4;
+        Plan { double: true, wide, rich, limits: rich, streams: rich, picks: rich, hands, ..Plan::default() }
     });
+    let Tally { begun_anew, handed, .. } = tally;
+    assert!(begun_anew > AGREED_SEEDS && handed > AGREED_SEEDS / 2, "{tally:?}");
     let Tally { compared, resigned, confirmed, delivered, crashes, .. } = tally;
     assert!(compared > AGREED_SEEDS * 20 && resigned > AGREED_SEEDS / 4, "{tally:?}");
     assert!(confirmed.min(delivered) > AGREED_SEEDS && crashes > AGREED_SEEDS / 2, "{tally:?}");
