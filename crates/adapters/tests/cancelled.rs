@@ -140,3 +140,34 @@ fn a_get_is_answered_though_its_consumer_went() {
     world.shards[1].commit_outside(now, log, everything);
     client.hears(&mut world, &["got 2 two again, 1 left"]);
 }
+
+/// The same, where the client still holds what it got of the owner before: with that it does not lose what it got of the next.
+#[test]
+fn a_get_is_kept_though_its_consumer_had_gone() {
+    let mut world = World::new(2);
+    let (log, everything) = (LogId(1), LogIndex(1 << 20));
+    let now = world.now;
+    world.shards[1].logs_mut().set_commit_rule(log, CommitRule::Quorum);
+    world.shards[1].lead(now, log);
+    let mut client = Client::open(&mut world, 1);
+    client.declare(&mut world, "q");
+    client.publish("q", "one");
+    client.talk(&mut world);
+    world.shards[1].commit_outside(now, log, everything);
+    client.get("q", false);
+    client.hears(&mut world, &["got 1 one, 0 left"]);
+    client.publish("q", "two");
+    client.talk(&mut world);
+    world.shards[1].resign(now, log);
+    client.get("q", false);
+    client.get("q", false);
+    client.talk(&mut world);
+    world.shards[1].lead(now, log);
+    client.talk(&mut world);
+    world.shards[1].commit_outside(now, log, everything);
+    client.hears(&mut world, &["got 2 one again, 1 left", "got 3 two again, 0 left"]);
+    ack(&mut client, 1);
+    client.talk(&mut world);
+    client.get("q", false);
+    client.hears(&mut world, &["empty"]);
+}

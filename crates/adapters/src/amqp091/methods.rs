@@ -626,6 +626,10 @@ impl Adapter {
         let no_ack = matches!(pending.request, BrokerRequest::Get { no_ack: true, .. });
         let item = &events.items[item as usize];
         let handle = self.got_traced(context, handle, (memory, item), events);
+        if let Some(getter) = self.consumers.get_mut(handle) {
+            // Where it was cancelled with an owner of the queue before, it is not with this one.
+            (getter.is_cancelled, getter.newest) = (false, u64::MAX);
+        }
         self.send_got(context, pending.channel, handle, no_ack, (memory, item), ready, events);
     }
 }
