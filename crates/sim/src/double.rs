@@ -101,7 +101,7 @@ impl Double {
         let logs: Vec<LogId> = self.logs.keys().copied().collect();
         let log = logs[dice.below(logs.len() as u64) as usize];
         match dice.below(200) {
-            0..10 => self.replica.keep(log),
+            0..10 => self.replica.keep(now, log),
             10..12 => {
                 self.begun += 1;
                 return Ok(self.replica.begin_anew(now));

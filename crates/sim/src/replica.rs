@@ -12,7 +12,7 @@ use broker::{CommitRule, Limits, LogSnapshot, Placement, Shard, ShardSettings};
 use journal::{FaultyDisk, FileId, FileKind, FileName, Place};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use stream_files::stream_files;
+use stream_files::{StreamJob, stream_files};
 
 /// A batch of a log.
 #[derive(Debug)]
@@ -80,9 +80,11 @@ impl Replica {
         self.carry_out_streams(now);
     }
 
-    /// Keeps a snapshot of a log.
-    pub fn keep(&mut self, log: LogId) {
+    /// Keeps a snapshot of a log, and puts on disk the chunks of streams that it counts on.
+    pub fn keep(&mut self, now: Now, log: LogId) {
         if let Some(snapshot) = self.shard.snapshot(log, false) {
+            let jobs = self.shard.logs_mut().take_stream_syncs(log);
+            self.carry_out(now, jobs);
             self.snapshots.insert(log, snapshot);
         }
     }
@@ -135,6 +137,10 @@ impl Replica {
     fn carry_out_streams(&mut self, now: Now) {
         let mut jobs = Vec::new();
         self.shard.take_stream_jobs(&mut jobs);
+        self.carry_out(now, jobs);
+    }
+
+    fn carry_out(&mut self, now: Now, jobs: Vec<StreamJob>) {
         jobs.into_iter().for_each(|job| self.shard.stream_done(now, job.carry_out(&self.disk)));
     }
 }
