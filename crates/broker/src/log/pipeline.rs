@@ -303,7 +303,9 @@ impl Pipeline {
     /// Something was given out of which it is not known that it is on disk.
     pub(crate) fn is_at_disk(&self) -> bool {
         let given_out = self.in_flight.len() - self.not_given_out;
-        self.early_bytes > 0 || self.in_flight.iter().take(given_out).any(|batch| batch.is_written.is_none())
+        self.early_bytes > 0
+            || !self.taken_back.is_empty()
+            || self.in_flight.iter().take(given_out).any(|batch| batch.is_written.is_none())
     }
 
     /// Something waits for the disk that was appended after the turn's batch was closed.
