@@ -259,7 +259,7 @@ impl Logs {
     }
 
     /// Bytes of batches that are not committed.
-    pub(crate) fn bytes_in_flight(&self) -> usize {
+    pub fn bytes_in_flight(&self) -> usize {
         self.every().map(|log| log.commons.pipeline.bytes()).sum()
     }
 

@@ -137,11 +137,13 @@ impl Double {
         Ok(())
     }
 
-    /// Nothing waits for agreement, and each log of this node has its leader.
+    /// Nothing waits for agreement or is still to be proposed, and each log of this node has its leader. What nobody waits
+    /// for is proposed after a while: until then it is not applied either.
     pub fn is_idle(&self, node: &Machine) -> bool {
-        self.logs.iter().all(|(log, known)| {
-            known.waiting().next().is_none() && (node.leads(*log) || node.applied(*log).is_none())
-        })
+        !node.has_unwritten()
+            && self.logs.iter().all(|(log, known)| {
+                known.waiting().next().is_none() && (node.leads(*log) || node.applied(*log).is_none())
+            })
     }
 
     fn agree(&mut self, node: &mut Machine, now: Now, log: LogId, end: LogIndex) -> Check {

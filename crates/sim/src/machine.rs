@@ -405,6 +405,11 @@ impl Machine {
         shard.and_then(|shard| shard.logs().applied(log))
     }
 
+    /// Records are not on disk, whether or not anybody waits for them.
+    pub fn has_unwritten(&self) -> bool {
+        self.shards().any(|shard| shard.logs().bytes_in_flight() > 0)
+    }
+
     /// It leads a log.
     pub fn leads(&self, log: LogId) -> bool {
         self.shards().any(|shard| shard.logs().leads(log))
