@@ -340,12 +340,14 @@ impl Batches {
     }
 
     /// A bound no later than `bound` with at most `messages_max` live messages before it, unless a single batch has more,
-    /// and none in a batch whose place is not known yet.
+    /// none in a batch whose place is not known yet, and none in a batch that ends behind it: the journal's files may end at what
+    /// was taken back, and a larger batch came in its place.
     pub(crate) fn bound_within(&self, bound: LogIndex, messages_max: u64) -> LogIndex {
         let mut messages = 0;
         for entry in self.ring.iter().take_while(|entry| entry.base < bound.0) {
             let is_unplaced = entry.live > 0 && entry.place.is_none();
-            if is_unplaced || (messages > 0 && messages + u64::from(entry.live) > messages_max) {
+            let is_cut = entry.base + u64::from(entry.len) > bound.0;
+            if is_unplaced || is_cut || (messages > 0 && messages + u64::from(entry.live) > messages_max) {
                 return LogIndex(entry.base);
             }
             messages += u64::from(entry.live);

@@ -819,6 +819,38 @@ fn what_is_not_moved_for_want_of_space_leaves_nothing_behind() {
     check(4096, true);
 }
 
+/// The bound of a move is the end of a batch that was taken back, in place of which came a larger one.
+#[test]
+fn a_batch_is_moved_as_a_whole_or_not() {
+    let mut node = Node::new(2);
+    let (log, everything) = (LogId(1), LogIndex(1 << 20));
+    node.shards[1].logs_mut().set_commit_rule(log, CommitRule::Quorum);
+    node.shards[1].lead(NOW, log);
+    node.declare(1, "q", true);
+    let mut publisher = node.publisher(1);
+    node.publish(1, &mut publisher, "q", "one", true);
+    node.settle();
+    node.shards[1].commit_outside(NOW, log, everything);
+    node.settle();
+    let applied = node.shards[1].logs().applied(log).unwrap();
+    node.publish(1, &mut publisher, "q", "two", true);
+    node.settle();
+    let taken_back = node.shards[1].logs().proposed(log).last().unwrap().0.next();
+    node.shards[1].resign(NOW, log);
+    node.publish(1, &mut publisher, "q", "three", true);
+    node.shards[1].lead(NOW, log);
+    node.settle();
+    node.shards[1].commit_outside(NOW, log, everything);
+    node.settle();
+    let moved = node.shards[1].logs().begin_move(log, taken_back).unwrap();
+    let moved = moved.carry_out(&node.disk, u64::MAX, || 77).unwrap();
+    assert_eq!((moved.bound, moved.damaged.len()), (applied, 0));
+    node.shards[1].finish_move(&moved);
+    let rest = node.shards[1].logs().begin_move(log, LogIndex(u64::MAX)).unwrap();
+    let rest = rest.carry_out(&node.disk, u64::MAX, || 78).unwrap();
+    assert_eq!(rest.damaged, []);
+}
+
 #[test]
 fn a_message_with_several_keys_goes_to_each_queue_once() {
     let mut node = Node::new(1);
