@@ -587,6 +587,24 @@ fn a_queue_is_owned_where_its_log_comes_to() {
 }
 
 #[test]
+fn a_move_begins_when_there_is_space() {
+    let mut node = node();
+    let mut publisher = node.publisher(1);
+    node.shards.iter_mut().for_each(|shard| shard.keep_logs(true));
+    ask(&mut node, LOG.0, 2);
+    node.publish(1, &mut publisher, "q", "one", true);
+    node.consume(2, "q", 9, 0);
+    node.settle();
+    assert_eq!((places(&node), moving(&node)), (vec![1], [false; 3]));
+    let mut seen = node.take_seen();
+    seen.sort();
+    assert_eq!(seen, ["1: 5 confirmed 1-1", "2: 9 gets one@0", "2: Consuming"], "its clients go on");
+    node.shards.iter_mut().for_each(|shard| shard.keep_logs(false));
+    node.settle();
+    assert_eq!((places(&node), node.take_seen()), (vec![2], vec!["0: Done".into()]));
+}
+
+#[test]
 fn a_log_stays_while_there_is_no_space_and_when_the_node_ends() {
     let mut node = node();
     let mut publisher = node.publisher(1);

@@ -249,7 +249,9 @@ impl Shard {
                 }
             }
         }
-        for (log, to) in self.planner.as_mut().map(Planner::begin_moves).unwrap_or_default() {
+        // While space is lacking a log would wait for it on its way, and with it those who settle messages of it.
+        let planner = self.planner.as_mut().filter(|_| !self.logs.keeps());
+        for (log, to) in planner.map(Planner::begin_moves).unwrap_or_default() {
             for shard in self.post.others() {
                 self.post.send(shard, Mail::Leaves { log, to });
             }
