@@ -30,6 +30,8 @@ struct Known {
     batches: VecDeque<Proposal>,
     /// Everything before this is agreed on.
     agreed: LogIndex,
+    /// So much of that the log was told on its way between two shards: it knows once it has applied it.
+    told_on_its_way: LogIndex,
     /// The replica cannot follow: records are on the node's disk that it never saw, or damage lost some.
     is_lost: bool,
 }
@@ -108,7 +110,9 @@ impl Double {
             }
             _ => {}
         }
-        if self.takes_back && dice.one_in(100) && node.applied(log).is_some() {
+        // A leader that resigns before it has heard would take back what is agreed on.
+        let has_heard = node.applied(log) >= Some(self.logs[&log].told_on_its_way);
+        if self.takes_back && dice.one_in(100) && has_heard {
             if node.leads(log) {
                 self.take_back(node, now, log)?;
             } else {
@@ -147,8 +151,11 @@ impl Double {
     }
 
     fn agree(&mut self, node: &mut Machine, now: Now, log: LogId, end: LogIndex) -> Check {
-        self.logs.entry(log).or_default().agreed = end;
-        node.commit_outside(now, log, end);
+        let known = self.logs.entry(log).or_default();
+        known.agreed = end;
+        if !node.commit_outside(now, log, end) {
+            known.told_on_its_way = end;
+        }
         self.follow(node, now, log)
     }
 
@@ -213,7 +220,7 @@ impl Double {
             if known.is_lost {
                 known.batches.clear();
             }
-            known.agreed = applied;
+            (known.agreed, known.told_on_its_way) = (applied, LogIndex(0));
             self.follow(node, now, log)?;
         }
         Ok(())

@@ -422,10 +422,11 @@ impl Machine {
         (from, shard.map(|shard| shard.logs().canonical(log, from)).unwrap_or_default())
     }
 
-    /// The others agree on a log up to there. A log that is between two shards hears of it when it is there.
-    pub fn commit_outside(&mut self, now: Now, log: LogId, end: LogIndex) {
+    /// The others agree on a log up to there. False: the log is between two shards, and hears of it when it is there.
+    pub fn commit_outside(&mut self, now: Now, log: LogId, end: LogIndex) -> bool {
         let at = self.shards().position(|shard| shard.logs().applied(log).is_some());
         self.berths[at.unwrap_or(0)].home.shard.commit_outside(now, log, end);
+        at.is_some()
     }
 
     /// It leads a log from now on.

@@ -339,7 +339,7 @@ impl Shard {
     /// are owned where it comes to, where all changes of the catalog are known that concern them.
     fn begin_leading(&mut self, now: Now, slot: usize) {
         let id = self.logs.all[slot].commons.id;
-        let is_home = self.home_slot(id).is_some() && !self.logs.owes(id);
+        let is_home = self.home_slot(id).is_some();
         if !is_home || !self.logs.all[slot].commons.pipeline.begins() {
             return;
         }
