@@ -778,6 +778,7 @@ mod tests {
         bench.pipeline.wait(waiter(2));
         bench.pipeline.resign();
         assert_eq!((bench.pipeline.applied().0, bench.pipeline.next().0), (0, 16));
+        assert!(bench.pipeline.is_at_disk(), "a report is still to come");
         assert_eq!(bench.pipeline.due(Now::at_ms(10_000), &Limits::default()), Due::Nothing);
         bench.pipeline.lead();
         assert!(!bench.pipeline.begins(), "what comes first is not applied");
