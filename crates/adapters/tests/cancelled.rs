@@ -111,60 +111,62 @@ fn a_cancelled_consumer_goes_with_the_last_that_it_holds() {
     }
 }
 
-/// The leader of the queue's log is lost while nobody waits for a message; the client hears of that, for the consumer that stands
-/// for its gets, when it waits for one again.
-#[test]
-fn a_get_is_answered_though_its_consumer_went() {
+/// The log of shard 1, which others have to agree on.
+const AGREED_ON: LogId = LogId(1);
+
+/// All that a log holds in these tests.
+const EVERYTHING: LogIndex = LogIndex(1 << 20);
+
+/// A client that got the only message of a queue whose log others have to agree on.
+fn of_a_log_agreed_on() -> (World, Client) {
     let mut world = World::new(2);
-    let (log, everything) = (LogId(1), LogIndex(1 << 20));
     let now = world.now;
-    world.shards[1].logs_mut().set_commit_rule(log, CommitRule::Quorum);
-    world.shards[1].lead(now, log);
+    world.shards[1].logs_mut().set_commit_rule(AGREED_ON, CommitRule::Quorum);
+    world.shards[1].lead(now, AGREED_ON);
     let mut client = Client::open(&mut world, 1);
     client.declare(&mut world, "q");
     client.publish("q", "one");
     client.talk(&mut world);
-    world.shards[1].commit_outside(now, log, everything);
+    world.shards[1].commit_outside(now, AGREED_ON, EVERYTHING);
     client.get("q", false);
     client.hears(&mut world, &["got 1 one, 0 left"]);
+    (world, client)
+}
+
+/// The leader of the queue's log is lost while nobody waits for a message; the client hears of that, for the consumer that stands
+/// for its gets, when it waits for one again.
+#[test]
+fn a_get_is_answered_though_its_consumer_went() {
+    let (mut world, mut client) = of_a_log_agreed_on();
+    let now = world.now;
     ack(&mut client, 1);
     client.publish("q", "two");
     client.talk(&mut world);
-    world.shards[1].commit_outside(now, log, everything);
+    world.shards[1].commit_outside(now, AGREED_ON, EVERYTHING);
     client.talk(&mut world);
-    world.shards[1].resign(now, log);
-    world.shards[1].lead(now, log);
+    world.shards[1].resign(now, AGREED_ON);
+    world.shards[1].lead(now, AGREED_ON);
     client.publish("q", "three");
     client.get("q", false);
     client.hears(&mut world, &[]);
-    world.shards[1].commit_outside(now, log, everything);
+    world.shards[1].commit_outside(now, AGREED_ON, EVERYTHING);
     client.hears(&mut world, &["got 2 two again, 1 left"]);
 }
 
 /// The same, where the client still holds what it got of the owner before: with that it does not lose what it got of the next.
 #[test]
 fn a_get_is_kept_though_its_consumer_had_gone() {
-    let mut world = World::new(2);
-    let (log, everything) = (LogId(1), LogIndex(1 << 20));
+    let (mut world, mut client) = of_a_log_agreed_on();
     let now = world.now;
-    world.shards[1].logs_mut().set_commit_rule(log, CommitRule::Quorum);
-    world.shards[1].lead(now, log);
-    let mut client = Client::open(&mut world, 1);
-    client.declare(&mut world, "q");
-    client.publish("q", "one");
-    client.talk(&mut world);
-    world.shards[1].commit_outside(now, log, everything);
-    client.get("q", false);
-    client.hears(&mut world, &["got 1 one, 0 left"]);
     client.publish("q", "two");
     client.talk(&mut world);
-    world.shards[1].resign(now, log);
+    world.shards[1].resign(now, AGREED_ON);
     client.get("q", false);
     client.get("q", false);
     client.talk(&mut world);
-    world.shards[1].lead(now, log);
+    world.shards[1].lead(now, AGREED_ON);
     client.talk(&mut world);
-    world.shards[1].commit_outside(now, log, everything);
+    world.shards[1].commit_outside(now, AGREED_ON, EVERYTHING);
     client.hears(&mut world, &["got 2 one again, 1 left", "got 3 two again, 0 left"]);
     ack(&mut client, 1);
     client.talk(&mut world);

@@ -107,18 +107,17 @@ impl Requests {
 
     /// A channel's commit is waited for.
     pub(super) fn is_waiting_for_commit(&self, channel: u16) -> bool {
-        let pending = self.pending.as_ref();
-        pending.is_some_and(|pending| {
-            pending.channel == channel && matches!(pending.request, BrokerRequest::Commit)
-        })
+        self.request_of(channel).is_some_and(|request| matches!(request, BrokerRequest::Commit))
     }
 
     /// A channel waits for a message that it asked for.
     pub(super) fn is_getting(&self, channel: u16) -> bool {
-        let pending = self.pending.as_ref();
-        pending.is_some_and(|pending| {
-            pending.channel == channel && matches!(pending.request, BrokerRequest::Get { .. })
-        })
+        self.request_of(channel).is_some_and(|request| matches!(request, BrokerRequest::Get { .. }))
+    }
+
+    fn request_of(&self, channel: u16) -> Option<&BrokerRequest> {
+        let pending = self.pending.as_ref().filter(|pending| pending.channel == channel)?;
+        Some(&pending.request)
     }
 
     /// The request that this token answers.
