@@ -474,8 +474,7 @@ fn what_waited_for_a_log_comes_first_though_a_wave_of_changes_is_waited_for() {
     assert_eq!(node.declare(1, "q", true), LOG);
     assert_eq!(node.declare(2, "other", true), LogId(2));
     let pass = |node: &mut Node, mail: &mut Vec<Vec<Mail>>, to: usize| {
-        let mail = std::mem::take(&mut mail[to]);
-        node.receive(to, mail);
+        node.receive(to, std::mem::take(&mut mail[to]));
     };
     ask(&mut node, LOG.0, 2);
     let mut of_planner = node.turn_of(0);
@@ -534,8 +533,7 @@ fn what_others_agree_on_is_heard_where_the_log_comes_to() {
     ask(&mut node, LOG.0, 2);
     let mut of_planner = node.turn_of(0);
     for shard in [1, 2] {
-        let mail = std::mem::take(&mut of_planner[shard]);
-        node.receive(shard, mail);
+        node.receive(shard, std::mem::take(&mut of_planner[shard]));
     }
     let of_other = node.turn_of(2).swap_remove(1);
     node.receive(1, of_other);
@@ -547,8 +545,7 @@ fn what_others_agree_on_is_heard_where_the_log_comes_to() {
     node.settle();
     assert_eq!(node.take_seen(), [""; 0]);
     for shard in [0, 2] {
-        let mail = std::mem::take(&mut of_owner[shard]);
-        node.receive(shard, mail);
+        node.receive(shard, std::mem::take(&mut of_owner[shard]));
     }
     node.settle();
     let mut seen = node.take_seen();
@@ -568,13 +565,11 @@ fn a_queue_is_owned_where_its_log_comes_to() {
     node.settle();
     ask(&mut node, LOG.0, 2);
     let mut of_planner = node.turn_of(0);
-    let mail = std::mem::take(&mut of_planner[1]);
-    node.receive(1, mail);
+    node.receive(1, std::mem::take(&mut of_planner[1]));
     // It begins to lead while the log leaves.
     node.shards[1].commit_outside(NOW, LOG, LogIndex(1 << 20));
     assert_eq!((places(&node), node.shards[1].logs().leads(LOG)), (vec![1], false));
-    let mail = std::mem::take(&mut of_planner[2]);
-    node.receive(2, mail);
+    node.receive(2, std::mem::take(&mut of_planner[2]));
     node.settle();
     assert_eq!((places(&node), node.shards[2].logs().leads(LOG)), (vec![2], true));
     node.shards[2].commit_outside(NOW, LOG, LogIndex(1 << 20));
@@ -636,8 +631,7 @@ fn a_log_stays_while_there_is_no_space_and_when_the_node_ends() {
     ask(&mut node, LOG.0, 2);
     let mut of_planner = node.turn_of(0);
     for shard in [1, 2] {
-        let mail = std::mem::take(&mut of_planner[shard]);
-        node.receive(shard, mail);
+        node.receive(shard, std::mem::take(&mut of_planner[shard]));
         let of_other = node.turn_of(shard).swap_remove(1);
         node.receive(1, of_other);
     }
@@ -659,8 +653,7 @@ fn a_connection_does_not_leave_while_what_it_said_waits() {
     assert!(!node.shards[0].may_leave(port) && node.shards[0].release_port(port).is_none());
     assert_eq!(node.shards[0].other_owner(LOG), None, "nobody follows it yet");
     for shard in [1, 2] {
-        let mail = std::mem::take(&mut of_planner[shard]);
-        node.receive(shard, mail);
+        node.receive(shard, std::mem::take(&mut of_planner[shard]));
     }
     node.settle();
     assert_eq!(node.shards[0].other_owner(LOG), Some(ShardId(2)));

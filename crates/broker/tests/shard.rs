@@ -51,14 +51,19 @@ fn a_transient_message_waits_for_nobody_but_those_before_it() {
     assert_eq!(node.take_seen(), ["0: 5 confirmed 2-2", "0: 9 gets heavy@1", "0: 9 gets light too@2"]);
 }
 
+/// A node of two shards that leads the second one's log, which others have to agree on; and an index behind all of it.
+fn agreed_on() -> (Node, LogId, LogIndex) {
+    let (mut node, log) = (Node::new(2), LogId(1));
+    node.shards[1].logs_mut().set_commit_rule(log, CommitRule::Quorum);
+    node.shards[1].lead(NOW, log);
+    (node, log, LogIndex(1 << 20))
+}
+
 #[test]
 fn a_quorum_commit_comes_from_outside() {
-    let mut node = Node::new(2);
     // The catalog's log is the first; the second shard's own log is under the other rule.
-    node.shards[1].logs_mut().set_commit_rule(LogId(1), CommitRule::Quorum);
-    node.shards[1].lead(NOW, LogId(1));
-    let log = node.declare(1, "q", true);
-    assert_eq!(log, LogId(1));
+    let (mut node, log, everything) = agreed_on();
+    assert_eq!(node.declare(1, "q", true), log);
     node.consume(1, "q", 9, 0);
     let mut publisher = node.publisher(1);
     node.publish(1, &mut publisher, "q", "one", true);
@@ -67,13 +72,13 @@ fn a_quorum_commit_comes_from_outside() {
     node.shards[1].commit_outside(NOW, log, LogIndex(8));
     node.turn();
     assert_eq!(node.take_seen(), [""; 0], "agreed on, but not up to there");
-    node.shards[1].commit_outside(NOW, log, LogIndex(1 << 20));
+    node.shards[1].commit_outside(NOW, log, everything);
     node.turn();
     assert_eq!(node.take_seen(), ["1: 5 confirmed 1-1", "1: 9 gets one@0"]);
     // Agreed on before it is on this disk: not enough either.
     node.publish(1, &mut publisher, "q", "two", true);
     node.turn();
-    node.shards[1].commit_outside(NOW, log, LogIndex(1 << 20));
+    node.shards[1].commit_outside(NOW, log, everything);
     node.turn();
     assert_eq!(node.take_seen(), [""; 0]);
     node.settle();
@@ -82,10 +87,7 @@ fn a_quorum_commit_comes_from_outside() {
 
 #[test]
 fn a_command_waits_for_a_leader_though_nothing_else_does() {
-    let mut node = Node::new(2);
-    let (log, everything) = (LogId(1), LogIndex(1 << 20));
-    node.shards[1].logs_mut().set_commit_rule(log, CommitRule::Quorum);
-    node.shards[1].lead(NOW, log);
+    let (mut node, log, everything) = agreed_on();
     node.declare(1, "q", true);
     node.pass(1_000);
     node.shards[1].commit_outside(node.now, log, everything);
@@ -102,10 +104,7 @@ fn a_command_waits_for_a_leader_though_nothing_else_does() {
 
 #[test]
 fn a_leader_that_resigns_proposes_again_when_it_leads() {
-    let mut node = Node::new(2);
-    let (log, everything) = (LogId(1), LogIndex(1 << 20));
-    node.shards[1].logs_mut().set_commit_rule(log, CommitRule::Quorum);
-    node.shards[1].lead(NOW, log);
+    let (mut node, log, everything) = agreed_on();
     node.declare(1, "q", true);
     node.consume(1, "q", 9, 0);
     let mut publisher = node.publisher(1);
@@ -143,10 +142,7 @@ fn a_leader_that_resigns_proposes_again_when_it_leads() {
 
 #[test]
 fn a_dead_letter_of_an_owner_before_is_no_business_of_the_next() {
-    let mut node = Node::new(2);
-    let (log, everything) = (LogId(1), LogIndex(1 << 20));
-    node.shards[1].logs_mut().set_commit_rule(log, CommitRule::Quorum);
-    node.shards[1].lead(NOW, log);
+    let (mut node, log, everything) = agreed_on();
     assert_ne!(node.declare(0, "grave", true), log);
     let dead =
         [("x-dead-letter-exchange", Value::text("")), ("x-dead-letter-routing-key", Value::text("grave"))];
@@ -822,10 +818,7 @@ fn what_is_not_moved_for_want_of_space_leaves_nothing_behind() {
 /// The bound of a move is the end of a batch that was taken back, in place of which came a larger one.
 #[test]
 fn a_batch_is_moved_as_a_whole_or_not() {
-    let mut node = Node::new(2);
-    let (log, everything) = (LogId(1), LogIndex(1 << 20));
-    node.shards[1].logs_mut().set_commit_rule(log, CommitRule::Quorum);
-    node.shards[1].lead(NOW, log);
+    let (mut node, log, everything) = agreed_on();
     node.declare(1, "q", true);
     let mut publisher = node.publisher(1);
     node.publish(1, &mut publisher, "q", "one", true);
