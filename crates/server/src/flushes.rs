@@ -1,5 +1,5 @@
-//! How long commits take and how large they are, counted in groups: one addition to each for a flush, and a look at
-//! the longest, which a flush takes longer than a thousand of.
+//! How long commits take and how large they are, counted in groups, and the longest of them: a few atomic operations for
+//! a flush, which takes longer than a thousand of them.
 
 use management::{COMMIT_BOUNDS, FLUSH_BOUNDS_US};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,6 +1,7 @@
 //! Runs seeds by hand: `sim SEED [COUNT]`, `sim --seeds COUNT`, for longer runs `--operations NUMBER`, `--wide` for
 //! those of many kinds, `--still` for those in which no log goes from shard to shard, `--rich` for clients that use more of
-//! the broker, `--rich --crowds` for many names of stored offsets, `--double` for logs that others have to agree on. A seed that fails is printed with the end of its trace.
+//! the broker, `--rich --crowds` for many names of stored offsets, `--double` for logs that others have to agree on. A seed
+//! that fails is printed with the end of its trace.
 
 use sim::{Outcome, Plan, Tally};
 use std::process::ExitCode;
