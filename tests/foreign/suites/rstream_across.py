@@ -81,7 +81,7 @@ def add(suite, case, soon):
 
     async def round_trip():
         where = over_tls()
-        async with Producer(**where) as producer, Consumer(**where) as consumer:
+        async with Producer(**where) as producer:
             await producer.create_stream("tls")
             bodies = [b"message %d" % number for number in range(100)] + [bytes(300_000)]
             for body in bodies:
@@ -91,9 +91,12 @@ def add(suite, case, soon):
             async def heard(message, _context):
                 await seen.put(bytes(message.body))
 
-            await consumer.subscribe("tls", heard, decoder=amqp_decoder,
-                                     offset_specification=ConsumerOffsetSpecification(OffsetType.FIRST, None))
-            equal([await soon(seen.get()) for _ in bodies] == bodies, True, "bodies")
+            # The consumer is closed before the stream goes: rstream 1.1.1 drops a subscription when it hears that its
+            # stream is gone, and fails with a KeyError where it is closing that subscription itself.
+            async with Consumer(**where) as consumer:
+                await consumer.subscribe("tls", heard, decoder=amqp_decoder,
+                                         offset_specification=ConsumerOffsetSpecification(OffsetType.FIRST, None))
+                equal([await soon(seen.get()) for _ in bodies] == bodies, True, "bodies")
             await producer.delete_stream("tls")
 
     suite.add("tls.round-trip", "a client that speaks TLS creates, writes and reads a stream", "served; it is sent to the port for TLS",
