@@ -273,14 +273,14 @@ pub enum Mail {
     },
     /// A log that goes to the addressee.
     Handed(Handed),
-    /// A log has gone to a shard, and all its events so far have been sent.
+    /// A log has gone to a shard, and all its events so far have been sent; or it stays with the sender.
     Follow {
         /// The log.
         log: LogId,
         /// The shard.
         at: ShardId,
     },
-    /// The sender has had all events of a log from the shard that it left: what it has for it comes to the addressee.
+    /// The sender has had all events of a log from the shard that it left, if it left one: what it has for it comes to the addressee.
     Followed {
         /// The log.
         log: LogId,
@@ -289,6 +289,8 @@ pub enum Mail {
     Arrived {
         /// The log.
         log: LogId,
+        /// The sender.
+        at: ShardId,
     },
     /// Events for connections of the addressee's.
     Events(Box<Events>),

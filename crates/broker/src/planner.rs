@@ -257,10 +257,15 @@ impl Planner {
             .collect()
     }
 
-    /// A log is where it was to go: the port and the token of the answer.
-    pub(crate) fn end_move(&mut self, log: LogId) -> Option<(PortId, u32)> {
-        let at = self.moves.iter().position(|of| of.log == log)?;
-        Some(self.moves.swap_remove(at).answer)
+    /// A log is at shard `at`: the port and the token of the answer, where it was to go there. Where it was not, its move is to
+    /// begin anew.
+    pub(crate) fn end_move(&mut self, log: LogId, at: ShardId) -> Option<(PortId, u32)> {
+        let place = self.moves.iter().position(|of| of.log == log)?;
+        if self.moves[place].to != at {
+            self.moves[place].has_begun = false;
+            return None;
+        }
+        Some(self.moves.swap_remove(place).answer)
     }
 
     /// Something was asked for since the last turn ended: the next one is to come at once.

@@ -309,6 +309,14 @@ impl Post {
         self.settle(log, to);
     }
 
+    /// A log that was about to leave does not: every other shard hears of that.
+    pub(crate) fn stay(&mut self, log: LogId) {
+        self.whereabouts.stay(log);
+        for shard in self.others() {
+            self.send(shard, Mail::Follow { log, at: self.me });
+        }
+    }
+
     /// The log is at shard `at` now, and what was penned for it goes there.
     pub(crate) fn settle(&mut self, log: LogId, at: ShardId) {
         self.whereabouts.settle(log, at);

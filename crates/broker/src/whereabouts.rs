@@ -115,6 +115,13 @@ impl Whereabouts {
         from
     }
 
+    /// The log does not leave the shard that it was to leave.
+    pub(crate) fn stay(&mut self, log: LogId) {
+        let from = self.last_home(log);
+        self.logs[log.0 as usize] = Whereabout::Between(from, from);
+        self.changed();
+    }
+
     /// The log is with shard `at` now, where it was to go, and takes in what waited for it.
     pub(crate) fn take_in(&mut self, log: LogId, at: ShardId) {
         assert!(self.is_behind(log, at), "a log comes where it goes");
@@ -122,9 +129,9 @@ impl Whereabouts {
         self.changed();
     }
 
-    /// The log is at shard `at` now, where it was to go, and nothing waits for it.
+    /// The log is at shard `at` now, where it was to go or which it did not leave, and nothing waits for it.
     pub(crate) fn settle(&mut self, log: LogId, at: ShardId) {
-        assert!(self.is_behind(log, at), "a log comes where it goes");
+        assert!(self.is_behind(log, at) || self.last_home(log) == at, "a log comes where it goes, or stays");
         self.logs[log.0 as usize] = Whereabout::At(at);
         self.moves -= 1;
         self.changed();
@@ -167,5 +174,22 @@ mod tests {
             (Some(to), false, 3)
         );
         assert!((whereabouts.is_behind(log, to), whereabouts.owner(log)) == (false, Some(to)));
+    }
+
+    #[test]
+    fn a_log_that_does_not_leave_comes_where_it_is() {
+        let mut whereabouts = Whereabouts::at_start(Placement { shards: 2, logs: 4 });
+        let (log, here, to) = (LogId(2), ShardId(0), ShardId(1));
+        whereabouts.leave(log, to);
+        whereabouts.stay(log);
+        assert!((whereabouts.is_behind(log, here), whereabouts.is_behind(log, to)) == (true, false));
+        assert!((whereabouts.home(log), whereabouts.owner(log)) == (None, None));
+        whereabouts.take_in(log, here);
+        whereabouts.settle(log, here);
+        assert!((whereabouts.home(log), whereabouts.has_moves()) == (Some(here), false));
+        // A shard that hears of it only when it is settled.
+        whereabouts.leave(log, to);
+        whereabouts.settle(log, here);
+        assert!((whereabouts.home(log), whereabouts.has_moves()) == (Some(here), false));
     }
 }

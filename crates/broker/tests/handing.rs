@@ -5,8 +5,8 @@ mod node;
 use base::id::{LogId, LogIndex, PortId, ShardId};
 use broker::catalog::Op;
 use broker::{
-    CommitRule, Credit, Held, Limits, Mail, NewConsumer, QueueCommand, StreamCommand, StreamFilter,
-    StreamFrom,
+    CommitRule, Credit, Held, Limits, Mail, NewConsumer, Publisher, QueueCommand, StreamCommand,
+    StreamFilter, StreamFrom,
 };
 use message::record::{Format, Outcome};
 use node::{NOW, Node};
@@ -599,23 +599,95 @@ fn a_move_begins_when_there_is_space() {
     assert_eq!((places(&node), node.take_seen()), (vec![2], vec!["0: Done".into()]));
 }
 
-#[test]
-fn a_log_stays_while_there_is_no_space_and_when_the_node_ends() {
+/// The disk lacks space from now on, or has it again.
+fn keep(node: &mut Node, keep: bool) {
+    node.shards.iter_mut().for_each(|shard| shard.keep_logs(keep));
+}
+
+/// A node whose log is about to leave shard 1, and holds a message that shard 2 has taken out of `q`; what it sees is taken.
+fn about_to_leave(publishers: &mut Option<[Publisher; 3]>) -> Node {
     let mut node = node();
-    let mut publisher = node.publisher(1);
-    node.publish(1, &mut publisher, "q", "one", true);
+    node.declare(1, "old", true);
+    node.consume(2, "q", 9, 2);
+    let mut all = [0, 1, 2].map(|port| node.publisher(port));
+    node.publish(1, &mut all[1], "q", "one", true);
+    node.settle();
+    assert_eq!(seen_of(&mut node, 2), ["Consuming", "9 gets one@0"]);
+    node.publish(1, &mut all[1], "q", "two", true);
     node.turn();
     ask(&mut node, LOG.0, 2);
+    *publishers = Some(all);
+    node
+}
+
+/// Clients go on with a log that was about to leave when the space ended, though nothing is written; and it leaves when there
+/// is space again. `written`: the second message is on disk, and a change of the catalog is to be answered.
+fn it_stays_and_leaves_later(node: &mut Node, publishers: &mut [Publisher; 3], written: bool) {
+    node.settled(2, "q", 9, (0, 0), Outcome::Accepted);
+    for round in 0..3 {
+        for (port, publisher) in publishers.iter_mut().enumerate() {
+            node.publish(port, publisher, "q", &format!("{port} {round}"), true);
+        }
+    }
+    node.turn();
+    assert_eq!((places(node), moving(node)), (vec![1], [false; 3]), "it is at home");
+    let row = node.shards[1].listing().rows().find(|row| &*row.definition.name == "q").unwrap();
+    assert_eq!((row.unsettled, row.consumers), (u64::from(written), 1), "the settle is taken in");
+    let churn = node.shards[1].tallies().survey().churn;
+    assert_eq!(churn.queue_deleted, u64::from(written), "what the catalog says is made up for, once");
+    assert_eq!(node.take_seen().iter().filter(|line| *line == "0: Done").count(), usize::from(written));
+    node.settle();
+    keep(node, false);
+    node.consume(1, "q", 8, 0);
+    node.settle();
+    assert_eq!((places(node), moving(node)), (vec![2], [false; 3]));
+    let seen = node.take_seen();
+    assert_eq!(seen.iter().filter(|line| *line == "0: Done").count(), 1, "{seen:?}");
+    for confirmed in ["0: 5 confirmed 1-3", "1: 5 confirmed 3-5", "2: 5 confirmed 1-3"] {
+        assert!(seen.iter().any(|line| line == confirmed), "{seen:?}");
+    }
+    for port in 0..3 {
+        let of = format!(" gets {port} ");
+        let rounds: Vec<_> = seen.iter().filter_map(|line| Some(&line.split_once(&of)?.1[..1])).collect();
+        assert_eq!(rounds, ["0", "1", "2"], "{seen:?}");
+    }
+}
+
+#[test]
+fn a_log_that_waits_for_the_disk_stays_when_the_space_ends() {
+    let mut publishers = None;
+    let mut node = about_to_leave(&mut publishers);
     node.turn();
     assert_eq!((places(&node), moving(&node)), (vec![], [true; 3]), "it waits for the disk");
-    node.shards[1].keep_logs(true);
+    keep(&mut node, true);
     assert_eq!(places(&node), [1], "the keeper finds it where it was");
+    it_stays_and_leaves_later(&mut node, &mut publishers.unwrap(), false);
+}
+
+#[test]
+fn a_log_that_others_still_send_to_stays_when_the_space_ends() {
+    let mut publishers = None;
+    let mut node = about_to_leave(&mut publishers);
+    let mut of_planner = node.turn_of(0);
+    [2, 1].into_iter().for_each(|shard| node.receive(shard, std::mem::take(&mut of_planner[shard])));
+    // What the catalog says meanwhile, the log makes up for where it stays.
+    let old = node.shards[0].catalog().queues().find(|queue| &*queue.name == "old").unwrap().id;
+    let port = node.ports[0];
+    node.shards[0].request(NOW, port, 1, Op::DeleteQueue { id: old });
+    node.turn_of(0);
     node.write();
-    node.turn();
+    let mut wave = node.turn_of(0);
+    [2, 1].into_iter().for_each(|shard| node.receive(shard, std::mem::take(&mut wave[shard])));
     assert_eq!((places(&node), moving(&node)), (vec![1], [true; 3]));
-    node.shards[1].keep_logs(false);
-    node.turn();
-    assert_eq!((places(&node), moving(&node)), (vec![2], [false; 3]));
+    keep(&mut node, true);
+    it_stays_and_leaves_later(&mut node, &mut publishers.unwrap(), true);
+}
+
+#[test]
+fn a_log_is_where_it_was_when_the_node_ends() {
+    let mut node = node();
+    let mut publisher = node.publisher(1);
+    hand(&mut node, 2);
     // The last snapshots are of all logs there are.
     node.publish(1, &mut publisher, "q", "two", true);
     node.turn();

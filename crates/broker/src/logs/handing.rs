@@ -13,6 +13,9 @@
 //!                up for, what was penned goes into it; "arrived" to the planner
 //! ```
 //!
+//! While the disk lacks space S keeps the log, which would wait there for that: all others, N too, follow to S, which
+//! takes in what waited as N would have. The planner hears where it is, and begins anew when there is space.
+//!
 //! A round of a turn has one log go and one come, whatever waits: each counts the numbers of the shard's logs again. Of the
 //! changes and of what was penned it takes [`Limits::taken_in_at_once_max`](crate::Limits), and as much as has come for the
 //! log since the round before, which it would have taken anyhow; what still waits, and what comes, stays penned until then.
@@ -45,17 +48,30 @@ struct Departure {
     penned: usize,
     /// The log, once all have: it waits for the disk.
     log: Option<Box<Log>>,
+    /// Changes of the catalog, since it was said to leave, that its queues have to hear of if it stays.
+    changes: VecDeque<Applied>,
 }
 
 /// A log comes to this shard.
 #[derive(Debug)]
 struct Arrival {
     id: LogId,
-    log: Option<Box<Log>>,
+    log: Coming,
     /// Shards that have heard all events of it that its last shard sent them.
     followed: usize,
     /// Changes of the catalog, since it was said to come, that its queues have to hear of.
     changes: VecDeque<Applied>,
+}
+
+/// Where a log is that comes to this shard.
+#[derive(Debug)]
+enum Coming {
+    /// With the shard that it leaves, or in the mail.
+    Awaited,
+    /// Here, between two places.
+    Come(Box<Log>),
+    /// Among the logs here, which it was to leave and does not.
+    Stayed,
 }
 
 /// A log is among those of this shard, and takes in what waited for it.
@@ -74,7 +90,7 @@ pub(super) struct Handing {
     taking_in: Option<TakingIn>,
     /// See [`Logs::move_steps`].
     steps: usize,
-    /// The disk is full: no log leaves.
+    /// The disk lacks space: no log leaves.
     keeps: bool,
 }
 
@@ -82,7 +98,8 @@ impl Handing {
     fn departure(&mut self, id: LogId) -> &mut Departure {
         let found = self.departures.iter().position(|departure| departure.id == id);
         let at = found.unwrap_or_else(|| {
-            self.departures.push(Departure { id, to: None, penned: 0, log: None });
+            let changes = VecDeque::new();
+            self.departures.push(Departure { id, to: None, penned: 0, log: None, changes });
             self.departures.len() - 1
         });
         &mut self.departures[at]
@@ -93,25 +110,33 @@ impl Handing {
         found.expect("a log is handed over, and followed, once every shard has heard of it")
     }
 
+    /// The first log, if any, with which something is to be done: all others have sent what they had for it, and nothing of
+    /// it is at the disk, as far as is known; or it stays.
+    fn due(&self, others: usize) -> Option<usize> {
+        let is_still = |log: &Log| !log.commons.pipeline.is_at_disk();
+        self.departures.iter().position(|Departure { to, penned, log, .. }| {
+            to.is_some() && *penned == others && (self.keeps || log.as_deref().is_none_or(is_still))
+        })
+    }
+
     /// Logs that are here between two places.
     pub(super) fn logs(&self) -> impl Iterator<Item = &Log> {
         let leaving = self.departures.iter().filter_map(|departure| departure.log.as_deref());
-        leaving.chain(self.arrivals.iter().filter_map(|arrival| arrival.log.as_deref()))
+        leaving.chain(self.arrivals.iter().filter_map(|arrival| match &arrival.log {
+            Coming::Come(log) => Some(&**log),
+            Coming::Awaited | Coming::Stayed => None,
+        }))
     }
 }
 
 impl Arrival {
-    /// It has come, and all but this shard and the one that it comes from follow it.
+    /// It has come, and all but this shard and the one that it comes from follow it; or it has not left, and all others know.
     fn is_there(&self, others: usize) -> bool {
-        self.log.is_some() && self.followed + 1 == others
-    }
-}
-
-impl Departure {
-    /// All others have sent what they had, and nothing of it is at the disk, as far as is known.
-    fn is_due(&self, others: usize) -> bool {
-        let is_still = |log: &Log| !log.commons.pipeline.is_at_disk();
-        self.to.is_some() && self.penned == others && self.log.as_deref().is_none_or(is_still)
+        match self.log {
+            Coming::Awaited => false,
+            Coming::Come(_) => self.followed + 1 == others,
+            Coming::Stayed => self.followed == others,
+        }
     }
 }
 
@@ -163,7 +188,8 @@ impl Logs {
     pub(crate) fn leave(&mut self, post: &mut Post, log: LogId, to: ShardId) {
         let from = post.whereabouts.leave(log, to);
         if to == post.me() {
-            self.handing.arrivals.push(Arrival { id: log, log: None, followed: 0, changes: VecDeque::new() });
+            let changes = VecDeque::new();
+            self.handing.arrivals.push(Arrival { id: log, log: Coming::Awaited, followed: 0, changes });
         }
         match from == post.me() {
             true => self.handing.departure(log).to = Some(to),
@@ -177,22 +203,21 @@ impl Logs {
         self.handing.departure(log).penned += 1;
     }
 
-    /// A log can be handed over.
+    /// A log can be handed over, or stays.
     #[inline]
     pub(crate) fn has_log_to_hand(&self, post: &Post) -> bool {
-        let departures = &self.handing.departures;
-        !departures.is_empty()
-            && !self.handing.keeps
-            && departures.iter().any(|departure| departure.is_due(post.others().count()))
+        !self.handing.departures.is_empty() && self.handing.due(post.others().count()).is_some()
     }
 
     /// Hands over the first log for which all others have sent what they had: at once, or when what is at the disk is written.
+    /// While the disk lacks space the log stays.
     #[cold]
     pub(crate) fn hand_over(&mut self, post: &mut Post) {
-        let others = post.others().count();
-        let departures = &mut self.handing.departures;
-        let Some(at) = departures.iter().position(|departure| departure.is_due(others)) else { return };
-        let Departure { id, log, .. } = &mut departures[at];
+        let Some(at) = self.handing.due(post.others().count()) else { return };
+        if self.handing.keeps {
+            return self.stay(post, at);
+        }
+        let Departure { id, log, .. } = &mut self.handing.departures[at];
         let log = match (log.take(), *id) {
             (Some(log), _) => log,
             (None, id) => {
@@ -206,6 +231,14 @@ impl Logs {
         }
         let Departure { id, to, .. } = self.handing.departures.swap_remove(at);
         post.hand(id, to.expect("it is due"), Handed::seal(log));
+    }
+
+    /// A log that was about to leave does not: it comes to this shard, where it is, once all others have followed.
+    fn stay(&mut self, post: &mut Post, departure: usize) {
+        let Departure { id, log, changes, .. } = self.handing.departures.swap_remove(departure);
+        assert!(log.is_none(), "what waited for the disk was put in when the space ended");
+        self.handing.arrivals.push(Arrival { id, log: Coming::Stayed, followed: 0, changes });
+        post.stay(id);
     }
 
     /// A batch is on disk of a log that is about to be handed over.
@@ -225,14 +258,16 @@ impl Logs {
         self.handing.keeps
     }
 
-    /// No log leaves from now on, or logs may leave again. Those that were about to go on here until then.
+    /// No log leaves from now on, or logs may leave again. Those that were about to go on here.
     #[cold]
     pub(crate) fn keep(&mut self, post: &mut Post, keep: bool) {
         self.handing.keeps = keep;
         if keep {
             let departures = self.handing.departures.iter_mut();
             let logs: Vec<_> = departures.filter_map(|departure| departure.log.take()).collect();
-            logs.into_iter().for_each(|log| self.put_in(*log));
+            self.begin_move_steps();
+            logs.into_iter().for_each(|log| self.insert(*log));
+            self.count_slots();
             post.whereabouts.changed();
         }
     }
@@ -255,7 +290,15 @@ impl Logs {
     pub(crate) fn handed(&mut self, handed: Handed) {
         let log: Box<Log> = handed.open();
         let arrival = self.handing.arrival(log.commons.id);
-        arrival.log = Some(log);
+        arrival.log = Coming::Come(log);
+    }
+
+    /// A log is with the shard `at` from now on. Where it was to come here, it stayed there.
+    #[cold]
+    pub(crate) fn follow(&mut self, post: &mut Post, log: LogId, at: ShardId) {
+        self.handing.arrivals.retain(|arrival| arrival.id != log);
+        post.send(at, Mail::Followed { log });
+        post.settle(log, at);
     }
 
     /// A shard sends what it has for a log here from now on.
@@ -264,12 +307,16 @@ impl Logs {
         self.handing.arrival(log).followed += 1;
     }
 
-    /// The catalog changed: logs that come here make up for it when they are there, and behind what they make up for already.
+    /// The catalog changed: logs that come here, or stay after all, make up for it when they are there, and behind what they
+    /// make up for already.
     #[cold]
     pub(crate) fn note_change(&mut self, change: &Applied) {
-        let Handing { arrivals, taking_in, .. } = &mut self.handing;
-        for Arrival { id, changes, .. } in arrivals {
-            if minds(*id, change) {
+        let Handing { departures, arrivals, taking_in, .. } = &mut self.handing;
+        let leaving = departures.iter_mut().filter(|departure| departure.to.is_some());
+        let leaving = leaving.map(|departure| (departure.id, &mut departure.changes));
+        let coming = arrivals.iter_mut().map(|arrival| (arrival.id, &mut arrival.changes));
+        for (id, changes) in leaving.chain(coming) {
+            if minds(id, change) {
                 changes.push_back(change.clone());
             }
         }
@@ -298,7 +345,9 @@ impl Logs {
         let at = self.handing.arrivals.iter().position(|arrival| arrival.is_there(others))?;
         let Arrival { id, log, changes, .. } = self.handing.arrivals.swap_remove(at);
         post.whereabouts.take_in(id, me);
-        self.put_in(*log?);
+        if let Coming::Come(log) = log {
+            self.put_in(*log);
+        }
         self.handing.taking_in = Some(TakingIn { id, owed: changes });
         Some(id)
     }
@@ -347,7 +396,10 @@ impl Logs {
     pub fn end_handing(&mut self) {
         let Handing { departures, arrivals, .. } = std::mem::take(&mut self.handing);
         let leaving = departures.into_iter().filter_map(|departure| departure.log);
-        let coming = arrivals.into_iter().filter_map(|arrival| arrival.log);
+        let coming = arrivals.into_iter().filter_map(|arrival| match arrival.log {
+            Coming::Come(log) => Some(log),
+            Coming::Awaited | Coming::Stayed => None,
+        });
         leaving.chain(coming).for_each(|log| self.put_in(*log));
     }
 
@@ -367,14 +419,19 @@ impl Logs {
         log
     }
 
-    fn put_in(&mut self, mut log: Log) {
+    fn put_in(&mut self, log: Log) {
+        self.insert(log);
+        self.count_slots();
+    }
+
+    /// The log is among those of this shard, whose numbers are to be counted again.
+    fn insert(&mut self, mut log: Log) {
         if log.streams.feeds_wait() != self.holds_feeds {
             log.streams.hold_feeds(&mut log.machines, self.holds_feeds);
         }
         self.has_streams |= log.streams.get().is_some();
         let slot = self.all.partition_point(|other| other.commons.id < log.commons.id);
         self.all.insert(slot, log);
-        self.count_slots();
     }
 
     fn count_slots(&mut self) {

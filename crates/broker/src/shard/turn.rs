@@ -85,13 +85,10 @@ impl Shard {
             Mail::Agreed { log, end } => self.commit_outside(now, log, end),
             Mail::Leaves { log, to } => self.logs.leave(&mut self.post, log, to),
             Mail::Penned { log } => self.logs.penned(log),
-            Mail::Follow { log, at } => {
-                self.post.send(at, Mail::Followed { log });
-                self.post.settle(log, at);
-            }
+            Mail::Follow { log, at } => self.logs.follow(&mut self.post, log, at),
             Mail::Handed(handed) => self.logs.handed(handed),
             Mail::Followed { log } => self.logs.followed(log),
-            Mail::Arrived { log } => self.arrived(log),
+            Mail::Arrived { log, at } => self.arrived(log, at),
             Mail::Events(events) => return Some(events),
         }
         None
@@ -163,10 +160,11 @@ impl Shard {
             return;
         }
         self.logs.end_taking_in();
-        self.post.settle(log, self.settings.id);
+        let at = self.settings.id;
+        self.post.settle(log, at);
         match self.planner.is_some() {
-            true => self.arrived(log),
-            false => self.post.send_to_planner(Mail::Arrived { log }),
+            true => self.arrived(log, at),
+            false => self.post.send_to_planner(Mail::Arrived { log, at }),
         }
     }
 
@@ -177,10 +175,10 @@ impl Shard {
             && (self.logs.has_log_to_hand(&self.post) || self.logs.has_log_to_take_home(&self.post))
     }
 
-    /// On the planning shard: a log is where it was to go.
+    /// On the planning shard: a log is where it was to go, or stays where it was.
     #[cold]
-    fn arrived(&mut self, log: LogId) {
-        let answer = self.planner.as_mut().and_then(|planner| planner.end_move(log));
+    fn arrived(&mut self, log: LogId, at: ShardId) {
+        let answer = self.planner.as_mut().and_then(|planner| planner.end_move(log, at));
         if let Some((port, token)) = answer {
             self.post.reply(port, token, Ok(Reply::Done));
         }
@@ -191,7 +189,8 @@ impl Shard {
         self.post.whereabouts.has_moves()
     }
 
-    /// While the disk is full no log leaves this shard: it would wait for that, and nobody could do what makes room.
+    /// While the disk lacks space no log leaves this shard: it would wait for that, and nobody could do what makes room.
+    /// Those that were about to leave stay.
     #[inline]
     pub fn keep_logs(&mut self, keep: bool) {
         if self.logs.keeps() != keep {
