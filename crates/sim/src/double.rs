@@ -4,8 +4,8 @@
 //!
 //! Agreement comes late and in pieces, before a batch is on the node's disk or after. Where a log loses its leader, all that
 //! is not agreed on leaves the journal, and the same node leads again some time later.
-//! Invariants looked at: nothing is applied that is not agreed on; where both have applied as much, the canonical bytes
-//! of leader and replica are the same.
+//! Invariants looked at: nothing is applied that is not agreed on; where the replica has applied as much as the leader has
+//! committed, the canonical bytes of both are the same.
 
 use crate::machine::Machine;
 use crate::oracle::Check;
@@ -159,19 +159,20 @@ impl Double {
         self.follow(node, now, log)
     }
 
-    /// The replica applies what is agreed on, no further than the node did: the node may yet lose what its disk has not.
+    /// The replica applies what is agreed on, no further than the node committed: the node may yet lose what its disk has not.
+    /// Where the replica has applied as much, the node has applied that and nothing more.
     fn follow(&mut self, node: &Machine, now: Now, log: LogId) -> Check {
         let Double { logs, replica, compared, .. } = self;
-        let Some(applied) = node.applied(log) else { return Ok(()) };
+        let Some(committed) = node.committed(log) else { return Ok(()) };
         let known = logs.entry(log).or_default();
-        let is_due = |batch: &mut Proposal| batch.end() <= known.agreed.min(applied);
+        let is_due = |batch: &mut Proposal| batch.end() <= known.agreed.min(committed);
         while let Some(batch) = known.batches.pop_front_if(is_due) {
             if known.is_lost {
                 continue;
             }
             replica.follow(now, log, batch);
         }
-        if known.is_lost || replica.applied(log) != Some(applied) {
+        if known.is_lost || replica.applied(log) != Some(committed) {
             return Ok(());
         }
         *compared += 1;
@@ -182,7 +183,7 @@ impl Double {
         }
         let ids = ours.keys().chain(theirs.keys());
         let unlike: Vec<_> = ids.filter(|id| ours.get(id) != theirs.get(id)).collect();
-        Err(format!("leader and replica of {log:?} differ at {applied:?} in {unlike:?}"))
+        Err(format!("leader and replica of {log:?} differ at {committed:?} in {unlike:?}"))
     }
 
     /// The leader of a log resigns: what is not agreed on leaves the journal. Where there is no space to say so, it stays.

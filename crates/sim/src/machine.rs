@@ -405,6 +405,12 @@ impl Machine {
         shard.and_then(|shard| shard.logs().applied(log))
     }
 
+    /// Everything of a log before this is committed, if there is such a log and others agree on it.
+    pub fn committed(&self, log: LogId) -> Option<LogIndex> {
+        let shard = self.shards().find(|shard| shard.logs().is_agreed_on(log));
+        shard.and_then(|shard| shard.logs().committed(log))
+    }
+
     /// Records are not on disk, whether or not anybody waits for them.
     pub fn has_unwritten(&self) -> bool {
         self.shards().any(|shard| shard.logs().bytes_in_flight() > 0)

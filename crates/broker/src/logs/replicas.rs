@@ -18,6 +18,11 @@ impl Logs {
         self.get(log).map(|log| log.commons.pipeline.applied())
     }
 
+    /// Everything before this is committed in a log that lives here.
+    pub fn committed(&self, log: LogId) -> Option<LogIndex> {
+        self.get(log).map(|log| log.commons.pipeline.committed())
+    }
+
     /// This node proposes the records of a log that lives here, and owns its queues.
     pub fn leads(&self, log: LogId) -> bool {
         self.get(log).is_some_and(|log| log.commons.pipeline.leads())
