@@ -116,11 +116,15 @@ impl Log {
         limits: &Limits,
         post: &mut Post,
     ) {
-        if !self.commons.pipeline.leads() {
-            return;
-        }
         let Log { commons, machines, streams, recovering } = self;
         let id = definition.id;
+        if !commons.pipeline.leads() {
+            // Its owner here is gone; the next who leads the log closes it.
+            if machines.owned_slot(id).is_some() {
+                machines.resign(id, (commons, streams), post);
+            }
+            return;
+        }
         if !machines.resign(id, (commons, streams), post) {
             return;
         }

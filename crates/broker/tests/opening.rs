@@ -2,10 +2,11 @@
 
 mod node;
 
-use base::id::LogId;
+use base::id::{LogId, LogIndex};
 use base::{Now, Pieces};
-use broker::{CATALOG_LOG, LogSnapshot, QueueCommand, Shard};
-use node::Node;
+use broker::catalog::Op;
+use broker::{CATALOG_LOG, CommitRule, LogSnapshot, QueueCommand, Shard};
+use node::{NOW, Node};
 use routing::Value;
 
 /// Replays what is on disk of some logs, in the order in which it was written.
@@ -252,4 +253,35 @@ fn a_queue_is_deleted_while_its_dead_are_published() {
     assert_eq!(node.take_seen(), ["0: 5 confirmed 1-1", "0: Deleted { messages: 0 }"]);
     assert_eq!(ready(&mut node, "dead"), ["0: declared dead 1 0"]);
     assert_eq!(node.shards[0].catalog().queues().count(), 1);
+}
+
+#[test]
+fn what_is_deleted_while_nobody_leads_its_log_is_closed_by_the_next_who_does() {
+    for kind in ["classic", "stream"] {
+        let (mut node, log, everything) = (Node::new(2), LogId(1), LogIndex(1 << 20));
+        node.shards[1].logs_mut().set_commit_rule(log, CommitRule::Quorum);
+        node.shards[1].lead(NOW, log);
+        assert_eq!(node.declare_with(1, "it", true, &[("x-queue-type", Value::text(kind))]), log);
+        let mut publisher = node.publisher(1);
+        node.publish(1, &mut publisher, "it", "one", true);
+        node.settle();
+        node.shards[1].commit_outside(NOW, log, everything);
+        node.settle();
+        let machines = |node: &Node| node.shards[1].logs().canonical(log, LogIndex(0)).len();
+        assert_eq!((machines(&node), node.shards[1].listing().rows().count()), (1, 1), "{kind}");
+        node.shards[1].resign(NOW, log);
+        let id = node.shards[1].catalog().queues().next().unwrap().id;
+        let port = node.ports[1];
+        node.shards[1].request(NOW, port, 7, Op::DeleteQueue { id });
+        node.settle();
+        assert_eq!(node.shards[1].catalog().queues().count(), 0);
+        assert_eq!(node.shards[1].listing().rows().count(), 0, "{kind}");
+        node.shards[1].lead(NOW, log);
+        for _ in 0..3 {
+            node.pass(2_000);
+            node.shards[1].commit_outside(node.now, log, everything);
+            node.settle();
+        }
+        assert_eq!((machines(&node), node.shards[1].listing().rows().count()), (0, 0), "{kind}");
+    }
 }
