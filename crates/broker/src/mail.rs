@@ -104,7 +104,7 @@ impl Handed {
         Handed(what)
     }
 
-    /// What [`Handed::seal`] was given.
+    /// The log that [`Handed::seal`] was given.
     ///
     /// # Panics
     /// When it was something else.

@@ -157,7 +157,7 @@ impl Planner {
     /// A change is on its way from now on. `logged`: where its record ends, if it is logged.
     pub(crate) fn add_change(&mut self, change: Change, told: Vec<Announcement>, logged: Option<LogIndex>) {
         self.end = logged.unwrap_or(self.end);
-        // What else it means for queues is the shards' to see, once it takes effect.
+        // Its other consequences for queues are the shards' to see, once it takes effect.
         for applied in self.catalog.apply(&change) {
             match applied {
                 Applied::QueueCreated(queue) => self.queues_by_log.add(&queue),

@@ -26,7 +26,7 @@ const PIECE_BYTES_MAX: usize = 64 << 10;
 struct Pen {
     log: LogId,
     mail: VecDeque<Mail>,
-    /// What came last, to which records may be added.
+    /// The mail that came last, to which records may be added.
     last: Vec<Mail>,
     /// Pieces that were left when some were taken out last; none: none were yet.
     left: Option<usize>,

@@ -670,7 +670,7 @@ fn a_log_that_others_still_send_to_stays_when_the_space_ends() {
     let mut node = about_to_leave(&mut publishers);
     let mut of_planner = node.turn_of(0);
     [2, 1].into_iter().for_each(|shard| node.receive(shard, std::mem::take(&mut of_planner[shard])));
-    // What the catalog says meanwhile, the log makes up for where it stays.
+    // The log makes up, where it stays, for a change of the catalog that comes meanwhile.
     let old = node.shards[0].catalog().queues().find(|queue| &*queue.name == "old").unwrap().id;
     let port = node.ports[0];
     node.shards[0].request(NOW, port, 1, Op::DeleteQueue { id: old });

@@ -131,7 +131,7 @@ impl Replica {
         self.is_owner = true;
     }
 
-    /// What it asked for is as a restart would find it.
+    /// The owner goes: its requests are as a restart would find them.
     fn resign(&mut self) {
         self.fifo.resign();
         self.is_owner = false;

@@ -210,7 +210,7 @@ fn logs_go_round_under_load() {
         reader.join().expect("no mistake");
         transaction.join().expect("no mistake")
     });
-    // What was held all the while is settled now, and does not come again.
+    // Messages that were held all the while are settled now, and do not come again.
     holder.send(&method(60, 80, &[&held[19].0.to_be_bytes()[..], &[1]].concat()));
     let mut taker = consumer(&node, "tx", 0, b"");
     (0..transacted).for_each(|expected| assert_eq!(delivery(&mut taker).2, expected));

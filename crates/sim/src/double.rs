@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, VecDeque};
 /// Logs a data folder may come to have.
 pub const LOGS_MAX: u32 = 12;
 
-/// What a mark says is the business of those that agree.
+/// The meaning of a mark is the business of those that agree.
 const TAKEN_BACK: Mark = Mark([1; Mark::LEN]);
 
 /// A log that others agree on.

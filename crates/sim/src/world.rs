@@ -587,7 +587,7 @@ impl World {
             for at in 0..self.node.berths.len() {
                 let World { node, now, dice, net, .. } = self;
                 node.turn(at, *now, dice, net)?;
-                // What is wrong is seen again in the next turn.
+                // A fault is seen again in the next turn.
                 let _ = self.watch();
             }
             self.node.write(self.now)?;

@@ -1,7 +1,7 @@
 //! `cargo xtask tidy`: the remarks that a reviewer should not have to make.
 
 use crate::report::Report;
-use crate::{cargo, circles, floors, fuzzing, licences, refusals, rows, secrets, shape, supply, text};
+use crate::{cargo, circles, floors, fuzzing, licences, prose, refusals, rows, secrets, shape, supply, text};
 
 /// Runs every check and prints one line for each.
 pub fn tidy() -> Report {
@@ -50,6 +50,7 @@ fn check_text(report: &mut Report, metadata: &cargo::Metadata) {
             report.check("shape", &shape::complaints(&files));
             report.check("circles", &circles::complaints(&files));
             report.check("refusals", &refusals::complaints(&files));
+            report.check("prose", &prose::complaints(&files));
             for long in text::long(&files) {
                 println!("note: {long}: which two nouns does it hold?");
             }
@@ -61,6 +62,7 @@ fn check_text(report: &mut Report, metadata: &cargo::Metadata) {
             report.skip("shape", &why);
             report.skip("circles", &why);
             report.skip("refusals", &why);
+            report.skip("prose", &why);
         }
     }
 }

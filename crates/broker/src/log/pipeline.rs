@@ -109,7 +109,7 @@ pub(crate) enum Due {
     Write,
 }
 
-/// Who proposes records of the log.
+/// The part of this pipeline among those that agree: the leader proposes records of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     /// This pipeline, and the log's queues are owned here.
@@ -783,7 +783,7 @@ mod tests {
         bench.pipeline.lead();
         assert!(!bench.pipeline.begins(), "what comes first is not applied");
         bench.pipeline.give_out(Now::at_ms(1), &mut bench.spare, &mut bench.out);
-        // What was written of it before counts for nothing, though the next begins at the same index.
+        // Its bytes that were written before count for nothing, though the next begins at the same index.
         assert!(!bench.written(0));
         bench.pipeline.agreed(LogIndex(16));
         assert_eq!(bench.commit(), [0; 0]);

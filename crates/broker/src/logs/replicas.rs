@@ -1,4 +1,4 @@
-//! What those see of a log who agree on it between nodes: the batches it proposes, and the state that is the same in each
+//! The view of a log for those who agree on it between nodes: the batches it proposes, and the state that is the same in each
 //! replica.
 
 use super::Logs;

@@ -62,7 +62,7 @@ impl Recovering {
     }
 }
 
-/// What became of a machine's messages in a start.
+/// The fate of a machine's messages in a start.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Recovered {
     /// It has messages, and it is known which of them were never delivered.

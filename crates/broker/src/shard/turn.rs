@@ -151,7 +151,7 @@ impl Shard {
             false => self.post.unpen(log, most - count),
         };
         self.logs.count_move_steps(count + waited);
-        // What comes from this shard's own connections, and what came before a wave was waited for, waits for none.
+        // Mail from this shard's own connections, and mail that came before a wave was waited for, waits for none.
         for mail in mail {
             let events = self.take_in(now, mail);
             debug_assert!(events.is_none(), "events are for connections, and wait for no log");

@@ -1,6 +1,6 @@
 //! The records by which a log knows its machines: one begins, one ends, a stream goes by other settings.
 //!
-//! What a queue keeps of its messages follows its beginning as any later change of that does ([`super::Configure`],
+//! Settings of what a queue keeps of its messages follow its beginning as any later change of that does ([`super::Configure`],
 //! [`super::Deduplicate`]), and the settings of a stream as [`StreamSettings`].
 
 use super::Kind;
@@ -36,7 +36,7 @@ pub struct Open {
     pub id: QueueId,
     /// When, milliseconds since 1970.
     pub at_ms: u64,
-    /// What it is.
+    /// Its kind, with its first settings.
     pub machine: Machine,
 }
 

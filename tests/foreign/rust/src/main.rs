@@ -24,7 +24,7 @@ const CASE: Duration = Duration::from_secs(40);
 pub type Outcome<T = ()> = Result<T, String>;
 type Act = fn() -> Pin<Box<dyn Future<Output = Outcome>>>;
 
-/// What is tried, and what the broker is to answer.
+/// A case: the trial, and the answer that the broker is to give.
 pub struct Case {
     pub name: &'static str,
     pub behaviour: &'static str,

@@ -138,7 +138,7 @@ impl Bench {
         soon("consumer", self.environment.consumer().offset(from).build(&self.stream)).await?.say("consumer")
     }
 
-    /// What so many messages say, and at which offsets.
+    /// The numbers in so many messages, and their offsets.
     async fn read(&self, from: OffsetSpecification, count: usize) -> Outcome<Vec<(u64, u64)>> {
         let mut consumer = self.consumer(from).await?;
         let found = take(&mut consumer, count).await?;

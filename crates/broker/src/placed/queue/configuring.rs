@@ -88,7 +88,7 @@ impl Commons {
         self.pipeline.append(now, Brings::NOTHING, |records| deduplicate.write(records));
     }
 
-    /// What a queue is to keep of messages that come from here on, where its machine is not looked at.
+    /// The settings of what a queue keeps of messages that come from here on, where its machine is not looked at.
     #[cold]
     pub(crate) fn append_rules(&mut self, now: Now, definition: &QueueDefinition, rules: &QueueRules) {
         if definition.queue_type == QueueType::Stream {

@@ -72,7 +72,7 @@ impl OfStreams {
         OfStreams { log, offset_rules, feeds_wait: false, is_replaying: true, made: None }
     }
 
-    /// What the streams share, if the log has, or had, any.
+    /// The part that the streams share, if the log has, or had, any.
     #[inline]
     pub(crate) fn get(&self) -> Option<&Streams> {
         self.made.as_deref()
@@ -112,7 +112,7 @@ impl OfStreams {
     }
 }
 
-/// What the streams of a log share.
+/// The part that the streams of a log share.
 #[derive(Debug)]
 pub(crate) struct Streams {
     log: LogId,
