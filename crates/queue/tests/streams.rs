@@ -3,6 +3,7 @@
 mod stream_files;
 
 use message::chunk::Filter;
+use queue::SnapshotError;
 use queue::stream::{
     Done, Effect, From, Group, Limits, NewReader, Next, Settings, Storing, Stream, Work, WorkError,
 };
@@ -492,6 +493,12 @@ fn a_snapshot_goes_on_where_it_was() {
     }
     for len in 0..bytes.len() {
         assert!(Stream::read_snapshot(&bytes[..len]).is_err());
+    }
+    // Bounds that are not there are zero.
+    for at in [24, 32] {
+        let mut other = bytes.clone();
+        other[at] = 1;
+        assert!(matches!(Stream::read_snapshot(&other), Err(SnapshotError::Broken("settings"))), "{at}");
     }
 }
 

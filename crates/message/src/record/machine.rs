@@ -165,7 +165,9 @@ impl StreamSettings {
         let is_known =
             flags & !(HAS_BYTES | HAS_AGE) == 0 && zero == 0 && zeros == [0; 6] && reader.is_empty();
         let can_be = filter_len >= FILTER_LEN_MIN && chunk_entries_first > 0;
-        (is_known && can_be).then_some(StreamSettings {
+        let bounds = [(HAS_BYTES, bytes_max), (HAS_AGE, age_max_ms)];
+        let are_zero = bounds.iter().all(|(flag, number)| flags & flag != 0 || *number == 0);
+        (is_known && can_be && are_zero).then_some(StreamSettings {
             stream,
             at_ms,
             filter_len,
@@ -229,6 +231,22 @@ mod tests {
             let mut other = record.clone();
             other[at] = byte;
             assert_eq!(Open::read(&other), None, "{at}: {byte}");
+        }
+        let settings = StreamSettings {
+            stream: QueueId(9),
+            at_ms: 5,
+            filter_len: 16,
+            chunk_entries_first: 1,
+            segment_bytes_max: 7,
+            bytes_max: None,
+            age_max_ms: None,
+        };
+        let record = written(Kind::StreamSettings, SETTINGS, |into| settings.write(into));
+        // Bounds that are not there are zero, and so is the end.
+        for (at, is_record) in [(5, false), (24, true), (32, false), (40, false), (48, true), (50, false)] {
+            let mut other = record.clone();
+            other[at] |= 1 << 3;
+            assert_eq!(StreamSettings::read(&other).is_some(), is_record, "{at}");
         }
     }
 

@@ -212,8 +212,10 @@ fn read_settings(reader: &mut Reader<'_>) -> Result<Settings, SnapshotError> {
     let (flags, filter_len, chunk_entries_first) = (reader.u8()?, reader.u8()?, reader.u16_le()?);
     let zeros = reader.take(4)?;
     let (segment_bytes_max, bytes_max, age_max_ms) = (reader.u64_le()?, reader.u64_le()?, reader.u64_le()?);
+    let bounds = [(HAS_BYTES, bytes_max), (HAS_AGE, age_max_ms)];
+    let are_zero = bounds.iter().all(|(flag, number)| flags & flag != 0 || *number == 0);
     let is_known = flags & !(HAS_BYTES | HAS_AGE) == 0 && zeros == [0; 4];
-    if !is_known || filter_len < FILTER_LEN_MIN || chunk_entries_first == 0 {
+    if !is_known || !are_zero || filter_len < FILTER_LEN_MIN || chunk_entries_first == 0 {
         return Err(SnapshotError::Broken("settings"));
     }
     Ok(Settings {
