@@ -119,7 +119,7 @@ impl Log {
         let Log { commons, machines, streams, recovering } = self;
         let id = definition.id;
         if !commons.pipeline.leads() {
-            // Its owner here is gone; the next who leads the log closes it.
+            // A stream keeps its owner when the log loses its leader. The next who leads closes it.
             if machines.owned_slot(id).is_some() {
                 machines.resign(id, (commons, streams), post);
             }

@@ -280,7 +280,8 @@ pub enum Mail {
         /// The shard.
         at: ShardId,
     },
-    /// The sender has had all events of a log from the shard that it left, if it left one: what it has for it comes to the addressee.
+    /// The sender has had all events of a log from the shard that it left, if it left one: what it has for it comes to the
+    /// addressee.
     Followed {
         /// The log.
         log: LogId,

@@ -399,16 +399,19 @@ impl Machine {
         self.berths.iter_mut().for_each(|berth| each(&mut berth.home.shard));
     }
 
+    /// The shard that has a log, if others agree on it and it is not in the mail.
+    fn home_of_agreed(&self, log: LogId) -> Option<&Shard> {
+        self.shards().find(|shard| shard.logs().is_agreed_on(log))
+    }
+
     /// Everything of a log before this is applied, if there is such a log and others agree on it.
     pub fn applied(&self, log: LogId) -> Option<LogIndex> {
-        let shard = self.shards().find(|shard| shard.logs().is_agreed_on(log));
-        shard.and_then(|shard| shard.logs().applied(log))
+        self.home_of_agreed(log)?.logs().applied(log)
     }
 
     /// Everything of a log before this is committed, if there is such a log and others agree on it.
     pub fn committed(&self, log: LogId) -> Option<LogIndex> {
-        let shard = self.shards().find(|shard| shard.logs().is_agreed_on(log));
-        shard.and_then(|shard| shard.logs().committed(log))
+        self.home_of_agreed(log)?.logs().committed(log)
     }
 
     /// Records are not on disk, whether or not anybody waits for them.
@@ -423,7 +426,7 @@ impl Machine {
 
     /// The state of a log that is the same in each replica, and from where on with the places of messages.
     pub fn canonical(&self, log: LogId) -> (LogIndex, BTreeMap<QueueId, Vec<u8>>) {
-        let shard = self.shards().find(|shard| shard.logs().is_agreed_on(log));
+        let shard = self.home_of_agreed(log);
         let from = shard.map_or(LogIndex(0), |shard| shard.logs().moved_below(log));
         (from, shard.map(|shard| shard.logs().canonical(log, from)).unwrap_or_default())
     }
