@@ -8,11 +8,13 @@ Nothing is installed for the machine or the user.
 
 import glob
 import hashlib
+import json
 import os
 import shutil
 import subprocess
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+EXAMPLES = os.path.join(os.path.dirname(os.path.dirname(HERE)), "examples")
 PYTHON_PACKAGES = ["pika==1.4.4", "python-qpid-proton==0.40.0"]
 APPLICATION_PACKAGES = [
     "aio-pika==10.2.1", "aiormq==7.2.4", "amqp==5.4.2", "celery==5.7.0", "kombu==5.7.0", "pamqp==4.0.1",
@@ -108,18 +110,22 @@ def perftest(deps):
 
 def java(deps):
     """The class path of the cases in java/: the compiled classes, then the clients' archives."""
+    return classes(deps, "java-classes", os.path.join(HERE, "java"))
+
+
+def classes(deps, name, folder):
+    """The class path of the sources in `folder`, compiled with the archives of java/."""
     need("java", "javac", "mvn")
     archives = os.path.join(jars(deps, "java"), "*")
-    folder = os.path.join(HERE, "java")
-    sources = sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".java"))
-    classes = os.path.join(deps, "java-classes")
+    sources = sorted(os.path.join(folder, file) for file in os.listdir(folder) if file.endswith(".java"))
+    compiled = os.path.join(deps, name)
 
     def make():
-        shutil.rmtree(classes, ignore_errors=True)
-        command(["javac", "-nowarn", "--release", "17", "-cp", archives, "-d", classes, *sources])
+        shutil.rmtree(compiled, ignore_errors=True)
+        command(["javac", "-nowarn", "--release", "17", "-cp", archives, "-d", compiled, *sources])
 
-    once(deps, "java-classes", "".join(text(source) for source in sources), make)
-    return classes + os.pathsep + archives
+    once(deps, name, "".join(text(source) for source in sources), make)
+    return compiled + os.pathsep + archives
 
 
 def jars(deps, name):
@@ -166,6 +172,40 @@ def go(deps):
     program = os.path.join(deps, "go", "foreign")
     command(["go", "build", "-o", program, "."], cwd=os.path.join(HERE, "go"))
     return program
+
+
+def examples(deps):
+    """JSON with the place of each language's examples: an interpreter, a class path, a folder of packages or of programs; or with the
+    reason why they cannot run."""
+    places = {}
+    for language, prepare in (("python", python), ("java", java_examples), ("go", go_examples), ("javascript", node),
+                              ("rust", rust_examples)):
+        try:
+            places[language] = {"place": prepare(deps)}
+        except Missing as missing:
+            places[language] = {"missing": str(missing)}
+    return json.dumps(places)
+
+
+def java_examples(deps):
+    return classes(deps, "java-examples", os.path.join(EXAMPLES, "java"))
+
+
+def go_examples(deps):
+    need("go")
+    programs = os.path.join(deps, "go-examples")
+    os.makedirs(programs, exist_ok=True)
+    command(["go", "build", "-o", programs + os.sep, "./..."], cwd=os.path.join(EXAMPLES, "go"))
+    return programs
+
+
+def rust_examples(deps):
+    """Beside the program of rust/, whose dependencies they share."""
+    need("cargo")
+    target = os.path.join(deps, "rust")
+    manifest = os.path.join(EXAMPLES, "rust", "Cargo.toml")
+    command(["cargo", "build", "--quiet", "--locked", "--manifest-path", manifest, "--target-dir", target])
+    return os.path.join(target, "debug")
 
 
 def text(path):
