@@ -4,7 +4,9 @@
 //! A setting for which there is no key is refused, unless it is known to do nothing here: a setting somebody relies on
 //! is not passed over.
 
+use super::keys::Standing;
 use super::load::nowhere;
+use super::lookup;
 use super::syntax::{Error, Fault, Origin, Setting};
 use super::terms::{self, Term};
 use std::path::Path;
@@ -195,6 +197,11 @@ pub fn meaning(origin: &dyn Fn(String) -> Origin, application: &str, key: &str, 
         Ok(()) => settings.steps,
         Err(TermError::Shape) => fail(Fault::Refused, format!("{value:?} is no value"), ""),
         Err(TermError::Absent(why)) => fail(Fault::Refused, why.to_owned(), "remove it to start"),
+        Err(TermError::Unsaid) => match lookup::find(&format!("{prefix}{key}")) {
+            Some((Standing::Inert(why), _)) => vec![Step::PassedOver { what, why: why.to_owned() }],
+            Some((Standing::Refused(why), _)) => fail(Fault::Refused, why.to_owned(), "remove it to start"),
+            _ => fail(Fault::Refused, format!("{value:?} is no value"), ""),
+        },
     }
 }
 
@@ -202,6 +209,8 @@ pub fn meaning(origin: &dyn Fn(String) -> Origin, application: &str, key: &str, 
 enum TermError {
     /// It is not of the form that RabbitMQ takes.
     Shape,
+    /// No line of `rabbitmq.conf` says such a term, as with queries of LDAP: the standing of its key counts.
+    Unsaid,
     /// There is no such thing here.
     Absent(&'static str),
 }
@@ -290,7 +299,7 @@ impl Settings<'_> {
                 [] => Ok(()),
                 _ => Err(TermError::Absent("shovels are not served yet")),
             },
-            _ => self.nested(&format!("{prefix}{key}"), value),
+            _ => self.nested(&format!("{prefix}{key}"), value).map_err(|_| TermError::Unsaid),
         }
     }
 

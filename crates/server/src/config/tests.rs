@@ -464,6 +464,8 @@ fn terms_count_as_the_keys_that_say_the_same() {
         "stream.listeners.tcp.1 = 1\nstream.heartbeat = 7",
     );
     check("{kernel, [{inet_dist_listen_min, 1}]}, {mnesia, [{dump_log_write_threshold, 1}]}", "");
+    // No line says it, and nothing of its kind has an effect.
+    check("{rabbitmq_management, [{sample_retention_policies, [{global, [{60, 5}, {3600, 60}]}]}]}", "");
 }
 
 #[test]
@@ -500,6 +502,11 @@ fn terms_that_somebody_relies_on_are_not_passed_over() {
     check("{rabbitmq_web_stomp, [{tcp_config, [{port, 1}]}]}", "STOMP is not served yet");
     check("{rabbitmq_shovel, [{shovels, [{a, []}]}]}", "shovels are not served yet");
     check("{rabbitmq_auth_backend_ldap, [{servers, [\"a\"]}]}", "only the internal authentication backend");
+    check(
+        "{rabbitmq_auth_backend_ldap, [{vhost_access_query, {in_group, \"ou=a\"}}]}",
+        "rabbitmq_auth_backend_ldap.vhost_access_query: only the internal authentication backend is served yet",
+    );
+    check("{rabbitmq_mqtt, [{tcp_listeners, nothing}]}", "is no value");
     check("{no_such_application, [{a, 1}]}", "unknown application 'no_such_application'");
 }
 
