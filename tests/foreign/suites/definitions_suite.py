@@ -14,6 +14,7 @@ import tempfile
 import pika
 from lab.broker import Broker, BrokerError
 from lab.cases import Skip, Uri, equal
+from suites import definitions_files as files
 from suites import definitions_forms as forms
 from suites import management_suite
 from suites.definitions_differences import DIFFERENCES
@@ -154,6 +155,27 @@ def forms_():
     ours.clear()
     assert not wrong, json.dumps(wrong, indent=1, ensure_ascii=False)
     equal(sorted({*DIFFERENCES} - {*forms.CASES}), [])
+
+
+@suite.case("origins", "twelve whole files: of RabbitMQ 3.8, 3.9, 3.11, 3.12, 3.13, 4.0 and 4.3, LavinMQ, a hosted broker, an operator, a "
+            "chart, and one written by hand", "the export has all that the file has, but for what the answer names as left out; users log in", 60)
+def origins():
+    ours = forms.Api(base())
+    for origin, (query, definitions, said) in files.FILES.items():
+        ours.clear()
+        report = f"{query}&report=true" if query else "?report=true"
+        status, answer = ours.ask("POST", f"/definitions{report}", definitions)
+        equal(status, 200, f"{origin}: {answer}")
+        remarks = answer["remarks"]
+        equal([(row["list"], row["entry"], row["remark"]) for row in remarks], said, origin)
+        there, due = files.exported(ours.ask("GET", "/definitions")[1]), files.expected(definitions, remarks)
+        for key in forms.LISTS:
+            equal(there[key], due[key], f"{key} of {origin}")
+        for row in definitions["users"]:
+            password = row["name"].replace("forms-", "a-")
+            uri = Uri(api().uri).as_user(row["name"], password).text.rsplit("/", 1)[0]
+            pika.BlockingConnection(pika.URLParameters(f"{uri}/{forms.VHOST}")).close()
+    ours.clear()
 
 
 def entries(answer):
