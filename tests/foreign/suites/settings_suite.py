@@ -21,6 +21,7 @@ import time
 import pika
 from pika import exceptions
 
+from lab import certificates
 from lab.broker import Broker, BrokerError
 from lab.cases import Skip, Suite, Uri, equal
 from suites import network_bench, settings_files, settings_stamps
@@ -56,6 +57,7 @@ REFUSED = {
     "web_mqtt.*.port = *": PROTOCOL,
     "web_stomp.*.port = *": PROTOCOL,
     "log.syslog = true": LATER,
+    "management.restrictions.operator_policy_changes.disabled = true": UNSAFE,
     "message_interceptors.outgoing.timestamp.enabled = true": LATER,
     "channel_max = -1": STRICT,
     "default_policies.operator.?.*_pattern = *": STRICT,
@@ -183,8 +185,37 @@ def _():
 def _():
     for name, (text, advanced, expected) in settings_files.WHOLE.items():
         code, report = check_config(text, advanced)
-        counted = tuple(int(number) for number in re.findall(r"(?:served|effect|refused|unknown) (\d+)", report.splitlines()[-1]))
-        equal((counted, code), (expected, int(any(expected[2:]))), f"{name}: {report}")
+        equal((counted(report), code), (expected, int(any(expected[2:]))), f"{name}: {report}")
+
+
+def counted(report):
+    """Settings that are served, without effect, refused and unknown, as the last line of a report has them."""
+    return tuple(int(number) for number in re.findall(r"(?:served|effect|refused|unknown) (\d+)", report.splitlines()[-1]))
+
+
+@suite.case("origins", "--check-config of twenty files in the forms of charts, operators, images, roles, hosted brokers and guides, old and new",
+            "counts what is served, without effect, refused and unknown in each, and says of each refused setting why", 60)
+def _():
+    wrong = {}
+    with tempfile.TemporaryDirectory(prefix="leveret-settings-") as folder:
+        certificates.make(folder)
+        with open(os.path.join(folder, "definitions.json"), "w", encoding="utf-8") as file:
+            json.dump({"vhosts": [{"name": "/"}], "queues": [{"name": "q", "vhost": "/", "durable": True}]}, file)
+
+        def check(of):
+            placed = {key: text.replace("@CERTS@", folder).replace("@FILES@", folder) if isinstance(text, str) else text
+                      for key, text in of[0].items()}
+            return check_config(**placed)
+
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            reports = dict(zip(settings_files.FILES, pool.map(check, settings_files.FILES.values())))
+    for name, (_, counts, reasons) in settings_files.FILES.items():
+        code, report = reports[name]
+        told = [line for line in report.splitlines() if line.startswith(("refused: ", "unknown: "))]
+        is_told = len(told) == len(reasons) and all(reason in line for reason, line in zip(reasons, told))
+        if (counted(report), code, is_told) != (counts, int(bool(reasons)), True):
+            wrong[name] = report
+    assert not wrong, json.dumps(wrong, indent=1)
 
 
 @suite.case("relied-on", "LDAP, a cluster, an MQTT listener, by a line, a term, the classic format, a variable, flags of the starter",

@@ -441,6 +441,15 @@ pub const KEYS: &[(&str, Standing)] = &[
         Served(|draft, _, value| put(port(value), |it| draft.web_listener(ListenerKind::Http).port = it)),
     ),
     (
+        "management.listener.ip",
+        Served(|draft, _, value| put(ip(value), |it| draft.web_listener(ListenerKind::Http).ip = it)),
+    ),
+    (
+        "management.listener.ssl",
+        Served(|_, _, value| only(value, "false", "HTTP over TLS is told by management.ssl.port")),
+    ),
+    ("management.listener.ssl_opts.*", Refused("HTTP over TLS is told by management.ssl.*")),
+    (
         "management.tcp.port",
         Served(|draft, _, value| put(port(value), |it| draft.web_listener(ListenerKind::Http).port = it)),
     ),
@@ -488,7 +497,17 @@ pub const KEYS: &[(&str, Standing)] = &[
             _ => Verdict::Absent("basic authentication is the only one".into()),
         }),
     ),
-    ("management.oauth_enabled", Served(|_, _, value| only(value, "false", "OAuth 2 is not served yet"))),
+    (
+        "management.oauth_enabled",
+        Judged(|_, _, value| match value {
+            "true" => Verdict::Absent("OAuth 2 is not served yet".into()),
+            _ => only(value, "false", "OAuth 2 is not served yet").map_or_else(Verdict::Wrong, |()| Verdict::Works),
+        }),
+    ),
+    (
+        "management.restrictions.operator_policy_changes.disabled",
+        Served(|_, _, value| only(value, "false", "administrators may change operators' policies")),
+    ),
     ("management.*", Inert(LATER)),
     (
         "prometheus.tcp",

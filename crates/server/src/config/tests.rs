@@ -385,6 +385,24 @@ fn advanced_terms_cap_credit() {
     check("[{rabbit, [{max_link_credit, -1}]}].", value);
 }
 
+/// A node that was told to serve one address alone, or TLS, does not serve others.
+#[test]
+fn older_words_for_the_http_listener_count() {
+    let listeners = |lines: &str| load_from(lines, "", &[], &[]).expect(lines).listeners;
+    let newer = listeners("management.tcp.port = 1\nmanagement.tcp.ip = 127.0.0.1\n");
+    let older = "management.listener.port = 1\nmanagement.listener.ip = 127.0.0.1\nmanagement.listener.ssl = false\n";
+    assert_eq!(listeners(older), newer);
+    for (line, reason) in [
+        ("management.listener.ssl = true", "HTTP over TLS is told by management.ssl.port"),
+        ("management.listener.ssl_opts.certfile = /x", "HTTP over TLS is told by management.ssl"),
+        ("management.restrictions.operator_policy_changes.disabled = true", "administrators may change"),
+        ("management.oauth_enabled = true", "OAuth 2 is not served yet"),
+    ] {
+        let problem = load_from(line, "", &[], &[]).expect_err(line);
+        assert!(problem.contains(reason), "{line}: {problem}");
+    }
+}
+
 /// Settings as terms, and the same as lines of `rabbitmq.conf`.
 #[test]
 fn terms_count_as_the_keys_that_say_the_same() {
