@@ -29,7 +29,11 @@ async function main() {
   console.log('sent: order 7');
 
   await new Promise((resolve, reject) => {
-    channel.consume(orders, (order) => attempt(channel, order).then((isOver) => isOver && resolve(), reject)).catch(reject);
+    channel.consume(orders, (order) => {
+      // Nothing comes when the consumer is cancelled, as by the deletion of its queue.
+      if (!order) return;
+      attempt(channel, order).then((isOver) => isOver && resolve(), reject);
+    }).catch(reject);
   });
 
   const order = await channel.get(failed, { noAck: true });

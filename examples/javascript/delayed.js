@@ -27,6 +27,8 @@ async function main() {
   let received = 0;
   await new Promise((resolve, reject) => {
     channel.consume(queue, (drink) => {
+      // Nothing comes when the consumer is cancelled, as by the deletion of its queue.
+      if (!drink) return;
       console.log(`received: ${drink.content}`);
       received += 1;
       if (received === 3) resolve();

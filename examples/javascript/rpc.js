@@ -17,6 +17,8 @@ async function main() {
   const server = await connection.createChannel();
   await server.assertQueue(queue, { durable: true });
   await server.consume(queue, (question) => {
+    // Nothing comes when the consumer is cancelled, as by the deletion of its queue.
+    if (!question) return;
     const { replyTo, correlationId } = question.properties;
     server.sendToQueue(replyTo, Buffer.from(String(Number(question.content) ** 2)), { correlationId });
     server.ack(question);

@@ -25,6 +25,8 @@ async function main() {
   let read = 0;
   await new Promise((resolve, reject) => {
     channel.consume(stream, (event) => {
+      // Nothing comes when the consumer is cancelled, as by the deletion of its queue.
+      if (!event) return;
       console.log(`read at offset ${event.properties.headers['x-stream-offset']}: ${event.content}`);
       channel.ack(event);
       read += 1;

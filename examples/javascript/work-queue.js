@@ -26,6 +26,8 @@ async function main() {
   let done = 0;
   await new Promise((resolve, reject) => {
     channel.consume(queue, (task) => {
+      // Nothing comes when the consumer is cancelled, as by the deletion of its queue.
+      if (!task) return;
       console.log(`done: ${task.content}`);
       // After the work, not before: an unacknowledged task goes to another worker when this one ends.
       channel.ack(task);
