@@ -85,7 +85,10 @@ fn attempts_before(order: &Delivery) -> i64 {
         let AMQPValue::FieldTable(entry) = death else { return 0 };
         match (entry.inner().get("queue"), entry.inner().get("count")) {
             (Some(AMQPValue::LongString(queue)), Some(AMQPValue::LongLongInt(count)))
-                if queue.as_bytes() == ORDERS.as_bytes() => *count,
+                if queue.as_bytes() == ORDERS.as_bytes() =>
+            {
+                *count
+            }
             _ => 0,
         }
     };

@@ -26,8 +26,7 @@ async fn run() -> Result<(), Box<dyn Error>> {
     println!("sent: Hello, World!");
 
     let options = BasicConsumeOptions::default();
-    let mut messages =
-        channel.basic_consume(QUEUE.into(), "".into(), options, FieldTable::default()).await?;
+    let mut messages = channel.basic_consume(QUEUE.into(), "".into(), options, FieldTable::default()).await?;
     let message = messages.next().await.ok_or("the consumer was cancelled")??;
     println!("received: {}", String::from_utf8_lossy(&message.data));
     // The broker keeps a message until it is acknowledged.

@@ -501,7 +501,8 @@ pub const KEYS: &[(&str, Standing)] = &[
         "management.oauth_enabled",
         Judged(|_, _, value| match value {
             "true" => Verdict::Absent("OAuth 2 is not served yet".into()),
-            _ => only(value, "false", "OAuth 2 is not served yet").map_or_else(Verdict::Wrong, |()| Verdict::Works),
+            _ => only(value, "false", "OAuth 2 is not served yet")
+                .map_or_else(Verdict::Wrong, |()| Verdict::Works),
         }),
     ),
     (

@@ -390,7 +390,8 @@ fn advanced_terms_cap_credit() {
 fn older_words_for_the_http_listener_count() {
     let listeners = |lines: &str| load_from(lines, "", &[], &[]).expect(lines).listeners;
     let newer = listeners("management.tcp.port = 1\nmanagement.tcp.ip = 127.0.0.1\n");
-    let older = "management.listener.port = 1\nmanagement.listener.ip = 127.0.0.1\nmanagement.listener.ssl = false\n";
+    let older =
+        "management.listener.port = 1\nmanagement.listener.ip = 127.0.0.1\nmanagement.listener.ssl = false\n";
     assert_eq!(listeners(older), newer);
     for (line, reason) in [
         ("management.listener.ssl = true", "HTTP over TLS is told by management.ssl.port"),
