@@ -24,8 +24,8 @@ final class Delayed {
       channel.queueDeclare(QUEUE, true, false, false, null);
       channel.queueBind(QUEUE, EXCHANGE, "kitchen");
 
-      send(channel, "tea", 900);
-      send(channel, "coffee", 450);
+      send(channel, "coffee", 750);
+      send(channel, "tea", 1500);
       send(channel, "water", 0);
 
       BlockingQueue<Delivery> inbox = new LinkedBlockingQueue<>();

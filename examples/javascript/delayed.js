@@ -19,7 +19,7 @@ async function main() {
   await channel.assertQueue(queue, { durable: true });
   await channel.bindQueue(queue, exchange, 'kitchen');
 
-  for (const [drink, delayMs] of [['tea', 900], ['coffee', 450], ['water', 0]]) {
+  for (const [drink, delayMs] of [['coffee', 750], ['tea', 1500], ['water', 0]]) {
     channel.publish(exchange, 'kitchen', Buffer.from(drink), { headers: { 'x-delay': delayMs } });
     console.log(`sent: ${drink}, due in ${delayMs} ms`);
   }

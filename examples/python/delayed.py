@@ -16,7 +16,7 @@ channel.exchange_declare(EXCHANGE, "x-delayed-message", durable=True, arguments=
 channel.queue_declare(QUEUE, durable=True)
 channel.queue_bind(QUEUE, EXCHANGE, "kitchen")
 
-for drink, delay_ms in (("tea", 900), ("coffee", 450), ("water", 0)):
+for drink, delay_ms in (("coffee", 750), ("tea", 1500), ("water", 0)):
     about = pika.BasicProperties(headers={"x-delay": delay_ms})
     channel.basic_publish(EXCHANGE, "kitchen", drink, about)
     print(f"sent: {drink}, due in {delay_ms} ms")

@@ -31,7 +31,7 @@ async fn run() -> Result<(), Box<dyn Error>> {
         .queue_bind(QUEUE.into(), EXCHANGE.into(), "kitchen".into(), options, FieldTable::default())
         .await?;
 
-    for (drink, delay_ms) in [("tea", 900), ("coffee", 450), ("water", 0)] {
+    for (drink, delay_ms) in [("coffee", 750), ("tea", 1500), ("water", 0)] {
         let mut headers = FieldTable::default();
         headers.insert("x-delay".into(), AMQPValue::LongInt(delay_ms));
         let about = BasicProperties::default().with_headers(headers);

@@ -24,7 +24,7 @@ async fn run() -> Result<(), Box<dyn Error>> {
     channel.queue_declare(QUEUE.into(), QueueDeclareOptions::durable(), FieldTable::default()).await?;
     let options = BasicConsumeOptions::default();
     let questions = channel.basic_consume(QUEUE.into(), "".into(), options, FieldTable::default()).await?;
-    let server = serve(channel, questions);
+    let server = serve(&channel, questions);
 
     let client = connection.create_channel().await?;
     tokio::select! {
@@ -57,7 +57,7 @@ async fn ask(channel: &Channel) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-async fn serve(channel: Channel, mut questions: Consumer) -> Result<(), Box<dyn Error>> {
+async fn serve(channel: &Channel, mut questions: Consumer) -> Result<(), Box<dyn Error>> {
     while let Some(question) = questions.next().await {
         let question = question?;
         let number: u64 = std::str::from_utf8(&question.data)?.parse()?;

@@ -31,8 +31,8 @@ func main() {
 	must(err)
 	must(channel.QueueBind(queue, "kitchen", exchange, false, nil))
 
-	send(channel, "tea", 900)
-	send(channel, "coffee", 450)
+	send(channel, "coffee", 750)
+	send(channel, "tea", 1500)
 	send(channel, "water", 0)
 
 	deliveries, err := channel.Consume(queue, "", true, false, false, false, nil)

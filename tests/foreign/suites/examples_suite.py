@@ -35,7 +35,7 @@ LINES = {
         "sent: order 7", "attempt 1 failed: order 7", "attempt 2 failed: order 7", "attempt 3 failed, given up: order 7",
         "put aside: order 7"],
     "delayed": [
-        "sent: tea, due in 900 ms", "sent: coffee, due in 450 ms", "sent: water, due in 0 ms", "received: water",
+        "sent: coffee, due in 750 ms", "sent: tea, due in 1500 ms", "sent: water, due in 0 ms", "received: water",
         "received: coffee", "received: tea"],
     "stream": [
         "appended: event 0", "appended: event 1", "appended: event 2", "appended: event 3", "appended: event 4",
