@@ -446,7 +446,7 @@ pub const KEYS: &[(&str, Standing)] = &[
     ),
     (
         "management.listener.ssl",
-        Served(|_, _, value| only(value, "false", "HTTP over TLS is told by management.ssl.port")),
+        Judged(|_, _, value| off(value, "HTTP over TLS is told by management.ssl.port")),
     ),
     ("management.listener.ssl_opts.*", Refused("HTTP over TLS is told by management.ssl.*")),
     (
@@ -497,17 +497,10 @@ pub const KEYS: &[(&str, Standing)] = &[
             _ => Verdict::Absent("basic authentication is the only one".into()),
         }),
     ),
-    (
-        "management.oauth_enabled",
-        Judged(|_, _, value| match value {
-            "true" => Verdict::Absent("OAuth 2 is not served yet".into()),
-            _ => only(value, "false", "OAuth 2 is not served yet")
-                .map_or_else(Verdict::Wrong, |()| Verdict::Works),
-        }),
-    ),
+    ("management.oauth_enabled", Judged(|_, _, value| off(value, "OAuth 2 is not served yet"))),
     (
         "management.restrictions.operator_policy_changes.disabled",
-        Served(|_, _, value| only(value, "false", "administrators may change operators' policies")),
+        Judged(|_, _, value| off(value, "administrators may change operators' policies")),
     ),
     ("management.*", Inert(LATER)),
     (
@@ -609,11 +602,7 @@ pub const KEYS: &[(&str, Standing)] = &[
     ),
     (
         "message_interceptors.outgoing.timestamp.enabled",
-        Judged(|_, _, value| match boolean(value) {
-            Ok(false) => Verdict::Works,
-            Ok(true) => Verdict::Absent("nothing is written on messages when they go out yet".into()),
-            Err(hint) => Verdict::Wrong(hint),
-        }),
+        Judged(|_, _, value| off(value, "nothing is written on messages when they go out yet")),
     ),
     (
         "message_interceptors.*",
@@ -702,6 +691,15 @@ fn none(value: &str, or: &str) -> Verdict {
     match value {
         "none" => Verdict::Works,
         _ => Verdict::Wrong(format!("accepted value: none ({or})")),
+    }
+}
+
+/// A switch of what is not there: off is as it is.
+fn off(value: &str, why: &str) -> Verdict {
+    match boolean(value) {
+        Ok(false) => Verdict::Works,
+        Ok(true) => Verdict::Absent(why.to_owned()),
+        Err(hint) => Verdict::Wrong(hint),
     }
 }
 
