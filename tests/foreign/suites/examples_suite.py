@@ -101,7 +101,7 @@ def add(language):
 
     library = LIBRARIES[language]
     suite.add(language, f"the eight examples in {language.title()} ({library}), and each of them where no broker is",
-              "each prints its lines and ends with 0; without a broker with another code and the reason", act, 100)
+              "each prints its lines and ends with 0; without a broker with another code and the reason", act, 150)
 
 
 for each in ENDINGS:
