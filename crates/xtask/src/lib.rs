@@ -23,4 +23,5 @@ pub mod suites;
 pub mod supply;
 pub mod text;
 pub mod tidy;
+pub mod tool;
 pub mod traced;

