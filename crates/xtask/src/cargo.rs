@@ -26,6 +26,8 @@ pub struct Package {
     pub license: Option<String>,
     /// Where it comes from; `None` for crates of this workspace.
     pub source: Option<String>,
+    /// Its `Cargo.toml`.
+    pub manifest_path: PathBuf,
     /// Its dependencies, those of tests and build scripts included.
     pub dependencies: Vec<Dependency>,
     /// Its libraries, binaries and tests.
@@ -74,7 +76,10 @@ pub fn metadata(dependencies: bool) -> Result<Metadata, String> {
 }
 
 /// The triple this machine builds for.
-fn host() -> Result<String, String> {
+///
+/// # Errors
+/// There is no compiler that says it.
+pub fn host() -> Result<String, String> {
     let output = Command::new("rustc").arg("-vV").output().map_err(|error| format!("rustc: {error}"))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let line = text.lines().find_map(|line| line.strip_prefix("host: "));

@@ -13,6 +13,7 @@ pub mod floors;
 pub mod fuzzing;
 pub mod guards;
 pub mod licences;
+pub mod package;
 pub mod prose;
 pub mod refusals;
 pub mod report;

@@ -1,7 +1,8 @@
-//! `cargo xtask tidy`, `cargo xtask test` and `cargo xtask guard`.
+//! `cargo xtask tidy`, `cargo xtask test`, `cargo xtask guard` and `cargo xtask package`.
 
 use std::path::Path;
 use std::process::ExitCode;
+use xtask::package::Order;
 use xtask::suites::Depth;
 
 const USAGE: &str = "usage: cargo xtask tidy            format, lints, floors, licences, forbidden text
@@ -11,7 +12,10 @@ const USAGE: &str = "usage: cargo xtask tidy            format, lints, floors, l
        cargo xtask guard [--quick] [--broker PATH]
                                    of these only the costs: instructions and system calls a message,
                                    of the broker built here or of one that is
-                                   (--quick builds the broker without link-time optimisation)";
+                                   (--quick builds the broker without link-time optimisation)
+       cargo xtask package [deb] [rpm] [tarball] [image] [--binary PATH] [--folder PATH]
+                                   packages of the broker in target/package, all where none is named,
+                                   of a program that is built for them or of one that is linked statically";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -28,6 +32,13 @@ fn main() -> ExitCode {
         ["guard", "--quick"] => xtask::suites::guard("quick", None),
         ["guard", "--broker", path] => xtask::suites::guard("release", Some(Path::new(path))),
         ["guard", "--quick", "--broker", path] => xtask::suites::guard("quick", Some(Path::new(path))),
+        ["package", ref rest @ ..] => match Order::read(rest) {
+            Ok(order) => xtask::package::package(&order),
+            Err(why) => {
+                eprintln!("{why}\n{USAGE}");
+                return ExitCode::from(64);
+            }
+        },
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(64);

@@ -3,6 +3,7 @@
 //! Order: checks that find errors cheaply come first. The broker that foreign clients talk to is built with the profile
 //! that ships.
 
+use crate::package::{self, Order};
 use crate::report::{Report, Totals};
 use crate::{cargo, guards, tidy};
 use std::io::{BufRead, BufReader};
@@ -67,6 +68,7 @@ pub fn test(profile: &str, depth: Depth) -> Report {
         guards::check(&mut report, profile, &broker);
         if depth == Depth::Long {
             measured(&mut report);
+            packages(&mut report, &metadata);
         }
         foreign(&mut report, &metadata.workspace_root, &broker, depth);
     }
@@ -163,6 +165,20 @@ fn simulation(report: &mut Report, metadata: &cargo::Metadata, depth: Depth) {
         };
         command.args(*arguments);
         suite(report, "simulation", command);
+    }
+}
+
+/// The packages: made, installed and used.
+fn packages(report: &mut Report, metadata: &cargo::Metadata) {
+    let folder = metadata.target_directory.join("package");
+    let order = Order { folder: Some(folder.clone()), ..Order::default() };
+    let made = package::package(&order);
+    report.add(made.totals());
+    if made.failed == 0 {
+        package::check_again(report, &folder);
+        let mut command = Command::new(metadata.workspace_root.join("tests").join("package").join("run"));
+        command.arg("--folder").arg(&folder);
+        suite(report, "packages", command);
     }
 }
 
