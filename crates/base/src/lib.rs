@@ -1,5 +1,6 @@
 //! Parts that every room needs and no room owns: time values, seeded dice, a source of secrets, checksums, ranges, byte
-//! cursors, the aligned memory that messages live in, the input and output of a connection, and its heartbeats.
+//! cursors, the aligned memory that messages live in, the input and output of a connection, its heartbeats, and names in
+//! addresses.
 //!
 //! Nothing here knows a protocol, a file or a thread.
 
@@ -12,6 +13,7 @@ pub mod id;
 pub mod input;
 pub mod memory;
 pub mod output;
+pub mod percent;
 pub mod pieces;
 pub mod quantum;
 pub mod rabbitmq;

@@ -5,6 +5,7 @@ use crate::options::Common;
 use crate::request::{Answer, Refusal, Request, Response};
 use crate::show::{self, Formatter, Show};
 use crate::{Limits, exit};
+use base::percent::encoded;
 use serde_json::Value;
 use std::cell::{OnceCell, RefCell};
 use std::path::PathBuf;
@@ -212,11 +213,10 @@ pub(crate) fn bad_word(code: u8, why: impl std::fmt::Display) -> Refusal {
 }
 
 /// The target of a request to the API.
-fn target(path: &[&str], query: &str) -> String {
+pub(crate) fn target(path: &[&str], query: &str) -> String {
     let mut target = "/api".to_owned();
     for segment in path {
-        target.push('/');
-        escape(segment, &mut target);
+        target.extend(["/", &encoded(segment)]);
     }
     if path.last().is_some_and(|last| last.is_empty()) {
         // A slash at the end means nothing; of two, one is behind a name of no letters.
@@ -226,18 +226,6 @@ fn target(path: &[&str], query: &str) -> String {
         target.extend(["?", query]);
     }
     target
-}
-
-/// Percent-encoding of a path's segment (RFC 3986 §2.1).
-pub(crate) fn escape(text: &str, into: &mut String) {
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-                into.push(char::from(byte))
-            }
-            _ => into.push_str(&format!("%{byte:02X}")),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 //! it.
 
 use crate::options::Transport;
-use std::fmt::{self, Write};
+use base::percent::{self, encoded};
+use std::fmt;
 use std::str::FromStr;
 
 /// A broker's address with the login.
@@ -81,7 +82,7 @@ impl FromStr for Uri {
 
 impl fmt::Display for Uri {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (user, password, vhost) = (encode(&self.user), encode(&self.password), encode(&self.vhost));
+        let (user, password, vhost) = (encoded(&self.user), encoded(&self.password), encoded(&self.vhost));
         let (open, close) = if self.host.contains(':') { ("[", "]") } else { ("", "") };
         let scheme = SCHEMES.iter().find(|(_, transport, _)| *transport == self.transport);
         let scheme = scheme.map_or("amqp", |(name, ..)| name);
@@ -89,35 +90,10 @@ impl fmt::Display for Uri {
     }
 }
 
-/// `text` with all but unreserved characters (RFC 3986 §2.3) in percent encoding.
-pub fn encode(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            let _ = write!(encoded, "%{byte:02X}");
-        }
-    }
-    encoded
-}
-
-/// Undoes percent encoding (RFC 3986 §2.1).
+/// The text that a part of the address stands for.
 fn decode(text: &str) -> Result<String, String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&byte, after)) = rest.split_first() {
-        rest = after;
-        if byte == b'%' {
-            let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-            let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-            bytes.push(byte.ok_or_else(|| format!("{text} has a % without two hexadecimal digits"))?);
-            rest = &after[2..];
-        } else {
-            bytes.push(byte);
-        }
-    }
-    String::from_utf8(bytes).map_err(|_| format!("{text} is not UTF-8"))
+    percent::decoded(text)
+        .ok_or_else(|| format!("{text} is no UTF-8, or has a % without two hexadecimal digits"))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Addresses of the second version: `/exchanges/EXCHANGE/KEY`, `/exchanges/EXCHANGE`, `/queues/QUEUE`, percent-encoded
 //! (RFC 3986 §2.1).
 
+use base::percent;
 use std::borrow::Cow;
 
 /// Where messages of a sender go.
@@ -55,32 +56,7 @@ pub(super) fn decode(text: &str) -> Option<Cow<'_, str>> {
     if !text.contains('%') {
         return Some(Cow::Borrowed(text));
     }
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        bytes.push(match byte {
-            b'%' => {
-                let mut digit = || (rest.next()? as char).to_digit(16);
-                (digit()? * 16 + digit()?) as u8
-            }
-            other => other,
-        });
-    }
-    String::from_utf8(bytes).ok().map(Cow::Owned)
-}
-
-/// All but the unreserved characters (RFC 3986 §2.3) as percent and two digits.
-pub(super) fn percent_encoded(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                encoded.push(char::from(byte));
-            }
-            other => encoded.push_str(&format!("%{other:02X}")),
-        }
-    }
-    encoded
+    percent::decoded(text).map(Cow::Owned)
 }
 
 #[cfg(test)]
@@ -123,8 +99,8 @@ mod tests {
     #[test]
     fn encoding_and_decoding_agree() {
         for text in ["", "plain-._~", "a/b c", "ä;=&+%", "\r\n"] {
-            assert_eq!(decode(&percent_encoded(text)).as_deref(), Some(text));
+            assert_eq!(decode(&percent::encoded(text)).as_deref(), Some(text));
         }
-        assert_eq!(percent_encoded("a/ö"), "a%2F%C3%B6");
+        assert_eq!(percent::encoded("a/ö"), "a%2F%C3%B6");
     }
 }

@@ -4,7 +4,6 @@
 //! A temporary queue is an exclusive classic queue with a name of ours; it is deleted when the link that asked for it
 //! detaches. A volatile queue is no queue at all: its address leads straight to the link, see [`broker::ReplyAddress`].
 
-use super::address::percent_encoded;
 use super::link::{Activity, Aim, ConsumerAt, End, Link, Particulars};
 use super::pending::{Making, Waiting};
 use super::receiving::Receiving;
@@ -16,6 +15,7 @@ use ::amqp10::{
     condition,
 };
 use base::id::{LogId, QueueId};
+use base::percent;
 use broker::catalog::{MADE_FOR_LINK, Object, Op, QueueDefinition, QueueType, Refusal, generated_name};
 use broker::{QueueCommand, Reply, ReplyAddress};
 use message::amqp10::{Encoder, Map};
@@ -210,7 +210,7 @@ impl Adapter {
                 self.answer_dynamic_target(context, (id, link), &queue, sender_settle_mode);
             }
             Making::Source(mut receiving) => {
-                let address = format!("/queues/{}", percent_encoded(&queue.name));
+                let address = format!("/queues/{}", percent::encoded(&queue.name));
                 let asked = Source::from_bytes(&receiving.source).unwrap_or_default();
                 let source = termini::answered(&dynamic_source(&address, asked.outcomes, &mut Vec::new()));
                 receiving.source = source;
@@ -229,7 +229,7 @@ impl Adapter {
         queue: &QueueDefinition,
         sender_settle_mode: SenderSettleMode,
     ) {
-        let address = format!("/queues/{}", percent_encoded(&queue.name));
+        let address = format!("/queues/{}", percent::encoded(&queue.name));
         let mut bytes = Vec::new();
         let target = Target {
             address: Some(&address),

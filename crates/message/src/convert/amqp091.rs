@@ -6,6 +6,7 @@ use crate::amqp10::value::Array;
 use crate::amqp10::{BodyKind, Map, Message, Value};
 use crate::amqp091::{NewProperties, Table};
 use crate::{deaths, stamps};
+use base::percent;
 use std::io::Write;
 
 /// A short string holds at most this many bytes (AMQP 0-9-1 §4.2.5.3).
@@ -142,7 +143,7 @@ impl Amqp091 {
     fn reply_to(&mut self, address: Option<&str>) -> bool {
         let Some(address) = address else { return false };
         let is_said = match address.strip_prefix("/queues/") {
-            Some(queue) => text::percent_decode(queue.as_bytes(), &mut self.reply_to).is_some(),
+            Some(queue) => percent::decode(queue.as_bytes(), &mut self.reply_to).is_some(),
             None => {
                 self.reply_to.extend_from_slice(address.as_bytes());
                 true

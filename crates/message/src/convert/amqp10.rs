@@ -6,6 +6,7 @@ use crate::amqp10::{Encoder, Header, Message, Value, properties};
 use crate::amqp091::{self, Properties, Table};
 use crate::record::flag;
 use crate::{deaths, stamps};
+use base::percent;
 
 /// A 0-9-1 message as 1.0 sections. Keep one and convert many into it: its vectors are reused.
 ///
@@ -75,7 +76,7 @@ impl Amqp10 {
         if let Some(queue) = from.reply_to() {
             self.address.clear();
             self.address.extend_from_slice(b"/queues/");
-            text::percent_encode(queue, &mut self.address);
+            percent::encode(queue, &mut self.address);
             fields[4] = text_value(&self.address);
         }
         fields[5] = correlation_uuid.as_ref().map_or_else(|| id(from.correlation_id()), Value::Uuid);

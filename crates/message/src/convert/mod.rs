@@ -12,7 +12,6 @@ mod text;
 pub use amqp10::Amqp10;
 pub(crate) use amqp091::write_fields;
 pub use amqp091::{Amqp091, Body};
-pub use text::{percent_decode, percent_encode};
 
 /// The fields of a map as those of a 0-9-1 table, but for values that a table cannot hold.
 pub fn table_fields(map: &crate::amqp10::Map<'_>) -> Vec<u8> {

@@ -583,7 +583,7 @@ proptest! {
             _ => Value::Uuid(&uuid),
         };
         let mut address = b"/queues/".to_vec();
-        percent_encode(text.as_bytes(), &mut address);
+        base::percent::encode(text.as_bytes(), &mut address);
         let mut fields = [Value::Null; 13];
         fields[0] = id(ids.0);
         fields[1] = Value::Binary(text.as_bytes());

@@ -1,33 +1,4 @@
-//! Names inside addresses and ids: percent-encoding (RFC 3986 §2.1) and `urn:uuid:`.
-
-/// Appends `bytes` with everything but unreserved characters escaped.
-pub fn percent_encode(bytes: &[u8], into: &mut Vec<u8>) {
-    for &byte in bytes {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            into.push(byte);
-        } else {
-            let digit = |nibble: u8| b"0123456789ABCDEF"[usize::from(nibble)];
-            into.extend_from_slice(&[b'%', digit(byte >> 4), digit(byte & 15)]);
-        }
-    }
-}
-
-/// Appends `text` with escapes resolved; `None`, and a part of it appended, where an escape is broken.
-pub fn percent_decode(text: &[u8], into: &mut Vec<u8>) -> Option<()> {
-    let mut rest = text;
-    while let Some((&byte, after)) = rest.split_first() {
-        rest = after;
-        if byte != b'%' {
-            into.push(byte);
-            continue;
-        }
-        let (&[high, low], after) = rest.split_first_chunk()?;
-        let digit = |byte: u8| char::from(byte).to_digit(16);
-        into.push((digit(high)? * 16 + digit(low)?) as u8);
-        rest = after;
-    }
-    Some(())
-}
+//! Ids that are text in one protocol and bytes in the other: `urn:uuid:`.
 
 const URN: &[u8] = b"urn:uuid:";
 

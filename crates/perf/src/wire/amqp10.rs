@@ -2,11 +2,12 @@
 
 use super::{Happenings, Purpose, Target, Wire, unexpected};
 use crate::stamp::STAMP;
-use crate::uri::{Uri, encode};
+use crate::uri::Uri;
 use amqp10::{
     Attach, Body, Config, Connection, Delivery, Error, Event, Input, Limits, LinkId, Open, Outcome, Role,
     SaslCode, SenderSettleMode, SessionId, Source, Transfer,
 };
+use base::percent::encoded;
 use base::{Buffer, Memory, Now, Output};
 use message::amqp10::section::data_prefix;
 use message::amqp10::{Decoder, Header, Map, Value};
@@ -163,12 +164,12 @@ impl Amqp10 {
 fn address(target: &Target) -> String {
     match target {
         Target::Queue(name) => queue_address(name),
-        Target::Exchange(name) => format!("/exchanges/{}", encode(name)),
+        Target::Exchange(name) => format!("/exchanges/{}", encoded(name)),
     }
 }
 
 fn queue_address(name: &str) -> String {
-    format!("/queues/{}", encode(name))
+    format!("/queues/{}", encoded(name))
 }
 
 /// Splits a message in front of its body: the header section, if there is one, and the content of the first data section.

@@ -2,7 +2,7 @@
 
 use super::arguments;
 use super::request::End;
-use crate::amqp10::address::percent_encoded;
+use base::percent;
 use broker::catalog::{Binding, QueueDefinition};
 use message::amqp10::section::descriptor::{APPLICATION_PROPERTIES, PROPERTIES, VALUE};
 use message::amqp10::{Encoder, Value};
@@ -175,7 +175,7 @@ pub(super) fn bindings(source: &str, end: &End, bindings: &[&Binding], encoder: 
     located.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
     let mut list = encoder.list();
     for (hash, binding) in located {
-        let [source_encoded, name_encoded, key] = [source, name, &binding.key].map(percent_encoded);
+        let [source_encoded, name_encoded, key] = [source, name, &binding.key].map(percent::encoded);
         let location = format!("/bindings/src={source_encoded};{short}={name_encoded};key={key};args={hash}");
         fields(
             encoder,
