@@ -3,6 +3,7 @@
 use super::absent::ABSENT;
 use super::keys::KEYS;
 use super::keys::Standing::{self, Served};
+use strsim::damerau_levenshtein;
 
 /// Every key; the first that matches counts.
 fn all() -> impl Iterator<Item = &'static (&'static str, Standing)> {
@@ -23,6 +24,9 @@ fn matches<'a>(pattern: &str, key: &'a str) -> Option<&'a str> {
     key.strip_prefix(family).filter(|name| !name.is_empty())
 }
 
+/// Characters of a key that are compared with those that are known.
+const TYPED_MAX: usize = 256;
+
 /// The known key that looks most like `key`: one that goes on behind it, else the one of which the fewest letters differ.
 pub fn nearest(key: &str) -> String {
     let candidates = all().map(|(pattern, _)| {
@@ -31,10 +35,17 @@ pub fn nearest(key: &str) -> String {
         let name = key.splitn(words + 1, '.').nth(words).filter(|name| !name.is_empty());
         format!("{family}{}", name.unwrap_or("NAME"))
     });
+    // The work grows with both lengths.
+    let typed: String = key.chars().take(TYPED_MAX).collect();
     // A served key is likelier meant than one that does nothing.
     let goes_on = |candidate: &str| candidate.strip_prefix(key).is_some_and(|rest| rest.starts_with('.'));
     let ranked = candidates.zip(all()).map(|(candidate, (_, standing))| {
-        (!goes_on(&candidate), distance(key, &candidate), !matches!(standing, Served(_)), candidate)
+        (
+            !goes_on(&candidate),
+            damerau_levenshtein(&typed, &candidate),
+            !matches!(standing, Served(_)),
+            candidate,
+        )
     });
     ranked.min().map(|(.., candidate)| candidate).unwrap_or_default()
 }
@@ -79,22 +90,6 @@ pub fn of_variable(name: &str) -> Option<String> {
             }
         })
     })
-}
-
-/// Levenshtein's distance: letters to insert, remove or change.
-fn distance(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().take(256).collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (index, letter) in from.chars().take(256).enumerate() {
-        let mut diagonal = row[0];
-        row[0] = index + 1;
-        for column in 0..to.len() {
-            let changed = diagonal + usize::from(to[column] != letter);
-            diagonal = row[column + 1];
-            row[column + 1] = changed.min(diagonal + 1).min(row[column] + 1);
-        }
-    }
-    row[to.len()]
 }
 
 #[cfg(test)]
