@@ -6,6 +6,7 @@ use super::draft::Draft;
 use super::network::ListenerKind;
 use super::syntax::{Error, Fault, Origin, Setting};
 use super::{PORT, lookup, terms};
+use base::rabbitmq::is_plugin;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -21,9 +22,22 @@ const VARIABLES: &[(&str, &str)] = &[
 const VARIABLES_FLAGS: &[&str] =
     &["RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS", "RABBITMQ_SERVER_ERL_ARGS", "RABBITMQ_SERVER_START_ARGS"];
 
-/// Plugins whose whole purpose is a listener of a protocol that is not served yet.
-const PLUGINS_ABSENT: &[&str] =
-    &["rabbitmq_mqtt", "rabbitmq_stomp", "rabbitmq_web_mqtt", "rabbitmq_web_stomp"];
+/// Plugins beside those of the broker that nobody relies on: parts that others of RabbitMQ's stand on.
+const PLUGINS_NEEDLESS: &[&str] = &[
+    "accept",
+    "amqp10_client",
+    "amqp_client",
+    "cowboy",
+    "cowlib",
+    "gun",
+    "oauth2_client",
+    "prometheus",
+    "rabbitmq_aws",
+    "rabbitmq_peer_discovery_common",
+    "rabbitmq_stream_common",
+    "rabbitmq_top",
+    "rabbitmq_web_dispatch",
+];
 
 /// Variables of RabbitMQ that do nothing here.
 const VARIABLES_INERT: &[&str] = &[
@@ -105,7 +119,7 @@ fn step(variable: &str, value: &str) -> Vec<Step> {
         "RABBITMQ_LOGS" if value == "-" => Vec::new(),
         "RABBITMQ_LOGS" => vec![set("log.file".into(), value)],
         "RABBITMQ_LOG" => value.split(',').flat_map(|word| log_word(&set, &what, word.trim())).collect(),
-        "RABBITMQ_ENABLED_PLUGINS" => vec![plugins(variable, value.split([',', ' ']))],
+        "RABBITMQ_ENABLED_PLUGINS" => plugins(origin.clone(), value.split([',', ' '])).into_iter().collect(),
         _ => match VARIABLES.iter().find(|(name, _)| *name == variable) {
             Some((_, key)) => vec![set((*key).to_owned(), value)],
             None => Vec::new(),
@@ -113,20 +127,26 @@ fn step(variable: &str, value: &str) -> Vec<Step> {
     }
 }
 
-/// The step that enabling these plugins comes to; `variable` names them, or the file that does.
-pub(super) fn plugins<'a>(variable: &str, names: impl Iterator<Item = &'a str>) -> Step {
-    let absent: Vec<&str> = names.filter(|name| PLUGINS_ABSENT.contains(name)).collect();
+/// The step that enabling these plugins comes to; `origin` names them. None in a file that enables only what is served.
+pub(super) fn plugins<'a>(origin: Origin, names: impl Iterator<Item = &'a str>) -> Option<Step> {
+    let is_absent = |name: &&str| !is_plugin(name) && !PLUGINS_NEEDLESS.contains(name) && !name.is_empty();
+    let absent: Vec<&str> = names.filter(is_absent).collect();
     if absent.is_empty() {
-        let what = format!("environment variable {variable}");
-        return Step::PassedOver { what, why: "what is served is always enabled".into() };
+        return match origin {
+            Origin::Environment(variable) => Some(Step::PassedOver {
+                what: format!("environment variable {variable}"),
+                why: "what is served is always enabled".into(),
+            }),
+            _ => None,
+        };
     }
-    Step::Fail(Error {
+    Some(Step::Fail(Error {
         fault: Fault::Refused,
-        origin: Some(Origin::Environment(variable.to_owned())),
+        origin: Some(origin),
         marked: String::new(),
-        message: format!("{} cannot be used: the protocol is not served yet", absent.join(", ")),
+        message: format!("{} cannot be used: not served yet", absent.join(", ")),
         hint: "remove it to start".to_owned(),
-    })
+    }))
 }
 
 /// `debug`, `connection=warning`, `+color`, `+json`.

@@ -7,7 +7,7 @@ use super::draft::Draft;
 use super::secret::Decoder;
 use super::syntax::{self, Error, Fault, Origin, Setting};
 use super::terms::{self, Term};
-use super::{Config, environment};
+use super::{Config, environment, places};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -89,7 +89,9 @@ pub fn load(sources: &Sources<'_>) -> Loaded {
     let variable = |name: &str| sources.environment.get(name).cloned();
     // Lists of nodes are compared with it.
     environment::name_node(&mut draft, &sources.environment);
-    let files = files(sources, &mut draft);
+    // A file that the command line names is all there is of files.
+    let usual = if sources.file.is_none() { places::find(sources) } else { places::Found::default() };
+    let files = files(sources, &usual, &mut draft);
     let mut steps = Vec::new();
     for path in &files {
         match read_file(sources, path) {
@@ -99,7 +101,7 @@ pub fn load(sources: &Sources<'_>) -> Loaded {
         }
     }
     // As with RabbitMQ, it wins over rabbitmq.conf.
-    let advanced_file = advanced_file(sources, files.first());
+    let advanced_file = advanced_file(sources, files.first(), &usual);
     if let Some(path) = &advanced_file {
         match read_file(sources, path) {
             Ok(text) => steps.extend(advanced::read(path, &text)),
@@ -107,7 +109,7 @@ pub fn load(sources: &Sources<'_>) -> Loaded {
         }
     }
     steps.extend(environment::steps(&sources.environment));
-    steps.extend(enabled_plugins(sources));
+    steps.extend(enabled_plugins(sources, &usual));
     let line = |setting: &String| syntax::read_line(setting, Origin::CommandLine, &variable);
     let said = lines(sources.settings.iter().map(line).collect());
     let mut said = said;
@@ -132,12 +134,21 @@ fn lines(read: Vec<Result<Setting, Error>>) -> Vec<Step> {
     read.into_iter().map(|line| line.map_or_else(Step::Fail, Step::Set)).collect()
 }
 
-/// The step of the plugins in the file of `RABBITMQ_ENABLED_PLUGINS_FILE`: `[rabbitmq_management,rabbitmq_mqtt].`
-fn enabled_plugins(sources: &Sources<'_>) -> Option<Step> {
+/// The step of the plugins in the file of `RABBITMQ_ENABLED_PLUGINS_FILE`, or in the usual one:
+/// `[rabbitmq_management,rabbitmq_mqtt].`
+fn enabled_plugins(sources: &Sources<'_>, usual: &places::Found) -> Option<Step> {
     const VARIABLE: &str = "RABBITMQ_ENABLED_PLUGINS_FILE";
-    let path = sources.environment.get(VARIABLE).filter(|path| !path.is_empty())?;
+    let named = sources.environment.get(VARIABLE).filter(|path| !path.is_empty());
+    let (path, origin) = match (named, &usual.plugins) {
+        (Some(path), _) => (PathBuf::from(path), Origin::Environment(VARIABLE.to_owned())),
+        (None, Some(path)) => {
+            let origin = Origin::Term { path: path.to_string_lossy().into(), name: "plugins".into() };
+            (path.clone(), origin)
+        }
+        (None, None) => return None,
+    };
     // As with RabbitMQ, without the file nothing is enabled.
-    let text = (sources.read)(Path::new(path)).unwrap_or_default();
+    let text = (sources.read)(&path).unwrap_or_default();
     let plugins = match terms::read(&text) {
         Ok(Term::List(plugins)) => plugins,
         _ => Vec::new(),
@@ -146,7 +157,7 @@ fn enabled_plugins(sources: &Sources<'_>) -> Option<Step> {
         Term::Atom(name) => Some(name.as_str()),
         _ => None,
     });
-    Some(environment::plugins(VARIABLE, names))
+    environment::plugins(origin, names)
 }
 
 /// Decrypts the values that are written encrypted, wherever they stand, by what any of the settings says of that.
@@ -205,27 +216,34 @@ fn is_classic(path: &Path, text: &str) -> bool {
     }
 }
 
-/// The main file, then those of the folder `RABBITMQ_CONFIG_FILES` in the order of their names.
-fn files(sources: &Sources<'_>, draft: &mut Draft) -> Vec<PathBuf> {
+/// The main file, then those of the folder `RABBITMQ_CONFIG_FILES` in the order of their names; the usual ones where
+/// nothing names others.
+fn files(sources: &Sources<'_>, usual: &places::Found, draft: &mut Draft) -> Vec<PathBuf> {
     let mut files = Vec::new();
     let named = sources.environment.get("RABBITMQ_CONFIG_FILE").filter(|name| !name.is_empty());
     match (&sources.file, named) {
         (Some(file), _) => files.push(file.clone()),
         (None, Some(name)) => files.push(main_file(sources, name, draft)),
-        (None, None) => {}
+        (None, None) => files.extend(usual.main.clone()),
     }
-    if let Some(folder) = sources.environment.get("RABBITMQ_CONFIG_FILES") {
-        let folder = folder.strip_suffix("/*.conf").unwrap_or(folder);
-        match (sources.list)(Path::new(folder)) {
-            Ok(mut listed) => {
-                listed.retain(|path| path.extension().is_some_and(|extension| extension == "conf"));
-                listed.sort();
-                files.extend(listed);
-            }
-            Err(error) => draft.problems.push(nowhere(format!("{folder}: {error}"))),
-        }
+    let Some(folder) = sources.environment.get("RABBITMQ_CONFIG_FILES") else {
+        files.extend(usual.further.iter().cloned());
+        return files;
+    };
+    let folder = folder.strip_suffix("/*.conf").unwrap_or(folder);
+    match conf_files(sources, Path::new(folder)) {
+        Ok(listed) => files.extend(listed),
+        Err(error) => draft.problems.push(nowhere(format!("{folder}: {error}"))),
     }
     files
+}
+
+/// The files of a folder that end with `.conf`, in the order of their names.
+pub(super) fn conf_files(sources: &Sources<'_>, folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut listed = (sources.list)(folder)?;
+    listed.retain(|path| path.extension().is_some_and(|extension| extension == "conf"));
+    listed.sort();
+    Ok(listed)
 }
 
 /// The file that a name stands for, which is often given without its ending.
@@ -245,14 +263,15 @@ fn main_file(sources: &Sources<'_>, name: &str, draft: &mut Draft) -> PathBuf {
     classic.into()
 }
 
-/// Where `advanced.config` is: named, or beside the main file if it is there.
-fn advanced_file(sources: &Sources<'_>, file: Option<&PathBuf>) -> Option<PathBuf> {
+/// Where `advanced.config` is: named, or beside the main file if it is there, or where it usually is.
+fn advanced_file(sources: &Sources<'_>, file: Option<&PathBuf>, usual: &places::Found) -> Option<PathBuf> {
     if let Some(named) = sources.environment.get("RABBITMQ_ADVANCED_CONFIG_FILE") {
         return Some(match named.ends_with(".config") {
             true => PathBuf::from(named),
             false => PathBuf::from(format!("{named}.config")),
         });
     }
-    let beside = file?.parent()?.join("advanced.config");
-    (sources.read)(&beside).is_ok_and(|_| file != Some(&beside)).then_some(beside)
+    let beside = file.and_then(|file| Some(file.parent()?.join("advanced.config")));
+    let beside = beside.filter(|beside| file != Some(beside) && (sources.read)(beside).is_ok());
+    beside.or_else(|| usual.advanced.clone())
 }

@@ -14,6 +14,7 @@ mod load;
 pub mod log;
 mod lookup;
 pub mod network;
+mod places;
 mod secret;
 pub mod stream;
 pub mod syntax;

@@ -22,7 +22,10 @@ fn load_all(file: &str, advanced: &str, environment: &[&str], settings: &[&str])
         Some("conf.d/20.conf") => Ok("heartbeat = 20".to_owned()),
         _ => Err(std::io::ErrorKind::NotFound.into()),
     };
-    let list = |path: &Path| Ok(["20.conf", "10.conf", "note.txt"].map(|name| path.join(name)).to_vec());
+    let list = |path: &Path| match path.to_str() {
+        Some("conf.d") => Ok(["20.conf", "10.conf", "note.txt"].map(|name| path.join(name)).to_vec()),
+        _ => Err(std::io::ErrorKind::NotFound.into()),
+    };
     let pair = |word: &&str| word.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
     let is_named = environment.iter().any(|word| word.starts_with("RABBITMQ_CONFIG_FILE="));
     let sources = Sources {
