@@ -3,6 +3,7 @@
 use crate::config::SocketOptions;
 use crate::config::value::Address;
 use crate::descriptors::{Places, Stream};
+use crate::holder;
 use adapters::Peer;
 use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token, Waker};
@@ -62,7 +63,10 @@ pub fn listen(address: Address, options: &SocketOptions) -> Result<TcpListener, 
         None => format!("port {}", address.port),
     };
     opened.map_err(|error| match error.kind() {
-        io::ErrorKind::AddrInUse => format!("cannot listen on {}: another program does", named()),
+        io::ErrorKind::AddrInUse => {
+            let holder = holder::of_port(address.port).map_or(String::new(), |it| format!(", {it}"));
+            format!("cannot listen on {}: another program does{holder}", named())
+        }
         _ => format!("cannot listen on {}: {error}", named()),
     })
 }
@@ -277,6 +281,10 @@ mod tests {
         let port = first.local_addr().expect("bound").port();
         let error =
             listen(Address { ip: Some(Ipv4Addr::LOCALHOST.into()), port }, &OPTIONS).expect_err("in use");
-        assert_eq!(error, format!("cannot listen on 127.0.0.1:{port}: another program does"));
+        let begin = format!("cannot listen on 127.0.0.1:{port}: another program does");
+        assert!(error.starts_with(&begin), "{error}");
+        // Where the system tells of sockets.
+        #[cfg(target_os = "linux")]
+        assert!(error.ends_with(&format!(" (process {})", std::process::id())), "{error}");
     }
 }

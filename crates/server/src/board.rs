@@ -6,6 +6,7 @@
 
 use crate::manager::Manager;
 use base::time::NS_PER_MS;
+use broker::catalog::QueueType;
 use broker::{ConnectionRow, Count, Tally};
 use ctl::top::{Asked, ConnectionLine, Counted, Gauges, List, Order, Overview, QueueLine};
 use management::{Busy, Condition, Node, Which};
@@ -71,11 +72,18 @@ impl Board {
     /// The node did not answer in time.
     pub fn look(&self, manager: &Manager<'_>, asked: &Asked) -> Result<Overview, Busy> {
         let rows = manager.queue_rows(Which::All, false)?;
-        let mut now = Gauges { queues: rows.len() as u64, ..Gauges::default() };
+        let mut now = Gauges::default();
         let at_ns = manager.clock.mono_ns();
         let mut queues = Vec::new();
         for row in rows {
-            now.ready += row.ready;
+            // Messages of a stream are no backlog: they stay when they were read.
+            if row.definition.queue_type == QueueType::Stream {
+                now.streams += 1;
+                now.kept += row.ready;
+            } else {
+                now.queues += 1;
+                now.ready += row.ready;
+            }
             now.unacked += row.unsettled;
             now.consumers += u64::from(row.consumers);
             queues.push((u128::from(row.definition.id.0), of(&row.tally), row));

@@ -9,6 +9,7 @@ use crate::disk::{DiskOptions, RealDisk};
 use crate::end::End;
 use crate::log::Logger;
 use crate::log::level::Level;
+use crate::notify::{self, News};
 use ctl::client::SOCKET_NAME;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,6 +52,7 @@ pub fn wait(
     let control = ctl::server::listen(&socket)
         .map_err(|error| format!("cannot listen on {}: {error}", socket.display()))?;
     logger.info("stopped but for the process: start_app goes on");
+    notify::tell(News::Idle, logger);
     let is_over = AtomicBool::new(false);
     let limits = ctl::Limits::default();
     std::thread::scope(|threads| {

@@ -24,8 +24,10 @@ mod end;
 mod exposure;
 mod flushes;
 mod gentle;
+mod greeting;
 mod handshake;
 mod heap;
+mod holder;
 mod http;
 mod idle;
 mod keeper;
@@ -36,6 +38,7 @@ mod linger;
 mod log;
 mod mailbox;
 mod manager;
+mod notify;
 mod pages;
 mod pauses;
 mod ports;
@@ -63,24 +66,40 @@ use log::level::Level;
 use rustix::fs::Mode;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::mpsc::{Sender, channel};
 
 /// A message broker: RabbitMQ's protocols in front, one durable log behind.
 #[derive(Parser)]
-#[command(version, name = "leveret")]
+#[command(version, name = "leveret", after_help = EXAMPLES)]
 struct Leveret {
+    /// None: a node on a terminal, this help elsewhere
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
+
+/// Next steps, below the help.
+const EXAMPLES: &str = "\
+Examples:
+  leveret                              A node: AMQP on port 5672, HTTP API on 15672, data in ./leveret-data
+  leveret server --check-config --config rabbitmq.conf
+                                       Whether the settings of a RabbitMQ can be used
+  leveret server --config rabbitmq.conf --data-dir /srv/leveret
+  leveret ctl add_user app secret      A user; 'leveret ctl help' has all commands, by subject
+  leveret top                          Queues and rates of the node, live
+  leveret bench quorum-amqp091         A load on a node of its own, and its figures
+
+Called by the name of one of RabbitMQ's tools (rabbitmqctl, rabbitmq-diagnostics, ...), the program is that tool, and
+as rabbitmq-server it is a node. Pages of a manual: leveret man FOLDER. Settings: those of rabbitmq.conf, also as
+--set KEY=VALUE and as LEVERET_KEY in the environment.";
 
 #[derive(Subcommand)]
 enum Command {
     /// Runs a node in the foreground
     Server(Server),
-    /// Puts a load on a broker and tells what it took
+    /// Puts a load on a broker and says what it took
     Bench(Box<perf::Bench>),
     /// Asks a running node, or tells it what to do
     Ctl(ctl::command::Ctl),
@@ -97,7 +116,11 @@ enum Command {
     Man { folder: PathBuf },
 }
 
-#[derive(Debug, clap::Args)]
+/// Advice for a node that may do everything on its machine.
+const AS_ROOT: &str =
+    "the node runs as root, which it does not need: give it a user of its own, as the packages do";
+
+#[derive(Debug, Default, clap::Args)]
 struct Server {
     /// Settings, in the syntax of rabbitmq.conf
     #[arg(long)]
@@ -119,16 +142,36 @@ fn main() -> ExitCode {
     if called.is_some_and(|name| ctl::command::NAMES.contains(&name)) {
         return ExitCode::from(ctl::command::main(words));
     }
+    if called == Some(ctl::admin::NAME) {
+        return ExitCode::from(ctl::admin::main(words));
+    }
     if called == Some(daemon::NAME) {
         return daemon::main(words);
     }
     let command = match Leveret::try_parse_from(&words) {
         Ok(read) => read.command,
         Err(error) if words.get(1).is_some_and(|word| word == "ctl") => {
-            return ExitCode::from(ctl::command::explain(&error));
+            return ExitCode::from(ctl::command::explain(&error, &words));
         }
         Err(error) => error.exit(),
     };
+    match command {
+        None => without_words(),
+        Some(command) => run(command),
+    }
+}
+
+/// A node for somebody at a terminal; the help for a script, which did not mean to start one for good.
+fn without_words() -> ExitCode {
+    if std::io::stdout().is_terminal() {
+        println!("{}", greeting::ON_TERMINAL);
+        return serve(Server::default());
+    }
+    let _ = writeln!(std::io::stderr(), "{}", Leveret::command().render_help());
+    ExitCode::from(ctl::exit::USAGE)
+}
+
+fn run(command: Command) -> ExitCode {
     match command {
         Command::Server(server) => serve(server),
         Command::Bench(bench) => perf::main(&bench),
@@ -207,8 +250,14 @@ fn serve(server: Server) -> ExitCode {
     {
         logger.warning(format!("core files cannot be prevented: {error}"));
     }
-    let version = env!("CARGO_PKG_VERSION");
-    logger.info(format!("Starting Leveret {version} (as RabbitMQ {})", base::rabbitmq::VERSION));
+    logger.info(format!("Starting Leveret {} (as RabbitMQ {})", greeting::VERSION, base::rabbitmq::VERSION));
+    let files: Vec<String> = config.files.iter().map(|file| file.display().to_string()).collect();
+    if !files.is_empty() {
+        logger.info(format!("settings are read from {}", files.join(", ")));
+    }
+    if rustix::process::geteuid().is_root() {
+        logger.warning(AS_ROOT);
+    }
     config.warnings.iter().chain(&told).for_each(|warning| logger.warning(warning.as_str()));
     let (end, ends) = channel();
     let outcome = listen_for_signals(end.clone())
@@ -222,7 +271,10 @@ fn serve(server: Server) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
-            eprintln!("leveret: {why}");
+            // The log on the console has said it.
+            if !config.log.is_on_console() {
+                eprintln!("leveret: {why}");
+            }
             ExitCode::FAILURE
         }
     }

@@ -96,7 +96,8 @@ impl Ports {
         };
         let mut listeners = Vec::new();
         for (kind, address) in &config.listeners {
-            listeners.push((kind, acceptor::listen(*address, &config.socket)?));
+            let listener = acceptor::listen(*address, &config.socket);
+            listeners.push((kind, listener.map_err(|why| format!("{why}. {}", kind.advice()))?));
         }
         for (kind, address) in &config.if_free {
             match acceptor::listen(*address, &config.socket) {

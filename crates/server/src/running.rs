@@ -19,6 +19,7 @@ use crate::disk::{DiskOptions, RealDisk};
 use crate::door::{Door, Letter};
 use crate::end::End;
 use crate::exposure;
+use crate::greeting;
 use crate::handshake::{self, Handshaker};
 use crate::heap::{self, Thrift};
 use crate::http;
@@ -28,6 +29,7 @@ use crate::layer::Layer;
 use crate::log::Logger;
 use crate::log::level::Level;
 use crate::manager::Manager;
+use crate::notify::{self, News};
 use crate::ports::{self, Ports};
 use crate::queue_names::QueueNames;
 use crate::reader::{READERS, Reader, Reads};
@@ -89,6 +91,8 @@ fn send_end(end: &Mutex<Sender<End>>, why: String) {
 struct Opened {
     disk: Arc<dyn Disk>,
     node: Recovered,
+    /// The user that somebody new logs in as.
+    user: Option<String>,
 }
 
 /// The state of a node after it has stopped.
@@ -164,10 +168,11 @@ fn prepare(
     logger: &Logger,
 ) -> Result<(Opened, Ports), String> {
     let mut opened = recover(config, shares, clock, logger)?;
-    let Opened { disk, node } = &mut opened;
+    let Opened { disk, node, user } = &mut opened;
     seed::first_user(config, clock, node, &**disk)?;
     first::flush(node, &**disk, &|| clock.now()).map_err(|Stop(why)| why)?;
     exposure::warnings(config, node.shards[0].catalog()).iter().for_each(|it| logger.warning(it.as_str()));
+    *user = greeting::user(config, node.shards[0].catalog());
     let ports = Ports::open(config)?;
     Ok((opened, ports))
 }
@@ -212,7 +217,7 @@ fn recover(config: &Config, shares: Shares, clock: Clock, logger: &Logger) -> Re
     let shards = start::shards(&makeup, &identity, limits, &mut secrets, dice);
     let now = || clock.now();
     let node = start::recover(&*disk, &identity, makeup.journal, shards, &now, tell).map_err(in_folder)?;
-    Ok(Opened { disk, node })
+    Ok(Opened { disk, node, user: None })
 }
 
 /// The makeup of a node with this configuration.
@@ -332,6 +337,8 @@ struct Running {
     watermarks: Watermarks,
     reads: Arc<Reads>,
     identity: u128,
+    /// The user that somebody new logs in as.
+    user: Option<String>,
 }
 
 impl Running {
@@ -343,7 +350,7 @@ impl Running {
         end: Sender<End>,
     ) -> Result<Running, String> {
         let failed = |error: std::io::Error| format!("the node cannot start: {error}");
-        let Opened { disk, node } = opened;
+        let Opened { disk, node, user } = opened;
         let Recovered { journal, keeper, shards, placement, identity } = node;
         let committer = Arc::new(Committer::new(disk.clone(), journal, config.inline_flush_us * 1000));
         let polls: Result<Vec<_>, _> = shards.iter().map(|_| poll()).collect();
@@ -363,6 +370,7 @@ impl Running {
             watermarks: Watermarks::new(config),
             reads: Arc::default(),
             identity,
+            user,
         };
         let delay = Duration::from_micros(config.test_read_delay_us);
         let (removals, line) = channel();
@@ -573,10 +581,16 @@ impl Running {
                     let plugins = base::rabbitmq::PLUGINS.len();
                     self.logger.info(format!("Server startup complete; {plugins} plugins started."));
                     self.logger.info(format!("Time to start RabbitMQ: {ms} ms"));
+                    let user = self.user.as_deref();
+                    self.logger.info(greeting::line(ms, &ports.addresses, user, &config.data_dir));
+                    notify::tell(News::Ready, &self.logger);
                     self.watch(config, ends, || board.forget_old(self.clock.mono_ns()))
                 }
                 Err(why) => Err(why),
             };
+            if outcome != Ok(Then::Wait) {
+                notify::tell(News::Stopping, &self.logger);
+            }
             self.is_stopping.store(true, Ordering::SeqCst);
             stop_accepting.stop();
             stop_http.notify_one();

@@ -118,6 +118,11 @@ impl LogOptions {
         }
     }
 
+    /// Whether failures that stop the node are told on the console.
+    pub fn is_on_console(&self) -> bool {
+        self.has_console && self.level_of(&self.console) <= Level::Critical
+    }
+
     /// Takes `log.<name>`.
     pub fn judge(&mut self, name: &str, value: &str) -> Verdict {
         let done = match name {
@@ -191,6 +196,18 @@ mod tests {
         check(&[("default.level", "warning"), ("console.level", "debug")], Level::Warning, Level::Warning);
         check(&[("level", "debug"), ("file.level", "error")], Level::Debug, Level::Error);
         check(&[("console.level", "none")], Level::None, Level::Info);
+    }
+
+    #[test]
+    fn failures_are_on_the_console_unless_it_is_silent() {
+        let check = |name: &str, value: &str, expected: bool| {
+            let mut log = LogOptions::default();
+            log.judge(name, value);
+            assert_eq!(log.is_on_console(), expected, "{name} = {value}");
+        };
+        check("level", "critical", true);
+        check("console", "false", false);
+        check("console.level", "none", false);
     }
 
     #[test]

@@ -64,6 +64,23 @@ impl ListenerKind {
         }
     }
 
+    /// The setting that gives it another port, as one says it on the command line.
+    pub fn advice(self) -> String {
+        let (key, port) = match self {
+            ListenerKind::Amqp => ("listeners.tcp.default", 5673),
+            ListenerKind::AmqpTls => ("listeners.ssl.default", 5674),
+            ListenerKind::Web => ("web_amqp.tcp.port", 15679),
+            ListenerKind::WebTls => ("web_amqp.ssl.port", 15680),
+            ListenerKind::Stream => ("stream.listeners.tcp.default", 5553),
+            ListenerKind::StreamTls => ("stream.listeners.ssl.default", 5554),
+            ListenerKind::Http => ("management.tcp.port", 15673),
+            ListenerKind::HttpTls => ("management.ssl.port", 15674),
+            ListenerKind::Prometheus => ("prometheus.tcp.port", 15693),
+            ListenerKind::PrometheusTls => ("prometheus.ssl.port", 15694),
+        };
+        format!("Another port: --set {key}={port}")
+    }
+
     /// As RabbitMQ's tools name it, what it is for, and how the log calls its listener.
     pub fn names(self) -> (&'static str, &'static str, &'static str) {
         match self {
