@@ -291,7 +291,7 @@ fn decimal(number: f64) -> String {
 }
 
 /// A value in a table. Tabs and line ends would break it.
-fn cell(column: &str, value: &Value) -> String {
+pub(crate) fn cell(column: &str, value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.escape_default_controls(),

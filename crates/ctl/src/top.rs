@@ -7,10 +7,13 @@
 
 mod frame;
 mod once;
+mod opened;
+mod opened_frame;
 mod overview;
 mod screen;
 pub mod state;
 
+pub use opened::Opened;
 pub use overview::{Asked, ConnectionLine, Counted, Gauges, List, Order, Overview, QueueLine, ROWS_MAX};
 
 use crate::client::ask;
@@ -37,13 +40,13 @@ pub struct Top {
     /// Prints one frame as text, and ends
     #[arg(long)]
     once: bool,
-    /// Begins with connections, not with queues
+    /// Begins with connections instead of queues
     #[arg(long)]
     connections: bool,
     /// The column to sort by
     #[arg(long)]
     sort: Option<Order>,
-    /// Those alone that have this in their names or virtual hosts
+    /// Text in names or virtual hosts of the rows that are shown
     #[arg(long, default_value = "")]
     search: String,
 }
@@ -111,9 +114,14 @@ fn hear(state: &mut State, socket: &Path) -> Result<(), Refusal> {
 }
 
 fn look(socket: &Path, asked: &Asked) -> Result<Overview, Refusal> {
-    let answer = ask(socket, &Limits::default(), None, &Request::Top { asked: asked.clone() })?;
-    serde_json::from_value(answer).map_err(|error| Refusal {
+    let ask = |request: &Request| ask(socket, &Limits::default(), None, request);
+    let answer = ask(&Request::Top { asked: asked.clone() })?;
+    let mut overview: Overview = serde_json::from_value(answer).map_err(|error| Refusal {
         code: exit::SOFTWARE,
         message: format!("the node answered what cannot be shown: {error}"),
-    })
+    })?;
+    if let Some([vhost, name]) = &asked.opened {
+        overview.opened = Some(opened::open(vhost, name, ask)?);
+    }
+    Ok(overview)
 }

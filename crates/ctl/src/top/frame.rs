@@ -1,5 +1,6 @@
 //! How the dashboard looks: a [`State`] drawn into a frame of any size.
 
+use super::opened_frame::draw_opened;
 use super::overview::{ConnectionLine, List, Order, Overview, QueueLine};
 use super::state::State;
 use ratatui::Frame;
@@ -11,11 +12,13 @@ use ratatui::widgets::{Block, Clear, Paragraph, Row, Sparkline, Table, TableStat
 /// Lines above the list, without those of the past.
 const HEAD_LINES: u16 = 5;
 
-/// Lines of the past, where there is room.
+/// Lines of the past where there is room, and where a list leaves more of the screen empty.
 const PAST_LINES: u16 = 3;
+const PAST_LINES_MAX: u16 = 13;
 
-/// Lines of a screen on which there is room for the past.
+/// Lines of a screen on which there is room for the past, and for one line of it more for each so many more.
 const PAST_ROOM: u16 = 24;
+const PAST_STEP: u16 = 4;
 
 /// Lines of the list's own: the names of columns.
 const NAME_LINES: u16 = 1;
@@ -23,8 +26,14 @@ const NAME_LINES: u16 = 1;
 /// Lines below the list.
 const FOOT_LINES: u16 = 1;
 
-const STRONG: Style = Style::new().add_modifier(Modifier::BOLD);
-const WEAK: Style = Style::new().add_modifier(Modifier::DIM);
+/// Columns of the names of the past.
+const LABEL_COLUMNS: u16 = 10;
+
+/// The mark of a moment in which nothing moved.
+const BASELINE: &str = "▁";
+
+pub(super) const STRONG: Style = Style::new().add_modifier(Modifier::BOLD);
+pub(super) const WEAK: Style = Style::new().add_modifier(Modifier::DIM);
 const BAD: Style = Style::new().fg(Color::Red).add_modifier(Modifier::BOLD);
 const CHOSEN: Style = Style::new().add_modifier(Modifier::REVERSED);
 
@@ -34,13 +43,28 @@ pub fn rows_on(lines: u16) -> u32 {
 }
 
 fn above(lines: u16) -> u16 {
-    HEAD_LINES + if lines >= PAST_ROOM { PAST_LINES } else { 0 }
+    let past = match lines.checked_sub(PAST_ROOM) {
+        Some(more) => (PAST_LINES + more / PAST_STEP).min(PAST_LINES_MAX),
+        None => 0,
+    };
+    HEAD_LINES + past
+}
+
+/// Lines of the past: those that are its own, and those that the list leaves empty.
+fn past_lines(state: &State, lines: u16) -> u16 {
+    let own = above(lines) - HEAD_LINES;
+    let room = lines.saturating_sub(HEAD_LINES + own + NAME_LINES + FOOT_LINES);
+    let shown =
+        state.overview.as_ref().map_or(0, |overview| overview.queues.len() + overview.connections.len());
+    let is_list = state.opened.is_none() && own > 0;
+    let empty = if is_list { room.saturating_sub(u16::try_from(shown).unwrap_or(u16::MAX)) } else { 0 };
+    own.max((own + empty).min(PAST_LINES_MAX))
 }
 
 /// Draws it.
 pub fn draw(frame: &mut Frame<'_>, state: &State) {
     let area = frame.area();
-    let past = above(area.height) - HEAD_LINES;
+    let past = past_lines(state, area.height);
     let [head, past, list, foot] = Layout::vertical([
         Constraint::Length(HEAD_LINES),
         Constraint::Length(past),
@@ -52,7 +76,10 @@ pub fn draw(frame: &mut Frame<'_>, state: &State) {
         Some(overview) => {
             frame.render_widget(Paragraph::new(totals(state, overview)), head);
             draw_past(frame, state, past);
-            draw_list(frame, state, overview, list);
+            match &state.opened {
+                Some([vhost, name]) => draw_opened(frame, overview.opened.as_ref(), vhost, name, list),
+                None => draw_list(frame, state, overview, list),
+            }
         }
         None => frame.render_widget(Paragraph::new("The node is being asked ..."), head),
     }
@@ -95,6 +122,7 @@ fn totals(state: &State, overview: &Overview) -> Vec<Line<'static>> {
             field("ready", count(now.ready)),
             field("unacked", count(now.unacked)),
             field("queues", count(now.queues)),
+            field("streams", format!("{} with {}", count(now.streams), count(now.kept))),
             field("consumers", count(now.consumers)),
             field("connections", count(now.connections)),
         ]),
@@ -116,14 +144,29 @@ fn draw_past(frame: &mut Frame<'_>, state: &State, area: Rect) {
     if area.height < PAST_LINES {
         return;
     }
-    let [bars, _] = Layout::vertical([Constraint::Length(PAST_LINES - 1), Constraint::Length(1)]).areas(area);
+    let [bars, _] = Layout::vertical([Constraint::Min(1), Constraint::Length(1)]).areas(area);
     let halves: [Rect; 2] = Layout::horizontal([Constraint::Fill(1); 2]).spacing(2).areas(bars);
     for (at, name) in ["in", "out"].iter().enumerate() {
-        let [label, bar] = Layout::horizontal([Constraint::Length(4), Constraint::Min(1)]).areas(halves[at]);
+        let [label, bar] =
+            Layout::horizontal([Constraint::Length(LABEL_COLUMNS), Constraint::Min(1)]).areas(halves[at]);
         let room = state.past.len().saturating_sub(bar.width.into());
         let values: Vec<u64> = state.past.iter().skip(room).map(|both| both[at]).collect();
-        frame.render_widget(Paragraph::new(Span::styled(*name, WEAK)), label);
+        let most = values.iter().max().map_or(String::new(), |most| format!("{} max", count(*most)));
+        let lines = vec![Line::styled(*name, WEAK), Line::styled(most, WEAK)];
+        frame.render_widget(Paragraph::new(lines), label);
+        let zeroes: Vec<bool> = values.iter().map(|value| *value == 0).collect();
         frame.render_widget(Sparkline::default().data(values), bar);
+        // A time in which nothing moved is no time that was not looked at.
+        let bottom = bar.bottom().saturating_sub(1);
+        for (column, _) in zeroes
+            .iter()
+            .enumerate()
+            .filter(|(column, is_zero)| **is_zero && *column < usize::from(bar.width))
+        {
+            if let Some(cell) = frame.buffer_mut().cell_mut((bar.x + column as u16, bottom)) {
+                cell.set_symbol(BASELINE).set_style(WEAK);
+            }
+        }
     }
 }
 
@@ -204,7 +247,7 @@ fn side(column: &Column) -> Alignment {
 }
 
 /// A name as a terminal may show it: characters that would move the cursor are spelled out.
-fn visible(text: &str) -> String {
+pub(super) fn visible(text: &str) -> String {
     let spell = |letter: char| {
         if letter.is_control() { letter.escape_default().to_string() } else { letter.to_string() }
     };
@@ -255,6 +298,10 @@ fn foot_line(state: &State) -> Line<'static> {
     if let Some(why) = &state.trouble {
         return Line::styled(visible(why), BAD);
     }
+    if state.opened.is_some() {
+        let seconds = state.interval_ms as f64 / 1e3;
+        return Line::styled(format!("every {seconds:.2} s | Escape back  ? help  q end"), WEAK);
+    }
     let name = match state.list {
         List::Queues => "queues",
         List::Connections => "connections",
@@ -273,8 +320,10 @@ fn foot_line(state: &State) -> Line<'static> {
     )
 }
 
-const HELP: [&str; 10] = [
+const HELP: [&str; 12] = [
     "Tab, 1, 2     queues, connections",
+    "Enter         opens the queue: consumers, messages at its head",
+    "Escape        back to the list",
     "Left, Right   order by another column",
     "r             the other way round",
     "/             search in names and virtual hosts; Escape ends it",
@@ -343,6 +392,7 @@ fn uptime(seconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::once;
+    use super::super::opened::Opened;
     use super::super::overview::{Counted, Gauges};
     use super::super::state::Key;
     use super::*;
@@ -362,7 +412,13 @@ mod tests {
             product: "Leveret 0.1.0".into(),
             uptime_s: 93_784,
             counted: Counted { published: second * 1500, delivered: second * 3, ..Counted::default() },
-            now: Gauges { memory: [120_000_000, 8_000_000_000], queues: 50_000, ..Gauges::default() },
+            now: Gauges {
+                memory: [120_000_000, 8_000_000_000],
+                queues: 50_000,
+                streams: 2,
+                kept: 9000,
+                ..Gauges::default()
+            },
             matched: 50_000,
             queues: (0..20).map(line).collect(),
             ..Overview::default()
@@ -389,13 +445,15 @@ mod tests {
             &[
                 "rabbit@hare  Leveret 0.1.0  up 1d 02:03  no alarms\n",
                 "in/s 1500  out/s 3.0",
-                "queues 50000",
+                "queues 50000  streams 2 with 9000",
+                "in        ",
+                "1500 max",
                 "memory 120 MB of 8.00 GB",
                 "READY▼",
                 "\norders-0",
                 "1.23M",
-                "orders-19",
-                "1-20 of 50000 queues, every 1.00 s | ? help  q end",
+                "orders-18",
+                "1-19 of 50000 queues, every 1.00 s | ? help  q end",
             ],
         );
     }
@@ -421,6 +479,43 @@ mod tests {
         check(&own, [120, 30], &["it is not running", "orders-0"]);
         own.key(Key::Tab);
         check(&own, [120, 30], &["PROTOCOL"]);
+    }
+
+    #[test]
+    fn a_queue_opens() {
+        let mut own = state();
+        own.key(Key::Enter);
+        check(&own, [120, 30], &["orders-0 in /", "being asked for", "Escape back"]);
+        let opened = Opened {
+            properties: vec![["type".into(), "quorum".into()]],
+            consumers: vec![["tag".into(), "10.0.0.1:1".into(), "10".into(), "active".into()]],
+            messages: vec![["key".into(), "5".into(), "a\u{1b}b".into()]],
+            trouble: None,
+        };
+        own.hear(&own.asked(), Overview { opened: Some(opened), ..overview(9) });
+        let expected =
+            ["type quorum", "1 consumers", "  tag  10.0.0.1:1  prefetch 10  active", "  key  5 B  a\\u{1b}b"];
+        check(&own, [120, 30], &expected);
+        own.key(Key::Escape);
+        check(&own, [120, 30], &["READY▼"]);
+    }
+
+    #[test]
+    fn nothing_that_moves_is_a_line() {
+        let mut own = State::new(List::Queues, None, "", 1000);
+        (1..9).for_each(|second| {
+            own.hear(&own.asked(), Overview { counted: Counted::default(), ..overview(second) })
+        });
+        check(&own, [120, 30], &["▁▁▁▁▁▁▁"]);
+    }
+
+    #[test]
+    fn a_short_list_leaves_its_room_to_the_past() {
+        let mut own = state();
+        assert_eq!(past_lines(&own, 30), 4);
+        own.hear(&own.asked(), Overview { queues: Vec::new(), matched: 0, ..overview(9) });
+        assert_eq!(past_lines(&own, 30), PAST_LINES_MAX);
+        assert_eq!(past_lines(&own, 20), 0);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The dashboard's question to a node, and the answer: totals, and the page of a list that is on the screen.
 
+use super::opened::Opened;
 use serde::{Deserialize, Serialize};
 
 /// Rows that are told at once.
@@ -73,6 +74,9 @@ pub struct Asked {
     pub skip: u64,
     /// Rows of the page, [`ROWS_MAX`] at most.
     pub count: u32,
+    /// The queue that is open, by virtual host and name: the tool asks for it by requests of its own.
+    #[serde(skip)]
+    pub opened: Option<[String; 2]>,
 }
 
 /// The node as it is now, and one page of the list.
@@ -98,6 +102,9 @@ pub struct Overview {
     pub queues: Vec<QueueLine>,
     /// or of connections.
     pub connections: Vec<ConnectionLine>,
+    /// The queue that is open.
+    #[serde(skip)]
+    pub opened: Option<Opened>,
 }
 
 /// Figures that only grow.
@@ -122,12 +129,16 @@ pub struct Counted {
 /// Figures that go up and down.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gauges {
-    /// Messages that are ready.
+    /// Messages that are ready, those of streams left out.
     pub ready: u64,
     /// Messages that consumers hold.
     pub unacked: u64,
-    /// Queues and streams.
+    /// Queues, streams left out.
     pub queues: u64,
+    /// Streams.
+    pub streams: u64,
+    /// Messages that streams keep, which no consumer takes away.
+    pub kept: u64,
     /// Consumers.
     pub consumers: u64,
     /// Connections.

@@ -98,6 +98,8 @@ pub struct State {
     pub rows: u32,
     /// Keys are explained.
     pub is_help: bool,
+    /// The queue that is open, by virtual host and name.
+    pub opened: Option<[String; 2]>,
     /// Nothing new is asked.
     pub is_paused: bool,
     /// Milliseconds between two looks.
@@ -128,6 +130,7 @@ impl State {
             chosen: 0,
             rows: 20,
             is_help: false,
+            opened: None,
             is_paused: false,
             interval_ms: interval_ms.clamp(INTERVAL_MS[0], INTERVAL_MS[1]),
             overview: None,
@@ -146,7 +149,8 @@ impl State {
     pub fn asked(&self) -> Asked {
         let (order, is_reversed) = self.order();
         let (search, count) = (self.search.clone(), self.rows.clamp(1, ROWS_MAX));
-        Asked { list: self.list, order, is_reversed, search, skip: self.skip, count }
+        let opened = self.opened.clone();
+        Asked { list: self.list, order, is_reversed, search, skip: self.skip, count, opened }
     }
 
     /// The node answered `asked`.
@@ -213,8 +217,14 @@ impl State {
             self.is_help = false;
             return if key == Key::Char('q') { Step::End } else { Step::Draw };
         }
+        if self.opened.is_some() && !matches!(key, Key::Char('q' | '?' | 'h' | ' ' | '+' | '-')) {
+            // Back to the list, which is where it was.
+            let is_back = matches!(key, Key::Escape | Key::Enter | Key::Backspace | Key::Left);
+            return if is_back && self.opened.take().is_some() { Step::Ask } else { Step::Draw };
+        }
         match key {
             Key::Char('q') => Step::End,
+            Key::Enter => self.open(),
             Key::Char('?' | 'h') => {
                 self.is_help = true;
                 Step::Draw
@@ -254,7 +264,19 @@ impl State {
             Key::PageDown => self.go_to(self.place().saturating_add(self.rows.into())),
             Key::Home => self.go_to(0),
             Key::End => self.go_to(u64::MAX),
-            Key::Char(_) | Key::Enter | Key::Escape | Key::Backspace | Key::Interrupt => Step::Draw,
+            Key::Char(_) | Key::Escape | Key::Backspace | Key::Interrupt => Step::Draw,
+        }
+    }
+
+    /// Opens the queue that is chosen.
+    fn open(&mut self) -> Step {
+        let queues = self.overview.as_ref().map_or(&[][..], |overview| &overview.queues[..]);
+        match queues.get(self.chosen).filter(|_| self.list == List::Queues) {
+            Some(line) => {
+                self.opened = Some([line.vhost.clone(), line.name.clone()]);
+                Step::Ask
+            }
+            None => Step::Draw,
         }
     }
 
@@ -399,6 +421,22 @@ mod tests {
         check(&[Char(' ')], Step::Draw, (Queues, Order::Ready, false, "", 0, 0));
         check(&[Char(' '), Char(' ')], Step::Ask, (Queues, Order::Ready, false, "", 0, 0));
         check(&[Char('x')], Step::Draw, (Queues, Order::Ready, false, "", 0, 0));
+        check(&[Down, Enter], Step::Ask, (Queues, Order::Ready, false, "", 0, 1));
+        check(&[Down, Enter, Down], Step::Draw, (Queues, Order::Ready, false, "", 0, 1));
+        check(&[Down, Enter, Escape], Step::Ask, (Queues, Order::Ready, false, "", 0, 1));
+        check(&[Enter, Char('q')], Step::End, (Queues, Order::Ready, false, "", 0, 0));
+    }
+
+    #[test]
+    fn a_queue_is_opened_and_left() {
+        let mut state = state(2);
+        state.key(Key::Enter);
+        assert_eq!(state.asked().opened, Some([String::new(), String::new()]));
+        state.key(Key::Enter);
+        assert_eq!(state.asked().opened, None);
+        // Connections have no messages.
+        state.key(Key::Tab);
+        assert_eq!((state.key(Key::Enter), state.asked().opened), (Step::Draw, None));
     }
 
     #[test]

@@ -1,0 +1,145 @@
+//! One queue, opened from the list: its properties, its consumers, and the messages at its head, which stay there.
+
+use crate::request::{Refusal, Request, Response};
+use crate::session::{reason, target};
+use crate::{exit, show};
+use serde_json::Value;
+
+/// Messages of the head that are shown.
+const MESSAGES: u32 = 20;
+
+/// Bytes of a message's body that are asked for.
+const BODY_BYTES: u32 = 200;
+
+/// Consumers that are shown.
+const CONSUMERS: usize = 100;
+
+/// Properties of a queue that are shown, in the order of the API's answer and here.
+const PROPERTIES: [&str; 9] = [
+    "type",
+    "state",
+    "durable",
+    "auto_delete",
+    "exclusive",
+    "policy",
+    "arguments",
+    "messages",
+    "head_message_timestamp",
+];
+
+/// See the module.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Opened {
+    /// Names and values.
+    pub properties: Vec<[String; 2]>,
+    /// Tag, connection, prefetch and state of each consumer.
+    pub consumers: Vec<[String; 4]>,
+    /// Routing key, size and body of each message.
+    pub messages: Vec<[String; 3]>,
+    /// Why there is nothing of it.
+    pub trouble: Option<String>,
+}
+
+/// Asks for a queue of a virtual host.
+///
+/// # Errors
+/// The node did not answer; where it has no such queue, the answer says so.
+pub fn open(
+    vhost: &str,
+    name: &str,
+    ask: impl Fn(&Request) -> Result<Value, Refusal>,
+) -> Result<Opened, Refusal> {
+    let get = |path: &[&str], query: &str| -> Result<Result<Value, String>, Refusal> {
+        let (method, target) = ("GET".to_owned(), target(path, query));
+        let answer = ask(&Request::Api { method, target, body: String::new(), reason: None })?;
+        let response: Response = serde_json::from_value(answer).map_err(|error| Refusal {
+            code: exit::SOFTWARE,
+            message: format!("the node answered what is no response: {error}"),
+        })?;
+        Ok(match response.status {
+            200 => serde_json::from_str(&response.body).map_err(|error| error.to_string()),
+            _ => Err(reason(&response)),
+        })
+    };
+    let queue = match get(&["queues", vhost, name], "")? {
+        Ok(queue) => queue,
+        Err(why) => return Ok(Opened { trouble: Some(why), ..Opened::default() }),
+    };
+    let query = format!("offset=0&count={MESSAGES}&truncate={BODY_BYTES}");
+    let head = get(&["x", "queues", vhost, name, "messages"], &query)?;
+    let (messages, trouble) = match head {
+        Ok(head) => (items(&head["messages"]).map(message).collect(), None),
+        // A stream's are read by clients.
+        Err(why) => (Vec::new(), Some(why)),
+    };
+    let property = |name: &&str| {
+        let value = queue.get(*name).filter(|value| !value.is_null())?;
+        Some([(*name).to_owned(), show::cell(name, value)])
+    };
+    Ok(Opened {
+        properties: PROPERTIES.iter().filter_map(property).collect(),
+        consumers: items(&queue["consumer_details"]).take(CONSUMERS).map(consumer).collect(),
+        messages,
+        trouble,
+    })
+}
+
+fn items(list: &Value) -> impl Iterator<Item = &Value> {
+    list.as_array().into_iter().flatten()
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn consumer(of: &Value) -> [String; 4] {
+    let active = if of["active"] == Value::Bool(false) { "waits" } else { "active" };
+    [
+        text(&of["consumer_tag"]),
+        text(&of["channel_details"]["connection_name"]),
+        text(&of["prefetch_count"]),
+        active.to_owned(),
+    ]
+}
+
+fn message(of: &Value) -> [String; 3] {
+    [text(&of["routing_key"]), text(&of["payload_bytes"]), text(&of["payload"])]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// A node that answers these two requests, by status and body.
+    fn check(queue: (u16, Value), head: (u16, Value)) -> Opened {
+        let ask = |request: &Request| {
+            let Request::Api { target, .. } = request else { panic!("{request:?}") };
+            let (status, body) = if target.starts_with("/api/queues/%2F/a%20b") { &queue } else { &head };
+            Ok(json!({ "status": status, "body": body.to_string() }))
+        };
+        open("/", "a b", ask).expect("answers")
+    }
+
+    #[test]
+    fn a_queue_has_properties_consumers_and_messages() {
+        let queue = json!({
+            "type": "classic", "durable": true, "policy": null, "arguments": { "x-max-length": 5 },
+            "consumer_details": [{ "consumer_tag": "t", "prefetch_count": 10, "active": true,
+                                   "channel_details": { "connection_name": "c" } }],
+        });
+        let head = json!({ "messages": [{ "routing_key": "k", "payload_bytes": 5, "payload": "hello" }] });
+        let opened = check((200, queue.clone()), (200, head));
+        assert_eq!(opened.properties[0], ["type", "classic"]);
+        assert_eq!(opened.properties.len(), 3);
+        assert_eq!(opened.consumers, [["t", "c", "10", "active"]]);
+        assert_eq!(opened.messages, [["k", "5", "hello"]]);
+        let stream = check((200, queue), (400, json!({ "reason": "a stream keeps its messages" })));
+        assert_eq!(
+            (stream.messages.len(), stream.trouble.as_deref()),
+            (0, Some("a stream keeps its messages"))
+        );
+        let gone = check((404, json!({ "reason": "Not Found" })), (404, json!({})));
+        assert_eq!(gone.trouble.as_deref(), Some("Not Found"));
+    }
+}
