@@ -37,7 +37,7 @@ pub(crate) enum ChangeWord {
         /// Its purpose, in words
         #[arg(long, short = 'd', default_value = "")]
         description: String,
-        /// Words to find it by: one,two
+        /// Its tags: one,two
         #[arg(long, default_value = "")]
         tags: String,
     },
@@ -48,22 +48,22 @@ pub(crate) enum ChangeWord {
         /// Its purpose, in words
         #[arg(long, short = 'd', group = "metadata")]
         description: Option<String>,
-        /// All words to find it by: one,two
+        /// Its tags: one,two
         #[arg(long, group = "metadata")]
         tags: Option<String>,
         /// The type of queues in it that are declared without one
         #[arg(long = "default-queue-type", value_name = "TYPE", value_parser = ["classic", "quorum"], group = "metadata")]
         default_queue_type: Option<String>,
-        /// It cannot be deleted
+        /// Whether it is protected from deletion
         #[arg(long = "protected-from-deletion", num_args = 0..=1, require_equals = true, default_missing_value = "true",
               group = "metadata")]
         protected_from_deletion: Option<bool>,
     },
-    /// Sets all words to find a virtual host by
+    /// Sets the tags of a virtual host
     SetVhostTags { vhost: String, tags: Vec<String> },
-    /// Lets nobody delete a virtual host
+    /// Protects a virtual host from deletion
     EnableVhostDeletionProtection { vhost: String },
-    /// Lets a virtual host be deleted again
+    /// Takes the protection from deletion off a virtual host
     DisableVhostDeletionProtection { vhost: String },
     /// Removes a virtual host, and all that is in it
     DeleteVhost { vhost: String },

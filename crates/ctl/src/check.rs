@@ -45,9 +45,9 @@ pub(crate) enum CheckWord {
     CheckProtocolListener { protocol: String },
     /// Whether every virtual host is served
     CheckVirtualHosts,
-    /// Whether no certificate ends too soon
+    /// Whether every certificate is valid long enough
     CheckCertificateExpiration {
-        /// So many units from now
+        /// The number of units from now on
         #[arg(long, default_value_t = 4)]
         within: u32,
         /// The unit: days, weeks, months, years
@@ -56,7 +56,7 @@ pub(crate) enum CheckWord {
     },
     /// Whether queues would be lost to their users without this node
     CheckIfNodeIsQuorumCritical,
-    /// Whether anything is used that will not be there for ever
+    /// Whether deprecated features are used
     CheckIfAnyDeprecatedFeaturesAreUsed,
     /// Whether quorum queues have leaders
     CheckForQuorumQueuesWithoutAnElectedLeader {
@@ -73,9 +73,9 @@ pub(crate) enum CheckWord {
     CheckIfMetadataStoreIsInitializedWithData,
     /// Whether all members of queues have the same messages
     CheckIfNewQuorumQueueReplicasHaveFinishedInitialSync,
-    /// Whether there are as many nodes as there are to be
+    /// Whether the cluster has its target size
     HasReachedTargetClusterSize,
-    /// Where the node listens
+    /// Addresses, ports and protocols the node listens on
     Listeners,
     /// The version that the node gives as its own
     ServerVersion,

@@ -82,24 +82,24 @@ enum Word {
         /// Columns to show: name, messages, consumers, ...
         columns: Vec<String>,
     },
-    /// Messages of a queue that wait for their time
+    /// Delayed messages of a queue
     ListDelayedMessages {
         queue: String,
-        /// At most so many, those that are due first
+        /// The most that are listed, by due time
         #[arg(long, default_value_t = 1000)]
         limit: u32,
     },
-    /// Throws delayed messages of a queue away
+    /// Removes delayed messages from a queue
     CancelDelayedMessage {
         queue: String,
         /// The ids of the messages, as they are listed
         #[arg(required = true)]
         ids: Vec<u64>,
     },
-    /// Lets go of a stream's beginning, for good: the segments without an offset from that one on
+    /// Deletes the beginning of a stream: whole segments with smaller offsets alone
     TruncateStream {
         stream: String,
-        /// Offsets below it are to go
+        /// The first offset to keep
         before: u64,
     },
     /// Connections to the node and their properties
@@ -133,7 +133,7 @@ enum Word {
     Former(FormerWord),
     #[command(flatten)]
     Cluster(ClusterWord),
-    /// Everything that supporters ask for, at once
+    /// Status, listeners, queues, connections and more in one answer, for support
     #[command(name = "report")]
     WholeReport,
     /// Plugins: all are part of the broker
@@ -144,11 +144,11 @@ enum Word {
         /// Its name, or all
         name: String,
     },
-    /// All words of the tool; or one word, its purpose and its options
+    /// All commands, or one command with its options
     Help { word: Option<String> },
     /// A script that completes command lines of this tool in a shell
     Completions { shell: shells::Shell },
-    /// Words and options that begin so, as the completions of RabbitMQ ask for them
+    /// Commands and options with this beginning, for completions of RabbitMQ
     Autocomplete {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
@@ -226,6 +226,10 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> u8 {
             Err(error) => help::explain(&error, &Plugins::command(), PLUGINS_NAME),
         };
     }
+    if help::is_for_all(words.iter().skip(1).filter_map(|word| word.to_str())) {
+        print(&help::all(&Ctl::command(), &called));
+        return exit::OK;
+    }
     match Ctl::try_parse_from(words) {
         Ok(ctl) => match (&ctl.word, tool(&called)) {
             (Word::Completions { shell }, Some(command)) => {
@@ -238,8 +242,14 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> u8 {
     }
 }
 
-/// Prints the error in a command line of the binary's own name, which has these words too; the exit code.
-pub fn explain(error: &clap::Error) -> u8 {
+/// Prints the error in a command line of the binary's own name, which has these words too, or the help that it asks for;
+/// the exit code.
+pub fn explain(error: &clap::Error, words: &[OsString]) -> u8 {
+    // Behind the binary's name and the word that these stand behind.
+    if help::is_for_all(words.iter().skip(2).filter_map(|word| word.to_str())) {
+        print(&help::all(&Ctl::command(), OWN_NAME));
+        return exit::OK;
+    }
     help::explain(error, &Ctl::command(), OWN_NAME)
 }
 
@@ -281,7 +291,7 @@ fn finish(common: &Common, work: impl FnOnce(&Session<'_>) -> Result<String, Ref
 }
 
 /// Prints the outcome of a command; the exit code.
-fn end(done: Result<String, Refusal>) -> u8 {
+pub(crate) fn end(done: Result<String, Refusal>) -> u8 {
     match done {
         Ok(text) => {
             print(&text);

@@ -213,6 +213,15 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Upgrades", &["await_online_quorum_plus_one", "post_upgrade"]),
 ];
 
+/// Command lines that many begin with, without the tool's name.
+const EXAMPLES: [&str; 5] = [
+    "status",
+    "list_queues name messages consumers",
+    "add_user app",
+    "set_permissions -p / app '.*' '.*' '.*'",
+    "set_policy ttl '^tmp' '{\"message-ttl\":60000}' --apply-to queues",
+];
+
 /// Likeness of a word to the one that was typed, from which on it is named: 1 is the same.
 const LIKENESS_MIN: f64 = 0.75;
 
@@ -233,6 +242,8 @@ pub(crate) fn all(command: &Command, name: &str) -> String {
             }
         }
     }
+    text.push_str("\nExamples:\n\n");
+    EXAMPLES.iter().for_each(|example| text.push_str(&format!("   {name} {example}\n")));
     let _ = write!(text, "\nUse '{name} help <command>' to learn more about a specific command\n");
     text
 }
@@ -274,16 +285,33 @@ fn meant(command: &Command, typed: &str) -> Vec<String> {
     like.into_iter().map(|(_, word)| word.to_owned()).collect()
 }
 
+/// Whether a command line is asked for the help of all its words, which are grouped here.
+pub(crate) fn is_for_all<'a>(words: impl IntoIterator<Item = &'a str>) -> bool {
+    let words: Vec<&str> = words.into_iter().collect();
+    matches!(words[..], ["-h" | "--help"])
+}
+
+/// Whether the words of a command line are those that are grouped here.
+fn has_groups(command: &Command) -> bool {
+    command.find_subcommand("list_queues").is_some()
+}
+
 /// Prints the error in a command line, or the help it asks for; the exit code.
 pub(crate) fn explain(error: &clap::Error, command: &Command, name: &str) -> u8 {
     let word = match error.get(ContextKind::InvalidSubcommand) {
         Some(ContextValue::String(word)) if error.kind() == ErrorKind::InvalidSubcommand => Some(word),
         _ => None,
     };
-    match word {
-        Some(word) => eprintln!("{}", unknown(command, name, word)),
+    match (word, error.kind()) {
+        (Some(word), _) => eprintln!("{}", unknown(command, name, word)),
+        // The list that the tool's own help would have is long, and in no order.
+        (None, ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand)
+            if has_groups(command) =>
+        {
+            eprintln!("{}", all(command, name));
+        }
         // Nowhere to report a closed terminal to.
-        None => drop(error.print()),
+        (None, _) => drop(error.print()),
     }
     if error.use_stderr() { exit::USAGE } else { exit::OK }
 }
@@ -323,6 +351,26 @@ mod tests {
         check("certificats", &["certificates"]);
         check("xyzzyxyzzyxyzzy", &[]);
         check("", &[]);
+    }
+
+    #[test]
+    fn help_of_all_is_asked_for_in_one_word() {
+        let check = |words: &[&str], expected: bool| {
+            assert_eq!(is_for_all(words.iter().copied()), expected, "{words:?}");
+        };
+        check(&["--help"], true);
+        check(&["-h"], true);
+        check(&["status", "--help"], false);
+        check(&[], false);
+    }
+
+    #[test]
+    fn examples_are_command_lines() {
+        for example in EXAMPLES {
+            let words = example.replace('\'', "");
+            let read = ctl().try_get_matches_from(std::iter::once("rabbitmqctl").chain(words.split(' ')));
+            assert!(read.is_ok(), "{example}: {read:?}");
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! answer ([`show`]), and [`server`], which knows no broker: it hands [`Request`]s to a function and sends back that
 //! function's answer. Not remote: a user that can open the socket may do everything.
 
+pub mod admin;
 mod change;
 mod check;
 pub mod client;

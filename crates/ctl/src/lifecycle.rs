@@ -40,49 +40,49 @@ pub(crate) enum LifeWord {
         #[arg(short = 'P', long, group = "process")]
         pid: Option<u32>,
     },
-    /// Waits until so many nodes serve; there is one
+    /// Waits until this number of nodes serves; there is one
     AwaitOnlineNodes { count: u32 },
     /// Ends the node; with the file of its process id, waits until it has ended
     Stop { pid_file: Option<PathBuf> },
     /// Ends the node, and waits until it has ended
     Shutdown {
-        /// Not to wait
+        /// Returns at once
         #[arg(long = "no-wait")]
         no_wait: bool,
     },
     /// Stops all of the node but its process: listeners and connections are closed, messages and definitions are kept
     StopApp,
-    /// Has a node go on that stop_app has stopped
+    /// Starts a node again that stop_app has stopped
     StartApp,
-    /// Removes all that a node has stored which stop_app has stopped
+    /// Deletes all data of a node that stop_app has stopped
     Reset,
     /// Refused, as by RabbitMQ: reset does it
     #[command(hide = true)]
     ForceReset,
     /// The version of the tool
     Version,
-    /// Which nodes there are: this one
+    /// Nodes of the cluster: this one
     ClusterStatus,
     /// The node's settings: those of its files, its environment and its command line
     Environment,
-    /// How much the log says from now on, until the node stops
+    /// Sets the level of the log until the node stops
     SetLogLevel { level: String },
-    /// Hands a log with its queues to another shard, while it serves; a restart spreads logs anew
+    /// Moves a log with its queues to another shard while it serves; a restart spreads logs anew
     MoveLog {
         /// The number of the log
         log: u32,
         /// The number of the shard
         shard: u16,
     },
-    /// Where the log goes
+    /// Places the log is written to
     LogLocation,
     /// The last lines of the log
     LogTail {
-        /// How many
+        /// Number of lines
         #[arg(short = 'N', long, default_value_t = 50)]
         number: u32,
     },
-    /// Gives memory that is not needed back to the system
+    /// Gives unused memory back to the system
     ForceGc,
 }
 

@@ -36,7 +36,7 @@ pub(crate) enum ObjectWord {
         #[arg(short = 'u', long = "if-unused")]
         if_unused: bool,
     },
-    /// Throws away the ready messages of a queue
+    /// Removes all ready messages from a queue
     PurgeQueue { queue: String },
     /// Sends dead messages of a queue back to the queues in which they died
     RedriveQueue {
@@ -51,7 +51,7 @@ pub(crate) enum ObjectWord {
         exchange: String,
         routing_key: String,
     },
-    /// Closes a connection, which is told why
+    /// Closes a connection, with a reason for its client
     CloseConnection {
         /// As list_connections shows its pid, or its name
         pid: String,
@@ -65,7 +65,7 @@ pub(crate) enum ObjectWord {
         /// Milliseconds between two of them
         #[arg(long = "per-connection-delay", value_name = "MS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=3_600_000))]
         per_connection_delay: u64,
-        /// At most so many; 0: all
+        /// The most that are closed; 0: all
         #[arg(long, default_value_t = 0)]
         limit: usize,
         reason: String,
@@ -113,7 +113,7 @@ pub(crate) enum ObjectWord {
     AuthenticateUser { username: String, password: Option<String> },
     /// The hash of a password, as definitions have it; without one it is read from standard input
     HashPassword { password: Option<String> },
-    /// Lets nobody log in as a user with a password
+    /// Removes the password of a user, which ends logins with one
     ClearPassword { username: String },
     /// Sets the permissions of a user in every virtual host there is now
     SetPermissionsGlobally { username: String, configure: String, write: String, read: String },
@@ -125,10 +125,10 @@ const MOVE_COUNT: u64 = 10_000;
 /// Which messages move, and how fast.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PaceWords {
-    /// At most so many; without it those that are ready now
+    /// The most that are moved; without it those that are ready now
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// So many a second; without it as fast as it goes
+    /// Messages a second; without it no limit
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     rate: Option<u32>,
     queue: String,

@@ -8,7 +8,7 @@ use clap::Args;
 pub(crate) struct Common {
     #[command(flatten)]
     pub(crate) place: Place,
-    /// The node's name; the one that answers must have it
+    /// The name that the node must have
     #[arg(short, long, global = true)]
     pub(crate) node: Option<String>,
     /// Seconds to wait for an answer
@@ -20,19 +20,37 @@ pub(crate) struct Common {
     /// How the answer is shown
     #[arg(long, global = true)]
     pub(crate) formatter: Option<Formatter>,
-    /// No words around the answer
+    /// The answer alone, without a banner
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
-    /// No words around the answer and no names of columns
+    /// The answer alone, without a banner and without names of columns
     #[arg(short, long, global = true)]
     pub(crate) silent: bool,
     /// No names of columns
     #[arg(long, global = true)]
     pub(crate) no_table_headers: bool,
-    /// Names of nodes may be long ones; here they may anyway
+    /// Taken, as RabbitMQ's tools take it: names of nodes may always be long ones
     #[arg(short, long, global = true)]
     longnames: bool,
     /// Taken, as RabbitMQ's tools take it: there are no stack traces here
     #[arg(long, global = true, hide = true)]
     print_stacktrace: bool,
+}
+
+impl Common {
+    /// Those of a tool whose own options are others, and whose answers have no words around them.
+    pub(crate) fn of(place: Place, vhost: Option<String>, formatter: Formatter) -> Common {
+        Common {
+            place,
+            node: None,
+            timeout: None,
+            in_vhost: vhost.unwrap_or_else(|| "/".to_owned()),
+            formatter: Some(formatter),
+            quiet: true,
+            silent: false,
+            no_table_headers: false,
+            longnames: false,
+            print_stacktrace: false,
+        }
+    }
 }

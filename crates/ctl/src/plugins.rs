@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 #[derive(Debug, Subcommand)]
 #[command(rename_all = "snake_case")]
 pub(crate) enum PluginWord {
-    /// RabbitMQ's plugins whose features are here
+    /// RabbitMQ's plugins whose features are part of the broker
     List {
-        /// Those with this in their names
+        /// Text in the name
         pattern: Option<String>,
         /// Names alone
         #[arg(short = 'm', long)]
@@ -31,12 +31,12 @@ pub(crate) enum PluginWord {
         #[arg(long)]
         offline: bool,
     },
-    /// Whether the features of a plugin are here
+    /// Whether the features of a plugin are part of the broker
     IsEnabled {
         #[arg(required = true)]
         plugins: Vec<String>,
     },
-    /// Ends with 0 where the features of the plugins are here
+    /// Ends with 0 where the features of the plugins are part of the broker
     Enable {
         #[arg(required = true)]
         plugins: Vec<String>,
@@ -44,7 +44,7 @@ pub(crate) enum PluginWord {
         #[arg(long)]
         offline: bool,
     },
-    /// Refused for features that are here
+    /// Refused for features that are part of the broker
     Disable {
         #[arg(required = true)]
         plugins: Vec<String>,
@@ -147,7 +147,8 @@ pub(crate) fn run(word: &PluginWord, session: &Session<'_>) -> Result<String, Re
             match absent.is_empty() {
                 true => Ok(show.message("Plugin configuration unchanged.")),
                 false => Err(failed(format!(
-                    "there are no plugins here to load, and what these do is not here: {}",
+                    "not served by this version: {}. No plugins are loaded; those whose features are part of the broker \
+                     are shown by 'rabbitmq-plugins list'",
                     absent.join(", ")
                 ))),
             }
@@ -159,7 +160,7 @@ pub(crate) fn run(word: &PluginWord, session: &Session<'_>) -> Result<String, Re
             match served.is_empty() {
                 true => Ok(show.message("Plugin configuration unchanged.")),
                 false => Err(failed(format!(
-                    "these are part of the broker; where it listens is said in its configuration: {}",
+                    "part of the broker, and always enabled: {}. A listener is closed by its setting, such as management.tcp = none",
                     served.join(", ")
                 ))),
             }

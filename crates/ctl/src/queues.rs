@@ -21,7 +21,7 @@ const PEEK_BYTES: usize = 64;
 pub(crate) enum QueueWord {
     /// Members of a quorum queue: one, on this node
     QuorumStatus { queue: String },
-    /// Shows the message at a place of a queue, counted from 1, and leaves it there
+    /// Shows the message at a position of a queue, counted from 1, and leaves it there
     Peek {
         queue: String,
         #[arg(value_parser = clap::value_parser!(u32).range(1..))]
@@ -72,7 +72,7 @@ pub(crate) enum QueueWord {
     },
     /// Deletes an exchange and the streams behind it
     DeleteSuperStream { name: String },
-    /// Spreads leaders of queues over nodes; all are here
+    /// Spreads leaders of queues over nodes; with one node there is nothing to do
     Rebalance {
         /// all, quorum or stream
         kind: String,

@@ -22,6 +22,8 @@ VHOST = "ctl-v"
 NOTHING = re.compile(r"\A\n?\Z")
 TOOLS = ("rabbitmqctl", "rabbitmq-diagnostics", "rabbitmq-queues", "rabbitmq-streams", "rabbitmq-plugins",
          "rabbitmq-upgrade")
+# Links to the program that are none of the tools with common words.
+LINKS = (*TOOLS, "rabbitmqadmin", "rabbitmq-server")
 _made = {}
 
 
@@ -42,14 +44,14 @@ class Tools:
         atexit.register(self.broker.close)
         self.uri = Uri(self.broker.uri)
         self.folder = tempfile.mkdtemp(prefix="leveret-tools-")
-        for tool in TOOLS:
+        for tool in LINKS:
             os.link(self.broker.binary, os.path.join(self.folder, tool))
         atexit.register(self.tidy)
         data = os.path.join(self.broker.folder, "data")
         self.command = lambda tool: [os.path.join(self.folder, tool), "--data-dir", data]
 
     def tidy(self):
-        for tool in TOOLS:
+        for tool in LINKS:
             os.unlink(os.path.join(self.folder, tool))
         os.rmdir(self.folder)
 

@@ -68,6 +68,69 @@ def _():
         assert done.returncode == 64 and "'list_queues'" in done.stderr and "list_unresponsive" not in done.stderr, done
 
 
+@case("admin", "rabbitmqadmin beside the node: declare, list, publish, get, purge, delete; words that fit nothing, a login that fails",
+      "the objects are made and gone; 64 for what fits nothing, 65 for the login")
+def _():
+    only_ours()
+
+    def admin(*words, code=0, said=""):
+        done = tools().run([f"--vhost={VHOST}", *words], tool="rabbitmqadmin")
+        text = done.stdout + done.stderr
+        assert done.returncode == code and said in text, (words, done)
+        return text
+
+    admin("declare", "exchange", "name=ctl-admin-x", "type=topic", said="exchange declared")
+    admin("declare", "queue", "name=ctl-admin", 'arguments={"x-max-length":5}', said="queue declared")
+    admin("declare", "binding", "source=ctl-admin-x", "destination=ctl-admin", "routing_key=a.#", said="binding declared")
+    admin("publish", "exchange=ctl-admin-x", "routing_key=a.b", "payload=hello", said="Message published\n")
+    admin("publish", "exchange=ctl-admin-x", "routing_key=b", "payload=hello", said="Message published but NOT routed")
+    rows = json.loads(admin("-f", "raw_json", "list", "queues", "name", "messages"))
+    assert {"name": "ctl-admin", "messages": 1} in rows, rows
+    admin("-f", "tsv", "list", "bindings", "source", "destination", "routing_key", said="ctl-admin-x\tctl-admin\ta.#")
+    admin("get", "queue=ctl-admin", "ackmode=ack_requeue_true", said="hello")
+    admin("purge", "queue", "name=ctl-admin", said="queue purged")
+    admin("delete", "binding", "source=ctl-admin-x", "destination=ctl-admin", "properties_key=a.%23", said="binding deleted")
+    admin("delete", "queue", "name=ctl-admin", said="queue deleted")
+    admin("delete", "exchange", "name=ctl-admin-x", said="exchange deleted")
+    admin("-u", "guest", "-p", "guest", "-H", "localhost", "-P", "15672", "list", "users", said="guest")
+    admin("show", "overview", said="product_name")
+    admin("-u", "guest", "-p", "wrong", "list", "users", code=65)
+    admin("-H", "example.org", "list", "users", code=64, said="example.org")
+    admin("declare", "queue", "name=x", "size=1", code=64, said="size is unknown here")
+    admin("delete", "queue", "name=ctl-none", code=65)
+
+
+@case("server-name", "the program by the name rabbitmq-server: a start, on a port that is taken, and with a plugin that is not served",
+      "it serves; the second is refused with the process that has the port and the setting for another; the third with the plugin's name")
+def _():
+    only_ours()
+    server = os.path.join(tools().folder, "rabbitmq-server")
+    others = ("management.tcp = none", "prometheus.tcp = none", "web_amqp.tcp = none", "stream.listeners.tcp = none")
+    with tempfile.TemporaryDirectory() as folder:
+        words = [server, "--data-dir", os.path.join(folder, "data")]
+        for setting in others:
+            words += ["--set", setting]
+        done = subprocess.run([*words, "--set", f"listeners.tcp.default=127.0.0.1:{tools().uri.port}"], capture_output=True, text=True,
+                              timeout=30)
+        holder = f"(process {tools().broker.pid}). Another port: --set listeners.tcp.default="
+        assert done.returncode == 1 and (done.stdout + done.stderr).count(holder) == 1, done
+        plugins = os.path.join(folder, "enabled_plugins")
+        with open(plugins, "w", encoding="utf-8") as file:
+            file.write("[rabbitmq_management,rabbitmq_shovel].\n")
+        done = subprocess.run([*words, "--set", "listeners.tcp.default=127.0.0.1:0"], capture_output=True, text=True, timeout=30,
+                              env={**os.environ, "RABBITMQ_ENABLED_PLUGINS_FILE": plugins})
+        assert done.returncode == 1 and "rabbitmq_shovel cannot be used: not served yet" in done.stderr, done
+        with subprocess.Popen([*words, "--set", "listeners.tcp.default=127.0.0.1:0"], stdout=subprocess.PIPE, text=True) as node:
+            said = ""
+            for line in node.stdout:
+                said += line
+                if " ready in " in line:
+                    break
+            node.terminate()
+            assert node.wait(timeout=30) == 0 and "Server startup complete" in said, said
+            assert re.search(r"Leveret \S+ ready in \d+ ms · AMQP amqp://localhost:\d+ · user guest", said), said
+
+
 @case("secrets", "encode and encrypt_conf_value, and back; a passphrase that does not fit",
       "the same value; 69 with another passphrase, 65 for a cipher or hash that there is not")
 def _():
@@ -239,6 +302,11 @@ def _():
             screen.until("search:")
             screen.type("\r")
             screen.until('with "ctl-top-33"')
+            # The queue, with its messages, and back.
+            screen.type("\r")
+            screen.until("head")
+            screen.type("\x1b")
+            screen.until("READY")
             screen.type("\t")
             screen.until("PROTOCOL")
             screen.type("?")
