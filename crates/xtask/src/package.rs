@@ -176,6 +176,7 @@ fn prepare(metadata: &Metadata, order: &Order) -> Result<Work, String> {
     let folder = folder.canonicalize().map_err(made)?;
     let program = folder.join("leveret");
     let symbols = folder.join(build::symbols(metadata)?);
+    build::check_static(&built)?;
     build::split(&built, &program, &symbols)?;
     let bytes = std::fs::metadata(&program).map_err(made)?.len();
     if bytes > PROGRAM_BYTES_MAX {

@@ -1,7 +1,7 @@
 //! The program of the packages: built so that it needs no library of the system and names no folder of this machine.
 
 use crate::cargo::{self, Metadata};
-use crate::tool::run;
+use crate::tool::{output, run};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -79,6 +79,18 @@ fn places(metadata: &Metadata) -> Result<Vec<(PathBuf, &'static str)>, String> {
     Ok(places)
 }
 
+/// Sees to it that a program needs nothing of the system: the packages name no libraries, and the image has none.
+///
+/// # Errors
+/// It asks for a loader of libraries, or is no program.
+pub fn check_static(program: &Path) -> Result<(), String> {
+    let headers = output(Command::new("readelf").args(["--wide", "--program-headers"]).arg(program))?;
+    match String::from_utf8_lossy(&headers).contains("INTERP") {
+        false => Ok(()),
+        true => Err(format!("{} is linked with libraries: packages take one that is not", program.display())),
+    }
+}
+
 /// Copies a program without its symbols, and its symbols to a file of their own that a debugger finds by the program.
 ///
 /// # Errors
@@ -95,6 +107,14 @@ pub fn split(built: &Path, program: &Path, symbols: &Path) -> Result<(), String>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_with_libraries_is_refused() {
+        // The test itself is one.
+        let own = std::env::current_exe().unwrap();
+        assert!(check_static(&own).unwrap_err().contains("is linked with libraries"));
+        assert!(check_static(Path::new("Cargo.toml")).is_err());
+    }
 
     #[test]
     fn folders_of_this_machine_have_other_names() {
