@@ -9,7 +9,7 @@ use crate::streams::Asked;
 use crate::{
     beyond, bindings, channels, connections, definitions, exchanges, features, health, limits, live, memory,
     messages, openapi, operations, overview, parameters, permissions, policies, queues, quorum, sessions,
-    shovels, streams, trial, users, vhosts,
+    shovels, streams, traces, trial, users, vhosts,
 };
 use broker::catalog::PolicyKind;
 use serde_json::json;
@@ -174,6 +174,10 @@ const fn rows(need: Need, about: &'static str) -> Verb {
 
 const fn object(need: Need, about: &'static str) -> Verb {
     get(need, about, Gives::Object)
+}
+
+const fn array(need: Need, about: &'static str) -> Verb {
+    get(need, about, Gives::Array)
 }
 
 /// A check of a node's health.
@@ -549,6 +553,39 @@ table! { call;
     ];
     FederationLinksDownOf "federation-links/{vhost}/state/down" (vhost) => shovels::links(call, Some(vhost)), [
         rows(Monitor, "links of federation in a virtual host that are down"),
+    ];
+
+    Traces "traces" () => traces::list(), [array(Administrator, "traces that go to files, of which there are none")];
+    TracesOn "traces/node/{node}" (_node) => traces::list(), [
+        array(Administrator, "traces of a node that go to files, of which there are none"),
+    ];
+    TracesOf "traces/{vhost}" (_vhost) => traces::list(), [
+        array(Administrator, "traces of a virtual host that go to files, of which there are none"),
+    ];
+    TracesOnOf "traces/node/{node}/{vhost}" (_node, _vhost) => traces::list(), [
+        array(Administrator, "traces of a node and a virtual host that go to files, of which there are none"),
+    ];
+    TraceOf "traces/{vhost}/{name}" (_vhost, _name) => traces::one(), [
+        object(Administrator, "a trace that goes to a file"),
+        delete(Administrator, "ends a trace that goes to a file"),
+    ];
+    TraceOnOf "traces/node/{node}/{vhost}/{name}" (_node, _vhost, _name) => traces::one(), [
+        object(Administrator, "a trace of a node that goes to a file"),
+        delete(Administrator, "ends a trace of a node that goes to a file"),
+    ];
+    TraceFiles "trace-files" () => traces::list(), [
+        array(Administrator, "files of traces, of which there are none"),
+    ];
+    TraceFilesOn "trace-files/node/{node}" (_node) => traces::list(), [
+        array(Administrator, "files of traces of a node, of which there are none"),
+    ];
+    TraceFile "trace-files/{name}" (_name) => traces::one(), [
+        object(Administrator, "a file of a trace"),
+        delete(Administrator, "deletes a file of a trace"),
+    ];
+    TraceFileOn "trace-files/node/{node}/{name}" (_node, _name) => traces::one(), [
+        object(Administrator, "a file of a trace of a node"),
+        delete(Administrator, "deletes a file of a trace of a node"),
     ];
 
     Aliveness "aliveness-test/{vhost}" (vhost) => messages::aliveness(call, vhost), [

@@ -59,6 +59,7 @@ mod sessions;
 mod shovels;
 mod stats;
 mod streams;
+mod traces;
 mod trial;
 mod underway;
 mod users;

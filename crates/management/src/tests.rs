@@ -7,6 +7,7 @@ mod listened;
 mod meant;
 mod operated;
 mod paged;
+mod unserved;
 mod walked;
 mod weighed;
 

@@ -174,6 +174,27 @@ def paths():
         equal((status, headers["allow"]), (200, "HEAD, GET, OPTIONS"))
 
 
+@suite.case("plugins", "lists of shovels, of links of federation and of traces where there are none, by tag and with unknown virtual hosts",
+            "[]; shovels and links for those who may watch, and 404 without the virtual host; traces for administrators")
+def plugins():
+    with Vhost() as vhost:
+        name = f"watcher{STAMP}"
+        equal(vhost.api.status("PUT", f"/users/{name}", {"password": "p", "tags": "monitoring"}), 201)
+        for path, watched in (("/shovels/VHOST", 200), ("/federation-links/VHOST", 200), ("/federation-links/VHOST/state/down", 200),
+                              ("/shovels", 200), ("/federation-links", 200), ("/traces", 401), ("/traces/VHOST", 401),
+                              ("/trace-files", 401)):
+            vhost.rows([("GET", path, None, 200, [])])
+            path = path.replace("VHOST", vhost.name)
+            equal(vhost.api.status("GET", path, user=name, password="p"), watched, path)
+        vhost.rows([
+            ("GET", "/shovels/none-such", None, 404),
+            ("GET", "/federation-links/none-such", None, 404),
+            ("GET", "/traces/none-such", None, 200, []),
+            ("GET", "/traces/VHOST/none-such", None, 404),
+            ("DELETE", f"/users/{name}", None, 204),
+        ])
+
+
 @suite.case("queues", "a queue is declared, declared otherwise, shown and deleted",
             "201, 204 when it is there, 400 with 0-9-1's text when it is another, 401 for reserved names")
 def queues():
