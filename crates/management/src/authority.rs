@@ -39,6 +39,11 @@ impl Authority {
         Some(Authority { host, port })
     }
 
+    /// The same host at another port.
+    pub(crate) fn at(&self, port: u16) -> Authority {
+        Authority { host: self.host.clone(), port: Some(port) }
+    }
+
     /// The port, or the one that goes without saying.
     fn port(&self, is_secure: bool) -> u16 {
         self.port.unwrap_or(if is_secure { 443 } else { 80 })

@@ -87,6 +87,8 @@ enum Page {
 pub struct Passed {
     /// It came from this machine, and by a name of it.
     pub is_local: bool,
+    /// The name it came by.
+    pub host: Option<Authority>,
     /// Headers for the browser of a page that may read the answer.
     headers: Vec<(&'static str, String)>,
 }
@@ -138,7 +140,8 @@ impl Gate {
                 }
             }
         }
-        Ok(Passed { is_local: request.is_loopback && is_ours, headers: self.headers(head, request.method) })
+        let (is_local, headers) = (request.is_loopback && is_ours, self.headers(head, request.method));
+        Ok(Passed { is_local, host, headers })
     }
 
     /// The same for metrics, which take no login: from this machine by its names alone, so that no page gets at them.

@@ -21,6 +21,7 @@ mod export;
 mod features;
 mod fields;
 mod figures;
+mod first_page;
 mod flags;
 pub mod form;
 mod gate;

@@ -2,6 +2,7 @@
 //!
 //! The path is split before its segments are decoded: clients escape `/` in names, and some of them even `-` and `.`.
 
+use crate::authority::Authority;
 use crate::response::Response;
 use crate::seen::Seen;
 use data_encoding::BASE64;
@@ -74,6 +75,8 @@ pub struct Request {
     pub authorization: Option<String>,
     /// The header with the type of the body.
     pub content_type: Option<String>,
+    /// The name by which the node was reached, where the request says one.
+    pub host: Option<Authority>,
     /// The header that says why something is to end.
     pub reason: Option<String>,
     /// The body.
@@ -108,6 +111,7 @@ impl Request {
             query,
             authorization: None,
             content_type: None,
+            host: None,
             reason: None,
             body,
             awaits_body: false,

@@ -77,9 +77,11 @@ impl Response {
     }
 
     /// The same answer for browsers, which are to believe its content type, run nothing in it from elsewhere and show
-    /// it in nobody's frame.
+    /// it in nobody's frame. One with a policy of its own keeps that.
     pub fn guarded(mut self) -> Response {
-        self.set("content-security-policy", CONTENT_POLICY.to_owned());
+        if self.header("content-security-policy").is_none() {
+            self.set("content-security-policy", CONTENT_POLICY.to_owned());
+        }
         self.set("x-content-type-options", "nosniff".to_owned());
         self
     }

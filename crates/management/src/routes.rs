@@ -4,6 +4,7 @@ use crate::call::Call;
 use crate::caller::{Caller, Need};
 use crate::endpoint::Endpoint;
 use crate::endpoints::{ENDPOINTS, run};
+use crate::first_page;
 use crate::node::Node;
 use crate::request::{Method, Request};
 use crate::response::{Answer, Response};
@@ -24,6 +25,9 @@ pub(crate) fn find<'p>(path: &[&'p str]) -> Option<(&'static Endpoint, Vec<&'p s
 
 fn answer<N: Node>(node: &N, request: &Request) -> Answer {
     let path: Vec<&str> = request.path.iter().map(String::as_str).collect();
+    if first_page::is_at(&path) {
+        return first_page::show(node, request);
+    }
     let ["api", path @ ..] = &path[..] else { return Err(Response::not_found()) };
     let Some((endpoint, named)) = find(path) else {
         // A page that may ask learns so, and then that there is no such thing.

@@ -2,6 +2,7 @@
 
 mod beyond;
 mod counted;
+mod first_page;
 mod imported;
 mod listened;
 mod meant;

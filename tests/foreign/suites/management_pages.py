@@ -5,6 +5,7 @@ a node with `SETTINGS`, which asked `--admin` has to have where the case `page-a
 """
 
 import base64
+import hashlib
 import json
 import re
 import socket
@@ -165,7 +166,7 @@ def heads(port, metrics):
         ("GET", "/api/users/none-such", "no-store"), ("GET", "/api/definitions", "no-store"), ("GET", "/api/definitions/%2F", "no-store"),
         ("GET", "/api/auth/hash_password/x", "no-store"), ("GET", "/api/config/effective", "no-store"),
         ("GET", "/api/parameters", "no-store"), ("GET", "/api/global-parameters", "no-store"), ("GET", "/api/none-such", "no-cache"),
-        ("GET", "/", "no-cache"), ("OPTIONS", "/api/users", "no-store"), ("DELETE", "/api/users/none-such", "no-store"),
+        ("GET", "/none-such", "no-cache"), ("OPTIONS", "/api/users", "no-store"), ("DELETE", "/api/users/none-such", "no-store"),
     ]
     for method, path, cache in rows:
         _, told, _ = ask(port, method, path)
@@ -177,6 +178,32 @@ def heads(port, metrics):
         equal((told.get("x-content-type-options"), "frame-ancestors 'none'" in told["content-security-policy"]), ("nosniff", True), path)
 
 
+def first(port, metrics):
+    """The page that a browser gets at the root, without a login: what is in it, and that a browser may have its style alone."""
+    for path in ("/", "/api", "/api/", "/index.html", "/api/index.html?x=1"):
+        status, told, body = ask(port, "GET", path, {"Authorization": "", "Host": "localhost:1"})
+        equal((status, told.get("content-type"), told.get("cache-control")), (200, "text/html; charset=utf-8", "no-cache"), path)
+        text = body.decode()
+        for part in ("<h1>Leveret 0.", "docs/guide", 'href="/api/x/openapi.json"', f'href="http://localhost:{metrics}/metrics"'):
+            equal(part in text, True, f"{path}: {part}")
+        style = re.search("<style>(.*?)</style>", text, re.DOTALL).group(1)
+        digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+        policy = [rule.strip() for rule in told["content-security-policy"].split(";")]
+        for rule in ("default-src 'none'", f"style-src 'sha256-{digest}'", "frame-ancestors 'none'", "base-uri 'none'",
+                     "form-action 'none'", "require-trusted-types-for 'script'"):
+            equal(rule in policy, True, f"{path}: {rule}")
+        for name, value in (("x-content-type-options", "nosniff"), ("referrer-policy", "same-origin"),
+                            ("cross-origin-opener-policy", "same-origin")):
+            equal(told.get(name), value, f"{path}: {name}")
+        equal(re.findall("<script|style=|javascript:|src=| on[a-z]+=", text), [], path)
+        status, again, nothing = ask(port, "HEAD", path, {"Authorization": "", "Host": "localhost:1"})
+        equal((status, nothing, again.get("content-length")), (200, b"", str(len(body))), path)
+        equal((ask(port, "POST", path)[0], ask(port, "OPTIONS", path)[1]["allow"]), (405, "HEAD, GET, OPTIONS"), path)
+    equal(ask(port, "GET", "/api/x/openapi.json", {"Authorization": ""})[0], 200)
+    for path in ("/none-such", "/ui", "/api/index.htm"):
+        equal(ask(port, "GET", path)[0], 404, path)
+
+
 def prefix(binary):
     for said, path in (("/rabbit", "/rabbit"), ("Rabbit", "/Rabbit"), ("/a/b c/", "/a/b%20c"), ("/", "")):
         with Own(binary, [f"management.path_prefix={said}"]) as (port, metrics):
@@ -186,6 +213,9 @@ def prefix(binary):
                 equal(ask(port, "GET", asked)[0], status, f"{said}: {asked}")
             equal(json.loads(ask(port, "GET", path + "/api/x/openapi.json")[2])["servers"], [{"url": path + "/api"}])
             equal(ask(metrics, "GET", "/metrics")[0], 200)
+            for page in (path or "/", path + "/", path + "/api"):
+                status, told, body = ask(port, "GET", page, {"Authorization": ""})
+                equal((status, f'href="{path}/api/x/openapi.json"' in body.decode()), (200, True), page)
             if path:
                 status, told, _ = ask(port, "GET", "/")
                 equal((status, told.get("location")), (301, path + "/"))

@@ -28,6 +28,7 @@ pub fn judge(line: &Line, head: &Parts, request: &mut Request) -> Result<Passed,
         Service::Api => {
             let passed = gate.judge(&said, request)?;
             request.is_loopback = passed.is_local;
+            request.host.clone_from(&passed.host);
             gate.enter(request)?;
             Ok(passed)
         }
