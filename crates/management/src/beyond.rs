@@ -7,6 +7,7 @@ use crate::exchanges::named;
 use crate::messages::{message, numbered};
 use crate::node::{Action, Goal, Node, Outcome, Pace, Trouble, Which};
 use crate::response::{Answer, Response};
+use crate::trail;
 use base::id::QueueSeq;
 use broker::QueueRow;
 use broker::access::Access;
@@ -59,7 +60,7 @@ pub(crate) fn peek<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answ
     let action = Action::Peek { queue: name.to_owned(), skip, count, bytes_max, ms_max };
     let outcome = match count {
         0 => Ok(Outcome::Got(Vec::new())),
-        _ => call.node.act(&call.caller.login, vhost, action),
+        _ => call.act(vhost, action),
     };
     let got = match outcome {
         Ok(Outcome::Got(got)) => got,
@@ -125,7 +126,7 @@ fn moved<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str, body: &Body, goal
         ms_max: limits.move_ms_max,
     };
     let action = Action::Move { queue: name.to_owned(), goal, positions, pace };
-    match call.node.act(&call.caller.login, vhost, action) {
+    match call.act(vhost, action) {
         Ok(Outcome::Moved { moved, unplaced, missing, is_over }) => {
             let mut answer = json!({ "moved": moved, "unplaced": unplaced, "is_over": is_over });
             if has_positions {
@@ -146,7 +147,7 @@ pub(crate) fn discard<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> A
     let positions = positions.ok_or_else(|| Response::missing_key("positions"))?;
     queue(call, vhost, name)?;
     let action = Action::Discard { queue: name.to_owned(), positions };
-    match call.node.act(&call.caller.login, vhost, action) {
+    match call.act(vhost, action) {
         Ok(Outcome::Discarded { deleted, missing }) => {
             Ok(Response::ok(&json!({ "deleted": deleted, "missing": missing })))
         }
@@ -179,5 +180,7 @@ pub(crate) fn cancel_delayed<N: Node>(call: &Call<'_, N>, vhost: &str, queue: &s
     // A user that may read messages may take them.
     call.check_access(vhost, Access::Read, queue)?;
     let cancelled = call.node.cancel_delayed(vhost, queue, ids)?.ok_or_else(Response::not_found)?;
+    let [of, at] = [queue, vhost].map(trail::quoted);
+    call.tell(&format!("Deleted {cancelled} delayed messages of queue {of} in virtual host {at}"));
     Ok(Response::ok(&json!({ "cancelled": cancelled })))
 }

@@ -246,7 +246,7 @@ pub(crate) fn between<N: Node>(call: &Call<'_, N>, vhost: &str, source: &str, to
     let key = body.text("routing_key")?.unwrap_or_default();
     let arguments = json::table(&fields);
     let made = Table::new(&arguments).map(|table| typed(&table)).unwrap_or_default();
-    call.node.act(&call.caller.login, vhost, bind(source, to, key, arguments, true))?;
+    call.act(vhost, bind(source, to, key, arguments, true))?;
     let key = properties_key(key, &made);
     let location = format!("{}/{}", escaped(destination), escaped(&key));
     Ok(Response::empty(201).with("location", location))
@@ -302,7 +302,7 @@ pub(crate) fn one<N: Node>(
             Unfit::TooDeep => "the arguments are too deep",
         })
     })?;
-    call.node.act(&call.caller.login, vhost, bind(source, to, &own.key, arguments, false))?;
+    call.act(vhost, bind(source, to, &own.key, arguments, false))?;
     Ok(Response::empty(204))
 }
 

@@ -6,7 +6,7 @@ use crate::list::Listed;
 use crate::node::Node;
 use crate::request::Method;
 use crate::response::{Answer, Response};
-use crate::{json, list, stats};
+use crate::{json, list, stats, trail};
 use broker::{ConnectionRow, Encryption};
 use message::amqp091::Table;
 use serde_json::{Value, json};
@@ -165,6 +165,12 @@ fn close<N: Node>(call: &Call<'_, N>, row: &ConnectionRow) -> Result<(), Respons
     }
     let reason = call.request.reason.as_deref().unwrap_or(REASON);
     // It may be gone by itself meanwhile, which is as well.
-    call.node.close_connection(&row.name, reason)?;
+    if call.node.close_connection(&row.name, reason)? {
+        call.tell(&format!(
+            "Closing connection {} because {}",
+            trail::quoted(&row.name),
+            trail::quoted(reason)
+        ));
+    }
     Ok(())
 }

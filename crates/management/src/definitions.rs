@@ -15,16 +15,13 @@ use crate::request::{Method, Request};
 use crate::response::{Answer, Response};
 use crate::rows::Rows;
 use crate::underway::Underway;
-use crate::{export, form};
+use crate::{export, form, trail};
 use broker::catalog::Catalog;
 use std::cell::RefCell;
 use std::collections::HashSet;
 
 /// Bytes of a place to go to when an upload is imported.
 const REDIRECT_BYTES_MAX: usize = 1000;
-
-/// The user in whose name the node itself imports, as in RabbitMQ's log.
-const TOOL_USER: &str = "rmq-cli";
 
 /// `/api/definitions[/VHOST]`.
 pub(crate) fn definitions<N: Node>(call: &Call<'_, N>, only: Option<&str>) -> Answer {
@@ -40,9 +37,8 @@ pub(crate) fn definitions<N: Node>(call: &Call<'_, N>, only: Option<&str>) -> An
     let upload = Upload::of(call.request)?;
     let rows = Rows::read(upload.text).map_err(|_| no_json())?;
     let most = call.node.about().limits.import_told_max;
-    let user = if call.caller.login.is_own { TOOL_USER } else { call.caller.login.user.as_str() };
     if !options.is_dry_run {
-        call.node.log(format!("Asked to import definitions. Acting user: {user}"));
+        call.tell("Asked to import definitions");
     }
     let strips_mirrors = options.strips_mirrors;
     let report = RefCell::new(Report::new(most));
@@ -50,6 +46,10 @@ pub(crate) fn definitions<N: Node>(call: &Call<'_, N>, only: Option<&str>) -> An
     import.walk(&rows, &mut Rehearsal::new(call, &report)?)?;
     let rehearsed = report.into_inner();
     if !rehearsed.is_clean() {
+        if !options.is_dry_run {
+            let count = rehearsed.refused_count();
+            call.tell(&format!("Definitions were not imported: entries that are refused: {count}"));
+        }
         return Err(rehearsed.refusal(false));
     }
     if options.is_dry_run {
@@ -60,7 +60,9 @@ pub(crate) fn definitions<N: Node>(call: &Call<'_, N>, only: Option<&str>) -> An
     let import = Import { call, only, strips_mirrors, report: &report };
     import.walk(&rows, &mut Doing::new(call, &report))?;
     let done = report.into_inner();
-    done.lines().into_iter().for_each(|line| call.node.log(format!("Importing definitions: {line}")));
+    let remarks = done.lines().into_iter();
+    remarks.for_each(|line| call.node.log(format!("Importing definitions: {}", trail::on_one_line(&line))));
+    call.tell(&done.imported());
     if !done.is_clean() {
         return Err(done.refusal(true));
     }
@@ -165,7 +167,7 @@ impl<N: Node> Taker for Doing<'_, '_, N> {
         self.underway.make_room()?;
         let is_declaration = step.is_declaration();
         let begun = match step {
-            Step::Request(op) => self.call.node.begin_request(op),
+            Step::Request(op) => self.call.begin_request(op),
             Step::Act(vhost, action) => self.call.node.begin_act(&self.call.caller.login, &vhost, action),
         };
         let report = self.report;

@@ -108,7 +108,7 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answe
     let name = named(name);
     let own = find(call.node, policies::asked(call, Some(vhost)))?;
     let own = own.iter().find(|(_, exchange, _)| *exchange.name == *name);
-    let act = |action| call.node.act(&call.caller.login, vhost, action);
+    let act = |action| call.act(vhost, action);
     match (call.request.method, own) {
         (Method::Put, own) => {
             let body = Body::read(&call.request.body)?;

@@ -61,6 +61,7 @@ mod shovels;
 mod stats;
 mod streams;
 mod traces;
+mod trail;
 mod trial;
 mod underway;
 mod users;

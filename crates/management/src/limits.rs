@@ -92,7 +92,7 @@ pub(crate) fn set_vhost<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) ->
         Err(_) if call.request.method == Method::Delete => return Ok(nothing_to_clear()),
         put => put?,
     }
-    call.node.request(Op::SetVhostLimits { vhost: vhost.into(), limits })?;
+    call.request(Op::SetVhostLimits { vhost: vhost.into(), limits })?;
     Ok(Response::empty(204))
 }
 
@@ -150,6 +150,6 @@ pub(crate) fn set_user<N: Node>(call: &Call<'_, N>, user: &str, name: &str) -> A
         Err(_) if call.request.method == Method::Delete => return Ok(nothing_to_clear()),
         put => put?,
     }
-    call.node.request(Op::SetUserLimits { user: user.into(), limits })?;
+    call.request(Op::SetUserLimits { user: user.into(), limits })?;
     Ok(Response::empty(204))
 }

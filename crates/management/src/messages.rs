@@ -31,7 +31,7 @@ pub(crate) fn publish<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> A
     let properties = properties(&body.object("properties")?)?;
     let exchange = named(name).to_owned();
     let publication = Publication { exchange, key, properties, body: payload };
-    match call.node.act(&call.caller.login, vhost, Action::Publish(publication)) {
+    match call.act(vhost, Action::Publish(publication)) {
         Ok(outcome) => Ok(Response::ok(&json!({ "routed": outcome == Outcome::Published(true) }))),
         Err(Trouble::Refused(refusal)) if refusal.code == ReplyCode::NotFound => {
             Err(Response::error(404, "not_found", "exchange_not_found"))
@@ -160,7 +160,7 @@ pub(crate) fn get<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answe
     };
     let most = body.integer("truncate")?.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(0));
     let action = Action::Get { queue: name.to_owned(), count, bytes_max: limits.get_bytes_max, mode };
-    match call.node.act(&call.caller.login, vhost, action) {
+    match call.act(vhost, action) {
         Ok(Outcome::Got(messages)) => {
             let rows = messages.iter().map(|got| message(got, is_base64, most));
             Ok(Response::ok(&rows.collect()))
@@ -194,7 +194,7 @@ pub(crate) fn message(got: &Got, is_base64: bool, most: usize) -> Value {
 
 /// `GET /api/aliveness-test/VHOST`: a message goes through a queue.
 pub(crate) fn aliveness<N: Node>(call: &Call<'_, N>, vhost: &str) -> Answer {
-    let act = |action| call.node.act(&call.caller.login, vhost, action);
+    let act = |action| call.act(vhost, action);
     let durable_queue = Action::DeclareQueue {
         name: ALIVENESS.to_owned(),
         durable: true,

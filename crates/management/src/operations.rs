@@ -54,6 +54,7 @@ pub(crate) fn effective<N: Node>(call: &Call<'_, N>) -> Answer {
 /// `POST /api/x/certificates/reload`.
 pub(crate) fn reload_certificates<N: Node>(call: &Call<'_, N>) -> Answer {
     let reloaded = call.node.reload_certificates().map_err(Response::bad_request)?;
+    call.tell(&format!("Read the certificates of {reloaded} kinds of listeners anew"));
     Ok(Response::ok(&json!({ "reloaded": reloaded })))
 }
 

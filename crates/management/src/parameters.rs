@@ -7,7 +7,7 @@ use crate::node::Node;
 use crate::report::REMARKS;
 use crate::request::Method;
 use crate::response::{Answer, Response};
-use crate::{kept, limits, policies};
+use crate::{kept, limits, policies, trail};
 use broker::catalog::{Op, PolicyKind, VhostId, VhostLimits};
 use serde_json::{Map, Value, json};
 
@@ -104,14 +104,15 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, component: &str, vhost: &str, nam
             // One that came with definitions may be changed, also of an unknown component.
             if !is_served(component) && (kept::is_known(component) || own.is_some()) {
                 call.caller.vhost(vhost).map_err(|_| Response::error(404, "not_found", "vhost_not_found"))?;
-                call.node.request(keeping(component, vhost, name, value)?)?;
+                call.request(keeping(component, vhost, name, value)?)?;
                 let remark = kept::remark(component);
-                call.node.log(format!("parameter '{name}' in vhost '{vhost}': {remark}"));
+                let (name, vhost) = (trail::quoted(name), trail::quoted(vhost));
+                call.node.log(format!("parameter {name} in vhost {vhost}: {}", trail::on_one_line(&remark)));
                 return Ok(response.with(REMARKS, remark));
             }
             let wanted = wanted(component, vhost, name, value)?;
             policies::check_pattern(call, &wanted)?;
-            call.node.request(wanted)?;
+            call.request(wanted)?;
             Ok(response)
         }
         (_, None) => Err(Response::not_found()),
@@ -120,7 +121,7 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, component: &str, vhost: &str, nam
         }
         (Method::Delete, Some(_)) => {
             let (vhost, limits) = (vhost.into(), VhostLimits::default());
-            call.node.request(match component {
+            call.request(match component {
                 "vhost-limits" => Op::SetVhostLimits { vhost, limits },
                 component if !is_served(component) => {
                     let (component, name) = (component.into(), name.into());
@@ -237,11 +238,11 @@ pub(crate) fn global_one<N: Node>(call: &Call<'_, N>, name: &str) -> Answer {
         Method::Put => {
             let body = Body::read(&call.request.body)?;
             let value = Some(body.need("value")?.to_string().into());
-            call.node.request(Op::SetParameter { name: name.into(), value })?;
+            call.request(Op::SetParameter { name: name.into(), value })?;
             Ok(Response::empty(if is_kept { 204 } else { 201 }))
         }
         Method::Delete if is_kept => {
-            call.node.request(Op::SetParameter { name: name.into(), value: None })?;
+            call.request(Op::SetParameter { name: name.into(), value: None })?;
             Ok(Response::empty(204))
         }
         Method::Delete => Err(Response::not_found()),
@@ -276,6 +277,6 @@ pub(crate) fn cluster_name<N: Node>(call: &Call<'_, N>) -> Answer {
     }
     let body = Body::read(&call.request.body)?;
     let value = Some(Value::from(body.need_text("name")?).to_string().into());
-    call.node.request(Op::SetParameter { name: CLUSTER_NAME.into(), value })?;
+    call.request(Op::SetParameter { name: CLUSTER_NAME.into(), value })?;
     Ok(Response::empty(204))
 }

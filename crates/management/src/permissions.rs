@@ -112,12 +112,12 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, vhost: &str, user: &str) -> Answe
             if call.caller.vhost(vhost).is_err() || !has_user(call, user)? {
                 return Err(Response::bad_request("vhost_or_user_not_found"));
             }
-            call.node.request(wanted(vhost, user, &body)?)?;
+            call.request(wanted(vhost, user, &body)?)?;
             Ok(Response::empty(if own.is_some() { 204 } else { 201 }))
         }
         (_, None) => Err(Response::not_found()),
         (Method::Delete, Some(_)) => {
-            call.node.request(Op::ClearPermissions { user: user.into(), vhost: vhost.into() })?;
+            call.request(Op::ClearPermissions { user: user.into(), vhost: vhost.into() })?;
             Ok(Response::empty(204))
         }
         (_, Some(own)) => list::one(own, call.request, &call.node.about().limits),
@@ -152,13 +152,13 @@ pub(crate) fn topics_one<N: Node>(
             if call.caller.vhost(vhost).is_err() || !has_user(call, user)? {
                 return Err(Response::bad_request("vhost_or_user_not_found"));
             }
-            call.node.request(wanted_topics(vhost, user, &body)?)?;
+            call.request(wanted_topics(vhost, user, &body)?)?;
             Ok(Response::empty(if own.is_empty() { 201 } else { 204 }))
         }
         _ if own.is_empty() => Err(Response::not_found()),
         Method::Delete => {
             let exchange = exchange.map(Into::into);
-            call.node.request(Op::ClearTopicPermissions {
+            call.request(Op::ClearTopicPermissions {
                 user: user.into(),
                 vhost: vhost.into(),
                 exchange,

@@ -91,12 +91,12 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, kind: PolicyKind, vhost: &str, na
             let body = Body::read(&call.request.body)?;
             let wanted = wanted(kind, vhost, name, &body)?;
             check_pattern(call, &wanted)?;
-            call.node.request(wanted)?;
+            call.request(wanted)?;
             Ok(Response::empty(if own.is_some() { 204 } else { 201 }))
         }
         (_, None) => Err(Response::not_found()),
         (Method::Delete, Some(_)) => {
-            call.node.request(Op::ClearPolicy { kind, vhost: vhost.into(), name: name.into() })?;
+            call.request(Op::ClearPolicy { kind, vhost: vhost.into(), name: name.into() })?;
             Ok(Response::empty(204))
         }
         (_, Some(own)) => list::one(own, call.request, &call.node.about().limits),

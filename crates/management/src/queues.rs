@@ -8,7 +8,7 @@ use crate::list::{Columns, Listed};
 use crate::node::{Action, Node, Which};
 use crate::request::Method;
 use crate::response::{Answer, Response};
-use crate::{json, list, stats};
+use crate::{json, list, stats, trail};
 use base::id::QueueId;
 use broker::access::Access;
 use broker::catalog::{QueueDefinition, QueueType};
@@ -359,7 +359,7 @@ fn tag_of(consumers: &Value, is_it: impl Fn(&Value) -> bool) -> Value {
 /// `/api/queues/VHOST/NAME`.
 pub(crate) fn one<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answer {
     let found = call.node.queues(Which::One(call.caller.vhost(vhost)?, name.to_owned()), true)?;
-    let act = |action| call.node.act(&call.caller.login, vhost, action);
+    let act = |action| call.act(vhost, action);
     match (call.request.method, &found[..]) {
         (Method::Put, found) => {
             let body = Body::read(&call.request.body)?;
@@ -420,6 +420,8 @@ pub(crate) fn truncate<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> 
     };
     call.check_access(vhost, Access::Configure, name)?;
     let first_offset = call.node.truncate_stream(vhost, name, before)?;
+    let (stream, of) = (trail::quoted(name), trail::quoted(vhost));
+    call.tell(&format!("Truncated stream {stream} in virtual host {of}: it begins at offset {first_offset}"));
     Ok(Response::ok(&json!({ "first_offset": first_offset })))
 }
 
@@ -429,6 +431,6 @@ pub(crate) fn purge<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Ans
     if found.is_empty() {
         return Err(Response::not_found());
     }
-    call.node.act(&call.caller.login, vhost, Action::Purge { queue: name.to_owned() })?;
+    call.act(vhost, Action::Purge { queue: name.to_owned() })?;
     Ok(Response::empty(204))
 }

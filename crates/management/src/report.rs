@@ -92,6 +92,22 @@ impl Report {
         self.refused_count == 0
     }
 
+    /// How many entries are refused.
+    pub(crate) fn refused_count(&self) -> usize {
+        self.refused_count
+    }
+
+    /// What was imported, for the log.
+    pub(crate) fn imported(&self) -> String {
+        let counts = self.taken.iter().map(|(list, count)| format!("{list}: {count}"));
+        let counts = counts.collect::<Vec<_>>().join(", ");
+        let refused = match self.refused_count {
+            0 => String::new(),
+            count => format!("; refused: {count}"),
+        };
+        format!("Imported definitions ({}{refused})", if counts.is_empty() { "nothing" } else { &counts })
+    }
+
     /// The remarks, one a line.
     pub(crate) fn lines(&self) -> Vec<String> {
         lines(&self.remarks, self.remarks_count)

@@ -5,7 +5,7 @@ use crate::call::Call;
 use crate::list::Listed;
 use crate::node::{Action, Node, Which};
 use crate::response::{Answer, Response};
-use crate::{channels, connections, json, list};
+use crate::{channels, connections, json, list, trail};
 use broker::access::Access;
 use broker::catalog::QueueDefinition;
 use broker::{Opened, StreamConsumerRow, StreamPublisherRow};
@@ -199,7 +199,7 @@ pub(crate) fn super_stream<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str)
     if keys.len() as i64 > call.node.about().limits.partitions_max {
         return Err(Response::bad_request("too many partitions"));
     }
-    let act = |action| call.node.act(&call.caller.login, vhost, action);
+    let act = |action| call.act(vhost, action);
     let table = |value: &Value| value.as_object().map(json::table).unwrap_or_default();
     act(Action::DeclareExchange {
         name: name.to_owned(),
@@ -244,6 +244,8 @@ pub(crate) fn reset_offset<N: Node>(
         return Err(Response::error(404, "not_found", NO_OFFSET));
     }
     call.node.reset_offset(vhost, stream, reference)?;
+    let [reference, stream, vhost] = [reference, stream, vhost].map(trail::quoted);
+    call.tell(&format!("Reset the offset of {reference} in stream {stream} in virtual host {vhost}"));
     Ok(Response::empty(204))
 }
 
@@ -254,7 +256,11 @@ const NO_OFFSET: &str = "There is no stored offset for this reference, no need t
 pub(crate) fn restart<N: Node>(call: &Call<'_, N>, vhost: &str, stream: &str) -> Answer {
     call.caller.vhost(vhost)?;
     match call.node.restart_stream(vhost, stream)? {
-        true => Ok(Response::empty(204)),
+        true => {
+            let [stream, vhost] = [stream, vhost].map(trail::quoted);
+            call.tell(&format!("Restarted stream {stream} in virtual host {vhost}"));
+            Ok(Response::empty(204))
+        }
         false => Err(Response::not_found()),
     }
 }

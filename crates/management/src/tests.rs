@@ -8,6 +8,7 @@ mod listened;
 mod meant;
 mod operated;
 mod paged;
+mod told;
 mod unserved;
 mod walked;
 mod weighed;
@@ -423,6 +424,11 @@ impl Node for Bench {
                 return Ok(Outcome::Discarded { deleted, missing });
             }
             Action::Publish(_) => return Ok(Outcome::Published(false)),
+            Action::Purge { .. } => return Ok(Outcome::Done),
+            Action::DeleteQueue { name, .. } => {
+                let catalog = self.catalog.lock().unwrap();
+                Op::DeleteQueue { id: catalog.queue_by_name(id, name.as_bytes()).unwrap().id }
+            }
             other => panic!("not here: {other:?}"),
         };
         self.plan(&actor, &op).map(|()| Outcome::Done)

@@ -63,7 +63,7 @@ pub(crate) fn delete_many<N: Node>(call: &Call<'_, N>) -> Answer {
     body.need("users")?;
     for user in body.words("users")?.unwrap_or_default() {
         if find(call.node)?.iter().any(|(own, _)| *own.name == *user) {
-            call.node.request(Op::DeleteUser { name: user.into() })?;
+            call.request(Op::DeleteUser { name: user.into() })?;
         }
     }
     Ok(Response::empty(204))
@@ -83,13 +83,13 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, name: &str) -> Answer {
                 (_, is_there) => wanted(call.node, name, &body, is_there)?,
             };
             for op in ops {
-                call.node.request(op)?;
+                call.request(op)?;
             }
             Ok(Response::empty(if own.is_some() { 204 } else { 201 }))
         }
         (_, None) => Err(Response::not_found()),
         (Method::Delete, Some(_)) => {
-            call.node.request(Op::DeleteUser { name: name.into() })?;
+            call.request(Op::DeleteUser { name: name.into() })?;
             Ok(Response::empty(204))
         }
         (_, Some(own)) => list::one(shown(own), call.request, &call.node.about().limits),

@@ -122,13 +122,13 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, name: &str) -> Answer {
                 _ => {}
             }
             for op in wanted(call, name, &body, is_there)? {
-                call.node.request(op)?;
+                call.request(op)?;
             }
             Ok(Response::empty(if is_there { 204 } else { 201 }))
         }
         _ if !is_there => Err(Response::not_found()),
         Method::Delete => {
-            match call.node.request(Op::DeleteVhost { name: name.into() }) {
+            match call.request(Op::DeleteVhost { name: name.into() }) {
                 Err(Trouble::Refused(refusal)) if refusal.reason == Reason::Protected => {
                     let reason = format!(
                         "Refusing to delete virtual host '{name}' because it is protected from deletion"
@@ -199,7 +199,7 @@ pub(crate) fn protect<N: Node>(call: &Call<'_, N>, name: &str) -> Answer {
     if call.request.method == Method::Get {
         return one(call, name);
     }
-    call.node.request(Op::UpdateVhost {
+    call.request(Op::UpdateVhost {
         name: name.into(),
         description: None,
         tags: None,

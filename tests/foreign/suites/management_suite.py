@@ -14,7 +14,7 @@ from http.client import HTTPConnection
 import pika
 from lab.broker import Broker
 from lab.cases import Skip, Suite, equal, eventually
-from suites import management_beyond, management_counters, management_pages, management_sessions, management_users
+from suites import management_beyond, management_counters, management_pages, management_sessions, management_trail, management_users
 
 suite = Suite("management")
 _found = []
@@ -582,6 +582,12 @@ def first_page():
 @suite.case("path-prefix", "management.path_prefix with and without slashes around it", "the API is below it, and nowhere else")
 def path_prefix():
     management_pages.prefix(binary())
+
+
+@suite.case("trail", "changes of users, permissions, virtual hosts, policies, limits, queues and definitions, over HTTP and by the command line",
+            "a line of the log each; here with the acting user, names in quotes that no name can end, and no secret")
+def left_in_log():
+    management_trail.trail(binary())
 
 
 @suite.case("metrics", "metrics after a load", "received = routed + unroutable; sizes; as many as the load did")

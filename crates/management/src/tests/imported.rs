@@ -124,7 +124,7 @@ fn a_rehearsal_changes_nothing() {
         ("POST definitions?dry_run=true", &again.to_string(), 200),
         ("POST definitions", &again.to_string(), 204),
     ]);
-    assert_eq!(bench.lines.lock().unwrap()[0], "Asked to import definitions. Acting user: guest");
+    assert_eq!(bench.lines.lock().unwrap()[0], "Asked to import definitions. Acting user: 'guest'");
 }
 
 #[test]

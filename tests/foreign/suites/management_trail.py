@@ -1,0 +1,115 @@
+"""The trail that administration leaves in the log, by HTTP and by the command line: a line a change, with the acting user."""
+
+import json
+import os
+import re
+import subprocess
+
+from lab.cases import equal, eventually
+from suites.management_pages import HTTP, JSON, OWN, ask
+from lab.broker import Broker
+
+LINE = re.compile(r"^\S+ \S+ \[(info|warning)\] <[\d.]+> (.*)$")
+OF_CONNECTIONS = re.compile("accepting |connection |closing ")
+SECRET = "s3cret-of-the-case"
+ODD = "a'b\nc\\d\u202e"
+TOLD_ODD = r"'a\'b\nc\\d\u{202e}'"
+SHOVEL = {"value": {"src-uri": f"amqp://u:{SECRET}@h", "dest-uri": "amqp://", "src-queue": "q"}}
+
+
+def quoted(name):
+    return "".join(f"%{byte:02X}" for byte in name.encode())
+
+
+def trail(binary):
+    broker = Broker(binary, OWN)
+    try:
+        broker.start()
+        port = broker.port_of(HTTP, "HTTP")
+        http(broker, port)
+        tools(broker)
+        with open(broker.log, encoding="utf-8") as log:
+            text = log.read()
+        equal(SECRET in text, False, "no secret is in the log")
+    finally:
+        broker.close()
+
+
+def expect(broker, before, expected, what):
+    """The lines that came since, those of connections apart; all of them, in their order."""
+
+    def lines():
+        with open(broker.log, encoding="utf-8") as log:
+            found = [LINE.match(line.rstrip("\n")) for line in log.readlines()[before:]]
+        equal(all(found), True, f"{what}: each line of the log begins as one")
+        return [line[2] for line in found if not OF_CONNECTIONS.match(line[2])]
+
+    eventually(lambda: len(lines()) >= len(expected), f"{what} is in the log")
+    equal(lines(), expected, what)
+
+
+def count(broker):
+    with open(broker.log, encoding="utf-8") as log:
+        return len(log.readlines())
+
+
+def http(broker, port):
+    odd = quoted(ODD)
+    granted = {"configure": "^a", "write": ".*", "read": ""}
+    rows = [
+        ("PUT", "/users/app", {"password": SECRET, "tags": "management"}, 201,
+         ["Created user 'app'", "Successfully set user tags for user 'app' to [management]"]),
+        ("PUT", "/users/app", {"password": SECRET, "tags": ""}, 204,
+         ["Successfully changed password for user 'app'", "Successfully set user tags for user 'app' to []"]),
+        ("PUT", "/permissions/%2F/app", granted, 201,
+         ["Successfully set permissions for user 'app' in virtual host '/' to '^a', '.*', ''"]),
+        ("DELETE", "/permissions/%2F/app", None, 204, ["Successfully cleared permissions for user 'app' in virtual host '/'"]),
+        ("PUT", f"/users/{odd}", {"password": SECRET, "tags": ""}, 201,
+         [f"Created user {TOLD_ODD}", f"Successfully set user tags for user {TOLD_ODD} to []"]),
+        ("DELETE", f"/users/{odd}", None, 204, [f"Deleted user {TOLD_ODD}"]),
+        ("PUT", "/vhosts/v", {"description": "d", "tags": "a,b"}, 201,
+         ["Adding vhost 'v' (description: 'd', tags: [a,b])",
+          "Successfully set permissions for user 'guest' in virtual host 'v' to '.*', '.*', '.*'"]),
+        ("PUT", "/policies/v/p", {"pattern": "^q", "definition": {"max-length": 5}, "apply-to": "queues"}, 201,
+         ["Successfully set policy 'p' matching queues names in virtual host 'v' using pattern '^q'"]),
+        ("PUT", "/policies/v/p", {"pattern": "(", "definition": {"max-length": 5}}, 400, []),
+        ("DELETE", "/policies/v/p", None, 204, ["Successfully cleared policy 'p' in virtual host 'v'"]),
+        ("PUT", "/vhost-limits/v/max-queues", {"value": 7}, 204,
+         ["Successfully set limits of virtual host 'v': connections unlimited, queues 7"]),
+        ("PUT", "/queues/v/q", {}, 201, []),
+        ("DELETE", "/queues/v/q/contents", None, 204, ["Purged queue 'q' in virtual host 'v'"]),
+        ("DELETE", "/queues/v/q", None, 204, ["Deleted queue 'q' in virtual host 'v'"]),
+        ("PUT", "/exchanges/v/x", {}, 201, []),
+        ("DELETE", "/exchanges/v/x", None, 204, ["Deleted exchange 'x' in virtual host 'v'"]),
+        ("DELETE", "/vhosts/v", None, 204, ["Deleting vhost 'v'"]),
+        ("POST", "/definitions", {"users": [{"name": "i", "password": SECRET, "tags": ""}],
+                                  "queues": [{"name": f"i{number}", "vhost": "/"} for number in range(200)]}, 204,
+         ["Asked to import definitions", "Created user 'i'", "Successfully set user tags for user 'i' to []",
+          "Imported definitions (queues: 200, users: 1)"]),
+        ("POST", "/definitions", {"users": [{"name": "j"}]}, 400,
+         ["Asked to import definitions", "Definitions were not imported: entries that are refused: 1"]),
+    ]
+    for method, path, body, status, expected in rows:
+        before = count(broker)
+        text = None if body is None else json.dumps(body)
+        equal(ask(port, method, "/api" + path, {"Content-Type": JSON}, text)[0], status, f"{method} {path}")
+        expect(broker, before, [f"{line}. Acting user: 'guest'" for line in expected], f"{method} {path}")
+    ask(port, "PUT", "/api/parameters/shovel/%2F/s", {"Content-Type": JSON}, json.dumps(SHOVEL))
+
+
+def tools(broker):
+    data = os.path.join(broker.folder, "data")
+    rows = [
+        (["add_user", "tool", SECRET], ["Created user 'tool'", "Successfully set user tags for user 'tool' to []"]),
+        (["change_password", "tool", SECRET], ["Successfully changed password for user 'tool'"]),
+        (["set_permissions", "tool", "a", "b", "c"],
+         ["Successfully set permissions for user 'tool' in virtual host '/' to 'a', 'b', 'c'"]),
+        (["add_vhost", ODD], [f"Adding vhost {TOLD_ODD} (description: '', tags: [])"]),
+        (["delete_vhost", ODD], [f"Deleting vhost {TOLD_ODD}"]),
+        (["delete_user", "tool"], ["Deleted user 'tool'"]),
+    ]
+    for words, expected in rows:
+        before = count(broker)
+        done = subprocess.run([broker.binary, "ctl", "--data-dir", data, *words], capture_output=True, text=True, timeout=60)
+        equal(done.returncode, 0, f"{words}: {done.stderr}")
+        expect(broker, before, [f"{line}. Acting user: 'rmq-cli'" for line in expected], str(words))
