@@ -95,6 +95,10 @@ pub struct Limits {
     /// Bytes of a stream that are not flushed and that a queue is yet to be filled with, from which on they are flushed for it, and not
     /// copied.
     pub feed_sync_bytes_min: u64,
+    /// Unknown arguments of a declaration that are held against known ones, to tell of slips.
+    pub misspelt_looked_max: usize,
+    /// Declarations with such slips that the log tells of in a minute; further ones are not looked at.
+    pub misspelt_told_max: u32,
     /// Bytes of chunks handed to a stream's subscription before its connection has to say that it can take more.
     pub consumer_window_bytes: usize,
 }
@@ -143,6 +147,8 @@ impl Default for Limits {
             stream_offsets_max: 65_536,
             referred_bytes_min: 1024,
             feed_sync_bytes_min: 1 << 20,
+            misspelt_looked_max: 16,
+            misspelt_told_max: 10,
             consumer_window_bytes: 256 << 10,
         }
     }

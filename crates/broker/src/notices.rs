@@ -1,10 +1,10 @@
 //! Notices to the operator of things that a shard lets go of by its rules: once a minute for each queue and rule, with
-//! how often it happened.
+//! how often it happened. And of declarations with slips: so many a minute, from whichever clients they are.
 //!
 //! Invariant: at most [`NOTICES_MAX`] queues and rules are known; beyond, until a minute of others is over, nothing is told, and
 //! counters alone say that it happened.
 
-use crate::catalog::QueueDefinition;
+use crate::catalog::{Misspelt, QueueDefinition};
 use base::Now;
 use base::id::QueueId;
 use message::record::DeathReason;
@@ -47,6 +47,12 @@ enum What {
     },
     /// A stored offset had to go for others.
     Offset(DrivenOut),
+    /// Something was declared with arguments that have no effect.
+    Misspelt {
+        found: Misspelt,
+        /// No more of this is told until a minute is over.
+        is_last: bool,
+    },
 }
 
 /// A stored offset that is no longer, for others took its place.
@@ -62,6 +68,8 @@ pub(crate) struct DrivenOut {
 pub(crate) struct Notices {
     /// When it was told last, and how often it happened since.
     told: FxHashMap<(QueueId, Rule), (u64, u64)>,
+    /// When the first slip of the minute was told, and how many were.
+    slips: (u64, u32),
     unreported: Vec<Notice>,
 }
 
@@ -87,6 +95,24 @@ impl Notices {
     #[cold]
     pub(crate) fn note_driven_out(&mut self, now: Now, count: u64, last: DrivenOut) {
         self.note(now, (last.stream.id, Rule::Offsets), count, || What::Offset(last));
+    }
+
+    /// Something was declared with arguments. They are looked at only while slips may be told.
+    pub(crate) fn note_slips(&mut self, now: Now, told_max: u32, look: impl FnOnce() -> Option<Misspelt>) {
+        let (began_ns, told) = &mut self.slips;
+        if now.mono_ns.saturating_sub(*began_ns) >= QUIET_NS {
+            *told = 0;
+        }
+        if *told >= told_max {
+            return;
+        }
+        let Some(found) = look() else { return };
+        if *told == 0 {
+            *began_ns = now.mono_ns;
+        }
+        *told += 1;
+        let is_last = *told == told_max;
+        self.unreported.push(Notice { what: What::Misspelt { found, is_last }, count: 1 });
     }
 
     fn note(&mut self, now: Now, of: (QueueId, Rule), more: u64, what: impl FnOnce() -> What) {
@@ -126,6 +152,10 @@ impl fmt::Display for Notice {
                     reason.name(),
                     target.named(),
                 )
+            }
+            What::Misspelt { found, is_last } => {
+                let end = if *is_last { " (no more of this for a minute)" } else { "" };
+                write!(f, "{found}{end}")
             }
             What::Offset(DrivenOut { stream, reference, offset }) => write!(
                 f,
@@ -181,6 +211,35 @@ mod tests {
         check(61, &[3]);
         check(62, &[]);
         check(200, &[2]);
+    }
+
+    #[test]
+    fn so_many_slips_are_told_in_a_minute() {
+        let mut notices = Notices::default();
+        let slip = QueueDefinition {
+            arguments: [(&b"x-expire"[..], routing::Value::long(5))].into_iter().collect(),
+            ..(*queue(1)).clone()
+        };
+        let user: Arc<str> = "guest".into();
+        let mut looks = 0;
+        let mut check = |seconds, told_max, expected: &[bool]| {
+            notices.note_slips(at(seconds), told_max, || {
+                looks += 1;
+                Misspelt::in_queue(&slip, &user, 16)
+            });
+            let mut told = Vec::new();
+            notices.take(&mut told);
+            let last: Vec<bool> =
+                told.iter().map(|notice| notice.to_string().ends_with("(no more of this for a minute)")).collect();
+            assert_eq!(last, expected, "{seconds}");
+        };
+        check(100, 2, &[false]);
+        check(120, 2, &[true]);
+        check(150, 2, &[]);
+        check(161, 2, &[false]);
+        check(162, 2, &[true]);
+        check(163, 2, &[]);
+        assert_eq!(looks, 4, "nothing is looked at that would not be told");
     }
 
     #[test]

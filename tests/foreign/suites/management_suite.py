@@ -590,6 +590,12 @@ def left_in_log():
     management_trail.trail(binary())
 
 
+@suite.case("slips", "queues and exchanges with arguments that are nearly known ones, once and a hundred times",
+            "they are made, and nothing is said; here a warning with the argument that was meant, ten of them a minute")
+def slips():
+    management_trail.slips(binary())
+
+
 @suite.case("metrics", "metrics after a load", "received = routed + unroutable; sizes; as many as the load did")
 def metrics():
     with Vhost() as vhost:

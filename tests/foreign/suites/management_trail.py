@@ -5,9 +5,10 @@ import os
 import re
 import subprocess
 
+import pika
+from lab.broker import Broker
 from lab.cases import equal, eventually
 from suites.management_pages import HTTP, JSON, OWN, ask
-from lab.broker import Broker
 
 LINE = re.compile(r"^\S+ \S+ \[(info|warning)\] <[\d.]+> (.*)$")
 OF_CONNECTIONS = re.compile("accepting |connection |closing ")
@@ -15,6 +16,40 @@ SECRET = "s3cret-of-the-case"
 ODD = "a'b\nc\\d\u202e"
 TOLD_ODD = r"'a\'b\nc\\d\u{202e}'"
 SHOVEL = {"value": {"src-uri": f"amqp://u:{SECRET}@h", "dest-uri": "amqp://", "src-queue": "q"}}
+
+
+def slips(binary):
+    broker = Broker(binary, OWN)
+    try:
+        broker.start()
+        port = broker.port_of(HTTP, "HTTP")
+        connection = pika.BlockingConnection(pika.URLParameters(broker.uri))
+        channel = connection.channel()
+
+        def warned():
+            with open(broker.log, encoding="utf-8") as log:
+                found = [LINE.match(line.rstrip("\n")) for line in log]
+            return [line[2] for line in found if line and line[1] == "warning" and "has no effect" in line[2]]
+
+        told = "declared by user 'guest': argument '{}' is unknown and has no effect, is '{}' meant?"
+        channel.queue_declare("q'1", durable=True, arguments={"x-max-lenght": 5})
+        channel.queue_declare("q'1", durable=True, arguments={"x-max-lenght": 5})
+        channel.queue_declare("mine", durable=True, arguments={"x-owner": "us", "team": "a", "x-max-length": 5})
+        channel.exchange_declare("x", arguments={"x-alternate-exchange": "y"})
+        ask(port, "PUT", "/api/queues/%2F/h", {"Content-Type": JSON}, json.dumps({"durable": True, "arguments": {"message-ttl": 5}}))
+        expected = ["queue 'q\\'1' in vhost '/', " + told.format("x-max-lenght", "x-max-length"),
+                    "exchange 'x' in vhost '/', " + told.format("x-alternate-exchange", "alternate-exchange"),
+                    "queue 'h' in vhost '/', " + told.format("message-ttl", "x-message-ttl")]
+        eventually(lambda: len(warned()) >= 3, "the slips are in the log")
+        equal(warned(), expected)
+        # A client cannot fill the log with them.
+        for number in range(100):
+            channel.queue_declare(f"many{number}", arguments={"x-expire": 5, "x-expires": 60_000}, exclusive=True)
+        eventually(lambda: len(warned()) >= 10, "more of them are in the log")
+        equal([len(warned()), warned()[-1].endswith("(no more of this for a minute)")], [10, True])
+        connection.close()
+    finally:
+        broker.close()
 
 
 def quoted(name):

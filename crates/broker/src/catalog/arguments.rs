@@ -82,7 +82,7 @@ impl Row {
 }
 
 /// In the order in which values are checked.
-const ROWS: [Row; 39] = [
+static ROWS: [Row; 39] = [
     row("x-expires", Check::Expiry, "cq", true),
     row("x-message-ttl", Check::Time, "cq", true),
     row("x-dead-letter-exchange", Check::Text, "cq", true),
@@ -153,6 +153,11 @@ const MASTER_LOCATOR_DENIED: &str = "Feature `queue_master_locator` is deprecate
     be determined.\n\
     To continue using this feature when it is not permitted by default, set the following parameter in your \
     configuration:\n    \"deprecated_features.permit.queue_master_locator = true\"";
+
+/// The names of all arguments that some queue may have.
+pub(super) fn names() -> impl Iterator<Item = &'static str> + Clone {
+    ROWS.iter().map(|row| row.name)
+}
 
 /// Finds a new queue's type. Without one it is `unnamed`, and so it is where the type is empty or `undefined`.
 pub(super) fn queue_type(

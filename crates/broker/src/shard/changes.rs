@@ -1,7 +1,7 @@
 //! Changes of the catalog: planned on one shard, applied on all, with all they mean for the queues of each.
 
 use super::{CATALOG_LOG, Shard};
-use crate::catalog::{Actor, Applied, Change, Object, Op, Plan, QueueDefinition, VhostId};
+use crate::catalog::{Actor, Applied, Change, Misspelt, Object, Op, Plan, QueueDefinition, VhostId};
 use crate::event::Event;
 use crate::event_exchange::{self, Announcement};
 use crate::listing::QueuesNow;
@@ -70,6 +70,7 @@ impl Shard {
             self.tallies.churn.queue_declared += changes.iter().filter(is_queue).count() as u64;
         }
         for change in changes {
+            self.look_for_slips(now, by.0, &change);
             let planner = self.planner.as_mut().expect("this shard plans");
             let told = event_exchange::announcements(&planner.catalog, &self.settings.node, by, &change);
             self.make_change(now, change, told);
@@ -82,6 +83,24 @@ impl Shard {
             true => Content::Reply(Ok(Reply::Declared { queue, is_new, ready: 0, consumers: 0 })),
             // Only its owner knows its messages and consumers.
             false => Content::Counts { log: queue.log, queue: queue.id },
+        }
+    }
+
+    /// On the planning shard: what is declared with misspelt arguments is told.
+    fn look_for_slips(&mut self, now: Now, by: &Actor, change: &Change) {
+        let (limits, notices) = (&self.settings.limits, &mut self.post.notices);
+        let (looked_max, told_max) = (limits.misspelt_looked_max, limits.misspelt_told_max);
+        match change {
+            Change::AddQueue(queue) if !queue.arguments.is_empty() => {
+                notices.note_slips(now, told_max, || Misspelt::in_queue(queue, &by.user, looked_max));
+            }
+            Change::AddExchange(exchange) if !exchange.arguments.is_empty() => {
+                let planner = self.planner.as_ref().expect("this shard plans");
+                let Some(vhost) = planner.catalog.vhost_definition(exchange.vhost) else { return };
+                let named = (&**exchange, &vhost.name);
+                notices.note_slips(now, told_max, || Misspelt::in_exchange(named, &by.user, looked_max));
+            }
+            _ => {}
         }
     }
 
