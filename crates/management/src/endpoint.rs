@@ -98,17 +98,37 @@ pub(crate) enum Kind {
     OneOf(&'static [&'static str]),
 }
 
+/// The keys that the query of a list may have, and these.
+macro_rules! of_list {
+    ($($more:expr),*) => {
+        &[
+            may("page", Kind::Integer),
+            may("page_size", Kind::Integer),
+            may("name", Kind::Text),
+            may("use_regex", Kind::Boolean),
+            may("pagination", Kind::Boolean),
+            may("sort", Kind::Text),
+            may("sort_reverse", Kind::Boolean),
+            may("columns", Kind::Text),
+            $($more),*
+        ]
+    };
+}
+
 /// The keys that the query of every list may have.
-pub(crate) const LIST: &[Field] = &[
-    may("page", Kind::Integer),
-    may("page_size", Kind::Integer),
-    may("name", Kind::Text),
-    may("use_regex", Kind::Boolean),
-    may("pagination", Kind::Boolean),
-    may("sort", Kind::Text),
-    may("sort_reverse", Kind::Boolean),
-    may("columns", Kind::Text),
-];
+pub(crate) const LIST: &[Field] = of_list!();
+
+/// The same of a list with figures.
+pub(crate) const LIST_WITH_FIGURES: &[Field] = of_list!(PLAIN);
+
+/// The same of a list of queues.
+pub(crate) const LIST_OF_QUEUES: &[Field] = of_list!(PLAIN, TOTALS);
+
+/// Figures are left out.
+pub(crate) const PLAIN: Field = may("disable_stats", Kind::Boolean);
+
+/// The lengths of queues are told also then.
+pub(crate) const TOTALS: Field = may("enable_queue_totals", Kind::Boolean);
 
 pub(crate) const fn may(name: &'static str, kind: Kind) -> Field {
     Field { name, kind, is_needed: false }

@@ -2,7 +2,10 @@
 
 use crate::call::Call;
 use crate::caller::Need::{self, Administrator, Monitor, Nobody, Policymaker, PolicymakerIn, User, Vhost};
-use crate::endpoint::{Endpoint, Field, Gives, Kind, LIST, Takes, Verb, delete, get, may, must, post, put};
+use crate::endpoint::{
+    Endpoint, Field, Gives, Kind, LIST, LIST_OF_QUEUES, LIST_WITH_FIGURES, PLAIN, TOTALS, Takes, Verb, delete, get, may,
+    must, post, put,
+};
 use crate::node::Node;
 use crate::response::{Answer, Response};
 use crate::streams::Asked;
@@ -139,6 +142,8 @@ const SAMPLES: &[Field] = &[
     may("msg_rates_incr", Kind::Integer),
     may("data_rates_age", Kind::Integer),
     may("data_rates_incr", Kind::Integer),
+    PLAIN,
+    TOTALS,
 ];
 /// Of a list that has no pages.
 const WHOLE: &[Field] =
@@ -203,7 +208,7 @@ table! { call;
     ResetNode "reset/{node}" (node) => operations::reset(call, Some(node)), [
         delete(Administrator, "forgets how a node's counters grew"),
     ];
-    Nodes "nodes" () => overview::nodes(call), [get(Monitor, "the nodes", Gives::Array)];
+    Nodes "nodes" () => overview::nodes(call), [get(Monitor, "the nodes", Gives::Array).asking(&[PLAIN])];
     NodeOf "nodes/{node}" (node) => overview::node(call, node), [object(Monitor, "a node").asking(SAMPLES)];
     NodeMemory "nodes/{node}/memory" (node) => memory::of_node(call, node, false), [
         object(Monitor, "bytes of memory by what they are for"),
@@ -262,7 +267,7 @@ table! { call;
         post(Administrator, "has things of a virtual host as a file says", Takes::Object(DEFINITIONS), Gives::Imported).asking(IMPORT),
     ];
 
-    Vhosts "vhosts" () => vhosts::list(call), [rows(User, "virtual hosts")];
+    Vhosts "vhosts" () => vhosts::list(call), [rows(User, "virtual hosts").asking(LIST_WITH_FIGURES)];
     VhostOf "vhosts/{vhost}" (vhost) => vhosts::one(call, vhost), [
         object(Administrator, "a virtual host").asking(SAMPLES),
         put(Administrator, "has a virtual host like this", VHOST).asking(ONLY),
@@ -307,7 +312,7 @@ table! { call;
         rows(Administrator, "what a user may do with which topics"),
     ];
     UserQueues "users/{user}/queues" (user) => queues::of_user(call, user), [
-        rows(User, "queues that a user declared"),
+        rows(User, "queues that a user declared").asking(LIST_OF_QUEUES),
     ];
     Permissions "permissions" () => permissions::list(call), [rows(Administrator, "who may do what where")];
     PermissionOf "permissions/{vhost}/{user}" (vhost, user) => permissions::one(call, vhost, user), [
@@ -391,9 +396,9 @@ table! { call;
         delete(Administrator, "takes a parameter of the node back"),
     ];
 
-    Exchanges "exchanges" () => exchanges::list(call, None), [rows(User, "exchanges")];
+    Exchanges "exchanges" () => exchanges::list(call, None), [rows(User, "exchanges").asking(LIST_WITH_FIGURES)];
     ExchangesOf "exchanges/{vhost}" (vhost) => exchanges::list(call, Some(vhost)), [
-        rows(Vhost, "exchanges of a virtual host"),
+        rows(Vhost, "exchanges of a virtual host").asking(LIST_WITH_FIGURES),
     ];
     ExchangeOf "exchanges/{vhost}/{exchange}" (vhost, exchange) => exchanges::one(call, vhost, exchange), [
         object(Vhost, "an exchange").asking(SAMPLES),
@@ -409,8 +414,8 @@ table! { call;
     ExchangeDestinations "exchanges/{vhost}/{exchange}/bindings/destination" (vhost, exchange) => {
         bindings::of_exchange(call, vhost, exchange, false)
     }, [rows(Vhost, "bindings to an exchange")];
-    Queues "queues" () => queues::list(call, None), [rows(User, "queues")];
-    QueuesDetailed "queues/detailed" () => queues::list(call, None), [rows(User, "queues with all that is told of each")];
+    Queues "queues" () => queues::list(call, None), [rows(User, "queues").asking(LIST_OF_QUEUES)];
+    QueuesDetailed "queues/detailed" () => queues::list(call, None), [rows(User, "queues with all that is told of each").asking(LIST_OF_QUEUES)];
     QuorumStatus "queues/quorum/{vhost}/{queue}/status" (vhost, queue) => quorum::status(call, vhost, queue), [
         get(Vhost, "the members of a quorum queue: this node", Gives::Array),
     ];
@@ -429,7 +434,7 @@ table! { call;
     QuorumShrink "queues/quorum/replicas/on/{node}/shrink" (node) => quorum::shrink(call, node), [
         delete(Administrator, "makes a node no member of quorum queues any more").giving(Gives::Done(&[202])),
     ];
-    QueuesOf "queues/{vhost}" (vhost) => queues::list(call, Some(vhost)), [rows(Vhost, "queues of a virtual host")];
+    QueuesOf "queues/{vhost}" (vhost) => queues::list(call, Some(vhost)), [rows(Vhost, "queues of a virtual host").asking(LIST_OF_QUEUES)];
     QueueOf "queues/{vhost}/{queue}" (vhost, queue) => queues::one(call, vhost, queue), [
         object(Vhost, "a queue, with its consumers").asking(SAMPLES),
         put(Vhost, "declares a queue", QUEUE),

@@ -46,6 +46,7 @@ mod overview;
 mod parameters;
 mod patience;
 mod permissions;
+mod plain;
 mod policies;
 mod queues;
 mod quorum;
@@ -145,6 +146,14 @@ pub struct Limits {
     pub trial_bindings_max: usize,
     /// Bytes of a regular expression over names, and of the names of columns.
     pub pattern_bytes_max: usize,
+    /// Milliseconds for which the order of all queues by a column is kept for those that ask for pages of it.
+    pub order_kept_ms: u64,
+    /// Of fewer queues none is kept: they are sorted at once.
+    pub order_queues_min: usize,
+    /// Orders that are kept at once; for a further column the oldest goes.
+    pub orders_kept_max: usize,
+    /// Bytes of an answer from which on it is compressed for clients that take that.
+    pub gzip_bytes_min: usize,
     /// Things whose counters are sampled for rates; of further ones no rate is known.
     pub sampled_objects_max: usize,
     /// Milliseconds without a request that wants rates after which nothing is sampled any more.
@@ -196,6 +205,10 @@ impl Default for Limits {
             positions_max: 1000,
             trial_bindings_max: 1000,
             pattern_bytes_max: 1024,
+            order_kept_ms: 5000,
+            order_queues_min: 2000,
+            orders_kept_max: 4,
+            gzip_bytes_min: 1000,
             sampled_objects_max: 20_000,
             sampling_ms_max: 600_000,
             event_streams_max: 32,

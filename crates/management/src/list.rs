@@ -38,6 +38,11 @@ pub(crate) type Matcher = Box<dyn Fn(&str) -> bool>;
 pub(crate) trait Listed {
     /// The text in a column, where it is known. A name is, if there is one.
     fn column(&self, column: &str) -> Option<Cow<'_, str>>;
+
+    /// The number in a column, where it is known.
+    fn number(&self, _column: &str) -> Option<u64> {
+        None
+    }
 }
 
 impl Listed for Value {
@@ -61,12 +66,36 @@ pub(crate) fn whole(items: Vec<Value>, request: &Request, limits: &Limits, order
 /// page is asked for and [the things' own columns are enough to find it](is_page_by_name), only those on it are shown,
 /// of which some may be gone.
 pub(crate) fn of<T: Listed>(
-    mut things: Vec<T>,
+    things: Vec<T>,
     request: &Request,
     limits: &Limits,
     order: &[&str],
     show: impl Fn(&[T]) -> Result<Vec<Value>, Response>,
 ) -> Answer {
+    let (things, page) = narrowed(things, request, limits)?;
+    cut(things, page, request, order, show)
+}
+
+/// The same of things that are in the order that is asked for, but for its direction.
+pub(crate) fn of_ordered<T: Listed>(
+    mut things: Vec<T>,
+    request: &Request,
+    limits: &Limits,
+    show: impl Fn(&[T]) -> Result<Vec<Value>, Response>,
+) -> Answer {
+    if request.says("sort_reverse") {
+        things.reverse();
+    }
+    let (things, page) = narrowed(things, request, limits)?;
+    written(&things, page, request, show)
+}
+
+/// The things whose names are asked for, the page that is, and of how many things.
+fn narrowed<T: Listed>(
+    mut things: Vec<T>,
+    request: &Request,
+    limits: &Limits,
+) -> Result<(Vec<T>, Option<(Page, usize)>), Response> {
     check_columns(request, limits)?;
     let page = Page::asked(request, limits)?;
     let total = things.len();
@@ -77,10 +106,10 @@ pub(crate) fn of<T: Listed>(
         let matches = matcher(name, request.says("use_regex"), bytes, PATTERN_WORK, limits)?;
         things.retain(|thing| thing.column("name").is_some_and(|name| matches(&name)));
     }
-    cut(things, page.map(|page| (page, total)), request, order, show)
+    Ok((things, page.map(|page| (page, total))))
 }
 
-/// Sorted things as text, or a page of them, and of how many.
+/// Things sorted and as text, or a page of them, and of how many.
 fn cut<T: Listed>(
     things: Vec<T>,
     page: Option<(Page, usize)>,
@@ -88,12 +117,24 @@ fn cut<T: Listed>(
     order: &[&str],
     show: impl Fn(&[T]) -> Result<Vec<Value>, Response>,
 ) -> Answer {
+    // A page that there is not costs no sorting.
+    page.as_ref().map_or(Ok(0..0), |(page, _)| page.own(things.len()))?;
+    let things = sorted(things, request, order, &show)?;
+    written(&things, page, request, show)
+}
+
+/// Sorted things as text, or a page of them, and of how many.
+fn written<T: Listed>(
+    things: &[T],
+    page: Option<(Page, usize)>,
+    request: &Request,
+    show: impl Fn(&[T]) -> Result<Vec<Value>, Response>,
+) -> Answer {
     let filtered = things.len();
     let own = match &page {
         None => 0..filtered,
         Some((page, _)) => page.own(filtered)?,
     };
-    let things = sorted(things, request, order, &show)?;
     let columns = request.asked("columns").map(|columns| columns.split(',').collect::<Vec<_>>());
     let (mut text, mut count) = ("[".to_owned(), 0);
     for things in things[own].chunks(SHOWN) {
@@ -123,6 +164,11 @@ pub(crate) fn is_page_by_name(request: &Request) -> bool {
     request.asked("page").is_some() && matches!(wish(request), None | Some("vhost" | "name"))
 }
 
+/// The column that a page is sorted by which the things' own columns are not enough to find.
+pub(crate) fn page_column(request: &Request) -> Option<&str> {
+    wish(request).filter(|_| request.asked("page").is_some() && !is_page_by_name(request))
+}
+
 /// The columns that are shown or sorted by, the first names of those that lie deeper; none: all. The cost of others is
 /// saved.
 pub(crate) struct Columns<'a>(Option<Vec<&'a str>>);
@@ -148,6 +194,15 @@ pub(crate) fn wants(request: &Request, names: &[&str]) -> bool {
 /// The column to sort by.
 fn wish(request: &Request) -> Option<&str> {
     request.asked("sort").filter(|column| !column.is_empty())
+}
+
+/// Checks all that is asked of a list.
+///
+/// # Errors
+/// The response to columns or a page that make no sense.
+pub(crate) fn check(request: &Request, limits: &Limits) -> Result<(), Response> {
+    check_columns(request, limits)?;
+    Page::asked(request, limits).map(drop)
 }
 
 /// Each column is looked for in each row.
@@ -243,7 +298,10 @@ pub(crate) fn matcher(
 }
 
 /// Things in the order that is asked for: by their own columns, or else by those of their objects.
-fn sorted<T: Listed>(
+///
+/// # Errors
+/// The response to things that cannot be shown.
+pub(crate) fn sorted<T: Listed>(
     mut things: Vec<T>,
     request: &Request,
     order: &[&str],
@@ -253,6 +311,10 @@ fn sorted<T: Listed>(
     let order = wish.as_ref().map_or(order, std::slice::from_ref);
     if things.iter().all(|thing| order.iter().all(|column| thing.column(column).is_some())) {
         things.sort_by(|a, b| first_that_differs(order, |column| a.column(column).cmp(&b.column(column))));
+    } else if let [column] = order
+        && things.iter().all(|thing| thing.number(column).is_some())
+    {
+        things.sort_by_key(|thing| thing.number(column));
     } else {
         let mut keys = Vec::with_capacity(things.len());
         for things in things.chunks(SHOWN) {

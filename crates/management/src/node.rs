@@ -39,6 +39,17 @@ pub trait Node {
     /// The node did not answer in time.
     fn queue_names(&self) -> Result<Arc<[Arc<QueueDefinition>]>, Busy>;
 
+    /// All queues by a column, as `sort` has them now or had them a moment ago: where there are many, an order is kept for
+    /// all that ask (see [`crate::Limits::order_kept_ms`]).
+    ///
+    /// # Errors
+    /// Those of `sort`.
+    fn queue_order<E>(
+        &self,
+        column: &str,
+        sort: impl FnOnce() -> Result<Vec<Arc<QueueDefinition>>, E>,
+    ) -> Result<Arc<[Arc<QueueDefinition>]>, E>;
+
     /// These queues, in this order; those that are gone are left out. Nothing is asked of any other.
     ///
     /// # Errors

@@ -6,17 +6,17 @@ use crate::channels;
 use crate::history::Whose;
 use crate::list::{Columns, Listed};
 use crate::node::{Action, Node, Which};
-use crate::request::Method;
+use crate::request::{Method, Request};
 use crate::response::{Answer, Response};
 use crate::{json, list, stats, trail};
 use base::id::QueueId;
 use broker::access::Access;
-use broker::catalog::{QueueDefinition, QueueType};
+use broker::catalog::{QueueDefinition, QueueType, VhostId};
 use broker::{QueueRow, QuorumRow, process_id};
 use routing::Arguments;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The argument that names a queue's type.
@@ -60,6 +60,11 @@ pub(crate) fn list<N: Node>(call: &Call<'_, N>, vhost: Option<&str>) -> Answer {
         let names = call.node.queue_names()?;
         return named(call, seen(call, &names, vhost));
     }
+    if let Some(column) = list::page_column(call.request).filter(|_| !call.caller.login.is_own) {
+        list::check(call.request, &call.node.about().limits)?;
+        let order = call.node.queue_order(column, || by_column(call, column))?;
+        return ordered(call, &order, vhost);
+    }
     let mut rows = call.node.queues(which, list::wants(call.request, SAMPLED))?;
     rows.retain(|row| call.caller.sees(&row.definition.vhost_name));
     answer(call, rows)
@@ -69,6 +74,39 @@ fn answer<N: Node>(call: &Call<'_, N>, rows: Vec<QueueRow>) -> Answer {
     let active_tags = active_tags(call, &rows)?;
     let show = |rows: &[QueueRow]| shown(call, rows, &active_tags);
     list::of(rows, call.request, &call.node.about().limits, ORDER, show)
+}
+
+/// All queues by a column, whoever sees them; those that share a value by virtual host and name.
+fn by_column<N: Node>(call: &Call<'_, N>, column: &str) -> Result<Vec<Arc<QueueDefinition>>, Response> {
+    let query = ["columns", "sort"].map(|key| (key.to_owned(), column.to_owned()));
+    let request = Request { query: query.into(), ..call.request.clone() };
+    let by = Call { node: call.node, request: &request, caller: call.caller.clone() };
+    let mut rows = call.node.queues(Which::All, list::wants(&request, SAMPLED))?;
+    rows.sort_by(|a, b| {
+        let (a, b) = (&a.definition, &b.definition);
+        (&a.vhost_name, &a.name).cmp(&(&b.vhost_name, &b.name))
+    });
+    let active_tags = active_tags(&by, &rows)?;
+    let rows = list::sorted(rows, &request, ORDER, |rows: &[QueueRow]| shown(&by, rows, &active_tags))?;
+    Ok(rows.into_iter().map(|row| row.definition).collect())
+}
+
+/// A page of queues that are in its order: they are shown as they are now, at the places that they had a moment ago.
+fn ordered<N: Node>(
+    call: &Call<'_, N>,
+    order: &[Arc<QueueDefinition>],
+    only: Option<&str>,
+) -> Answer {
+    let visible = call.caller.visible().filter(|(vhost, _)| only.is_none_or(|only| *vhost == only));
+    let visible: BTreeSet<VhostId> = visible.map(|(_, id)| id).collect();
+    let names: Vec<&Arc<QueueDefinition>> =
+        order.iter().filter(|queue| visible.contains(&queue.vhost)).collect();
+    let show = |names: &[&Arc<QueueDefinition>]| {
+        let names: Vec<_> = names.iter().map(|queue| (*queue).clone()).collect();
+        let rows = call.node.rows_of(&names)?;
+        shown(call, &rows, &active_tags(call, &rows)?)
+    };
+    list::of_ordered(names, call.request, &call.node.about().limits, show)
 }
 
 /// `GET /api/users/NAME/queues`: those that the user declared, also a user that is gone.
@@ -136,6 +174,18 @@ impl Listed for QueueRow {
         match column {
             "vhost" => Some((&*self.definition.vhost_name).into()),
             "name" => Some((&*self.definition.name).into()),
+            _ => None,
+        }
+    }
+
+    fn number(&self, column: &str) -> Option<u64> {
+        match column {
+            "messages" => Some(self.ready + self.unsettled),
+            "messages_ready" => Some(self.ready),
+            "messages_unacknowledged" => Some(self.unsettled),
+            "messages_delayed" => Some(self.delayed),
+            "consumers" => Some(self.consumers.into()),
+            "memory" => Some(self.memory_bytes as u64),
             _ => None,
         }
     }

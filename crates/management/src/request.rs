@@ -77,6 +77,8 @@ pub struct Request {
     pub content_type: Option<String>,
     /// The name by which the node was reached, where the request says one.
     pub host: Option<Authority>,
+    /// Its client takes answers in gzip.
+    pub takes_gzip: bool,
     /// The header that says why something is to end.
     pub reason: Option<String>,
     /// The body.
@@ -112,6 +114,7 @@ impl Request {
             authorization: None,
             content_type: None,
             host: None,
+            takes_gzip: false,
             reason: None,
             body,
             awaits_body: false,

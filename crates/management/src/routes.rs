@@ -6,6 +6,7 @@ use crate::endpoint::Endpoint;
 use crate::endpoints::{ENDPOINTS, run};
 use crate::first_page;
 use crate::node::Node;
+use crate::plain;
 use crate::request::{Method, Request};
 use crate::response::{Answer, Response};
 
@@ -60,6 +61,8 @@ fn answer<N: Node>(node: &N, request: &Request) -> Answer {
                 _ => Ok(Response::empty(100)),
             };
         }
+        let plain = plain::narrowed(endpoint.name, request);
+        let request = plain.as_ref().unwrap_or(request);
         run(endpoint.name, &Call { node, request, caller }, &named)
     };
     let shown = |response| if is_known { allowing(response).logged_in() } else { allowing(response) };

@@ -217,6 +217,14 @@ impl Node for Bench {
         Ok(own.into())
     }
 
+    fn queue_order<E>(
+        &self,
+        _column: &str,
+        sort: impl FnOnce() -> Result<Vec<Arc<QueueDefinition>>, E>,
+    ) -> Result<Arc<[Arc<QueueDefinition>]>, E> {
+        Ok(sort()?.into())
+    }
+
     fn rows_of(&self, queues: &[Arc<QueueDefinition>]) -> Result<Vec<QueueRow>, Busy> {
         self.shown.lock().unwrap().push(queues.len());
         let row = |queue: &Arc<QueueDefinition>| QueueRow {

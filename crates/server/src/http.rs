@@ -9,7 +9,7 @@ use crate::tls::LiveConfig;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Either, Full, LengthLimitError, Limited};
 use hyper::body::{Body, Frame, Incoming};
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -30,6 +30,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::{Instant, Sleep, sleep, timeout, timeout_at};
 use tokio_rustls::TlsAcceptor;
 
+mod compress;
 mod head;
 
 /// Milliseconds without accepting after the process ran out of descriptors.
@@ -112,6 +113,11 @@ pub fn work(node: &impl Node, jobs: &Mutex<Receiver<Job>>, is_over: impl Fn() ->
         let response = match job.service {
             Service::Api => management::handle(node, &job.request),
             Service::Metrics => management::metrics(node, &job.request),
+        };
+        // Here, so that the thread that reads and writes for all clients has no such work.
+        let response = match job.request.takes_gzip {
+            true => compress::compressed(response, node.about().limits.gzip_bytes_min),
+            false => response,
         };
         // The client may be gone.
         let _ = job.answer.send(response);
@@ -269,6 +275,8 @@ async fn answer(request: hyper::Request<Incoming>, client: &Client, line: &Line)
     request.authorization = text(AUTHORIZATION);
     request.content_type = text(CONTENT_TYPE);
     request.reason = text(HeaderName::from_static("x-reason"));
+    let encodings = head.headers.get_all(ACCEPT_ENCODING).iter();
+    request.takes_gzip = compress::is_taken(encodings.filter_map(|value| value.to_str().ok()));
     let passed = match head::judge(line, &head, &mut request) {
         Ok(passed) => passed,
         Err(refused) => return closing(refused),

@@ -45,6 +45,7 @@ mod ports;
 mod private;
 mod private_key;
 mod queue_names;
+mod queue_orders;
 mod reader;
 mod running;
 mod seed;

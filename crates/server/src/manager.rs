@@ -9,6 +9,7 @@ use crate::config::Config;
 use crate::door::{Act, CancelDelayed, Door, Letter, ResetOffset, Room, Truncate};
 use crate::log::Logger;
 use crate::queue_names::{Names, QueueNames};
+use crate::queue_orders::QueueOrders;
 use crate::reader::Reads;
 use crate::seed;
 use crate::socket::Traffic;
@@ -75,6 +76,8 @@ pub struct Manager<'a> {
     pub history: Mutex<History>,
     /// Which queues there are, as long as somebody wants to know.
     pub queue_names: QueueNames,
+    /// Orders of queues that pages come from.
+    pub queue_orders: QueueOrders,
     /// When somebody last wanted to know, milliseconds since the node started; 0: nobody yet.
     pub asked_at: AtomicU64,
     /// Wakes the thread that samples.
@@ -448,6 +451,14 @@ impl Node for Manager<'_> {
         })
     }
 
+    fn queue_order<E>(
+        &self,
+        column: &str,
+        sort: impl FnOnce() -> Result<Vec<Arc<QueueDefinition>>, E>,
+    ) -> Result<Names, E> {
+        self.queue_orders.get(column, || self.uptime_ms(), &self.about.limits, sort)
+    }
+
     fn rows_of(&self, queues: &[Arc<QueueDefinition>]) -> Result<Vec<QueueRow>, Busy> {
         let (queues, clock): (Names, Clock) = (queues.into(), self.clock);
         let mut all = Vec::with_capacity(queues.len());
@@ -607,7 +618,7 @@ impl Node for Manager<'_> {
 
     fn memory(&self) -> Result<Memory, Busy> {
         let history = self.history.lock().unwrap_or_else(PoisonError::into_inner).memory_bytes();
-        let more = [("mgmt_db", history as u64)];
+        let more = [("mgmt_db", (history + self.queue_orders.memory_bytes()) as u64)];
         let told = breakdown::measure(self.doors, self.config, (self.clock, PATIENCE), &more).ok_or(Busy)?;
         let Breakdown { pools, in_use, allocated, resident } = told;
         Ok(Memory { pools: pools.into_iter().collect(), in_use, allocated, resident })

@@ -32,6 +32,7 @@ use crate::manager::Manager;
 use crate::notify::{self, News};
 use crate::ports::{self, Ports};
 use crate::queue_names::QueueNames;
+use crate::queue_orders::QueueOrders;
 use crate::reader::{READERS, Reader, Reads};
 use crate::seed;
 use crate::shard::{ShardLoop, Surroundings, poll};
@@ -487,6 +488,7 @@ impl Running {
             committer: &self.committer,
             history: Mutex::default(),
             queue_names: QueueNames::default(),
+            queue_orders: QueueOrders::default(),
             asked_at: AtomicU64::new(0),
             wake,
             logins: [const { AtomicU64::new(0) }; 2],
@@ -584,7 +586,11 @@ impl Running {
                     let user = self.user.as_deref();
                     self.logger.info(greeting::line(ms, &ports.addresses, user, &config.data_dir));
                     notify::tell(News::Ready, &self.logger);
-                    self.watch(config, ends, || board.forget_old(self.clock.mono_ns()))
+                    self.watch(config, ends, || {
+                        board.forget_old(self.clock.mono_ns());
+                        let now_ms = self.clock.now().mono_ns / base::time::NS_PER_MS;
+                        manager.queue_orders.forget_old(now_ms, &manager.about.limits);
+                    })
                 }
                 Err(why) => Err(why),
             };

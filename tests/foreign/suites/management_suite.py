@@ -14,7 +14,15 @@ from http.client import HTTPConnection
 import pika
 from lab.broker import Broker
 from lab.cases import Skip, Suite, equal, eventually
-from suites import management_beyond, management_counters, management_pages, management_sessions, management_trail, management_users
+from suites import (
+    management_beyond,
+    management_counters,
+    management_lists,
+    management_pages,
+    management_sessions,
+    management_trail,
+    management_users,
+)
 
 suite = Suite("management")
 _found = []
@@ -594,6 +602,24 @@ def left_in_log():
             "they are made, and nothing is said; here a warning with the argument that was meant, ten of them a minute")
 def slips():
     management_trail.slips(binary())
+
+
+@suite.case("without-figures", "queues, exchanges, virtual hosts, nodes and the overview with disable_stats, and with enable_queue_totals",
+            "what was declared, without figures; of queues their lengths where these are asked for")
+def without_figures():
+    with Vhost() as vhost:
+        management_lists.plain(vhost)
+
+
+@suite.case("gzip", "lists, pages, metrics and definitions for clients that take gzip, and for others",
+            "in gzip; here from 1,000 bytes on, and not what has secrets in it")
+def in_gzip():
+    management_lists.short(binary())
+
+
+@suite.case("order", "pages of 2,000 queues by their length, again and again while lengths change", "each as of a few seconds ago at most", seconds_max=60)
+def order():
+    management_lists.order(binary())
 
 
 @suite.case("metrics", "metrics after a load", "received = routed + unroutable; sizes; as many as the load did")

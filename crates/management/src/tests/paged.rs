@@ -26,13 +26,14 @@ fn of_a_page_by_name_the_shards_are_asked_for_its_own_queues_alone() {
     let bench = bench();
     let all = bench.get("queues");
     assert_eq!(shown(&bench), [31]);
-    let check = |user: &str, path: &str, total: usize, asked: usize| {
+    let check_all = |user: &str, path: &str, total: usize, asked: &[usize]| {
         let (status, page, _) = bench.ask(user, &format!("GET {path}"), "");
         assert_eq!((status, &page["total_count"]), (200, &json!(total)), "{user} {path}: {page}");
-        assert_eq!(shown(&bench), [asked], "{user} {path}");
+        assert_eq!(shown(&bench), asked, "{user} {path}");
         assert_eq!(page["item_count"], page["items"].as_array().unwrap().len());
         page["items"].clone()
     };
+    let check = |user: &str, path: &str, total: usize, asked: usize| check_all(user, path, total, &[asked]);
     let part = |from: usize, len: usize| Value::from(all.as_array().unwrap()[from..from + len].to_vec());
     assert_eq!(check("guest", "queues?page=1", 31, 31), all);
     assert_eq!(check("guest", "queues?page=2&page_size=10", 31, 10), part(10, 10));
@@ -44,8 +45,14 @@ fn of_a_page_by_name_the_shards_are_asked_for_its_own_queues_alone() {
     };
     let turned = check("guest", "queues?page=1&page_size=3&sort=name&sort_reverse=true", 31, 3);
     assert_eq!(names(&turned), ["q14", "q14", "q13"]);
-    // How many messages there are, only the shards know.
-    check("guest", "queues?page=1&page_size=3&sort=messages", 31, 31);
+    // How many messages there are, only the shards know: of all for their order, and then of those on the page.
+    check_all("guest", "queues?page=1&page_size=3&sort=messages", 31, &[31, 3]);
+    check_all("manager", "queues?page=1&page_size=3&sort=messages", 16, &[31, 3]);
+    check_all("guest", "queues/v?page=6&page_size=3&sort=message_stats.publish", 16, &[31, 1]);
+    for query in ["sort=messages&page=x", "sort=messages&page=1&page_size=501"] {
+        assert_eq!(bench.ask("guest", &format!("GET queues?{query}"), "").0, 400);
+        assert!(shown(&bench).is_empty(), "{query}");
+    }
     assert_eq!(bench.ask("guest", "GET queues?page=5&page_size=10", "").0, 400);
     assert!(shown(&bench).is_empty());
 }
@@ -76,4 +83,24 @@ fn queues_of_a_user_are_those_the_user_declared() {
     assert_eq!(names("guest", "manager/queues"), r#""v"/"own""#);
     assert_eq!(bench.ask("nobody", "GET users/guest/queues", "").0, 401);
     assert_eq!(bench.ask("guest", "DELETE users/guest/queues", "").0, 405);
+}
+
+#[test]
+fn without_figures_there_is_what_was_declared() {
+    let bench = bench();
+    let keys = |row: &Value| row.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    let rows = bench.get("queues/v?disable_stats=true&name=q00&page=1");
+    let told = keys(&rows["items"][0]);
+    assert!(["name", "vhost", "type", "arguments", "policy"].iter().all(|key| told.iter().any(|own| own == key)));
+    let figures = |key: &&String| key.starts_with("message") || key.ends_with("_details") || *key == "memory";
+    assert_eq!(told.iter().find(figures), None);
+    let one = bench.get("queues/v/own?disable_stats=true&enable_queue_totals=true");
+    assert_eq!((&one["messages"], &one["messages_ready"]), (&json!(3), &json!(2)));
+    assert!(one.get("memory").is_none() && one.get("consumer_details").is_none());
+    let overview = bench.get("overview?disable_stats=true");
+    assert_eq!(keys(&overview["object_totals"]), ["connections", "exchanges", "queues"]);
+    assert!(overview.get("message_stats").is_none());
+    assert_eq!(bench.get("overview")["disable_stats"], json!(false));
+    assert_eq!(bench.get("nodes/rabbit@hare?disable_stats=true"),
+        json!({"name": "rabbit@hare", "type": "disc", "running": true, "being_drained": false}));
 }
