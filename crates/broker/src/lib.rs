@@ -53,7 +53,7 @@ pub use event::{Event, Events, Item, REDELIVERED, TRACED};
 pub use event_exchange::{Announcement, Arrived, Caller, Encryption, Occurrence, Settled};
 pub use latency::{Durations, LATENCY_BOUNDS_US, Latencies};
 pub use limits::Limits;
-pub use listing::{ListedTo, Listing, QueuesNow};
+pub use listing::{Begin, ListedTo, Listing, QueuesNow};
 pub use logs::Logs;
 pub use mail::{Answering, Fate, Mail, Waiter};
 pub use moving::{MoveJob, Moved};

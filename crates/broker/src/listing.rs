@@ -24,6 +24,15 @@ pub struct QueuesNow {
     pub changes: Option<Vec<QueueChange>>,
 }
 
+/// The place in a queue where browsing begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begin {
+    /// This position.
+    At(QueueSeq),
+    /// There are so many ready messages behind it.
+    Last(u64),
+}
+
 /// How far a list of queues has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ListedTo {
@@ -152,6 +161,19 @@ impl<'a> Listing<'a> {
         let placed = self.logs.get(definition.log)?.machines.get(definition.id)?;
         let ([ready, unsettled], consumers) = placed.lengths();
         Some(Pulse { tally: placed.tally(), ready, unsettled, consumers })
+    }
+
+    /// Where browsing begins in a queue that lives here, and how many messages there are ready from there on, as far as `most`.
+    /// `None` where it does not. It costs as many steps as there are messages told, times the logarithm of the queue's
+    /// length for the last ones.
+    pub fn ready_from(self, vhost: VhostId, name: &str, begin: Begin, most: u64) -> Option<(QueueSeq, u64)> {
+        let definition = self.catalog.queue_by_name(vhost, name.as_bytes())?;
+        let fifo = &self.logs.get(definition.log)?.machines.get(definition.id)?.as_queue()?.fifo;
+        let from = match begin {
+            Begin::At(position) => position,
+            Begin::Last(count) => fifo.last_ready(count),
+        };
+        Some((from, fifo.ready_from(from, most)))
     }
 
     /// Delayed messages of a queue that lives here, at most `count_max`: when each is due, milliseconds since 1970, and

@@ -77,8 +77,8 @@ pub struct NewConsumer {
     pub exclusive: bool,
     /// Higher goes first.
     pub priority: i32,
-    /// It is shown what is in the queue and takes nothing: it counts as no consumer, and minds none.
-    pub browses: bool,
+    /// It is shown what is in the queue from this position on and takes nothing: it counts as no consumer, and minds none.
+    pub browses: Option<QueueSeq>,
     /// How long it may hold a message of a quorum queue, milliseconds; without, as the queue or the node says.
     pub timeout_ms: Option<u64>,
 }

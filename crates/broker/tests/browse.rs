@@ -16,8 +16,18 @@ fn seen(node: &mut Node) -> String {
 }
 
 fn browse(node: &mut Node, port: usize, handle: u32, credit: Credit, settled: bool) {
-    let consumer =
-        NewConsumer { credit, settled, exclusive: false, priority: 0, browses: true, timeout_ms: None };
+    browse_from(node, (port, handle), credit, settled, 0);
+}
+
+fn browse_from(
+    node: &mut Node,
+    (port, handle): (usize, u32),
+    credit: Credit,
+    settled: bool,
+    position: u64,
+) {
+    let browses = Some(QueueSeq(position));
+    let consumer = NewConsumer { credit, settled, exclusive: false, priority: 0, browses, timeout_ms: None };
     node.command(port, "q", QueueCommand::Consume { token: 2, handle, consumer });
 }
 
@@ -39,6 +49,20 @@ fn filled() -> [(Node, usize); 2] {
         seen(&mut node);
         (node, far)
     })
+}
+
+#[test]
+fn a_browser_begins_where_it_is_told() {
+    for (mut node, far) in filled() {
+        browse_from(&mut node, (far, 7), Credit::Prefetch(0), true, 1);
+        assert_eq!(seen(&mut node), "Consuming, 7 gets b@1, 7 gets c@2");
+        browse_from(&mut node, (far, 8), Credit::Prefetch(0), true, 4);
+        assert_eq!(seen(&mut node), "Consuming");
+        let mut publisher = node.publisher(0);
+        ["d", "e"].iter().for_each(|body| _ = node.publish(0, &mut publisher, "q", body, true));
+        let told = seen(&mut node);
+        assert!(told.contains("7 gets d@3") && told.contains("8 gets e@4") && !told.contains("8 gets d@3"), "{told}");
+    }
 }
 
 #[test]
@@ -119,7 +143,7 @@ fn it_comes_and_goes_unnoticed() {
             settled: false,
             exclusive: true,
             priority: 0,
-            browses: false,
+            browses: None,
             timeout_ms: None,
         };
         browse(&mut node, far, 6, Credit::Link, true);

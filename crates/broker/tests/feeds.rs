@@ -615,7 +615,7 @@ fn consume_stream(node: &mut Node, filter: broker::StreamFilter) {
         settled: true,
         exclusive: false,
         priority: 0,
-        browses: false,
+        browses: None,
         timeout_ms: None,
     };
     let command = broker::StreamCommand::Consume {

@@ -400,7 +400,7 @@ fn reads_and_streams_go_on_elsewhere() {
         settled: true,
         exclusive: false,
         priority: 0,
-        browses: false,
+        browses: None,
         timeout_ms: None,
     };
     let read = StreamCommand::Consume {

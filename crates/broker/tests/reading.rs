@@ -159,7 +159,7 @@ fn what_is_told_of_credit_waits_for_the_deliveries_in_front_of_it() {
                 settled: false,
                 exclusive: false,
                 priority: 0,
-                browses: false,
+                browses: None,
                 timeout_ms: None,
             };
             for handle in [7, 8] {

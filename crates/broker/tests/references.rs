@@ -4,7 +4,7 @@
 mod node;
 
 use base::Random;
-use base::id::{LogId, LogIndex};
+use base::id::{LogId, LogIndex, QueueSeq};
 use broker::catalog::VhostId;
 use broker::{Credit, Limits, NewConsumer, NewMessages, QueueCommand, ReadWhat, StreamCommand};
 use journal::{Disk, FileKind, FileName};
@@ -166,7 +166,7 @@ fn browse(node: &mut Node) {
         settled: true,
         exclusive: false,
         priority: 0,
-        browses: true,
+        browses: Some(QueueSeq(0)),
         timeout_ms: None,
     };
     node.command(0, "q", QueueCommand::Consume { token: 2, handle: 9, consumer });

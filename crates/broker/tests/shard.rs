@@ -633,7 +633,7 @@ fn what_waits_for_bytes_goes_back_when_its_consumer_cancels() {
                 settled,
                 exclusive: false,
                 priority: 0,
-                browses: false,
+                browses: None,
                 timeout_ms: None,
             };
             node.take_seen();

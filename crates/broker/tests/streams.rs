@@ -93,7 +93,7 @@ fn consume_filtered(
     from: StreamFrom,
     filter: StreamFilter,
 ) -> Vec<String> {
-    let (settled, exclusive, browses) = (false, false, false);
+    let (settled, exclusive, browses) = (false, false, None);
     let consumer = NewConsumer { credit, settled, exclusive, priority: 0, browses, timeout_ms: None };
     let format = Format::Amqp10;
     ask(
@@ -705,7 +705,7 @@ fn a_consumer_with_a_rate_gets_its_messages_when_they_are_due() {
     append(&mut node, 0, 1, None, &[(0, "", "a"), (0, "", "b"), (0, "", "c")]);
     append(&mut node, 0, 4, None, &[(0, "", "d"), (0, "", "e")]);
     node.take_seen();
-    let (settled, exclusive, browses) = (false, false, false);
+    let (settled, exclusive, browses) = (false, false, None);
     let credit = Credit::Prefetch(3);
     let consumer = NewConsumer { credit, settled, exclusive, priority: 0, browses, timeout_ms: None };
     let consume = StreamCommand::Consume {
@@ -864,7 +864,7 @@ fn nothing_goes_by_a_policy_that_is_not_on_disk() {
 fn consume_as(name: &str, handle: u32, settled: bool, from: StreamFrom) -> StreamCommand {
     let credit = if settled { Credit::Link } else { Credit::Prefetch(9) };
     let consumer =
-        NewConsumer { credit, settled, exclusive: false, priority: 0, browses: false, timeout_ms: None };
+        NewConsumer { credit, settled, exclusive: false, priority: 0, browses: None, timeout_ms: None };
     let (format, filter, name) = (Format::Amqp10, StreamFilter::default(), Some(name.as_bytes().into()));
     StreamCommand::Consume { token: 2, handle, consumer, format, from, filter, rate: None, user: 0, name }
 }

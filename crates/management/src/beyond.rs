@@ -1,10 +1,9 @@
-//! Messages as RabbitMQ's API does not show or move them: looked at without being taken, moved, sent back to where they died,
-//! deleted one by one.
+//! Messages as RabbitMQ's API does not move them: moved, sent back to where they died, deleted one by one.
 
 use crate::body::Body;
 use crate::call::Call;
 use crate::exchanges::named;
-use crate::messages::{message, numbered};
+use crate::messages::numbered;
 use crate::node::{Action, Goal, Node, Outcome, Pace, Trouble, Which};
 use crate::response::{Answer, Response};
 use crate::trail;
@@ -13,9 +12,6 @@ use broker::QueueRow;
 use broker::access::Access;
 use serde_json::{Value, json};
 
-/// Messages that are shown where nothing else is asked for.
-const PAGE: u32 = 10;
-
 fn queue<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Result<QueueRow, Response> {
     let which = Which::One(call.caller.vhost(vhost)?, name.to_owned());
     let row = call.node.queues(which, false)?.pop().ok_or_else(Response::not_found)?;
@@ -23,66 +19,10 @@ fn queue<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Result<QueueRo
     call.check_access(vhost, Access::Read, name)?;
     if row.definition.is_stream() {
         return Err(Response::bad_request(
-            "a stream keeps its messages: read it with a client, at any offset and as often as you like",
+            "a stream keeps its messages: none of them is moved or deleted",
         ));
     }
     Ok(row)
-}
-
-/// A number of the query, within bounds.
-fn asked<N: Node>(call: &Call<'_, N>, name: &str, otherwise: u32, most: u32) -> Result<u32, Response> {
-    let Some(text) = call.request.asked(name) else { return Ok(otherwise) };
-    let number = text.parse().ok().filter(|number| *number <= most);
-    number.ok_or_else(|| Response::bad_request(format!("{name} is no number of 0 to {most}: {text}")))
-}
-
-/// `GET /api/x/queues/VHOST/NAME/messages`.
-pub(crate) fn peek<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answer {
-    let limits = &call.node.about().limits;
-    let skip = asked(call, "offset", 0, limits.peek_skip_max)?;
-    let count = asked(call, "count", PAGE, limits.page_items_max as u32)?;
-    let most = match call.request.asked("truncate") {
-        None => usize::MAX,
-        Some(_) => asked(call, "truncate", 0, u32::MAX)? as usize,
-    };
-    let is_base64 = match call.request.asked("encoding") {
-        None | Some("auto") => false,
-        Some("base64") => true,
-        Some(_) => {
-            return Err(Response::bad_request("Unsupported encoding. Please use auto or base64."));
-        }
-    };
-    let ready = queue(call, vhost, name)?.ready;
-    // No more than there are, so that no request waits for messages that do not come.
-    let there = u32::try_from(ready.saturating_sub(skip.into())).unwrap_or(u32::MAX);
-    let count = count.min(there);
-    let (bytes_max, ms_max) = (limits.get_bytes_max, limits.peek_ms_max);
-    let action = Action::Peek { queue: name.to_owned(), skip, count, bytes_max, ms_max };
-    let outcome = match count {
-        0 => Ok(Outcome::Got(Vec::new())),
-        _ => call.act(vhost, action),
-    };
-    let got = match outcome {
-        Ok(Outcome::Got(got)) => got,
-        Ok(_) => Vec::new(),
-        Err(Trouble::Refused(refusal)) => return Err(numbered(&refusal)),
-        Err(trouble) => return Err(trouble.into()),
-    };
-    let next = u64::from(skip) + got.len() as u64;
-    let rows = got.iter().zip(u64::from(skip)..).map(|(got, offset)| {
-        let mut row = message(got, is_base64, most);
-        if let Some(row) = row.as_object_mut() {
-            row.remove("message_count");
-            row.insert("offset".to_owned(), offset.into());
-            row.insert("position".to_owned(), got.position.into());
-        }
-        row
-    });
-    Ok(Response::ok(&json!({
-        "messages": rows.collect::<Vec<_>>(),
-        "messages_ready": ready,
-        "next_offset": (next < ready && !got.is_empty()).then_some(next),
-    })))
 }
 
 /// `POST /api/x/queues/VHOST/NAME/move`.

@@ -11,7 +11,7 @@ use crate::response::{Answer, Response};
 use crate::streams::Asked;
 use crate::{
     beyond, bindings, channels, connections, definitions, exchanges, features, health, limits, live, memory,
-    messages, openapi, operations, overview, parameters, permissions, policies, queues, quorum, sessions,
+    messages, openapi, operations, overview, parameters, peek, permissions, policies, queues, quorum, sessions,
     shovels, streams, traces, trial, users, vhosts,
 };
 use broker::catalog::PolicyKind;
@@ -150,6 +150,9 @@ const WHOLE: &[Field] =
     &[may("columns", Kind::Text), may("sort", Kind::Text), may("sort_reverse", Kind::Boolean)];
 const PEEK: &[Field] = &[
     may("offset", Kind::Integer),
+    may("position", Kind::Integer),
+    may("last", Kind::Integer),
+    may("from", Kind::Text),
     may("count", Kind::Integer),
     may("encoding", Kind::OneOf(&["auto", "base64"])),
     may("truncate", Kind::Integer),
@@ -659,8 +662,8 @@ table! { call;
     Events "x/events" () => live::event(call), [
         get(User, "rates of messages each second, of all and of some queues", Gives::Events).asking(EVENTS),
     ];
-    QueueMessages "x/queues/{vhost}/{queue}/messages" (vhost, queue) => beyond::peek(call, vhost, queue), [
-        object(Vhost, "messages that are ready, without taking them").asking(PEEK),
+    QueueMessages "x/queues/{vhost}/{queue}/messages" (vhost, queue) => peek::peek(call, vhost, queue), [
+        object(Vhost, "messages of a queue that are ready, or of a stream, without taking them").asking(PEEK),
     ];
     QueueMove "x/queues/{vhost}/{queue}/move" (vhost, queue) => beyond::move_on(call, vhost, queue), [
         post(Vhost, "moves messages to where an exchange sends them", Takes::Object(MOVE), Gives::Object),

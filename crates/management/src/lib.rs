@@ -45,6 +45,7 @@ mod operations;
 mod overview;
 mod parameters;
 mod patience;
+mod peek;
 mod permissions;
 mod plain;
 mod policies;
@@ -80,7 +81,7 @@ pub use lane::Lane;
 pub use metrics::metrics;
 pub use node::{
     About, Action, Begun, Busy, COMMIT_BOUNDS, Condition, Delayed, FLUSH_BOUNDS_US, GetMode, Goal, Got,
-    Listener, Login, Memory, Node, Outcome, Pace, Publication, TURN_BOUNDS_US, Trouble, Turns, Which,
+    Listener, Login, Memory, Node, Outcome, Pace, Publication, ReadFrom, TURN_BOUNDS_US, Trouble, Turns, Which,
     Writing,
 };
 pub use patience::Refusals;

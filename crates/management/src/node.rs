@@ -4,7 +4,9 @@ use crate::history::History;
 use base::id::QueueSeq;
 use broker::access::AccessRules;
 use broker::catalog::{Catalog, Op, QueueDefinition, Refusal, VhostDefaults, VhostId};
-use broker::{ConnectionId, ConnectionRow, OpenSums, Opened, Pulse, QueueRow, SessionRow, Survey, Tracking};
+use broker::{
+    Begin, ConnectionId, ConnectionRow, OpenSums, Opened, Pulse, QueueRow, SessionRow, Survey, Tracking,
+};
 use std::sync::Arc;
 
 /// A node to ask. Every question may be answered by other threads; one that is not answered in time is [`Busy`].
@@ -186,6 +188,19 @@ pub trait Node {
     /// # Errors
     /// The node did not answer in time, or there is no such stream.
     fn truncate_stream(&self, vhost: &str, stream: &str, before: u64) -> Result<u64, Trouble>;
+
+    /// Where browsing begins in a queue, and how many messages are ready from there on, as far as `most`. None: there is no
+    /// such queue.
+    ///
+    /// # Errors
+    /// The node did not answer in time.
+    fn ready_from(
+        &self,
+        vhost: VhostId,
+        queue: &str,
+        begin: Begin,
+        most: u64,
+    ) -> Result<Option<(u64, u64)>, Busy>;
 
     /// Messages of a queue that wait for their time, at most so many, those that are due first: when each is due, milliseconds since
     /// 1970, and its number in the queue. None: there is no such queue.
@@ -527,6 +542,8 @@ pub enum Action {
     Peek {
         /// From here.
         queue: String,
+        /// At this position or behind it.
+        from: u64,
         /// Behind so many.
         skip: u32,
         /// At most so many.
@@ -534,6 +551,21 @@ pub enum Action {
         /// Not so many bytes of them, once there is one.
         bytes_max: usize,
         /// Refused where it takes longer until there is one; no more of them after so long.
+        ms_max: u64,
+    },
+    /// Be shown messages of a stream.
+    Read {
+        /// The stream.
+        stream: String,
+        /// Where they begin.
+        from: ReadFrom,
+        /// At most so many.
+        count: u32,
+        /// None from this offset on, at which the next message comes.
+        end: u64,
+        /// Not so many bytes of them, once there is one.
+        bytes_max: usize,
+        /// No more of them after so long.
         ms_max: u64,
     },
     /// Have messages elsewhere: each leaves when its copy is safe.
@@ -565,6 +597,19 @@ pub enum Action {
         /// Their fate.
         mode: GetMode,
     },
+}
+
+/// Where reading of a stream begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReadFrom {
+    /// At this offset.
+    Offset(u64),
+    /// With the last chunk.
+    Last,
+    /// With the chunk of this time, seconds since 1970.
+    Time(u64),
+    /// With the chunk of so long ago: `1h`.
+    Age(String),
 }
 
 /// A message to publish.

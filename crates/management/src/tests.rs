@@ -26,7 +26,7 @@ use base::id::{PortId, QueueSeq, ShardId};
 use broker::access::{PasswordHash, SALT};
 use broker::catalog::{Actor, Catalog, Object, Op, Places, QueueDefinition, Refusal, VhostDefaults, VhostId};
 use broker::{
-    ChannelRow, ConnectionId, ConnectionRow, ConnectionSums, ConsumerRow, Count, ExchangeTally, LinkEnd,
+    Begin, ChannelRow, ConnectionId, ConnectionRow, ConnectionSums, ConsumerRow, Count, ExchangeTally, LinkEnd,
     LinkRow, OpenSums, Opened, Protocol, Pulse, QueueRow, QuorumRow, SessionRow, StreamConsumerRow,
     StreamPublisherRow, Survey, Tally, Tracking,
 };
@@ -404,8 +404,9 @@ impl Node for Bench {
                     false => Op::UnbindQueue { queue, exchange, key, arguments },
                 }
             }
-            Action::Peek { skip, count, .. } => {
+            Action::Peek { from, skip, count, .. } => {
                 assert!(count > 0, "nobody is asked for nothing");
+                let skip = skip + from.saturating_sub(100) as u32;
                 let got = |at: u32| Got {
                     redelivered: false,
                     exchange: "x".into(),
@@ -448,6 +449,21 @@ impl Node for Bench {
 
     fn begin_act(&self, login: &Login, vhost: &str, action: Action) -> Begun<'_> {
         self.begun(self.act(login, vhost, action).map(drop))
+    }
+
+    fn ready_from(
+        &self,
+        _vhost: VhostId,
+        _queue: &str,
+        begin: Begin,
+        most: u64,
+    ) -> Result<Option<(u64, u64)>, Busy> {
+        // There are messages at 100 and 101.
+        let from = match begin {
+            Begin::At(QueueSeq(position)) => position,
+            Begin::Last(count) => 102 - count.min(2),
+        };
+        Ok(Some((from, 102u64.saturating_sub(from).min(2).min(most))))
     }
 
     fn truncate_stream(&self, vhost: &str, stream: &str, before: u64) -> Result<u64, Trouble> {

@@ -50,6 +50,31 @@ fn what_is_held_or_gone_is_passed_over() {
 }
 
 #[test]
+fn the_last_so_many_are_found_wherever_they_are() {
+    let mut owner = Owner::new(false);
+    let check = |owner: &Owner, rows: &[(u64, u64)]| {
+        for (count, expected) in rows {
+            assert_eq!(owner.fifo.last_ready(*count), QueueSeq(*expected), "{count}");
+        }
+    };
+    check(&owner, &[(0, 0), (1, 0)]);
+    owner.publish(100);
+    check(&owner, &[(0, 100), (1, 99), (10, 90), (99, 1), (100, 0), (1000, 0)]);
+    owner.consume(0, Credit::Link(80));
+    owner.dispatch();
+    check(&owner, &[(1, 99), (20, 80), (21, 0)]);
+    // Some come back far in front, with a gap between.
+    owner.settle(0, 3, 7, Outcome::Released);
+    owner.settle(0, 40, 79, Outcome::Accepted);
+    owner.commit();
+    check(&owner, &[(20, 80), (21, 7), (24, 4), (25, 3), (26, 0)]);
+    assert_eq!(owner.fifo.ready_from(QueueSeq(0), 100), 25);
+    assert_eq!(owner.fifo.ready_from(QueueSeq(5), 3), 3);
+    assert_eq!(owner.fifo.ready_from(QueueSeq(90), 100), 10);
+    assert_eq!(owner.fifo.ready_from(QueueSeq(100), 100), 0);
+}
+
+#[test]
 fn in_order_of_arrival_whatever_the_priority() {
     let mut owner = Owner::with(Settings { priorities: Priorities::UpTo(9), ..Settings::default() });
     owner.arrive_as(&[0, 5, 9, 5, 0]);

@@ -23,6 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 mod moving;
+mod reading;
 
 const CHANNEL: u16 = 1;
 
@@ -250,8 +251,11 @@ impl<'a> Agent<'a> {
                 }
             }
             Action::Publish(publication) => return self.publish(publication, &bytes),
-            Action::Peek { queue, skip, count, bytes_max, ms_max } => {
-                return self.peek(&bytes(queue)?, *skip, *count, *bytes_max, *ms_max);
+            Action::Peek { queue, from, skip, count, bytes_max, ms_max } => {
+                return self.peek(&bytes(queue)?, (*from, *skip), *count, *bytes_max, *ms_max);
+            }
+            Action::Read { stream, from, count, end, bytes_max, ms_max } => {
+                return self.read_stream(&bytes(stream)?, from, (*count, *end), *bytes_max, *ms_max);
             }
             Action::Move { queue, goal, positions, pace } => {
                 let mut publisher = another()?;

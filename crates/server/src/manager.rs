@@ -19,7 +19,7 @@ use base::time::NS_PER_MS;
 use broker::access::{AccessRules, SALT};
 use broker::catalog::{Catalog, Op, QueueDefinition, Refusal, VhostDefaults, VhostId};
 use broker::{
-    ConnectionId, ConnectionRow, ConnectionSums, ListedTo, Listing, OpenSums, Opened, Pulse, QueueRow,
+    Begin, ConnectionId, ConnectionRow, ConnectionSums, ListedTo, Listing, OpenSums, Opened, Pulse, QueueRow,
     QueueTally, Reply, SessionRow, Shard, StreamReply, Survey, Tally, Tracking,
 };
 use management::{
@@ -699,6 +699,7 @@ impl Node for Manager<'_> {
             Action::Publish(_)
                 | Action::Get { .. }
                 | Action::Peek { .. }
+                | Action::Read { .. }
                 | Action::Move { .. }
                 | Action::Discard { .. }
         );
@@ -721,6 +722,24 @@ impl Node for Manager<'_> {
             Ok(other) => Err(Trouble::Broken(format!("a stream answered with {other:?}"))),
             Err(refusal) => Err(Trouble::Refused(refusal)),
         }
+    }
+
+    fn ready_from(
+        &self,
+        vhost: VhostId,
+        queue: &str,
+        begin: Begin,
+        most: u64,
+    ) -> Result<Option<(u64, u64)>, Busy> {
+        for door in self.doors {
+            let queue = queue.to_owned();
+            let found =
+                self.look_at(door, move |shard| shard.listing().ready_from(vhost, &queue, begin, most))?;
+            if let Some((from, count)) = found {
+                return Ok(Some((from.0, count)));
+            }
+        }
+        Ok(None)
     }
 
     fn delayed(&self, vhost: &str, queue: &str, count_max: usize) -> Result<Option<Delayed>, Busy> {

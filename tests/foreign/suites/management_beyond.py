@@ -54,6 +54,105 @@ def peek(vhost):
         connection.close()
 
 
+def peek_anywhere(vhost):
+    """Places in a queue that are farther from its head than a page may be."""
+    count = 66_000
+    connection = vhost.client()
+    channel = connection.channel()
+    try:
+        for queue, kind, most in (("long", "classic", count), ("agreed", "quorum", 300)):
+            channel.queue_declare(queue, durable=True, arguments={"x-queue-type": kind})
+            for number in range(most - 1):
+                channel.basic_publish("", queue, str(number).encode())
+            channel.confirm_delivery()
+            channel.basic_publish("", queue, str(most - 1).encode(), pika.BasicProperties(delivery_mode=2))
+            channel = connection.channel()
+            eventually(lambda: depth(channel, queue) == most, "all messages")
+            path = f"/x/queues/{vhost.name}/{queue}/messages?"
+
+            def page(query):
+                begin = time.monotonic()
+                told = vhost.api.get(path + query)
+                assert time.monotonic() - begin < 5, query
+                return [int(message["payload"]) for message in told["messages"]], told
+
+            # A position is the number of a message here, since none came before.
+            for begin in (0, most // 2, most - 3, most - 1):
+                seen, told = page(f"position={begin}&count=5")
+                equal(seen, list(range(begin, min(begin + 5, most))), begin)
+                equal([message["position"] for message in told["messages"]], seen, begin)
+                equal(told["next_position"], begin + 5 if begin + 5 < most else None, begin)
+            equal(page(f"position={most}")[0], [])
+            equal(page("last=3")[0], [most - 3, most - 2, most - 1])
+            # What is held by somebody is passed over.
+            holder = connection.channel()
+            held = [holder.basic_get(queue)[0].delivery_tag for _ in range(4)]
+            equal(page("position=2&count=3")[0], [4, 5, 6])
+            holder.basic_nack(held[-1], multiple=True, requeue=True)
+            eventually(lambda: page("position=2&count=3")[0] == [2, 3, 4], "they are back")
+        seen, told = page("offset=0&count=300")
+        equal((seen, told["next_offset"], told["next_position"]), (list(range(300)), None, None))
+        path = f"/x/queues/{vhost.name}/long/messages?"
+        seen, told = page("offset=65000&count=500")
+        equal((seen[-1], told["next_offset"], told["next_position"]), (65_499, None, 65_500))
+        position = told["next_position"]
+        while position is not None:
+            more, told = page(f"position={position}&count=500")
+            seen, position = seen + more, told["next_position"]
+        equal(seen, list(range(65_000, count)))
+        for query in ("offset=65001", "position=x", "position=-1", "last=501", "last=3&count=3", "position=1&offset=1", "from=first"):
+            equal(vhost.api.status("GET", path + query), 400, query)
+        equal(depth(channel, "long"), count)
+        equal(channel.basic_get("long")[0].redelivered, True)
+    finally:
+        connection.close()
+
+
+def peek_stream(vhost):
+    connection = vhost.client()
+    channel = connection.channel()
+    path = f"/x/queues/{vhost.name}/events/messages?"
+    try:
+        channel.queue_declare("events", durable=True, arguments={"x-queue-type": "stream"})
+        equal(vhost.api.get(path), {"messages": [], "first_offset": 0, "end_offset": 0, "next": 0})
+        equal(vhost.api.get(path + "from=last")["messages"], [])
+        channel.confirm_delivery()
+        for number in range(300):
+            channel.basic_publish("", "events", str(number).encode(), pika.BasicProperties(message_id=str(number)))
+
+        def page(query):
+            begin = time.monotonic()
+            told = vhost.api.get(path + query)
+            assert time.monotonic() - begin < 5, query
+            seen = [message["offset"] for message in told["messages"]]
+            equal([int(message["payload"]) for message in told["messages"]], seen, query)
+            equal((told["first_offset"], told["end_offset"]), (0, 300), query)
+            return seen, told["next"]
+
+        equal(page(""), (list(range(10)), 10))
+        seen, place = [], "first"
+        while len(seen) < 300:
+            more, place = page(f"from={place}&count=70")
+            seen += more
+        equal((seen, place), (list(range(300)), 300))
+        equal(page("from=next"), ([], 300))
+        equal(page("from=300"), ([], 300))
+        equal(page("from=1000"), ([], 300))
+        equal(page("from=250&count=5"), ([250, 251, 252, 253, 254], 255))
+        equal(page("last=3"), ([297, 298, 299], 300))
+        equal(page("last=400"), (list(range(300)), 300))
+        equal(page("from=1h&count=2"), ([0, 1], 2))
+        equal(page("from=2020-01-01T00:00:00Z&count=2"), ([0, 1], 2))
+        seen, place = page("from=last&count=500")
+        equal((seen[-1:], place), ([299], 300))
+        equal(vhost.api.get(path + "from=7&count=1")["messages"][0]["properties"]["message_id"], "7")
+        for query in ("from=x", "from=-1", "from=", "from=2020-01-01", "offset=1", "position=1", "from=1&last=1", "last=501"):
+            equal(vhost.api.status("GET", path + query), 400, query)
+        equal(page("last=1"), ([299], 300))
+    finally:
+        connection.close()
+
+
 def redriven(vhost):
     connection, channel = fill(vhost, 30)
     try:

@@ -641,6 +641,20 @@ def peek():
         management_beyond.peek(vhost)
 
 
+@suite.case("peek-anywhere", "messages of a queue of 66,000 by position and from its end, classic and quorum queue, some of them held",
+            "those that are ready from there on, and where to go on", seconds_max=120)
+def peek_anywhere():
+    with beyond() as vhost:
+        management_beyond.peek_anywhere(vhost)
+
+
+@suite.case("peek-stream", "messages of a stream from its first, its last ones, an offset, a time and an age; page by page",
+            "all in order, with their offsets and where to go on; no offset is stored")
+def peek_stream():
+    with beyond() as vhost:
+        management_beyond.peek_stream(vhost)
+
+
 @suite.case("redrive", "dead messages sent back at a rate, one that never died among them, and moved by name",
             "they are in the queue they died in, without headers of deaths; the other one stays until it is moved")
 def redrive():

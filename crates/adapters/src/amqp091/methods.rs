@@ -453,7 +453,9 @@ impl Adapter {
         check_not_of_streams(consume, &queue)?;
         let priority = integer(consume, &queue, "x-priority")?;
         let timeout_ms = timeout(consume, &queue)?;
-        let browses = tables::browses(&consume.arguments, consume.exclusive, &queue)?;
+        let is_agent = self.peer.is_agent();
+        let begin = if is_agent { tables::begin(&consume.arguments) } else { QueueSeq(0) };
+        let browses = tables::browses(&consume.arguments, consume.exclusive, &queue)?.then_some(begin);
         let prefetch = self.channels.get(number).map_or(0, |channel| channel.prefetch);
         let first = self.check_shared(number, &queue)?.filter(|_| !consume.no_ack);
         let consumer = NewConsumer {
@@ -465,7 +467,7 @@ impl Adapter {
             timeout_ms,
         };
         let prefix = DeliverPrefix::new(number, &tag);
-        let tells = self.peer.is_agent() && tables::tells_positions(&consume.arguments);
+        let tells = is_agent && tables::tells_positions(&consume.arguments);
         let kind = if tells { Kind::Telling(prefix) } else { Kind::Plain(prefix) };
         let handle = self.add_consumer(&queue, number, kind, consume.no_ack)?;
         if let Some(consumer) = self.consumers.get_mut(handle) {

@@ -48,7 +48,7 @@ impl Adapter {
             settled: false,
             exclusive: consume.exclusive,
             priority: 0,
-            browses: false,
+            browses: None,
             timeout_ms: None,
         };
         let news = context.shard.is_heard().then(|| {

@@ -1,5 +1,6 @@
 //! Values of field tables: RabbitMQ's names of their types, and the arguments they become.
 
+use base::id::QueueSeq;
 use broker::catalog::{QueueDefinition, Refusal};
 pub(super) use broker::fields::arguments;
 use message::amqp091::{Table, Value as Wire};
@@ -27,6 +28,12 @@ pub(super) fn browses(
 /// Whether a consumer with these arguments is told the position of each message; only this node's own connections ask that.
 pub(super) fn tells_positions(arguments: &Table<'_>) -> bool {
     arguments.get(b"x-leveret-position") == Some(Wire::Bool(true))
+}
+
+/// The position at which a browser with these arguments begins; only this node's own connections ask for one.
+pub(super) fn begin(arguments: &Table<'_>) -> QueueSeq {
+    let position = arguments.get(b"x-leveret-from").and_then(|value| value.as_i64());
+    QueueSeq(position.and_then(|position| u64::try_from(position).ok()).unwrap_or(0))
 }
 
 /// The arguments of a consumer, where they are kept: mostly there are none.

@@ -14,6 +14,7 @@ use ::amqp10::{
     Attach, Error, LinkId, ReceiverSettleMode, Role, SenderSettleMode, SessionId, Source, Symbols, Target,
     condition,
 };
+use base::id::QueueSeq;
 use broker::access::{Access, Resource};
 use broker::catalog::{Object, QueueDefinition, Refusal};
 use broker::{ConsumerRef, Held, NewConsumer, QueueCommand, Reply, ReplyAddress, StreamCommand};
@@ -208,7 +209,7 @@ impl Adapter {
             settled,
             exclusive: false,
             priority: receiving.priority,
-            browses: receiving.browses,
+            browses: receiving.browses.then_some(QueueSeq(0)),
             timeout_ms: receiving.timeout_ms,
         };
         let waiting = Waiting::Consume(receiving);

@@ -482,7 +482,7 @@ pub(crate) fn machine_of(definition: &QueueDefinition) -> Machine {
 
 impl Placed {
     #[inline]
-    fn as_queue(&self) -> Option<&OwnedQueue> {
+    pub(crate) fn as_queue(&self) -> Option<&OwnedQueue> {
         match self {
             Placed::Queue(queue) => Some(queue),
             Placed::Stream(_) => None,

@@ -339,7 +339,7 @@ impl Node {
     #[allow(dead_code, reason = "shared; not every test needs it")]
     pub fn consume(&mut self, port: usize, queue: &str, handle: u32, prefetch: u32) {
         let credit = Credit::Prefetch(prefetch);
-        let (settled, exclusive, browses) = (false, false, false);
+        let (settled, exclusive, browses) = (false, false, None);
         let consumer = NewConsumer { credit, settled, exclusive, priority: 0, browses, timeout_ms: None };
         self.command(port, queue, QueueCommand::Consume { token: 2, handle, consumer });
     }

@@ -32,6 +32,33 @@ fn messages_are_looked_at_page_by_page() {
     check("offset=7", &[], Value::Null);
     check("offset=65000", &[], Value::Null);
     check("count=0", &[], Value::Null);
+    let check = |query: &str, positions: &[u64], next: Value| {
+        let page = bench.get(&format!("x/queues/v/own/messages?{query}"));
+        let found = page["messages"].as_array().unwrap().iter().map(|row| row["position"].as_u64().unwrap());
+        assert_eq!(found.collect::<Vec<_>>(), positions, "{query}");
+        assert_eq!(page["next_position"], next, "{query}");
+        page
+    };
+    check("count=1", &[100], json!(101));
+    check("position=0&count=1", &[100], json!(101));
+    check("position=101", &[101], Value::Null);
+    check("position=9223372036854775807", &[], Value::Null);
+    check("last=1", &[101], Value::Null);
+    check("last=500", &[100, 101], Value::Null);
+    let page = check("last=0", &[], Value::Null);
+    assert!(page.get("next_offset").is_none());
+    for query in [
+        "position=-1",
+        "position=9223372036854775808",
+        "position=1&offset=1",
+        "last=501",
+        "last=2&count=1",
+        "last=2&position=1",
+        "from=first",
+        "from=first&offset=1",
+    ] {
+        bench.statuses(&[(&format!("GET x/queues/v/own/messages?{query}"), "", 400)]);
+    }
     let limits = Limits::default();
     assert!(
         limits.peek_skip_max as usize + limits.page_items_max <= u16::MAX.into(),

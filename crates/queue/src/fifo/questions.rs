@@ -114,6 +114,46 @@ impl Fifo {
         browse::next_ready(&self.line, self.features.as_deref(), from.0).map(QueueSeq)
     }
 
+    /// How many messages could be handed out from `from` on, as far as `most`.
+    pub fn ready_from(&self, from: QueueSeq, most: u64) -> u64 {
+        let mut at = from;
+        for count in 0..most {
+            let Some(seq) = self.next_ready_at(at) else { return count };
+            at = QueueSeq(seq.0 + 1);
+        }
+        most
+    }
+
+    /// The last position from which on so many messages could be handed out, or the head where there are not so many. It
+    /// costs as many steps as the logarithm of the queue's length, each of at most `count` messages.
+    pub fn last_ready(&self, count: u64) -> QueueSeq {
+        let (head, end) = (self.head().0, self.next_seq().0);
+        if count == 0 || head == end {
+            return QueueSeq(end);
+        }
+        let has = |from: u64| self.ready_from(QueueSeq(from), count) == count;
+        // From `low` on there are so many, or it is the head; from `high` on there are not.
+        let (mut high, mut step) = (end, count);
+        let mut low = loop {
+            let at = end.saturating_sub(step).max(head);
+            if at == head || has(at) {
+                break at;
+            }
+            (high, step) = (at, step.saturating_mul(2));
+        };
+        if low == head && !has(head) {
+            return QueueSeq(head);
+        }
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            match has(middle) {
+                true => low = middle,
+                false => high = middle,
+            }
+        }
+        QueueSeq(low)
+    }
+
     /// Messages of the priority that is handed out next that are ready from `from` on, in order of arrival.
     pub fn coming(&self, from: QueueSeq) -> impl Iterator<Item = QueueSeq> + '_ {
         browse::coming(&self.line, self.features.as_deref(), from.0).map(QueueSeq)

@@ -37,21 +37,20 @@ struct Taken {
 }
 
 impl Agent<'_> {
-    /// Shows messages and takes none: `count` behind the first `skip`, once the queue has so many; both together are at most
+    /// Shows messages and takes none: `count` behind the first `skip` from position `from` on, once the queue has so many; both together are at most
     /// 65,535. Refused where those in front take longer than `ms_max` milliseconds; then no more than are there by that time.
     pub(super) fn peek(
         &mut self,
         queue: &[u8],
-        skip: u32,
+        (from, skip): (u64, u32),
         count: u32,
         bytes_max: usize,
         ms_max: u64,
     ) -> Result<Outcome, Trouble> {
-        let mut arguments = Vec::new();
-        Value::Bool(true).write(&mut arguments);
         let arguments = TableWriter::fields(|table| {
-            table.encoding(b"x-browse", &arguments);
-            table.encoding(b"x-leveret-position", &arguments);
+            table.put(b"x-browse", Value::Bool(true));
+            table.put(b"x-leveret-from", Value::I64(from as i64));
+            table.put(b"x-leveret-position", Value::Bool(true));
         });
         let arguments = super::table(&arguments)?;
         let all = skip.saturating_add(count);

@@ -211,6 +211,7 @@ impl ShardLoop {
             Action::Publish(_)
             | Action::Get { .. }
             | Action::Peek { .. }
+            | Action::Read { .. }
             | Action::Move { .. }
             | Action::Discard { .. } => {
                 let text = "messages are published and got in a user's name";

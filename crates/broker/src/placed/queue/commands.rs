@@ -64,7 +64,7 @@ impl AtQueue<'_> {
         }
         let owned = &mut *self.queue;
         match command {
-            QueueCommand::Consume { token, handle, consumer } if consumer.browses => {
+            QueueCommand::Consume { token, handle, consumer } if consumer.browses.is_some() => {
                 self.browse(turn.now, Member { port, handle }, consumer);
                 turn.post.reply(port, token, Ok(Reply::Consuming));
             }

@@ -40,12 +40,12 @@ impl OwnedQueue {
 }
 
 impl AtQueue<'_> {
-    /// Somebody begins to browse a queue, at its head.
+    /// Somebody begins to browse a queue, at its head or behind it.
     #[cold]
     pub(crate) fn browse(&mut self, now: Now, member: Member, consumer: NewConsumer) {
-        let NewConsumer { credit, settled, .. } = consumer;
+        let NewConsumer { credit, settled, browses, .. } = consumer;
         let queue = &mut *self.queue;
-        let next = queue.fifo.head();
+        let next = queue.fifo.head().max(browses.unwrap_or_default());
         let credit = credit.at_first();
         let (shown, unsettled, paused, drain) = (0, 0, false, false);
         let browser = Browser { member, next, credit, shown, unsettled, settled, paused, drain };

@@ -1,0 +1,258 @@
+//! Messages that are looked at and not taken: of queues by their place, of streams by their offset.
+//!
+//! A page begins behind so many messages (`offset`), at a position (`position`), or with the last ones (`last`); of a stream
+//! at an offset, at a time or at either end (`from`). What lies before a position costs nothing; what lies before an offset
+//! of a queue is read. At most a page is held at once.
+
+use crate::call::Call;
+use crate::messages::{message, numbered};
+use crate::moment;
+use crate::node::{Action, Got, Node, Outcome, ReadFrom, Trouble, Which};
+use crate::response::{Answer, Response};
+use base::id::QueueSeq;
+use broker::access::Access;
+use broker::catalog::age_ms;
+use broker::{Begin, QueueRow, StreamRow};
+use serde_json::{Value, json};
+
+/// Messages that are shown where nothing else is asked for.
+const PAGE: u32 = 10;
+
+/// How messages are to be shown.
+struct Shown {
+    is_base64: bool,
+    /// Bytes of a payload.
+    most: usize,
+}
+
+/// `GET /api/x/queues/VHOST/NAME/messages`.
+pub(crate) fn peek<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answer {
+    let shown = Shown::asked(call)?;
+    // What makes no sense is refused before anything is looked for.
+    let (begin, stream_begin) = (QueueBegin::asked(call), StreamBegin::asked(call));
+    if begin.is_err() && stream_begin.is_err() {
+        begin.as_ref().map_err(Response::clone)?;
+    }
+    let which = Which::One(call.caller.vhost(vhost)?, name.to_owned());
+    let row = call.node.queues(which, false)?.pop().ok_or_else(Response::not_found)?;
+    // Where there is nothing to take nobody else asks.
+    call.check_access(vhost, Access::Read, name)?;
+    match &row.stream {
+        Some(stream) => of_stream(call, (vhost, name), stream, stream_begin?, &shown),
+        None => of_queue(call, (vhost, name), &row, begin?, &shown),
+    }
+}
+
+impl Shown {
+    fn asked<N: Node>(call: &Call<'_, N>) -> Result<Shown, Response> {
+        let most = match call.request.asked("truncate") {
+            None => usize::MAX,
+            Some(_) => asked(call, "truncate", 0, u32::MAX)? as usize,
+        };
+        let is_base64 = match call.request.asked("encoding") {
+            None | Some("auto") => false,
+            Some("base64") => true,
+            Some(_) => {
+                return Err(Response::bad_request("Unsupported encoding. Please use auto or base64."));
+            }
+        };
+        Ok(Shown { is_base64, most })
+    }
+
+    /// A message with where it is.
+    fn row(&self, got: &Got, places: [(&str, Option<u64>); 2]) -> Value {
+        let mut row = message(got, self.is_base64, self.most);
+        if let Some(row) = row.as_object_mut() {
+            row.remove("message_count");
+            let told = places.into_iter().filter_map(|(key, place)| Some((key, place?)));
+            row.extend(told.map(|(key, place)| (key.to_owned(), place.into())));
+        }
+        row
+    }
+}
+
+/// A number of the query, within bounds.
+fn asked<N: Node>(call: &Call<'_, N>, name: &str, otherwise: u32, most: u32) -> Result<u32, Response> {
+    let Some(text) = call.request.asked(name) else { return Ok(otherwise) };
+    let number = text.parse().ok().filter(|number| *number <= most);
+    number.ok_or_else(|| Response::bad_request(format!("{name} is no number of 0 to {most}: {text}")))
+}
+
+/// How many messages are asked for, and which key says where they begin: one of these at most.
+fn page<N: Node>(
+    call: &Call<'_, N>,
+    keys: &[&'static str],
+) -> Result<(u32, Option<&'static str>), Response> {
+    let is_said = |key: &str| call.request.asked(key).is_some();
+    let said: Vec<&'static str> = keys.iter().copied().filter(|key| is_said(key)).collect();
+    let others = ["offset", "position", "last", "from"];
+    if let Some(other) = others.into_iter().find(|key| !keys.contains(key) && is_said(key)) {
+        let why = format!("{other} means nothing here: it can be {}", keys.join(" or "));
+        return Err(Response::bad_request(why));
+    }
+    let begin = match said[..] {
+        [] => None,
+        [one] => Some(one),
+        _ => return Err(Response::bad_request(format!("{}: either one or another", said.join(" and ")))),
+    };
+    let most = call.node.about().limits.page_items_max as u32;
+    let count = match begin {
+        Some("last") if call.request.asked("count").is_some() => {
+            return Err(Response::bad_request("last and count: last alone says how many"));
+        }
+        Some("last") => asked(call, "last", PAGE, most)?,
+        _ => asked(call, "count", PAGE, most)?,
+    };
+    Ok((count, begin))
+}
+
+/// The messages, of what comes of asking for them.
+fn got(outcome: Result<Outcome, Trouble>) -> Result<Vec<Got>, Response> {
+    match outcome {
+        Ok(Outcome::Got(got)) => Ok(got),
+        Ok(_) => Ok(Vec::new()),
+        Err(Trouble::Refused(refusal)) => Err(numbered(&refusal)),
+        Err(trouble) => Err(trouble.into()),
+    }
+}
+
+/// Where a page of a queue begins, and its size.
+#[derive(Clone, Copy)]
+enum QueueBegin {
+    /// Behind so many messages.
+    Offset(u32, u32),
+    At(Begin, u32),
+}
+
+impl QueueBegin {
+    fn asked<N: Node>(call: &Call<'_, N>) -> Result<QueueBegin, Response> {
+        let (count, begin) = page(call, &["offset", "position", "last"])?;
+        Ok(match begin {
+            Some("last") => QueueBegin::At(Begin::Last(count.into()), count),
+            Some("position") => {
+                let text = call.request.asked("position").unwrap_or_default();
+                let position = text.parse::<u64>().ok().filter(|position| i64::try_from(*position).is_ok());
+                let bad = || Response::bad_request(format!("position is no number: {text}"));
+                QueueBegin::At(Begin::At(QueueSeq(position.ok_or_else(bad)?)), count)
+            }
+            _ => {
+                QueueBegin::Offset(asked(call, "offset", 0, call.node.about().limits.peek_skip_max)?, count)
+            }
+        })
+    }
+}
+
+fn of_queue<N: Node>(
+    call: &Call<'_, N>,
+    (vhost, name): (&str, &str),
+    row: &QueueRow,
+    begin: QueueBegin,
+    shown: &Shown,
+) -> Answer {
+    let limits = &call.node.about().limits;
+    // No more are waited for than there are, so that no request waits for messages that do not come.
+    let (from, skip, count, is_more) = match begin {
+        QueueBegin::Offset(skip, count) => {
+            let there = row.ready.saturating_sub(skip.into());
+            let there = u32::try_from(there).unwrap_or(u32::MAX);
+            (0, skip, count.min(there), there > count)
+        }
+        QueueBegin::At(begin, count) => {
+            let id = call.caller.vhost(vhost)?;
+            let found = call.node.ready_from(id, name, begin, u64::from(count) + 1)?;
+            let (from, there) = found.ok_or_else(Response::not_found)?;
+            let there = u32::try_from(there).unwrap_or(u32::MAX);
+            (from, 0, count.min(there), there > count)
+        }
+    };
+    let (bytes_max, ms_max) = (limits.get_bytes_max, limits.peek_ms_max);
+    let action = Action::Peek { queue: name.to_owned(), from, skip, count, bytes_max, ms_max };
+    let got = match count {
+        0 => Vec::new(),
+        _ => got(call.act(vhost, action))?,
+    };
+    let is_offset = matches!(begin, QueueBegin::Offset(..));
+    let rows = got.iter().zip(u64::from(skip)..).map(|(got, offset)| {
+        shown.row(got, [("offset", is_offset.then_some(offset)), ("position", got.position)])
+    });
+    let mut page = json!({ "messages": rows.collect::<Vec<_>>(), "messages_ready": row.ready });
+    // Fewer may be shown than there are, for their bytes or their time.
+    let is_more = is_more || got.len() < count as usize;
+    let last = got.last().filter(|_| is_more);
+    page["next_position"] = last.and_then(|last| Some(last.position? + 1)).into();
+    if is_offset {
+        let next = u64::from(skip) + got.len() as u64;
+        page["next_offset"] = last.filter(|_| next <= limits.peek_skip_max.into()).map(|_| next).into();
+    }
+    Ok(Response::ok(&page))
+}
+
+/// Where a page of a stream begins, and its size.
+enum StreamBegin {
+    First(u32),
+    Next,
+    Last(u32),
+    From(ReadFrom, u32),
+}
+
+impl StreamBegin {
+    fn asked<N: Node>(call: &Call<'_, N>) -> Result<StreamBegin, Response> {
+        let (count, begin) = page(call, &["from", "last"])?;
+        if begin == Some("last") {
+            return Ok(StreamBegin::Last(count));
+        }
+        let from = call.request.asked("from").unwrap_or("first");
+        let from = match from {
+            "first" => return Ok(StreamBegin::First(count)),
+            "next" => return Ok(StreamBegin::Next),
+            "last" => ReadFrom::Last,
+            text => match (text.parse::<u64>(), moment::read(text)) {
+                (Ok(offset), _) if i64::try_from(offset).is_ok() => ReadFrom::Offset(offset),
+                (_, Some(ms)) => ReadFrom::Time(ms / 1000),
+                _ if age_ms(text).is_some() => ReadFrom::Age(text.to_owned()),
+                _ => {
+                    return Err(Response::bad_request(format!(
+                        "from is none of first, last, next, an offset, a time as 2026-11-27T08:00:00Z or an age as 1h: {text}"
+                    )));
+                }
+            },
+        };
+        Ok(StreamBegin::From(from, count))
+    }
+}
+
+fn of_stream<N: Node>(
+    call: &Call<'_, N>,
+    (vhost, name): (&str, &str),
+    row: &StreamRow,
+    begin: StreamBegin,
+    shown: &Shown,
+) -> Answer {
+    let limits = &call.node.about().limits;
+    let (first, end) = (row.first_offset, row.next_offset);
+    let (from, count) = match begin {
+        StreamBegin::First(count) => (ReadFrom::Offset(first), count),
+        StreamBegin::Next => (ReadFrom::Offset(end), 0),
+        StreamBegin::Last(count) => (ReadFrom::Offset(end.saturating_sub(count.into()).max(first)), count),
+        StreamBegin::From(ReadFrom::Offset(offset), count) => (ReadFrom::Offset(offset.max(first)), count),
+        StreamBegin::From(from, count) => (from, count),
+    };
+    // No more are waited for than there are.
+    let there = end.saturating_sub(if let ReadFrom::Offset(offset) = from { offset } else { first });
+    let count = count.min(u32::try_from(there).unwrap_or(u32::MAX));
+    let otherwise = if let ReadFrom::Offset(offset) = from { offset.min(end) } else { end };
+    let (bytes_max, ms_max) = (limits.get_bytes_max, limits.peek_ms_max);
+    let action = Action::Read { stream: name.to_owned(), from, count, end, bytes_max, ms_max };
+    let got = match count {
+        0 => Vec::new(),
+        _ => got(call.act(vhost, action))?,
+    };
+    let rows = got.iter().map(|got| shown.row(got, [("offset", got.position), ("position", None)]));
+    let next = got.last().and_then(|last| Some(last.position? + 1)).unwrap_or(otherwise);
+    Ok(Response::ok(&json!({
+        "messages": rows.collect::<Vec<_>>(),
+        "first_offset": first,
+        "end_offset": end,
+        "next": next,
+    })))
+}
