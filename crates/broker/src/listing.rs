@@ -139,7 +139,7 @@ impl<'a> Listing<'a> {
     }
 
     /// The counts of queues that live here, and how many messages of each are ready and held, for callers that ask
-    /// often: as [`Listing::rows_from`], without queues of which nothing was counted.
+    /// often: as [`Listing::rows_from`], without queues that are empty and of which nothing was counted.
     pub fn tallies_from(
         self,
         from: ListedTo,
@@ -147,9 +147,9 @@ impl<'a> Listing<'a> {
         tallies: &mut Vec<QueueTally>,
     ) -> Option<ListedTo> {
         self.walk(from, quantum, |_, placed| {
-            let tally = placed.tally();
-            if !tally.is_empty() {
-                tallies.push((placed.definition().clone(), tally, placed.lengths().0));
+            let (tally, lengths) = (placed.tally(), placed.lengths().0);
+            if !tally.is_empty() || lengths != [0, 0] {
+                tallies.push((placed.definition().clone(), tally, lengths));
             }
             1
         })

@@ -2,10 +2,11 @@
 //!
 //! Counters come from outside, every [`SAMPLE_MS`] while somebody asks; rates are differences. A series is kept for
 //! each object with counters, a longer one for the node and its virtual hosts. Objects that are gone are forgotten with
-//! the next round. Bounds are [`Limits::sampled_objects_max`] and the lengths below.
+//! the next round. What is kept whether somebody asks or not is the [past](crate::past). Bounds are [`Limits::sampled_objects_max`] and the lengths below.
 
 use crate::Limits;
 use crate::counters::Counters;
+use crate::past::{Past, Samples, latest};
 use base::id::QueueId;
 use broker::ConnectionId;
 use broker::catalog::VhostId;
@@ -62,6 +63,7 @@ pub struct History {
     now_ms: u64,
     /// The last round had all things there are.
     is_complete: bool,
+    past: Past,
 }
 
 impl History {
@@ -96,9 +98,21 @@ impl History {
         self.series.retain(|_, series| series.samples.back().is_some_and(|(at, _)| *at == now_ms));
     }
 
+    /// A round of counters for the past: of the node, and of all queues of which something was counted.
+    pub fn keep(&mut self, now_ms: u64, round: &[(Whose, Counters)], limits: &Limits) {
+        self.past.add(now_ms, round, limits);
+        self.now_ms = self.now_ms.max(now_ms);
+    }
+
+    /// Nobody asks any more: what is left is the past.
+    pub fn forget_recent(&mut self) {
+        self.series = BTreeMap::new();
+        self.is_complete = false;
+    }
+
     /// The growth of one object's counters.
     pub(crate) fn of(&self, whose: Whose) -> Growth<'_> {
-        Growth { series: self.series.get(&whose), now_ms: self.now_ms }
+        Growth { series: self.series.get(&whose), past: self.past.of(whose), now_ms: self.now_ms }
     }
 
     /// Since when nothing was counted of a thing, milliseconds since 1970; none: something was in the last round, or nobody
@@ -114,7 +128,9 @@ impl History {
             series.samples.capacity() * size_of::<(u64, Counters)>()
                 + series.samples.iter().map(counters).sum::<usize>()
         };
-        self.series.len() * size_of::<(Whose, Series)>() + self.series.values().map(series).sum::<usize>()
+        self.series.len() * size_of::<(Whose, Series)>()
+            + self.series.values().map(series).sum::<usize>()
+            + self.past.memory_bytes()
     }
 
     /// Things that are sampled.
@@ -157,6 +173,7 @@ impl Span {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Growth<'a> {
     series: Option<&'a Series>,
+    past: Option<Samples<'a>>,
     now_ms: u64,
 }
 
@@ -177,9 +194,13 @@ impl Growth<'_> {
 
     /// The latest value at a moment; moments before the first sample have that of the first.
     fn at_moment(&self, at: usize, moment_ms: u64) -> Option<u64> {
-        let samples = &self.series?.samples;
-        let found = samples.iter().rev().find(|(time, _)| *time <= moment_ms).or(samples.front());
-        found?.1.get(at).copied()
+        let samples = self.series.map(|series| &series.samples).filter(|samples| !samples.is_empty());
+        let begin_ms = samples.and_then(|samples| samples.front()).map(|(begin, _)| *begin);
+        // The past is looked at where it is longer: its samples are farther apart.
+        let is_past = begin_ms.is_none_or(|begin| moment_ms < begin);
+        let past = self.past.filter(|past| is_past && past.begin_ms() < begin_ms.or(Some(u64::MAX)));
+        past.and_then(|past| past.at_moment(at, moment_ms))
+            .or_else(|| latest(samples?, moment_ms)?.1.get(at).copied())
     }
 
     /// As `X_details` of the counter at a place shows it.
@@ -242,6 +263,27 @@ mod tests {
                 { "sample": 100, "timestamp": 10_000 },
             ] })
         );
+    }
+
+    #[test]
+    fn the_past_is_shown_before_the_first_sample_that_somebody_asked_for() {
+        let (mut history, limits) = (History::default(), Limits::default());
+        let counters = |count: u64| round(&[(Whose::Node, &[count, 0, 0])]);
+        history.keep(10_000, &counters(10), &limits);
+        history.keep(20_000, &counters(20), &limits);
+        let samples = |history: &History, age_s: u64| {
+            let details = history.of(Whose::Node).details(0, Some(Span { age_s, incr_s: 10 }));
+            let samples = details["samples"].as_array().unwrap();
+            samples.iter().map(|own| own["sample"].as_u64().unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!(samples(&history, 10), [20, 10]);
+        history.keep(30_000, &counters(30), &limits);
+        history.add(30_000, counters(30), &limits);
+        history.add(35_000, counters(35), &limits);
+        history.add(40_000, counters(41), &limits);
+        assert_eq!(samples(&history, 30), [41, 30, 20, 10]);
+        history.forget_recent();
+        assert_eq!(samples(&history, 30), [30, 30, 20, 10], "what nobody kept is gone");
     }
 
     #[test]

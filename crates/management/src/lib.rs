@@ -44,6 +44,7 @@ mod openapi;
 mod operations;
 mod overview;
 mod parameters;
+mod past;
 mod patience;
 mod peek;
 mod permissions;
@@ -159,6 +160,17 @@ pub struct Limits {
     pub sampled_objects_max: usize,
     /// Milliseconds without a request that wants rates after which nothing is sampled any more.
     pub sampling_ms_max: u64,
+    /// Milliseconds between two samples that are kept whether somebody asks or not.
+    pub past_gap_ms: u64,
+    /// Of the time that such a sample takes the next one is as many times away: a part of a processor at most, however many
+    /// queues there are.
+    pub past_share: u64,
+    /// Such samples of the node: a day.
+    pub past_samples_max: usize,
+    /// Queues of which such samples are kept, the busiest.
+    pub past_queues_max: usize,
+    /// Such samples of a queue: an hour.
+    pub past_queue_samples_max: usize,
     /// Streams of events that are open at once; further ones are answered with 503.
     pub event_streams_max: usize,
     /// Milliseconds between two events of a stream.
@@ -212,6 +224,11 @@ impl Default for Limits {
             gzip_bytes_min: 1000,
             sampled_objects_max: 20_000,
             sampling_ms_max: 600_000,
+            past_gap_ms: 10_000,
+            past_share: 1000,
+            past_samples_max: 8640,
+            past_queues_max: 1000,
+            past_queue_samples_max: 360,
             event_streams_max: 32,
             event_gap_ms: 1000,
             event_wait_ms_max: 5000,

@@ -85,7 +85,7 @@ pub(crate) fn overview<N: Node>(call: &Call<'_, N>) -> Answer {
         "default_queue_type": "classic",
         "is_op_policy_updating_enabled": true,
         "require_definition_json_extension": false,
-        "sample_retention_policies": { "global": [600], "basic": [60], "detailed": [60] },
+        "sample_retention_policies": { "global": [600, 3600, 28800, 86400], "basic": [60, 3600], "detailed": [60] },
         "exchange_types": exchange_types(),
         "message_stats": {},
         "queue_totals": {},

@@ -230,33 +230,82 @@ impl Manager<'_> {
         self.visit_with(things, Vec::with_capacity(things), visit, take).map(drop)
     }
 
-    /// Samples every so often while somebody wants to know rates, until the node ends.
-    pub fn sample_while_asked(&self, woken: &Receiver<()>, is_over: impl Fn() -> bool) {
-        let mut interval = None;
+    /// Samples until the node ends: all counters every so often while somebody wants to know rates, and those of the past
+    /// always.
+    pub fn sample_on(&self, woken: &Receiver<()>, is_over: impl Fn() -> bool) {
+        let limits = &self.about.limits;
+        let (mut was_wanted, mut past_due_ns) = (false, self.clock.mono_ns());
+        let mut pause = Duration::from_millis(limits.past_gap_ms);
         loop {
-            let called = match interval {
-                Some(interval) => woken.recv_timeout(interval),
-                None => woken.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            };
+            let called = woken.recv_timeout(pause);
             if is_over() || called == Err(RecvTimeoutError::Disconnected) {
                 return;
             }
             let now = self.clock.now();
             let asked_at = self.asked_at.load(Ordering::Relaxed);
-            let is_wanted = now.mono_ns / NS_PER_MS < asked_at + self.about.limits.sampling_ms_max;
-            interval = is_wanted.then_some(Duration::from_millis(SAMPLE_MS));
-            if is_wanted {
-                // A shard that does not answer in time is asked again next time.
-                if let Ok(round) = self.sample() {
-                    let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
-                    history.add(now.wall_ms, round, &self.about.limits);
+            let is_wanted = asked_at > 0 && now.mono_ns / NS_PER_MS < asked_at + limits.sampling_ms_max;
+            let is_past_due = now.mono_ns >= past_due_ns;
+            // A shard that does not answer in time is asked again next time.
+            let round = match (is_wanted, is_past_due) {
+                (true, _) => self.sample(),
+                (false, true) => self.sample_past(),
+                (false, false) => Err(Busy),
+            };
+            if was_wanted && !is_wanted {
+                self.queue_names.forget();
+                self.history.lock().unwrap_or_else(PoisonError::into_inner).forget_recent();
+            }
+            if let Ok(round) = round {
+                let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+                if is_past_due {
+                    history.keep(now.wall_ms, &round, limits);
+                }
+                if is_wanted {
+                    history.add(now.wall_ms, round, limits);
                 }
             }
-            if !is_wanted {
-                self.queue_names.forget();
-                *self.history.lock().unwrap_or_else(PoisonError::into_inner) = History::default();
+            let ended_ns = self.clock.mono_ns();
+            if is_past_due {
+                let took_ns = ended_ns.saturating_sub(now.mono_ns);
+                let gap_ns = (limits.past_gap_ms * NS_PER_MS).max(took_ns.saturating_mul(limits.past_share));
+                past_due_ns = now.mono_ns.saturating_add(gap_ns);
             }
+            was_wanted = is_wanted;
+            pause = match is_wanted {
+                true => Duration::from_millis(SAMPLE_MS),
+                false => Duration::from_nanos(past_due_ns.saturating_sub(ended_ns)),
+            };
         }
+    }
+
+    /// Counters of the past alone: of the node, and of queues. Nothing is asked of connections.
+    fn sample_past(&self) -> Result<Vec<(Whose, Counters)>, Busy> {
+        let mut round = Vec::new();
+        let survey = self.survey()?;
+        let (mut all, mut disk_writes) = ([0, 0], 0);
+        for (queue, tally, own) in self.queue_tallies()? {
+            disk_writes += management::disk_writes(&queue, &tally);
+            (0..2).for_each(|at| all[at] += own[at]);
+            round.push((Whose::Queue(queue.id), counters(&tally, &own)));
+        }
+        self.add_whole(&mut round, &survey, all, disk_writes);
+        Ok(round)
+    }
+
+    /// Adds the counters of the node, of whose queues these are the lengths.
+    fn add_whole(
+        &self,
+        round: &mut Vec<(Whose, Counters)>,
+        survey: &Survey,
+        lengths: [u64; 2],
+        disk_writes: u64,
+    ) {
+        let mut whole = Tally::default();
+        survey.vhosts.values().for_each(|tally| whole.merge(tally));
+        let machine = figures(&self.writing(), &self.condition(), disk_writes);
+        round.insert(0, (Whose::Machine, machine));
+        let churn = survey.churn.named().map(|(_, count)| count);
+        round.insert(0, (Whose::Node, counters(&whole, &[&churn[..], &lengths].concat())));
     }
 
     /// All counters there are, as they are now.
@@ -282,9 +331,7 @@ impl Manager<'_> {
             of[1] += own[1];
             round.push((Whose::Connection(id), own.into()));
         }
-        let mut whole = Tally::default();
         for (vhost, tally) in &survey.vhosts {
-            whole.merge(tally);
             let [received, sent] = bytes.get(vhost).copied().unwrap_or_default();
             let [ready, held] = lengths.get(vhost).copied().unwrap_or_default();
             round.push((Whose::Vhost(*vhost), counters(tally, &[received, sent, ready, held])));
@@ -295,10 +342,7 @@ impl Manager<'_> {
         for (id, number, tally) in self.channel_tallies()? {
             round.push((Whose::Channel(id, number), counters(&tally, &[])));
         }
-        let machine = figures(&self.writing(), &self.condition(), disk_writes);
-        round.insert(0, (Whose::Machine, machine));
-        let churn = survey.churn.named().map(|(_, count)| count);
-        round.insert(0, (Whose::Node, counters(&whole, &[&churn[..], &all].concat())));
+        self.add_whole(&mut round, &survey, all, disk_writes);
         Ok(round)
     }
 

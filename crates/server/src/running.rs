@@ -561,7 +561,7 @@ impl Running {
                 }
                 let work = move || {
                     courtesy::step_back();
-                    manager.sample_while_asked(&woken, is_over);
+                    manager.sample_on(&woken, is_over);
                 };
                 spawned = spawned.and_then(|()| {
                     Builder::new().name("http-rates".into()).spawn_scoped(threads, work).map(drop)

@@ -19,6 +19,7 @@ from suites import (
     management_counters,
     management_lists,
     management_pages,
+    management_past,
     management_sessions,
     management_trail,
     management_users,
@@ -620,6 +621,12 @@ def in_gzip():
 @suite.case("order", "pages of 2,000 queues by their length, again and again while lengths change", "each as of a few seconds ago at most", seconds_max=60)
 def order():
     management_lists.order(binary())
+
+
+@suite.case("past", "samples of a time when nobody asked for any, of the node and of a queue",
+            "they are there; here as well, of the node for a day and of the 1,000 busiest queues for an hour", seconds_max=60)
+def past():
+    management_past.kept(binary())
 
 
 @suite.case("metrics", "metrics after a load", "received = routed + unroutable; sizes; as many as the load did")
