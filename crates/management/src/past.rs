@@ -1,5 +1,5 @@
 //! The past: figures of the node for a day and of its busiest queues for an hour, a sample each ten seconds, whether
-//! somebody asks or not. Who is called in the morning wants to see the night.
+//! somebody asks or not: an operator that is called in the morning wants to see the night.
 //!
 //! A queue is busy by the messages that came and went. Where more are busy than are kept, the least busy goes for one that
 //! does twice as much. Of a queue only five figures are kept, so that an hour of a thousand costs 17 MB; bounds are
