@@ -229,8 +229,10 @@ mod tests {
             });
             let mut told = Vec::new();
             notices.take(&mut told);
-            let last: Vec<bool> =
-                told.iter().map(|notice| notice.to_string().ends_with("(no more of this for a minute)")).collect();
+            let last: Vec<bool> = told
+                .iter()
+                .map(|notice| notice.to_string().ends_with("(no more of this for a minute)"))
+                .collect();
             assert_eq!(last, expected, "{seconds}");
         };
         check(100, 2, &[false]);

@@ -19,13 +19,7 @@ fn browse(node: &mut Node, port: usize, handle: u32, credit: Credit, settled: bo
     browse_from(node, (port, handle), credit, settled, 0);
 }
 
-fn browse_from(
-    node: &mut Node,
-    (port, handle): (usize, u32),
-    credit: Credit,
-    settled: bool,
-    position: u64,
-) {
+fn browse_from(node: &mut Node, (port, handle): (usize, u32), credit: Credit, settled: bool, position: u64) {
     let browses = Some(QueueSeq(position));
     let consumer = NewConsumer { credit, settled, exclusive: false, priority: 0, browses, timeout_ms: None };
     node.command(port, "q", QueueCommand::Consume { token: 2, handle, consumer });
@@ -61,7 +55,10 @@ fn a_browser_begins_where_it_is_told() {
         let mut publisher = node.publisher(0);
         ["d", "e"].iter().for_each(|body| _ = node.publish(0, &mut publisher, "q", body, true));
         let told = seen(&mut node);
-        assert!(told.contains("7 gets d@3") && told.contains("8 gets e@4") && !told.contains("8 gets d@3"), "{told}");
+        assert!(
+            told.contains("7 gets d@3") && told.contains("8 gets e@4") && !told.contains("8 gets d@3"),
+            "{told}"
+        );
     }
 }
 

@@ -123,8 +123,14 @@ fn who_browses_sees_them() {
     node.command(0, "q", QueueCommand::Cancel { token: None, handle: 9, held: Held::Kept });
     modify(&mut node, 0, "q", (0, 0), Outcome::Released, "one");
     let credit = Credit::Prefetch(0);
-    let consumer =
-        NewConsumer { credit, settled: true, exclusive: false, priority: 0, browses: Some(QueueSeq(0)), timeout_ms: None };
+    let consumer = NewConsumer {
+        credit,
+        settled: true,
+        exclusive: false,
+        priority: 0,
+        browses: Some(QueueSeq(0)),
+        timeout_ms: None,
+    };
     node.command(0, "q", QueueCommand::Consume { token: 2, handle: 7, consumer });
     node.settle();
     assert_eq!(deliveries(&mut node), ["0: 7 gets m@0 again noted one"]);

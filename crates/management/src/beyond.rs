@@ -18,9 +18,7 @@ fn queue<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Result<QueueRo
     // Where there is nothing to take nobody else asks.
     call.check_access(vhost, Access::Read, name)?;
     if row.definition.is_stream() {
-        return Err(Response::bad_request(
-            "a stream keeps its messages: none of them is moved or deleted",
-        ));
+        return Err(Response::bad_request("a stream keeps its messages: none of them is moved or deleted"));
     }
     Ok(row)
 }

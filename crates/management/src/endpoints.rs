@@ -3,16 +3,16 @@
 use crate::call::Call;
 use crate::caller::Need::{self, Administrator, Monitor, Nobody, Policymaker, PolicymakerIn, User, Vhost};
 use crate::endpoint::{
-    Endpoint, Field, Gives, Kind, LIST, LIST_OF_QUEUES, LIST_WITH_FIGURES, PLAIN, TOTALS, Takes, Verb, delete, get, may,
-    must, post, put,
+    Endpoint, Field, Gives, Kind, LIST, LIST_OF_QUEUES, LIST_WITH_FIGURES, PLAIN, TOTALS, Takes, Verb,
+    delete, get, may, must, post, put,
 };
 use crate::node::Node;
 use crate::response::{Answer, Response};
 use crate::streams::Asked;
 use crate::{
     beyond, bindings, channels, connections, definitions, exchanges, features, health, limits, live, memory,
-    messages, openapi, operations, overview, parameters, peek, permissions, policies, queues, quorum, sessions,
-    shovels, streams, traces, trial, users, vhosts,
+    messages, openapi, operations, overview, parameters, peek, permissions, policies, queues, quorum,
+    sessions, shovels, streams, traces, trial, users, vhosts,
 };
 use broker::catalog::PolicyKind;
 use serde_json::json;

@@ -104,7 +104,9 @@ fn metrics(about: &About, request: &Request) -> String {
             let place = escaped(&format!("{scheme}://{}{path}", host.at(listener.port)));
             format!("For Prometheus, at <a href=\"{place}\">{place}</a>")
         }
-        None => format!("For Prometheus, at port {} by {scheme}, <code>{}</code>", listener.port, escaped(&path)),
+        None => {
+            format!("For Prometheus, at port {} by {scheme}, <code>{}</code>", listener.port, escaped(&path))
+        }
     }
 }
 

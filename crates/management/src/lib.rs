@@ -82,8 +82,8 @@ pub use lane::Lane;
 pub use metrics::metrics;
 pub use node::{
     About, Action, Begun, Busy, COMMIT_BOUNDS, Condition, Delayed, FLUSH_BOUNDS_US, GetMode, Goal, Got,
-    Listener, Login, Memory, Node, Outcome, Pace, Publication, ReadFrom, TURN_BOUNDS_US, Trouble, Turns, Which,
-    Writing,
+    Listener, Login, Memory, Node, Outcome, Pace, Publication, ReadFrom, TURN_BOUNDS_US, Trouble, Turns,
+    Which, Writing,
 };
 pub use patience::Refusals;
 pub use request::{Method, Request};

@@ -79,10 +79,7 @@ fn asked<N: Node>(call: &Call<'_, N>, name: &str, otherwise: u32, most: u32) -> 
 }
 
 /// How many messages are asked for, and which key says where they begin: one of these at most.
-fn page<N: Node>(
-    call: &Call<'_, N>,
-    keys: &[&'static str],
-) -> Result<(u32, Option<&'static str>), Response> {
+fn page<N: Node>(call: &Call<'_, N>, keys: &[&'static str]) -> Result<(u32, Option<&'static str>), Response> {
     let is_said = |key: &str| call.request.asked(key).is_some();
     let said: Vec<&'static str> = keys.iter().copied().filter(|key| is_said(key)).collect();
     let others = ["offset", "position", "last", "from"];
@@ -135,9 +132,7 @@ impl QueueBegin {
                 let bad = || Response::bad_request(format!("position is no number: {text}"));
                 QueueBegin::At(Begin::At(QueueSeq(position.ok_or_else(bad)?)), count)
             }
-            _ => {
-                QueueBegin::Offset(asked(call, "offset", 0, call.node.about().limits.peek_skip_max)?, count)
-            }
+            _ => QueueBegin::Offset(asked(call, "offset", 0, call.node.about().limits.peek_skip_max)?, count),
         })
     }
 }

@@ -158,11 +158,7 @@ pub(crate) fn topics_one<N: Node>(
         _ if own.is_empty() => Err(Response::not_found()),
         Method::Delete => {
             let exchange = exchange.map(Into::into);
-            call.request(Op::ClearTopicPermissions {
-                user: user.into(),
-                vhost: vhost.into(),
-                exchange,
-            })?;
+            call.request(Op::ClearTopicPermissions { user: user.into(), vhost: vhost.into(), exchange })?;
             Ok(Response::empty(204))
         }
         _ => answer(call, own),

@@ -92,11 +92,7 @@ fn by_column<N: Node>(call: &Call<'_, N>, column: &str) -> Result<Vec<Arc<QueueD
 }
 
 /// A page of queues that are in its order: they are shown as they are now, at the places that they had a moment ago.
-fn ordered<N: Node>(
-    call: &Call<'_, N>,
-    order: &[Arc<QueueDefinition>],
-    only: Option<&str>,
-) -> Answer {
+fn ordered<N: Node>(call: &Call<'_, N>, order: &[Arc<QueueDefinition>], only: Option<&str>) -> Answer {
     let visible = call.caller.visible().filter(|(vhost, _)| only.is_none_or(|only| *vhost == only));
     let visible: BTreeSet<VhostId> = visible.map(|(_, id)| id).collect();
     let names: Vec<&Arc<QueueDefinition>> =

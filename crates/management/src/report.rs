@@ -105,7 +105,7 @@ impl Report {
             0 => String::new(),
             count => format!("; refused: {count}"),
         };
-        format!("Imported definitions ({}{refused})", if counts.is_empty() { "nothing" } else { &counts })
+        format!("Imported definitions ({}{refused})", if counts.is_empty() { "nothing" } else { &counts[..] })
     }
 
     /// The remarks, one a line.

@@ -26,8 +26,8 @@ use base::id::{PortId, QueueSeq, ShardId};
 use broker::access::{PasswordHash, SALT};
 use broker::catalog::{Actor, Catalog, Object, Op, Places, QueueDefinition, Refusal, VhostDefaults, VhostId};
 use broker::{
-    Begin, ChannelRow, ConnectionId, ConnectionRow, ConnectionSums, ConsumerRow, Count, ExchangeTally, LinkEnd,
-    LinkRow, OpenSums, Opened, Protocol, Pulse, QueueRow, QuorumRow, SessionRow, StreamConsumerRow,
+    Begin, ChannelRow, ConnectionId, ConnectionRow, ConnectionSums, ConsumerRow, Count, ExchangeTally,
+    LinkEnd, LinkRow, OpenSums, Opened, Protocol, Pulse, QueueRow, QuorumRow, SessionRow, StreamConsumerRow,
     StreamPublisherRow, Survey, Tally, Tracking,
 };
 use data_encoding::BASE64;

@@ -124,7 +124,11 @@ fn of_short(op: &Op) -> Option<String> {
             q(vhost)
         ),
         Op::ClearTopicPermissions { user, vhost, exchange: None } => {
-            format!("Successfully cleared topic permissions for user {} in virtual host {}", q(user), q(vhost))
+            format!(
+                "Successfully cleared topic permissions for user {} in virtual host {}",
+                q(user),
+                q(vhost)
+            )
         }
         Op::DeleteVhost { name } => format!("Deleting vhost {}", q(name)),
         Op::Trace { vhost, on: true } => format!("Enabling tracing for vhost {}", q(vhost)),

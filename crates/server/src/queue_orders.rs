@@ -96,14 +96,20 @@ mod tests {
 
     #[test]
     fn an_order_of_many_is_kept_for_a_while_and_so_many_are() {
-        let limits = Limits { order_queues_min: 3, orders_kept_max: 2, order_kept_ms: 100, ..Limits::default() };
+        let limits =
+            Limits { order_queues_min: 3, orders_kept_max: 2, order_kept_ms: 100, ..Limits::default() };
         let (orders, sorted) = (QueueOrders::default(), Cell::new(0));
         let check = |at_ms: u64, column: &str, count: u64, is_sorted: bool| {
             let before = sorted.get();
-            let found = orders.get(column, || at_ms, &limits, || {
-                sorted.set(before + 1);
-                Ok::<_, ()>(queues(count))
-            });
+            let found = orders.get(
+                column,
+                || at_ms,
+                &limits,
+                || {
+                    sorted.set(before + 1);
+                    Ok::<_, ()>(queues(count))
+                },
+            );
             assert!(found.is_ok_and(|found| !found.is_empty()));
             assert_eq!(sorted.get() > before, is_sorted, "{at_ms} {column}");
         };

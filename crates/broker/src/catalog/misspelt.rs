@@ -103,9 +103,9 @@ fn slips(
 
 /// The known name that is nearest, if any is near.
 fn nearest(name: &str, known: impl Iterator<Item = &'static str>) -> Option<&'static str> {
-    let name = core(name);
+    let name = stem(name);
     let distances = known.filter_map(|own| {
-        let meant = core(own);
+        let meant = stem(own);
         let most = SLIPS_MAX.min(meant.len() / LETTERS_A_SLIP);
         // Names of other lengths are farther than that, and need not be looked at.
         if meant.len().abs_diff(name.chars().count()) > most {
@@ -118,7 +118,7 @@ fn nearest(name: &str, known: impl Iterator<Item = &'static str>) -> Option<&'st
 }
 
 /// The part of a name that tells it from others: how words are joined, and what all begin with, is no slip more.
-fn core(name: &str) -> String {
+fn stem(name: &str) -> String {
     let name = name.to_ascii_lowercase().replace('_', "-");
     name.strip_prefix("x-").map_or(name.clone(), str::to_owned)
 }
@@ -158,7 +158,9 @@ mod tests {
         for name in arguments::names() {
             check(name, None, None);
         }
-        for name in ["", "x-", "x-owner", "team", "x-ha-policy", "x-max", "é", "x-match", "x-max-lengths-of-all"] {
+        for name in
+            ["", "x-", "x-owner", "team", "x-ha-policy", "x-max", "é", "x-match", "x-max-lengths-of-all"]
+        {
             check(name, None, None);
         }
         check(&"x".repeat(255), None, None);
@@ -170,9 +172,8 @@ mod tests {
 
     #[test]
     fn of_one_declaration_so_many_arguments_are_looked_at() {
-        let many: Arguments = (0..100)
-            .map(|number| (format!("x-max-lengt{number}").into_bytes(), Value::long(1)))
-            .collect();
+        let many: Arguments =
+            (0..100).map(|number| (format!("x-max-lengt{number}").into_bytes(), Value::long(1))).collect();
         assert_eq!(slips(&many, arguments::names(), 3).len(), 3);
     }
 

@@ -91,7 +91,9 @@ fn without_figures_there_is_what_was_declared() {
     let keys = |row: &Value| row.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     let rows = bench.get("queues/v?disable_stats=true&name=q00&page=1");
     let told = keys(&rows["items"][0]);
-    assert!(["name", "vhost", "type", "arguments", "policy"].iter().all(|key| told.iter().any(|own| own == key)));
+    assert!(
+        ["name", "vhost", "type", "arguments", "policy"].iter().all(|key| told.iter().any(|own| own == key))
+    );
     let figures = |key: &&String| key.starts_with("message") || key.ends_with("_details") || *key == "memory";
     assert_eq!(told.iter().find(figures), None);
     let one = bench.get("queues/v/own?disable_stats=true&enable_queue_totals=true");
@@ -101,6 +103,8 @@ fn without_figures_there_is_what_was_declared() {
     assert_eq!(keys(&overview["object_totals"]), ["connections", "exchanges", "queues"]);
     assert!(overview.get("message_stats").is_none());
     assert_eq!(bench.get("overview")["disable_stats"], json!(false));
-    assert_eq!(bench.get("nodes/rabbit@hare?disable_stats=true"),
-        json!({"name": "rabbit@hare", "type": "disc", "running": true, "being_drained": false}));
+    assert_eq!(
+        bench.get("nodes/rabbit@hare?disable_stats=true"),
+        json!({"name": "rabbit@hare", "type": "disc", "running": true, "being_drained": false})
+    );
 }

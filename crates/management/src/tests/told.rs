@@ -32,7 +32,12 @@ fn each_change_is_told_with_its_user_and_without_secrets() {
         204,
         &["Successfully changed password for user 'app'", &format!("{tags} []")],
     );
-    check("PUT users/app?only=existing", r#"{"password_hash": ""}"#, 204, &["Clearing password for user 'app'"]);
+    check(
+        "PUT users/app?only=existing",
+        r#"{"password_hash": ""}"#,
+        204,
+        &["Clearing password for user 'app'"],
+    );
     let granted = "Successfully set permissions for user 'app' in virtual host 'v' to '^a', '.*', ''";
     check("PUT permissions/v/app", permission, 201, &[granted]);
     check(
@@ -45,13 +50,17 @@ fn each_change_is_told_with_its_user_and_without_secrets() {
         "PUT topic-permissions/v/app",
         r#"{"exchange": "amq.topic", "write": "^a", "read": "b"}"#,
         201,
-        &["Successfully set topic permissions on exchange 'amq.topic' for user 'app' in virtual host 'v' to '^a', 'b'"],
+        &[
+            "Successfully set topic permissions on exchange 'amq.topic' for user 'app' in virtual host 'v' to '^a', 'b'",
+        ],
     );
     check(
         "DELETE topic-permissions/v/app/amq.topic",
         "",
         204,
-        &["Successfully cleared topic permissions on exchange 'amq.topic' for user 'app' in virtual host 'v'"],
+        &[
+            "Successfully cleared topic permissions on exchange 'amq.topic' for user 'app' in virtual host 'v'",
+        ],
     );
     check(
         "PUT user-limits/app/max-channels",
@@ -96,7 +105,12 @@ fn each_change_is_told_with_its_user_and_without_secrets() {
         201,
         &["Successfully set operator policy 'o' matching all names in virtual host 'w' using pattern ''"],
     );
-    check("PUT global-parameters/g", r#"{"value": "s3cret"}"#, 201, &["Successfully set global parameter 'g'"]);
+    check(
+        "PUT global-parameters/g",
+        r#"{"value": "s3cret"}"#,
+        201,
+        &["Successfully set global parameter 'g'"],
+    );
     check("DELETE global-parameters/g", "", 204, &["Successfully cleared global parameter 'g'"]);
     check("PUT queues/v/q", "{}", 201, &[]);
     check("DELETE queues/v/q/contents", "", 204, &["Purged queue 'q' in virtual host 'v'"]);

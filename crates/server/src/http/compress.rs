@@ -38,7 +38,9 @@ pub fn compressed(response: Response, bytes_min: usize) -> Response {
     let room = Vec::with_capacity(response.body.len() / SHRINKS);
     let mut encoder = GzEncoder::new(room, Compression::fast());
     // Writing to memory does not fail.
-    let Ok(short) = encoder.write_all(&response.body).and_then(|()| encoder.finish()) else { return response };
+    let Ok(short) = encoder.write_all(&response.body).and_then(|()| encoder.finish()) else {
+        return response;
+    };
     let mut response = Response { body: short, ..response };
     response.headers.push(("content-encoding", "gzip".to_owned()));
     if !response.headers.iter().any(|(name, _)| *name == "vary") {
