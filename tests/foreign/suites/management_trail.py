@@ -11,7 +11,7 @@ from lab.cases import equal, eventually
 from suites.management_pages import HTTP, JSON, OWN, ask
 
 LINE = re.compile(r"^\S+ \S+ \[(info|warning)\] <[\d.]+> (.*)$")
-OF_CONNECTIONS = re.compile("accepting |connection |closing ")
+OF_CONNECTIONS = re.compile("accepting |AMQP connection |connection |closing ")
 SECRET = "s3cret-of-the-case"
 ODD = "a'b\nc\\d\u202e"
 TOLD_ODD = r"'a\'b\nc\\d\u{202e}'"
