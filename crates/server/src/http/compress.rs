@@ -32,7 +32,9 @@ pub fn is_taken<'v>(values: impl Iterator<Item = &'v str>) -> bool {
 pub fn compressed(response: Response, bytes_min: usize) -> Response {
     let header = |name: &str| response.headers.iter().find(|(own, _)| *own == name);
     let is_secret = header("cache-control").is_some_and(|(_, value)| value.contains("no-store"));
-    if response.body.len() < bytes_min || response.next.is_some() || is_secret {
+    // Events come one by one, also where one alone was asked for.
+    let is_event = header("content-type").is_some_and(|(_, value)| value.starts_with("text/event-stream"));
+    if response.body.len() < bytes_min || response.next.is_some() || is_event || is_secret {
         return response;
     }
     let room = Vec::with_capacity(response.body.len() / SHRINKS);
