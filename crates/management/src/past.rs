@@ -189,7 +189,7 @@ mod tests {
     fn the_busiest_are_kept() {
         let (mut past, limits) = (Past::default(), limits());
         past.add(10, &[queue(1, 0, 7), queue(2, 0, 0), queue(3, 0, 0)], &limits);
-        assert_eq!(kept(&past), [], "nothing came to any");
+        assert!(kept(&past).is_empty(), "nothing came to any");
         past.add(20, &[queue(1, 5, 7), queue(2, 9, 0), queue(3, 1, 0)], &limits);
         assert_eq!(kept(&past), [1, 2]);
         // One that does twice as much as the least busy takes its place, and no other.
