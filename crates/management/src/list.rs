@@ -90,12 +90,15 @@ pub(crate) fn of_ordered<T: Listed>(
     written(&things, page, request, show)
 }
 
-/// The things whose names are asked for, the page that is, and of how many things.
+/// Things whose names are asked for; the page that is, and of how many things.
+type Narrowed<T> = (Vec<T>, Option<(Page, usize)>);
+
+/// The things whose names are asked for.
 fn narrowed<T: Listed>(
     mut things: Vec<T>,
     request: &Request,
     limits: &Limits,
-) -> Result<(Vec<T>, Option<(Page, usize)>), Response> {
+) -> Result<Narrowed<T>, Response> {
     check_columns(request, limits)?;
     let page = Page::asked(request, limits)?;
     let total = things.len();
