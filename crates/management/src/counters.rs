@@ -3,7 +3,14 @@
 //! Two, as of each connection, are kept in place: blocks of memory of ten thousand connections that come and go with each
 //! sample are found by all that share the heap, a shard among them (`docs/decisions/0002-system-allocator.md`).
 
+use broker::COUNTS;
 use std::ops::Deref;
+
+/// Where the sum of all deliveries and gets is among counters of messages.
+pub(crate) const DELIVER_GET: usize = COUNTS;
+
+/// Counters of messages: those of [`broker::Count`], and the sum of all deliveries and gets.
+pub(crate) const MESSAGES: usize = COUNTS + 1;
 
 /// See the module. Made of a slice, or of an iterator.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,10 +7,7 @@
 use crate::Limits;
 use crate::counters::Counters;
 use crate::past::{Past, Samples, latest};
-use base::id::QueueId;
-use broker::ConnectionId;
-use broker::catalog::VhostId;
-use routing::ExchangeId;
+pub use crate::whose::Whose;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -28,25 +25,6 @@ const POINTS_MAX: u64 = 500;
 
 /// Figures of the node's use of the machine that may shrink: the last of them.
 pub(crate) const MACHINE_GAUGES: usize = 5;
-
-/// The object that counters are of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Whose {
-    /// The node: messages, then churn, then lengths of queues.
-    Node,
-    /// The node's use of the machine: see [`crate::figures`].
-    Machine,
-    /// A virtual host: messages, then bytes, then lengths of queues.
-    Vhost(VhostId),
-    /// An exchange: messages in and out.
-    Exchange(ExchangeId),
-    /// A queue: messages, then its lengths.
-    Queue(QueueId),
-    /// A connection: bytes received and sent.
-    Connection(ConnectionId),
-    /// A channel: messages.
-    Channel(ConnectionId, u16),
-}
 
 /// One thing's counters at several moments, oldest first: milliseconds since 1970.
 #[derive(Debug, Default)]
@@ -235,6 +213,8 @@ pub(crate) fn put(into: &mut Map<String, Value>, name: &str, value: u64, details
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::id::QueueId;
+    use broker::catalog::VhostId;
 
     fn queue(number: u64) -> Whose {
         Whose::Queue(QueueId(number))

@@ -69,6 +69,7 @@ mod trial;
 mod underway;
 mod users;
 mod vhosts;
+mod whose;
 
 #[cfg(test)]
 mod tests;

@@ -6,9 +6,8 @@
 //! [`Limits::past_samples_max`], [`Limits::past_queues_max`] and [`Limits::past_queue_samples_max`].
 
 use crate::Limits;
-use crate::counters::Counters;
-use crate::history::Whose;
-use crate::stats::{DELIVER_GET, MESSAGES};
+use crate::counters::{Counters, DELIVER_GET, MESSAGES};
+use crate::whose::Whose;
 use base::id::QueueId;
 use broker::Count;
 use std::collections::{BTreeMap, VecDeque};

@@ -28,7 +28,7 @@ struct Shown {
 /// `GET /api/x/queues/VHOST/NAME/messages`.
 pub(crate) fn peek<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answer {
     let shown = Shown::asked(call)?;
-    // What makes no sense is refused before anything is looked for.
+    // A query without sense is refused before anything is looked for.
     let (begin, stream_begin) = (QueueBegin::asked(call), StreamBegin::asked(call));
     if begin.is_err() && stream_begin.is_err() {
         begin.as_ref().map_err(Response::clone)?;

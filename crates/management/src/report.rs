@@ -97,7 +97,7 @@ impl Report {
         self.refused_count
     }
 
-    /// What was imported, for the log.
+    /// Counts of imported entries, for the log.
     pub(crate) fn imported(&self) -> String {
         let counts = self.taken.iter().map(|(list, count)| format!("{list}: {count}"));
         let counts = counts.collect::<Vec<_>>().join(", ");

@@ -1,19 +1,14 @@
 //! `message_stats` and the like: counters, each with how it grows.
 
 use crate::counters::Counters;
+pub(crate) use crate::counters::{DELIVER_GET, MESSAGES};
 use crate::history::{Growth, Span, Whose, put};
 use crate::moment;
 use crate::node::Node;
 use crate::request::Request;
 use broker::catalog::QueueDefinition;
-use broker::{COUNTS, Count, Tally};
+use broker::{Count, Tally};
 use serde_json::{Map, Value, json};
-
-/// Where the sum of all deliveries and gets is among counters of messages.
-pub(crate) const DELIVER_GET: usize = COUNTS;
-
-/// Counters of messages: those of [`Count`], and the sum of all deliveries and gets.
-pub(crate) const MESSAGES: usize = COUNTS + 1;
 
 /// Counters of publishers and consumers of any kind.
 pub(crate) const ALL: &[Count] = &Count::ALL;
