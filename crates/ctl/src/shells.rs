@@ -18,14 +18,14 @@ pub fn completions(mut command: Command, shell: Shell) -> String {
     String::from_utf8_lossy(&script).into_owned()
 }
 
-/// Writes a manual page for a command line and for each word of it into a folder, which is made where it is not there; how
+/// Writes a manual page for each command line and for each word of it into a folder, which is made where it is not there; how
 /// many pages.
 ///
 /// # Errors
 /// The system's error.
-pub fn write_pages(command: Command, folder: &Path) -> io::Result<usize> {
+pub fn write_pages(commands: impl IntoIterator<Item = Command>, folder: &Path) -> io::Result<usize> {
     std::fs::create_dir_all(folder)?;
-    clap_mangen::generate_to(command, folder)?;
+    commands.into_iter().try_for_each(|command| clap_mangen::generate_to(command, folder))?;
     for name in NAMES {
         std::fs::write(folder.join(format!("{name}.1")), format!(".so man1/{TOOLS_PAGE}\n"))?;
     }

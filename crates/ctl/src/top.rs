@@ -13,8 +13,9 @@ mod overview;
 mod screen;
 pub mod state;
 
-pub use opened::Opened;
-pub use overview::{Asked, ConnectionLine, Counted, Gauges, List, Order, Overview, QueueLine, ROWS_MAX};
+pub use overview::{
+    Asked, ConnectionLine, Counted, Gauges, List, Opened, Order, Overview, QueueLine, ROWS_MAX,
+};
 
 use crate::client::ask;
 use crate::place::Place;

@@ -184,9 +184,14 @@ fn run(command: Command) -> ExitCode {
 }
 
 fn complete(shell: Shell, name: &str) -> ExitCode {
-    let own = (name == "leveret").then(Leveret::command);
-    let Some(command) = own.or_else(|| ctl::command::tool(name)) else {
-        eprintln!("leveret: no tool is called {name}: leveret, {}", ctl::command::NAMES.join(", "));
+    let own = match name {
+        "leveret" => Some(Leveret::command()),
+        ctl::admin::NAME => Some(ctl::admin::Admin::command()),
+        _ => ctl::command::tool(name),
+    };
+    let Some(command) = own else {
+        let (admin, names) = (ctl::admin::NAME, ctl::command::NAMES.join(", "));
+        eprintln!("leveret: no tool is called {name}: leveret, {admin}, {names}");
         return ExitCode::FAILURE;
     };
     // The reader of the pipe may have closed it.
@@ -195,7 +200,7 @@ fn complete(shell: Shell, name: &str) -> ExitCode {
 }
 
 fn write_pages(folder: &Path) -> ExitCode {
-    match shells::write_pages(Leveret::command(), folder) {
+    match shells::write_pages([Leveret::command(), ctl::admin::Admin::command()], folder) {
         Ok(count) => {
             println!("{count} pages in {}", folder.display());
             ExitCode::SUCCESS

@@ -68,10 +68,11 @@ fn without_folder(_: &[u8]) -> io::Result<SocketAddr> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 
+    #[cfg(target_os = "linux")]
     #[test]
     fn news_reach_sockets_with_and_without_a_folder() {
         let check = |name: &str, address: SocketAddr| {

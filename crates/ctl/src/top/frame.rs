@@ -392,8 +392,7 @@ fn uptime(seconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::once;
-    use super::super::opened::Opened;
-    use super::super::overview::{Counted, Gauges};
+    use super::super::overview::{Counted, Gauges, Opened};
     use super::super::state::Key;
     use super::*;
 

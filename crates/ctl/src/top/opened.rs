@@ -1,5 +1,6 @@
 //! One queue, opened from the list: its properties, its consumers, and the messages at its head, which stay there.
 
+use super::overview::Opened;
 use crate::request::{Refusal, Request, Response};
 use crate::session::{reason, target};
 use crate::{exit, show};
@@ -26,19 +27,6 @@ const PROPERTIES: [&str; 9] = [
     "messages",
     "head_message_timestamp",
 ];
-
-/// See the module.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Opened {
-    /// Names and values.
-    pub properties: Vec<[String; 2]>,
-    /// Tag, connection, prefetch and state of each consumer.
-    pub consumers: Vec<[String; 4]>,
-    /// Routing key, size and body of each message.
-    pub messages: Vec<[String; 3]>,
-    /// Why there is nothing of it.
-    pub trouble: Option<String>,
-}
 
 /// Asks for a queue of a virtual host.
 ///

@@ -1,7 +1,7 @@
 //! How a queue that is open looks: its properties, its consumers, and the messages at its head.
 
 use super::frame::{STRONG, WEAK, visible};
-use super::opened::Opened;
+use super::overview::Opened;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};

@@ -1,6 +1,5 @@
 //! The dashboard's question to a node, and the answer: totals, and the page of a list that is on the screen.
 
-use super::opened::Opened;
 use serde::{Deserialize, Serialize};
 
 /// Rows that are told at once.
@@ -189,6 +188,19 @@ pub struct ConnectionLine {
     pub channels: u64,
     /// Bytes that came and went a second; none: it was not looked at before.
     pub rates: Option<[f64; 2]>,
+}
+
+/// A queue that was opened from the list: its properties, its consumers, and the messages at its head.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Opened {
+    /// Names and values.
+    pub properties: Vec<[String; 2]>,
+    /// Tag, connection, prefetch and state of each consumer.
+    pub consumers: Vec<[String; 4]>,
+    /// Routing key, size and body of each message.
+    pub messages: Vec<[String; 3]>,
+    /// Why there is nothing of it.
+    pub trouble: Option<String>,
 }
 
 impl Asked {

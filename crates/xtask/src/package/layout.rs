@@ -76,7 +76,7 @@ impl Layout {
     }
 
     fn completions(self, work: &Work, tree: &Tree, share: &str) -> Result<(), String> {
-        let tools = LINKS.into_iter().filter(|name| *name != SERVER && *name != "rabbitmqadmin");
+        let tools = LINKS.into_iter().filter(|name| *name != SERVER);
         for name in std::iter::once("leveret").chain(tools) {
             let places = [
                 ("bash", format!("{share}/bash-completion/completions/{name}")),
