@@ -214,8 +214,9 @@ fn write_pages(folder: &Path) -> ExitCode {
 
 /// Says all that is to be said of the settings: what has no effect, what cannot be used, in files they name as well.
 fn check(mut loaded: Loaded) -> ExitCode {
-    let files = [definitions::read(&loaded.config).map(drop), ports::check_tls(&loaded.config)];
-    files.into_iter().filter_map(Result::err).for_each(|why| loaded.refuse(why));
+    let definitions = definitions::read(&loaded.config).map(drop).err();
+    let tls = ports::problems_of_tls(&loaded.config);
+    definitions.into_iter().chain(tls).for_each(|why| loaded.refuse(why));
     println!("{loaded}");
     if loaded.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

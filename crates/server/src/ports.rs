@@ -36,32 +36,33 @@ pub struct Ports {
     pub without: Vec<(ListenerKind, String)>,
 }
 
-/// TLS configurations: of AMQP and streams, of WebSocket, of the management HTTP API, of metrics; only of those that
+/// One for each TLS configuration: of AMQP and streams, of WebSocket, of the management HTTP API, of metrics; only of those that
 /// listen.
-type AllTls = [Option<Arc<LiveConfig>>; 4];
+type AllTls<T> = [T; 4];
 
-fn open_tls(config: &Config) -> Result<AllTls, String> {
+fn open_tls(config: &Config) -> AllTls<Result<Option<Arc<LiveConfig>>, String>> {
     let network = &config.network;
     let has = |wanted| config.listeners.iter().any(|(kind, _)| *kind == wanted);
     let open = |kinds: &[ListenerKind], prefix, options: TlsOptions| {
         let is_wanted = kinds.iter().any(|kind| has(*kind));
         is_wanted.then(|| LiveConfig::open(prefix, options)).transpose()
     };
-    Ok([
-        open(&[ListenerKind::AmqpTls, ListenerKind::StreamTls], "ssl_options.", network.tls.clone())?,
+    [
+        open(&[ListenerKind::AmqpTls, ListenerKind::StreamTls], "ssl_options.", network.tls.clone()),
         // The file or option at fault may be of either prefix.
-        open(&[ListenerKind::WebTls], "ssl_options.", network.web_tls.or(&network.tls))?,
-        open(&[ListenerKind::HttpTls], "management.ssl.", network.http_tls.clone())?,
-        open(&[ListenerKind::PrometheusTls], "prometheus.ssl.", network.metrics_tls.clone())?,
-    ])
+        open(&[ListenerKind::WebTls], "ssl_options.", network.web_tls.or(&network.tls)),
+        open(&[ListenerKind::HttpTls], "management.ssl.", network.http_tls.clone()),
+        open(&[ListenerKind::PrometheusTls], "prometheus.ssl.", network.metrics_tls.clone()),
+    ]
 }
 
-/// Whether certificates, keys and ciphers of TLS can be used.
-///
-/// # Errors
-/// The option or file that is wrong, and the reason.
-pub fn check_tls(config: &Config) -> Result<(), String> {
-    open_tls(config).map(drop)
+/// Why certificates, keys and ciphers of TLS cannot be used: the first option or file of each group of listeners that is
+/// wrong, and the reason.
+pub fn problems_of_tls(config: &Config) -> Vec<String> {
+    let mut problems: Vec<String> = open_tls(config).into_iter().filter_map(Result::err).collect();
+    // Listeners of WebSocket have the options of AMQP where they have none of their own.
+    problems.dedup();
+    problems
 }
 
 impl Ports {
@@ -71,7 +72,8 @@ impl Ports {
     /// The listener that could not be opened, or the option of it that is wrong.
     pub fn open(config: &Config) -> Result<Ports, String> {
         let network = &config.network;
-        let [tls, web_tls, http_tls, metrics_tls] = open_tls(config)?;
+        let [tls, web_tls, http_tls, metrics_tls] = open_tls(config);
+        let (tls, web_tls, http_tls, metrics_tls) = (tls?, web_tls?, http_tls?, metrics_tls?);
         let usual = Limits::default();
         let rules = Arc::new(WebRules {
             rules: Rules {

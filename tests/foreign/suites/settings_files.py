@@ -300,7 +300,7 @@ tcp_listen_options.sndbuf = 196608
 tcp_listen_options.recbuf = 196608
 socket_writer.gc_threshold = 500000000
 log.connection.level = none
-"""}, (6, 4, 2, 0), ["the PROXY protocol is not served yet", "'true' is no value for 'web_amqp.proxy_protocol'"]),
+"""}, (6, 4, 2, 0), ["the PROXY protocol is not served yet", "'web_amqp.proxy_protocol = true' cannot be used: the PROXY protocol is not served yet"]),
     "a file of 3.6": ({"named": "rabbitmq.config", "text": """[
  {rabbit, [
    {tcp_listeners, [5672]},
@@ -372,7 +372,7 @@ deprecated_features.permit.transient_nonexcl_queues = false
 log.console.formatter = json
 max_mesage_size = 1048576
 """}, (7, 7, 3, 1), [
-        "'rabbit_password_hashing_sha512' is no value for 'password_hashing_module'",
+        "'password_hashing_module = rabbit_password_hashing_sha512' cannot be used: new passwords are hashed with salted SHA-256",
         "rules for passwords are not enforced yet",
         "administrators may change operators' policies",
         "unknown key 'max_mesage_size'"]),

@@ -177,6 +177,10 @@ def _():
             "refused: advanced.config: rabbit.tcp_listeners", "ssl_options.keyfile",
             "the configuration cannot be used: served 3, without effect 1, refused 4, unknown 1 (rabbitmq.conf, advanced.config)"):
         equal(expected in report, True, f"{expected!r} in {report}")
+    code, report = check_config("listeners.ssl.1 = 5671\nssl_options.certfile = /nowhere/a.pem\nssl_options.keyfile = /a.key\n"
+                                "management.ssl.port = 15671\nmanagement.ssl.certfile = /nowhere/b.pem\nmanagement.ssl.keyfile = /b.key\n")
+    equal((code, "refused: ssl_options.certfile /nowhere/a.pem" in report, "refused: management.ssl.certfile /nowhere/b.pem" in report),
+          (1, True, True), report)
     equal(check_config("heartbeat = 30\n"), (0, "the configuration can be used: served 1, without effect 0, refused 0, unknown 0 (rabbitmq.conf)\n"))
 
 

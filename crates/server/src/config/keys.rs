@@ -34,6 +34,7 @@ use Standing::{Inert, Judged, Refused, Served};
 const ERLANG: &str = "it tunes the Erlang runtime, which is not here";
 const LATER: &str = "this version does not have the feature yet";
 const ALWAYS: &str = "it is always so here";
+const PROXY: &str = "the PROXY protocol is not served yet";
 
 /// Keys and what they do. `$` stands for one word of the user's, a last `*` for any.
 pub const KEYS: &[(&str, Standing)] = &[
@@ -133,6 +134,7 @@ pub const KEYS: &[(&str, Standing)] = &[
     ("stream.replication.*", Inert("no other node has a copy of a stream")),
     ("stream.num_acceptors.$", Inert(ERLANG)),
     ("stream.initial_frame_max", Inert("a frame before the connection is open is at most 8192 bytes")),
+    ("stream.proxy_protocol", Judged(|_, _, value| off(value, PROXY))),
     ("stream.*", Served(|draft, name, value| draft.config.stream.set(name, value))),
     // AMQP over WebSocket; the keys are called like those of RabbitMQ's other protocols over it.
     (
@@ -171,6 +173,7 @@ pub const KEYS: &[(&str, Standing)] = &[
     ("web_amqp.ssl.*", Judged(|draft, name, value| draft.config.network.web_tls.judge(name, value))),
     ("web_amqp.num_acceptors.*", Inert(ERLANG)),
     ("web_amqp.cowboy_opts.*", Inert("the request for a WebSocket has bounds of its own here")),
+    ("web_amqp.proxy_protocol", Judged(|_, _, value| off(value, PROXY))),
     ("web_amqp.*", Served(|draft, name, value| draft.config.network.set_web(name, value))),
     (
         "tcp_listen_options.backlog",
@@ -207,13 +210,7 @@ pub const KEYS: &[(&str, Standing)] = &[
             put(integer(value, 1, 3_600_000), |it| draft.config.handshake_timeout_ms = it)
         }),
     ),
-    (
-        "proxy_protocol",
-        Judged(|_, _, value| match value {
-            "false" => Verdict::Works,
-            _ => Verdict::Absent("the PROXY protocol is not served yet".into()),
-        }),
-    ),
+    ("proxy_protocol", Judged(|_, _, value| off(value, PROXY))),
     // Limits and options of a connection.
     (
         "heartbeat",
@@ -333,7 +330,13 @@ pub const KEYS: &[(&str, Standing)] = &[
     ),
     (
         "password_hashing_module",
-        Served(|_, _, value| only(value, "rabbit_password_hashing_sha256", "salted SHA-256")),
+        Judged(|_, _, value| match value {
+            "rabbit_password_hashing_sha256" => Verdict::Works,
+            "rabbit_password_hashing_sha512" | "rabbit_password_hashing_md5" => Verdict::Absent(
+                "new passwords are hashed with salted SHA-256; hashes of other kinds can be imported".into(),
+            ),
+            _ => Verdict::Wrong("accepted value: rabbit_password_hashing_sha256".into()),
+        }),
     ),
     (
         "credential_validator.validation_backend",
@@ -342,7 +345,12 @@ pub const KEYS: &[(&str, Standing)] = &[
             _ => Verdict::Absent("rules for passwords are not enforced yet".into()),
         }),
     ),
-    ("credential_validator.*", Inert("it counts for a validation backend, and none is chosen")),
+    (
+        "credential_validator.*",
+        Inert(
+            "credential_validator.validation_backend chooses rules for passwords, and none but accept_everything is served",
+        ),
+    ),
     // Definitions that are imported before any client is served.
     ("load_definitions", Served(|draft, _, value| put(text(value), |it| draft.add_definitions(&it)))),
     (
@@ -716,7 +724,6 @@ fn backend(name: &str, value: &str) -> Verdict {
         "internal_loopback" | "rabbit_auth_backend_internal_loopback" => "authentication by address",
         _ => "this authentication backend",
     };
-    let known = format!("{}{}", known[..1].to_uppercase(), &known[1..]);
     Verdict::Absent(format!("{known} is not served yet; auth_backends.{name} can be: internal"))
 }
 

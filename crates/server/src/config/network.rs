@@ -344,7 +344,6 @@ impl Network {
             "ws_opts.compress" => self.web_compresses = boolean(value)?,
             "ws_opts.max_frame_size" if value == "infinity" => self.web_frame_bytes_max = None,
             "ws_opts.max_frame_size" => self.web_frame_bytes_max = Some(integer(value, 1, 1 << 40)?),
-            "proxy_protocol" => only(value, "false", "the PROXY protocol is not served yet")?,
             "allow_origins" => match value {
                 "all" => self.web_origins = None,
                 "none" => self.web_origins = Some(Vec::new()),

@@ -1,6 +1,6 @@
 //! Settings of the stream protocol.
 
-use super::value::{boolean, bytes, count, integer, only};
+use super::value::{boolean, bytes, count, integer};
 use adapters::stream::{Arrivals, StreamSettings};
 use std::sync::Arc;
 
@@ -63,7 +63,6 @@ impl StreamOptions {
             "read_ahead_limit" => {
                 self.read_bytes_max = Some(u32::try_from(bytes(value)?.max(1)).unwrap_or(u32::MAX))
             }
-            "proxy_protocol" => only(value, "false", "the PROXY protocol is not served yet")?,
             "ssl_cert_login" => drop(boolean(value)?),
             _ => {
                 return Err("this option is not served: remove it. Served are stream.listeners.tcp.N, stream.listeners.ssl.N, \

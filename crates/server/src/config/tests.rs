@@ -507,7 +507,7 @@ fn terms_that_somebody_relies_on_are_not_passed_over() {
     );
     rabbit(
         "{auth_backends, [{internal, [rabbit_auth_backend_http]}]}",
-        "Authentication over HTTP is not served yet",
+        "authentication over HTTP is not served yet",
     );
     rabbit(
         "{cluster_nodes, {['rabbit@a', 'rabbit@b'], disc}}",
@@ -517,7 +517,11 @@ fn terms_that_somebody_relies_on_are_not_passed_over() {
         "{cluster_formation, [{peer_discovery_backend, rabbit_peer_discovery_k8s}]}",
         "no cluster is formed yet",
     );
-    rabbit("{password_hashing_module, rabbit_password_hashing_sha512}", "rabbit_password_hashing_sha256");
+    rabbit(
+        "{password_hashing_module, rabbit_password_hashing_sha512}",
+        "new passwords are hashed with salted SHA-256",
+    );
+    rabbit("{password_hashing_module, rot13}", "rabbit_password_hashing_sha256");
     rabbit("{no_such_key, 1}", "unknown key 'no_such_key'");
     rabbit("{proxy_protocol, true}", "the PROXY protocol is not served yet");
     check("{rabbitmq_mqtt, [{tcp_listeners, [1883]}]}", "MQTT is not served yet");
