@@ -2,7 +2,7 @@
 //!
 //! Verbs, paths, codes and JSON shapes are RabbitMQ 4.3's, so that its tools work with the host name changed. What is
 //! not here: sockets and HTTP itself (the server's part), and the state of a node (the [`Node`] it is asked through). A
-//! field that an endpoint has no value for is left out rather than made up; `docs/guide/management.md` lists these.
+//! field that an endpoint has no value for is left out rather than made up; `docs/guide/reference/management.md` lists these.
 
 mod authority;
 mod beyond;
