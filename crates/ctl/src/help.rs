@@ -167,7 +167,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "What the node does and is made of",
+        "Diagnostics",
         &[
             "certificates",
             "cipher_suites",
