@@ -8,16 +8,22 @@
 )]
 
 pub mod cargo;
+pub mod chart;
 pub mod circles;
 pub mod floors;
 pub mod fuzzing;
 pub mod guards;
+pub mod guide;
 pub mod licences;
+pub mod links;
+pub mod markdown;
 pub mod package;
 pub mod prose;
+pub mod reference;
 pub mod refusals;
 pub mod report;
 pub mod rows;
+pub mod sandbox;
 pub mod secrets;
 pub mod shape;
 pub mod suites;

@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`, `cargo xtask test`, `cargo xtask guard` and `cargo xtask package`.
+//! `cargo xtask tidy`, `cargo xtask test` and its parts, and what writes packages, pages and pictures.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -15,7 +15,12 @@ const USAGE: &str = "usage: cargo xtask tidy            format, lints, floors, l
                                    (--quick builds the broker without link-time optimisation)
        cargo xtask package [deb] [rpm] [tarball] [image] [--binary PATH] [--folder PATH]
                                    packages of the broker in target/package, all where none is named,
-                                   of a program that is built for them or of one that is linked statically";
+                                   of a program that is built for them or of one that is linked statically
+       cargo xtask guide [--broker PATH] [CASE]
+                                   of these only the commands of README and guide, or of pages with that in their name
+       cargo xtask reference [--broker PATH]
+                                   writes the pages of the guide that tables in the code say
+       cargo xtask chart           draws the picture of the README from the table of docs/performance";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -39,6 +44,13 @@ fn main() -> ExitCode {
                 return ExitCode::from(64);
             }
         },
+        ["guide"] => xtask::suites::pages(None, ""),
+        ["guide", "--broker", path] => xtask::suites::pages(Some(Path::new(path)), ""),
+        ["guide", "--broker", path, case] => xtask::suites::pages(Some(Path::new(path)), case),
+        ["guide", case] => xtask::suites::pages(None, case),
+        ["reference"] => xtask::suites::write_reference(None),
+        ["reference", "--broker", path] => xtask::suites::write_reference(Some(Path::new(path))),
+        ["chart"] => xtask::suites::write_chart(),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(64);

@@ -5,7 +5,8 @@
 
 use crate::package::{self, Order};
 use crate::report::{Report, Totals};
-use crate::{cargo, guards, tidy};
+use crate::sandbox::Sandbox;
+use crate::{cargo, chart, guards, guide, reference, text, tidy};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -71,6 +72,8 @@ pub fn test(profile: &str, depth: Depth) -> Report {
             packages(&mut report, &metadata);
         }
         foreign(&mut report, &metadata.workspace_root, &broker, depth);
+        // Behind the foreign clients, which bring pika.
+        documents(&mut report, &metadata.workspace_root, &broker, "", depth);
     }
     report
 }
@@ -90,6 +93,67 @@ pub fn guard(profile: &str, broker: Option<&Path>) -> Report {
         guards::check(&mut report, profile, &broker);
     }
     report
+}
+
+/// Only the pages of the guide whose case has `only` in its name, and with all of them the generated ones.
+pub fn pages(broker: Option<&Path>, only: &str) -> Report {
+    let mut report = Report::default();
+    match with_broker(&mut report, broker) {
+        Ok((root, broker)) => documents(&mut report, &root, &broker, only, Depth::Usual),
+        Err(why) => report.fail("guide", &why),
+    }
+    report
+}
+
+/// Writes the pages of the guide that tables in the code say.
+pub fn write_reference(broker: Option<&Path>) -> Report {
+    let mut report = Report::default();
+    let written = with_broker(&mut report, broker).and_then(|(root, broker)| {
+        let pages = reference::pages(&Sandbox::new(&broker, &root), &text::tracked(&root)?)?;
+        reference::write(&root, &pages)
+    });
+    match written {
+        Ok(()) => report.pass("reference"),
+        Err(why) => report.fail("reference", &why),
+    }
+    report
+}
+
+/// Draws the picture of the README anew.
+pub fn write_chart() -> Report {
+    let mut report = Report::default();
+    let written = cargo::metadata(false).and_then(|metadata| {
+        let drawn = chart::draw(&text::tracked(&metadata.workspace_root)?)?;
+        reference::write(&metadata.workspace_root, &[(chart::PICTURE.to_owned(), drawn)])
+    });
+    match written {
+        Ok(()) => report.pass("chart"),
+        Err(why) => report.fail("chart", &why),
+    }
+    report
+}
+
+/// The root of the workspace, and the broker that is given or built here.
+fn with_broker(report: &mut Report, broker: Option<&Path>) -> Result<(PathBuf, PathBuf), String> {
+    let metadata = cargo::metadata(false)?;
+    let broker = match broker {
+        Some(broker) => broker.to_owned(),
+        None => told(report, build(&metadata, "quick")).ok_or("there is no broker to ask")?,
+    };
+    Ok((metadata.workspace_root, broker))
+}
+
+/// The pages of README and guide, and what of them is generated.
+fn documents(report: &mut Report, root: &Path, broker: &Path, only: &str, depth: Depth) {
+    let files = match text::tracked(root) {
+        Ok(files) => files,
+        Err(why) => return report.skip("guide", &why),
+    };
+    let sandbox = Sandbox::new(broker, root);
+    guide::check(report, &sandbox, &files, only, depth);
+    if only.is_empty() {
+        reference::check(report, &sandbox, &files);
+    }
 }
 
 /// Builds the broker with `profile`: its path.

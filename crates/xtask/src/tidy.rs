@@ -1,7 +1,10 @@
 //! `cargo xtask tidy`: the remarks that a reviewer should not have to make.
 
 use crate::report::Report;
-use crate::{cargo, circles, floors, fuzzing, licences, prose, refusals, rows, secrets, shape, supply, text};
+use crate::{
+    cargo, chart, circles, floors, fuzzing, guide, licences, links, prose, refusals, rows, secrets, shape,
+    supply, text,
+};
 
 /// Runs every check and prints one line for each.
 pub fn tidy() -> Report {
@@ -51,18 +54,18 @@ fn check_text(report: &mut Report, metadata: &cargo::Metadata) {
             report.check("circles", &circles::complaints(&files));
             report.check("refusals", &refusals::complaints(&files));
             report.check("prose", &prose::complaints(&files));
+            report.check("links", &links::complaints(&files, &metadata.workspace_root));
+            report.check("guide", &guide::complaints(&files));
+            report.check("chart", &chart::complaints(&files));
             for long in text::long(&files) {
                 println!("note: {long}: which two nouns does it hold?");
             }
         }
         Err(why) => {
-            report.skip("text", &why);
-            report.skip("rows", &why);
-            report.skip("secrets", &why);
-            report.skip("shape", &why);
-            report.skip("circles", &why);
-            report.skip("refusals", &why);
-            report.skip("prose", &why);
+            let names = [
+                "text", "rows", "secrets", "shape", "circles", "refusals", "prose", "links", "guide", "chart",
+            ];
+            names.iter().for_each(|name| report.skip(name, &why));
         }
     }
 }
