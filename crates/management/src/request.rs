@@ -5,6 +5,7 @@
 use crate::authority::Authority;
 use crate::response::Response;
 use crate::seen::Seen;
+use base::percent;
 use data_encoding::BASE64;
 
 /// The method of a request (RFC 9110 §9.3).
@@ -160,19 +161,10 @@ impl Request {
 
 /// Percent-decoding (RFC 3986 §2.1); in a query `+` is a space. `None` where it is none, or no UTF-8.
 pub(crate) fn decode(text: &str, is_query: bool) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        bytes.push(match byte {
-            b'%' => {
-                let digit = |byte: u8| char::from(byte).to_digit(16);
-                (digit(rest.next()?)? * 16 + digit(rest.next()?)?) as u8
-            }
-            b'+' if is_query => b' ',
-            byte => byte,
-        });
+    if is_query && text.contains('+') {
+        return percent::decoded(&text.replace('+', " "));
     }
-    String::from_utf8(bytes).ok()
+    percent::decoded(text)
 }
 
 #[cfg(test)]
