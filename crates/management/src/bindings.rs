@@ -9,6 +9,7 @@ use crate::node::{Action, Node};
 use crate::request::{Method, decode};
 use crate::response::{Answer, Response};
 use crate::{json, list, policies};
+use base::percent::encoded;
 use broker::catalog::{Binding, Destination, QueueDefinition, VhostId};
 use broker::fields::arguments as typed;
 use data_encoding::BASE64URL_NOPAD;
@@ -248,7 +249,7 @@ pub(crate) fn between<N: Node>(call: &Call<'_, N>, vhost: &str, source: &str, to
     let made = Table::new(&arguments).map(|table| typed(&table)).unwrap_or_default();
     call.act(vhost, bind(source, to, key, arguments, true))?;
     let key = properties_key(key, &made);
-    let location = format!("{}/{}", escaped(destination), escaped(&key));
+    let location = format!("{}/{}", encoded(destination), encoded(&key));
     Ok(Response::empty(201).with("location", location))
 }
 
@@ -262,17 +263,6 @@ pub(crate) fn bind(source: &str, to: (bool, &str), key: &str, arguments: Vec<u8>
         key: key.to_owned(),
         arguments,
     }
-}
-
-pub(crate) fn escaped(text: &str) -> String {
-    let mut out = String::new();
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => out.push(char::from(byte)),
-            _ => write!(out, "%{byte:02X}").unwrap_or_default(),
-        }
-    }
-    out
 }
 
 /// `/api/bindings/VHOST/e/SOURCE/{q,e}/DESTINATION/KEY`.

@@ -6,9 +6,9 @@
 //! `Sec-Fetch-Site`, and pass.
 
 use crate::authority::{Authority, Origin};
-use crate::bindings::escaped;
 use crate::request::{Method, Request};
 use crate::response::Response;
+use base::percent::encoded;
 use std::collections::BTreeMap;
 
 /// Bodies that a page may send anywhere without asking first (Fetch §2.2.2).
@@ -249,7 +249,7 @@ impl Gate {
 
 /// The path that these segments are.
 pub fn path(segments: &[String]) -> String {
-    segments.iter().map(|segment| format!("/{}", escaped(segment))).collect()
+    segments.iter().map(|segment| format!("/{}", encoded(segment))).collect()
 }
 
 /// The name that a request came by (RFC 9112 §3.2); `None`: it says none, as no browser does.
