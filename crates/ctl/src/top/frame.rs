@@ -35,6 +35,7 @@ const BASELINE: &str = "▁";
 pub(super) const STRONG: Style = Style::new().add_modifier(Modifier::BOLD);
 pub(super) const WEAK: Style = Style::new().add_modifier(Modifier::DIM);
 const BAD: Style = Style::new().fg(Color::Red).add_modifier(Modifier::BOLD);
+const BARS: Style = Style::new().fg(Color::Cyan);
 const CHOSEN: Style = Style::new().add_modifier(Modifier::REVERSED);
 
 /// Rows of a list on a screen with so many lines.
@@ -155,7 +156,7 @@ fn draw_past(frame: &mut Frame<'_>, state: &State, area: Rect) {
         let lines = vec![Line::styled(*name, WEAK), Line::styled(most, WEAK)];
         frame.render_widget(Paragraph::new(lines), label);
         let zeroes: Vec<bool> = values.iter().map(|value| *value == 0).collect();
-        frame.render_widget(Sparkline::default().data(values), bar);
+        frame.render_widget(Sparkline::default().data(values).style(BARS), bar);
         // A time in which nothing moved is no time that was not looked at.
         let bottom = bar.bottom().saturating_sub(1);
         for (column, _) in zeroes
@@ -493,7 +494,7 @@ mod tests {
         };
         own.hear(&own.asked(), Overview { opened: Some(opened), ..overview(9) });
         let expected =
-            ["type quorum", "1 consumers", "  tag  10.0.0.1:1  prefetch 10  active", "  key  5 B  a\\u{1b}b"];
+            ["type quorum", "1 consumer", "  tag  10.0.0.1:1  prefetch 10  active", "  key  5 B  a\\u{1b}b"];
         check(&own, [120, 30], &expected);
         own.key(Key::Escape);
         check(&own, [120, 30], &["READY▼"]);

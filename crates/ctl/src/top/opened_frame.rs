@@ -29,7 +29,7 @@ pub(super) fn draw_opened(
         facts.extend([Span::styled(format!("{name} "), WEAK), Span::raw(visible(value)), Span::raw("  ")]);
     }
     lines.push(Line::from(facts));
-    lines.push(Line::styled(format!("{} consumers", opened.consumers.len()), STRONG));
+    lines.push(Line::styled(counted(opened.consumers.len(), "consumer"), STRONG));
     let wide = [0, 1].map(|at| widest(opened.consumers.iter().map(|row| &row[at]), CELL_COLUMNS[at]));
     for [tag, connection, prefetch, state] in &opened.consumers {
         let (tag, connection) = (cut(tag, wide[0]), cut(connection, wide[1]));
@@ -38,7 +38,7 @@ pub(super) fn draw_opened(
             wide[0], wide[1]
         )));
     }
-    lines.push(Line::styled(format!("{} messages at its head", opened.messages.len()), STRONG));
+    lines.push(Line::styled(counted(opened.messages.len(), "message") + " at its head", STRONG));
     let wide = [0, 1].map(|at| widest(opened.messages.iter().map(|row| &row[at]), CELL_COLUMNS[at]));
     for [key, bytes, body] in &opened.messages {
         let key = cut(key, wide[0]);
@@ -48,6 +48,11 @@ pub(super) fn draw_opened(
         lines.push(Line::styled(format!("  {}", visible(why)), WEAK));
     }
     frame.render_widget(Paragraph::new(lines), area);
+}
+
+/// A number of things, in words.
+fn counted(number: usize, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
 /// Columns of the widest of some cells, `most` at most.
