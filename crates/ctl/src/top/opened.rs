@@ -62,7 +62,8 @@ pub fn open(
     };
     let property = |name: &&str| {
         let value = queue.get(*name).filter(|value| !value.is_null())?;
-        Some([(*name).to_owned(), show::cell(name, value)])
+        let shown = if *name == "arguments" { arguments(value)? } else { show::cell(name, value) };
+        Some([(*name).to_owned(), shown])
     };
     Ok(Opened {
         properties: PROPERTIES.iter().filter_map(property).collect(),
@@ -70,6 +71,13 @@ pub fn open(
         messages,
         trouble,
     })
+}
+
+/// Arguments of a declaration, but for the type, which has a place of its own; none where that is all.
+fn arguments(of: &Value) -> Option<String> {
+    let named = of.as_object()?.iter().filter(|(name, _)| *name != "x-queue-type");
+    let pairs: Vec<String> = named.map(|(name, value)| format!("{name}={}", text(value))).collect();
+    (!pairs.is_empty()).then(|| pairs.join(", "))
 }
 
 fn items(list: &Value) -> impl Iterator<Item = &Value> {
@@ -113,7 +121,7 @@ mod tests {
     #[test]
     fn a_queue_has_properties_consumers_and_messages() {
         let queue = json!({
-            "type": "classic", "durable": true, "policy": null, "arguments": { "x-max-length": 5 },
+            "type": "classic", "durable": true, "policy": null, "arguments": { "x-max-length": 5, "x-queue-type": "classic" },
             "consumer_details": [{ "consumer_tag": "t", "prefetch_count": 10, "active": true,
                                    "channel_details": { "connection_name": "c" } }],
         });
@@ -121,10 +129,13 @@ mod tests {
         let opened = check((200, queue.clone()), (200, head));
         assert_eq!(opened.properties[0], ["type", "classic"]);
         assert_eq!(opened.properties.len(), 3);
+        assert_eq!(opened.properties[2], ["arguments", "x-max-length=5"]);
         assert_eq!(opened.consumers, [["t", "c", "10", "active"]]);
         assert_eq!(opened.messages, [["k", "5", "hello"]]);
         let damaged = check((200, queue), (500, json!({ "reason": "its log is damaged" })));
         assert_eq!((damaged.messages.len(), damaged.trouble.as_deref()), (0, Some("its log is damaged")));
+        let typed = json!({ "type": "quorum", "arguments": { "x-queue-type": "quorum" } });
+        assert_eq!(check((200, typed), (200, json!({}))).properties, [["type", "quorum"]]);
         let gone = check((404, json!({ "reason": "Not Found" })), (404, json!({})));
         assert_eq!(gone.trouble.as_deref(), Some("Not Found"));
     }
