@@ -18,6 +18,7 @@ pub mod licences;
 pub mod links;
 pub mod markdown;
 pub mod package;
+pub mod pictures;
 pub mod prose;
 pub mod reference;
 pub mod refusals;

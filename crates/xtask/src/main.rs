@@ -20,7 +20,9 @@ const USAGE: &str = "usage: cargo xtask tidy            format, lints, floors, l
                                    of these only the commands of README and guide, or of pages with that in their name
        cargo xtask reference [--broker PATH]
                                    writes the pages of the guide that tables in the code say
-       cargo xtask chart           draws the picture of the README from the table of docs/performance";
+       cargo xtask chart           draws the chart of the README from the table of docs/performance
+       cargo xtask pictures [--broker PATH] [top | bench]
+                                   draws the terminals of README and guide from a run of the broker";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -51,6 +53,10 @@ fn main() -> ExitCode {
         ["reference"] => xtask::suites::write_reference(None),
         ["reference", "--broker", path] => xtask::suites::write_reference(Some(Path::new(path))),
         ["chart"] => xtask::suites::write_chart(),
+        ["pictures"] => xtask::suites::write_pictures(None, ""),
+        ["pictures", "--broker", path] => xtask::suites::write_pictures(Some(Path::new(path)), ""),
+        ["pictures", "--broker", path, which] => xtask::suites::write_pictures(Some(Path::new(path)), which),
+        ["pictures", which] => xtask::suites::write_pictures(None, which),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(64);

@@ -6,7 +6,7 @@
 use crate::package::{self, Order};
 use crate::report::{Report, Totals};
 use crate::sandbox::Sandbox;
-use crate::{cargo, chart, guards, guide, reference, text, tidy};
+use crate::{cargo, chart, guards, guide, pictures, reference, text, tidy};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -119,7 +119,7 @@ pub fn write_reference(broker: Option<&Path>) -> Report {
     report
 }
 
-/// Draws the picture of the README anew.
+/// Draws the chart of the README anew.
 pub fn write_chart() -> Report {
     let mut report = Report::default();
     let written = cargo::metadata(false).and_then(|metadata| {
@@ -129,6 +129,20 @@ pub fn write_chart() -> Report {
     match written {
         Ok(()) => report.pass("chart"),
         Err(why) => report.fail("chart", &why),
+    }
+    report
+}
+
+/// Draws the terminals of README and guide anew, or those of one run.
+pub fn write_pictures(broker: Option<&Path>, which: &str) -> Report {
+    let mut report = Report::default();
+    let written = with_broker(&mut report, broker).and_then(|(root, broker)| {
+        let drawn = pictures::draw(&Sandbox::new(&broker, &root), which)?;
+        reference::write(&root, &drawn)
+    });
+    match written {
+        Ok(()) => report.pass("pictures"),
+        Err(why) => report.fail("pictures", &why),
     }
     report
 }

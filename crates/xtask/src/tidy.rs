@@ -2,8 +2,8 @@
 
 use crate::report::Report;
 use crate::{
-    cargo, chart, circles, floors, fuzzing, guide, licences, links, prose, refusals, rows, secrets, shape,
-    supply, text,
+    cargo, chart, circles, floors, fuzzing, guide, licences, links, pictures, prose, refusals, rows, secrets,
+    shape, supply, text,
 };
 
 /// Runs every check and prints one line for each.
@@ -57,13 +57,15 @@ fn check_text(report: &mut Report, metadata: &cargo::Metadata) {
             report.check("links", &links::complaints(&files, &metadata.workspace_root));
             report.check("guide", &guide::complaints(&files));
             report.check("chart", &chart::complaints(&files));
+            report.check("pictures", &pictures::complaints(&files));
             for long in text::long(&files) {
                 println!("note: {long}: which two nouns does it hold?");
             }
         }
         Err(why) => {
             let names = [
-                "text", "rows", "secrets", "shape", "circles", "refusals", "prose", "links", "guide", "chart",
+                "text", "rows", "secrets", "shape", "circles", "refusals", "prose", "links", "guide",
+                "chart", "pictures",
             ];
             names.iter().for_each(|name| report.skip(name, &why));
         }
