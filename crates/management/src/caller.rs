@@ -10,7 +10,7 @@ use broker::catalog::VhostId;
 use std::collections::BTreeMap;
 
 /// The user name of the node itself, that of RabbitMQ's tools.
-const OWN_NAME: &str = "rmq-cli";
+pub const TOOL_USER: &str = "rmq-cli";
 
 /// A user that was let in.
 #[derive(Clone, Debug)]
@@ -159,7 +159,7 @@ impl Caller {
     fn own(node: &impl Node) -> Result<Caller, Response> {
         let vhosts = node
             .look(|catalog| catalog.vhosts().map(|own| (own.name.to_string(), (own.id, true))).collect())?;
-        let login = Login { user: OWN_NAME.to_owned(), password: String::new(), is_own: true };
+        let login = Login { user: TOOL_USER.to_owned(), password: String::new(), is_own: true };
         Ok(Caller { login, tags: vec!["administrator".to_owned()], vhosts })
     }
 }

@@ -64,7 +64,7 @@ mod shovels;
 mod stats;
 mod streams;
 mod traces;
-mod trail;
+pub mod trail;
 mod trial;
 mod underway;
 mod users;
@@ -75,6 +75,7 @@ mod whose;
 mod tests;
 
 pub use authority::Authority;
+pub use caller::TOOL_USER;
 pub use counters::Counters;
 pub use figures::figures;
 pub use gate::{Gate, GateRules, Head, Passed, path};

@@ -1,7 +1,8 @@
 //! The trail of administration: a line of the log for each change that somebody asked for, in RabbitMQ's words where it
 //! has some, and with the acting user.
 //!
-//! HTTP and the command line leave the same trail, for both come as requests. Names are quoted and their odd letters
+//! HTTP and the command line leave the same trail, for both come as requests; orders that the node's administration socket
+//! carries out by itself are told there. Names are quoted and their odd letters
 //! written out, so that none ends a line or a quote early. Values that may hold secrets are not in it: passwords and
 //! their hashes, parameters, definitions of policies.
 
@@ -13,7 +14,7 @@ use std::fmt::Display;
 const TOLD_BYTES_MAX: usize = 1024;
 
 /// A name between quotes, without anything in it that would end them or be taken for something else.
-pub(crate) fn quoted(name: &str) -> String {
+pub fn quoted(name: &str) -> String {
     let told = &name[..name.floor_char_boundary(TOLD_BYTES_MAX)];
     let mut line = String::with_capacity(told.len() + 2);
     line.push('\'');
@@ -32,7 +33,7 @@ pub(crate) fn quoted(name: &str) -> String {
 }
 
 /// A text that may hold names, on one line.
-pub(crate) fn on_one_line(text: &str) -> String {
+pub fn on_one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter.is_control() || is_unseen(letter) {
@@ -50,12 +51,12 @@ fn is_unseen(letter: char) -> bool {
 }
 
 /// A line with the user that asked for what it tells.
-pub(crate) fn signed(line: &str, user: &str) -> String {
+pub fn signed(line: &str, user: &str) -> String {
     format!("{line}. Acting user: {}", quoted(user))
 }
 
 /// The lines of a request to the catalog.
-pub(crate) fn of_request(op: &Op) -> Vec<String> {
+pub fn of_request(op: &Op) -> Vec<String> {
     let q = quoted;
     match op {
         Op::AddUser { name, tags, .. } => {

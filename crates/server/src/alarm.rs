@@ -126,6 +126,11 @@ impl Watermarks {
         self.lock().0
     }
 
+    /// Bytes of memory there are.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
     /// Bytes of memory allowed, and bytes of free disk demanded.
     pub fn bytes(&self) -> (u64, u64) {
         let (memory, disk) = *self.lock();

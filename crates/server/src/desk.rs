@@ -10,6 +10,7 @@ use crate::heap;
 use crate::log::Logger;
 use crate::log::level::Level;
 use crate::manager::Manager;
+use crate::trail;
 use base::id::{LogId, ShardId};
 use broker::Shard;
 use broker::access::authenticate;
@@ -60,6 +61,7 @@ impl Desk<'_> {
                 "state": ctl::RUNNING,
             })),
             ctl::Request::StopApp => {
+                trail::tell(self.logger, trail::STOP_APP);
                 // One that ends already has heard.
                 let _ = self.end.send(End::StopApp);
                 Ok(Value::Null)
@@ -71,13 +73,14 @@ impl Desk<'_> {
                     .to_owned(),
             )),
             ctl::Request::Stop => {
+                trail::tell(self.logger, trail::STOP);
                 // One that ends already has heard.
                 let _ = self.end.send(End::Asked);
                 Ok(Value::Null)
             }
             ctl::Request::Authenticate { user, password } => self.authenticate(user, password),
             ctl::Request::SetLogLevel { level } => {
-                self.logger.set_level(Level::read(&level).map_err(unfit_word)?);
+                trail::set_level(self.logger, Level::read(&level).map_err(unfit_word)?);
                 Ok(Value::Null)
             }
             ctl::Request::MoveLog { log, shard } => self.move_log(LogId(log), ShardId(shard)),
@@ -96,6 +99,7 @@ impl Desk<'_> {
             }
             ctl::Request::Trim => {
                 heap::trim();
+                trail::tell(self.logger, trail::TRIM);
                 Ok(Value::Null)
             }
             ctl::Request::Status => json(&self.status()?),
@@ -122,10 +126,13 @@ impl Desk<'_> {
             }
             ctl::Request::SetMemoryLimit { limit } => {
                 self.watermarks.set_memory(&limit).map_err(unfit_word)?;
+                let (bytes, total) = (self.watermarks.bytes().0, self.watermarks.total());
+                trail::tell(self.logger, &trail::memory_limit(bytes, total));
                 self.judge()
             }
             ctl::Request::SetDiskLimit { limit } => {
                 self.watermarks.set_disk(&limit).map_err(unfit_word)?;
+                trail::tell(self.logger, &trail::disk_limit(self.watermarks.bytes().1));
                 self.judge()
             }
         }
@@ -136,14 +143,19 @@ impl Desk<'_> {
         let (sender, receiver) = channel();
         self.doors[0].letters.put(Letter::MoveLog(log, to, sender));
         let answer = receiver.recv_timeout(PATIENCE).map_err(|_| busy())?;
-        answer.map(|_| Value::Null).map_err(|why| refusal(ctl::exit::DATA, format!("Error: {why}")))
+        answer.map_err(|why| refusal(ctl::exit::DATA, format!("Error: {why}")))?;
+        trail::tell(self.logger, &trail::moved_log(log.0, to.0));
+        Ok(Value::Null)
     }
 
     fn authenticate(&self, user: String, password: String) -> ctl::Answer {
         let (rules, name) = (self.manager.about.access.clone(), user.clone());
         let look =
             move |shard: &Shard| authenticate(shard.catalog(), &name, &password, true, &rules).map(drop);
-        self.doors[0].look(PATIENCE, look).ok_or_else(busy)?.map_err(|denied| {
+        let outcome = self.doors[0].look(PATIENCE, look).ok_or_else(busy)?;
+        let denied = outcome.as_ref().err().map(|denied| &*denied.reason);
+        trail::authenticated(self.logger, &user, denied);
+        outcome.map_err(|denied| {
             let text = format!("Error:\nError: failed to authenticate user \"{user}\"\n{}", denied.reason);
             refusal(ctl::exit::DATA, text)
         })?;

@@ -10,6 +10,7 @@ use crate::end::End;
 use crate::log::Logger;
 use crate::log::level::Level;
 use crate::notify::{self, News};
+use crate::trail;
 use ctl::client::SOCKET_NAME;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,6 +21,9 @@ use std::thread::Builder;
 /// Commands that need the stopped parts are refused so, as by RabbitMQ's tools.
 const STOPPED: &str = "Error: this command requires the 'rabbit' app to be running on the target node. Start it with 'rabbitmqctl \
                        start_app'.";
+
+/// The line of the log behind a reset.
+const RESET: &str = "reset: all that was declared and stored is gone";
 
 /// The answerer of the administration socket while nothing else of the node runs.
 struct Idle<'a> {
@@ -93,10 +97,14 @@ impl Idle<'_> {
                 "state": ctl::STOPPED,
                 "failed": *self.failed(),
             })),
-            ctl::Request::Stop => say(End::Asked),
+            ctl::Request::Stop => {
+                trail::tell(self.logger, trail::STOP);
+                say(End::Asked)
+            }
             ctl::Request::StartApp => {
                 // The next question about a failure is about this start.
                 *self.failed() = None;
+                trail::tell(self.logger, trail::START_APP);
                 say(End::StartApp)
             }
             ctl::Request::StopApp => Ok(Value::Null),
@@ -123,7 +131,7 @@ impl Idle<'_> {
         };
         match wiped {
             Ok(()) => {
-                self.logger.log(Level::Warning, "reset: all that was declared and stored is gone");
+                trail::tell_at(self.logger, Level::Warning, RESET);
                 Ok(Value::Null)
             }
             Err(why) => Err(ctl::Refusal {

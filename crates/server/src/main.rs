@@ -54,6 +54,7 @@ mod socket;
 mod sweeper;
 mod timers;
 mod tls;
+mod trail;
 mod turns;
 
 use crate::disk::{DiskOptions, RealDisk};
@@ -63,6 +64,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use config::{Config, Loaded, Sources};
 use ctl::shells::{self, Shell};
 use end::End;
+use log::Logger;
 use log::level::Level;
 use rustix::fs::Mode;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -267,7 +269,7 @@ fn serve(server: Server) -> ExitCode {
     }
     config.warnings.iter().chain(&told).for_each(|warning| logger.warning(warning.as_str()));
     let (end, ends) = channel();
-    let outcome = listen_for_signals(end.clone())
+    let outcome = listen_for_signals(end.clone(), logger.clone())
         .and_then(|()| write_pid(&config))
         .and_then(|()| running::run(&config, &logger, end, &ends));
     if let Err(why) = &outcome {
@@ -343,11 +345,13 @@ fn write_pid(config: &Config) -> Result<(), String> {
 }
 
 /// SIGTERM and SIGINT end the node; SIGHUP, which a closing terminal sends to a node in the foreground, does too.
-fn listen_for_signals(end: Sender<End>) -> Result<(), String> {
+fn listen_for_signals(end: Sender<End>, logger: Logger) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("signals cannot be received: {error}");
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(failed)?;
     let wait = move || {
-        for _ in signals.forever() {
+        for signal in signals.forever() {
+            let name = signal_hook::low_level::signal_name(signal).unwrap_or("a signal");
+            logger.info(format!("{name} received - shutting down"));
             if end.send(End::Asked).is_err() {
                 return;
             }

@@ -170,7 +170,7 @@ fn prepare(
 ) -> Result<(Opened, Ports), String> {
     let mut opened = recover(config, shares, clock, logger)?;
     let Opened { disk, node, user } = &mut opened;
-    seed::first_user(config, clock, node, &**disk)?;
+    seed::first_user(config, clock, node, &**disk, logger)?;
     first::flush(node, &**disk, &|| clock.now()).map_err(|Stop(why)| why)?;
     exposure::warnings(config, node.shards[0].catalog()).iter().for_each(|it| logger.warning(it.as_str()));
     *user = greeting::user(config, node.shards[0].catalog());

@@ -2,6 +2,8 @@
 
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::log::Logger;
+use crate::trail;
 use base::Secrets;
 use broker::access::{PasswordHash, SALT};
 use broker::catalog::FirstContent;
@@ -43,7 +45,8 @@ pub fn sure_salt() -> [u8; SALT] {
     salt().expect("the system had randomness when the node started")
 }
 
-/// Makes the configured virtual host and user where there is no virtual host yet, and no definitions are imported.
+/// Makes the configured virtual host and user where there is no virtual host yet, and no definitions are imported. The log
+/// tells it as RabbitMQ's does.
 ///
 /// # Errors
 /// Why that cannot be.
@@ -52,6 +55,7 @@ pub fn first_user(
     clock: Clock,
     node: &mut Recovered,
     disk: &dyn Disk,
+    logger: &Logger,
 ) -> Result<(), String> {
     let user = &config.default_user;
     if node.shards[0].catalog().vhosts().next().is_some() {
@@ -73,5 +77,10 @@ pub fn first_user(
         tags: user.tags.iter().map(|tag| tag.as_str().into()).collect(),
         permissions: [&user.configure, &user.write, &user.read].map(|pattern| pattern.as_str().into()),
     };
-    first::make_content(node, disk, &|| clock.now(), content.requests()).map_err(|Stop(why)| why)
+    logger.info("Will seed default virtual host and user...");
+    let requests = content.requests();
+    let lines = trail::first_content(&requests);
+    first::make_content(node, disk, &|| clock.now(), requests).map_err(|Stop(why)| why)?;
+    lines.into_iter().for_each(|line| logger.info(line));
+    Ok(())
 }

@@ -599,6 +599,13 @@ def left_in_log():
     management_trail.trail(binary())
 
 
+@suite.case("trail.orders", "limits of memory and disk, the log's level, moves of logs, memory given back, passwords that are tried, stop_app, "
+            "reset, start_app, stop, a signal; the first start",
+            "a line of the log each, in RabbitMQ's words where it has some, with the acting user; none of an order that is refused")
+def orders_in_log():
+    management_trail.orders(binary())
+
+
 @suite.case("slips", "queues and exchanges with arguments that are nearly known ones, once and a hundred times",
             "they are made, and nothing is said; here a warning with the argument that was meant, ten of them a minute")
 def slips():

@@ -148,3 +148,70 @@ def tools(broker):
         done = subprocess.run([broker.binary, "ctl", "--data-dir", data, *words], capture_output=True, text=True, timeout=60)
         equal(done.returncode, 0, f"{words}: {done.stderr}")
         expect(broker, before, [f"{line}. Acting user: 'rmq-cli'" for line in expected], str(words))
+
+
+FIRST = ["Will seed default virtual host and user...", "Adding vhost '/' (description: 'Default virtual host', tags: [])",
+         "Created user 'guest'", "Successfully set user tags for user 'guest' to [administrator]",
+         "Successfully set permissions for user 'guest' in virtual host '/' to '.*', '.*', '.*'"]
+TOTAL = "of 953 MiB (1000000000 bytes) total"
+# Words of a tool, its exit code, and the lines with the tools' user that it leaves.
+ORDERS = [
+    ("set_vm_memory_high_watermark 0.5", 0, [f"Memory high watermark set to 476 MiB (500000000 bytes) {TOTAL}"]),
+    ("set_vm_memory_high_watermark absolute 600MB", 0, [f"Memory high watermark set to 572 MiB (600000000 bytes) {TOTAL}"]),
+    ("set_vm_memory_high_watermark 2", 65, []),
+    ("set_disk_free_limit 60MB", 0, ["Disk free limit set to 60MB"]),
+    ("set_disk_free_limit mem_relative 0.1", 0, ["Disk free limit set to 100MB"]),
+    ("set_disk_free_limit much", 65, []),
+    ("set_log_level error", 0, ["Logging: changing primary log level to error"]),
+    ("set_log_level info", 0, ["Logging: changing primary log level to info"]),
+    ("set_log_level loud", 69, []),
+    ("force_gc", 0, ["Memory that is not needed goes back to the system"]),
+    ("move_log 1 1", 0, ["Moved log 1 to shard 1"]),
+    ("move_log 1 0", 0, ["Moved log 1 to shard 0"]),
+    ("move_log 1 7", 65, []),
+    ("authenticate_user guest guest", 0, ["User 'guest' authenticated successfully"]),
+    (f"authenticate_user guest {SECRET}", 65, ["User 'guest' failed to authenticate: user 'guest' - invalid credentials"]),
+    ("list_queues", 0, []),
+    ("status", 0, []),
+]
+# The same of orders behind which the node says more.
+STOPS = [
+    ("stop_app", "RabbitMQ is asked to stop"),
+    ("reset", "reset: all that was declared and stored is gone"),
+    ("start_app", "RabbitMQ is asked to start"),
+    ("stop", "RabbitMQ is asked to stop, and its process to end"),
+]
+
+
+def said(broker, before=0):
+    with open(broker.log, encoding="utf-8") as log:
+        return [line[2] for line in map(LINE.match, log.read().splitlines()[before:]) if line]
+
+
+def orders(binary):
+    broker = Broker(binary, [*OWN, "leveret.shards=2", "total_memory_available_override_value=1000000000"])
+    try:
+        broker.start()
+        words = [broker.binary, "ctl", "--data-dir", os.path.join(broker.folder, "data")]
+        at = said(broker).index(FIRST[0])
+        equal(said(broker)[at:at + len(FIRST)], FIRST, "the first start")
+        for order, code, expected in ORDERS:
+            before = count(broker)
+            done = subprocess.run([*words, *order.split()], capture_output=True, text=True, timeout=60, check=False)
+            equal(done.returncode, code, f"{order}: {done.stderr}")
+            expect(broker, before, [f"{line}. Acting user: 'rmq-cli'" for line in expected], order)
+        for order, expected in STOPS:
+            before = count(broker)
+            done = subprocess.run([*words, order], capture_output=True, text=True, timeout=60, check=False)
+            equal(done.returncode, 0, f"{order}: {done.stderr}")
+            eventually(lambda: f"{expected}. Acting user: 'rmq-cli'" in said(broker, before), f"{order} is in the log")
+        equal(broker.process.wait(timeout=60), 0, "the node ends")
+        before = count(broker)
+        broker.start()
+        equal(FIRST[0] in said(broker, before), False, "a later start makes nothing")
+        broker.stop()
+        equal("SIGTERM received - shutting down" in said(broker, before), True, "a signal is in the log")
+        with open(broker.log, encoding="utf-8") as log:
+            equal(SECRET in log.read(), False, "no secret is in the log")
+    finally:
+        broker.close()

@@ -11,14 +11,11 @@ use base::id::{LogId, PortId, ShardId};
 use broker::access::open_vhost;
 use broker::catalog::{Actor, Object, Op, QueueDefinition, Reason, Refusal, ReplyCode, VhostId};
 use broker::{QueueCommand, Reply, StreamCommand};
-use management::Action;
+use management::{Action, TOOL_USER};
 use message::amqp091::Table;
 use routing::Arguments;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
-
-/// The name of the user that the administration socket acts for, as with RabbitMQ's tools.
-const TOOL_USER: &str = "rmq-cli";
 
 /// Bytes of a name, AMQP 0-9-1 §4.2.5.3.
 const NAME_BYTES_MAX: usize = 255;
