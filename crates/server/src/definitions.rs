@@ -3,7 +3,7 @@
 //! Objects they name are made or changed to match, and others stay: a node with data of its own keeps it. A file that
 //! cannot be imported keeps the node from starting, since applications would find only a part of what they rely on.
 
-use crate::config::Config;
+use crate::config::{Config, ShownSetting};
 use crate::log::Logger;
 use crate::private;
 use management::{Node, Request, Response};
@@ -12,6 +12,9 @@ use std::path::{Path, PathBuf};
 
 /// Bytes of one file of definitions.
 const FILE_BYTES_MAX: u64 = 256 << 20;
+
+/// Keys that name files.
+const KEYS: [&str; 3] = ["load_definitions", "management.load_definitions", "definitions.local.path"];
 
 /// Files of one folder.
 const FILES_MAX: usize = 10_000;
@@ -26,9 +29,12 @@ const DIGEST_NAME: &str = "definitions.sha256";
 pub fn read(config: &Config) -> Result<Vec<(PathBuf, Vec<u8>)>, String> {
     let mut texts = Vec::new();
     for path in &config.definitions.paths {
-        for file in files(path)? {
+        let is_meant = |shown: &ShownSetting| KEYS.contains(&&*shown.key) && Path::new(&shown.value) == path;
+        let setting = config.shown.iter().rev().find(|shown| is_meant(shown));
+        let placed = |why: String| setting.map_or_else(|| why.clone(), |setting| setting.placed(&why));
+        for file in files(path).map_err(placed)? {
             let failed = |why: &dyn std::fmt::Display| {
-                format!("definitions cannot be read from {}: {why}", file.display())
+                placed(format!("definitions cannot be read from {}: {why}", file.display()))
             };
             let size = std::fs::metadata(&file).map_err(|error| failed(&error))?.len();
             if size > FILE_BYTES_MAX {

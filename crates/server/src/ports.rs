@@ -43,16 +43,27 @@ type AllTls<T> = [T; 4];
 fn open_tls(config: &Config) -> AllTls<Result<Option<Arc<LiveConfig>>, String>> {
     let network = &config.network;
     let has = |wanted| config.listeners.iter().any(|(kind, _)| *kind == wanted);
-    let open = |kinds: &[ListenerKind], prefix, options: TlsOptions| {
+    let open = |kinds: &[ListenerKind], families: &[&str], prefix, options: TlsOptions| {
         let is_wanted = kinds.iter().any(|kind| has(*kind));
-        is_wanted.then(|| LiveConfig::open(prefix, options)).transpose()
+        let opened = is_wanted.then(|| LiveConfig::open(prefix, options)).transpose();
+        opened.map_err(|why| config.placed(&why, families))
     };
     [
-        open(&[ListenerKind::AmqpTls, ListenerKind::StreamTls], "ssl_options.", network.tls.clone()),
+        open(
+            &[ListenerKind::AmqpTls, ListenerKind::StreamTls],
+            &["listeners.ssl", "stream.listeners.ssl"],
+            "ssl_options.",
+            network.tls.clone(),
+        ),
         // The file or option at fault may be of either prefix.
-        open(&[ListenerKind::WebTls], "ssl_options.", network.web_tls.or(&network.tls)),
-        open(&[ListenerKind::HttpTls], "management.ssl.", network.http_tls.clone()),
-        open(&[ListenerKind::PrometheusTls], "prometheus.ssl.", network.metrics_tls.clone()),
+        open(&[ListenerKind::WebTls], &["web_amqp.ssl"], "ssl_options.", network.web_tls.or(&network.tls)),
+        open(&[ListenerKind::HttpTls], &["management.ssl"], "management.ssl.", network.http_tls.clone()),
+        open(
+            &[ListenerKind::PrometheusTls],
+            &["prometheus.ssl"],
+            "prometheus.ssl.",
+            network.metrics_tls.clone(),
+        ),
     ]
 }
 

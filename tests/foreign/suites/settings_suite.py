@@ -172,14 +172,15 @@ def _():
         "ssl_options.certfile = /nowhere/cert.pem\nlisteners.ssl.1 = 5671\n", "[{rabbit, [{tcp_listeners, nothing}]}].")
     equal(code, 1)
     for expected in (
-            "warning: configuration key 'mqtt.vhost' has no effect: MQTT is not served yet", "unknown: rabbitmq.conf:3: unknown key 'heartbeet'",
+            "warning: rabbitmq.conf:2: configuration key 'mqtt.vhost' has no effect: MQTT is not served yet", "unknown: rabbitmq.conf:3: unknown key 'heartbeet'",
             "the nearest known key is 'heartbeat'", "LDAP is not served yet; auth_backends.1 can be: internal", "no cluster is formed yet",
-            "refused: advanced.config: rabbit.tcp_listeners", "ssl_options.keyfile",
+            "refused: advanced.config:1: rabbit.tcp_listeners", "ssl_options.keyfile",
             "the configuration cannot be used: served 3, without effect 1, refused 4, unknown 1 (rabbitmq.conf, advanced.config)"):
         equal(expected in report, True, f"{expected!r} in {report}")
     code, report = check_config("listeners.ssl.1 = 5671\nssl_options.certfile = /nowhere/a.pem\nssl_options.keyfile = /a.key\n"
                                 "management.ssl.port = 15671\nmanagement.ssl.certfile = /nowhere/b.pem\nmanagement.ssl.keyfile = /b.key\n")
-    equal((code, "refused: ssl_options.certfile /nowhere/a.pem" in report, "refused: management.ssl.certfile /nowhere/b.pem" in report),
+    equal((code, "refused: rabbitmq.conf:2: ssl_options.certfile /nowhere/a.pem" in report,
+           "refused: rabbitmq.conf:5: management.ssl.certfile /nowhere/b.pem" in report),
           (1, True, True), report)
     equal(check_config("heartbeat = 30\n"), (0, "the configuration can be used: served 1, without effect 0, refused 0, unknown 0 (rabbitmq.conf)\n"))
 

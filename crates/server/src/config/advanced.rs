@@ -135,8 +135,8 @@ const RABBIT_INERT: &[&str] = &[
 pub fn read(path: &Path, text: &str) -> Vec<Step> {
     let file = path.display();
     let fail = |message: String| vec![Step::Fail(nowhere(message))];
-    let term = match terms::read(text) {
-        Ok(term) => term,
+    let (term, lines) = match terms::read_placed(text) {
+        Ok(read) => read,
         // An advanced.config in which all is commented out is as none.
         Err(_) if text.lines().all(|line| matches!(line.trim_start().chars().next(), None | Some('%'))) => {
             return Vec::new();
@@ -146,14 +146,22 @@ pub fn read(path: &Path, text: &str) -> Vec<Step> {
     let shape = || fail(format!("{file}: expected a list of {{application, [{{key, value}}, ...]}}"));
     let Term::List(applications) = term else { return shape() };
     let path: Arc<str> = path.to_string_lossy().into();
-    let origin = |name: String| Origin::Term { path: path.clone(), name: name.into() };
     let mut steps = Vec::new();
+    // The place of the next tuple among all.
+    let mut at = 0;
     for application in &applications {
         let Some((name, Term::List(settings))) = pair(application) else { return shape() };
+        let around = at;
+        at += 1;
         for setting in settings {
+            // One that is no tuple has the line of its application.
+            let own = if setting.tuples() > 0 { at } else { around };
+            let line = lines.get(own).copied().unwrap_or_default();
+            at += setting.tuples();
+            let origin = |name: String| Origin::Term { path: path.clone(), line, name: name.into() };
             match pair(setting) {
                 Some((key, value)) => steps.extend(meaning(&origin, name, key, value)),
-                None => return shape(),
+                None => return fail(format!("{file}:{line}: expected {{key, value}}")),
             }
         }
     }
@@ -175,8 +183,8 @@ pub fn meaning(origin: &dyn Fn(String) -> Origin, application: &str, key: &str, 
     let name = format!("{application}.{key}");
     let place = origin(name.clone());
     let what = match &place {
-        Origin::Term { path, .. } => format!("{path}: '{name}'"),
-        _ => format!("'{name}'"),
+        Origin::Term { path, line, .. } => format!("{path}:{line}: '{name}'"),
+        place => format!("{}: '{name}'", place.place("")),
     };
     if APPLICATIONS_INERT.contains(&application) {
         let why = "it tunes the Erlang runtime and its libraries, which are not here".to_owned();

@@ -72,7 +72,9 @@ impl Draft {
                 let value = if *is_secret { ShownSetting::new(setting).value } else { value.clone() };
                 self.config.settings.push((key.clone(), value));
             }
-            Verdict::Nothing(why) => self.passed_over(&format!("configuration key '{key}'"), &why),
+            Verdict::Nothing(why) => {
+                self.passed_over(&format!("{}: configuration key '{key}'", origin.place(key)), &why);
+            }
             Verdict::Absent(why) => {
                 let value = ShownSetting::new(setting).value;
                 let message = format!("'{key} = {value}' cannot be used: {why}");
@@ -86,7 +88,7 @@ impl Draft {
         }
     }
 
-    /// Notes that `what` does nothing here.
+    /// Notes that `what`, with its place, does nothing here.
     pub fn passed_over(&mut self, what: &str, why: &str) {
         self.inert += 1;
         self.config.warnings.push(format!("{what} has no effect: {why}"));

@@ -119,7 +119,9 @@ fn step(variable: &str, value: &str) -> Vec<Step> {
         "RABBITMQ_LOGS" if value == "-" => Vec::new(),
         "RABBITMQ_LOGS" => vec![set("log.file".into(), value)],
         "RABBITMQ_LOG" => value.split(',').flat_map(|word| log_word(&set, &what, word.trim())).collect(),
-        "RABBITMQ_ENABLED_PLUGINS" => plugins(origin.clone(), value.split([',', ' '])).into_iter().collect(),
+        "RABBITMQ_ENABLED_PLUGINS" => {
+            plugins(|_| origin.clone(), value.split([',', ' '])).into_iter().collect()
+        }
         _ => match VARIABLES.iter().find(|(name, _)| *name == variable) {
             Some((_, key)) => vec![set((*key).to_owned(), value)],
             None => Vec::new(),
@@ -127,10 +129,15 @@ fn step(variable: &str, value: &str) -> Vec<Step> {
     }
 }
 
-/// The step that enabling these plugins comes to; `origin` names them. None in a file that enables only what is served.
-pub(super) fn plugins<'a>(origin: Origin, names: impl Iterator<Item = &'a str>) -> Option<Step> {
+/// The step that enabling these plugins comes to; `origin` tells where a name of them stands. None in a file that enables only what
+/// is served.
+pub(super) fn plugins<'a>(
+    origin: impl Fn(&str) -> Origin,
+    names: impl Iterator<Item = &'a str>,
+) -> Option<Step> {
     let is_absent = |name: &&str| !is_plugin(name) && !PLUGINS_NEEDLESS.contains(name) && !name.is_empty();
     let absent: Vec<&str> = names.filter(is_absent).collect();
+    let origin = origin(absent.first().copied().unwrap_or_default());
     if absent.is_empty() {
         return match origin {
             Origin::Environment(variable) => Some(Step::PassedOver {

@@ -121,7 +121,7 @@ pub fn load(sources: &Sources<'_>) -> Loaded {
     let mut config = draft.finish();
     if let Some(name) = config.vhost_defaults.empty_policy() {
         let message = format!("default_policies.operator.{name} sets nothing for the queues it is for");
-        problems.push(nowhere(message));
+        problems.push(nowhere(config.placed(&message, &[])));
     }
     config.files = files.into_iter().chain(advanced_file).collect();
     if let Some(folder) = &sources.data_dir {
@@ -139,14 +139,7 @@ fn lines(read: Vec<Result<Setting, Error>>) -> Vec<Step> {
 fn enabled_plugins(sources: &Sources<'_>, usual: &places::Found) -> Option<Step> {
     const VARIABLE: &str = "RABBITMQ_ENABLED_PLUGINS_FILE";
     let named = sources.environment.get(VARIABLE).filter(|path| !path.is_empty());
-    let (path, origin) = match (named, &usual.plugins) {
-        (Some(path), _) => (PathBuf::from(path), Origin::Environment(VARIABLE.to_owned())),
-        (None, Some(path)) => {
-            let origin = Origin::Term { path: path.to_string_lossy().into(), name: "plugins".into() };
-            (path.clone(), origin)
-        }
-        (None, None) => return None,
-    };
+    let path = named.map(PathBuf::from).or_else(|| usual.plugins.clone())?;
     // As with RabbitMQ, without the file nothing is enabled.
     let text = (sources.read)(&path).unwrap_or_default();
     let plugins = match terms::read(&text) {
@@ -157,6 +150,14 @@ fn enabled_plugins(sources: &Sources<'_>, usual: &places::Found) -> Option<Step>
         Term::Atom(name) => Some(name.as_str()),
         _ => None,
     });
+    let line_of =
+        |name: &str| text.lines().position(|line| line.contains(name)).map_or(1, |at| at as u32 + 1);
+    let origin = |name: &str| match named {
+        Some(_) => Origin::Environment(VARIABLE.to_owned()),
+        None => {
+            Origin::Term { path: path.to_string_lossy().into(), line: line_of(name), name: "plugins".into() }
+        }
+    };
     environment::plugins(origin, names)
 }
 
@@ -233,7 +234,10 @@ fn files(sources: &Sources<'_>, usual: &places::Found, draft: &mut Draft) -> Vec
     let folder = folder.strip_suffix("/*.conf").unwrap_or(folder);
     match conf_files(sources, Path::new(folder)) {
         Ok(listed) => files.extend(listed),
-        Err(error) => draft.problems.push(nowhere(format!("{folder}: {error}"))),
+        Err(error) => {
+            let message = format!("environment variable RABBITMQ_CONFIG_FILES: {folder}: {error}");
+            draft.problems.push(nowhere(message));
+        }
     }
     files
 }

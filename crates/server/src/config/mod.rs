@@ -250,6 +250,9 @@ pub struct Config {
     pub definitions: Definitions,
 }
 
+/// The place of settings of `--set`.
+const COMMAND_LINE: &str = "command line";
+
 /// A setting that was read, as it may be shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownSetting {
@@ -268,12 +271,18 @@ impl ShownSetting {
         let is_secret = is_secret || setting.is_secret;
         let value = if is_secret { "********".to_owned() } else { setting.value.clone() };
         let from = match &setting.origin {
-            Origin::File { path, line, .. } => format!("{path}:{line}"),
-            Origin::Term { path, name } => format!("{path}: {name}"),
-            Origin::Environment(name) => format!("environment variable {name}"),
-            Origin::CommandLine => "command line".to_owned(),
+            Origin::CommandLine => COMMAND_LINE.to_owned(),
+            origin => origin.place(&setting.key),
         };
         ShownSetting { key: setting.key.clone(), value, from }
+    }
+
+    /// A complaint about it, with its place.
+    pub fn placed(&self, why: &str) -> String {
+        match self.from == COMMAND_LINE {
+            true => format!("--set {}: {why}", self.key),
+            false => format!("{}: {why}", self.from),
+        }
     }
 }
 
@@ -375,6 +384,17 @@ impl Config {
     pub fn log_file(&self) -> Option<PathBuf> {
         let folder = self.log.folder.clone().unwrap_or_else(|| self.data_dir.join("log"));
         self.log.file.as_ref().map(|file| folder.join(file))
+    }
+
+    /// A complaint with the place of the key that it is about: the first that it names, of those that are set, or else one of
+    /// these families.
+    pub fn placed(&self, why: &str, families: &[&str]) -> String {
+        let is_of = |shown: &ShownSetting, key: &str| {
+            shown.key.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        let mut named = why.split(' ').filter(|word| word.contains('.')).chain(families.iter().copied());
+        let setting = named.find_map(|key| self.shown.iter().rev().find(|shown| is_of(shown, key)));
+        setting.map_or_else(|| why.to_owned(), |setting| setting.placed(why))
     }
 
     /// The defaults of a virtual host of this name. As with RabbitMQ's plugin, events are published in the one that an

@@ -130,7 +130,7 @@ mod tests {
     fn plugins_that_are_not_served_stop_the_start() {
         let plugins = "/etc/rabbitmq/enabled_plugins";
         check(&[(plugins, "[rabbitmq_management,rabbitmq_prometheus].")], &[], None, &[], "");
-        let why = "/etc/rabbitmq/enabled_plugins: plugins: rabbitmq_shovel, rabbitmq_mqtt cannot be used";
+        let why = "/etc/rabbitmq/enabled_plugins:1: plugins: rabbitmq_shovel, rabbitmq_mqtt cannot be used";
         check(&[(plugins, "[rabbitmq_shovel,rabbitmq_stream,rabbitmq_mqtt].")], &[], None, &[], why);
         let variable = [("RABBITMQ_ENABLED_PLUGINS_FILE", "/own/plugins")];
         check(&[(plugins, "[rabbitmq_mqtt].")], &variable, None, &[], "");

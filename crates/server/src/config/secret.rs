@@ -1,7 +1,7 @@
 //! Settings that are written encrypted, `encrypted:BASE64`, as `rabbitmqctl encode` makes them: which passphrase, cipher
 //! and hash the configuration names for them. The scheme itself is [`ctl::secret`].
 
-use super::syntax::{Error, Fault, Setting};
+use super::syntax::{Error, Fault, Origin, Setting};
 use ctl::secret::{ITERATIONS_MAX, PREFIX, Way};
 
 /// `config_entry_decoder.*`.
@@ -61,7 +61,10 @@ impl Decoder {
             Err(why) => Err(Error {
                 fault: Fault::Refused,
                 origin: Some(setting.origin.clone()),
-                marked: setting.value.clone(),
+                marked: match setting.origin {
+                    Origin::CommandLine => setting.key.clone(),
+                    _ => setting.value.clone(),
+                },
                 message: format!("'{}' cannot be decrypted: {why}", setting.key),
                 hint: "config_entry_decoder.passphrase, .cipher, .hash and .iterations must be those it was encrypted with".into(),
             }),
@@ -71,7 +74,6 @@ impl Decoder {
 
 #[cfg(test)]
 mod tests {
-    use super::super::syntax::Origin;
     use super::*;
 
     fn open(settings: &[(&str, &str)], value: &str) -> Result<String, String> {

@@ -46,6 +46,8 @@ pub enum Origin {
     Term {
         /// As the user named it.
         path: Arc<str>,
+        /// From 1; that of the application's setting.
+        line: u32,
         /// Application and key, as in `rabbit.tcp_listeners`.
         name: Arc<str>,
     },
@@ -56,6 +58,16 @@ pub enum Origin {
 }
 
 impl Origin {
+    /// The place, for people; a setting of the command line is told by its key.
+    pub fn place(&self, key: &str) -> String {
+        match self {
+            Origin::File { path, line, .. } => format!("{path}:{line}"),
+            Origin::Term { path, line, name } => format!("{path}:{line}: {name}"),
+            Origin::Environment(name) => format!("environment variable {name}"),
+            Origin::CommandLine => format!("--set {key}"),
+        }
+    }
+
     /// Which of the four; higher wins.
     pub fn layer(&self) -> u8 {
         match self {
@@ -93,19 +105,17 @@ pub struct Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.origin {
-            Some(Origin::File { path, line, text }) => {
-                write!(f, "{path}:{line}: {}\n  {text}", self.message)?;
-                if let Some(at) = text.find(self.marked.as_str()).filter(|_| !self.marked.is_empty()) {
-                    let before = text[..at].chars().count();
-                    let marks = self.marked.chars().count();
-                    write!(f, "\n  {:before$}{:^<marks$}", "", "")?;
-                }
+        if let Some(origin) = &self.origin {
+            write!(f, "{}: ", origin.place(&self.marked))?;
+        }
+        f.write_str(&self.message)?;
+        if let Some(Origin::File { text, .. }) = &self.origin {
+            write!(f, "\n  {text}")?;
+            if let Some(at) = text.find(self.marked.as_str()).filter(|_| !self.marked.is_empty()) {
+                let before = text[..at].chars().count();
+                let marks = self.marked.chars().count();
+                write!(f, "\n  {:before$}{:^<marks$}", "", "")?;
             }
-            Some(Origin::Term { path, name }) => write!(f, "{path}: {name}: {}", self.message)?,
-            Some(Origin::Environment(name)) => write!(f, "environment variable {name}: {}", self.message)?,
-            Some(Origin::CommandLine) => write!(f, "--set {}: {}", self.marked, self.message)?,
-            None => f.write_str(&self.message)?,
         }
         if !self.hint.is_empty() {
             write!(f, "\n  {}", self.hint)?;

@@ -26,19 +26,49 @@ pub enum Term {
 /// # Errors
 /// The line, from 1, and what was expected there.
 pub fn read(text: &str) -> Result<Term, (usize, &'static str)> {
-    let mut reader = Reader { text, rest: text };
+    read_placed(text).map(|(term, _)| term)
+}
+
+/// The same, with the lines, from 1, in which its tuples begin, outer ones before those within them.
+///
+/// # Errors
+/// As there.
+pub fn read_placed(text: &str) -> Result<(Term, Vec<u32>), (usize, &'static str)> {
+    let mut reader = Reader { text, rest: text, tuples: Vec::new() };
     let line = |reader: &Reader<'_>| 1 + text[..text.len() - reader.rest.len()].matches('\n').count();
     let term = reader.term(0).map_err(|expected| (line(&reader), expected))?;
     if !reader.skip(".") {
         return Err((line(&reader), "a full stop after the list"));
     }
     reader.skip_space();
-    if reader.rest.is_empty() { Ok(term) } else { Err((line(&reader), "nothing after the full stop")) }
+    if !reader.rest.is_empty() {
+        return Err((line(&reader), "nothing after the full stop"));
+    }
+    let (mut line, mut behind) = (1, 0);
+    let lines = reader.tuples.into_iter().map(|at| {
+        line += text[behind..at].matches('\n').count() as u32;
+        behind = at;
+        line
+    });
+    Ok((term, lines.collect()))
+}
+
+impl Term {
+    /// The number of tuples that it is or holds.
+    pub fn tuples(&self) -> usize {
+        match self {
+            Term::List(items) => items.iter().map(Term::tuples).sum(),
+            Term::Tuple(items) => 1 + items.iter().map(Term::tuples).sum::<usize>(),
+            Term::Atom(_) | Term::Integer(_) | Term::Float(_) | Term::Text(_) => 0,
+        }
+    }
 }
 
 struct Reader<'a> {
     text: &'a str,
     rest: &'a str,
+    /// Where tuples begin, in bytes.
+    tuples: Vec<usize>,
 }
 
 impl Reader<'_> {
@@ -68,6 +98,7 @@ impl Reader<'_> {
             return self.items("]", depth).map(Term::List);
         }
         if self.skip("{") {
+            self.tuples.push(self.text.len() - self.rest.len());
             return self.items("}", depth).map(Term::Tuple);
         }
         if self.skip("<<") {
@@ -171,6 +202,14 @@ mod tests {
         check("{a, B}.", Err((1, "a term")));
         check("\"a", Err((1, "a closing quote")));
         check(&"[".repeat(100_000), Err((1, "fewer terms within terms")));
+    }
+
+    #[test]
+    fn tuples_have_their_lines() {
+        let text = "% head\n[{a,\n  [{b, {1, 2}},\n\n {c, [{d, 1}]}]},\n {e, []}].";
+        let (term, lines) = read_placed(text).expect("read");
+        assert_eq!(lines, [2, 3, 3, 5, 5, 6]);
+        assert_eq!(term.tuples(), lines.len());
     }
 
     proptest! {

@@ -19,7 +19,7 @@ fn load_all(file: &str, advanced: &str, environment: &[&str], settings: &[&str])
         Some("etc/old.config") => Ok(advanced.to_owned()),
         Some("etc/advanced.config") if !advanced.is_empty() => Ok(advanced.to_owned()),
         Some("conf.d/10.conf") => Ok("heartbeat = 10\nchannel_max = 10".to_owned()),
-        Some("conf.d/20.conf") => Ok("heartbeat = 20".to_owned()),
+        Some("conf.d/20.conf") => Ok("heartbeat = 20\nmqtt.prefetch = 1".to_owned()),
         _ => Err(std::io::ErrorKind::NotFound.into()),
     };
     let list = |path: &Path| match path.to_str() {
@@ -287,7 +287,7 @@ fn what_virtual_hosts_begin_with_comes_from_here() {
     assert_eq!(other.queue_type.name(), "quorum");
     assert_eq!(
         error("default_policies.operator.cap.vhost_pattern = ^dev"),
-        "default_policies.operator.cap sets nothing for the queues it is for"
+        "etc/rabbitmq.conf:1: default_policies.operator.cap sets nothing for the queues it is for"
     );
 }
 
@@ -324,6 +324,90 @@ fn what_has_no_effect_is_said() {
     let config = config("mqtt.vhost = x\nkernel.inet_dist_listen_min = 1\ntcp_listen_options.buffer = 5");
     assert_eq!(config.warnings.len(), 3);
     assert!(config.warnings[0].contains("'mqtt.vhost' has no effect: MQTT is not"), "{:?}", config.warnings);
+}
+
+/// Each complaint about a key begins with the place of the key.
+#[test]
+fn every_complaint_about_a_key_has_its_place() {
+    let told = |file: &str, advanced: &str, environment: &[&str], settings: &[&str]| {
+        let report = load_all(file, advanced, environment, settings).to_string();
+        report.lines().next().expect("a line").split_once(": ").expect("a complaint").1.to_owned()
+    };
+    let file = |text: &str, expected: &str| {
+        let line = told(text, "", &[], &[]);
+        assert!(line.starts_with(&format!("etc/rabbitmq.conf:{expected}")), "{text}: {line}");
+    };
+    for (text, line) in [
+        ("mqtt.vhost = x", 1),
+        ("\n\nnet_ticktime = 60", 3),
+        ("\nlog.exchange = true", 2),
+        ("\nssl_options.ciphers.1 = RC4", 2),
+        ("# note\nheartbeet = 1", 2),
+        ("\nheartbeat = x", 2),
+        ("\nproxy_protocol = true", 2),
+        ("\ndefault_pass = encrypted:abc", 2),
+        ("\nhello", 2),
+        ("\nx = $(NONE)", 2),
+        ("\ndefault_policies.operator.a.queue_pattern = ^a", 2),
+        ("\ncluster_formation.classic_config.nodes.1 = rabbit@b", 2),
+    ] {
+        file(text, &format!("{line}: "));
+    }
+    let terms = |term: &str, expected: &str| {
+        let line = told("", &format!("%% head\n[{{rabbit, [{{heartbeat, 1}},\n  {term}]}}]."), &[], &[]);
+        assert!(line.starts_with(&format!("etc/advanced.config:3: {expected}")), "{term}: {line}");
+    };
+    terms("{credit_flow_default_credit, {400, 200}}", "'rabbit.credit_flow_default_credit' has no effect");
+    terms("{collect_statistics, fine}", "rabbit.collect_statistics: configuration key");
+    terms("{no_such_key, 1}", "rabbit.no_such_key: unknown key");
+    terms("{tcp_listeners, nothing}", "rabbit.tcp_listeners: ");
+    let bare = told("", "%\n[{rabbit,\n [nothing]}].", &[], &[]);
+    assert!(bare.starts_with("etc/advanced.config:2: expected {key, value}"), "{bare}");
+    let variable = |word: &str| {
+        let (line, (name, _)) = (told("", "", &[word], &[]), word.split_once('=').expect("a value"));
+        assert!(line.starts_with(&format!("environment variable {name}")), "{word}: {line}");
+    };
+    for word in [
+        "LEVERET_MQTT_VHOST=x",
+        "LEVERET_HEARTBEAT=x",
+        "LEVERET_NO_SUCH_KEY=x",
+        "RABBITMQ_DIST_PORT=1",
+        "RABBITMQ_NODE_PORT=x",
+        "RABBITMQ_DEFAULT_PASS_FILE=x",
+        "RABBITMQ_CONFIG_FILES=nowhere",
+        "RABBITMQ_ENABLED_PLUGINS=rabbitmq_mqtt",
+        "RABBITMQ_SERVER_ERL_ARGS=-rabbit heartbeat x",
+        "RABBITMQ_SERVER_ERL_ARGS=-rabbit no_such_key 1",
+        "RABBITMQ_SERVER_ERL_ARGS=-rabbit credit_flow_default_credit 1",
+    ] {
+        variable(word);
+    }
+    for word in ["mqtt.vhost=x", "heartbeet=1", "heartbeat=x", "default_pass=encrypted:abc"] {
+        let (line, (key, _)) = (told("", "", &[], &[word]), word.split_once('=').expect("a value"));
+        assert!(line.starts_with(&format!("--set {key}: ")), "{word}: {line}");
+    }
+    let folder = told("", "", &["RABBITMQ_CONFIG_FILES=conf.d"], &[]);
+    assert!(folder.starts_with("conf.d/20.conf:2: configuration key"), "{folder}");
+}
+
+/// Complaints that come once all is read, as of a file that is not there.
+#[test]
+fn later_complaints_find_the_place_of_their_key() {
+    let config = load_from(
+        "ssl_options.certfile = a.pem\nssl_options.certfile = b.pem\nssl_options.ciphers.1 = TLS_AES_128_GCM_SHA256",
+        "",
+        &["LEVERET_LISTENERS_SSL_1=5671"],
+        &["ssl_options.keyfile=k.pem"],
+    );
+    let config = config.expect("usable");
+    let check = |why: &str, expected: &str| {
+        assert_eq!(config.placed(why, &["listeners.ssl"]), format!("{expected}: {why}"));
+    };
+    check("ssl_options.certfile b.pem: not found", "etc/rabbitmq.conf:2");
+    check("none of ssl_options.ciphers is known: known are", "etc/rabbitmq.conf:3");
+    check("ssl_options.keyfile k.pem: not found", "--set ssl_options.keyfile");
+    check("a TLS listener needs others", "environment variable LEVERET_LISTENERS_SSL_1");
+    assert_eq!(config.placed("a.b is wrong", &["c"]), "a.b is wrong");
 }
 
 #[test]
@@ -376,14 +460,14 @@ fn advanced_terms_cap_credit() {
     assert_eq!((config.credit.link, config.credit.incoming_window), (Some(10), None));
     assert!(config.loopback_users.is_empty());
     let expected =
-        "etc/advanced.config: 'rabbit.credit_flow_default_credit' has no effect: nothing here is tuned so";
+        "etc/advanced.config:1: 'rabbit.credit_flow_default_credit' has no effect: nothing here is tuned so";
     assert_eq!(config.warnings, [expected]);
     let check = |advanced: &str, expected: &str| {
         assert_eq!(load_from("", advanced, &[], &[]).expect_err("unusable"), expected, "{advanced}");
     };
     check("[{rabbit,\n]}].", "etc/advanced.config:2: expected a term");
     check("[rabbit].", "etc/advanced.config: expected a list of {application, [{key, value}, ...]}");
-    let value = "etc/advanced.config: rabbit.max_link_credit: '-1' is no value for 'leveret.max_link_credit'\n  \
+    let value = "etc/advanced.config:1: rabbit.max_link_credit: '-1' is no value for 'leveret.max_link_credit'\n  \
                  accepted values: a whole number from 1 to 4294967295";
     check("[{rabbit, [{max_link_credit, -1}]}].", value);
 }
@@ -553,7 +637,7 @@ fn terms_win_over_lines_and_come_from_other_places_as_well() {
         let classic = load_from("", advanced, &[&variable], &[]).expect("usable");
         assert_eq!(
             (classic.heartbeat_s, classic.shown[0].from.as_str()),
-            (5, "etc/old.config: rabbit.tcp_listeners")
+            (5, "etc/old.config:1: rabbit.tcp_listeners")
         );
         assert_eq!(ports(classic), [1]);
     }
@@ -629,13 +713,13 @@ fn all_problems_are_told_at_once() {
     let report = loaded.to_string();
     let begins: Vec<&str> = report.lines().filter(|line| !line.starts_with(' ')).collect();
     let expected = [
-        "warning: configuration key 'mqtt.vhost' has no effect: MQTT is not served yet",
+        "warning: etc/rabbitmq.conf:2: configuration key 'mqtt.vhost' has no effect: MQTT is not served yet",
         "unknown: etc/rabbitmq.conf:3: unknown key 'heartbeet'",
         "refused: etc/rabbitmq.conf:4: 'auth_backends.1 = ldap' cannot be used: LDAP is not served yet; auth_backends.1 can be: internal",
         "refused: etc/rabbitmq.conf:5: not a setting",
         "refused: etc/rabbitmq.conf:7: 'maybe' is no value for 'log.console'",
         "refused: etc/rabbitmq.conf:8: the closing quote is missing",
-        "refused: etc/advanced.config: rabbit.cluster_nodes: 'cluster_formation.classic_config.nodes.1 = rabbit@b' cannot be used: \
+        "refused: etc/advanced.config:1: rabbit.cluster_nodes: 'cluster_formation.classic_config.nodes.1 = rabbit@b' cannot be used: \
          no cluster is formed yet: rabbit@hare would be alone, and rabbit@b with it",
         "unknown: --set no.key: unknown key 'no.key'",
         "the configuration cannot be used: served 2, without effect 1, refused 5, unknown 2 (etc/rabbitmq.conf, etc/advanced.config)",
