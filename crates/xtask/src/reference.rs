@@ -160,6 +160,7 @@ fn keys_page(source: &str) -> Result<String, String> {
             "Judged" => "works, for the values that can be had".to_owned(),
             "Inert" => format!("none: {reason}"),
             "Refused" => format!("stops the start: {reason}"),
+            "Tunes" => "none: its authentication backend is not served yet, and `auth_backends` with it stops the start".to_owned(),
             other => return Err(format!("{KEYS}: {key} is {other}")),
         };
         let shown = key.replace('$', "NAME").replace(".*", "...");
@@ -287,16 +288,21 @@ mod tests {
     fn keys_are_read_with_their_standing() {
         let source = "const LATER: &str = \"it is not there yet\";\npub const KEYS: &[(&str, Standing)] = &[\n    // A.\n    \
             (\"b.$\", Inert(LATER)),\n    (\n        \"a\",\n        // A remark.\n        Served(|draft, _, value| x(\"y\")),\n    ),\n    \
-            (\n        \"c.*\",\n        Refused(\"no\"),\n    ),\n];\n(\"d\", Inert(LATER))";
+            (\n        \"c.*\",\n        Refused(\"no\"),\n    ),\n    (\"b.c.*\", Tunes(Backend::A)),\n];\n(\"d\", Inert(LATER))";
         let found = keys(source);
         let row = |key: &str, standing: &str, reason: &str| {
             (key.to_owned(), standing.to_owned(), reason.to_owned())
         };
-        let expected =
-            [row("b.$", "Inert", "it is not there yet"), row("a", "Served", ""), row("c.*", "Refused", "no")];
+        let expected = [
+            row("b.$", "Inert", "it is not there yet"),
+            row("a", "Served", ""),
+            row("c.*", "Refused", "no"),
+            row("b.c.*", "Tunes", ""),
+        ];
         assert_eq!(found, expected);
         let page = keys_page(source).expect("has keys");
         assert!(page.contains("| `a` | works |\n| `b.NAME` | none: it is not there yet |\n"), "{page}");
+        assert!(page.contains("| `b.c...` | none: its authentication backend is not served yet"), "{page}");
         assert!(page.ends_with("| `c...` | stops the start: no |\n"), "{page}");
         assert!(keys_page("").is_err());
     }

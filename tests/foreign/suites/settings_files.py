@@ -1,11 +1,10 @@
-"""Twenty configurations in the forms that charts, operators, images, roles and guides give them, with the report of `--check-config`.
+"""Twenty-two configurations in the forms that charts, operators, images, roles and guides give them, with the report of `--check-config`.
 
 Each is what `check_config` of the suite takes, then the counts of the last line (served, without effect, refused, unknown), then what the
 lines of refused and unknown settings are to say, in their order. `@CERTS@` is a folder of certificates; `@FILES@` one in which
 `definitions.json` is. A configuration that can be used has no such lines.
 """
 
-INTERNAL = "only the internal authentication backend is served yet"
 OPERATOR = """queue_master_locator = min-masters
 disk_free_limit.absolute = 2GB
 cluster_partition_handling = pause_minority
@@ -24,6 +23,23 @@ default_pass = wP2Xy9dXKpLq
 """}, (5, 4, 2, 0), [
         "peer_discovery_backend = rabbit_peer_discovery_k8s' cannot be used: no cluster is formed yet",
         "target_cluster_size_hint = 3' cannot be used: no cluster is formed yet"]),
+    "a cluster operator, one replica": ({"text": OPERATOR.replace("hint = 3", "hint = 1") + """
+default_user = default_user_hhdSbfmUv2
+default_pass = wP2Xy9dXKpLq
+""", "environment": {"RABBITMQ_ENABLED_PLUGINS": "rabbitmq_peer_discovery_k8s,rabbitmq_prometheus,rabbitmq_management",
+                     "RABBITMQ_USE_LONGNAME": "true"}}, (4, 8, 0, 0), []),
+    "a directory that was prepared and is not asked": ({"text": """default_user = app
+auth_backends.1 = internal
+auth_ldap.servers.1 = ldap.example.net
+auth_ldap.servers.2 = ldap2.example.net
+auth_ldap.use_starttls = true
+auth_ldap.dn_lookup_base = ou=people,dc=example,dc=net
+auth_ldap.log = network
+auth_http.user_path = http://localhost:8000/auth/user
+""", "advanced": """[
+  {rabbitmq_auth_backend_ldap, [{resource_access_query, {constant, true}}]}
+].
+"""}, (2, 7, 0, 0), []),
     "a cluster operator, TLS alone, more of the user's": ({"text": """cluster_name = payments
 disk_free_limit.absolute = 2GB
 listeners.tcp = none
@@ -66,7 +82,7 @@ log.console.level = info
     {tag_queries, [{administrator, {in_group, "cn=admins,dc=example,dc=org"}}, {management, {constant, true}}]}
   ]}
 ].
-"""}, (8, 0, 8, 0), ["LDAP is not served yet; auth_backends.1.authn can be: internal", *[INTERNAL] * 7]),
+"""}, (8, 7, 1, 0), ["LDAP is not served yet; auth_backends.1.authn can be: internal"]),
     "an image, started by its variables": ({"text": """# conf.d/10-defaults.conf
 loopback_users.guest = false
 log.console = true
@@ -213,9 +229,8 @@ management.oauth_client_id = rabbitmq-ui
 management.oauth_scopes = openid profile rabbitmq.tag:administrator
 management.oauth_provider_url = https://idp.example.org/realms/test
 log.console = true
-"""}, (2, 3, 6, 0), [
+"""}, (2, 7, 2, 0), [
         "OAuth 2 is not served yet; auth_backends.1 can be: internal",
-        *[INTERNAL] * 4,
         "'management.oauth_enabled = true' cannot be used: OAuth 2 is not served yet"]),
     "users behind an HTTP service, cached": ({"text": """auth_backends.1 = cache
 auth_cache.cached_backend = http
@@ -226,7 +241,7 @@ auth_http.vhost_path = http://users:8000/auth/vhost
 auth_http.resource_path = http://users:8000/auth/resource
 auth_http.topic_path = http://users:8000/auth/topic
 loopback_users.guest = true
-"""}, (1, 2, 6, 0), ["auth_backends.1 can be: internal", *[INTERNAL] * 5]),
+"""}, (1, 7, 1, 0), ["auth_backends.1 can be: internal"]),
     "things over MQTT": ({"text": """loopback_users = none
 listeners.tcp.default = 5672
 mqtt.listeners.tcp.default = 1883
@@ -325,7 +340,7 @@ log.connection.level = none
  {rabbitmq_auth_backend_ldap, [{servers, ["ldap"]}, {user_dn_pattern, "cn=${username},dc=example"}]},
  {sasl, [{sasl_error_logger, false}]}
 ].
-"""}, (10, 13, 3, 0), ["'mqtt.listeners.tcp.1' cannot be used: MQTT is not served yet", *[INTERNAL] * 2]),
+"""}, (10, 15, 1, 0), ["'mqtt.listeners.tcp.1' cannot be used: MQTT is not served yet"]),
     "a package on a virtual machine": ({"text": """##
 ## Networking
 ##
@@ -426,7 +441,7 @@ ssl_options.versions.2 = tlsv1.1
 ssl_options.ciphers.1 = ECDHE-RSA-AES256-GCM-SHA384
 ssl_options.ciphers.2 = DHE-RSA-AES256-SHA256
 proxy_protocol = true
-""", None, (3, 1, 5, 0)),
+""", None, (3, 3, 3, 0)),
     "with MQTT and STOMP": ("""mqtt.listeners.tcp.default = 1883
 mqtt.allow_anonymous = false
 mqtt.vhost = /

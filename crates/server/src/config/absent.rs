@@ -15,18 +15,24 @@ pub const ABSENT: &[(&str, Standing)] = &[
     // Other nodes.
     (
         "cluster_formation.peer_discovery_backend",
-        Judged(|_, _, value| match value {
+        Judged(|draft, _, value| match value {
             "classic_config" | "rabbit_peer_discovery_classic_config" => nothing(ALONE),
+            _ if draft.is_alone() => {
+                nothing("the size of the cluster is one, so there is nothing to discover")
+            }
             _ => Verdict::Absent(
-                "no cluster is formed yet; it can be: classic_config, without other nodes".into(),
+                "no cluster is formed yet; it can be: classic_config, without other nodes, or any with \
+                 cluster_formation.target_cluster_size_hint = 1"
+                    .into(),
             ),
         }),
     ),
     ("cluster_formation.classic_config.nodes.$", Judged(|draft, _, value| other_node(draft, value))),
     (
         "cluster_formation.target_cluster_size_hint",
-        Judged(|_, _, value| match value {
+        Judged(|draft, _, value| match value {
             "0" | "1" => nothing(ALONE),
+            _ if draft.is_alone() => nothing("a later setting says that the node is alone"),
             _ => Verdict::Absent(
                 "no cluster is formed yet: this node would be alone, and others with it".into(),
             ),
@@ -43,7 +49,7 @@ pub const ABSENT: &[(&str, Standing)] = &[
     ("cluster_formation.proxy.*", Inert(ALONE)),
     ("cluster_formation.randomized_startup_delay_range.$", Inert(ALONE)),
     ("cluster_formation.registration.$", Inert(ALONE)),
-    ("cluster_formation.*", Inert("it counts for another peer_discovery_backend, which is refused")),
+    ("cluster_formation.*", Inert("it tunes how other nodes are found, and no cluster is formed yet")),
     ("peer_discovery_backend", Standing::Refused("no cluster is formed yet")),
     // Protocols.
     ("mqtt.listeners.tcp", Judged(|_, _, value| closed(value, MQTT))),

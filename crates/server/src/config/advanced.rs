@@ -4,6 +4,7 @@
 //! A setting for which there is no key is refused, unless it is known to do nothing here: a setting somebody relies on
 //! is not passed over.
 
+use super::backends::Backend;
 use super::keys::Standing;
 use super::load::nowhere;
 use super::lookup;
@@ -24,6 +25,13 @@ pub enum Step {
         what: String,
         /// Why that harms nobody.
         why: String,
+    },
+    /// It tunes an authentication backend that is not there.
+    Tunes {
+        /// The backend.
+        backend: Backend,
+        /// Where it was written.
+        origin: Origin,
     },
     /// A line for the log.
     Note(String),
@@ -207,6 +215,7 @@ pub fn meaning(origin: &dyn Fn(String) -> Origin, application: &str, key: &str, 
         Err(TermError::Absent(why)) => fail(Fault::Refused, why.to_owned(), "remove it to start"),
         Err(TermError::Unsaid) => match lookup::find(&format!("{prefix}{key}")) {
             Some((Standing::Inert(why), _)) => vec![Step::PassedOver { what, why: why.to_owned() }],
+            Some((Standing::Tunes(backend), _)) => vec![Step::Tunes { backend, origin: place }],
             Some((Standing::Refused(why), _)) => fail(Fault::Refused, why.to_owned(), "remove it to start"),
             _ => fail(Fault::Refused, format!("{value:?} is no value"), ""),
         },

@@ -1,5 +1,6 @@
 //! A configuration while settings still come in: the effect of each of them, and those that cannot be used.
 
+use super::backends::{Backend, Backends};
 use super::keys::Standing;
 use super::lookup;
 use super::network::ListenerKind;
@@ -25,6 +26,10 @@ pub struct Draft {
     mechanisms: BTreeMap<String, &'static str>,
     /// The layer that said `none`, of each kind of listeners.
     closed: BTreeMap<ListenerKind, u8>,
+    /// Authentication backends that are not there.
+    pub backends: Backends,
+    /// `cluster_formation.target_cluster_size_hint`, as the last source has it.
+    pub size_hint: Option<String>,
     /// Settings that do nothing here.
     pub inert: usize,
     /// Settings that cannot be used.
@@ -40,6 +45,8 @@ impl Draft {
             listeners: BTreeMap::new(),
             mechanisms: BTreeMap::new(),
             closed: BTreeMap::new(),
+            backends: Backends::default(),
+            size_hint: None,
             inert: 0,
             problems: Vec::new(),
         }
@@ -60,6 +67,7 @@ impl Draft {
                 return self.fail(setting, Fault::Refused, key, message, "remove it to start".into());
             }
             Some((Standing::Inert(why), _)) => Verdict::Nothing(why.to_owned()),
+            Some((Standing::Tunes(backend), _)) => return self.tunes(backend, origin, key, value),
             Some((Standing::Judged(judge), name)) => judge(self, name, value),
             Some((Standing::Served(put), name)) => match put(self, name, value) {
                 Ok(()) => Verdict::Works,
@@ -86,6 +94,17 @@ impl Draft {
                 self.fail(setting, Fault::Refused, &setting.value, message, hint);
             }
         }
+    }
+
+    /// Notes a setting of an authentication backend that is not there.
+    pub fn tunes(&mut self, backend: Backend, origin: &Origin, key: &str, value: &str) {
+        self.inert += 1;
+        self.backends.tune(backend, origin.place(key), value);
+    }
+
+    /// Whether no other node is to be found.
+    pub fn is_alone(&self) -> bool {
+        self.size_hint.as_deref().is_some_and(|hint| matches!(hint, "0" | "1"))
     }
 
     /// Notes that `what`, with its place, does nothing here.

@@ -22,7 +22,8 @@ const VARIABLES: &[(&str, &str)] = &[
 const VARIABLES_FLAGS: &[&str] =
     &["RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS", "RABBITMQ_SERVER_ERL_ARGS", "RABBITMQ_SERVER_START_ARGS"];
 
-/// Plugins beside those of the broker that nobody relies on: parts that others of RabbitMQ's stand on.
+/// Plugins beside those of the broker that nobody relies on: parts that others of RabbitMQ's stand on, and ways of finding
+/// other nodes, which do so only where `cluster_formation.peer_discovery_backend` names them.
 const PLUGINS_NEEDLESS: &[&str] = &[
     "accept",
     "amqp10_client",
@@ -33,7 +34,11 @@ const PLUGINS_NEEDLESS: &[&str] = &[
     "oauth2_client",
     "prometheus",
     "rabbitmq_aws",
+    "rabbitmq_peer_discovery_aws",
     "rabbitmq_peer_discovery_common",
+    "rabbitmq_peer_discovery_consul",
+    "rabbitmq_peer_discovery_etcd",
+    "rabbitmq_peer_discovery_k8s",
     "rabbitmq_stream_common",
     "rabbitmq_top",
     "rabbitmq_web_dispatch",

@@ -3,6 +3,7 @@
 //! A key is *served* (it has a function that puts its value where it works), *inert* (accepted with a warning that says
 //! why it does nothing) or *refused* (ignoring it would be wrong). Nothing is accepted without effect or word.
 
+use super::backends::Backend;
 use super::gate;
 use super::network::{AlternativeKind, ListenerKind, LoginFrom};
 use super::secret::Decoder;
@@ -27,9 +28,11 @@ pub enum Standing {
     Inert(&'static str),
     /// Somebody would rely on it in vain.
     Refused(&'static str),
+    /// It tunes an authentication backend that is not there.
+    Tunes(Backend),
 }
 
-use Standing::{Inert, Judged, Refused, Served};
+use Standing::{Inert, Judged, Refused, Served, Tunes};
 
 const ERLANG: &str = "it tunes the Erlang runtime, which is not here";
 const LATER: &str = "this version does not have the feature yet";
@@ -309,7 +312,7 @@ pub const KEYS: &[(&str, Standing)] = &[
         }),
     ),
     ("loopback_users.$", Served(|draft, user, value| put(boolean(value), |it| draft.set_loopback(user, it)))),
-    ("auth_backends.$", Judged(|_, name, value| backend(name, value))),
+    ("auth_backends.$", Judged(backend)),
     (
         "auth_mechanisms.$",
         Served(|draft, name, value| {
@@ -551,10 +554,10 @@ pub const KEYS: &[(&str, Standing)] = &[
     ("amqp1_0.*", Inert(LATER)),
     ("shovel.*", Inert(LATER)),
     ("federation.*", Inert(LATER)),
-    ("auth_oauth2.*", Refused("only the internal authentication backend is served yet")),
-    ("auth_ldap.*", Refused("only the internal authentication backend is served yet")),
-    ("auth_http.*", Refused("only the internal authentication backend is served yet")),
-    ("auth_cache.*", Inert("no authentication backend is cached: auth_backends.N = cache is refused")),
+    ("auth_oauth2.*", Tunes(Backend::OAuth2)),
+    ("auth_ldap.*", Tunes(Backend::Ldap)),
+    ("auth_http.*", Tunes(Backend::Http)),
+    ("auth_cache.*", Tunes(Backend::Cache)),
     ("feature_flags.*", Inert("every feature is enabled")),
     (
         "deprecated_features.permit.transient_nonexcl_queues",
@@ -712,17 +715,15 @@ fn off(value: &str, why: &str) -> Verdict {
 }
 
 /// `auth_backends.N`, `.N.authn`, `.N.authz`.
-fn backend(name: &str, value: &str) -> Verdict {
+fn backend(draft: &mut Draft, name: &str, value: &str) -> Verdict {
+    let named = Backend::read(value);
+    named.into_iter().for_each(|backend| draft.backends.name(backend));
     let known = match value {
         "internal" | "rabbit_auth_backend_internal" => return Verdict::Works,
-        "ldap" | "rabbit_auth_backend_ldap" => "LDAP",
-        "http" | "rabbit_auth_backend_http" => "authentication over HTTP",
-        "oauth" | "oauth2" | "rabbit_auth_backend_oauth2" | "uaa" | "rabbit_auth_backend_uaa" => "OAuth 2",
-        "cache" | "rabbit_auth_backend_cache" => "the cache of another authentication backend",
         "amqp" | "rabbit_auth_backend_amqp" => "authentication over AMQP",
         "dummy" | "rabbit_auth_backend_dummy" => "the authentication backend that lets nobody in",
         "internal_loopback" | "rabbit_auth_backend_internal_loopback" => "authentication by address",
-        _ => "this authentication backend",
+        _ => named.map_or("this authentication backend", Backend::title),
     };
     Verdict::Absent(format!("{known} is not served yet; auth_backends.{name} can be: internal"))
 }

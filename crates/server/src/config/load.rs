@@ -114,9 +114,12 @@ pub fn load(sources: &Sources<'_>) -> Loaded {
     let said = lines(sources.settings.iter().map(line).collect());
     let mut said = said;
     decrypt(sources, steps.iter_mut().chain(&mut said));
+    draft.size_hint = last_of("cluster_formation.target_cluster_size_hint", steps.iter().chain(&said));
     steps.into_iter().for_each(|step| take(&mut draft, step));
     environment::apply_rest(&mut draft, &sources.environment);
     said.into_iter().for_each(|step| take(&mut draft, step));
+    let of_backends = draft.backends.warnings();
+    draft.config.warnings.extend(of_backends);
     let (inert, mut problems) = (draft.inert, std::mem::take(&mut draft.problems));
     let mut config = draft.finish();
     if let Some(name) = config.vhost_defaults.empty_policy() {
@@ -185,10 +188,19 @@ fn decrypt<'a>(sources: &Sources<'_>, steps: impl Iterator<Item = &'a mut Step>)
     }
 }
 
+/// The last value of a key.
+fn last_of<'a>(key: &str, steps: impl DoubleEndedIterator<Item = &'a Step>) -> Option<String> {
+    steps.rev().find_map(|step| match step {
+        Step::Set(setting) if setting.key == key => Some(setting.value.clone()),
+        _ => None,
+    })
+}
+
 fn take(draft: &mut Draft, step: Step) {
     match step {
         Step::Set(setting) => draft.apply(&setting),
         Step::Forget(family) => draft.forget(&family),
+        Step::Tunes { backend, origin } => draft.tunes(backend, &origin, "", ""),
         Step::PassedOver { what, why } => draft.passed_over(&what, &why),
         Step::Note(warning) => draft.config.warnings.push(warning),
         Step::Fail(error) => draft.problems.push(error),

@@ -5,6 +5,7 @@
 
 mod absent;
 mod advanced;
+mod backends;
 pub mod defaults;
 mod draft;
 mod environment;

@@ -611,11 +611,6 @@ fn terms_that_somebody_relies_on_are_not_passed_over() {
     check("{rabbitmq_mqtt, [{tcp_listeners, [1883]}]}", "MQTT is not served yet");
     check("{rabbitmq_web_stomp, [{tcp_config, [{port, 1}]}]}", "STOMP is not served yet");
     check("{rabbitmq_shovel, [{shovels, [{a, []}]}]}", "shovels are not served yet");
-    check("{rabbitmq_auth_backend_ldap, [{servers, [\"a\"]}]}", "only the internal authentication backend");
-    check(
-        "{rabbitmq_auth_backend_ldap, [{vhost_access_query, {in_group, \"ou=a\"}}]}",
-        "rabbitmq_auth_backend_ldap.vhost_access_query: only the internal authentication backend is served yet",
-    );
     check("{rabbitmq_mqtt, [{tcp_listeners, nothing}]}", "is no value");
     check("{no_such_application, [{a, 1}]}", "unknown application 'no_such_application'");
 }
@@ -671,6 +666,45 @@ fn the_journal_is_bounded_by_the_disk_alone() {
         assert!(problem.contains("disk_free_limit"), "{problem}");
     }
     assert_eq!(config("leveret.journal_file_bytes = 1MiB").journal_file_bytes, Some(1 << 20));
+}
+
+/// A backend that is named is one complaint; the settings of one that is not are one warning, wherever they stand.
+#[test]
+fn settings_of_another_authentication_backend_are_told_once() {
+    let file = "auth_ldap.servers.1 = a\nauth_ldap.port = 389\nauth_http.user_path = http://u\n";
+    let terms = "[{rabbitmq_auth_backend_ldap, [{vhost_access_query, {in_group, \"ou=a\"}}]}].";
+    let told = load_from(file, terms, &["LEVERET_AUTH_LDAP_TIMEOUT=1"], &[]).expect("usable").warnings;
+    assert_eq!(told.len(), 2, "{told:?}");
+    let begin = "etc/rabbitmq.conf:1: 4 settings of auth_ldap.*, of which this is the first, have no effect: LDAP is not \
+                 served yet, and auth_backends does not name it";
+    assert!(told[0].starts_with(begin), "{told:?}");
+    assert!(told[1].starts_with("etc/rabbitmq.conf:3: a setting of auth_http.* has no effect"), "{told:?}");
+    let loaded = load_all(&format!("{file}auth_backends.1 = ldap"), terms, &[], &[]);
+    assert_eq!((loaded.problems.len(), loaded.config.warnings.len(), loaded.inert), (1, 1, 4));
+    let cached = load_all(
+        "auth_backends.1 = cache\nauth_cache.cached_backend = http\nauth_http.user_path = u",
+        "",
+        &[],
+        &[],
+    );
+    assert_eq!((cached.problems.len(), cached.config.warnings.len(), cached.inert), (1, 0, 2));
+}
+
+/// As an operator of clusters writes it for one replica.
+#[test]
+fn a_node_that_is_to_be_alone_has_nobody_to_discover() {
+    let file =
+        "cluster_formation.peer_discovery_backend = k8s\ncluster_formation.k8s.host = kubernetes.default\n";
+    let hint = |hint: &str| format!("{file}cluster_formation.target_cluster_size_hint = {hint}\n");
+    let told = config(&hint("1")).warnings;
+    assert!(told[0].contains("there is nothing to discover") && told.len() == 3, "{told:?}");
+    assert!(error(&hint("2")).contains("target_cluster_size_hint = 2' cannot be used"));
+    assert!(error(file).contains("or any with cluster_formation.target_cluster_size_hint = 1"));
+    let later = load_from(&hint("3"), "", &[], &["cluster_formation.target_cluster_size_hint=1"]);
+    assert_eq!(later.expect("usable").warnings.len(), 4);
+    load_from(&hint("1"), "", &[], &["cluster_formation.target_cluster_size_hint=3"]).expect_err("refused");
+    let plugins = "RABBITMQ_ENABLED_PLUGINS=rabbitmq_peer_discovery_k8s,rabbitmq_management";
+    load_from(&hint("1"), "", &[plugins], &[]).expect("usable");
 }
 
 #[test]
