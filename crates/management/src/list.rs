@@ -5,9 +5,9 @@
 //! each is shown twice.
 
 use crate::Limits;
+use crate::names::{Names, PATTERN_WORK};
 use crate::request::Request;
 use crate::response::{Answer, Response};
-use regex_lite::RegexBuilder;
 use serde_json::{Map, Number, Value};
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -19,20 +19,6 @@ const PAGE: usize = 100;
 
 /// Things that are objects at a time. A shard that is asked about them has other work.
 const SHOWN: usize = 250;
-
-/// Bytes a compiled expression over names may take: the least of these in which it has room tells how dear it is.
-const PATTERN_MEMORIES: [usize; 4] = [4 << 10, 16 << 10, 64 << 10, 256 << 10];
-
-/// Bytes of a compiled expression that each byte of a name may be held against, times the bytes of all names: three seconds of one
-/// processor.
-pub(crate) const PATTERN_WORK: usize = 16 << 30;
-
-/// The same for clients without a login, as for metrics: half of that, which is enough for a simple expression over the
-/// names of 100,000 queues.
-pub(crate) const PATTERN_WORK_UNKNOWN: usize = 8 << 30;
-
-/// Whether a name is one that is asked for.
-pub(crate) type Matcher = Box<dyn Fn(&str) -> bool>;
 
 /// A thing of a list: it is found and sorted by its own columns before it is shown, since that is dear.
 pub(crate) trait Listed {
@@ -105,9 +91,8 @@ fn narrowed<T: Listed>(
     if page.is_some()
         && let Some(name) = request.asked("name").filter(|name| !name.is_empty())
     {
-        let bytes = things.iter().filter_map(|thing| thing.column("name")).map(|name| name.len()).sum();
-        let matches = matcher(name, request.says("use_regex"), bytes, PATTERN_WORK, limits)?;
-        things.retain(|thing| thing.column("name").is_some_and(|name| matches(&name)));
+        let names = Names::new(name, request.says("use_regex"), PATTERN_WORK, limits);
+        things = names.kept(things, |thing| thing.column("name"))?;
     }
     Ok((things, page.map(|page| (page, total))))
 }
@@ -268,36 +253,6 @@ impl Page {
         }
         Ok(Some(Page { number, size }))
     }
-}
-
-/// Whether a name has this in it; an expression that is none is in no name.
-///
-/// # Errors
-/// The response to an expression that takes more than `work` over names that have so many `bytes` in all.
-pub(crate) fn matcher(
-    name: &str,
-    is_pattern: bool,
-    bytes: usize,
-    work: usize,
-    limits: &Limits,
-) -> Result<Matcher, Response> {
-    if !is_pattern {
-        let name = name.to_lowercase();
-        return Ok(Box::new(move |own| own.to_lowercase().contains(&name)));
-    }
-    if name.len() > limits.pattern_bytes_max {
-        return Ok(Box::new(|_| false));
-    }
-    // A name costs its length times the expression's states, and these are known by their size alone.
-    for memory in PATTERN_MEMORIES {
-        if let Ok(pattern) = RegexBuilder::new(name).case_insensitive(true).size_limit(memory).build() {
-            if bytes.saturating_mul(memory) > work {
-                return Err(Response::bad_request("the expression takes too long over so many names"));
-            }
-            return Ok(Box::new(move |own| pattern.is_match(own)));
-        }
-    }
-    Ok(Box::new(|_| false))
 }
 
 /// Things in the order that is asked for: by their own columns, or else by those of their objects.
@@ -558,36 +513,6 @@ mod tests {
         check("columns=name&sort=stats.publish", true);
         check("columns=", false);
         check("columns=name&sort=", false);
-    }
-
-    #[test]
-    fn long_expressions_match_nothing() {
-        let limits = Limits::default();
-        let matches = |pattern: &str, name: &str| {
-            matcher(pattern, true, name.len(), PATTERN_WORK, &limits).unwrap()(name)
-        };
-        let dots = |length: usize| matches(&".".repeat(length), &"x".repeat(2000));
-        assert!(dots(limits.pattern_bytes_max) && !dots(limits.pattern_bytes_max + 1));
-        assert!(!matches("((((a{99}){99}){99}){99})", "a"));
-    }
-
-    #[test]
-    fn dear_expressions_over_many_names_are_refused() {
-        let status = |pattern: &str, bytes: usize, work: usize| {
-            matcher(pattern, true, bytes, work, &Limits::default()).map_or_else(|no| no.status, |_| 200)
-        };
-        let dear = ".{200}".repeat(5);
-        for (pattern, bytes, known, unknown) in [
-            ("^orders\\..*", 100_000, 200, 200),
-            ("^orders\\..*", 2_000_000, 200, 200),
-            ("^orders\\..*", 3_000_000, 200, 400),
-            (&dear, 1_000, 200, 200),
-            (&dear, 200_000, 200, 400),
-            (&dear, 1_000_000, 400, 400),
-        ] {
-            assert_eq!(status(pattern, bytes, PATTERN_WORK), known, "{pattern} {bytes}");
-            assert_eq!(status(pattern, bytes, PATTERN_WORK_UNKNOWN), unknown, "{pattern} {bytes}");
-        }
     }
 
     #[test]

@@ -14,10 +14,11 @@ mod queues;
 mod raft;
 mod text;
 
+use crate::memory;
+use crate::names::{Names, PATTERN_WORK_UNKNOWN};
 use crate::node::Node;
 use crate::request::{Method, Request};
 use crate::response::{Answer, Response};
-use crate::{list, memory};
 use facts::{Detail, Facts};
 use families::Family;
 use text::{Kind, Text};
@@ -132,10 +133,9 @@ fn detailed<N: Node>(node: &N, request: &Request, text: &mut Text) -> Result<(),
         facts.survey.exchanges.retain(|_, tally| is_id(tally.vhost));
     }
     if let Some(pattern) = request.asked("queue") {
-        let bytes = facts.queues.iter().map(|(queue, _)| queue.name.len()).sum();
-        let (work, limits) = (list::PATTERN_WORK_UNKNOWN, &node.about().limits);
-        let matches = list::matcher(pattern, true, bytes, work, limits)?;
-        facts.queues.retain(|(queue, _)| matches(&queue.name));
+        let limits = &node.about().limits;
+        let names = Names::new(pattern, true, PATTERN_WORK_UNKNOWN, limits);
+        facts.queues = names.kept(facts.queues, |(queue, _)| Some((&*queue.name).into()))?;
     }
     facts.add_up();
     if families.iter().any(|family| family.is_of_queues()) {
