@@ -551,7 +551,7 @@ pub const KEYS: &[(&str, Standing)] = &[
     ("prometheus.ssl.backlog", Inert("tcp_listen_options.backlog goes for every listener")),
     ("prometheus.ssl.*", Judged(|draft, name, value| draft.config.network.metrics_tls.judge(name, value))),
     ("prometheus.*", Inert(LATER)),
-    ("amqp1_0.*", Inert(LATER)),
+    ("amqp1_0.*", Inert("AMQP 1.0 goes by the keys of AMQP 0-9-1; anonymous logins by anonymous_login_user")),
     ("shovel.*", Inert(LATER)),
     ("federation.*", Inert(LATER)),
     ("auth_oauth2.*", Tunes(Backend::OAuth2)),
