@@ -4,10 +4,8 @@ import gzip
 import json
 import time
 
-import pika
-from lab.broker import Broker
 from lab.cases import equal, eventually
-from suites.management_pages import HTTP, JSON, OWN, Own, ask
+from suites.management_pages import JSON, Own, ask, with_client
 
 # Queues from which on an order is kept, and the seconds for which it is.
 MANY, KEPT = 2000, 5
@@ -72,13 +70,9 @@ def short(binary):
 
 
 def order(binary):
-    broker = Broker(binary, OWN)
-    try:
-        broker.start()
-        port = broker.port_of(HTTP, "HTTP")
+    with with_client(binary) as (_, port, connection):
         body = json.dumps({"queues": [{"name": f"q{number:04}", "vhost": "/"} for number in range(MANY)]})
         equal(ask(port, "POST", "/api/definitions", {"Content-Type": JSON}, body)[0], 204)
-        connection = pika.BlockingConnection(pika.URLParameters(broker.uri))
         channel = connection.channel()
         channel.confirm_delivery()
 
@@ -107,6 +101,3 @@ def order(binary):
         equal(ask(port, "DELETE", "/api/queues/%2F/q0500")[0], 204)
         equal(("q0500", 7) in page(), False)
         eventually(lambda: page() == [("q1000", 4), ("q0007", 3), ("q1999", 0)], "the order is as of now", seconds_max=3 * KEPT)
-        connection.close()
-    finally:
-        broker.close()

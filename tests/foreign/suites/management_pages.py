@@ -5,12 +5,14 @@ a node with `SETTINGS`, which asked `--admin` has to have where the case `page-a
 """
 
 import base64
+import contextlib
 import hashlib
 import json
 import re
 import socket
 from http.client import HTTPConnection
 
+import pika
 from lab.broker import Broker
 from lab.cases import equal
 
@@ -77,6 +79,14 @@ class Own:
 
     def __exit__(self, *_):
         self.broker.close()
+
+
+@contextlib.contextmanager
+def with_client(binary):
+    """A broker, the port of its HTTP API, and a connection to it."""
+    own = Own(binary)
+    with own as (port, _), contextlib.closing(pika.BlockingConnection(pika.URLParameters(own.broker.uri))) as connection:
+        yield own.broker, port, connection
 
 
 def answers(port):

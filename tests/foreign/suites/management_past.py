@@ -3,21 +3,15 @@
 import json
 import time
 
-import pika
-from lab.broker import Broker
 from lab.cases import equal
-from suites.management_pages import HTTP, OWN, ask
+from suites.management_pages import ask, with_client
 
 # Seconds between two samples.
 GAP = 10
 
 
 def kept(binary):
-    broker = Broker(binary, OWN)
-    try:
-        broker.start()
-        port = broker.port_of(HTTP, "HTTP")
-        connection = pika.BlockingConnection(pika.URLParameters(broker.uri))
+    with with_client(binary) as (_, port, connection):
         channel = connection.channel()
         channel.confirm_delivery()
         channel.queue_declare("q", durable=True)
@@ -43,6 +37,3 @@ def kept(binary):
         status, _, data = ask(port, "GET", "/api/nodes")
         memory = json.loads(ask(port, "GET", f"/api/nodes/{json.loads(data)[0]['name']}/memory")[2])["memory"]
         assert memory["mgmt_db"] > 0, memory
-        connection.close()
-    finally:
-        broker.close()

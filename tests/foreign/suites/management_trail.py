@@ -5,10 +5,8 @@ import os
 import re
 import subprocess
 
-import pika
-from lab.broker import Broker
 from lab.cases import equal, eventually
-from suites.management_pages import HTTP, JSON, OWN, ask
+from suites.management_pages import JSON, Own, ask, with_client
 
 LINE = re.compile(r"^\S+ \S+ \[(info|warning)\] <[\d.]+> (.*)$")
 OF_CONNECTIONS = re.compile("accepting |AMQP connection |connection |closing ")
@@ -19,11 +17,7 @@ SHOVEL = {"value": {"src-uri": f"amqp://u:{SECRET}@h", "dest-uri": "amqp://", "s
 
 
 def slips(binary):
-    broker = Broker(binary, OWN)
-    try:
-        broker.start()
-        port = broker.port_of(HTTP, "HTTP")
-        connection = pika.BlockingConnection(pika.URLParameters(broker.uri))
+    with with_client(binary) as (broker, port, connection):
         channel = connection.channel()
 
         def warned():
@@ -47,9 +41,6 @@ def slips(binary):
             channel.queue_declare(f"many{number}", arguments={"x-expire": 5, "x-expires": 60_000}, exclusive=True)
         eventually(lambda: len(warned()) >= 10, "more of them are in the log")
         equal([len(warned()), warned()[-1].endswith("(no more of this for a minute)")], [10, True])
-        connection.close()
-    finally:
-        broker.close()
 
 
 def quoted(name):
@@ -57,17 +48,13 @@ def quoted(name):
 
 
 def trail(binary):
-    broker = Broker(binary, OWN)
-    try:
-        broker.start()
-        port = broker.port_of(HTTP, "HTTP")
-        http(broker, port)
-        tools(broker)
-        with open(broker.log, encoding="utf-8") as log:
+    own = Own(binary)
+    with own as (port, _):
+        http(own.broker, port)
+        tools(own.broker)
+        with open(own.broker.log, encoding="utf-8") as log:
             text = log.read()
         equal(SECRET in text, False, "no secret is in the log")
-    finally:
-        broker.close()
 
 
 def expect(broker, before, expected, what):
