@@ -82,7 +82,7 @@ mod tests {
         };
         let given = |number| format!("orders.{}.customer-{number}", ["eu", "us", "größer"][number % 3]);
         let made =
-            |_| format!("{:08x}-{:04x}-{:012x}", random(), random() & 0xffff, random() << 16 ^ random());
+            |_| format!("{:08x}-{:04x}-{:012x}", random(), random() & 0xffff, (random() << 16) ^ random());
         [(0..count).map(given).collect(), (0..count).map(made).collect()]
     }
 
