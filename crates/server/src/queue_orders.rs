@@ -1,17 +1,22 @@
 //! Orders of all queues by a column, each kept for a moment for all that ask for pages of it.
 //!
-//! To sort 100,000 queues every shard is asked for all of its own; pages that several dashboards ask for every few seconds come from
-//! one order. Of few queues none is kept, so that their pages are as of now. A kept order has queues that are gone since,
-//! and not those that came: pages show what there still is of it.
+//! To sort 100,000 queues every shard is asked for all of its own; pages that several dashboards ask for every few
+//! seconds come from one order. Of few queues none is kept, so that their pages are as of now. A kept order has queues
+//! that are gone since, and not those that came: pages show what there still is of it.
 
 use crate::queue_names::Names;
 use broker::catalog::QueueDefinition;
 use management::Limits;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// See the module. The oldest comes first.
+/// See the module.
 #[derive(Debug, Default)]
-pub struct QueueOrders(Mutex<Vec<Order>>);
+pub struct QueueOrders {
+    /// The oldest comes first. Held for a moment only: the thread that looks after alarms asks too.
+    kept: Mutex<Vec<Order>>,
+    /// Held while queues are sorted, which takes seconds where there are many.
+    sorting: Mutex<()>,
+}
 
 #[derive(Debug)]
 struct Order {
@@ -22,8 +27,8 @@ struct Order {
 }
 
 impl QueueOrders {
-    /// The queues by `column`: as they were a moment ago, or as `sort` has them. Other callers wait meanwhile, and have what comes
-    /// of it.
+    /// The queues by `column`: as they were a moment ago, or as `sort` has them. Other callers with something to sort wait
+    /// meanwhile, and have what comes of it.
     ///
     /// # Errors
     /// Those of `sort`.
@@ -34,13 +39,22 @@ impl QueueOrders {
         limits: &Limits,
         sort: impl FnOnce() -> Result<Vec<Arc<QueueDefinition>>, E>,
     ) -> Result<Names, E> {
-        let mut kept = self.kept();
-        drop_old(&mut kept, now_ms(), limits);
-        if let Some(order) = kept.iter().find(|order| order.column == column) {
-            return Ok(order.queues.clone());
+        let found = || {
+            let mut kept = self.kept();
+            drop_old(&mut kept, now_ms(), limits);
+            kept.iter().find(|order| order.column == column).map(|order| order.queues.clone())
+        };
+        if let Some(queues) = found() {
+            return Ok(queues);
+        }
+        let _sorting = self.sorting.lock().unwrap_or_else(PoisonError::into_inner);
+        // Another caller may have sorted them meanwhile.
+        if let Some(queues) = found() {
+            return Ok(queues);
         }
         let queues: Names = sort()?.into();
         if queues.len() >= limits.order_queues_min {
+            let mut kept = self.kept();
             if kept.len() >= limits.orders_kept_max {
                 kept.drain(..1);
             }
@@ -62,7 +76,7 @@ impl QueueOrders {
     }
 
     fn kept(&self) -> MutexGuard<'_, Vec<Order>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -126,6 +140,22 @@ mod tests {
         assert!(orders.memory_bytes() > 0);
         orders.forget_old(300, &limits);
         assert_eq!(orders.memory_bytes(), 0);
+    }
+
+    #[test]
+    fn nobody_waits_for_sorting_but_to_sort() {
+        let (orders, limits) = (QueueOrders::default(), Limits { order_queues_min: 0, ..Limits::default() });
+        let get = |column: &str, sort: &dyn Fn() -> Vec<Arc<QueueDefinition>>| {
+            orders.get(column, || 0, &limits, || Ok::<_, ()>(sort())).expect("sorted").len()
+        };
+        assert_eq!(get("messages", &|| queues(1)), 1);
+        let sort = || {
+            orders.forget_old(0, &limits);
+            assert!(orders.memory_bytes() > 0);
+            assert_eq!(get("messages", &|| panic!("it is kept")), 1);
+            queues(2)
+        };
+        assert_eq!(get("memory", &sort), 2);
     }
 
     #[test]
