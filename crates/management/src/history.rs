@@ -2,7 +2,8 @@
 //!
 //! Counters come from outside, every [`SAMPLE_MS`] while somebody asks; rates are differences. A series is kept for
 //! each object with counters, a longer one for the node and its virtual hosts. Objects that are gone are forgotten with
-//! the next round. What is kept whether somebody asks or not is the [past](crate::past). Bounds are [`Limits::sampled_objects_max`] and the lengths below.
+//! the next round. What is kept whether somebody asks or not is the [past](crate::past). Bounds are
+//! [`Limits::sampled_objects_max`] and the lengths below.
 
 use crate::Limits;
 use crate::counters::Counters;
@@ -60,8 +61,10 @@ impl History {
             if series.samples.back().is_some_and(|(_, last)| *last != counters) {
                 series.changed_ms = Some(now_ms);
             }
-            // Counters that begin anew are another thing's.
-            if series.samples.back().is_some_and(|(_, last)| is_less(&counters, last, whose)) {
+            // Counters that begin anew are another thing's; and among times to come, after a clock was set back, none is
+            // found by its time.
+            let is_other = |(at, last): &(u64, Counters)| *at > now_ms || is_less(&counters, last, whose);
+            if series.samples.back().is_some_and(is_other) {
                 series.samples.clear();
             }
             series.samples.push_back((now_ms, counters));
@@ -79,7 +82,7 @@ impl History {
     /// A round of counters for the past: of the node, and of all queues of which something was counted.
     pub fn keep(&mut self, now_ms: u64, round: &[(Whose, Counters)], limits: &Limits) {
         self.past.add(now_ms, round, limits);
-        self.now_ms = self.now_ms.max(now_ms);
+        self.now_ms = now_ms;
     }
 
     /// Nobody asks any more: what is left is the past.
@@ -274,6 +277,10 @@ mod tests {
         assert_eq!((history.len(), history.of(queue(1)).rate(0)), (1, 0.0));
         history.add(15_000, round(&[(queue(1), &[10, 0, 0])]), &limits);
         assert_eq!(history.of(queue(1)).rate(0), 1.0);
+        // A clock is set back.
+        history.add(12_000, round(&[(queue(1), &[20, 0, 0])]), &limits);
+        history.add(13_000, round(&[(queue(1), &[30, 0, 0])]), &limits);
+        assert_eq!((history.of(queue(1)).rate(0), history.series[&queue(1)].samples.len()), (10.0, 2));
         // Lengths shrink.
         for whose in [Whose::Node, Whose::Vhost(VhostId::default()), queue(3)] {
             history.add(20_000, round(&[(whose, &[5, 10, 10])]), &limits);

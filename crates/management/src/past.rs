@@ -42,6 +42,11 @@ pub(crate) enum Samples<'a> {
 impl Past {
     /// A round of counters, as [`crate::History::add`] has it.
     pub(crate) fn add(&mut self, now_ms: u64, round: &[(Whose, Counters)], limits: &Limits) {
+        // A clock that was set back has samples of times to come, among which none is found by its time.
+        if now_ms <= self.at_ms {
+            self.whole.values_mut().for_each(|samples| samples.retain(|(at, _)| *at < now_ms));
+            self.queues.values_mut().for_each(|samples| samples.retain(|(at, _)| *at < now_ms));
+        }
         self.at_ms = now_ms;
         let mut seen = Vec::with_capacity(self.seen.len());
         let mut comers = Vec::new();
@@ -70,7 +75,7 @@ impl Past {
         }
         seen.sort_unstable();
         self.seen = seen;
-        // Queues that are gone, or began anew.
+        // Queues that are gone.
         self.queues.retain(|_, samples| samples.back().is_some_and(|(at, _)| *at == now_ms));
         self.take_in(comers, limits);
     }
@@ -83,7 +88,8 @@ impl Past {
         comers.sort_unstable_by(|a, b| b.cmp(a));
         let mean = |samples: &VecDeque<Brief>| match (samples.front(), samples.back()) {
             (Some((_, first)), Some((_, last))) => {
-                busyness(last).saturating_sub(busyness(first)) / (samples.len() as u64)
+                let rounds = (samples.len() as u64 - 1).max(1);
+                busyness(last).saturating_sub(busyness(first)) / rounds
             }
             _ => 0,
         };
@@ -191,13 +197,13 @@ mod tests {
         assert!(kept(&past).is_empty(), "nothing came to any");
         past.add(20, &[queue(1, 5, 7), queue(2, 9, 0), queue(3, 1, 0)], &limits);
         assert_eq!(kept(&past), [1, 2]);
-        // One that does twice as much as the least busy takes its place, and no other.
-        past.add(30, &[queue(1, 10, 7), queue(2, 18, 0), queue(3, 3, 0)], &limits);
+        // One that does more than twice as much as the least busy takes its place, and no other.
+        past.add(30, &[queue(1, 10, 7), queue(2, 18, 0), queue(3, 11, 0)], &limits);
         assert_eq!(kept(&past), [1, 2]);
-        past.add(40, &[queue(1, 10, 7), queue(2, 27, 0), queue(3, 103, 0)], &limits);
+        past.add(40, &[queue(1, 15, 7), queue(2, 27, 0), queue(3, 22, 0)], &limits);
         assert_eq!(kept(&past), [2, 3]);
         // One that is gone leaves its place.
-        past.add(50, &[queue(1, 11, 7), queue(3, 103, 0)], &limits);
+        past.add(50, &[queue(1, 16, 7), queue(3, 22, 0)], &limits);
         assert_eq!(kept(&past), [1, 3]);
     }
 
@@ -220,6 +226,26 @@ mod tests {
         assert_eq!(of_queue.at_moment(Count::Redeliver as usize, 200), None, "it is not kept");
         assert!(past.of(Whose::Vhost(broker::catalog::VhostId::default())).is_none());
         assert!(past.memory_bytes() > 0);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_leaves_no_samples_of_times_to_come() {
+        let (mut past, limits) = (Past::default(), limits());
+        for (time, count) in [(1000, 1), (1010, 2), (1020, 3), (1005, 4)] {
+            past.add(time, &[(Whose::Node, Counters::from([count, 0, 0])), queue(1, count, 0)], &limits);
+        }
+        let check = |whose: Whose, moment_ms: u64, expected: u64| {
+            assert_eq!(
+                past.of(whose).unwrap().at_moment(0, moment_ms),
+                Some(expected),
+                "{whose:?} {moment_ms}"
+            );
+        };
+        for whose in [Whose::Node, Whose::Queue(QueueId(1))] {
+            check(whose, 1004, 1);
+            check(whose, 1005, 4);
+            check(whose, 2000, 4);
+        }
     }
 
     #[test]
