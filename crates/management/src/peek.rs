@@ -1,8 +1,8 @@
 //! Messages that are looked at and not taken: of queues by their place, of streams by their offset.
 //!
-//! A page begins behind so many messages (`offset`), at a position (`position`), or with the last ones (`last`); of a stream
-//! at an offset, at a time or at either end (`from`). What lies before a position costs nothing; what lies before an offset
-//! of a queue is read. At most a page is held at once.
+//! A page begins behind so many messages (`offset`), at a position (`position`), or with the last ones (`last`); of a
+//! stream at an offset, at a time or at either end (`from`). What lies before a position costs nothing; what lies before
+//! an offset of a queue is read. At most a page is held at once.
 
 use crate::call::Call;
 use crate::messages::{message, numbered};
@@ -28,18 +28,13 @@ struct Shown {
 /// `GET /api/x/queues/VHOST/NAME/messages`.
 pub(crate) fn peek<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answer {
     let shown = Shown::asked(call)?;
-    // A query without sense is refused before anything is looked for.
-    let (begin, stream_begin) = (QueueBegin::asked(call), StreamBegin::asked(call));
-    if begin.is_err() && stream_begin.is_err() {
-        begin.as_ref().map_err(Response::clone)?;
-    }
     let which = Which::One(call.caller.vhost(vhost)?, name.to_owned());
     let row = call.node.queues(which, false)?.pop().ok_or_else(Response::not_found)?;
     // Where there is nothing to take nobody else asks.
     call.check_access(vhost, Access::Read, name)?;
     match &row.stream {
-        Some(stream) => of_stream(call, (vhost, name), stream, stream_begin?, &shown),
-        None => of_queue(call, (vhost, name), &row, begin?, &shown),
+        Some(stream) => of_stream(call, (vhost, name), stream, StreamBegin::asked(call)?, &shown),
+        None => of_queue(call, (vhost, name), &row, QueueBegin::asked(call)?, &shown),
     }
 }
 

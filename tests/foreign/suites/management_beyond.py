@@ -148,6 +148,8 @@ def peek_stream(vhost):
         equal(vhost.api.get(path + "from=7&count=1")["messages"][0]["properties"]["message_id"], "7")
         for query in ("from=x", "from=-1", "from=", "from=2020-01-01", "offset=1", "position=1", "from=1&last=1", "last=501"):
             equal(vhost.api.status("GET", path + query), 400, query)
+        _, _, answer = vhost.api.ask("GET", path + "from=x")
+        assert answer["reason"].startswith("from is none of first, last, next"), answer
         equal(page("last=1"), ([299], 300))
     finally:
         connection.close()
