@@ -56,7 +56,8 @@ impl Shown {
 
     /// A message with where it is.
     fn row(&self, got: &Got, places: [(&str, Option<u64>); 2]) -> Value {
-        let mut row = message(got, self.is_base64, self.most);
+        let most = if self.is_base64 { self.most } else { whole(&got.body, self.most) };
+        let mut row = message(got, self.is_base64, most);
         if let Some(row) = row.as_object_mut() {
             row.remove("message_count");
             let told = places.into_iter().filter_map(|(key, place)| Some((key, place?)));
@@ -64,6 +65,14 @@ impl Shown {
         }
         row
     }
+}
+
+/// Bytes of a body that are shown: of a text whole characters, for it is none with a part of one.
+fn whole(body: &[u8], most: usize) -> usize {
+    // A character has four bytes at most.
+    let around = &body[..most.saturating_add(3).min(body.len())];
+    let text = around.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+    if text.len() < most { most } else { text.floor_char_boundary(most) }
 }
 
 /// A number of the query, within bounds.
@@ -245,4 +254,26 @@ fn of_stream<N: Node>(
         "end_offset": end,
         "next": next,
     })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::whole;
+
+    #[test]
+    fn a_text_is_cut_between_characters() {
+        let check = |body: &[u8], most: usize, expected: usize| {
+            assert_eq!(whole(body, most), expected, "{body:?} {most}");
+        };
+        check(b"abc", 2, 2);
+        check(b"abc", usize::MAX, usize::MAX);
+        check(b"", 0, 0);
+        for (most, expected) in [(0, 0), (1, 1), (2, 1), (3, 3), (4, 3), (6, 3), (7, 7), (8, 8)] {
+            check("aé😀b".as_bytes(), most, expected);
+        }
+        // No texts.
+        check(b"a\xc3\xa9\xff", 4, 4);
+        check(b"a\xc3b", 2, 2);
+        check(b"\xff\xfe", 1, 1);
+    }
 }
