@@ -42,9 +42,15 @@ fn look(sources: &Sources<'_>, folder: &Path, names: &[&str]) -> Found {
         Err(error) => !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
     };
     let file = |name: &str| Some(folder.join(name)).filter(is_there);
+    let further = folder.join(FURTHER);
+    // So is a folder that may not be listed: it stands for its files, and cannot be read either.
+    let further = conf_files(sources, &further).unwrap_or_else(|error| match error.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory => Vec::new(),
+        _ => vec![further],
+    });
     Found {
         main: names.iter().find_map(|name| file(name)),
-        further: conf_files(sources, &folder.join(FURTHER)).unwrap_or_default(),
+        further,
         advanced: file("advanced.config"),
         plugins: file("enabled_plugins"),
     }
@@ -124,6 +130,31 @@ mod tests {
         let variable = [("RABBITMQ_CONFIG_FILE", "/own/rabbit")];
         check(&[first, advanced, own], &variable, None, &[own.0, further[0], advanced.0], "");
         check(&[first, advanced, own], &[], Some(own.0), &[own.0], "");
+    }
+
+    #[test]
+    fn a_folder_that_may_not_be_listed_stops_the_start() {
+        let check = |listing: ErrorKind, expected: &[&str]| {
+            let loaded = load(&Sources {
+                file: None,
+                data_dir: None,
+                settings: Vec::new(),
+                environment: BTreeMap::new(),
+                host: "hare".to_owned(),
+                read: &|path| match path.ends_with(FURTHER) {
+                    true => Err(ErrorKind::IsADirectory.into()),
+                    false => Err(ErrorKind::NotFound.into()),
+                },
+                list: &|_| Err(listing.into()),
+            });
+            let problems: Vec<String> = loaded.problems.iter().map(ToString::to_string).collect();
+            assert_eq!(problems.len(), expected.len(), "{problems:?}");
+            let named = problems.iter().zip(expected).all(|(problem, name)| problem.contains(name));
+            assert!(named, "{problems:?}");
+        };
+        check(ErrorKind::NotFound, &[]);
+        check(ErrorKind::NotADirectory, &[]);
+        check(ErrorKind::PermissionDenied, &["/etc/leveret/conf.d"]);
     }
 
     #[test]
