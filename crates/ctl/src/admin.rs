@@ -10,16 +10,21 @@ use crate::listing::items;
 use crate::options::Common;
 use crate::place::Place;
 use crate::request::{Refusal, Request};
-use crate::session::{Session, bad_word, done, missing};
+use crate::session::{Session, bad_word, done, failed, missing};
 use crate::show::Formatter;
 use crate::{exit, help};
 use clap::{ArgAction, CommandFactory, Parser, Subcommand};
+use data_encoding::BASE64;
 use kinds::{Kind, Pairs};
 use serde_json::{Value, json};
 use std::ffi::OsString;
+use std::io::Read;
 
 /// The name it is called by.
 pub const NAME: &str = "rabbitmqadmin";
+
+/// Bytes of a payload that is read from the standard input; in its encoding it has to fit a request.
+const PAYLOAD_BYTES_MAX: u64 = 32 << 20;
 
 /// Names of this machine.
 const HERE: [&str; 4] = ["localhost", "127.0.0.1", "::1", "[::1]"];
@@ -101,7 +106,8 @@ enum Word {
     Close { kind: String, pairs: Vec<String> },
     /// Throws away the ready messages of a queue: queue name=NAME
     Purge { kind: String, pairs: Vec<String> },
-    /// Publishes a message: routing_key=KEY payload=TEXT [exchange=NAME] [properties=JSON]
+    /// Publishes a message: routing_key=KEY [payload=TEXT] [exchange=NAME] [properties=JSON]; the payload is the standard
+    /// input where none is named
     Publish { pairs: Vec<String> },
     /// Shows messages of a queue: queue=NAME [count=N] [ackmode=MODE]
     Get { pairs: Vec<String> },
@@ -201,7 +207,7 @@ fn list(
         let known: Vec<&str> = kinds::LISTS.iter().map(|(name, ..)| *name).collect();
         return Err(bad_word(exit::USAGE, format!("no list of {kind}; there are {}", known.join(", "))));
     };
-    let is_of_all = ["users", "vhosts", "nodes", "connections", "channels"].contains(place);
+    let is_of_all = kinds::OF_ALL.contains(place);
     let path: Vec<&str> = std::iter::once(*place).chain(vhost.filter(|_| !is_of_all)).collect();
     let mut rows = items(session, &path, "")?;
     if let Some(vhost) = vhost.filter(|_| is_of_all) {
@@ -234,20 +240,42 @@ fn shown(
 }
 
 fn publish(session: &Session<'_>, pairs: &Pairs, quiet: bool) -> Result<String, Refusal> {
+    let (payload, encoding) = payload(pairs)?;
     let body = json!({
-        "routing_key": pairs.value("routing_key"), "payload": pairs.value("payload"),
-        "payload_encoding": pairs.value("payload_encoding"), "properties": pairs.value("properties"),
+        "routing_key": pairs.value("routing_key"), "payload": payload,
+        "payload_encoding": encoding, "properties": pairs.value("properties"),
     });
     // The default exchange has no letters of its own to be named by.
     let exchange = Some(pairs.text("exchange")?).filter(|name| !name.is_empty());
     let exchange = exchange.unwrap_or_else(|| "amq.default".to_owned());
     let path = ["exchanges", session.vhost(), &exchange, "publish"];
     let response = done(session.api("POST", &path, "", Some(&body))?)?;
-    let answer: Value = serde_json::from_str(&response.body).unwrap_or_default();
+    let answer: Value = serde_json::from_str(&response.body).map_err(|_| missing())?;
     match answer["routed"] == Value::Bool(true) {
         true => Ok(say(quiet, "Message published")),
         false => Ok(say(quiet, "Message published but NOT routed")),
     }
+}
+
+/// The payload of a message to publish, and its encoding: as they are named, or the standard input.
+fn payload(pairs: &Pairs) -> Result<(Value, Value), Refusal> {
+    let (named, encoding) = (pairs.value("payload"), pairs.value("payload_encoding"));
+    match (named.is_null(), encoding.is_null()) {
+        (false, true) => return Ok((named.clone(), "string".into())),
+        (false, false) => return Ok((named.clone(), encoding.clone())),
+        (true, false) => {
+            let why = "payload_encoding is that of payload=..., which is missing";
+            return Err(bad_word(exit::USAGE, why));
+        }
+        (true, true) => {}
+    }
+    let mut bytes = Vec::new();
+    let read = std::io::stdin().lock().take(PAYLOAD_BYTES_MAX + 1).read_to_end(&mut bytes);
+    read.map_err(|error| failed(format!("standard input cannot be read: {error}")))?;
+    if bytes.len() as u64 > PAYLOAD_BYTES_MAX {
+        return Err(failed(format!("standard input holds more than {PAYLOAD_BYTES_MAX} bytes")));
+    }
+    Ok((BASE64.encode(&bytes).into(), "base64".into()))
 }
 
 fn get(session: &Session<'_>, pairs: &Pairs, format: Format) -> Result<String, Refusal> {

@@ -73,8 +73,8 @@ def _():
 def _():
     only_ours()
 
-    def admin(*words, code=0, said=""):
-        done = tools().run([f"--vhost={VHOST}", *words], tool="rabbitmqadmin")
+    def admin(*words, code=0, said="", stdin=None):
+        done = tools().run([f"--vhost={VHOST}", *words], tool="rabbitmqadmin", stdin=stdin)
         text = done.stdout + done.stderr
         assert done.returncode == code and said in text, (words, done)
         return text
@@ -86,6 +86,17 @@ def _():
     admin("publish", "exchange=ctl-admin-x", "routing_key=b", "payload=hello", said="Message published but NOT routed")
     rows = json.loads(admin("-f", "raw_json", "list", "queues", "name", "messages"))
     assert {"name": "ctl-admin", "messages": 1} in rows, rows
+    admin("publish", "routing_key=ctl-admin", said="Message published\n", stdin="from a pipe")
+    rows = json.loads(admin("-f", "raw_json", "get", "queue=ctl-admin", "count=2"))
+    assert [row["payload"] for row in rows] == ["hello", "from a pipe"], rows
+    admin("publish", "routing_key=ctl-admin", "payload_encoding=base64", code=64, said="payload=..., which is missing")
+    rows = json.loads(admin("-f", "raw_json", "list", "permissions", "vhost"))
+    assert rows and all(row["vhost"] == VHOST for row in rows), rows
+    parameter = ("component=federation-upstream", "name=ctl-admin")
+    admin("declare", "parameter", *parameter, 'value={"uri":"amqp://localhost"}', said="parameter declared")
+    rows = json.loads(admin("-f", "raw_json", "list", "parameters", "name", "vhost"))
+    assert rows == [{"name": "ctl-admin", "vhost": VHOST}], rows
+    admin("delete", "parameter", *parameter, said="parameter deleted")
     admin("-f", "tsv", "list", "bindings", "source", "destination", "routing_key", said="ctl-admin-x\tctl-admin\ta.#")
     admin("get", "queue=ctl-admin", "ackmode=ack_requeue_true", said="hello")
     admin("purge", "queue", "name=ctl-admin", said="queue purged")

@@ -157,10 +157,10 @@ const POLICY: &[Key] = &[
 /// Properties of a message to publish.
 pub(super) const PUBLISH: &[Key] = &[
     ("routing_key", Text, Must),
-    ("payload", Text, Usual("")),
+    ("payload", Text, May),
     ("exchange", Text, Usual("")),
     ("properties", Json, Usual("{}")),
-    ("payload_encoding", Text, Usual("string")),
+    ("payload_encoding", Text, May),
 ];
 
 /// Properties of a question for messages.
@@ -188,6 +188,10 @@ pub(super) const LISTS: &[(&str, &str, &[&str])] = &[
     ("vhost_limits", "vhost-limits", &["vhost", "value"]),
     ("nodes", "nodes", &["name", "type", "mem_used"]),
 ];
+
+/// Places of the API with one list for all virtual hosts.
+pub(super) const OF_ALL: [&str; 7] =
+    ["users", "vhosts", "nodes", "connections", "channels", "permissions", "parameters"];
 
 /// The kind of this name.
 ///
