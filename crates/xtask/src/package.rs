@@ -14,6 +14,7 @@ mod tree;
 use crate::cargo::{self, Metadata};
 use crate::report::Report;
 use crate::tool::{output, run};
+pub use layout::LINKS;
 use layout::Layout;
 use std::path::{Path, PathBuf};
 use std::process::Command;

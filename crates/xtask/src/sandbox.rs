@@ -3,6 +3,7 @@
 //! The pages say 5672 and 15672, which another program of the machine may have. Where the kernel does not allow such a
 //! network nothing is run. Programs that a page starts end with it: they are in a process namespace of their own.
 
+use crate::package::LINKS;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -11,17 +12,8 @@ use std::process::{Command, Stdio};
 /// The script that runs the steps.
 const SCRIPT: &str = include_str!("sandbox.sh");
 
-/// Names by which the binary is called.
-const NAMES: [&str; 8] = [
-    "leveret",
-    "rabbitmqctl",
-    "rabbitmq-diagnostics",
-    "rabbitmq-plugins",
-    "rabbitmq-queues",
-    "rabbitmq-streams",
-    "rabbitmq-upgrade",
-    "rabbitmq-server",
-];
+/// The binary's own name; pages use those of RabbitMQ's tools too.
+const NAME: &str = "leveret";
 
 /// Programs of the system that pages use and that not every machine has.
 const TOOLS: [&str; 2] = ["curl", "openssl"];
@@ -103,7 +95,7 @@ impl<'a> Sandbox<'a> {
             fs::create_dir_all(folder.join(part))?;
         }
         let broker = fs::canonicalize(self.broker)?;
-        for name in NAMES {
+        for name in std::iter::once(NAME).chain(LINKS) {
             symlink(&broker, folder.join("bin").join(name))?;
         }
         if steps.iter().any(|step| step.is_server) {
