@@ -9,8 +9,8 @@ use crate::socket::Arrival;
 use adapters::Peer;
 use amqp091::limits::BODY_SIZE_MAX;
 use amqp091::method::{
-    BasicGet, ConfirmSelect, ExchangeBind, ExchangeDeclare, ExchangeDelete, ExchangeUnbind, QueueBind,
-    QueueDeclare, QueueDelete, QueuePurge, QueueUnbind,
+    BasicDeliver, BasicGet, ConfirmSelect, ExchangeBind, ExchangeDeclare, ExchangeDelete, ExchangeUnbind,
+    QueueBind, QueueDeclare, QueueDelete, QueuePurge, QueueUnbind,
 };
 use amqp091::{Body, Connection, Event, Input, Limits, Method, MethodId, PublishPrefix, ReplyCode, Tune};
 use base::Now;
@@ -461,6 +461,19 @@ fn table(bytes: &[u8]) -> Result<Table<'_>, Trouble> {
 
 fn refused(code: Code, text: &str) -> Trouble {
     Trouble::Refused(Refusal::new(code, Reason::Relayed, text))
+}
+
+/// A message that was delivered to be looked at.
+fn delivered(deliver: &BasicDeliver<'_>, position: Option<u64>, properties: Vec<u8>, body: &[u8]) -> Got {
+    Got {
+        redelivered: deliver.redelivered,
+        exchange: String::from_utf8_lossy(deliver.exchange).into_owned(),
+        key: String::from_utf8_lossy(deliver.routing_key).into_owned(),
+        left: 0,
+        position,
+        properties,
+        body: body.to_vec(),
+    }
 }
 
 fn unexpected(event: &Event<'_>) -> Trouble {

@@ -10,7 +10,7 @@
 //! it. Messages that were taken over the other go back by name, which is no failed delivery; with a channel that closes
 //! it would be one, and after some of them a quorum queue drops the message.
 
-use super::{Agent, CHANNEL, Code, TICK, refused, unexpected};
+use super::{Agent, CHANNEL, Code, TICK, delivered, refused, unexpected};
 use amqp091::method::{BasicConsume, BasicGet, BasicPick, BasicQos, ConfirmSelect, QueueDiscard};
 use amqp091::{Body, Event, Method, PublishPrefix};
 use management::{Goal, Got, Outcome, Pace, Trouble};
@@ -72,15 +72,7 @@ impl Agent<'_> {
                     let found = take_position(&properties);
                     let position = found.as_ref().map(|(position, _)| *position);
                     let properties = found.map_or_else(|| properties.raw().to_vec(), |(_, without)| without);
-                    Ok(Some(Got {
-                        redelivered: deliver.redelivered,
-                        exchange: String::from_utf8_lossy(deliver.exchange).into_owned(),
-                        key: String::from_utf8_lossy(deliver.routing_key).into_owned(),
-                        left: 0,
-                        position,
-                        properties,
-                        body: body.to_vec(),
-                    }))
+                    Ok(Some(delivered(&deliver, position, properties, body)))
                 }
                 Event::Method { .. } => Ok(None),
                 other => Err(unexpected(&other)),

@@ -2,7 +2,7 @@
 //!
 //! It is read as any client reads it: what is looked at stays, and no offset is stored.
 
-use super::{Agent, CHANNEL, unexpected};
+use super::{Agent, CHANNEL, delivered, unexpected};
 use amqp091::Event;
 use amqp091::method::{BasicConsume, BasicQos};
 use management::{Got, Outcome, ReadFrom, Trouble};
@@ -50,15 +50,8 @@ impl Agent<'_> {
             let shown = self.wait_for(Some(PAUSE), |_, _, event| match event {
                 Event::Deliver { deliver, properties, body, .. } => {
                     let offset = properties.headers().and_then(|headers| headers.get(OFFSET)?.as_i64());
-                    Ok(Some(Got {
-                        redelivered: deliver.redelivered,
-                        exchange: String::from_utf8_lossy(deliver.exchange).into_owned(),
-                        key: String::from_utf8_lossy(deliver.routing_key).into_owned(),
-                        left: 0,
-                        position: offset.map(|offset| offset as u64),
-                        properties: properties.raw().to_vec(),
-                        body: body.to_vec(),
-                    }))
+                    let position = offset.map(|offset| offset as u64);
+                    Ok(Some(delivered(&deliver, position, properties.raw().to_vec(), body)))
                 }
                 Event::Method { .. } => Ok(None),
                 other => Err(unexpected(&other)),
