@@ -198,23 +198,12 @@ impl QueueDefinition {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::{QueueType, VhostId};
-    use base::id::{LogId, QueueId};
     use routing::Value as Argument;
 
     fn rule(key: u8, arguments: &[(&str, Argument)]) -> KeyRule {
         let queue = QueueDefinition {
-            id: QueueId(1),
-            vhost: VhostId(0),
-            vhost_name: "/".into(),
-            name: "q".into(),
-            log: LogId(0),
-            queue_type: QueueType::Classic,
-            durable: true,
-            exclusive: None,
-            auto_delete: false,
-            declared_by: None,
             arguments: arguments.iter().map(|(name, value)| (name.as_bytes(), value.clone())).collect(),
+            ..QueueDefinition::sample(1)
         };
         let mut catalog = Catalog::default();
         catalog.apply(&crate::catalog::Change::SetDigestKey(DigestKey::new([key; 16])));

@@ -171,24 +171,6 @@ impl fmt::Display for Notice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::{QueueType, VhostId};
-    use base::id::LogId;
-
-    fn queue(id: u64) -> Arc<QueueDefinition> {
-        Arc::new(QueueDefinition {
-            id: QueueId(id),
-            vhost: VhostId(1),
-            vhost_name: "/".into(),
-            name: "q".into(),
-            log: LogId(1),
-            queue_type: QueueType::Classic,
-            durable: true,
-            exclusive: None,
-            auto_delete: false,
-            declared_by: None,
-            arguments: Default::default(),
-        })
-    }
 
     fn at(seconds: u64) -> Now {
         Now { mono_ns: seconds * 1_000_000_000, wall_ms: 0 }
@@ -197,7 +179,7 @@ mod tests {
     #[test]
     fn each_is_told_once_a_minute_with_how_often_it_was() {
         let mut notices = Notices::default();
-        let queue = queue(1);
+        let queue = Arc::new(QueueDefinition::sample(1));
         let mut check = |seconds, expected: &[u64]| {
             notices.note_cycle(at(seconds), (&queue, &queue), DeathReason::Expired, false);
             let mut told = Vec::new();
@@ -218,7 +200,7 @@ mod tests {
         let mut notices = Notices::default();
         let slip = QueueDefinition {
             arguments: [(&b"x-expire"[..], routing::Value::long(5))].into_iter().collect(),
-            ..(*queue(1)).clone()
+            ..QueueDefinition::sample(1)
         };
         let user: Arc<str> = "guest".into();
         let mut looks = 0;
@@ -250,7 +232,7 @@ mod tests {
         let mut told = Vec::new();
         for round in 0..2 {
             for id in 0..2 * NOTICES_MAX as u64 {
-                let queue = queue(id);
+                let queue = Arc::new(QueueDefinition::sample(id));
                 notices.note_cycle(at(round * 100), (&queue, &queue), DeathReason::Expired, true);
             }
             assert_eq!(notices.told.len(), NOTICES_MAX);

@@ -74,13 +74,14 @@ fn with(mut queues: Vec<Arc<QueueDefinition>>, changes: &[QueueChange]) -> Names
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use base::id::{LogId, QueueId};
     use broker::catalog::{QueueType, VhostId};
     use std::cell::Cell;
 
-    fn queue(id: u64, name: &str) -> Arc<QueueDefinition> {
+    /// A durable classic queue: its number, and its names as `VHOST/QUEUE`.
+    pub(crate) fn queue(id: u64, name: &str) -> Arc<QueueDefinition> {
         let (vhost, name) = name.split_once('/').unwrap();
         Arc::new(QueueDefinition {
             id: QueueId(id),

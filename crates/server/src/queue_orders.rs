@@ -87,25 +87,11 @@ fn drop_old(kept: &mut Vec<Order>, now_ms: u64, limits: &Limits) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::id::{LogId, QueueId};
-    use broker::catalog::{QueueType, VhostId};
+    use crate::queue_names::tests::queue;
     use std::cell::Cell;
 
     fn queues(count: u64) -> Vec<Arc<QueueDefinition>> {
-        let queue = |number: u64| QueueDefinition {
-            id: QueueId(number),
-            vhost: VhostId(0),
-            vhost_name: "/".into(),
-            name: "q".into(),
-            log: LogId(0),
-            queue_type: QueueType::Classic,
-            durable: true,
-            exclusive: None,
-            auto_delete: false,
-            declared_by: None,
-            arguments: Default::default(),
-        };
-        (0..count).map(|number| Arc::new(queue(number))).collect()
+        (0..count).map(|number| queue(number, "v/q")).collect()
     }
 
     #[test]

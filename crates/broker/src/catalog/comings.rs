@@ -47,7 +47,7 @@ impl Comings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::id::{LogId, QueueId};
+    use base::id::QueueId;
 
     #[test]
     fn the_latest_are_known_and_no_more() {
@@ -56,19 +56,7 @@ mod tests {
         assert_eq!([0, 1].map(|known| counts(&comings, known)), [Some(0), None]);
         let many = KNOWN_MAX as u64 + 10;
         for id in 0..many {
-            comings.add(QueueChange::Came(Arc::new(QueueDefinition {
-                id: QueueId(id),
-                vhost: super::super::VhostId(0),
-                vhost_name: "/".into(),
-                name: "q".into(),
-                log: LogId(0),
-                queue_type: super::super::QueueType::Classic,
-                durable: true,
-                exclusive: None,
-                auto_delete: false,
-                declared_by: None,
-                arguments: Default::default(),
-            })));
+            comings.add(QueueChange::Came(Arc::new(QueueDefinition::sample(id))));
         }
         let found = [9, 10, many - 1, many, many + 1].map(|known| counts(&comings, known));
         assert_eq!(found, [None, Some(KNOWN_MAX), Some(1), Some(0), None]);

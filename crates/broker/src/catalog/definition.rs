@@ -112,6 +112,26 @@ impl QueueDefinition {
     }
 }
 
+#[cfg(test)]
+impl QueueDefinition {
+    /// A durable classic queue of this number: `q` in virtual host `/`, on log 0, without arguments.
+    pub(crate) fn sample(id: u64) -> QueueDefinition {
+        QueueDefinition {
+            id: QueueId(id),
+            vhost: VhostId(0),
+            vhost_name: "/".into(),
+            name: "q".into(),
+            log: LogId(0),
+            queue_type: QueueType::Classic,
+            durable: true,
+            exclusive: None,
+            auto_delete: false,
+            declared_by: None,
+            arguments: Arguments::default(),
+        }
+    }
+}
+
 /// An exchange.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExchangeDefinition {

@@ -282,24 +282,11 @@ impl<'a> Given<'a> {
 mod tests {
     use super::super::{PolicyDefinition, PolicyKind};
     use super::*;
-    use base::id::{LogId, QueueId};
     use routing::IntType;
 
     fn queue(queue_type: QueueType, arguments: &[(&str, Value)]) -> QueueDefinition {
         let arguments = arguments.iter().map(|(name, value)| (name.as_bytes(), value.clone())).collect();
-        QueueDefinition {
-            id: QueueId(1),
-            vhost: super::super::VhostId(0),
-            vhost_name: "/".into(),
-            name: "q".into(),
-            log: LogId(0),
-            queue_type,
-            durable: true,
-            exclusive: None,
-            auto_delete: false,
-            declared_by: None,
-            arguments,
-        }
+        QueueDefinition { queue_type, arguments, ..QueueDefinition::sample(1) }
     }
 
     fn check(queue_type: QueueType, arguments: &[(&str, Value)], expected: QueueRules) {

@@ -52,24 +52,10 @@ impl QueuesByLog {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::{QueueType, VhostId};
     use crate::request::Placement;
-    use base::id::QueueId;
 
     fn on(log: u32) -> QueueDefinition {
-        QueueDefinition {
-            id: QueueId(1),
-            vhost: VhostId(0),
-            vhost_name: "/".into(),
-            name: "q".into(),
-            log: LogId(log),
-            queue_type: QueueType::Classic,
-            durable: true,
-            exclusive: None,
-            auto_delete: false,
-            declared_by: None,
-            arguments: Default::default(),
-        }
+        QueueDefinition { log: LogId(log), ..QueueDefinition::sample(1) }
     }
 
     #[test]

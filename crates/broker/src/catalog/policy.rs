@@ -218,7 +218,6 @@ impl Policies {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::id::{LogId, QueueId};
     use routing::Value;
 
     fn policy(name: &str, pattern: &str, priority: i64, apply_to: &str, key: &str) -> Arc<PolicyDefinition> {
@@ -234,19 +233,7 @@ mod tests {
     }
 
     fn queue(name: &str, queue_type: QueueType) -> QueueDefinition {
-        QueueDefinition {
-            id: QueueId(1),
-            vhost: VhostId(0),
-            vhost_name: "/".into(),
-            name: name.into(),
-            log: LogId(0),
-            queue_type,
-            durable: true,
-            exclusive: None,
-            auto_delete: false,
-            declared_by: None,
-            arguments: Arguments::new(),
-        }
+        QueueDefinition { name: name.into(), queue_type, ..QueueDefinition::sample(1) }
     }
 
     #[test]

@@ -1,27 +1,14 @@
 //! A message made with the help of another is the one made without.
 
 use super::super::messages::{Converter, Entry};
-use crate::catalog::{QueueDefinition, QueueType, VhostId};
+use crate::catalog::{QueueDefinition, QueueType};
 use base::Buffer;
-use base::id::{LogId, QueueId};
 use message::amqp10::{Encoder, Header, Message, Value};
 use message::amqp091::{self, NewProperties, Properties, TableWriter};
 use message::record::{Enqueue, Format, NewEnqueue, flag};
 
 fn stream(id: u64, name: &str) -> QueueDefinition {
-    QueueDefinition {
-        id: QueueId(id),
-        vhost: VhostId(0),
-        vhost_name: "/".into(),
-        name: name.into(),
-        log: LogId(0),
-        queue_type: QueueType::Stream,
-        durable: true,
-        exclusive: None,
-        auto_delete: false,
-        declared_by: None,
-        arguments: Default::default(),
-    }
+    QueueDefinition { name: name.into(), queue_type: QueueType::Stream, ..QueueDefinition::sample(id) }
 }
 
 /// A section that is a map.
