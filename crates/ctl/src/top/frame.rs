@@ -488,6 +488,7 @@ mod tests {
         check(&own, [120, 30], &["orders-0 in /", "being asked for", "Escape back"]);
         let opened = Opened {
             properties: vec![["type".into(), "quorum".into()]],
+            consumer_count: 1,
             consumers: vec![["tag".into(), "10.0.0.1:1".into(), "10".into(), "active".into()]],
             messages: vec![["key".into(), "5".into(), "a\u{1b}b".into()]],
             trouble: None,

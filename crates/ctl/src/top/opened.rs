@@ -1,4 +1,5 @@
-//! One queue, opened from the list: its properties, its consumers, and the messages at its head, which stay there.
+//! One queue or stream, opened from the list: its properties, its consumers, and the messages at its head, which stay
+//! there.
 
 use super::overview::Opened;
 use crate::request::{Refusal, Request, Response};
@@ -60,6 +61,7 @@ pub fn open(
         Ok(head) => (items(&head["messages"]).map(message).collect(), None),
         Err(why) => (Vec::new(), Some(why)),
     };
+    let consumers = items(&queue["consumer_details"]);
     let property = |name: &&str| {
         let value = queue.get(*name).filter(|value| !value.is_null())?;
         let shown = if *name == "arguments" { arguments(value)? } else { show::cell(name, value) };
@@ -67,7 +69,8 @@ pub fn open(
     };
     Ok(Opened {
         properties: PROPERTIES.iter().filter_map(property).collect(),
-        consumers: items(&queue["consumer_details"]).take(CONSUMERS).map(consumer).collect(),
+        consumer_count: consumers.clone().count(),
+        consumers: consumers.take(CONSUMERS).map(consumer).collect(),
         messages,
         trouble,
     })
@@ -80,7 +83,7 @@ fn arguments(of: &Value) -> Option<String> {
     (!pairs.is_empty()).then(|| pairs.join(", "))
 }
 
-fn items(list: &Value) -> impl Iterator<Item = &Value> {
+fn items(list: &Value) -> impl Iterator<Item = &Value> + Clone {
     list.as_array().into_iter().flatten()
 }
 
@@ -136,6 +139,9 @@ mod tests {
         assert_eq!((damaged.messages.len(), damaged.trouble.as_deref()), (0, Some("its log is damaged")));
         let typed = json!({ "type": "quorum", "arguments": { "x-queue-type": "quorum" } });
         assert_eq!(check((200, typed), (200, json!({}))).properties, [["type", "quorum"]]);
+        let consumers = vec![json!({ "consumer_tag": "t" }); CONSUMERS + 1];
+        let many = check((200, json!({ "consumer_details": consumers })), (200, json!({ "messages": [] })));
+        assert_eq!((many.consumers.len(), many.consumer_count), (CONSUMERS, CONSUMERS + 1));
         let gone = check((404, json!({ "reason": "Not Found" })), (404, json!({})));
         assert_eq!(gone.trouble.as_deref(), Some("Not Found"));
     }

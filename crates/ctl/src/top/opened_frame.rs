@@ -29,7 +29,7 @@ pub(super) fn draw_opened(
         facts.extend([Span::styled(format!("{name} "), WEAK), Span::raw(visible(value)), Span::raw("  ")]);
     }
     lines.push(Line::from(facts));
-    lines.push(Line::styled(counted(opened.consumers.len(), "consumer"), STRONG));
+    lines.push(Line::styled(counted(opened.consumer_count, "consumer"), STRONG));
     let wide = [0, 1].map(|at| widest(opened.consumers.iter().map(|row| &row[at]), CELL_COLUMNS[at]));
     for [tag, connection, prefetch, state] in &opened.consumers {
         let (tag, connection) = (cut(tag, wide[0]), cut(connection, wide[1]));

@@ -190,11 +190,13 @@ pub struct ConnectionLine {
     pub rates: Option<[f64; 2]>,
 }
 
-/// A queue that was opened from the list: its properties, its consumers, and the messages at its head.
+/// A queue or stream that was opened from the list: its properties, its consumers, and the messages at its head.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Opened {
     /// Names and values.
     pub properties: Vec<[String; 2]>,
+    /// All consumers, of which some may not be among these.
+    pub consumer_count: usize,
     /// Tag, connection, prefetch and state of each consumer.
     pub consumers: Vec<[String; 4]>,
     /// Routing key, size and body of each message.
