@@ -224,9 +224,12 @@ impl Shard {
         }
     }
 
-    /// A queue of this shard goes by what the catalog says now.
+    /// A queue of this shard goes by what the catalog says now, unless its log is stopped: that keeps what it holds, and takes
+    /// no record of it.
     pub(super) fn go_by(&mut self, now: Now, definition: &QueueDefinition) {
-        if let Some(slot) = self.home_slot(definition.log) {
+        if !self.logs.is_stopped(definition.log)
+            && let Some(slot) = self.home_slot(definition.log)
+        {
             let rules = self.catalog.rules(definition);
             let mut turn = Turn::new(now, &self.settings.limits, &mut self.post);
             self.logs.all[slot].go_by(&mut turn, definition, rules);
