@@ -4,10 +4,16 @@
 //! that fails is printed with the end of its trace.
 
 use sim::{Outcome, Plan, Tally};
+use std::cell::Cell;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Instant;
+
+thread_local! {
+    /// The seed that runs on this thread, for a program that a panic ends at once.
+    static SEED: Cell<u64> = const { Cell::new(0) };
+}
 
 const USAGE: &str = "usage: sim [SEED [COUNT]] [--seeds COUNT] [--wide] [--still] [--rich [--crowds]] [--double] [--operations NUMBER] [--trace LINES] [--threads NUMBER]";
 
@@ -61,7 +67,11 @@ fn main() -> ExitCode {
     };
     if wanted.count > 1 {
         // Panics are failures of a seed and are told with it; where there is one seed, so is where it panicked.
-        std::panic::set_hook(Box::new(|_| {}));
+        std::panic::set_hook(Box::new(|panic| {
+            if cfg!(panic = "abort") {
+                println!("FAILED seed {}: {panic}", SEED.get());
+            }
+        }));
     }
     let (started, mut tally, mut failed) = (Instant::now(), Tally::default(), 0);
     each(&wanted, |outcome| {
@@ -92,7 +102,11 @@ fn each(wanted: &Wanted, mut show: impl FnMut(&Outcome)) {
             threads.spawn(move || {
                 loop {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= end || sender.send(sim::run(seed, wanted.plan)).is_err() {
+                    if seed >= end {
+                        return;
+                    }
+                    SEED.set(seed);
+                    if sender.send(sim::run(seed, wanted.plan)).is_err() {
                         return;
                     }
                 }
