@@ -5,8 +5,9 @@ import os
 import re
 import subprocess
 
+from lab.broker import Broker
 from lab.cases import equal, eventually
-from suites.management_pages import JSON, Own, ask, with_client
+from suites.management_pages import JSON, OWN, Own, ask, with_client
 
 LINE = re.compile(r"^\S+ \S+ \[(info|warning)\] <[\d.]+> (.*)$")
 OF_CONNECTIONS = re.compile("accepting |AMQP connection |connection |closing ")
