@@ -2,8 +2,11 @@
 //!
 //! The peer learns only that it was refused; the reason is for the log.
 
+use super::guard::Guard;
+use super::guesses::{Held, HeldBy, Origin};
 use super::password::{PasswordHash, SALT};
 use crate::catalog::{Catalog, Object, Reason, Refusal, ReplyCode, UserDefinition, VhostId};
+use base::Now;
 use std::sync::Arc;
 
 /// The operator's rules beside users and permissions.
@@ -80,11 +83,42 @@ pub struct Denied {
     pub reason: String,
     /// The reason holds a name that no user has: it may be a password that was typed in the wrong place.
     names_nobody: bool,
+    /// What is known of the password.
+    password: Password,
+}
+
+/// What is known of the password of a login that was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Password {
+    /// It is wrong, or there is none.
+    Wrong,
+    /// It is right, and its user may only come from the node's own machine.
+    Right,
+    /// It was not looked at.
+    Unseen(Held),
 }
 
 impl Denied {
     fn new(reason: impl Into<String>) -> Denied {
-        Denied { reason: reason.into(), names_nobody: false }
+        Denied { reason: reason.into(), names_nobody: false, password: Password::Wrong }
+    }
+
+    /// The client would be let in on the node's own machine.
+    pub fn is_far(&self) -> bool {
+        self.password == Password::Right
+    }
+
+    /// Milliseconds that the answer is to wait, where the guard refused the login without a try.
+    pub fn held_ms(&self) -> Option<u64> {
+        match self.password {
+            Password::Unseen(held) => Some(held.wait_ns / base::time::NS_PER_MS),
+            Password::Wrong | Password::Right => None,
+        }
+    }
+
+    /// Whether the log is to have a line: of logins that are held back only now and then.
+    pub fn is_told(&self) -> bool {
+        !matches!(self.password, Password::Unseen(Held { told: None, .. }))
     }
 
     /// Why, for readers of events.
@@ -101,7 +135,110 @@ impl Denied {
     }
 }
 
-/// Finds out whether `name` may log in with `password`. `is_loopback`: the peer is on this machine.
+/// A login by name and password, with all it takes of the catalog: the password is compared elsewhere.
+#[derive(Clone)]
+pub struct Claim {
+    name: Box<str>,
+    password: Box<str>,
+    is_loopback: bool,
+    user: Option<Arc<UserDefinition>>,
+}
+
+/// Neither the password nor its hash is for logs.
+impl std::fmt::Debug for Claim {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Claim").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Claim {
+    /// The claim of a peer. `is_loopback`: it is on this machine.
+    pub fn new(catalog: &Catalog, name: &str, password: &str, is_loopback: bool) -> Claim {
+        let user = catalog.user(name).cloned();
+        Claim { name: name.into(), password: password.into(), is_loopback, user }
+    }
+
+    /// Whether the user may log in. The guard decides whether the password is looked at, and hears of the outcome.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn judge(
+        &self,
+        now: Now,
+        guard: &Guard,
+        origin: Origin,
+        rules: &AccessRules,
+    ) -> Result<Arc<UserDefinition>, Denied> {
+        self.check_blank()?;
+        let ticket = guard.admit(now, &self.name, origin).map_err(|held| self.held(held))?;
+        let found = self.compare(rules);
+        guard.judged(now, ticket, found.is_ok());
+        found
+    }
+
+    /// The same for a caller that is no guesser: the node itself, or its administrator.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn judge_trusted(&self, rules: &AccessRules) -> Result<Arc<UserDefinition>, Denied> {
+        self.check_blank().and_then(|()| self.compare(rules))
+    }
+
+    fn denied(&self, reason: String, password: Password) -> Denied {
+        Denied { reason, names_nobody: self.user.is_none(), password }
+    }
+
+    fn check_blank(&self) -> Result<(), Denied> {
+        if !self.password.is_empty() {
+            return Ok(());
+        }
+        let reason = format!(
+            "user '{}' attempted to log in with a blank password, which is refused. Give the user a password, or use \
+             the mechanism EXTERNAL with a TLS certificate",
+            self.name
+        );
+        Err(self.denied(reason, Password::Wrong))
+    }
+
+    fn compare(&self, rules: &AccessRules) -> Result<Arc<UserDefinition>, Denied> {
+        let hash = self.user.as_ref().and_then(|user| user.password.as_ref());
+        let matches = match hash {
+            Some(hash) => hash.matches(&self.password),
+            None => {
+                // Nobody shall learn from the time it takes which users there are.
+                std::hint::black_box(PasswordHash::new(&self.password, [0; SALT]));
+                false
+            }
+        };
+        match &self.user {
+            Some(user) if matches => {
+                check_loopback(&self.name, self.is_loopback, rules)?;
+                Ok(user.clone())
+            }
+            _ => Err(self.denied(format!("user '{}' - invalid credentials", self.name), Password::Wrong)),
+        }
+    }
+
+    fn held(&self, held: Held) -> Denied {
+        let (whose, key) = match held.by {
+            HeldBy::Account => ("of this user", "leveret.guesses_per_account"),
+            HeldBy::Origin => ("from this address", "leveret.guesses_per_address"),
+        };
+        let count = held.told.unwrap_or(1);
+        let reason = format!(
+            "user '{}' - held back: after too many wrong passwords {whose}, logins are refused without a look at the \
+             password, {count} since this was last told ({key})",
+            self.name
+        );
+        self.denied(reason, Password::Unseen(held))
+    }
+}
+
+/// Finds out whether `name` may log in with `password`, for a caller that is no guesser. `is_loopback`: the peer is on
+/// this machine.
+///
+/// # Errors
+/// Why not.
 pub fn authenticate(
     catalog: &Catalog,
     name: &str,
@@ -109,30 +246,7 @@ pub fn authenticate(
     is_loopback: bool,
     rules: &AccessRules,
 ) -> Result<Arc<UserDefinition>, Denied> {
-    let user = catalog.user(name);
-    let denied = |reason: String| Err(Denied { reason, names_nobody: user.is_none() });
-    if password.is_empty() {
-        return denied(format!(
-            "user '{name}' attempted to log in with a blank password, which is refused. Give the user a password, \
-             or use the mechanism EXTERNAL with a TLS certificate"
-        ));
-    }
-    let hash = user.and_then(|user| user.password.as_ref());
-    let matches = match hash {
-        Some(hash) => hash.matches(password),
-        None => {
-            // Nobody shall learn from the time it takes which users there are.
-            std::hint::black_box(PasswordHash::new(password, [0; SALT]));
-            false
-        }
-    };
-    match user {
-        Some(user) if matches => {
-            check_loopback(name, is_loopback, rules)?;
-            Ok(user.clone())
-        }
-        _ => denied(format!("user '{name}' - invalid credentials")),
-    }
+    Claim::new(catalog, name, password, is_loopback).judge_trusted(rules)
 }
 
 /// Finds the user of the mechanism ANONYMOUS.
@@ -170,7 +284,8 @@ fn check_loopback(name: &str, is_loopback: bool, rules: &AccessRules) -> Result<
     if is_loopback || rules.loopback_users.iter().all(|own| **own != *name) {
         return Ok(());
     }
-    Err(Denied::new(format!("user '{name}' can only connect via localhost")))
+    let reason = format!("user '{name}' can only connect via localhost");
+    Err(Denied { password: Password::Right, ..Denied::new(reason) })
 }
 
 /// Opens a virtual host by name for a user: there must be one, and the user must have permissions in it, be they for

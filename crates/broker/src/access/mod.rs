@@ -4,6 +4,8 @@
 //! tokens) is not known here.
 
 mod cache;
+mod guard;
+mod guesses;
 mod login;
 mod password;
 mod pattern;
@@ -12,8 +14,10 @@ mod permissions;
 mod topic;
 
 pub use cache::{AccessCache, CACHE_ENTRIES_MAX};
+pub use guard::Guard;
+pub use guesses::{FREE_SECONDS, GuessCounts, GuessLimits, Origin, Rate};
 pub use login::{
-    AccessRules, Anonymous, Denied, Mechanisms, authenticate, authenticate_anonymous,
+    AccessRules, Anonymous, Claim, Denied, Mechanisms, authenticate, authenticate_anonymous,
     authenticate_certificate, open_vhost,
 };
 pub(crate) use password::base64_url;
