@@ -4,6 +4,7 @@ use crate::scattered::Scattered;
 use crate::settings::Settings;
 use base::Now;
 use base::id::{PortId, QueueId};
+use broker::access::Guard;
 use broker::{Events, Item, Shard};
 use std::ops::Range;
 use std::sync::Arc;
@@ -28,6 +29,11 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
+    /// The time, and the guard of passwords.
+    pub(crate) fn watch(&self) -> (Now, &Guard) {
+        (self.now, &self.settings.guard)
+    }
+
     /// Tells the firehose of deliveries from a queue over a channel, or session.
     #[cold]
     pub(crate) fn trace_delivered(

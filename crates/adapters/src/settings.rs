@@ -3,7 +3,9 @@
 use crate::following::Following;
 use crate::stream::StreamSettings;
 pub use broker::Encryption;
+use broker::access::{Guard, Origin};
 use message::stamps::Stamps;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// Settings of the front, the same for all connections. Sizes in bytes.
@@ -61,6 +63,8 @@ pub struct Settings {
     pub following: Option<Arc<Following>>,
     /// Stamps written on messages that come in over AMQP; mostly none.
     pub stamps: Option<Box<Stamps>>,
+    /// The guard of passwords, one for the whole node.
+    pub guard: Arc<Guard>,
 }
 
 impl Settings {
@@ -90,6 +94,7 @@ impl Settings {
             handshake_ms_max: 10_000,
             following: None,
             stamps: None,
+            guard: Arc::default(),
         }
     }
 }
@@ -208,6 +213,12 @@ impl Peer {
         self.names.as_ref()?.own.as_ref()
     }
 
+    /// The origin of its guesses, as its name tells.
+    pub(crate) fn origin(&self) -> Origin {
+        let from = self.name.split_once(" -> ").and_then(|(from, _)| from.parse::<SocketAddr>().ok());
+        Origin::of(from.map(|from| from.ip()))
+    }
+
     /// The user its certificate names.
     pub fn certificate_name(&self) -> Option<&str> {
         self.names.as_ref()?.certificate.as_deref()
@@ -230,5 +241,23 @@ impl Peer {
         if end > 0 {
             self.names.get_or_insert_default().given = Some(name[..end].into());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_origin_is_in_the_name() {
+        let of = |name| Peer::new(name, false).origin();
+        let address = |text: &str| Origin::of(Some(text.parse().unwrap()));
+        let rows = [
+            ("10.0.0.1:4 -> 10.0.0.2:5672", address("10.0.0.1")),
+            ("[2001:db8::1]:4 -> [::1]:5672", address("2001:db8::ffff")),
+            ("client 1", Origin::of(None)),
+            ("", Origin::of(None)),
+        ];
+        rows.into_iter().for_each(|(name, expected)| assert_eq!(of(name), expected, "{name}"));
     }
 }

@@ -5,7 +5,7 @@
 use crate::node::{Login, Node};
 use crate::request::Request;
 use crate::response::Response;
-use broker::access::authenticate;
+use broker::access::{Claim, Origin};
 use broker::catalog::VhostId;
 use std::collections::BTreeMap;
 
@@ -55,25 +55,30 @@ impl Caller {
             let realm = "Basic realm=\"RabbitMQ Management\"".to_owned();
             return Err(Response::empty(401).with("www-authenticate", realm));
         };
-        let (rules, is_loopback) = (node.about().access.clone(), request.is_loopback);
         let login = Login { user, password, is_own: false };
-        let asked = login.clone();
-        let found = node.look(move |catalog| {
-            let user = authenticate(catalog, &asked.user, &asked.password, is_loopback, &rules).ok()?;
+        let (asked, is_loopback) = (login.clone(), request.is_loopback);
+        let (claim, vhosts) = node.look(move |catalog| {
             let vhost = |vhost: &broker::catalog::VhostDefinition| {
-                let may_enter = catalog.permissions(vhost.id, &user.name).is_some();
+                let may_enter = catalog.permissions(vhost.id, &asked.user).is_some();
                 (vhost.name.to_string(), (vhost.id, may_enter))
             };
-            let vhosts = catalog.vhosts().map(|own| vhost(own)).collect();
-            let tags = user.tags.iter().map(|tag| tag.to_string()).collect();
-            Some((tags, vhosts))
+            let claim = Claim::new(catalog, &asked.user, &asked.password, is_loopback);
+            (claim, catalog.vhosts().map(|own| vhost(own)).collect())
         })?;
+        let about = node.about();
+        let found = claim.judge(node.now(), &about.guard, Origin::of(request.from), &about.access);
         // A request with a large body comes again with it, and one for events with each of them: neither is counted
         // twice.
-        if found.is_none() || !(request.awaits_body || request.seen.is_some()) {
-            node.login_tried(found.is_none());
+        if found.is_err() || !(request.awaits_body || request.seen.is_some()) {
+            node.login_tried(found.is_err());
         }
-        let (tags, vhosts) = found.ok_or_else(Response::wrong_login)?;
+        let user = found.map_err(|denied| {
+            if denied.held_ms().is_some() && denied.is_told() {
+                node.log(format!("HTTP login refused: {}", denied.reason));
+            }
+            denied.held_ms().map_or_else(Response::wrong_login, Response::held_back)
+        })?;
+        let tags = user.tags.iter().map(|tag| tag.to_string()).collect();
         let caller = Caller { login, tags, vhosts };
         if ["management", "policymaker", "monitoring", "administrator"].iter().any(|tag| caller.is(tag)) {
             Ok(caller)

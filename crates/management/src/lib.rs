@@ -46,7 +46,6 @@ mod operations;
 mod overview;
 mod parameters;
 mod past;
-mod patience;
 mod pattern;
 mod peek;
 mod permissions;
@@ -89,7 +88,6 @@ pub use node::{
     Listener, Login, Memory, Node, Outcome, Pace, Publication, ReadFrom, TURN_BOUNDS_US, Trouble, Turns,
     Which, Writing,
 };
-pub use patience::Refusals;
 pub use request::{Method, Request};
 pub use response::{Attempt, Response};
 pub use routes::handle;
@@ -109,14 +107,6 @@ pub struct Limits {
     pub answers_bytes_max: usize,
     /// Bytes of an answer that count for nothing.
     pub small_answer_bytes_max: usize,
-    /// Logins from one address that may be refused in a row before answers wait.
-    pub refusals_free: u32,
-    /// Milliseconds that they wait.
-    pub refusal_delay_ms: u64,
-    /// Milliseconds after which a refused login is forgotten.
-    pub refusals_kept_ms: u64,
-    /// Addresses whose refused logins are counted; logins that are refused from further ones wait.
-    pub refusing_addresses_max: usize,
     /// Bytes of a request's line and headers.
     pub head_bytes_max: usize,
     /// Milliseconds a client may take to send a request's head, and in which so much of a body or an answer is to get through.
@@ -201,10 +191,6 @@ impl Default for Limits {
             first_body_bytes_max: 16 << 10,
             answers_bytes_max: 128 << 20,
             small_answer_bytes_max: 16 << 10,
-            refusals_free: 20,
-            refusal_delay_ms: 1000,
-            refusals_kept_ms: 60_000,
-            refusing_addresses_max: 10_000,
             head_bytes_max: 64 << 10,
             silence_ms_max: 60_000,
             body_bytes_min: 1 << 20,

@@ -1,8 +1,9 @@
 //! The node as the handlers see it: questions and requests to it, and the types of the answers.
 
 use crate::history::History;
+use base::Now;
 use base::id::QueueSeq;
-use broker::access::AccessRules;
+use broker::access::{AccessRules, Guard};
 use broker::catalog::{Catalog, Op, QueueDefinition, Refusal, VhostDefaults, VhostId};
 use broker::{
     Begin, ConnectionId, ConnectionRow, OpenSums, Opened, Pulse, QueueRow, SessionRow, Survey, Tracking,
@@ -123,6 +124,9 @@ pub trait Node {
 
     /// Logins over HTTP: how many were tried, and how many of them refused.
     fn logins(&self) -> [u64; 2];
+
+    /// The time.
+    fn now(&self) -> Now;
 
     /// Somebody tried to log in over HTTP.
     fn login_tried(&self, is_refused: bool);
@@ -322,6 +326,8 @@ pub struct About {
     pub processors: u32,
     /// The operator's rules beside users and permissions.
     pub access: Arc<AccessRules>,
+    /// The guard of passwords, one for all protocols.
+    pub guard: Arc<Guard>,
     /// Queues that are neither durable nor exclusive may be declared.
     pub permits_transient_queues: bool,
     /// A prefetch may be shared by the consumers of a channel.

@@ -7,6 +7,7 @@ use crate::response::Response;
 use crate::seen::Seen;
 use base::percent;
 use data_encoding::BASE64;
+use std::net::IpAddr;
 
 /// The method of a request (RFC 9110 §9.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +89,8 @@ pub struct Request {
     pub awaits_body: bool,
     /// It is asked again, for events after the response that this was in.
     pub seen: Option<Box<Seen>>,
+    /// The client's address; none: it has none.
+    pub from: Option<IpAddr>,
     /// The client is on this machine.
     pub is_loopback: bool,
     /// It comes from a tool that may do everything with the node, in the node's own name.
@@ -120,6 +123,7 @@ impl Request {
             body,
             awaits_body: false,
             seen: None,
+            from: None,
             is_loopback,
             is_own: false,
         })

@@ -17,8 +17,20 @@ pub enum Attempt {
     None,
     /// The user or the password is wrong.
     Refused,
+    /// They were not looked at, and the answer is to wait for so many milliseconds.
+    HeldBack(u64),
     /// They are right; the response may still be an error.
     Accepted,
+}
+
+impl Attempt {
+    /// Milliseconds that the answer is to wait.
+    pub fn wait_ms(self) -> u64 {
+        match self {
+            Attempt::HeldBack(ms) => ms,
+            Attempt::None | Attempt::Refused | Attempt::Accepted => 0,
+        }
+    }
 }
 
 /// An answer to a request.
@@ -119,6 +131,13 @@ impl Response {
     pub fn wrong_login() -> Response {
         let login = Attempt::Refused;
         Response { login, ..Response::error(401, "not_authorized", "Not_Authorized") }
+    }
+
+    /// Too many passwords were wrong: this one was not looked at. The answer is to wait.
+    pub(crate) fn held_back(wait_ms: u64) -> Response {
+        let why = "too many logins were refused; this one was not tried";
+        let answer = Response::error(429, "too_many_requests", why).with("retry-after", "1".to_owned());
+        Response { login: Attempt::HeldBack(wait_ms), ..answer }
     }
 
     /// The same answer, to a user that logged in.

@@ -22,6 +22,7 @@ use crate::node::{
 use crate::openapi;
 use crate::request::Request;
 use crate::routes::handle;
+use base::Now;
 use base::id::{PortId, QueueSeq, ShardId};
 use broker::access::{PasswordHash, SALT};
 use broker::catalog::{Actor, Catalog, Object, Op, Places, QueueDefinition, Refusal, VhostDefaults, VhostId};
@@ -323,6 +324,10 @@ impl Node for Bench {
 
     fn logins(&self) -> [u64; 2] {
         *self.logins.lock().unwrap()
+    }
+
+    fn now(&self) -> Now {
+        Now::default()
     }
 
     fn login_tried(&self, is_refused: bool) {

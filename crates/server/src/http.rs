@@ -13,7 +13,7 @@ use hyper::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderName, He
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use management::{Gate, Lane, Limits, Node, Refusals, Request, Response};
+use management::{Gate, Lane, Limits, Node, Request, Response};
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::io;
@@ -157,8 +157,6 @@ pub fn serve(
             bodies: Arc::new(Semaphore::new(limits.bodies_bytes_max / BODY_UNIT)),
             answers: Arc::default(),
             streams: Arc::new(Semaphore::new(limits.event_streams_max)),
-            refusals: Mutex::default(),
-            began: Instant::now(),
         });
         for Listener { service, listener, tls } in listeners {
             listener.set_nonblocking(true)?;
@@ -185,18 +183,6 @@ struct Shared {
     answers: Arc<AtomicUsize>,
     /// Room for streams of events.
     streams: Arc<Semaphore>,
-    /// Logins that were refused.
-    refusals: Mutex<Refusals>,
-    began: Instant,
-}
-
-impl Shared {
-    /// Milliseconds that the answer to a login has to wait.
-    fn note(&self, from: IpAddr, response: &Response) -> u64 {
-        let now_ms = self.began.elapsed().as_millis() as u64;
-        let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
-        refusals.note(now_ms, from, response.login, &self.limits)
-    }
 }
 
 /// Where the requests of a port go.
@@ -272,6 +258,7 @@ async fn answer(request: hyper::Request<Incoming>, client: &Client, line: &Line)
         return closing(Response::error(400, "bad_request", "the path or the query cannot be decoded"));
     };
     let text = |name: HeaderName| head.headers.get(name)?.to_str().ok().map(str::to_owned);
+    request.from = Some(client.from);
     request.authorization = text(AUTHORIZATION);
     request.content_type = text(CONTENT_TYPE);
     request.reason = text(HeaderName::from_static("x-reason"));
@@ -391,7 +378,7 @@ async fn refused(line: &Line, client: &Client, request: &Request) -> Option<Resp
     (response.status != 100).then_some(response)
 }
 
-/// The answer of a worker. A client that was refused again and again waits for it.
+/// The answer of a worker. A client whose login was held back waits for it.
 async fn done(
     line: &Line,
     client: &Client,
@@ -401,7 +388,7 @@ async fn done(
     let Some(response) = told(line, &client.place, request, room).await else {
         return Response::error(503, "service_unavailable", "the node is stopping");
     };
-    let wait_ms = line.shared.note(client.from, &response);
+    let wait_ms = response.login.wait_ms();
     if wait_ms > 0 {
         sleep(Duration::from_millis(wait_ms)).await;
     }

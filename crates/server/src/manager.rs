@@ -14,9 +14,9 @@ use crate::reader::Reads;
 use crate::seed;
 use crate::socket::Traffic;
 use crate::tls::LiveConfig;
-use base::Quantum;
 use base::time::NS_PER_MS;
-use broker::access::{AccessRules, SALT};
+use base::{Now, Quantum};
+use broker::access::{AccessRules, Guard, SALT};
 use broker::catalog::{Catalog, Op, QueueDefinition, Refusal, VhostDefaults, VhostId};
 use broker::{
     Begin, ConnectionId, ConnectionRow, ConnectionSums, ListedTo, Listing, OpenSums, Opened, Pulse, QueueRow,
@@ -103,6 +103,7 @@ impl Manager<'_> {
         identity: u128,
         listeners: &[ctl::Listener],
         access: Arc<AccessRules>,
+        guard: Arc<Guard>,
     ) -> About {
         let listener = |own: &ctl::Listener| management::Listener {
             address: if own.interface == "[::]" { "::".to_owned() } else { own.interface.clone() },
@@ -129,6 +130,7 @@ impl Manager<'_> {
             pid: std::process::id(),
             processors: std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32),
             access,
+            guard,
             permits_transient_queues: config.permits_transient_queues,
             permits_global_qos: config.permits_global_qos,
             permits_address_v1: config.permits_address_v1,
@@ -636,6 +638,10 @@ impl Node for Manager<'_> {
     fn login_tried(&self, is_refused: bool) {
         self.logins[0].fetch_add(1, Ordering::Relaxed);
         self.logins[1].fetch_add(u64::from(is_refused), Ordering::Relaxed);
+    }
+
+    fn now(&self) -> Now {
+        self.clock.now()
     }
 
     fn forget_history(&self) {

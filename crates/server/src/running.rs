@@ -39,9 +39,9 @@ use crate::shard::{ShardLoop, Surroundings, poll};
 use crate::socket::Arrival;
 use crate::sweeper::Sweeper;
 use adapters::{Following, Frontend, Peer, Settings};
-use base::Secrets;
 use base::id::ShardId;
-use broker::access::{AccessRules, Anonymous, Mechanisms};
+use base::{DigestKey, Secrets};
+use broker::access::{AccessRules, Anonymous, FREE_SECONDS, Guard, GuessLimits, Mechanisms, Rate};
 use broker::{Limits, Shard};
 use ctl::client::SOCKET_NAME;
 use journal::Disk;
@@ -94,6 +94,7 @@ struct Opened {
     node: Recovered,
     /// The user that somebody new logs in as.
     user: Option<String>,
+    guard: Arc<Guard>,
 }
 
 /// The state of a node after it has stopped.
@@ -169,7 +170,7 @@ fn prepare(
     logger: &Logger,
 ) -> Result<(Opened, Ports), String> {
     let mut opened = recover(config, shares, clock, logger)?;
-    let Opened { disk, node, user } = &mut opened;
+    let Opened { disk, node, user, .. } = &mut opened;
     seed::first_user(config, clock, node, &**disk, logger)?;
     first::flush(node, &**disk, &|| clock.now()).map_err(|Stop(why)| why)?;
     exposure::warnings(config, node.shards[0].catalog()).iter().for_each(|it| logger.warning(it.as_str()));
@@ -218,7 +219,8 @@ fn recover(config: &Config, shares: Shares, clock: Clock, logger: &Logger) -> Re
     let shards = start::shards(&makeup, &identity, limits, &mut secrets, dice);
     let now = || clock.now();
     let node = start::recover(&*disk, &identity, makeup.journal, shards, &now, tell).map_err(in_folder)?;
-    Ok(Opened { disk, node, user: None })
+    let guard = Guard::new(guess_limits(config), DigestKey::new(secrets.bytes()));
+    Ok(Opened { disk, node, user: None, guard: Arc::new(guard) })
 }
 
 /// The makeup of a node with this configuration.
@@ -251,6 +253,16 @@ fn access_rules(config: &Config) -> Arc<AccessRules> {
             external: has("EXTERNAL"),
         },
     })
+}
+
+/// Bounds of guesses of passwords.
+fn guess_limits(config: &Config) -> GuessLimits {
+    let rate = |guesses: Option<u32>| guesses.map(|count| Rate::per_second(count, FREE_SECONDS));
+    GuessLimits {
+        account: rate(config.guesses_per_account),
+        origin: rate(config.guesses_per_address),
+        ..GuessLimits::default()
+    }
 }
 
 fn broker_limits(config: &Config, shards: u16) -> Limits {
@@ -340,6 +352,7 @@ struct Running {
     identity: u128,
     /// The user that somebody new logs in as.
     user: Option<String>,
+    guard: Arc<Guard>,
 }
 
 impl Running {
@@ -351,7 +364,7 @@ impl Running {
         end: Sender<End>,
     ) -> Result<Running, String> {
         let failed = |error: std::io::Error| format!("the node cannot start: {error}");
-        let Opened { disk, node, user } = opened;
+        let Opened { disk, node, user, guard } = opened;
         let Recovered { journal, keeper, shards, placement, identity } = node;
         let committer = Arc::new(Committer::new(disk.clone(), journal, config.inline_flush_us * 1000));
         let polls: Result<Vec<_>, _> = shards.iter().map(|_| poll()).collect();
@@ -372,13 +385,14 @@ impl Running {
             reads: Arc::default(),
             identity,
             user,
+            guard,
         };
         let delay = Duration::from_micros(config.test_read_delay_us);
         let (removals, line) = channel();
         let sweeper = Sweeper::new(line, disk.clone(), doors.clone(), running.is_stopping.clone());
         let (reader, asks) = Reader::new(disk, doors.clone(), delay, removals);
         running.reads = reader.reads();
-        let mut settings = front_settings(config);
+        let mut settings = Settings { guard: running.guard.clone(), ..front_settings(config) };
         let follows = config.follows_queues && placement.shards > 1;
         settings.following = follows.then(|| Arc::new(Following::new(placement.shards)));
         let settings = Arc::new(settings);
@@ -473,7 +487,8 @@ impl Running {
         let lacks_space = || self.committer.lacks_space();
         let (wake, woken) = channel();
         let stop_samples = wake.clone();
-        let mut about = Manager::about(config, self.identity, &rows, access_rules(config));
+        let mut about =
+            Manager::about(config, self.identity, &rows, access_rules(config), self.guard.clone());
         about.limits.connections_max = about.limits.connections_max.min(shares.api);
         about.limits.metrics_connections_max = about.limits.metrics_connections_max.min(shares.metrics);
         let manager = Manager {

@@ -100,7 +100,9 @@ impl Adapter {
             return self.machine.tune();
         }
         let (catalog, rules) = (context.shard.catalog(), context.shard.rules());
-        let found = credentials::log_in(catalog, rules, &self.peer, &mechanism, start_ok.response);
+        let response = start_ok.response;
+        let found = credentials::log_in(context.watch(), catalog, rules, &self.peer, &mechanism, response);
+        let mut held_ms = None;
         let (announced, reason) = match found {
             Ok(user) => {
                 let name = user.name.clone();
@@ -120,16 +122,24 @@ impl Adapter {
             }
             Err(Unproved::Malformed) => {
                 let reason = format!("malformed {mechanism} response");
-                (reason.clone(), reason)
+                (reason.clone(), Some(reason))
             }
-            Err(Unproved::Denied(denied)) => (denied.announced().to_owned(), denied.reason),
+            Err(Unproved::Denied(denied)) => {
+                held_ms = denied.held_ms();
+                (denied.announced().to_owned(), denied.is_told().then_some(denied.reason))
+            }
         };
         context.shard.login_tried(context.now, &caller(&self.peer, &mechanism), Err(&announced));
-        self.note(context, Gravity::Error, format!("{mechanism} login refused: {reason}"));
+        if let Some(reason) = reason {
+            self.note(context, Gravity::Error, format!("{mechanism} login refused: {reason}"));
+        }
         let text = format!(
             "Login was refused using authentication mechanism {mechanism}. For details see the broker logfile."
         );
         self.machine.refuse_login(context.now, &text, wants_close);
+        if let Some(held_ms) = held_ms {
+            self.machine.prolong_silence(context.now, held_ms);
+        }
     }
 
     pub(super) fn open(&mut self, context: &mut Context<'_>, open: &ConnectionOpen<'_>) {

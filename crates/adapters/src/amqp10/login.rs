@@ -52,7 +52,7 @@ impl Adapter {
         let (catalog, rules) = (context.shard.catalog(), context.shard.rules());
         let response = response.unwrap_or_default();
         let told = caller(&self.peer, mechanism);
-        match credentials::log_in(catalog, rules, &self.peer, mechanism, response) {
+        match credentials::log_in(context.watch(), catalog, rules, &self.peer, mechanism, response) {
             Ok(user) => {
                 let name = user.name.clone();
                 context.shard.login_tried(context.now, &told, Ok(&name));
@@ -65,8 +65,14 @@ impl Adapter {
             }
             Err(Unproved::Denied(denied)) => {
                 context.shard.login_tried(context.now, &told, Err(denied.announced()));
-                self.note(context, Gravity::Error, format!("{mechanism} login refused: {}", denied.reason));
+                if denied.is_told() {
+                    let text = format!("{mechanism} login refused: {}", denied.reason);
+                    self.note(context, Gravity::Error, text);
+                }
                 self.machine.sasl_outcome(SaslCode::Auth);
+                if let Some(held_ms) = denied.held_ms() {
+                    self.machine.prolong_silence(held_ms);
+                }
             }
             // No client one could talk to: it hears nothing more, as from RabbitMQ.
             Err(Unproved::Malformed) => {

@@ -30,6 +30,20 @@ pub(super) struct Login {
     opening: u32,
 }
 
+/// The refusal of a login.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct RefusedLogin {
+    code: ResponseCode,
+    /// Milliseconds until the answer, where the guard refused it without a try.
+    held_ms: Option<u64>,
+}
+
+impl From<ResponseCode> for RefusedLogin {
+    fn from(code: ResponseCode) -> RefusedLogin {
+        RefusedLogin { code, held_ms: None }
+    }
+}
+
 /// The port of the listener that a client came to.
 pub(super) fn port_of(peer: &Peer) -> u16 {
     peer.name.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).unwrap_or_default()
@@ -79,41 +93,50 @@ impl Adapter {
         self.machine.respond(correlation_id, &response);
     }
 
-    /// The client's user, or the code its login is refused with.
+    /// The client's user, or the refusal of its login.
     fn prove(
         &self,
         context: &mut Context<'_>,
         mechanism: &str,
         response: &[u8],
-    ) -> Result<Arc<str>, ResponseCode> {
+    ) -> Result<Arc<str>, RefusedLogin> {
         let (catalog, rules) = (context.shard.catalog(), context.shard.rules());
-        let (announced, reason, code) =
-            match credentials::log_in(catalog, rules, &self.peer, mechanism, response) {
-                Ok(user) => return Ok(user.name.clone()),
-                Err(Unproved::Unknown) => {
-                    let text = format!("unknown authentication mechanism '{mechanism}'");
-                    self.note(context, Gravity::Error, text);
-                    return Err(ResponseCode::SASL_MECHANISM_NOT_SUPPORTED);
-                }
-                Err(Unproved::Malformed) => {
-                    let reason = format!("malformed {mechanism} response");
-                    (reason.clone(), reason, ResponseCode::SASL_ERROR)
-                }
-                Err(Unproved::Denied(denied)) => {
-                    // A client that would be let in from the server's own machine is told so.
-                    let near = Peer { is_loopback: true, ..self.peer.clone() };
-                    let is_far = !self.peer.is_loopback
-                        && credentials::log_in(catalog, rules, &near, mechanism, response).is_ok();
-                    let code = match is_far {
-                        true => ResponseCode::SASL_AUTHENTICATION_FAILURE_LOOPBACK,
-                        false => ResponseCode::AUTHENTICATION_FAILURE,
-                    };
-                    (denied.announced().to_owned(), denied.reason, code)
-                }
-            };
+        let found = credentials::log_in(context.watch(), catalog, rules, &self.peer, mechanism, response);
+        let mut held_ms = None;
+        let (announced, reason, code) = match found {
+            Ok(user) => return Ok(user.name.clone()),
+            Err(Unproved::Unknown) => {
+                let text = format!("unknown authentication mechanism '{mechanism}'");
+                self.note(context, Gravity::Error, text);
+                return Err(ResponseCode::SASL_MECHANISM_NOT_SUPPORTED.into());
+            }
+            Err(Unproved::Malformed) => {
+                let reason = format!("malformed {mechanism} response");
+                (reason.clone(), Some(reason), ResponseCode::SASL_ERROR)
+            }
+            Err(Unproved::Denied(denied)) => {
+                held_ms = denied.held_ms();
+                // A client that would be let in from the server's own machine is told so.
+                let code = match denied.is_far() {
+                    true => ResponseCode::SASL_AUTHENTICATION_FAILURE_LOOPBACK,
+                    false => ResponseCode::AUTHENTICATION_FAILURE,
+                };
+                (denied.announced().to_owned(), denied.is_told().then_some(denied.reason), code)
+            }
+        };
         context.shard.login_tried(context.now, &caller(&self.peer, mechanism), Err(&announced));
-        self.note(context, Gravity::Error, format!("{mechanism} login refused: {reason}"));
-        Err(code)
+        if let Some(reason) = reason {
+            self.note(context, Gravity::Error, format!("{mechanism} login refused: {reason}"));
+        }
+        Err(RefusedLogin { code, held_ms })
+    }
+
+    fn refuse(&mut self, context: &mut Context<'_>, correlation_id: u32, refused: RefusedLogin) {
+        context.shard.tallies().stream_errors(refused.code.0, 1);
+        self.machine.refuse_login(context.now, correlation_id, refused.code);
+        if let Some(held_ms) = refused.held_ms {
+            self.machine.prolong_silence(context.now, held_ms);
+        }
     }
 
     pub(super) fn authenticate(
@@ -138,10 +161,7 @@ impl Adapter {
                 }
                 self.machine.accept_login(correlation_id);
             }
-            Err(code) => {
-                context.shard.tallies().stream_errors(code.0, 1);
-                self.machine.refuse_login(context.now, correlation_id, code);
-            }
+            Err(refused) => self.refuse(context, correlation_id, refused),
         }
     }
 
@@ -149,16 +169,16 @@ impl Adapter {
     fn renew(&mut self, context: &mut Context<'_>, correlation_id: u32, mechanism: &str, response: &[u8]) {
         let Some(actor) = self.rights.actor().cloned() else { return };
         let renewed = match mechanism == self.mechanism {
-            false => Err(ResponseCode::SASL_CANNOT_CHANGE_MECHANISM),
+            false => Err(ResponseCode::SASL_CANNOT_CHANGE_MECHANISM.into()),
             true => self.prove(context, mechanism, response).and_then(|user| match user == actor.user {
                 true => Ok(()),
-                false => Err(ResponseCode::SASL_CANNOT_CHANGE_USERNAME),
+                false => Err(ResponseCode::SASL_CANNOT_CHANGE_USERNAME.into()),
             }),
         };
         let renewed = renewed.and_then(|()| {
             let catalog = context.shard.catalog();
             let has_access = catalog.permissions(actor.vhost, &actor.user).is_some();
-            has_access.then_some(()).ok_or(ResponseCode::VIRTUAL_HOST_ACCESS_FAILURE)
+            has_access.then_some(()).ok_or(ResponseCode::VIRTUAL_HOST_ACCESS_FAILURE.into())
         });
         match renewed {
             Ok(()) => {
@@ -167,10 +187,9 @@ impl Adapter {
                 self.machine.respond(correlation_id, &response);
                 self.leave_forbidden(context);
             }
-            Err(code) => {
+            Err(refused) => {
                 self.drop_all(context);
-                context.shard.tallies().stream_errors(code.0, 1);
-                self.machine.refuse_login(context.now, correlation_id, code);
+                self.refuse(context, correlation_id, refused);
             }
         }
     }

@@ -51,6 +51,14 @@ impl Connection {
         }
     }
 
+    /// Server, after [`Connection::refuse_login`]: a client that was not told is left in silence for so long, where that
+    /// is longer.
+    pub fn prolong_silence(&mut self, now: Now, ms: u64) {
+        if self.state == State::Silent {
+            self.set_deadline(now, ms.max(SILENCE_MS));
+        }
+    }
+
     /// Server, after [`Event::Open`].
     pub fn open_ok(&mut self) {
         self.expect(State::Opening, State::Running);

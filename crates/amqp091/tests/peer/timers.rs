@@ -58,6 +58,19 @@ fn a_login_may_be_refused() {
 }
 
 #[test]
+fn the_silence_after_a_refused_login_may_be_longer() {
+    for (ms, expected_ms) in [(0, 3_000), (3_001, 3_001), (20_000, 20_000)] {
+        let mut server = Connection::server(Limits::default(), Now::default());
+        feed(&mut server, Now::default(), HEADER, &[]);
+        let bytes = start_ok();
+        assert!(server.poll_event(Now::default(), &mut amqp091::Input::new(&bytes)).is_some());
+        server.refuse_login(Now::default(), "Login was refused", false);
+        server.prolong_silence(Now::default(), ms);
+        assert_eq!(server.poll_deadline(), Some(Now::default().after_ms(expected_ms)), "{ms}");
+    }
+}
+
+#[test]
 fn other_protocols_are_told_what_is_spoken_here() {
     for (header, answer) in [
         (b"AMQP\0\0\x09\0", b"AMQP\0\0\x09\x01"),

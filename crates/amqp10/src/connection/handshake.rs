@@ -191,6 +191,14 @@ impl Connection {
         }
     }
 
+    /// Server, after an outcome that is not `Ok`: it is said after so many milliseconds, where that is later.
+    pub fn prolong_silence(&mut self, ms: u64) {
+        if matches!(self.state, State::Refusing(_)) {
+            let now = Now { mono_ns: self.now_ns, wall_ms: 0 };
+            self.limit_at_ns = now.after_ms(ms.max(SILENCE_MS));
+        }
+    }
+
     pub(super) fn write_outcome(&mut self, code: SaslCode) {
         self.write(FRAME_SASL, 0, |encoder| {
             encoder.descriptor(descriptor::SASL_OUTCOME.into());

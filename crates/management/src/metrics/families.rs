@@ -149,6 +149,7 @@ impl Family {
             Family::Flushes => {
                 node::flushes(facts, text);
                 node::turns(facts, text);
+                node::guesses(node, text);
                 global::latencies(facts, text);
             }
             Family::Vhosts | Family::ExchangeNames | Family::ExchangeBindings => {

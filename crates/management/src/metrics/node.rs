@@ -102,6 +102,30 @@ pub(super) fn auth<N: Node>(node: &N, facts: &Facts, text: &mut Text) {
         }
     }
 }
+
+/// The guard of passwords.
+pub(super) fn guesses<N: Node>(node: &N, text: &mut Text) {
+    let counts = node.about().guard.counts(node.now());
+    text.family(
+        "leveret_logins_held_back_total",
+        Counter,
+        "Logins that were refused without a look at the password, by what had too many wrong ones",
+    );
+    for (by, count) in [("account", counts.held_by_account), ("address", counts.held_by_origin)] {
+        text.sample(&[("by", by)], count);
+    }
+    text.family(
+        "leveret_guessed",
+        Gauge,
+        "Accounts and addresses with wrong passwords that still count against them",
+    );
+    for (what, count) in [("account", counts.accounts), ("address", counts.origins)] {
+        text.sample(&[("of", what)], count as u64);
+    }
+    let help = "Pairs of account and address that logged in within a day";
+    text.one("leveret_known_origins", Gauge, help, counts.known as u64);
+}
+
 /// By client: not told apart, which with RabbitMQ has to be turned on.
 pub(super) fn auth_detailed(text: &mut Text) {
     for (name, help) in [

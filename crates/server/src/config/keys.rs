@@ -656,6 +656,14 @@ pub const KEYS: &[(&str, Standing)] = &[
     ("leveret.data_dir", Served(|draft, _, value| put(text(value), |it| draft.config.data_dir = it.into()))),
     ("leveret.core_dumps", Served(|draft, _, value| put(boolean(value), |it| draft.config.dumps_core = it))),
     (
+        "leveret.guesses_per_account",
+        Served(|draft, _, value| put(count_above_zero(value), |it| draft.config.guesses_per_account = it)),
+    ),
+    (
+        "leveret.guesses_per_address",
+        Served(|draft, _, value| put(count_above_zero(value), |it| draft.config.guesses_per_address = it)),
+    ),
+    (
         "leveret.shards",
         Served(|draft, _, value| put(integer(value, 1, 1024), |it| draft.config.shards = Some(it as u16))),
     ),

@@ -157,6 +157,10 @@ pub struct Config {
     pub socket: SocketOptions,
     /// Milliseconds from connecting to an opened connection.
     pub handshake_timeout_ms: u64,
+    /// Refused logins of one account that are tried in a second; none: any number.
+    pub guesses_per_account: Option<u32>,
+    /// The same from one address.
+    pub guesses_per_address: Option<u32>,
     /// Seconds, offered to AMQP 0-9-1 clients; 0: none.
     pub heartbeat_s: u16,
     /// Bytes of a frame.
@@ -314,6 +318,8 @@ impl Config {
             network: Network::default(),
             socket: SocketOptions { backlog: 128, keepalive: false, send_bytes: None, receive_bytes: None },
             handshake_timeout_ms: 10_000,
+            guesses_per_account: Some(1),
+            guesses_per_address: Some(5),
             heartbeat_s: 60,
             frame_max: 131_072,
             channel_max: 2047,

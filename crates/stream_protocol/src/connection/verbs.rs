@@ -141,6 +141,14 @@ impl Connection {
         self.deadline_ns = now.after_ms(SILENCE_MS);
     }
 
+    /// Server, after [`Connection::refuse_login`] with a code that comes late: it comes after so many milliseconds, where
+    /// that is later.
+    pub fn prolong_silence(&mut self, now: Now, ms: u64) {
+        if self.state == State::Silent {
+            self.deadline_ns = now.after_ms(ms.max(SILENCE_MS));
+        }
+    }
+
     fn expect(&mut self, state: State, next: State) {
         assert!(self.state == state, "out of place in state {:?}", self.state);
         self.state = next;
