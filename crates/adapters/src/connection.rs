@@ -2,6 +2,7 @@
 
 use crate::alarm::Alarm;
 use crate::context::Context;
+use crate::credentials::Outcome;
 use crate::settings::{Peer, Protocol, Settings};
 use crate::{amqp10, amqp091, stream};
 use base::id::ShardId;
@@ -89,6 +90,12 @@ impl Adapter {
             // A peer that has said nothing yet need not be told why.
             greeting.is_over |= matches!(event, Event::Close { .. });
         });
+    }
+
+    /// Its password was compared.
+    #[cold]
+    pub(crate) fn tried(&mut self, context: &mut Context<'_>, outcome: Outcome) {
+        with_adapter!(self, adapter => adapter.tried(context, outcome), _greeting => {});
     }
 
     /// The turn ends: the confirms and credit gathered in it are to be sent now.

@@ -4,7 +4,7 @@ use crate::scattered::Scattered;
 use crate::settings::Settings;
 use base::Now;
 use base::id::{PortId, QueueId};
-use broker::access::Guard;
+use broker::access::{Guard, Trial};
 use broker::{Events, Item, Shard};
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,11 +24,18 @@ pub struct Context<'a> {
     pub limits10: &'a Arc<::amqp10::Limits>,
     /// Lines for the log, at most a few a connection.
     pub notes: &'a mut Vec<Note>,
+    /// Passwords that are to be compared elsewhere.
+    pub(crate) trials: &'a mut Vec<Trying>,
     /// Memory to work in.
     pub scratch: &'a mut Scratch,
 }
 
 impl Context<'_> {
+    /// The connection waits for the comparison of its password.
+    pub(crate) fn await_trial(&mut self, trial: Box<Trial>) {
+        self.trials.push(Trying { slot: self.port.slot, generation: self.port.generation, trial });
+    }
+
     /// The time, and the guard of passwords.
     pub(crate) fn watch(&self) -> (Now, &Guard) {
         (self.now, &self.settings.guard)
@@ -73,6 +80,18 @@ pub struct Scratch {
     pub(crate) scattered: Scattered,
     /// Clients' descriptions of themselves.
     pub(crate) clients: crate::clients::Clients,
+}
+
+/// The password of a connection that is to be compared with a hash that takes memory and time. The outcome goes to
+/// [`crate::Frontend::tried`] of the same shard.
+#[derive(Debug)]
+pub struct Trying {
+    /// The connection's number.
+    pub slot: u32,
+    /// Which of those that had this number.
+    pub generation: u32,
+    /// The comparison.
+    pub trial: Box<Trial>,
 }
 
 /// How grave a [`Note`] is.

@@ -3,7 +3,9 @@
 
 use crate::settings::Peer;
 use base::Now;
-use broker::access::{AccessRules, Claim, Denied, Guard, authenticate_anonymous, authenticate_certificate};
+use broker::access::{
+    AccessRules, Claim, Denied, Guard, Judged, Trial, anonymous_claim, authenticate_certificate,
+};
 use broker::catalog::{Catalog, UserDefinition};
 use message::amqp091::{Table, Value};
 use std::sync::Arc;
@@ -98,6 +100,18 @@ pub(crate) enum Unproved {
     Denied(Denied),
 }
 
+/// The outcome of a login whose password was compared elsewhere.
+pub type Outcome = Result<Arc<UserDefinition>, Denied>;
+
+/// The fate of a login.
+#[derive(Debug)]
+pub(crate) enum Proof {
+    /// The user.
+    Given(Arc<UserDefinition>),
+    /// The password is compared elsewhere: see [`crate::Frontend::take_trials`].
+    Awaited(Box<Trial>),
+}
+
 /// The user of this response to one of the mechanisms offered. The guard has a say where a password is to be compared.
 pub(crate) fn log_in(
     (now, guard): (Now, &Guard),
@@ -106,12 +120,15 @@ pub(crate) fn log_in(
     peer: &Peer,
     mechanism: &str,
     response: &[u8],
-) -> Result<Arc<UserDefinition>, Unproved> {
+) -> Result<Proof, Unproved> {
     if !is_offered(catalog, rules, peer, mechanism) {
         return Err(Unproved::Unknown);
     }
     let found = match mechanism {
-        "ANONYMOUS" => authenticate_anonymous(catalog, peer.is_loopback, rules),
+        "ANONYMOUS" => match anonymous_claim(catalog, peer.is_loopback, rules) {
+            Ok(claim) => return judged(claim.judge(now, guard, None, rules)),
+            Err(denied) => Err(denied),
+        },
         "EXTERNAL" => {
             let name = peer.certificate_name().unwrap_or_default();
             authenticate_certificate(catalog, name, peer.is_loopback, rules)
@@ -120,13 +137,19 @@ pub(crate) fn log_in(
             let (user, password) = read(mechanism, response).ok_or(Unproved::Malformed)?;
             let claim = Claim::new(catalog, user, password, peer.is_loopback);
             match peer.is_agent() {
-                // The node itself, in the name of a user that was let in already.
-                true => claim.judge_trusted(rules),
-                false => claim.judge(now, guard, peer.origin(), rules),
+                true => claim.vouched(rules),
+                false => return judged(claim.judge(now, guard, Some(peer.origin()), rules)),
             }
         }
     };
-    found.map_err(Unproved::Denied)
+    found.map(Proof::Given).map_err(Unproved::Denied)
+}
+
+fn judged(judged: Judged) -> Result<Proof, Unproved> {
+    match judged {
+        Judged::Done(found) => found.map(Proof::Given).map_err(Unproved::Denied),
+        Judged::Trial(trial) => Ok(Proof::Awaited(trial)),
+    }
 }
 
 /// User and password of a response to `PLAIN` or `AMQPLAIN`; `None`: it is malformed, or another mechanism's.
@@ -241,6 +264,7 @@ mod tests {
             loopback_users: vec!["cert".into()],
             anonymous: Some(Anonymous { user: "anna".into(), password: "word".into(), is_named: false }),
             mechanisms: Mechanisms { external: true, amqplain: false, ..Mechanisms::default() },
+            ..AccessRules::default()
         };
         let denied = |reason: &str| Err(reason.to_owned());
         let not_found =
@@ -264,7 +288,11 @@ mod tests {
         for (mechanism, response, peer, expected) in rows {
             let watch = (Now::default(), &Guard::default());
             let found = log_in(watch, &catalog(), &rules, &peer, mechanism, response);
-            let found = found.map(|user| user.name.to_string()).map_err(|why| match why {
+            let found = found.map(|proof| match proof {
+                Proof::Given(user) => user.name.to_string(),
+                Proof::Awaited(trial) => format!("{trial:?}"),
+            });
+            let found = found.map_err(|why| match why {
                 Unproved::Denied(denied) => denied.reason,
                 other => format!("{other:?}"),
             });

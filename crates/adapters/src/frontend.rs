@@ -5,7 +5,8 @@
 
 use crate::alarm::Alarm;
 use crate::connection::Adapter;
-use crate::context::{Context, Note, Scratch};
+use crate::context::{Context, Note, Scratch, Trying};
+use crate::credentials::Outcome;
 use crate::settings::{Peer, Settings};
 use ::amqp091::frame::PROTOCOL_HEADER;
 use base::id::{PortId, ShardId};
@@ -154,6 +155,7 @@ pub struct Frontend {
     /// Why publishers are blocked, while they are.
     alarm: Option<Alarm>,
     notes: Vec<Note>,
+    trials: Vec<Trying>,
 }
 
 impl Frontend {
@@ -174,6 +176,7 @@ impl Frontend {
             node_answers: Vec::new(),
             alarm: None,
             notes: Vec::new(),
+            trials: Vec::new(),
         }
     }
 
@@ -282,6 +285,7 @@ impl Frontend {
             settings: &self.settings,
             limits10: &self.limits10,
             notes: &mut self.notes,
+            trials: &mut self.trials,
             scratch: &mut self.scratch,
         };
         work(connection, &mut context)
@@ -348,6 +352,18 @@ impl Frontend {
             {
                 self.node_answers.push((*token, reply.clone()));
             }
+        }
+    }
+
+    /// Moves the passwords that are to be compared elsewhere into `into`.
+    pub fn take_trials(&mut self, into: &mut Vec<Trying>) {
+        into.append(&mut self.trials);
+    }
+
+    /// The outcome of [`Trying`]; the connection may be gone.
+    pub fn tried(&mut self, now: Now, shard: &mut Shard, slot: u32, generation: u32, outcome: Outcome) {
+        if self.connections.get(slot as usize).is_some_and(|own| own.generation == generation) {
+            self.with(now, shard, slot, |connection, context| connection.adapter.tried(context, outcome));
         }
     }
 

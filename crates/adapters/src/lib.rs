@@ -22,7 +22,8 @@ mod transaction;
 
 pub use alarm::Alarm;
 pub use clients::Client;
-pub use context::{Context, Gravity, Note};
+pub use context::{Context, Gravity, Note, Trying};
+pub use credentials::Outcome;
 pub use following::Following;
 pub use frontend::{ConnectionBytes, Frontend, Mover, NODE_SLOT, Taken};
 pub use settings::{Peer, Protocol, Settings};

@@ -5,7 +5,7 @@
 use crate::node::{Login, Node};
 use crate::request::Request;
 use crate::response::Response;
-use broker::access::{Claim, Origin};
+use broker::access::{Claim, Judged, Origin};
 use broker::catalog::VhostId;
 use std::collections::BTreeMap;
 
@@ -66,7 +66,11 @@ impl Caller {
             (claim, catalog.vhosts().map(|own| vhost(own)).collect())
         })?;
         let about = node.about();
-        let found = claim.judge(node.now(), &about.guard, Origin::of(request.from), &about.access);
+        let origin = Some(Origin::of(request.from));
+        let found = match claim.judge(node.now(), &about.guard, origin, &about.access) {
+            Judged::Done(found) => found,
+            Judged::Trial(trial) => node.carry_out(trial)?,
+        };
         // A request with a large body comes again with it, and one for events with each of them: neither is counted
         // twice.
         if found.is_err() || !(request.awaits_body || request.seen.is_some()) {

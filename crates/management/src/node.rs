@@ -3,8 +3,8 @@
 use crate::history::History;
 use base::Now;
 use base::id::QueueSeq;
-use broker::access::{AccessRules, Guard};
-use broker::catalog::{Catalog, Op, QueueDefinition, Refusal, VhostDefaults, VhostId};
+use broker::access::{AccessRules, Denied, Guard, Hashing, PasswordHash, Trial};
+use broker::catalog::{Catalog, Op, QueueDefinition, Refusal, UserDefinition, VhostDefaults, VhostId};
 use broker::{
     Begin, ConnectionId, ConnectionRow, OpenSums, Opened, Pulse, QueueRow, SessionRow, Survey, Tracking,
 };
@@ -237,11 +237,17 @@ pub trait Node {
     /// Has a line in the node's log.
     fn log(&self, line: String);
 
-    /// Random bytes for a password's hash.
+    /// The hash of a new password. A memory-hard one takes its time.
     ///
     /// # Errors
-    /// The system has none.
-    fn salt(&self) -> Result<[u8; broker::access::SALT], Busy>;
+    /// The system has no randomness, or too many passwords wait.
+    fn hash(&self, password: &str, hashing: Hashing) -> Result<PasswordHash, Busy>;
+
+    /// Compares the password of a login with a memory-hard hash: whether it is let in.
+    ///
+    /// # Errors
+    /// Too many passwords wait.
+    fn carry_out(&self, trial: Box<Trial>) -> Result<Result<Arc<UserDefinition>, Denied>, Busy>;
 }
 
 /// Messages that wait for their time: when each is due, milliseconds since 1970, and its number in its queue.

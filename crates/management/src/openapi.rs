@@ -167,6 +167,7 @@ fn responses(endpoint: &Endpoint, verb: &Verb) -> Value {
     if verb.need != Need::Nobody || verb.method == Method::Post {
         // A request without a login gets no body.
         put(401, json!({}), "nobody is logged in, or not who may");
+        put(429, error(), "too many passwords were wrong: this one was not looked at");
     }
     if endpoint.names().next().is_some() || verb.takes != Takes::Nothing {
         put(404, error(), "there is no such thing");

@@ -24,8 +24,10 @@ use crate::request::Request;
 use crate::routes::handle;
 use base::Now;
 use base::id::{PortId, QueueSeq, ShardId};
-use broker::access::{PasswordHash, SALT};
-use broker::catalog::{Actor, Catalog, Object, Op, Places, QueueDefinition, Refusal, VhostDefaults, VhostId};
+use broker::access::{Denied, Hashing, LONG_SALT, PasswordHash, SALT, Trial};
+use broker::catalog::{
+    Actor, Catalog, Object, Op, Places, QueueDefinition, Refusal, UserDefinition, VhostDefaults, VhostId,
+};
 use broker::{
     Begin, ChannelRow, ConnectionId, ConnectionRow, ConnectionSums, ConsumerRow, Count, ExchangeTally,
     LinkEnd, LinkRow, OpenSums, Opened, Protocol, Pulse, QueueRow, QuorumRow, SessionRow, StreamConsumerRow,
@@ -504,8 +506,12 @@ impl Node for Bench {
         self.lines.lock().unwrap().push(line);
     }
 
-    fn salt(&self) -> Result<[u8; SALT], Busy> {
-        Ok([7; SALT])
+    fn hash(&self, password: &str, hashing: Hashing) -> Result<PasswordHash, Busy> {
+        Ok(hashing.hash(password, [7; LONG_SALT]))
+    }
+
+    fn carry_out(&self, trial: Box<Trial>) -> Result<Result<Arc<UserDefinition>, Denied>, Busy> {
+        Ok(trial.carry_out(self.now(), &self.about.guard, &self.about.access))
     }
 }
 

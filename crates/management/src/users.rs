@@ -6,7 +6,7 @@ use crate::list;
 use crate::node::Node;
 use crate::request::{Method, Only};
 use crate::response::{Answer, Response};
-use broker::access::{PasswordHash, Stored};
+use broker::access::{Hashing, PasswordHash, Stored};
 use broker::catalog::{Op, UserDefinition, UserLimits};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -29,7 +29,7 @@ pub(crate) fn find<N: Node>(node: &N) -> Result<Found, Response> {
 }
 
 pub(crate) fn shown((user, limits): &(Arc<UserDefinition>, UserLimits)) -> Value {
-    let hash = user.password.as_ref().map(PasswordHash::to_base64).unwrap_or_default();
+    let hash = user.password.as_ref().map(PasswordHash::to_text).unwrap_or_default();
     json!({
         "name": *user.name,
         "password_hash": hash,
@@ -105,7 +105,7 @@ pub(crate) fn wanted<N: Node>(
 ) -> Result<Vec<Op>, Response> {
     let Some(tags) = body.words("tags")? else { return Err(Response::bad_request("tags_not_present")) };
     let tags: Vec<Box<str>> = tags.into_iter().map(String::into_boxed_str).collect();
-    let password = password(node, body)?;
+    let password = password(node, name, body)?;
     Ok(match is_there {
         true => {
             vec![
@@ -121,7 +121,7 @@ pub(crate) fn wanted<N: Node>(
 fn changes<N: Node>(node: &N, name: &str, body: &Body) -> Result<Vec<Op>, Response> {
     let mut ops = Vec::new();
     if body.get("password").or(body.get("password_hash")).is_some() {
-        ops.push(Op::ChangePassword { name: name.into(), password: password(node, body)? });
+        ops.push(Op::ChangePassword { name: name.into(), password: password(node, name, body)? });
     }
     if let Some(tags) = body.words("tags")? {
         let tags = tags.into_iter().map(String::into_boxed_str).collect();
@@ -130,18 +130,23 @@ fn changes<N: Node>(node: &N, name: &str, body: &Body) -> Result<Vec<Op>, Respon
     Ok(ops)
 }
 
-/// The hash of a password that an object has in clear, or as a hash.
-fn password<N: Node>(node: &N, body: &Body) -> Result<Option<PasswordHash>, Response> {
+/// The hash of a password that an object has in clear, or as a hash. A clear one is hashed as the object says, where it
+/// names an algorithm for new hashes.
+fn password<N: Node>(node: &N, name: &str, body: &Body) -> Result<Option<PasswordHash>, Response> {
     Ok(match (body.text("password")?, body.text("password_hash")?) {
         (Some(_), Some(_)) => {
             return Err(Response::bad_request("both_password_and_password_hash_are_provided"));
         }
-        (Some(password), None) => Some(PasswordHash::new(password, node.salt()?)),
+        (Some(password), None) => {
+            let named = body.text("hashing_algorithm")?.and_then(Hashing::named);
+            Some(node.hash(password, named.unwrap_or(node.about().access.hashing))?)
+        }
         (None, None | Some("")) => None,
-        (None, Some(hash)) => match PasswordHash::from_base64(hash, body.text("hashing_algorithm")?) {
+        (None, Some(hash)) => match PasswordHash::from_text(hash, body.text("hashing_algorithm")?) {
             Some(Stored::Hash(hash)) => Some(hash),
             // As with RabbitMQ such a user is there, and cannot log in with a password.
             Some(Stored::Other) => None,
+            Some(Stored::TooDear(why)) => return Err(Response::bad_request(format!("user '{name}': {why}"))),
             None => return Err(Response::bad_request(json!(["not_base64", body.get("password_hash")]))),
         },
     })
@@ -151,8 +156,9 @@ fn password<N: Node>(node: &N, body: &Body) -> Result<Option<PasswordHash>, Resp
 pub(crate) fn remark(body: &Body) -> Option<String> {
     let hash = body.text("password_hash").ok()?.filter(|hash| !hash.is_empty())?;
     let algorithm = body.text("hashing_algorithm").ok()?;
-    match PasswordHash::from_base64(hash, algorithm)? {
-        Stored::Hash(_) => None,
+    match PasswordHash::from_text(hash, algorithm)? {
+        // The second is refused.
+        Stored::Hash(_) | Stored::TooDear(_) => None,
         Stored::Other => Some(match algorithm {
             Some(algorithm) => {
                 format!("without a password: the hash is none of '{algorithm}' as it is known here")
@@ -164,5 +170,6 @@ pub(crate) fn remark(body: &Body) -> Option<String> {
 
 /// `GET /api/auth/hash_password/PASSWORD`.
 pub(crate) fn hash<N: Node>(call: &Call<'_, N>, password: &str) -> Answer {
-    Ok(Response::ok(&json!({ "ok": PasswordHash::new(password, call.node.salt()?).to_base64() })))
+    let hash = call.node.hash(password, call.node.about().access.hashing)?;
+    Ok(Response::ok(&json!({ "ok": hash.to_text() })))
 }

@@ -16,6 +16,8 @@ use std::time::Duration;
 pub enum Letter {
     /// A connection was accepted.
     Accepted(Arrival),
+    /// The password of a connection was compared.
+    Tried(Box<Tried>),
     /// A connection left another shard for this one.
     Moved(Box<(Socket, Mover)>),
     /// A letter that any node, a simulated one too, sends to its shards.
@@ -49,6 +51,16 @@ pub enum Letter {
 /// Hands a result to the thread that asked, and wakes it: done when the turn is over. A thread that is woken earlier
 /// may take the processor, and clients served in that turn would wait with the shard.
 pub type Outcome = Box<dyn FnOnce() + Send>;
+
+/// The outcome of comparing the password of a connection.
+pub struct Tried {
+    /// The connection's number.
+    pub slot: u32,
+    /// Which of those that had this number.
+    pub generation: u32,
+    /// The outcome.
+    pub outcome: adapters::Outcome,
+}
 
 /// A look at a shard.
 pub type Look = Box<dyn FnOnce(&Shard) -> Outcome + Send>;

@@ -40,6 +40,7 @@ mod mailbox;
 mod manager;
 mod notify;
 mod pages;
+mod passwords;
 mod pauses;
 mod ports;
 mod private;

@@ -8,6 +8,7 @@ use crate::committer::Committer;
 use crate::config::Config;
 use crate::door::{Act, CancelDelayed, Door, Letter, ResetOffset, Room, Truncate};
 use crate::log::Logger;
+use crate::passwords::{Ask, Passwords};
 use crate::queue_names::{Names, QueueNames};
 use crate::queue_orders::QueueOrders;
 use crate::reader::Reads;
@@ -16,8 +17,8 @@ use crate::socket::Traffic;
 use crate::tls::LiveConfig;
 use base::time::NS_PER_MS;
 use base::{Now, Quantum};
-use broker::access::{AccessRules, Guard, SALT};
-use broker::catalog::{Catalog, Op, QueueDefinition, Refusal, VhostDefaults, VhostId};
+use broker::access::{AccessRules, Denied, Guard, Hashing, PasswordHash, Trial};
+use broker::catalog::{Catalog, Op, QueueDefinition, Refusal, UserDefinition, VhostDefaults, VhostId};
 use broker::{
     Begin, ConnectionId, ConnectionRow, ConnectionSums, ListedTo, Listing, OpenSums, Opened, Pulse, QueueRow,
     QueueTally, Reply, SessionRow, Shard, StreamReply, Survey, Tally, Tracking,
@@ -94,6 +95,8 @@ pub struct Manager<'a> {
     pub is_stopping: &'a AtomicBool,
     /// Where lines go.
     pub logger: Logger,
+    /// Where passwords are brought that take long to compare, and to hash.
+    pub passwords: Passwords,
 }
 
 impl Manager<'_> {
@@ -832,15 +835,33 @@ impl Node for Manager<'_> {
     }
 
     fn vhost_defaults(&self, name: &str) -> VhostDefaults {
-        self.config.defaults_of_vhost(name, &mut seed::sure_salt)
+        // Whoever makes a virtual host is to have its users, however long their passwords wait.
+        let hash = &mut |password: &str| {
+            let hash = self.hash(password, self.config.hashing);
+            hash.unwrap_or_else(|Busy| self.config.hashing.hash(password, seed::sure_salt()))
+        };
+        self.config.defaults_of_vhost(name, hash)
     }
 
     fn log(&self, line: String) {
         self.logger.info(line);
     }
 
-    fn salt(&self) -> Result<[u8; SALT], Busy> {
-        seed::salt().map_err(|_| Busy)
+    fn hash(&self, password: &str, hashing: Hashing) -> Result<PasswordHash, Busy> {
+        match hashing {
+            Hashing::Sha256 => Ok(hashing.hash(password, seed::salt().map_err(|_| Busy)?)),
+            Hashing::Argon2id => {
+                let (sender, receiver) = channel();
+                self.passwords.put(Ask::Hash(password.to_owned(), sender));
+                receiver.recv_timeout(PATIENCE).map_err(|_| Busy)
+            }
+        }
+    }
+
+    fn carry_out(&self, trial: Box<Trial>) -> Result<Result<Arc<UserDefinition>, Denied>, Busy> {
+        let (sender, receiver) = channel();
+        self.passwords.put(Ask::Thread(trial, sender));
+        receiver.recv_timeout(PATIENCE).map_err(|_| Busy)
     }
 }
 

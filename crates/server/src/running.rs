@@ -30,6 +30,7 @@ use crate::log::Logger;
 use crate::log::level::Level;
 use crate::manager::Manager;
 use crate::notify::{self, News};
+use crate::passwords::{HASHERS, Hasher, Passwords};
 use crate::ports::{self, Ports};
 use crate::queue_names::QueueNames;
 use crate::queue_orders::QueueOrders;
@@ -39,8 +40,8 @@ use crate::shard::{ShardLoop, Surroundings, poll};
 use crate::socket::Arrival;
 use crate::sweeper::Sweeper;
 use adapters::{Following, Frontend, Peer, Settings};
+use base::Secrets;
 use base::id::ShardId;
-use base::{DigestKey, Secrets};
 use broker::access::{AccessRules, Anonymous, FREE_SECONDS, Guard, GuessLimits, Mechanisms, Rate};
 use broker::{Limits, Shard};
 use ctl::client::SOCKET_NAME;
@@ -219,7 +220,7 @@ fn recover(config: &Config, shares: Shares, clock: Clock, logger: &Logger) -> Re
     let shards = start::shards(&makeup, &identity, limits, &mut secrets, dice);
     let now = || clock.now();
     let node = start::recover(&*disk, &identity, makeup.journal, shards, &now, tell).map_err(in_folder)?;
-    let guard = Guard::new(guess_limits(config), DigestKey::new(secrets.bytes()));
+    let guard = Guard::new(guess_limits(config), &mut secrets);
     Ok(Opened { disk, node, user: None, guard: Arc::new(guard) })
 }
 
@@ -252,6 +253,7 @@ fn access_rules(config: &Config) -> Arc<AccessRules> {
             amqplain: has("AMQPLAIN"),
             external: has("EXTERNAL"),
         },
+        hashing: config.hashing,
     })
 }
 
@@ -353,6 +355,7 @@ struct Running {
     /// The user that somebody new logs in as.
     user: Option<String>,
     guard: Arc<Guard>,
+    passwords: Passwords,
 }
 
 impl Running {
@@ -371,6 +374,7 @@ impl Running {
         let (polls, sleepers): (Vec<_>, Vec<_>) = polls.map_err(failed)?.into_iter().unzip();
         let doors: Arc<[Door]> = sleepers.into_iter().map(Door::new).collect();
         let keeper = Keeper::new(keeper, committer.clone(), doors.clone(), logger.clone());
+        let (hasher, passwords) = Hasher::new(doors.clone(), clock, guard.clone(), access_rules(config));
         let mut running = Running {
             doors: doors.clone(),
             committer: committer.clone(),
@@ -386,6 +390,7 @@ impl Running {
             identity,
             user,
             guard,
+            passwords,
         };
         let delay = Duration::from_micros(config.test_read_delay_us);
         let (removals, line) = channel();
@@ -403,6 +408,7 @@ impl Running {
                 doors: doors.clone(),
                 committer: committer.clone(),
                 reader: asks.clone(),
+                passwords: running.passwords.clone(),
                 clock,
                 logger: logger.of(number as u32 + 1),
                 fail: Box::new(move |why| end.send(End::Failed(why)).unwrap_or_default()),
@@ -434,6 +440,14 @@ impl Running {
         for _ in 0..READERS {
             let reader = reader.clone();
             running.spawn("reader", move || reader.run()).map_err(failed)?;
+        }
+        for _ in 0..HASHERS {
+            let hasher = hasher.clone();
+            let work = move || {
+                courtesy::step_back();
+                hasher.run();
+            };
+            running.spawn("hasher", work).map_err(failed)?;
         }
         running.spawn("sweeper", move || sweeper.run()).map_err(failed)?;
         Ok(running)
@@ -512,6 +526,7 @@ impl Running {
             tls: &ports.tls,
             is_stopping: &self.is_stopping,
             logger: self.logger.clone(),
+            passwords: self.passwords.clone(),
         };
         let manager = &manager;
         let board = &Board::default();
@@ -701,6 +716,8 @@ impl Running {
         self.doors.iter().for_each(|door| door.letters.put(Letter::Node(node::turn::Letter::Stop)));
         let shards: Result<Vec<Shard>, _> = self.shards.into_iter().map(JoinHandle::join).collect();
         self.committer.stop();
+        // Nobody brings passwords any more.
+        drop(self.passwords);
         for thread in self.others {
             if thread.join().is_err() {
                 return Err("a thread failed while the node was stopping".into());

@@ -5,7 +5,7 @@ use crate::config::Config;
 use crate::log::Logger;
 use crate::trail;
 use base::Secrets;
-use broker::access::{PasswordHash, SALT};
+use broker::access::LONG_SALT;
 use broker::catalog::FirstContent;
 use journal::Disk;
 use node::start::Recovered;
@@ -29,11 +29,11 @@ pub fn secrets() -> Result<Secrets, String> {
     Ok(Secrets::new(system_bytes()?))
 }
 
-/// A salt for a password's hash.
+/// A salt for a password's hash; of those that take less, its beginning.
 ///
 /// # Errors
 /// Why there is none.
-pub fn salt() -> Result<[u8; SALT], String> {
+pub fn salt() -> Result<[u8; LONG_SALT], String> {
     system_bytes()
 }
 
@@ -41,7 +41,7 @@ pub fn salt() -> Result<[u8; SALT], String> {
 ///
 /// # Panics
 /// When the system has no randomness, though it had some when the node started.
-pub fn sure_salt() -> [u8; SALT] {
+pub fn sure_salt() -> [u8; LONG_SALT] {
     salt().expect("the system had randomness when the node started")
 }
 
@@ -67,13 +67,14 @@ pub fn first_user(
     if !config.definitions.paths.is_empty() {
         return Ok(());
     }
-    let mut defaults = config.defaults_of_vhost(&user.vhost, &mut sure_salt);
+    let hash = &mut |password: &str| config.hashing.hash(password, sure_salt());
+    let mut defaults = config.defaults_of_vhost(&user.vhost, hash);
     defaults.about.description = "Default virtual host".into();
     let content = FirstContent {
         vhost: user.vhost.as_str().into(),
         defaults,
         user: user.name.as_str().into(),
-        password: PasswordHash::new(&user.password, salt()?),
+        password: config.hashing.hash(&user.password, salt()?),
         tags: user.tags.iter().map(|tag| tag.as_str().into()).collect(),
         permissions: [&user.configure, &user.write, &user.read].map(|pattern| pattern.as_str().into()),
     };

@@ -9,17 +9,18 @@ mod requests;
 
 use crate::clock::Clock;
 use crate::committer::{Committer, Handed};
-use crate::door::{CancelDelayed, Door, Letter, Outcome, Room, outcome};
+use crate::door::{CancelDelayed, Door, Letter, Outcome, Room, Tried, outcome};
 use crate::layer::Bench;
 use crate::linger::{LINGER, Lingering};
 use crate::log::Logger;
 use crate::log::level::Level;
 use crate::mailbox::Sleeper;
+use crate::passwords::{self, Passwords};
 use crate::reader::{Ask, Asks};
 use crate::socket::{Arrival, Brought, Reading, Socket, Warmth};
 use crate::timers::Timers;
 use crate::turns::Turns;
-use adapters::{Frontend, Gravity, Note};
+use adapters::{Frontend, Gravity, Note, Trying};
 use base::Now;
 use base::id::ShardId;
 use broker::{Mail, Shard};
@@ -64,6 +65,8 @@ pub struct Surroundings {
     pub committer: Arc<Committer>,
     /// Where reads are asked for.
     pub reader: Asks,
+    /// Where passwords are brought that take long to compare.
+    pub passwords: Passwords,
     /// The time.
     pub clock: Clock,
     /// The log.
@@ -107,6 +110,7 @@ struct Scratch {
     outcomes: Vec<Outcome>,
     places: Vec<Place>,
     notes: Vec<Note>,
+    trials: Vec<Trying>,
 }
 
 /// The poll of a shard's loop, and the sleeper by which it is woken.
@@ -330,6 +334,10 @@ impl ShardLoop {
         for letter in letters.drain(..) {
             match letter {
                 Letter::Accepted(arrival) => self.accept(now, arrival),
+                Letter::Tried(tried) => {
+                    let Tried { slot, generation, outcome } = *tried;
+                    self.home.front.tried(now, &mut self.home.shard, slot, generation, outcome);
+                }
                 Letter::Moved(moved) => {
                     let (socket, mover) = *moved;
                     let slot = self.home.front.adopt(now, &mut self.home.shard, mover);
@@ -582,6 +590,10 @@ impl ShardLoop {
         }
         for notice in notices.drain(..) {
             self.around.logger.log(Level::Warning, notice.to_string());
+        }
+        self.home.front.take_trials(&mut self.scratch.trials);
+        for trying in self.scratch.trials.drain(..) {
+            self.around.passwords.put(passwords::Ask::Connection(self.home.id, trying));
         }
     }
 

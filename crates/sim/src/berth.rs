@@ -295,6 +295,9 @@ impl Turn for Busy<'_> {
             Damaged::Messages(_) | Damaged::Dropped { .. } => None,
         }));
         notices.clear();
+        let mut trials = Vec::new();
+        self.berth.home.front.take_trials(&mut trials);
+        assert!(trials.is_empty(), "passwords of the simulation are compared at once");
     }
 
     fn send_mail(&mut self) {

@@ -4,12 +4,12 @@ use super::Adapter;
 use super::pending::BrokerRequest;
 use super::tables::arguments;
 use crate::context::{Context, Gravity};
-use crate::credentials::{self, Unproved};
+use crate::credentials::{self, Outcome, Proof, Unproved};
 use crate::settings::{INFORMATION, PLATFORM, PRODUCT, Peer};
 use ::amqp091::method::{ConnectionOpen, ConnectionStartOk, MethodId};
 use base::rabbitmq::VERSION;
 use broker::access::open_vhost;
-use broker::catalog::Actor;
+use broker::catalog::{Actor, UserDefinition};
 use broker::{Caller, Settled};
 use message::amqp091::{Table, Value};
 use routing::Arguments;
@@ -37,6 +37,22 @@ pub(super) struct Login {
     user: Option<Arc<str>>,
     /// The client's introduction, for events of the connection where somebody hears.
     introduction: Introduction,
+    /// The proof that is being looked at elsewhere.
+    awaited: Option<Box<Awaited>>,
+}
+
+impl Login {
+    /// Whether the client waits for its password to be compared.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.awaited.is_some()
+    }
+}
+
+/// A login whose password is compared elsewhere.
+#[derive(Debug)]
+struct Awaited {
+    mechanism: String,
+    wants_close: bool,
 }
 
 /// A client's description of itself.
@@ -102,13 +118,45 @@ impl Adapter {
         let (catalog, rules) = (context.shard.catalog(), context.shard.rules());
         let response = start_ok.response;
         let found = credentials::log_in(context.watch(), catalog, rules, &self.peer, &mechanism, response);
+        if found.is_ok() {
+            self.client = context.scratch.clients.keep(&start_ok.client_properties);
+        }
+        let found = match found {
+            Ok(Proof::Awaited(trial)) => {
+                if let Some(login) = &mut self.login {
+                    login.awaited = Some(Box::new(Awaited { mechanism, wants_close }));
+                }
+                return context.await_trial(trial);
+            }
+            Ok(Proof::Given(user)) => Ok(user),
+            Err(unproved) => Err(unproved),
+        };
+        self.finish_login(context, &mechanism, wants_close, found);
+    }
+
+    /// The password was compared elsewhere.
+    pub(crate) fn tried(&mut self, context: &mut Context<'_>, outcome: Outcome) {
+        let awaited = self.login.as_mut().and_then(|login| login.awaited.take());
+        // It may have been given up meanwhile.
+        if let Some(awaited) = awaited.filter(|_| self.machine.is_authenticating()) {
+            let Awaited { mechanism, wants_close } = *awaited;
+            self.finish_login(context, &mechanism, wants_close, outcome.map_err(Unproved::Denied));
+        }
+    }
+
+    fn finish_login(
+        &mut self,
+        context: &mut Context<'_>,
+        mechanism: &str,
+        wants_close: bool,
+        found: Result<Arc<UserDefinition>, Unproved>,
+    ) {
         let mut held_ms = None;
         let (announced, reason) = match found {
             Ok(user) => {
                 let name = user.name.clone();
-                self.mechanism = credentials::mechanism_number(&mechanism);
-                self.client = context.scratch.clients.keep(&start_ok.client_properties);
-                context.shard.login_tried(context.now, &caller(&self.peer, &mechanism), Ok(&name));
+                self.mechanism = credentials::mechanism_number(mechanism);
+                context.shard.login_tried(context.now, &caller(&self.peer, mechanism), Ok(&name));
                 if let Some(login) = &mut self.login {
                     login.user = Some(name);
                 }
@@ -129,7 +177,7 @@ impl Adapter {
                 (denied.announced().to_owned(), denied.is_told().then_some(denied.reason))
             }
         };
-        context.shard.login_tried(context.now, &caller(&self.peer, &mechanism), Err(&announced));
+        context.shard.login_tried(context.now, &caller(&self.peer, mechanism), Err(&announced));
         if let Some(reason) = reason {
             self.note(context, Gravity::Error, format!("{mechanism} login refused: {reason}"));
         }

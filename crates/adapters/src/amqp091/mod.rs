@@ -313,7 +313,9 @@ impl Adapter {
 
     #[inline]
     pub(crate) fn is_waiting(&self) -> bool {
-        self.is_full || self.requests.is_waiting()
+        self.is_full
+            || self.requests.is_waiting()
+            || self.login.as_ref().is_some_and(|login| login.is_waiting())
     }
 
     /// It published a message, or begins to: while its input is kept in memory it can be held.

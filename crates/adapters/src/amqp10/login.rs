@@ -2,12 +2,12 @@
 
 use super::Adapter;
 use crate::context::{Context, Gravity};
-use crate::credentials::{self, Unproved};
+use crate::credentials::{self, Outcome, Proof, Unproved};
 use crate::settings::{GIVEN_NAME_BYTES_MAX, INFORMATION, PLATFORM, PRODUCT, Peer};
 use ::amqp10::{Fault, Open, SaslCode, Symbols};
 use base::rabbitmq::VERSION;
 use broker::access::open_vhost;
-use broker::catalog::{Actor, Refusal};
+use broker::catalog::{Actor, Refusal, UserDefinition};
 use broker::fields::arguments;
 use broker::{Caller, Settled};
 use message::amqp10::{Encoder, Map};
@@ -23,6 +23,15 @@ pub(super) struct Login {
     asking: Option<Actor>,
     /// The client's introduction, for events of the connection where somebody hears.
     introduction: Introduction,
+    /// The mechanism of a proof that is being looked at elsewhere.
+    awaited: Option<Box<str>>,
+}
+
+impl Login {
+    /// Whether the peer waits for its password to be compared.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.awaited.is_some()
+    }
 }
 
 /// A peer's description of itself.
@@ -51,8 +60,35 @@ impl Adapter {
     pub(super) fn log_in(&mut self, context: &mut Context<'_>, mechanism: &str, response: Option<&[u8]>) {
         let (catalog, rules) = (context.shard.catalog(), context.shard.rules());
         let response = response.unwrap_or_default();
-        let told = caller(&self.peer, mechanism);
         match credentials::log_in(context.watch(), catalog, rules, &self.peer, mechanism, response) {
+            Ok(Proof::Awaited(trial)) => {
+                if let Some(login) = &mut self.login {
+                    login.awaited = Some(mechanism.into());
+                }
+                context.await_trial(trial);
+            }
+            Ok(Proof::Given(user)) => self.finish_login(context, mechanism, Ok(user)),
+            Err(unproved) => self.finish_login(context, mechanism, Err(unproved)),
+        }
+    }
+
+    /// The password was compared elsewhere.
+    pub(crate) fn tried(&mut self, context: &mut Context<'_>, outcome: Outcome) {
+        let awaited = self.login.as_mut().and_then(|login| login.awaited.take());
+        // It may have been given up meanwhile.
+        if let Some(mechanism) = awaited.filter(|_| self.machine.is_authenticating()) {
+            self.finish_login(context, &mechanism, outcome.map_err(Unproved::Denied));
+        }
+    }
+
+    fn finish_login(
+        &mut self,
+        context: &mut Context<'_>,
+        mechanism: &str,
+        found: Result<Arc<UserDefinition>, Unproved>,
+    ) {
+        let told = caller(&self.peer, mechanism);
+        match found {
             Ok(user) => {
                 let name = user.name.clone();
                 context.shard.login_tried(context.now, &told, Ok(&name));

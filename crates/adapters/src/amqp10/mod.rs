@@ -265,7 +265,7 @@ impl Adapter {
 
     #[inline]
     pub(crate) fn is_waiting(&self) -> bool {
-        self.requests.is_waiting()
+        self.requests.is_waiting() || self.login.as_ref().is_some_and(|login| login.is_waiting())
     }
 
     /// Publishers here are held by their credit and their session's window, and settling must go on; but where an alarm has shut

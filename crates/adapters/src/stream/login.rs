@@ -5,12 +5,12 @@ use super::arrivals::Arrival;
 use super::pending::BrokerRequest;
 use super::rights::Rights;
 use crate::context::{Context, Gravity};
-use crate::credentials::{self, Unproved};
+use crate::credentials::{self, Outcome, Proof, Unproved};
 use crate::settings::{INFORMATION, PLATFORM, PRODUCT, Peer};
 use ::stream_protocol::{List, Pair, Response, ResponseCode, Tune};
 use base::rabbitmq::VERSION;
 use broker::access::open_vhost;
-use broker::catalog::{Actor, Object, Reason, Refusal, ReplyCode};
+use broker::catalog::{Actor, Object, Reason, Refusal, ReplyCode, UserDefinition};
 use broker::{Caller, Settled};
 use routing::{Arguments, Value};
 use std::sync::Arc;
@@ -28,6 +28,13 @@ pub(super) struct Login {
     properties: Arguments,
     /// The correlation id of `open`, while it is asked whether one connection more may be open.
     opening: u32,
+}
+
+/// A login, or the renewal of one, whose password is compared elsewhere.
+#[derive(Debug)]
+pub(super) struct Awaited {
+    correlation_id: u32,
+    mechanism: Box<str>,
 }
 
 /// The refusal of a login.
@@ -94,14 +101,12 @@ impl Adapter {
     }
 
     /// The client's user, or the refusal of its login.
-    fn prove(
+    fn proved(
         &self,
         context: &mut Context<'_>,
         mechanism: &str,
-        response: &[u8],
+        found: Result<Arc<UserDefinition>, Unproved>,
     ) -> Result<Arc<str>, RefusedLogin> {
-        let (catalog, rules) = (context.shard.catalog(), context.shard.rules());
-        let found = credentials::log_in(context.watch(), catalog, rules, &self.peer, mechanism, response);
         let mut held_ms = None;
         let (announced, reason, code) = match found {
             Ok(user) => return Ok(user.name.clone()),
@@ -147,12 +152,43 @@ impl Adapter {
         response: &[u8],
     ) {
         let mechanism = String::from_utf8_lossy(mechanism);
-        if self.login.is_none() {
-            return self.renew(context, correlation_id, &mechanism, response);
+        if self.login.is_none() && mechanism != self.mechanism {
+            return self.renew(context, correlation_id, &mechanism, None);
         }
-        match self.prove(context, &mechanism, response) {
+        let (catalog, rules) = (context.shard.catalog(), context.shard.rules());
+        match credentials::log_in(context.watch(), catalog, rules, &self.peer, &mechanism, response) {
+            Ok(Proof::Awaited(trial)) => {
+                self.awaited = Some(Box::new(Awaited { correlation_id, mechanism: mechanism.into() }));
+                context.await_trial(trial);
+            }
+            Ok(Proof::Given(user)) => self.answer(context, correlation_id, &mechanism, Ok(user)),
+            Err(unproved) => self.answer(context, correlation_id, &mechanism, Err(unproved)),
+        }
+    }
+
+    /// The password was compared elsewhere.
+    pub(crate) fn tried(&mut self, context: &mut Context<'_>, outcome: Outcome) {
+        // It may have been given up meanwhile.
+        if let Some(awaited) = self.awaited.take().filter(|_| self.machine.is_authenticating()) {
+            let Awaited { correlation_id, mechanism } = *awaited;
+            self.answer(context, correlation_id, &mechanism, outcome.map_err(Unproved::Denied));
+        }
+    }
+
+    /// Answers a login, or the renewal of one.
+    fn answer(
+        &mut self,
+        context: &mut Context<'_>,
+        correlation_id: u32,
+        mechanism: &str,
+        found: Result<Arc<UserDefinition>, Unproved>,
+    ) {
+        if self.login.is_none() {
+            return self.renew(context, correlation_id, mechanism, Some(found));
+        }
+        match self.proved(context, mechanism, found) {
             Ok(user) => {
-                context.shard.login_tried(context.now, &caller(&self.peer, &mechanism), Ok(&user));
+                context.shard.login_tried(context.now, &caller(&self.peer, mechanism), Ok(&user));
                 let offered =
                     credentials::STREAM.offered(context.shard.catalog(), context.shard.rules(), &self.peer);
                 self.mechanism = offered.iter().find(|own| **own == mechanism).copied().unwrap_or_default();
@@ -165,12 +201,19 @@ impl Adapter {
         }
     }
 
-    /// The client of an open connection proves its user again.
-    fn renew(&mut self, context: &mut Context<'_>, correlation_id: u32, mechanism: &str, response: &[u8]) {
+    /// The client of an open connection proves its user again. Nothing is found where it would do so by another
+    /// mechanism.
+    fn renew(
+        &mut self,
+        context: &mut Context<'_>,
+        correlation_id: u32,
+        mechanism: &str,
+        found: Option<Result<Arc<UserDefinition>, Unproved>>,
+    ) {
         let Some(actor) = self.rights.actor().cloned() else { return };
-        let renewed = match mechanism == self.mechanism {
-            false => Err(ResponseCode::SASL_CANNOT_CHANGE_MECHANISM.into()),
-            true => self.prove(context, mechanism, response).and_then(|user| match user == actor.user {
+        let renewed = match found {
+            None => Err(ResponseCode::SASL_CANNOT_CHANGE_MECHANISM.into()),
+            Some(found) => self.proved(context, mechanism, found).and_then(|user| match user == actor.user {
                 true => Ok(()),
                 false => Err(ResponseCode::SASL_CANNOT_CHANGE_USERNAME.into()),
             }),

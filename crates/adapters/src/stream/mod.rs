@@ -41,7 +41,7 @@ use base::id::ShardId;
 use base::{Now, Output};
 use broker::catalog::{Catalog, VhostId};
 use broker::{ConnectionRow, Depth, Event, Events, Opened};
-use login::{Login, port_of};
+use login::{Awaited, Login, port_of};
 use pending::Requests;
 use publishers::Publishers;
 use rights::Rights;
@@ -60,6 +60,8 @@ pub struct Adapter {
     peer: Peer,
     /// Only until the connection is open.
     login: Option<Box<Login>>,
+    /// A login, or the renewal of one, that waits for its password to be compared.
+    awaited: Option<Box<Awaited>>,
     rights: Rights,
     /// How it logged in.
     mechanism: &'static str,
@@ -86,6 +88,7 @@ impl Adapter {
             arrival: settings.stream.arrivals.came(port_of(peer)),
             peer: peer.clone(),
             login: Some(Box::default()),
+            awaited: None,
             rights: Rights::default(),
             mechanism: "",
             client: None,
@@ -275,7 +278,10 @@ impl Adapter {
 
     #[inline]
     pub(crate) fn is_waiting(&self) -> bool {
-        self.publishers.is_full() || self.requests.is_waiting() || self.goes_to.is_some()
+        self.publishers.is_full()
+            || self.requests.is_waiting()
+            || self.goes_to.is_some()
+            || self.awaited.is_some()
     }
 
     pub(crate) fn is_publishing(&self) -> bool {

@@ -3,7 +3,7 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use adapters::{Frontend, NODE_SLOT, Note, Peer, Protocol, Settings};
+use adapters::{Frontend, NODE_SLOT, Note, Peer, Protocol, Settings, Trying};
 use base::id::{LogId, PortId, ShardId};
 use base::{Buffer, Memory, Now, Quantum, Secrets};
 use broker::access::{AccessRules, Anonymous};
@@ -52,6 +52,11 @@ pub struct World {
     pub notes: Vec<Note>,
     /// Batches read back.
     pub reads: usize,
+    /// Passwords are compared only by [`World::compare`].
+    pub is_hashing_slow: bool,
+    /// Passwords that wait for it, each with its shard.
+    pub trials: Vec<(usize, Trying)>,
+    settings: Arc<Settings>,
 }
 
 impl World {
@@ -86,6 +91,9 @@ impl World {
             is_disk_slow: false,
             notes: Vec::new(),
             reads: 0,
+            is_hashing_slow: false,
+            trials: Vec::new(),
+            settings,
         };
         assert!(world.shards.iter_mut().all(|shard| shard.finish_recovery(now).is_empty()));
         let port = PortId::here(ShardId(0), NODE_SLOT, 0);
@@ -229,6 +237,14 @@ impl World {
         }
     }
 
+    /// Compares the passwords that wait.
+    pub fn compare(&mut self) {
+        for (at, Trying { slot, generation, trial }) in std::mem::take(&mut self.trials) {
+            let outcome = trial.carry_out(self.now, &self.settings.guard, &rules());
+            self.fronts[at].tried(self.now, &mut self.shards[at], slot, generation, outcome);
+        }
+    }
+
     fn input(&mut self, wire: usize) {
         let Wire { shard, slot, kept, is_waiting, is_gone, .. } = &mut self.wires[wire];
         if !kept.is_empty() && !*is_gone {
@@ -244,6 +260,10 @@ impl World {
             let mut moved = false;
             for at in 0..self.shards.len() {
                 moved |= self.turn(at);
+            }
+            if !self.is_hashing_slow && !self.trials.is_empty() {
+                moved = true;
+                self.compare();
             }
             if !moved {
                 return;
@@ -289,6 +309,9 @@ impl World {
         }
         front.end_turn(now, shard);
         front.take_notes(&mut self.notes);
+        let mut trials = Vec::new();
+        front.take_trials(&mut trials);
+        self.trials.extend(trials.into_iter().map(|trial| (at, trial)));
         let (mut dirty, mut resumed) = (Vec::new(), Vec::new());
         front.take_dirty(&mut dirty);
         front.take_resumed(&mut resumed);

@@ -51,6 +51,11 @@ impl Connection {
         }
     }
 
+    /// Server: whether a login waits for its outcome.
+    pub fn is_authenticating(&self) -> bool {
+        self.state == State::Authenticating
+    }
+
     /// Server, after [`Connection::refuse_login`]: a client that was not told is left in silence for so long, where that
     /// is longer.
     pub fn prolong_silence(&mut self, now: Now, ms: u64) {

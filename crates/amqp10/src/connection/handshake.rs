@@ -191,6 +191,11 @@ impl Connection {
         }
     }
 
+    /// Server: whether a login waits for its outcome.
+    pub fn is_authenticating(&self) -> bool {
+        self.state == State::SaslAnswer
+    }
+
     /// Server, after an outcome that is not `Ok`: it is said after so many milliseconds, where that is later.
     pub fn prolong_silence(&mut self, ms: u64) {
         if matches!(self.state, State::Refusing(_)) {

@@ -2,9 +2,11 @@
 //!
 //! The peer learns only that it was refused; the reason is for the log.
 
-use super::guard::Guard;
-use super::guesses::{Held, HeldBy, Origin};
-use super::password::{PasswordHash, SALT};
+use super::argon2id;
+use super::guard::{Begun, Guard};
+use super::guesses::{Held, HeldBy, Origin, Ticket};
+use super::password::{Hashing, PasswordHash, SALT};
+use super::proofs::Proof;
 use crate::catalog::{Catalog, Object, Reason, Refusal, ReplyCode, UserDefinition, VhostId};
 use base::Now;
 use std::sync::Arc;
@@ -18,6 +20,8 @@ pub struct AccessRules {
     pub anonymous: Option<Anonymous>,
     /// The mechanisms that are offered.
     pub mechanisms: Mechanisms,
+    /// The algorithm for passwords of users that name none.
+    pub hashing: Hashing,
 }
 
 /// The user of the mechanism ANONYMOUS.
@@ -72,6 +76,7 @@ impl Default for AccessRules {
             loopback_users: vec!["guest".into()],
             anonymous: Some(Anonymous { user: "guest".into(), password: "guest".into(), is_named: false }),
             mechanisms: Mechanisms::default(),
+            hashing: Hashing::default(),
         }
     }
 }
@@ -83,11 +88,11 @@ pub struct Denied {
     pub reason: String,
     /// The reason holds a name that no user has: it may be a password that was typed in the wrong place.
     names_nobody: bool,
-    /// What is known of the password.
+    /// The knowledge of its password.
     password: Password,
 }
 
-/// What is known of the password of a login that was refused.
+/// The knowledge of the password of a login that was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Password {
     /// It is wrong, or there is none.
@@ -159,29 +164,56 @@ impl Claim {
     }
 
     /// Whether the user may log in. The guard decides whether the password is looked at, and hears of the outcome.
-    ///
-    /// # Errors
-    /// Why not.
-    pub fn judge(
-        &self,
-        now: Now,
-        guard: &Guard,
-        origin: Origin,
-        rules: &AccessRules,
-    ) -> Result<Arc<UserDefinition>, Denied> {
-        self.check_blank()?;
-        let ticket = guard.admit(now, &self.name, origin).map_err(|held| self.held(held))?;
-        let found = self.compare(rules);
-        guard.judged(now, ticket, found.is_ok());
-        found
+    /// Without an origin the login is no guess.
+    pub fn judge(self, now: Now, guard: &Guard, origin: Option<Origin>, rules: &AccessRules) -> Judged {
+        if let Err(denied) = self.check_blank() {
+            return Judged::Done(Err(denied));
+        }
+        let ticket = match origin.map(|origin| guard.admit(now, &self.name, origin)).transpose() {
+            Ok(ticket) => ticket,
+            Err(held) => return Judged::Done(Err(self.held(held))),
+        };
+        let Some(hash) = self.dear_hash(rules) else {
+            let found = self.compare(rules);
+            guard.judged(now, ticket, found.is_ok());
+            return Judged::Done(found);
+        };
+        match guard.begin(now, hash.as_bytes(), &self.password, ticket) {
+            Begun::Compared(is_right, ticket) => {
+                let found = self.verdict(is_right, rules);
+                guard.judged(now, ticket, found.is_ok());
+                Judged::Done(found)
+            }
+            Begun::Held(held) => Judged::Done(Err(self.held(held))),
+            Begun::Wait(proof, ticket) => Judged::Trial(Box::new(Trial { claim: self, hash, proof, ticket })),
+        }
     }
 
-    /// The same for a caller that is no guesser: the node itself, or its administrator.
+    /// The same for the node's administrator, who is no guesser. It may take long.
     ///
     /// # Errors
     /// Why not.
-    pub fn judge_trusted(&self, rules: &AccessRules) -> Result<Arc<UserDefinition>, Denied> {
+    pub fn judge_now(&self, rules: &AccessRules) -> Result<Arc<UserDefinition>, Denied> {
         self.check_blank().and_then(|()| self.compare(rules))
+    }
+
+    /// The user, without a look at the password: the node itself asks, for one that it has let in.
+    ///
+    /// # Errors
+    /// The user is gone, or may only come from this machine.
+    pub fn vouched(&self, rules: &AccessRules) -> Result<Arc<UserDefinition>, Denied> {
+        self.verdict(true, rules)
+    }
+
+    /// The hash that the password is to be compared with, where that takes long. Where new hashes are of that kind,
+    /// users that are not there take as long, so that nobody learns which there are.
+    fn dear_hash(&self, rules: &AccessRules) -> Option<PasswordHash> {
+        match self.user.as_ref().and_then(|user| user.password.as_ref()) {
+            Some(hash) => hash.is_dear().then(|| hash.clone()),
+            None => {
+                (rules.hashing == Hashing::Argon2id).then(|| PasswordHash::from_bytes(&argon2id::dummy()))?
+            }
+        }
     }
 
     fn denied(&self, reason: String, password: Password) -> Denied {
@@ -210,8 +242,12 @@ impl Claim {
                 false
             }
         };
+        self.verdict(matches, rules)
+    }
+
+    fn verdict(&self, is_right: bool, rules: &AccessRules) -> Result<Arc<UserDefinition>, Denied> {
         match &self.user {
-            Some(user) if matches => {
+            Some(user) if is_right => {
                 check_loopback(&self.name, self.is_loopback, rules)?;
                 Ok(user.clone())
             }
@@ -220,17 +256,58 @@ impl Claim {
     }
 
     fn held(&self, held: Held) -> Denied {
-        let (whose, key) = match held.by {
-            HeldBy::Account => ("of this user", "leveret.guesses_per_account"),
-            HeldBy::Origin => ("from this address", "leveret.guesses_per_address"),
+        let why = match held.by {
+            HeldBy::Account => "too many wrong passwords of this user (leveret.guesses_per_account)",
+            HeldBy::Origin => "too many wrong passwords from this address (leveret.guesses_per_address)",
+            HeldBy::Work => "too many passwords are being compared with memory-hard hashes",
         };
         let count = held.told.unwrap_or(1);
         let reason = format!(
-            "user '{}' - held back: after too many wrong passwords {whose}, logins are refused without a look at the \
-             password, {count} since this was last told ({key})",
+            "user '{}' - held back: {why}. Such logins are refused without a look at the password, {count} since this \
+             was last told",
             self.name
         );
         self.denied(reason, Password::Unseen(held))
+    }
+}
+
+/// The fate of a login.
+#[derive(Debug)]
+pub enum Judged {
+    /// It is decided.
+    Done(Result<Arc<UserDefinition>, Denied>),
+    /// Its password is to be compared with a hash that takes memory and time: not on a shard.
+    Trial(Box<Trial>),
+}
+
+/// The comparison of a password with a memory-hard hash.
+#[derive(Debug)]
+pub struct Trial {
+    claim: Claim,
+    hash: PasswordHash,
+    proof: Proof,
+    /// None: it is no guess.
+    ticket: Option<Ticket>,
+}
+
+impl Trial {
+    /// Compares, unless that was done meanwhile for another login. It may take seconds, and 64 MiB.
+    ///
+    /// # Errors
+    /// Why the user may not log in.
+    pub fn carry_out(
+        self,
+        now: Now,
+        guard: &Guard,
+        rules: &AccessRules,
+    ) -> Result<Arc<UserDefinition>, Denied> {
+        let Trial { claim, hash, proof, ticket } = self;
+        let compared = guard.compared(now, &proof);
+        let is_right = compared.unwrap_or_else(|| hash.matches(&claim.password));
+        let found = claim.verdict(is_right, rules);
+        guard.end(now, proof, is_right);
+        guard.judged(now, ticket, found.is_ok());
+        found
     }
 }
 
@@ -246,7 +323,7 @@ pub fn authenticate(
     is_loopback: bool,
     rules: &AccessRules,
 ) -> Result<Arc<UserDefinition>, Denied> {
-    Claim::new(catalog, name, password, is_loopback).judge_trusted(rules)
+    Claim::new(catalog, name, password, is_loopback).judge_now(rules)
 }
 
 /// Finds the user of the mechanism ANONYMOUS.
@@ -255,8 +332,16 @@ pub fn authenticate_anonymous(
     is_loopback: bool,
     rules: &AccessRules,
 ) -> Result<Arc<UserDefinition>, Denied> {
+    anonymous_claim(catalog, is_loopback, rules).and_then(|claim| claim.judge_now(rules))
+}
+
+/// The claim of a peer that comes by the mechanism ANONYMOUS; it is no guess.
+///
+/// # Errors
+/// Why there is no such user.
+pub fn anonymous_claim(catalog: &Catalog, is_loopback: bool, rules: &AccessRules) -> Result<Claim, Denied> {
     match (rules.anonymous(catalog), &rules.anonymous) {
-        (Some(own), _) => authenticate(catalog, &own.user, &own.password, is_loopback, rules),
+        (Some(own), _) => Ok(Claim::new(catalog, &own.user, &own.password, is_loopback)),
         (None, Some(Anonymous { user, .. })) => Err(Denied::new(format!(
             "anonymous_login_user is not set, and user '{user}' has tags or is not there"
         ))),

@@ -109,9 +109,14 @@ pub(super) fn guesses<N: Node>(node: &N, text: &mut Text) {
     text.family(
         "leveret_logins_held_back_total",
         Counter,
-        "Logins that were refused without a look at the password, by what had too many wrong ones",
+        "Logins that were refused without a look at the password, by what was at its bound",
     );
-    for (by, count) in [("account", counts.held_by_account), ("address", counts.held_by_origin)] {
+    let held = [
+        ("account", counts.held_by_account),
+        ("address", counts.held_by_origin),
+        ("work", counts.held_by_work),
+    ];
+    for (by, count) in held {
         text.sample(&[("by", by)], count);
     }
     text.family(

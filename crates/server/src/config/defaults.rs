@@ -4,7 +4,7 @@
 //! As with RabbitMQ, what is configured counts when a virtual host is made; one that is there stays as it is.
 
 use super::value::{bytes, count, duration_ms, integer, one_of};
-use broker::access::{PasswordHash, Pattern, SALT};
+use broker::access::{PasswordHash, Pattern};
 use broker::catalog::{
     ApplyTo, DefaultPolicy, DefaultUser, QueueType, VhostAbout, VhostDefaults, VhostLimits,
     check_operator_key,
@@ -154,8 +154,8 @@ impl Defaults {
         Ok(())
     }
 
-    /// The defaults of the virtual host `name`. `salt` makes one for each password.
-    pub fn of(&self, name: &str, salt: &mut dyn FnMut() -> [u8; SALT]) -> VhostDefaults {
+    /// The defaults of the virtual host `name`. `hash` makes one of each password.
+    pub fn of(&self, name: &str, hash: &mut dyn FnMut(&str) -> PasswordHash) -> VhostDefaults {
         let is_for = |vhosts: &Option<Pattern>| vhosts.as_ref().is_none_or(|vhosts| matches(vhosts, name));
         let limits = self.limits.iter().find(|(_, limits)| is_for(&limits.vhosts));
         let policies = self.policies.iter().filter(|(_, policy)| is_for(&policy.vhosts));
@@ -169,7 +169,7 @@ impl Defaults {
         let permission = |given: &Option<String>| given.as_deref().unwrap_or(".*").into();
         let user = |(name, user): &(String, User)| DefaultUser {
             name: name.as_str().into(),
-            password: user.password.as_ref().map(|password| PasswordHash::new(password, salt())),
+            password: user.password.as_ref().map(|password| hash(password)),
             tags: user.tags.clone(),
             configure: permission(&user.configure),
             write: permission(&user.write),
@@ -216,6 +216,7 @@ fn entry<'a, T: Default>(all: &'a mut Vec<(String, T)>, id: &str) -> &'a mut T {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use broker::access::SALT;
 
     #[test]
     fn a_virtual_host_gets_what_matches_its_name() {
@@ -247,8 +248,8 @@ mod tests {
         ] {
             defaults.set_user(key, value).unwrap();
         }
-        let mut salt = || [7; SALT];
-        let dev = defaults.of("dev1", &mut salt);
+        let mut hash = |password: &str| PasswordHash::new(password, [7; SALT]);
+        let dev = defaults.of("dev1", &mut hash);
         let user = DefaultUser {
             name: "a.b".into(),
             password: Some(PasswordHash::new("x y", [7; SALT])),
@@ -270,10 +271,10 @@ mod tests {
             dev.operator_policies,
             [policy("one", "^q", "classic_queues", "queue-version", 2), two.clone()]
         );
-        let other = defaults.of("prod", &mut salt);
+        let other = defaults.of("prod", &mut hash);
         assert_eq!(other.users, []);
         assert_eq!((other.limits, other.operator_policies), (limits(Some(9), None), vec![two]));
-        assert_eq!(Defaults::default().of("x", &mut salt), VhostDefaults::default());
+        assert_eq!(Defaults::default().of("x", &mut hash), VhostDefaults::default());
         assert_eq!(defaults.empty_policy(), None);
         defaults.set_policy("three.apply_to", "all").unwrap();
         assert_eq!(defaults.empty_policy(), Some("three"));

@@ -10,6 +10,7 @@ use super::secret::Decoder;
 use super::value::{address, boolean, bytes, count, count_above_zero, decimal, integer, one_of, only};
 use super::verdict::Verdict;
 use super::{Draft, Limit};
+use broker::access::Hashing;
 
 /// Puts a value where it works, or says what would be accepted. The second argument is what `$` stood for.
 pub type Put = fn(&mut Draft, &str, &str) -> Result<(), String>;
@@ -333,12 +334,18 @@ pub const KEYS: &[(&str, Standing)] = &[
     ),
     (
         "password_hashing_module",
-        Judged(|_, _, value| match value {
-            "rabbit_password_hashing_sha256" => Verdict::Works,
+        Judged(|draft, _, value| {
+            match value {
+            name if Hashing::named(name).is_some() => {
+                draft.config.hashing = Hashing::named(name).unwrap_or_default();
+                Verdict::Works
+            }
             "rabbit_password_hashing_sha512" | "rabbit_password_hashing_md5" => Verdict::Absent(
-                "new passwords are hashed with salted SHA-256; hashes of other kinds can be imported".into(),
+                "new passwords are hashed with salted SHA-256, or with argon2id; hashes of these kinds can be imported"
+                    .into(),
             ),
-            _ => Verdict::Wrong("accepted value: rabbit_password_hashing_sha256".into()),
+            _ => Verdict::Wrong("accepted values: rabbit_password_hashing_sha256, argon2id".into()),
+        }
         }),
     ),
     (

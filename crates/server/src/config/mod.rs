@@ -26,7 +26,7 @@ mod verdict;
 pub use draft::Draft;
 pub use load::{Loaded, Sources, load};
 
-use broker::access::SALT;
+use broker::access::{Hashing, PasswordHash};
 use broker::catalog::VhostDefaults;
 use defaults::Defaults;
 use log::LogOptions;
@@ -157,6 +157,8 @@ pub struct Config {
     pub socket: SocketOptions,
     /// Milliseconds from connecting to an opened connection.
     pub handshake_timeout_ms: u64,
+    /// The algorithm for passwords of users that name none.
+    pub hashing: Hashing,
     /// Refused logins of one account that are tried in a second; none: any number.
     pub guesses_per_account: Option<u32>,
     /// The same from one address.
@@ -318,6 +320,7 @@ impl Config {
             network: Network::default(),
             socket: SocketOptions { backlog: 128, keepalive: false, send_bytes: None, receive_bytes: None },
             handshake_timeout_ms: 10_000,
+            hashing: Hashing::default(),
             guesses_per_account: Some(1),
             guesses_per_address: Some(5),
             heartbeat_s: 60,
@@ -405,9 +408,9 @@ impl Config {
     }
 
     /// The defaults of a virtual host of this name. As with RabbitMQ's plugin, events are published in the one that an
-    /// empty node begins with, also where definitions make it. `salt` makes one for each password.
-    pub fn defaults_of_vhost(&self, name: &str, salt: &mut dyn FnMut() -> [u8; SALT]) -> VhostDefaults {
-        VhostDefaults { tells_events: name == self.default_user.vhost, ..self.vhost_defaults.of(name, salt) }
+    /// empty node begins with, also where definitions make it. `hash` makes one of each password.
+    pub fn defaults_of_vhost(&self, name: &str, hash: &mut dyn FnMut(&str) -> PasswordHash) -> VhostDefaults {
+        VhostDefaults { tells_events: name == self.default_user.vhost, ..self.vhost_defaults.of(name, hash) }
     }
 }
 

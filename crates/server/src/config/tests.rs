@@ -4,6 +4,7 @@ mod complaints;
 
 use super::*;
 use crate::log::level::Level;
+use broker::access::SALT;
 use std::path::Path;
 
 /// Loads from text: the main file, the advanced file, the environment as `NAME=value` words, and `--set` words.
@@ -282,7 +283,7 @@ fn what_virtual_hosts_begin_with_comes_from_here() {
          default_policies.operator.cap.vhost_pattern = ^dev\n\
          default_policies.operator.cap.classic_queues.queue_version = 2",
     );
-    let of = |name| config.vhost_defaults.of(name, &mut || [1; SALT]);
+    let of = |name| config.vhost_defaults.of(name, &mut |password| PasswordHash::new(password, [1; SALT]));
     let (dev, other) = (of("dev"), of("/"));
     assert_eq!((dev.limits.queues_max, other.limits.queues_max), (Some(5), None));
     assert_eq!((dev.operator_policies.len(), other.operator_policies.len()), (1, 0));
@@ -609,4 +610,26 @@ fn encrypted_values_are_decrypted_wherever_they_and_their_passphrase_stand() {
 fn levels_of_the_log_come_from_the_variable_as_well() {
     let words = load_from("", "", &["RABBITMQ_LOG=warning,+color,connection=debug"], &[]).expect("usable");
     assert_eq!((words.log.level, words.warnings.len()), (Some(Level::Warning), 2));
+}
+
+#[test]
+fn guesses_have_a_bound_or_none() {
+    let bounds = |text: &str| {
+        let config = config(text);
+        [config.guesses_per_account, config.guesses_per_address]
+    };
+    assert_eq!(bounds(""), [Some(1), Some(5)]);
+    let text = "leveret.guesses_per_account = 3\nleveret.guesses_per_address = infinity";
+    assert_eq!(bounds(text), [Some(3), None]);
+    assert!(error("leveret.guesses_per_account = 0").contains("infinity, or a number above 0"));
+    assert!(error("leveret.guesses_per_address = many").contains("infinity, or a number above 0"));
+}
+
+#[test]
+fn new_passwords_are_hashed_as_is_said() {
+    assert_eq!(config("").hashing, Hashing::Sha256);
+    for (name, hashing) in Hashing::NAMES {
+        assert_eq!(config(&format!("password_hashing_module = {name}")).hashing, hashing);
+    }
+    assert!(error("password_hashing_module = scrypt").contains("argon2id"));
 }

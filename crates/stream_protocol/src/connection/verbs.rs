@@ -141,6 +141,11 @@ impl Connection {
         self.deadline_ns = now.after_ms(SILENCE_MS);
     }
 
+    /// Server: whether a login waits for its outcome, or a renewal of one may.
+    pub fn is_authenticating(&self) -> bool {
+        matches!(self.state, State::Authenticating | State::Running)
+    }
+
     /// Server, after [`Connection::refuse_login`] with a code that comes late: it comes after so many milliseconds, where
     /// that is later.
     pub fn prolong_silence(&mut self, now: Now, ms: u64) {

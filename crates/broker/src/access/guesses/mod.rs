@@ -100,6 +100,8 @@ pub enum HeldBy {
     Account,
     /// The origin's.
     Origin,
+    /// None: so many passwords are being compared that there is no room for this one.
+    Work,
 }
 
 /// A login that is refused without a try.
@@ -135,8 +137,10 @@ pub struct Guesses {
     accounts: Buckets<Digest>,
     origins: Buckets<Origin>,
     known: Known,
-    /// Logins that were refused without a try, by account and by origin.
-    held: [u64; 2],
+    /// When the log hears that there is no room for more comparisons.
+    work: Buckets<()>,
+    /// Logins that were refused without a try, by [`HeldBy`].
+    held: [u64; 3],
 }
 
 /// Counts of guesses.
@@ -146,6 +150,8 @@ pub struct GuessCounts {
     pub held_by_account: u64,
     /// The same since their origins' were.
     pub held_by_origin: u64,
+    /// The same since too many comparisons waited.
+    pub held_by_work: u64,
     /// Accounts with refusals that count.
     pub accounts: usize,
     /// Origins with refusals that count.
@@ -163,7 +169,8 @@ impl Guesses {
             accounts: Buckets::new(limits.account, limits.accounts_max),
             origins: Buckets::new(limits.origin, limits.origins_max),
             known: Known::new(&limits),
-            held: [0; 2],
+            work: Buckets::new(None, 1),
+            held: [0; 3],
         }
     }
 
@@ -194,13 +201,23 @@ impl Guesses {
         Ok(Ticket { account, origin, of_account, of_origin, of_pair })
     }
 
+    /// Refuses a login as there is no room for its comparison. Its ticket, if it has one, counts for nothing.
+    pub fn refuse_for_work(&mut self, now_ns: u64, ticket: Option<Ticket>) -> Held {
+        if let Some(ticket) = ticket {
+            self.give_back(now_ns, &ticket);
+        }
+        self.held[HeldBy::Work as usize] += 1;
+        let told = self.work.hold(now_ns, (), self.limits.line_gap_ns);
+        Held { by: HeldBy::Work, wait_ns: 0, told }
+    }
+
     fn hold(&mut self, now_ns: u64, account: Digest, origin: Origin, is_by_origin: bool) -> Held {
         let limits = &self.limits;
-        self.held[usize::from(is_by_origin)] += 1;
         let (by, told) = match is_by_origin {
             false => (HeldBy::Account, self.accounts.hold(now_ns, account, limits.line_gap_ns)),
             true => (HeldBy::Origin, self.origins.hold(now_ns, origin, limits.line_gap_ns)),
         };
+        self.held[by as usize] += 1;
         let (each_ns, most_ns) = (limits.answer_each_ns, limits.answer_wait_ns_max);
         let at = self.origins.answer_at(now_ns, origin, each_ns, most_ns);
         Held { by, wait_ns: at.saturating_sub(now_ns), told }
@@ -209,10 +226,20 @@ impl Guesses {
     /// The outcome of a login that was tried. One that was right counts for nothing, and its account is known from its
     /// origin.
     pub fn judged(&mut self, now_ns: u64, ticket: Ticket, is_right: bool) {
-        let Ticket { account, origin, of_account, of_origin, of_pair } = ticket;
-        if !is_right {
-            return;
+        if is_right {
+            self.give_back(now_ns, &ticket);
+            self.known.learn(now_ns, (ticket.account, ticket.origin));
         }
+    }
+
+    /// A ticket for a password that is being tried already: it counts for nothing.
+    pub fn again(&mut self, now_ns: u64, ticket: Ticket) -> Ticket {
+        self.give_back(now_ns, &ticket);
+        Ticket { of_account: false, of_origin: false, of_pair: false, ..ticket }
+    }
+
+    fn give_back(&mut self, now_ns: u64, ticket: &Ticket) {
+        let Ticket { account, origin, of_account, of_origin, of_pair } = *ticket;
         if of_account {
             self.accounts.give_back(now_ns, account);
         }
@@ -222,7 +249,6 @@ impl Guesses {
         if of_pair {
             self.known.give_back(now_ns, (account, origin));
         }
-        self.known.learn(now_ns, (account, origin));
     }
 
     /// Counts for metrics.
@@ -230,6 +256,7 @@ impl Guesses {
         GuessCounts {
             held_by_account: self.held[0],
             held_by_origin: self.held[1],
+            held_by_work: self.held[2],
             accounts: self.accounts.count(now_ns),
             origins: self.origins.count(now_ns),
             known: self.known.len(),
