@@ -18,11 +18,12 @@ class Closed(Exception):
 
 
 class Peer:
-    """One TCP connection; reads block for at most the given seconds."""
+    """One TCP connection, from the address `source` if one is given; reads block for at most the given seconds."""
 
-    def __init__(self, uri, seconds_max=15.0):
+    def __init__(self, uri, seconds_max=15.0, source=None):
         self.uri = uri
-        self.socket = socket.create_connection((uri.host, uri.port), timeout=seconds_max)
+        own = source and (source, 0)
+        self.socket = socket.create_connection((uri.host, uri.port), timeout=seconds_max, source_address=own)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def __enter__(self):

@@ -95,8 +95,10 @@ class Frame:
 class Peer:
     """One TCP connection, logged in unless `upto` says less; reads block for at most the given seconds."""
 
-    def __init__(self, uri, port, upto=OPEN, user=None, password=None, vhost=None, seconds_max=10.0, secure=None):
-        self.socket = socket.create_connection((uri.host, port), timeout=seconds_max)
+    def __init__(self, uri, port, upto=OPEN, user=None, password=None, vhost=None, seconds_max=10.0, secure=None,
+                 source=None):
+        own = source and (source, 0)
+        self.socket = socket.create_connection((uri.host, port), timeout=seconds_max, source_address=own)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if secure:
             self.socket = secure.wrap_socket(self.socket, server_hostname=uri.host)

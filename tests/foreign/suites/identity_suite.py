@@ -13,7 +13,7 @@ from lab.wire10 import (
     ATTACH, DETACH, DISPOSITION, FLOW, SOURCE, TARGET, TRANSFER, Described, Symbol, Ubyte, Uint, decode, encode, is_ours,
     performative,
 )
-from suites import identity_doors, identity_replies  # noqa: F401 - importing registers the cases
+from suites import identity_doors, identity_guesses, identity_replies  # noqa: F401 - importing registers the cases
 from suites.identity_bench import (
     ACCEPTED, COORDINATOR, DATA, DECLARE, DECLARED, DISCHARGE, MESSAGE_TYPE, PASSWORD, POSER, PROPERTIES, TRANSACTIONAL,
     UNAUTHORIZED, USER, USER_ID, VHOST, answer_of, attach, claim_of, desk, got, message10, options, outcome10, peer091,
