@@ -35,7 +35,9 @@ pub fn program(metadata: &Metadata, epoch: u64) -> Result<PathBuf, String> {
     let places = places(metadata)?;
     let mut flags = vec!["-Ctarget-feature=+crt-static".to_owned()];
     // Relocations in their short form, by which the program is 0.4 MB smaller; it applies them itself when it starts.
-    flags.extend(["--build-id=sha1", "-z,pack-relative-relocs"].map(|flag| format!("-Clink-arg=-Wl,{flag}")));
+    // Functions whose code is the same are one: nothing here tells functions apart by where they are.
+    let of_linker = ["--build-id=sha1", "-z,pack-relative-relocs", "--icf=all"];
+    flags.extend(of_linker.map(|flag| format!("-Clink-arg=-Wl,{flag}")));
     flags.extend(places.iter().map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display())));
     // Code in C and assembly, of which some crates are made in part.
     let map = |(from, to): &(PathBuf, &str)| format!("-ffile-prefix-map={}={to}", from.display());
