@@ -26,6 +26,7 @@ fn shard() -> Shard {
         placement: Placement { shards: 1, logs: 2 },
         limits: Limits::default(),
         rules: Arc::new(AccessRules::default()),
+        ledger: Arc::default(),
         node: "rabbit@fuzz".into(),
         relaxes_types: false,
         seed: 8,

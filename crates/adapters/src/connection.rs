@@ -9,6 +9,7 @@ use base::id::ShardId;
 use base::{Now, Output};
 use broker::catalog::{Catalog, VhostId};
 use broker::{ConnectionRow, Depth, Event, Events, Opened, SessionRow};
+use std::sync::Arc;
 
 /// The adapter of a connection: the one of its protocol, or none while that is not known.
 #[derive(Debug)]
@@ -125,6 +126,18 @@ impl Adapter {
         with_adapter!(self, adapter => adapter.is_waiting(), _greeting => false)
     }
 
+    /// A command of its is done in part: the rest is for later turns.
+    #[cold]
+    pub(crate) fn is_unfinished(&self) -> bool {
+        matches!(self, Adapter::Amqp091(adapter) if adapter.is_unfinished())
+    }
+
+    /// Goes on with a command that is done in part; false: there is none.
+    #[cold]
+    pub(crate) fn go_on(&mut self, context: &mut Context<'_>) -> bool {
+        if let Adapter::Amqp091(adapter) = self { adapter.go_on(context) } else { false }
+    }
+
     /// It publishes: not to be read while the broker is congested or an alarm is on.
     pub(crate) fn is_publishing(&self) -> bool {
         with_adapter!(self, adapter => adapter.is_publishing(), _greeting => false)
@@ -211,6 +224,11 @@ impl Adapter {
 
     pub(crate) fn row(&self, catalog: &Catalog) -> ConnectionRow {
         with_adapter!(self, adapter => adapter.row(catalog), _greeting => ConnectionRow::default())
+    }
+
+    /// The user it acts for, once it is open.
+    pub(crate) fn user(&self) -> Option<&Arc<str>> {
+        with_adapter!(self, adapter => adapter.user(), _greeting => None)
     }
 
     /// The virtual host it is in, once it is open.

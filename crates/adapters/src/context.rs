@@ -41,6 +41,13 @@ impl Context<'_> {
         (self.now, &self.settings.guard)
     }
 
+    /// The connection is open from here on. Where users have shares, the rest of its input is for the share of its user.
+    pub(crate) fn now_known(&mut self) {
+        if std::mem::take(&mut self.scratch.is_stranger) {
+            self.shard.work().allow(0);
+        }
+    }
+
     /// Tells the firehose of deliveries from a queue over a channel, or session.
     #[cold]
     pub(crate) fn trace_delivered(
@@ -80,6 +87,8 @@ pub struct Scratch {
     pub(crate) scattered: Scattered,
     /// Clients' descriptions of themselves.
     pub(crate) clients: crate::clients::Clients,
+    /// Users have shares of the turn, and the connection at work was not open when its input came.
+    pub(crate) is_stranger: bool,
 }
 
 /// The password of a connection that is to be compared with a hash that takes memory and time. The outcome goes to
@@ -112,4 +121,11 @@ pub struct Note {
     pub gravity: Gravity,
     /// The event, and advice for the operator.
     pub text: String,
+}
+
+impl Note {
+    /// One for information.
+    pub(crate) fn info(text: String) -> Note {
+        Note { gravity: Gravity::Info, text }
+    }
 }

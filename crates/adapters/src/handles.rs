@@ -52,6 +52,10 @@ impl<T> Handles<T> {
         Some(handle)
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
     #[inline]
     pub(crate) fn get(&self, handle: u32) -> Option<&T> {
         let (is, found) = self.slots.get((handle & SLOT) as usize)?;

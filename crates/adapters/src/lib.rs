@@ -16,7 +16,9 @@ mod frontend;
 mod handles;
 mod scattered;
 pub mod settings;
+mod shares;
 pub mod stream;
+mod tenants;
 mod tokens;
 mod transaction;
 
@@ -27,3 +29,4 @@ pub use credentials::Outcome;
 pub use following::Following;
 pub use frontend::{ConnectionBytes, Frontend, Mover, NODE_SLOT, Taken};
 pub use settings::{Peer, Protocol, Settings};
+pub use shares::TurnWork;

@@ -34,6 +34,14 @@ pub struct Settings {
     /// no further questions. It goes on at half. Well beyond `output_bytes_max`, so that a consumer that has much to
     /// read still settles.
     pub unread_bytes_max: usize,
+    /// Bytes a connection may have to send before they are counted in the ledger of memory.
+    pub output_counted_min: usize,
+    /// As `unread_bytes_max`, and before its consumers pause, while its user, virtual host or the node holds as much memory
+    /// as it may; consumers go on at a quarter.
+    pub unread_full_bytes_max: usize,
+    /// Bytes of input that a connection may keep while its user, virtual host or the node holds a quarter more memory than it
+    /// may: one that needs more for its next frame is closed.
+    pub input_full_bytes_max: usize,
     /// Publishes of one 0-9-1 channel in confirm mode that are not yet confirmed, before its connection is not read for
     /// a while; AMQP 1.0 has link credit. At least 1.
     pub unconfirmed_max: u64,
@@ -47,6 +55,9 @@ pub struct Settings {
     pub permits_address_v1: bool,
     /// Bytes one transaction may hold back, bookkeeping included.
     pub transaction_bytes_max: usize,
+    /// Units of work of one turn for one transaction: over 0-9-1 the rest of a commit follows in later turns, over 1.0 a
+    /// discharge that takes more is refused. `u32::MAX`: any number.
+    pub transaction_work_max: u32,
     /// The least link credit granted to an AMQP 1.0 publisher.
     pub link_credit_min: u32,
     /// The most link credit granted to an AMQP 1.0 publisher.
@@ -81,12 +92,16 @@ impl Settings {
             output_bytes_max: 1 << 20,
             output_bytes_low: 256 << 10,
             unread_bytes_max: 4 << 20,
+            output_counted_min: 16 << 10,
+            unread_full_bytes_max: 64 << 10,
+            input_full_bytes_max: 16 << 10,
             unconfirmed_max: 65_536,
             channel_consumers_max: None,
             permits_transient_queues: true,
             permits_global_qos: false,
             permits_address_v1: false,
             transaction_bytes_max: 64 << 20,
+            transaction_work_max: 600_000,
             link_credit_min: 170,
             link_credit_max: 32_768,
             session_window_max: 65_536,

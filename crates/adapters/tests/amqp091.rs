@@ -8,7 +8,7 @@ use amqp091::method::*;
 use amqp091::{Body, PublishPrefix};
 use amqp091_client::*;
 use broker::Count;
-use broker::catalog::{Actor, Op, UserLimits, VhostId, VhostLimits};
+use broker::catalog::{Op, UserLimits, VhostLimits};
 use harness::World;
 use message::amqp091::{Properties, Table, Value};
 
@@ -409,16 +409,6 @@ fn a_transaction_holds_no_more_than_it_may() {
     client.hears(&mut world, &["TxSelectOk", &format!("channel: 406 {text} 60 40")]);
 }
 
-/// Has an administrator make a change.
-fn administer(world: &mut World, op: Op) {
-    let port = base::id::PortId { slot: 1 << 20, ..Default::default() };
-    world.shards[0].open_port(port, Actor::internal(VhostId(0), port));
-    world.shards[0].request(world.now, port, 1, op);
-    world.run();
-    world.shards[0].close_port(world.now, port);
-    world.run();
-}
-
 #[test]
 fn what_is_deleted_takes_its_connections_along() {
     for (op, text) in [
@@ -429,7 +419,7 @@ fn what_is_deleted_takes_its_connections_along() {
             one.declare(world, "q");
             other.consume("q", "c", false);
             other.hears(world, &["consuming c"]);
-            administer(world, op.clone());
+            world.request(op.clone());
             let closed = format!("connection: 320 CONNECTION_FORCED - {text} 0 0");
             for client in [&mut one, &mut other] {
                 let heard = client.talk(world);
@@ -441,8 +431,8 @@ fn what_is_deleted_takes_its_connections_along() {
 
 #[test]
 fn limits_of_a_node_a_virtual_host_and_a_user_keep_connections_out_until_one_goes() {
-    let vhost = VhostLimits { connections_max: Some(2), queues_max: None };
-    let user = UserLimits { connections_max: Some(2), channels_max: None };
+    let vhost = VhostLimits { connections_max: Some(2), ..VhostLimits::default() };
+    let user = UserLimits { connections_max: Some(2), ..UserLimits::default() };
     let rows = [
         (None, None, "access to vhost '/' refused for user 'guest': connection limit (2) is reached"),
         (
@@ -461,7 +451,7 @@ fn limits_of_a_node_a_virtual_host_and_a_user_keep_connections_out_until_one_goe
             let last = usize::from(shards) - 1;
             let _first = Client::open(&mut world, 0);
             // A connection older than the limit counts.
-            op.iter().for_each(|op| administer(&mut world, op.clone()));
+            op.iter().for_each(|op| world.request(op.clone()));
             let second = Client::open(&mut world, last);
             let mut third = Client::log_in(&mut world, last, "PLAIN", b"\0guest\0guest");
             assert_eq!(third.heard, [format!("connection: 530 NOT_ALLOWED - {text} 10 40")]);
@@ -477,10 +467,10 @@ fn limits_of_a_node_a_virtual_host_and_a_user_keep_connections_out_until_one_goe
 
 #[test]
 fn a_user_opens_no_more_channels_than_the_limit_on_all_connections() {
-    let limits = UserLimits { connections_max: None, channels_max: Some(3) };
+    let limits = UserLimits { channels_max: Some(3), ..UserLimits::default() };
     for shards in [1, 2] {
         let mut world = World::new(shards);
-        administer(&mut world, Op::SetUserLimits { user: "guest".into(), limits });
+        world.request(Op::SetUserLimits { user: "guest".into(), limits });
         let mut one = Client::open(&mut world, 0);
         let mut other = Client::open(&mut world, usize::from(shards) - 1);
         other.machine.channel_open(2);
@@ -607,8 +597,8 @@ fn a_prefetch_is_shared_only_where_that_is_permitted_and_by_classic_queues() {
 #[test]
 fn a_virtual_host_takes_no_more_queues_than_the_limit() {
     let mut world = World::new(1);
-    let limits = VhostLimits { connections_max: None, queues_max: Some(1) };
-    administer(&mut world, Op::SetVhostLimits { vhost: "/".into(), limits });
+    let limits = VhostLimits { queues_max: Some(1), ..VhostLimits::default() };
+    world.request(Op::SetVhostLimits { vhost: "/".into(), limits });
     let mut client = Client::open(&mut world, 0);
     client.declare(&mut world, "one");
     client.declare(&mut world, "one");
@@ -790,4 +780,83 @@ fn who_was_refused_goes_before_all_logs_have_answered() {
     assert_eq!(world.shard_of(publisher.wire), 2);
     world.is_disk_slow = false;
     publisher.hears(&mut world, &[]);
+}
+
+#[test]
+fn a_message_that_is_dear_to_route_closes_its_channel_alone() {
+    let limits = broker::Limits { route_steps_max: 1_000, ..Default::default() };
+    let mut world = World::with(1, limits, Settings::new("rabbit@test"));
+    let mut client = Client::open(&mut world, 0);
+    client.declare(&mut world, "q");
+    client.send(&ExchangeDeclare { exchange: b"x", kind: b"topic", durable: true, ..Default::default() });
+    for at in 0..10 {
+        let key = format!("#.{}{at}", "a.*.".repeat(20));
+        let (queue, exchange, routing_key) = (&b"q"[..], &b"x"[..], key.as_bytes());
+        client.send(&QueueBind { queue, exchange, routing_key, ..Default::default() });
+    }
+    client.send(&ConfirmSelect::default());
+    client.talk(&mut world);
+    let key = vec!["a"; 120].join(".");
+    client.publish_to("x", "a.b", PERSISTENT, b"cheap");
+    client.publish_to("x", &key, PERSISTENT, b"dear");
+    client.hears(
+        &mut world,
+        &[
+            "returned 312 NO_ROUTE cheap",
+            "ack 1",
+            "channel: 406 PRECONDITION_FAILED - routing by a key of 239 bytes takes more than 1000 steps \
+             (leveret.route_steps_max) in exchange 'x' in vhost '/' 60 40",
+        ],
+    );
+    // The connection goes on.
+    client.machine.channel_open(1);
+    client.hears(&mut world, &["channel 1 open"]);
+    client.publish("q", "next");
+    client.get("q", true);
+    client.hears(&mut world, &["got 1 next, 0 left"]);
+}
+
+#[test]
+fn many_consumers_are_found_by_their_tags_and_gets_by_their_queues() {
+    let mut world = World::new(1);
+    let mut client = Client::open(&mut world, 0);
+    (0..50).for_each(|at| client.declare(&mut world, &format!("q{at}")));
+    let heard = |client: &mut Client, world: &mut World, verb: &str, count: usize| {
+        let heard = client.talk(world);
+        assert_eq!(heard.iter().filter(|line| line.starts_with(verb)).count(), count, "{heard:?}");
+    };
+    for round in 0..3 {
+        // Few, many, and few again: searched, in an index, and searched.
+        for at in 0..100 {
+            client.consume(&format!("q{}", at % 50), &format!("t{at}"), true);
+            client.get(&format!("q{}", at % 50), true);
+        }
+        heard(&mut client, &mut world, "consuming", 100);
+        // One that is cancelled may come again, and is then the one that its tag means.
+        for at in 0..50 {
+            let consumer_tag = format!("t{at}").into_bytes();
+            client.send(&BasicCancel { consumer_tag: &consumer_tag, nowait: false });
+        }
+        heard(&mut client, &mut world, "cancelled", 50);
+        client.publish("q0", &format!("m{round}"));
+        client.hears(&mut world, &[&format!("t50 {} m{round}", 4 * round + 1)]);
+        (0..50).for_each(|at| client.consume(&format!("q{at}"), &format!("t{at}"), true));
+        heard(&mut client, &mut world, "consuming", 50);
+        (0..2).for_each(|_| client.publish("q0", "more"));
+        heard(&mut client, &mut world, "t", 2);
+        for at in 0..100 {
+            let consumer_tag = format!("t{at}").into_bytes();
+            client.send(&BasicCancel { consumer_tag: &consumer_tag, nowait: false });
+        }
+        heard(&mut client, &mut world, "cancelled", 100);
+        client.publish("q0", "left");
+        client.talk(&mut world);
+        client.get("q0", true);
+        assert!(client.talk(&mut world)[0].contains(" left, 0 left"));
+    }
+    (0..40).for_each(|at| client.consume("q0", &format!("t{at}"), true));
+    heard(&mut client, &mut world, "consuming", 40);
+    client.consume("q1", "t39", true);
+    let reused = "connection: 530 NOT_ALLOWED - attempt to reuse consumer tag 't39' 60 20";
+    client.hears(&mut world, &[reused, "closed"]);
 }

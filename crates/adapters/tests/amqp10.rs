@@ -8,6 +8,7 @@ use amqp10::{Attach, Control, LinkId, Outcome, Role, SenderSettleMode, Source, T
 use amqp10_client::*;
 use base::Now;
 use broker::LinkEnd;
+use broker::catalog::Op;
 use harness::World;
 use message::amqp10::{Encoder, Map, Value};
 
@@ -102,6 +103,19 @@ fn messages_say_where_they_go_on_a_link_without_an_address() {
         other.machine.grant(other.session, LinkId(0), 10, false);
         assert_eq!(other.talk(world).len(), 1);
     });
+}
+
+#[test]
+fn a_message_that_is_dear_to_route_is_rejected() {
+    let limits = broker::Limits { route_steps_max: 3, ..Default::default() };
+    let mut world = World::with(1, limits, adapters::Settings::new("rabbit@test"));
+    let mut client = Client::open(&mut world, 0);
+    let out = client.sender(&mut world, "out", None);
+    client.send(out, 0, &message(true, Some("/exchanges/amq.topic/a.b"), "cheap"));
+    client.send(out, 1, &message(true, Some(&format!("/exchanges/amq.topic/{}", "a".repeat(220))), "dear"));
+    client.send(out, 2, &message(true, Some("/exchanges/amq.topic/a.b"), "next"));
+    client
+        .hears(&mut world, &["0..0 released", "1..1 rejected amqp:resource-limit-exceeded", "2..2 released"]);
 }
 
 #[test]
@@ -466,6 +480,30 @@ fn a_transaction_holds_no_more_than_it_may() {
 }
 
 #[test]
+fn a_transaction_takes_no_more_work_than_it_may() {
+    let settings = Settings { transaction_work_max: 1_000, ..Settings::new("rabbit@test") };
+    let mut world = World::with(1, broker::Limits::default(), settings);
+    declare(&mut world, 0, "q");
+    let mut controller = Controller::open(&mut world);
+    controller.client.sender(&mut world, "out", Some("/queues/q"));
+    for messages in [50, 60] {
+        assert_eq!(controller.declare(&mut world), "declared");
+        let number = controller.ids.len();
+        for at in 0..messages {
+            let delivery_id = 10 + at + if messages == 50 { 0 } else { 50 };
+            let posted = controller.post(&mut world, delivery_id, number, &message(true, None, "m"));
+            assert!(posted.contains("Transactional"), "{posted}");
+        }
+        // Some are free, and each further one is 40 units.
+        let expected = if messages == 50 { "accepted" } else { "rejected amqp:resource-limit-exceeded" };
+        assert_eq!(controller.discharge(&mut world, number), expected);
+    }
+    let mut other = Client::open(&mut world, 0);
+    other.receiver(&mut world, "in", "q", 200);
+    assert_eq!(other.talk(&mut world).len(), 50);
+}
+
+#[test]
 fn a_commit_waits_for_the_disk() {
     let mut world = World::new(1);
     declare(&mut world, 0, "q");
@@ -678,4 +716,83 @@ fn sessions_are_listed_with_their_links() {
         Encoder::new(&mut expected).value(Value::Map(Map::new(2, &encoded)));
         assert_eq!((&**queue, &**filter), ("q", &*expected));
     });
+}
+
+#[test]
+fn a_transaction_finds_no_room_in_the_ledger() {
+    use broker::ledger::{Ledger, LedgerLimits};
+    let limits = LedgerLimits { connection_max: Some(3000), ..LedgerLimits::default() };
+    let ledger = std::sync::Arc::new(Ledger::new(limits));
+    let settings = Settings::new("rabbit@test");
+    let mut world = World::with_ledger(1, broker::Limits::default(), settings, ledger.clone());
+    declare(&mut world, 0, "q");
+    let mut controller = Controller::open(&mut world);
+    controller.client.sender(&mut world, "out", Some("/queues/q"));
+    (0..2).for_each(|_| assert_eq!(controller.declare(&mut world), "declared"));
+    let large = message(true, None, &"x".repeat(1450));
+    assert!(controller.post(&mut world, 10, 1, &large).contains("Transactional"));
+    let held = ledger.held();
+    assert!(held > 1300, "{held}");
+    let full = controller.post(&mut world, 11, 2, &large);
+    assert!(full.contains("Transactional") && full.contains("descriptor: [83, 37]"), "{full}");
+    assert_eq!(controller.discharge(&mut world, 2), "rejected amqp:resource-limit-exceeded");
+    assert_eq!(controller.discharge(&mut world, 1), "accepted");
+    assert_eq!(ledger.held(), 0);
+    // There is room again; a coordinator that goes gives back what its transactions have.
+    assert_eq!(controller.declare(&mut world), "declared");
+    assert!(controller.post(&mut world, 12, 3, &large).contains("Transactional"));
+    assert!(ledger.held() > 1300);
+    let (session, link) = (controller.client.session, controller.link);
+    controller.client.machine.detach(session, link, None, true);
+    controller.client.talk(&mut world);
+    assert_eq!(ledger.held(), 0);
+}
+
+/// A peer need not answer a close at once: its transactions hold nothing meanwhile, and its deliveries are back.
+#[test]
+fn a_connection_that_is_closed_holds_nothing_while_its_peer_does_not_answer() {
+    use broker::ledger::{Ledger, LedgerLimits};
+    let ledger = std::sync::Arc::new(Ledger::new(LedgerLimits::default()));
+    let settings = Settings::new("rabbit@test");
+    let mut world = World::with_ledger(1, broker::Limits::default(), settings, ledger.clone());
+    world.add_user("other");
+    declare(&mut world, 0, "q");
+    let mut controller = Controller::open(&mut world);
+    controller.client.sender(&mut world, "out", Some("/queues/q"));
+    assert_eq!(controller.declare(&mut world), "declared");
+    let posted = message(true, None, &"x".repeat(1450));
+    assert!(controller.post(&mut world, 10, 1, &posted).contains("Transactional"));
+    let mut publisher = Client::log_in(&mut world, 0, "PLAIN", b"\0other\0other", "vhost:/");
+    publisher.session = publisher.machine.begin(Map::default()).unwrap();
+    publisher.hears(&mut world, &["begin"]);
+    let out = publisher.sender(&mut world, "out", Some("/queues/q"));
+    controller.client.receiver(&mut world, "in", "q", 5);
+    publisher.send(out, 1, &message(true, None, "m"));
+    publisher.talk(&mut world);
+    assert_eq!(controller.client.talk(&mut world).len(), 1);
+    assert!(ledger.held() > 1300);
+    // It hears nothing from here on, and says nothing.
+    let wire = controller.client.wire;
+    world.ignore(wire, true);
+    world.request(Op::DeleteUser { name: "guest".into() });
+    assert!(!world.is_gone(wire));
+    assert_eq!(ledger.held(), 0);
+    publisher.receiver(&mut world, "in", "q", 5);
+    assert_eq!(publisher.talk(&mut world).len(), 1, "the delivery is back, and nothing was committed");
+}
+
+/// Another shard, or the next turn of the same one, says whether a connection of somebody with a limit may be open.
+#[test]
+fn input_right_behind_an_open_that_is_asked_for_is_heard() {
+    for shards in [1, 2] {
+        for connections_max in [None, Some(9)] {
+            let limits = broker::Limits { connections_max, ..broker::Limits::default() };
+            let mut world = World::with(shards, limits, adapters::Settings::new("rabbit@test"));
+            let mut client = Client::open_hastily(&mut world, usize::from(shards) - 1);
+            let heard = client.talk(&mut world);
+            assert!(client.machine.is_open() && client.heard.is_empty(), "{heard:?}");
+            declare(&mut world, 0, "q");
+            client.sender(&mut world, "out", Some("/queues/q"));
+        }
+    }
 }

@@ -12,13 +12,19 @@ use broker::Limits;
 use broker::access::{PasswordHash, Stored};
 use broker::catalog::{Actor, Op, VhostId};
 use harness::World;
+use std::sync::Arc;
+use stream_protocol::{List, Request};
 
 /// Of "a password", as another program wrote it.
 const HASH: &str = "$argon2id$v=19$m=256,t=2,p=2$c2FsdCBvZiBsZXZlcmV0$jjQAtE0IzwJDILtsElBc5AFwQQBv/8wK";
 
 /// A node with the users `guest` and `dear`, of whom the second has a memory-hard hash.
 fn world() -> World {
-    let mut world = World::with(1, Limits::default(), Settings::new("rabbit@test"));
+    world_of(1, Settings::new("rabbit@test"))
+}
+
+fn world_of(shards: u16, settings: Settings) -> World {
+    let mut world = World::with(shards, Limits::default(), settings);
     let port = PortId::here(ShardId(0), NODE_SLOT, 1);
     let now = world.now;
     world.shards[0].open_port(port, Actor::internal(VhostId::default(), port));
@@ -122,4 +128,35 @@ fn a_hundred_that_come_at_once_with_one_password_are_all_let_in() {
             wires.iter().filter(|wire| !world.is_gone(**wire) && !world.take(**wire).is_empty()).count();
         assert_eq!(answered, 100, "{protocol}");
     }
+}
+
+/// The outcome goes to where the connection was when it asked.
+#[test]
+fn a_publisher_that_renews_its_proof_goes_nowhere_meanwhile() {
+    let following = Some(Arc::new(adapters::Following::new(3)));
+    let mut world = world_of(3, Settings { following, ..Settings::new("rabbit@test") });
+    let open = |world: &mut World, at| {
+        let mut client = stream_client::Client::log_in(world, at, "PLAIN", b"\0dear\0a password", "/");
+        client.heard.clear();
+        client
+    };
+    let mut owner = open(&mut world, 2);
+    owner.asks(&mut world, &Request::Create { stream: b"s", arguments: List::default() }, "Create 1");
+    let mut publisher = open(&mut world, 1);
+    let declare = Request::DeclarePublisher { publisher_id: 3, reference: b"", stream: b"s" };
+    publisher.asks(&mut world, &declare, "DeclarePublisher 1");
+    for id in 0..7 {
+        publisher.machine.publish(3, false).message(id, None, b"hello");
+        publisher.hears(&mut world, &[&format!("confirmed 3: [{id}]")]);
+    }
+    (world.is_disk_slow, world.is_hashing_slow) = (true, true);
+    publisher.machine.publish(3, false).message(7, None, b"hello");
+    publisher.ask(&Request::SaslAuthenticate { mechanism: b"PLAIN", response: b"\0dear\0another" });
+    publisher.hears(&mut world, &[]);
+    assert_eq!(world.trials.len(), 1);
+    world.is_disk_slow = false;
+    publisher.hears(&mut world, &["confirmed 3: [7]"]);
+    world.compare();
+    world.wait(publisher.wire, 4_000);
+    publisher.hears(&mut world, &["SaslAuthenticate 8"]);
 }

@@ -23,14 +23,24 @@ pub(crate) struct Channel {
     pub assembly: Option<Box<Assembly>>,
 }
 
+/// Room for assemblies that nothing bounds.
+pub(crate) const UNBOUNDED: isize = isize::MAX / 2;
+
 #[derive(Debug, Default)]
 pub(crate) struct Channels {
     sorted: Vec<Channel>,
+    /// Bytes granted for the memory of assemblies, less those that they have. Below 0: they have more.
+    pub room: isize,
     /// Where the last one asked for was: messages come in runs.
     last: usize,
 }
 
 impl Channels {
+    /// None yet, with any room.
+    pub fn unbounded() -> Channels {
+        Channels { room: UNBOUNDED, ..Channels::default() }
+    }
+
     pub fn len(&self) -> usize {
         self.sorted.len()
     }
@@ -67,17 +77,58 @@ impl Channels {
 
     pub fn remove(&mut self, number: u16) {
         if let Ok(at) = self.sorted.binary_search_by_key(&number, |channel| channel.number) {
-            self.sorted.remove(at);
+            let assembly = self.sorted.remove(at).assembly;
+            self.room += assembly.map_or(0, |assembly| assembly.capacity() as isize);
         }
     }
 
+    /// Begins a message on a channel.
+    pub fn begin(&mut self, number: u16, assembly: Assembly) {
+        let bytes = assembly.capacity();
+        if let Some(found) = self.get(number) {
+            found.assembly = Some(Box::new(assembly));
+            self.room -= bytes as isize;
+        }
+    }
+
+    /// Takes a message that is whole out of its channel.
+    pub fn take_complete(&mut self, number: u16) -> Option<Box<Assembly>> {
+        let found = self.get(number)?;
+        if !found.assembly.as_ref()?.is_complete() {
+            return None;
+        }
+        let assembly = found.assembly.take()?;
+        self.room += assembly.capacity() as isize;
+        Some(assembly)
+    }
+
+    /// Gives up the message that a channel is in the middle of.
+    pub fn give_up(&mut self, number: u16) {
+        let assembly = self.get(number).and_then(|found| found.assembly.take());
+        self.room += assembly.map_or(0, |assembly| assembly.capacity() as isize);
+    }
+
+    /// Lets a channel's message grow by `work`; nothing where there is none.
+    pub fn grow(&mut self, number: u16, work: impl FnOnce(&mut Assembly)) {
+        let Some(assembly) = self.get(number).and_then(|found| found.assembly.as_deref_mut()) else { return };
+        let before = assembly.capacity();
+        work(assembly);
+        let grown = assembly.capacity() - before;
+        self.room -= grown as isize;
+    }
+
     pub fn clear(&mut self) {
-        *self = Channels::default();
+        let room = self.room + self.assembled() as isize;
+        *self = Channels { room, ..Channels::default() };
+    }
+
+    /// Bytes of memory of all assemblies.
+    fn assembled(&self) -> usize {
+        let assemblies = self.sorted.iter().filter_map(|channel| channel.assembly.as_ref());
+        assemblies.map(|assembly| assembly.capacity()).sum()
     }
 
     pub fn capacity(&self) -> usize {
-        let assemblies = self.sorted.iter().filter_map(|channel| channel.assembly.as_ref());
-        self.sorted.capacity() * size_of::<Channel>()
-            + assemblies.map(|assembly| assembly.capacity()).sum::<usize>()
+        self.sorted.capacity() * size_of::<Channel>() + self.assembled()
     }
 }

@@ -15,7 +15,7 @@ mod verbs;
 
 pub use event::{Event, Gathered};
 
-use crate::channel::{ChannelState, Channels};
+use crate::channel::{ChannelState, Channels, UNBOUNDED};
 use crate::content::{self, BASIC};
 use crate::encode;
 use crate::error::{Error, ReplyCode, Snippet};
@@ -110,9 +110,9 @@ pub struct Connection {
     deadline_ns: u64,
     heartbeat: Heartbeat,
     /// Bytes of input without which nothing goes on.
-    wanted: usize,
+    wanted: u32,
     /// Bytes left in the input at the last poll.
-    left: usize,
+    left: u32,
     /// Still to be told.
     failure: Option<Box<Error>>,
 }
@@ -146,7 +146,7 @@ impl Connection {
             frame_max: frame::FRAME_MIN_SIZE,
             limits,
             output: Output::default(),
-            channels: Channels::default(),
+            channels: Channels::unbounded(),
             deadline_ns: now.after_ms(limits.handshake_ms_max.into()),
             heartbeat: Heartbeat::default(),
             wanted: 0,
@@ -190,7 +190,7 @@ impl Connection {
                 Ok(Step::Event(event)) => return Some(event),
                 Ok(Step::Again) => {}
                 Ok(Step::Empty) => {
-                    let left = input.rest().len();
+                    let left = input.rest().len().try_into().unwrap_or(u32::MAX);
                     self.heartbeat.received |= input.consumed() > 0 || left > self.left;
                     self.left = left;
                     return None;
@@ -235,7 +235,7 @@ impl Connection {
     /// How many bytes of input, counted from where it stopped reading, are needed for anything to happen. At most
     /// [`Limits::input_max`].
     pub fn wanted(&self) -> usize {
-        self.wanted
+        self.wanted as usize
     }
 
     /// Which peer this end is.
@@ -252,6 +252,29 @@ impl Connection {
     /// The content header of a message came on some channel, and its pieces are kept until it is whole. Looks at all channels.
     pub fn is_gathering(&self) -> bool {
         self.channels.is_gathering()
+    }
+
+    /// Keeps nothing of messages that are not whole but what is granted: [`Event::Gathering`] tells what more is kept.
+    /// Without this any amount is kept.
+    pub fn ration(&mut self) {
+        self.channels.room = 0;
+    }
+
+    /// Grants room for so many bytes more, after [`Event::Gathering`].
+    pub fn grant(&mut self, bytes: usize) {
+        self.channels.room += bytes as isize;
+    }
+
+    /// Takes back the granted bytes that nothing is kept in; none where all is granted.
+    #[inline]
+    pub fn take_spare(&mut self) -> usize {
+        match self.channels.room {
+            spare @ 1..SOME_ROOM => {
+                self.channels.room = 0;
+                spare.unsigned_abs()
+            }
+            _ => 0,
+        }
     }
 
     /// Nothing more will come or go.
@@ -408,7 +431,7 @@ impl Connection {
                 (head, payload, format!("{{invalid_frame_end_marker,{end}}}"))
             }
             Next::Incomplete { wanted } => {
-                self.wanted = wanted;
+                self.wanted = wanted.try_into().unwrap_or(u32::MAX);
                 return Ok(Step::Empty);
             }
             Next::Frame { .. } => return Ok(Step::Again),
@@ -443,6 +466,9 @@ impl Connection {
         self.failure = Some(Box::new(refusal.error));
     }
 }
+
+/// More room than is ever granted.
+const SOME_ROOM: isize = UNBOUNDED / 2;
 
 const PUBLISH: u32 = (60 << 16) | 40;
 const DELIVER: u32 = (60 << 16) | 60;

@@ -20,6 +20,7 @@ static LIMITS: Limits = Limits {
     frame_bytes_max: 131_072,
     sessions_max: 64,
     links_max: 256,
+    link_name_bytes_max: 1024,
     incoming_window_max: 2_000_000_000,
     message_bytes_max: 16 << 20,
     assembly_bytes_max: 64 << 20,

@@ -106,7 +106,9 @@ pub struct Connection {
     /// Our channel of each of the peer's.
     remote_channels: Vec<u16>,
     /// Room that messages take up which are not whole yet, see [`assembling`].
-    assembling_bytes: usize,
+    assembling_bytes: u32,
+    /// Room for them that was granted.
+    granted_bytes: u32,
     output: Output,
 }
 
@@ -179,6 +181,7 @@ impl Connection {
             sessions: Vec::new(),
             remote_channels: Vec::new(),
             assembling_bytes: 0,
+            granted_bytes: u32::MAX,
             output: Output::default(),
         }
     }
@@ -318,6 +321,31 @@ impl Connection {
     /// The peer took some of the bytes sent: a sign of life while this end does not read.
     pub fn note_alive(&mut self) {
         self.is_heard = true;
+    }
+
+    // ---------------------------------------------------------------------------------------- room for what is not whole
+
+    /// Keeps nothing of messages that are not whole but what is granted: [`Event::Assembling`] tells what more is kept.
+    /// Without this, [`Limits::assembly_bytes_max`] is all that bounds them.
+    pub fn ration(&mut self) {
+        self.granted_bytes = 0;
+    }
+
+    /// Grants room for so many bytes more, after [`Event::Assembling`].
+    pub fn grant_room(&mut self, bytes: usize) {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        self.granted_bytes = self.granted_bytes.saturating_add(bytes);
+    }
+
+    /// Takes back the granted bytes that nothing is kept in; none where all is granted.
+    #[inline]
+    pub fn take_spare_room(&mut self) -> usize {
+        if self.granted_bytes <= self.assembling_bytes || self.granted_bytes == u32::MAX {
+            return 0;
+        }
+        let spare = self.granted_bytes - self.assembling_bytes;
+        self.granted_bytes = self.assembling_bytes;
+        spare as usize
     }
 
     // ------------------------------------------------------------------------------------------------------- reading

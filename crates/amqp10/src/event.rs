@@ -127,6 +127,14 @@ pub enum Event<'a> {
     },
     /// The last frame of a delivery of several arrived.
     Assembled(Assembled),
+    /// After [`crate::Connection::ration`]: so many bytes more are kept of messages that are not whole than was granted. They are
+    /// to be granted now, or the session or the connection ended.
+    Assembling {
+        /// The session of the last of them.
+        session: SessionId,
+        /// The bytes.
+        bytes: usize,
+    },
     /// A delivery that had begun was aborted by the sender: as if it had never been sent, but for its credit.
     Aborted {
         /// The session.

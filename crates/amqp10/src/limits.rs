@@ -11,6 +11,8 @@ pub struct Limits {
     pub sessions_max: u16,
     /// Links a session may have: handle-max + 1. At least 1.
     pub links_max: u16,
+    /// Bytes of a link's name: there may be as many as sessions have links.
+    pub link_name_bytes_max: usize,
     /// Transfers a peer may send on a session before we answer with a flow.
     pub incoming_window_max: u32,
     /// Bytes of a message, announced as max-message-size.
@@ -35,6 +37,7 @@ impl Default for Limits {
             frame_bytes_max: 131_072,
             sessions_max: 64,
             links_max: 256,
+            link_name_bytes_max: 1024,
             incoming_window_max: 400,
             message_bytes_max: 16 * 1024 * 1024,
             assembly_bytes_max: 64 * 1024 * 1024,

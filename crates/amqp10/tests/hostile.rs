@@ -11,6 +11,7 @@ static LIMITS: Limits = Limits {
     frame_bytes_max: 2048,
     sessions_max: 3,
     links_max: 4,
+    link_name_bytes_max: 1024,
     incoming_window_max: 8,
     message_bytes_max: 2000,
     assembly_bytes_max: 5000,

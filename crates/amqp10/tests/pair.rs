@@ -14,6 +14,7 @@ static LIMITS: Limits = Limits {
     frame_bytes_max: 1024,
     sessions_max: 4,
     links_max: 4,
+    link_name_bytes_max: 100,
     incoming_window_max: 10,
     message_bytes_max: 100_000,
     assembly_bytes_max: 150_000,
@@ -661,6 +662,12 @@ fn broken_rules_close_no_more_than_they_must() {
     check(&attach(0), "handle 0 is already associated with a link", true);
     check(&attach(9), "link handle value (9) exceeds maximum link handle value (3)", true);
     check(&attach(1), "attach 1 n Receiver", true);
+    let named = |len: u8| {
+        let head = [0, 0, 0, 19 + len, 2, 0, 0, 0, 0, 0x53, 0x12, 0xc0, 6 + len, 3, 0xa1, len];
+        [&head[..], &vec![b'n'; len.into()], &[0x52, 2, 0x41]].concat()
+    };
+    check(&named(101), "a link's name has 101 bytes, at most 100 (leveret.link_name_bytes_max)", true);
+    check(&named(100), &format!("attach 2 {} Receiver", "n".repeat(100)), true);
     // Frames for a channel nobody began are passed over.
     let mut unknown = transfer(0);
     unknown[7] = 3;

@@ -1,4 +1,4 @@
-//! Parts that every room needs and no room owns: time values, seeded dice, a source of secrets, checksums, ranges, byte
+//! Parts that every room needs and no room owns: time values, seeded dice, a source of secrets, checksums, hash maps, ranges, byte
 //! cursors, the aligned memory that messages live in, the input and output of a connection, its heartbeats, and names in
 //! addresses.
 //!
@@ -8,6 +8,7 @@ pub mod copy;
 pub mod crc;
 pub mod cursor;
 pub mod digest;
+pub mod hash;
 pub mod heartbeat;
 pub mod id;
 pub mod input;
@@ -22,6 +23,7 @@ pub mod ranges;
 pub mod sample;
 pub mod secrets;
 pub mod time;
+pub mod work;
 
 pub use cursor::{Reader, Short};
 pub use digest::{Digest, DigestKey, Digester};
@@ -35,3 +37,4 @@ pub use random::Random;
 pub use ranges::RangeSet;
 pub use secrets::{SECRET_SEED, Secrets};
 pub use time::Now;
+pub use work::Work;

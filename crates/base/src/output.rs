@@ -3,7 +3,7 @@
 //! Protocol machines append; the shell writes [`Output::slices`] with one vectored write and reports the bytes written
 //! with [`Output::sent`]. Holds no memory once everything is sent and [`Output::release`] was called.
 
-use crate::memory::Memory;
+use crate::memory::{BLOCK, Buffer, Memory};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -51,6 +51,11 @@ impl Output {
     /// Bytes of memory of its own.
     pub fn capacity(&self) -> usize {
         self.own.capacity() + self.pieces.capacity() * size_of::<Piece>()
+    }
+
+    /// Bytes of memory that it keeps: of its own, and what it refers to.
+    pub fn kept_bytes(&self) -> usize {
+        self.capacity() + self.pieces_len
     }
 
     /// The bytes of its own, to append to. Those in front must stay as they are.
@@ -139,6 +144,32 @@ impl Output {
         }
     }
 
+    /// Copies what it refers to where that keeps more than twice as much memory alive as there is to send of it, for a
+    /// peer that does not read: how many bytes.
+    pub fn detach(&mut self) -> usize {
+        let (mut at, mut copied) = (0, 0);
+        while let Some(first) = self.pieces.get(at) {
+            let memory = first.memory.clone();
+            let run = self.pieces.range(at..).take_while(|piece| piece.memory.same(&memory)).count();
+            let pieces = at..at + run;
+            at += run;
+            let len = self.pieces.range(pieces.clone()).map(|piece| piece.range.len()).sum();
+            if memory.capacity() <= 2 * (len + BLOCK) {
+                continue;
+            }
+            let mut own = Buffer::with_capacity(len);
+            for piece in self.pieces.range_mut(pieces.clone()) {
+                let from = own.len();
+                own.extend(&memory[piece.range.clone()]);
+                piece.range = from..own.len();
+            }
+            let own = own.seal();
+            self.pieces.range_mut(pieces).for_each(|piece| piece.memory = own.clone());
+            copied += len;
+        }
+        copied
+    }
+
     /// Gives the memory back; only bytes already sent are forgotten, so call it when empty.
     pub fn release(&mut self) -> Vec<u8> {
         assert!(self.is_empty());
@@ -168,6 +199,36 @@ impl Output {
 mod tests {
     use super::{KEPT_MAX, Output, REFERENCE_MIN};
     use crate::memory::Buffer;
+
+    /// A memory of so many bytes, of which all are different enough.
+    fn memory(len: usize) -> crate::memory::Memory {
+        let mut buffer = Buffer::default();
+        buffer.extend(&(0..len).map(|i| (i % 251) as u8).collect::<Vec<_>>());
+        buffer.seal()
+    }
+
+    #[test]
+    fn what_is_not_read_keeps_little_more_alive_than_itself() {
+        let (large, small) = (memory(1 << 20), memory(20_000));
+        let mut output = Output::default();
+        output.extend(b"front");
+        output.extend_from(&large, 0..5000);
+        output.extend(b"between");
+        output.extend_from(&large, 9000..15_000);
+        output.extend_from(&small, 0..18_000);
+        output.extend_from(&large, 500_000..505_000);
+        output.sent(100);
+        let expected = output.to_vec();
+        assert_eq!(output.detach(), 4905 + 6000 + 5000);
+        assert_eq!(output.to_vec(), expected);
+        assert!(large.recycle().is_some(), "nothing of it is left");
+        assert!(small.recycle().is_none(), "it is sent as it is");
+        assert_eq!(output.detach(), 0);
+        output.sent(expected.len() - 1);
+        assert_eq!((output.detach(), output.to_vec().len()), (0, 1));
+        output.sent(1);
+        output.release();
+    }
 
     #[test]
     fn any_split_of_the_sending_gives_the_same_bytes() {

@@ -7,17 +7,17 @@
 
 use crate::catalog::{Actor, Catalog, Object, Reason, Refusal, ReplyCode, VhostId};
 use crate::limits::Limits;
-use rustc_hash::FxHashMap;
-use std::hash::Hash;
+use base::hash::{MapByBytes, MapById};
+use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 
 /// Counts of the connections and channels that are open.
 #[derive(Debug, Default)]
 pub(crate) struct Census {
     connections: u64,
-    of_vhost: FxHashMap<VhostId, u64>,
-    of_user: FxHashMap<Arc<str>, u64>,
-    channels: FxHashMap<Arc<str>, u64>,
+    of_vhost: MapById<VhostId, u64>,
+    of_user: MapByBytes<Arc<str>, u64>,
+    channels: MapByBytes<Arc<str>, u64>,
     all_channels: u64,
 }
 
@@ -33,11 +33,15 @@ pub enum Unit {
     Channel,
 }
 
-fn add<K: Hash + Eq>(counts: &mut FxHashMap<K, u64>, key: K) {
+/// Counts by user or virtual host.
+#[expect(clippy::disallowed_types, reason = "a map of either kind")]
+type Counts<K, S> = std::collections::HashMap<K, u64, S>;
+
+fn add<K: Hash + Eq>(counts: &mut Counts<K, impl BuildHasher>, key: K) {
     *counts.entry(key).or_default() += 1;
 }
 
-fn take<K: Hash + Eq>(counts: &mut FxHashMap<K, u64>, key: &K, count: u64) {
+fn take<K: Hash + Eq>(counts: &mut Counts<K, impl BuildHasher>, key: &K, count: u64) {
     if let Some(left) = counts.get_mut(key) {
         *left = left.saturating_sub(count);
         if *left == 0 {
@@ -46,7 +50,7 @@ fn take<K: Hash + Eq>(counts: &mut FxHashMap<K, u64>, key: &K, count: u64) {
     }
 }
 
-fn count<K: Hash + Eq>(counts: &FxHashMap<K, u64>, key: &K) -> u64 {
+fn count<K: Hash + Eq>(counts: &Counts<K, impl BuildHasher>, key: &K) -> u64 {
     counts.get(key).copied().unwrap_or(0)
 }
 
@@ -132,8 +136,9 @@ impl Census {
                 "access to vhost '{vhost}' refused for user '{user}': connection limit ({most}) is reached"
             ));
         }
-        match of_user.connections_max {
-            Some(most) if count(&self.of_user, user) >= most.into() => refused(format!(
+        // A limit that somebody set for the user counts, and not the one of all users.
+        match of_user.connections_max.map(u64::from).or(limits.user_connections_max) {
+            Some(most) if count(&self.of_user, user) >= most => refused(format!(
                 "connection refused for user '{user}': user connection limit ({most}) is reached"
             )),
             _ => Ok(()),
@@ -144,6 +149,23 @@ impl Census {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_user_has_no_more_than_its_share() {
+        let (mut census, catalog) = (Census::default(), Catalog::default());
+        let limits = Limits { user_connections_max: Some(2), ..Limits::default() };
+        let unit = Unit::Connection { channels: 0 };
+        let actor = |user: &str| Actor::new(user.into(), VhostId(1), Default::default());
+        let mut come = |user: &str| {
+            let found = census.check(&catalog, ("node", &limits), &actor(user), unit);
+            census.came(&actor(user), unit);
+            found.err().map(|refusal| refusal.reply_text())
+        };
+        assert_eq!([come("a"), come("a"), come("b")], [None, None, None]);
+        let text = "NOT_ALLOWED - connection refused for user 'a': user connection limit (2) is reached";
+        assert_eq!(come("a").as_deref(), Some(text));
+        assert_eq!(come("b"), None);
+    }
 
     #[test]
     fn forgets_whom_nothing_is_left_of() {

@@ -4,33 +4,43 @@
 //! an address of the shard's own ([`own_port`]). A message that leads nowhere is done with, unless its queue asks for each to
 //! arrive: then it is tried again later. Not here: which messages those are ([`crate::placed::queue::dead_letters`]).
 
-use crate::catalog::{DeadLetterRule, QueueDefinition};
+use crate::catalog::{DeadLetterRule, QueueDefinition, Reason};
 use crate::dead_lettering::DeadLettering;
 use crate::fields::Fields;
 use crate::limits::Limits;
 use crate::mail::{Fate, Heard, Mail, own_port};
 use crate::placed::queue::dead_letters::DeadLetter;
-use crate::publisher::{Addressed, OwnPublisher, Target};
+use crate::publisher::{Addressed, OwnPublisher, QUEUE_PRICE, Target};
 use crate::recent_history;
 use crate::tally::type_index;
 use crate::turn::Turn;
+use base::Work;
+use base::hash::MapById;
 use base::id::QueueId;
 use message::deaths::{DeadLetter as Letter, Death, History, dead_letter};
 use message::record::{DeathReason, Enqueue, NewEnqueue, SeqRange, due_with_failures, flag, hidden_keys};
 use routing::{Envelope, ExchangeId};
-use rustc_hash::FxHashMap;
 use std::cell::Cell;
+use std::sync::Arc;
 
 /// Messages that a shard has published anew and waits for.
 #[derive(Debug, Default)]
 pub(crate) struct DeadLetterings {
     next: u64,
-    open: FxHashMap<u64, DeadLettering>,
+    open: MapById<u64, DeadLettering>,
     /// Bytes of the messages in `open`.
     bytes: usize,
     /// The log whose dead come first.
     first_log: usize,
+    /// Work that was done beyond what there was for it.
+    owed: u64,
+    work: Work,
+    /// Units that were ever spent, up to the last turn.
+    all_work: u64,
 }
+
+/// Units of work that each dead letter takes, whatever its way.
+const LETTER_PRICE: u32 = 400;
 
 impl DeadLetterings {
     /// More of the dead may be under way. Publishers have nothing to do with that: those who keep the disk busy would keep the
@@ -40,18 +50,36 @@ impl DeadLetterings {
         self.bytes < limits.dead_lettering_bytes_max
     }
 
+    /// A turn ends: there are units of work for dead letters again, beside those of others.
+    pub(crate) fn begin(&mut self, units: u32) {
+        let spent = self.work.take();
+        self.all_work += spent;
+        self.owed = (self.owed + spent).saturating_sub(units.into());
+        let owed = u32::try_from(self.owed).unwrap_or(u32::MAX);
+        self.work.allow(units.saturating_sub(owed));
+    }
+
+    /// Units of work that there ever were, but those of the turn under way.
+    pub(crate) fn all_work(&self) -> u64 {
+        self.all_work
+    }
+
     /// Publishes dead letters anew, and takes in the answers of logs to those published before.
     pub(crate) fn publish(&mut self, own: &mut OwnPublisher<'_>) {
         for Heard { first, last, fate } in std::mem::take(&mut own.post.heard) {
             (first..=last).for_each(|id| self.answered(own, id, fate));
         }
-        while let Some(dead) = own.logs.refused.pop_front() {
+        // Half of the work is for the dead of queues, where there are some: a full queue refuses without end.
+        let kept = if own.logs.has_dying() { self.work.left() / 2 } else { 0 };
+        while self.work.left() > kept
+            && let Some(dead) = own.logs.refused.pop()
+        {
             self.publish_one(own, &dead);
         }
         let (limits, logs, first_log) = (&own.settings.limits, own.logs.all.len(), self.first_log);
         for slot in (first_log..first_log + logs).map(|slot| slot % logs) {
             for _ in 0..limits.dispatch_messages_max {
-                if !self.has_room(limits) {
+                if !self.has_room(limits) || self.work.is_over() {
                     // Or one log would always be first.
                     self.first_log = slot + 1;
                     return;
@@ -76,7 +104,11 @@ impl DeadLetterings {
         letter.keys.extend(&hidden);
         let id = self.next;
         self.next += 1;
-        let (targets, remembering, cycle) = route_dead(own, queue, to, (&message, &letter), *reason, id);
+        let way = route_dead(own, queue, to, (&message, &letter), *reason, id);
+        let Way { targets, remembering, cycle, steps } = way;
+        let queues = targets.iter().map(|target| target.queues.len()).sum::<usize>();
+        let queues = u32::try_from(queues).unwrap_or(u32::MAX).saturating_mul(QUEUE_PRICE);
+        self.work.spend(LETTER_PRICE.saturating_add(steps).saturating_add(queues));
         if let Some(again) = cycle {
             note_cycle(own, dead, again);
         }
@@ -163,15 +195,35 @@ fn note_cycle(own: &mut OwnPublisher<'_>, dead: &DeadLetter, again: QueueId) {
     own.post.notices.note_cycle(own.now, (queue, again), *reason, rule.at_least_once);
 }
 
-/// Where a dead letter goes, never round in a circle; the exchanges that remember it; and a queue it would come to again.
+/// Finding where a message goes takes too many steps: it goes nowhere, as one that nothing is bound for.
+#[cold]
+fn note_too_dear(own: &mut OwnPublisher<'_>, queue: &Arc<QueueDefinition>, exchange: &[u8]) {
+    own.tallies.too_dear += 1;
+    let steps_max = own.settings.limits.route_steps_max;
+    own.post.notices.note_dead_too_dear(own.now, queue, exchange, steps_max);
+}
+
+/// Where a dead letter goes.
+#[derive(Default)]
+struct Way {
+    targets: Box<[Target]>,
+    /// Exchanges that remember it.
+    remembering: Vec<ExchangeId>,
+    /// A queue that it would come to again.
+    cycle: Option<QueueId>,
+    /// Units of work that it took to find.
+    steps: u32,
+}
+
+/// Where a dead letter goes, never round in a circle.
 fn route_dead(
-    own: &OwnPublisher<'_>,
-    queue: &QueueDefinition,
+    own: &mut OwnPublisher<'_>,
+    queue: &Arc<QueueDefinition>,
     to: &DeadLetterRule,
     (message, letter): (&Enqueue<'_>, &Letter<'_>),
     reason: DeathReason,
     id: u64,
-) -> (Box<[Target]>, Vec<ExchangeId>, Option<QueueId>) {
+) -> Way {
     let headers = &Fields::read(message.format, &letter.head, message.body);
     let view = own.view((0, id));
     let envelope = Envelope { keys: &letter.keys, headers, roll: view.roll(own_port(own.settings.id)) };
@@ -187,15 +239,20 @@ fn route_dead(
         is_cycle
     };
     let exchange = to.exchange.as_bytes();
-    let Ok((targets, sees_more, matches)) = view.find_own(queue.vhost, exchange, &envelope, is_cycle) else {
+    let (targets, sees_more, matches) = match view.find_own(queue.vhost, exchange, &envelope, is_cycle) {
+        Ok(found) => found,
+        Err(refusal) if refusal.reason == Reason::RouteTooDear => {
+            note_too_dear(own, queue, exchange);
+            return Way { steps: own.settings.limits.route_steps_max, ..Way::default() };
+        }
         // The exchange is not there.
-        return Default::default();
+        Err(_) => return Way::default(),
     };
     let remembering = match sees_more {
         true => own.catalog.remembering_exchanges(queue.vhost, exchange, &matches),
         false => Vec::new(),
     };
-    (targets, remembering, again.get())
+    Way { targets, remembering, cycle: again.get(), steps: matches.steps() }
 }
 
 /// All logs have answered: the message leaves its queue, or is tried again later. Where its log went to another shard that is
@@ -206,7 +263,8 @@ pub(crate) fn end(own: &mut OwnPublisher<'_>, dead_lettering: DeadLettering) {
     let Some(log) = own.logs.get_mut(dead_lettering.log) else {
         return own.post.send_to_log(dead_lettering.log, Mail::DeadLettered(Box::new(dead_lettering)));
     };
-    if log.commons.pipeline.tenure() != dead_lettering.tenure {
+    // The message of a stopped log stays where it is.
+    if log.commons.pipeline.tenure() != dead_lettering.tenure || log.commons.is_stopped {
         return;
     }
     let Some(slot) = log.machines.slot(dead_lettering.queue) else { return };

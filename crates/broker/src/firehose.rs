@@ -14,7 +14,7 @@
 
 use crate::catalog::VhostId;
 use crate::fields::Fields;
-use crate::ports::Ports;
+use crate::ports::{Ports, Told};
 use crate::publisher::{OwnPublisher, Publish};
 use base::id::{PortId, QueueId};
 use message::amqp10::Message;
@@ -136,7 +136,9 @@ fn tell(
     more: impl Fn(&mut TableWriter<'_>),
 ) {
     let Some(state) = ports.get(port) else { return };
-    let (vhost, Some(connection)) = (state.actor.vhost, &state.name) else { return };
+    let (vhost, Some(Told { name: connection, .. })) = (state.actor.vhost, state.told.as_deref()) else {
+        return;
+    };
     let exchange = own.catalog.exchange(vhost, EXCHANGE);
     let Some(exchange) = exchange.filter(|entry| !entry.exchange.is_unused()) else { return };
     if subject.exchange == EXCHANGE || !own.catalog.is_traced(vhost) {
@@ -150,7 +152,7 @@ fn tell(
     let keys = [&*deed.key];
     let headers = &Fields::read(Format::Amqp091, &head, body);
     let envelope = Envelope { keys: &keys, headers, roll: own.now.wall_ms };
-    let mut matches = Matches::default();
+    let mut matches = Matches::within(own.settings.limits.route_steps_max);
     own.catalog.route_from(id, &envelope, &mut matches);
     let (head, body) = ([&*head], [body]);
     let message = own.message((EXCHANGE, &deed.key), &head, &body);

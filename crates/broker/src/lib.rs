@@ -16,6 +16,7 @@ mod event_exchange;
 pub mod fields;
 mod firehose;
 mod latency;
+pub mod ledger;
 mod limits;
 mod listing;
 mod log;
@@ -32,6 +33,7 @@ mod ports;
 mod post;
 mod publisher;
 mod reading;
+mod recalls;
 mod recent_history;
 mod recovery;
 mod referred;
@@ -65,7 +67,7 @@ pub use placed::stream::{
     StreamFilter, StreamFrom, StreamReply, StreamStats, Wanted,
 };
 pub use ports::Leaver;
-pub use publisher::{More, Publish, Published, Publisher, ROUTES_SHOWN_MAX};
+pub use publisher::{More, Publish, Published, Publisher, ROUTES_SHOWN_MAX, price_of_queues};
 pub use reading::{BlockKey, Brought, ReadBytes, ReadRequest, ReadWhat, StretchKey};
 pub use recovery::{LogSnapshot, RecoveryError, SECTION};
 pub use reply::{REPLY_TO, Replies, ReplyAddress};
@@ -77,6 +79,7 @@ pub use rows::channels::{
 pub use rows::connections::{ConnectionId, ConnectionRow, process_id};
 pub use rows::queues::{Pulse, QueueRow, QueueTally, QuorumRow, StreamRow, Tracking};
 pub use rows::sums::{ChannelSums, ConnectionSums, OpenSums};
+pub use rows::tenants::{HeldBack, HeldCounts, TenantRow};
 pub use shard::{CATALOG_LOG, Shard, ShardSettings};
 pub use tally::{
     COUNTS, Churn, Count, DEAD_LETTER_STRATEGIES, DeadLetterStrategy, ENDS, End, Ends, ExchangeTally,

@@ -32,10 +32,34 @@ pub struct Limits {
     pub spare_ms_max: u64,
     /// Routes a publisher remembers.
     pub routes_max: usize,
+    /// Bytes of the routes that a publisher remembers; one that is larger is worked out for each message.
+    pub routes_bytes_max: usize,
+    /// Units of work that routing one message may take, see [`routing::Matches::steps`]; beyond, it is refused.
+    pub route_steps_max: u32,
+    /// Words that a binding key with wildcards may have, of a topic exchange.
+    pub topic_words_max: usize,
+    /// Arguments that a queue, exchange or binding may have.
+    pub arguments_max: usize,
+    /// Bytes of the arguments of a queue, exchange or binding, as they are recorded.
+    pub arguments_bytes_max: usize,
+    /// While the memory alarm holds, nothing is made that would be kept.
+    pub alarm_refuses_growth: bool,
+    /// Bytes of arguments with which a consumer may come while the memory alarm holds.
+    pub alarm_arguments_bytes_max: usize,
     /// Connections open at once on the node; none: any number.
     pub connections_max: Option<u64>,
+    /// Connections of one user for which no limit of its own is set; none: any number.
+    pub user_connections_max: Option<u64>,
     /// AMQP 0-9-1 channels open at once on the node; none: any number.
     pub channels_max: Option<u64>,
+    /// Steps of patterns, some 3 ns each, that queues and exchanges take in one turn which are held against policies; and as many
+    /// those that are added in it. One is always looked at.
+    pub policy_steps_max: u64,
+    /// Queues and exchanges for which other policies count that all shards are told of at once.
+    pub policy_objects_max: usize,
+    /// Bytes of the compiled patterns of all policies of a kind in a virtual host; none: any number. It bounds what one queue
+    /// costs.
+    pub policy_programs_bytes_max: Option<u64>,
     /// Virtual hosts; none: any number.
     pub vhosts_max: Option<u64>,
     /// Exchanges of all virtual hosts, predeclared ones included; none: any number.
@@ -50,6 +74,10 @@ pub struct Limits {
     pub dead_letterings_max: usize,
     /// Bytes of dead letters of a shard under way at once, beyond which no more are published until some are safe.
     pub dead_lettering_bytes_max: usize,
+    /// Messages that full queues refused and that wait to be dead-lettered, beyond which publishers wait.
+    pub refused_waiting_max: usize,
+    /// [Units of work](base::Work) on dead letters each time a turn of the shard ends.
+    pub dead_lettering_work_max: u32,
     /// Milliseconds after which a dead letter is tried again that led nowhere and must not be lost.
     pub dead_lettering_retry_ms: u64,
     /// Bytes of annotations that consumers may add to a message in all; what would be more is not kept.
@@ -63,8 +91,14 @@ pub struct Limits {
     /// for it. A piece is a command, records of 64 KiB and the message that goes beyond, or the records that a turn of another
     /// shard sent.
     pub taken_in_at_once_max: usize,
+    /// [Units of work](base::Work) in a turn for exchanges that remember to give messages to new destinations: a message to a
+    /// queue takes 100.
+    pub recalling_work_max: u32,
     /// Milliseconds a consumer of a quorum queue may hold a message, where neither it nor the queue says how long.
     pub consumer_timeout_ms: u64,
+    /// [Units of work](base::Work) on the input of connections in a turn, of all users together: beyond it a connection goes on
+    /// in a later turn.
+    pub turn_work_max: u32,
     /// Bytes of chunks, or of messages made of them, that a reader of a stream is handed before others have their turn.
     pub stream_turn_bytes_max: usize,
     /// Bytes that the readers of a log's streams are handed together before sockets, and publishers, have their turn: so many
@@ -120,8 +154,19 @@ impl Default for Limits {
             spare_buffers_max: 16 << 20,
             spare_ms_max: 2_000,
             routes_max: 16_384,
+            routes_bytes_max: 2 << 20,
+            route_steps_max: routing::STEPS_MAX,
+            topic_words_max: 250,
+            arguments_max: 1024,
+            arguments_bytes_max: 64 << 10,
+            alarm_refuses_growth: true,
+            alarm_arguments_bytes_max: 4 << 10,
             connections_max: None,
+            user_connections_max: None,
             channels_max: None,
+            policy_steps_max: 1 << 20,
+            policy_objects_max: 500,
+            policy_programs_bytes_max: Some(1 << 20),
             vhosts_max: None,
             exchanges_max: None,
             queues_max: None,
@@ -129,12 +174,16 @@ impl Default for Limits {
             waiting_for_bytes_max: 256,
             dead_letterings_max: 256,
             dead_lettering_bytes_max: 8 << 20,
+            dead_lettering_work_max: 200_000,
+            refused_waiting_max: 1024,
             dead_lettering_retry_ms: 1_000,
             annotations_bytes_max: 64 << 10,
             queue_annotations_bytes_max: 16 << 20,
             reply_bytes_max: 16 << 20,
             taken_in_at_once_max: 64,
+            recalling_work_max: 200_000,
             consumer_timeout_ms: 1_800_000,
+            turn_work_max: 400_000,
             stream_turn_bytes_max: 256 << 10,
             stream_dispatch_bytes_max: 512 << 10,
             stream_busy_bytes_min: 1 << 20,

@@ -279,13 +279,15 @@ impl Log {
 
     /// A queue or a stream can hand out more at once.
     pub(crate) fn has_work(&self) -> bool {
-        self.has_pressing_work() || self.streams.get().is_some_and(|streams| streams.has_work())
+        let has_work = || self.streams.get().is_some_and(|streams| streams.has_work());
+        self.has_pressing_work() || (!self.commons.is_stopped && has_work())
     }
 
     /// A queue can hand out more at once, or something waits for the disk; whether its dead letters can be published is the
     /// shard's to say.
     pub(crate) fn has_pressing_work(&self) -> bool {
-        let has_dirty = !self.commons.agenda.dirty.is_empty() && self.commons.pipeline.leads();
+        let Commons { agenda, pipeline, is_stopped, .. } = &self.commons;
+        let has_dirty = !agenda.dirty.is_empty() && pipeline.leads() && !is_stopped;
         has_dirty || self.commons.pipeline.is_pressing()
     }
 }

@@ -7,6 +7,7 @@ mod admission;
 mod append;
 mod files;
 mod handing;
+mod refused;
 mod replicas;
 
 use crate::catalog::QueueDefinition;
@@ -17,7 +18,6 @@ use crate::log::Log;
 use crate::mail::Mail;
 use crate::notices::DrivenOut;
 use crate::placed::Placed;
-use crate::placed::queue::dead_letters::DeadLetter;
 use crate::placed::stream::OffsetRules;
 use crate::post::Post;
 use crate::reading::ReadRequest;
@@ -25,11 +25,11 @@ use crate::shard::ShardSettings;
 use crate::turn::Turn;
 use admission::refuse_stopped;
 use base::Now;
+use base::hash::MapById;
 use base::id::{LogId, QueueId};
 use handing::Handing;
 pub(crate) use handing::check as check_move;
-use rustc_hash::FxHashMap;
-use std::collections::VecDeque;
+use refused::Refused;
 use std::sync::Arc;
 
 /// See the module's head.
@@ -38,11 +38,11 @@ pub struct Logs {
     /// In the order of their numbers; the one in memory is the last. Those that are handed over are not among them.
     pub(crate) all: Vec<Log>,
     /// Which of `all` a log is, by its number.
-    slots: FxHashMap<LogId, u32>,
+    slots: MapById<LogId, u32>,
     /// Logs of this node that hold damage: nothing is taken from them or put into them.
     pub(crate) stopped: Vec<LogId>,
     /// Messages that queues refused and that are to be published anew.
-    pub(crate) refused: VecDeque<DeadLetter>,
+    pub(crate) refused: Refused,
     /// Reads that deliveries wait for.
     reads: Vec<ReadRequest>,
     /// Segments nothing live is left in.
@@ -51,6 +51,8 @@ pub struct Logs {
     has_streams: bool,
     /// No queue is filled from a stream for now.
     holds_feeds: bool,
+    /// When spare buffers are looked at next, monotonic nanoseconds.
+    pub(crate) spares_at: u64,
     /// Logs that are handed from shard to shard.
     handing: Handing,
 }
@@ -69,18 +71,19 @@ impl Logs {
             slots: all.iter().zip(0..).map(|(log, slot)| (log.commons.id, slot)).collect(),
             all,
             stopped: Vec::new(),
-            refused: VecDeque::new(),
+            refused: Refused::default(),
             reads: Vec::new(),
             dead_segments: Vec::new(),
             has_streams: false,
             holds_feeds: false,
+            spares_at: 0,
             handing: Handing::default(),
         }
     }
 
     /// Which of `all` a log is, by its number.
     #[inline]
-    pub(crate) fn slots(&self) -> &FxHashMap<LogId, u32> {
+    pub(crate) fn slots(&self) -> &MapById<LogId, u32> {
         &self.slots
     }
 
@@ -128,9 +131,16 @@ impl Logs {
         if self.is_stopped(log) {
             return;
         }
-        self.stopped.push(log);
+        self.mark_stopped(log);
         let waiting = self.get_mut(log).map(|log| log.commons.pipeline.take_waiting()).unwrap_or_default();
         refuse_stopped(post, log, &waiting);
+    }
+
+    fn mark_stopped(&mut self, log: LogId) {
+        self.stopped.push(log);
+        if let Some(log) = self.get_mut(log) {
+            log.commons.is_stopped = true;
+        }
     }
 
     /// Stops a log, here and in the other shards.
@@ -199,7 +209,7 @@ impl Logs {
                 false => missing.push(log.commons.id),
             }
         }
-        self.stopped.extend(&missing);
+        missing.iter().for_each(|log| self.mark_stopped(*log));
         missing
     }
 
@@ -228,7 +238,7 @@ impl Logs {
     /// Queues have dead letters.
     #[inline]
     pub(crate) fn has_dying(&self) -> bool {
-        self.all.iter().any(|log| !log.commons.agenda.dying.is_empty())
+        self.all.iter().any(|log| !log.commons.agenda.dying.is_empty() && !log.commons.is_stopped)
     }
 
     /// Something is left to do at once; whether dead letters can be published is the shard's to say.

@@ -181,17 +181,17 @@ impl QueueDefinition {
     }
 
     fn deduplication_header(&self) -> Option<&str> {
-        let deduplicates = self.arguments.get(DEDUPLICATION.as_bytes()).and_then(routing::Value::as_bool);
+        let deduplicates = self.arguments.get(DEDUPLICATION.as_bytes()).and_then(routing::Argument::as_bool);
         if deduplicates != Some(true) {
             return None;
         }
-        let named = self.arguments.get(DEDUPLICATION_HEADER.as_bytes()).and_then(routing::Value::as_str);
+        let named = self.arguments.get(DEDUPLICATION_HEADER.as_bytes()).and_then(routing::Argument::as_str);
         Some(named.unwrap_or(DEDUPLICATION_HEADER))
     }
 
     /// The header by which its messages are in groups.
     pub(crate) fn group_header(&self) -> Option<&str> {
-        self.arguments.get(GROUP_KEY.as_bytes()).and_then(routing::Value::as_str)
+        self.arguments.get(GROUP_KEY.as_bytes()).and_then(routing::Argument::as_str)
     }
 }
 

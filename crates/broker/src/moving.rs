@@ -5,12 +5,12 @@
 //! that leave meanwhile are simply not pointed at. Only then, and when snapshots cover the files, may they be released.
 
 use crate::log::{Commons, Log, Store};
+use base::hash::MapById;
 use base::id::{LogId, LogIndex, QueueId, QueueSeq};
 use base::{Buffer, Memory, Pieces, put_varint};
 use journal::{BlockPlace, Disk, DiskError, FileKind, FileName, Place, SegmentWriter};
 use message::record;
 use queue::Run;
-use rustc_hash::FxHashMap;
 
 /// A queue with more than this to move gets a segment of its own; the others of a log share one. Bytes.
 pub const OWN_SEGMENT_BYTES_MIN: u64 = 1 << 20;
@@ -169,7 +169,7 @@ impl MoveJob {
         let kept_bytes_max = if self.queues.len() > 1 { CACHE_BYTES_MAX } else { 0 };
         let (kept, damaged) = (Vec::new(), Vec::new());
         let mut source = Source { disk, batches: &self.batches, kept, kept_bytes_max, damaged };
-        let mut runs: FxHashMap<QueueId, Vec<Run>> = FxHashMap::default();
+        let mut runs: MapById<QueueId, Vec<Run>> = MapById::default();
         let mut shared: Option<SegmentWriter> = None;
         for (queue, messages) in &self.queues {
             let mut own: Option<SegmentWriter> = None;
@@ -221,7 +221,7 @@ impl MoveJob {
 fn finish(
     writer: SegmentWriter,
     disk: &dyn Disk,
-    runs: &mut FxHashMap<QueueId, Vec<Run>>,
+    runs: &mut MapById<QueueId, Vec<Run>>,
 ) -> Result<(), DiskError> {
     let done = writer.finish(disk)?;
     for BlockPlace { key, first, last, count, offset, len } in done.blocks {

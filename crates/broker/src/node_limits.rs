@@ -1,7 +1,9 @@
-//! How many virtual hosts, exchanges and queues a node may have: asked of what was planned, before it is done.
+//! How many virtual hosts, exchanges and queues a node may have, how large their arguments and patterns may be, and how
+//! dear the patterns of a virtual host's policies: asked of what was planned, before it is done.
 
-use crate::catalog::{Catalog, Change, Object, Reason, Refusal};
+use crate::catalog::{self, Binding, Catalog, Change, Object, PolicyDefinition, Reason, Refusal};
 use crate::limits::Limits;
+use routing::{Arguments, Kind};
 
 impl Limits {
     /// Whether the node may have what these changes add. It is asked last, so that what is wrong for other reasons is
@@ -11,6 +13,9 @@ impl Limits {
         let is_full = |most: Option<u64>, count: usize| most.filter(|most| count as u64 >= *most);
         let (mut added_exchanges, mut added_queues) = (0, 0);
         for change in changes {
+            if let Some((object, arguments)) = arguments_of(change) {
+                self.check_arguments(object, arguments)?;
+            }
             match change {
                 Change::AddVhost(vhost) => {
                     if let Some(most) = is_full(self.vhosts_max, catalog.vhosts().count()) {
@@ -44,18 +49,91 @@ impl Limits {
                     }
                     added_queues += 1;
                 }
+                Change::SetPolicy(policy) => self.check_programs(catalog, policy)?,
+                Change::Bind(binding) => self.check_words(catalog, binding)?,
                 _ => {}
             }
         }
         Ok(())
     }
+
+    /// Whether a pattern has few enough words: each of them may cost a message steps.
+    fn check_words(&self, catalog: &Catalog, binding: &Binding) -> Result<(), Refusal> {
+        let (key, most) = (binding.key.as_bytes(), self.topic_words_max);
+        let Some(words) = routing::pattern_words(key).filter(|words| *words > most) else { return Ok(()) };
+        let source = catalog.exchange_by_id(binding.source).map(|source| &source.definition);
+        if source.is_none_or(|source| source.kind.chooses_as(&source.arguments) != Kind::Topic) {
+            return Ok(());
+        }
+        Err(Refusal::precondition(
+            Reason::TooLarge(Object::Binding),
+            format!(
+                "topic binding key with wildcards has {words} words: at most {most} are allowed \
+                 (leveret.topic_words_max): '{}'",
+                binding.key
+            ),
+        ))
+    }
+
+    /// Whether the patterns of the policies of a virtual host, of the kind of this one, are small enough with it: each object
+    /// is held against all of them.
+    fn check_programs(&self, catalog: &Catalog, policy: &PolicyDefinition) -> Result<(), Refusal> {
+        let Some(most) = self.policy_programs_bytes_max else { return Ok(()) };
+        let own = policy.pattern.program_bytes();
+        let others = catalog.policies(policy.vhost, policy.kind).filter(|other| other.name != policy.name);
+        let bytes = others.map(|other| other.pattern.program_bytes()).sum::<usize>() + own;
+        if bytes as u64 <= most || own == 0 {
+            return Ok(());
+        }
+        let vhost = catalog.vhost_definition(policy.vhost).map_or("", |vhost| &vhost.name);
+        Err(Refusal::precondition(
+            Reason::LimitReached(Object::Policy),
+            format!(
+                "the pattern of policy '{}' takes {own} bytes compiled, and with those of the other policies of vhost \
+                 '{vhost}' {bytes}, where {most} are allowed: shorten it, or raise leveret.policy_patterns_bytes_max",
+                policy.name
+            ),
+        ))
+    }
+
+    /// Whether an object may have these arguments: they are kept, and routing may look at each.
+    pub(crate) fn check_arguments(&self, object: Object, arguments: &Arguments) -> Result<(), Refusal> {
+        let refused = |text: String| {
+            Err(Refusal::precondition(Reason::TooLarge(object), format!("{} {text}", object.name())))
+        };
+        let (count, most) = (arguments.len(), self.arguments_max);
+        if count > most {
+            return refused(format!(
+                "with {count} arguments: at most {most} are allowed (leveret.arguments_max)"
+            ));
+        }
+        let (bytes, most) = (catalog::arguments_len(arguments), self.arguments_bytes_max);
+        if bytes > most {
+            return refused(format!(
+                "with arguments of {bytes} bytes: at most {most} are allowed (leveret.arguments_bytes_max)"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// The object that a change makes, where it has arguments.
+fn arguments_of(change: &Change) -> Option<(Object, &Arguments)> {
+    let (object, arguments) = match change {
+        Change::AddExchange(exchange) => (Object::Exchange, &exchange.arguments),
+        Change::AddQueue(queue) => (Object::Queue, &queue.arguments),
+        Change::Bind(binding) => (Object::Binding, &binding.arguments),
+        _ => return None,
+    };
+    (!arguments.is_empty()).then_some((object, arguments))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::{Actor, FirstContent, Op, Places, VhostDefaults, VhostId};
+    use crate::catalog::{Actor, FirstContent, Op, Places, PolicyKind, VhostDefaults, VhostId};
     use base::id::PortId;
+    use routing::Value;
 
     fn filled() -> Catalog {
         let mut catalog = Catalog::default();
@@ -65,6 +143,106 @@ mod tests {
             plan.changes.iter().for_each(|change| drop(catalog.apply(change)));
         }
         catalog
+    }
+
+    #[test]
+    fn patterns_of_policies_have_so_much_room_together() {
+        let mut catalog = filled();
+        let by = Actor::internal(VhostId(0), PortId::default());
+        let limits = Limits { policy_programs_bytes_max: Some(66 << 10), ..Limits::default() };
+        let mut set = |name: &str, pattern: &str, limits: &Limits| {
+            let op = Op::SetPolicy {
+                kind: PolicyKind::User,
+                vhost: "/".into(),
+                name: name.into(),
+                pattern: pattern.into(),
+                apply_to: "all".into(),
+                priority: 0,
+                definition: [("max-length".as_bytes(), Value::long(1))].into_iter().collect(),
+            };
+            let plan = catalog.plan(&by, &op, Places::default()).expect("nothing else is wrong");
+            let refused = limits.check(&catalog, &plan.changes).err().map(|refusal| refusal.reply_text());
+            if refused.is_none() {
+                plan.changes.iter().for_each(|change| drop(catalog.apply(change)));
+            }
+            refused
+        };
+        let dear = "(a|b|c){200}";
+        assert_eq!(set("one", dear, &limits), None);
+        assert_eq!(set("one", dear, &limits), None, "in the place of itself");
+        let refused = set("two", dear, &limits).expect("there is no room for two");
+        assert!(refused.contains("leveret.policy_patterns_bytes_max"), "{refused}");
+        assert_eq!([set("two", ".*", &limits), set("two", "^orders", &limits)], [None, None]);
+        assert_eq!(set("two", dear, &Limits { policy_programs_bytes_max: None, ..limits }), None);
+    }
+
+    /// The same with a queue `q`.
+    fn with_queue() -> Catalog {
+        let mut catalog = filled();
+        let declare = Op::DeclareQueue {
+            name: "q".into(),
+            passive: false,
+            durable: true,
+            exclusive: false,
+            auto_delete: false,
+            arguments: Default::default(),
+            random: [0; 16],
+        };
+        let by = Actor::internal(VhostId(0), PortId::default());
+        let plan = catalog.plan(&by, &declare, Places::default()).expect("nothing is wrong");
+        plan.changes.iter().for_each(|change| drop(catalog.apply(change)));
+        catalog
+    }
+
+    #[test]
+    fn arguments_are_bounded_by_number_and_by_bytes() {
+        let catalog = with_queue();
+        let by = Actor::internal(VhostId(0), PortId::default());
+        let check = |arguments: Arguments, expected: Option<&str>| {
+            let (queue, exchange, key) = ("q".into(), "amq.headers".into(), "".into());
+            let bind = Op::BindQueue { queue, exchange, key, arguments };
+            let plan = catalog.plan(&by, &bind, Places::default()).expect("nothing else is wrong");
+            let refused = Limits::default().check(&catalog, &plan.changes).err();
+            assert_eq!(refused.map(|refusal| refusal.reply_text()).as_deref(), expected);
+        };
+        let many = |count: u32| (0..count).map(|at| (at.to_be_bytes(), Value::Void)).collect();
+        let long = |bytes: usize| [(*b"text", Value::Bytes(vec![0; bytes].into()))].into_iter().collect();
+        check(many(1024), None);
+        let text = "PRECONDITION_FAILED - binding with 1025 arguments: at most 1024 are allowed (leveret.arguments_max)";
+        check(many(1025), Some(text));
+        check(long(65_000), None);
+        let text = "PRECONDITION_FAILED - binding with arguments of 65553 bytes: at most 65536 are allowed (leveret.arguments_bytes_max)";
+        check(long(65_536), Some(text));
+    }
+
+    #[test]
+    fn patterns_of_topics_have_so_many_words() {
+        let catalog = with_queue();
+        let by = Actor::internal(VhostId(0), PortId::default());
+        let check = |exchange: &str, first: &str, words: usize, most: usize, expected: Option<&str>| {
+            let (queue, key) = ("q".into(), format!("{first}{}", ".".repeat(words - 1)));
+            let arguments = Default::default();
+            let bind =
+                Op::BindQueue { queue, exchange: exchange.into(), key: key.as_str().into(), arguments };
+            let plan = catalog.plan(&by, &bind, Places::default()).expect("nothing else is wrong");
+            let limits = Limits { topic_words_max: most, ..Limits::default() };
+            let refused = limits.check(&catalog, &plan.changes).err().map(|refusal| refusal.reply_text());
+            // A long key is cut off, so it comes last.
+            let expected = expected.map(|text| format!("PRECONDITION_FAILED - {text}: '{first}"));
+            let is_told = |(told, expected): (&String, &String)| told.starts_with(expected.as_str());
+            let as_expected = refused.as_ref().zip(expected.as_ref()).map_or(refused == expected, is_told);
+            assert!(as_expected, "{exchange} {words}: {refused:?}, not {expected:?}");
+        };
+        let usual = Limits::default().topic_words_max;
+        check("amq.topic", "*", 250, usual, None);
+        let text = "topic binding key with wildcards has 251 words: at most 250 are allowed (leveret.topic_words_max)";
+        check("amq.topic", "*", 251, usual, Some(text));
+        check("amq.topic", "a", 251, usual, None);
+        check("amq.direct", "*", 251, usual, None);
+        check("amq.topic", "#", 255, usize::MAX, None);
+        let text =
+            "topic binding key with wildcards has 3 words: at most 2 are allowed (leveret.topic_words_max)";
+        check("amq.topic", "#", 3, 2, Some(text));
     }
 
     #[test]

@@ -6,9 +6,9 @@
 
 use crate::catalog::{Misspelt, QueueDefinition};
 use base::Now;
+use base::hash::MapById;
 use base::id::QueueId;
 use message::record::DeathReason;
-use rustc_hash::FxHashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -23,7 +23,11 @@ const QUIET_NS: u64 = 60_000_000_000;
 enum Rule {
     Cycle,
     Offsets,
+    TooDear,
 }
+
+/// The node itself, in place of a queue: it publishes too.
+const NODE: QueueId = QueueId(0);
 
 /// Something that was let go of, the last of its kind.
 #[derive(Clone, Debug)]
@@ -47,6 +51,14 @@ enum What {
     },
     /// A stored offset had to go for others.
     Offset(DrivenOut),
+    /// Finding where a message of the node's goes takes too many steps.
+    TooDear {
+        /// The queue that it died in; none: the node made it.
+        queue: Option<Arc<QueueDefinition>>,
+        /// The exchange it was to go to.
+        exchange: Box<[u8]>,
+        steps_max: u32,
+    },
     /// Something was declared with arguments that have no effect.
     Misspelt {
         found: Misspelt,
@@ -67,7 +79,7 @@ pub(crate) struct DrivenOut {
 #[derive(Debug, Default)]
 pub(crate) struct Notices {
     /// When it was told last, and how often it happened since.
-    told: FxHashMap<(QueueId, Rule), (u64, u64)>,
+    told: MapById<(QueueId, Rule), (u64, u64)>,
     /// When the first slip of the minute was told, and how many were.
     slips: (u64, u32),
     unreported: Vec<Notice>,
@@ -95,6 +107,32 @@ impl Notices {
     #[cold]
     pub(crate) fn note_driven_out(&mut self, now: Now, count: u64, last: DrivenOut) {
         self.note(now, (last.stream.id, Rule::Offsets), count, || What::Offset(last));
+    }
+
+    /// Finding where a message that died in `queue` goes takes more than so many steps.
+    #[cold]
+    pub(crate) fn note_dead_too_dear(
+        &mut self,
+        now: Now,
+        queue: &Arc<QueueDefinition>,
+        exchange: &[u8],
+        steps_max: u32,
+    ) {
+        self.note(now, (queue.id, Rule::TooDear), 1, || What::TooDear {
+            queue: Some(queue.clone()),
+            exchange: exchange.into(),
+            steps_max,
+        });
+    }
+
+    /// Finding where a message that the node made itself goes takes more than so many steps.
+    #[cold]
+    pub(crate) fn note_own_too_dear(&mut self, now: Now, exchange: &[u8], steps_max: u32) {
+        self.note(now, (NODE, Rule::TooDear), 1, || What::TooDear {
+            queue: None,
+            exchange: exchange.into(),
+            steps_max,
+        });
     }
 
     /// Something was declared with arguments. They are looked at only while slips may be told.
@@ -153,6 +191,18 @@ impl fmt::Display for Notice {
                     target.named(),
                 )
             }
+            What::TooDear { queue, exchange, steps_max } => {
+                let source = match queue {
+                    Some(queue) => format!("messages that died in {}", queue.named()),
+                    None => "messages of the node itself".to_owned(),
+                };
+                write!(
+                    f,
+                    "routing {source} by the bindings of exchange '{}' takes more than {steps_max} steps \
+                     (leveret.route_steps_max): they go nowhere, {count} since this was told last",
+                    String::from_utf8_lossy(exchange)
+                )
+            }
             What::Misspelt { found, is_last } => {
                 let end = if *is_last { " (no more of this for a minute)" } else { "" };
                 write!(f, "{found}{end}")
@@ -193,6 +243,22 @@ mod tests {
         check(61, &[3]);
         check(62, &[]);
         check(200, &[2]);
+    }
+
+    #[test]
+    fn routes_that_are_too_dear_are_told() {
+        let mut notices = Notices::default();
+        let queue = Arc::new(QueueDefinition::sample(1));
+        for _ in 0..3 {
+            notices.note_dead_too_dear(at(100), &queue, b"dlx", 7);
+            notices.note_own_too_dear(at(100), b"amq.rabbitmq.trace", 7);
+        }
+        let mut told = Vec::new();
+        notices.take(&mut told);
+        let told: Vec<String> = told.iter().map(ToString::to_string).collect();
+        assert_eq!(told.len(), 2);
+        assert!(told[0].contains("died in queue 'q' in vhost '/'") && told[0].contains("exchange 'dlx'"));
+        assert!(told[1].contains("of the node itself") && told[1].contains("more than 7 steps"));
     }
 
     #[test]

@@ -5,10 +5,21 @@
 //! planner's shard when the catalog's log is committed up to it; the whole wave is then sent to every other shard, and
 //! its answers go out when every shard has applied it. Waves finish in order. An answer that needs no change waits for
 //! the waves before it: it may rest on what they changed.
+//!
+//! A change of policies is answered so too. Which of them count for each queue and exchange is worked out behind it, so
+//! much in each turn ([`reviews`]); where that is little it is in the same wave.
 
-use crate::catalog::{Actor, Applied, Catalog, Change, Op, Plan, QueuesByLog, Reason, Refusal};
+mod alarm;
+mod reviews;
+
+pub(crate) use alarm::{is_client, low_on_memory};
+pub(crate) use reviews::{By, Cause, Reviews, Slice};
+
+use crate::catalog::{Actor, Applied, Catalog, Change, Op, Plan, QueuesByLog, Reason, Refusal, VhostId};
 use crate::connection_limits::Census;
 use crate::event_exchange::Announcement;
+use crate::limits::Limits;
+use crate::recalls::Recalls;
 use crate::request::Reply;
 use crate::shard::ShardSettings;
 use crate::whereabouts::Whereabouts;
@@ -18,6 +29,9 @@ use std::sync::Arc;
 
 /// Changes of a wave, after which the next begins: bounds the work of a shard that is sent one.
 const CHANGES_MAX: usize = 1000;
+
+/// Waves under way, beyond which no more objects are held against policies.
+const REVIEWED_WAVES_MAX: usize = 8;
 
 /// An answer, and the connection's port and token it goes to.
 #[derive(Debug)]
@@ -104,7 +118,11 @@ pub(crate) struct Planner {
     moves: Vec<Move>,
     /// The journal has room only for changes that give space back.
     is_short: bool,
+    /// The memory alarm holds.
+    is_low_on_memory: bool,
     pub(crate) census: Census,
+    pub(crate) reviews: Reviews,
+    pub(crate) recalls: Recalls,
 }
 
 impl Planner {
@@ -121,7 +139,10 @@ impl Planner {
             end: LogIndex(0),
             moves: Vec::new(),
             is_short: false,
+            is_low_on_memory: false,
             census: Census::default(),
+            reviews: Reviews::default(),
+            recalls: Recalls::default(),
         }
     }
 
@@ -130,6 +151,7 @@ impl Planner {
         self.catalog = catalog;
         self.queues_by_log = QueuesByLog::default();
         self.catalog.queues().for_each(|queue| self.queues_by_log.add(queue));
+        self.reviews = Reviews::of(&self.catalog);
     }
 
     /// Works out what a request changes; alters nothing. No queue is placed on `stopped` logs.
@@ -151,12 +173,16 @@ impl Planner {
         }?;
         settings.limits.check(&self.catalog, &plan.changes)?;
         self.check_room(&plan.changes)?;
+        self.check_memory(actor, &plan.changes, &settings.limits)?;
         Ok(plan)
     }
 
     /// A change is on its way from now on. `logged`: where its record ends, if it is logged.
     pub(crate) fn add_change(&mut self, change: Change, told: Vec<Announcement>, logged: Option<LogIndex>) {
         self.end = logged.unwrap_or(self.end);
+        let mut before = self.reviews.note(&self.catalog, &change);
+        before.extend(told);
+        let told = before;
         // Its other consequences for queues are the shards' to see, once it takes effect.
         for applied in self.catalog.apply(&change) {
             match applied {
@@ -229,6 +255,24 @@ impl Planner {
     pub(crate) fn take_finished(&mut self) -> Option<Vec<Answer>> {
         let wave = self.waves.pop_front_if(|wave| wave.is_sent && wave.unseen == 0)?;
         Some(wave.answers)
+    }
+
+    // ---- policies
+
+    /// Holds the objects that the changes of a plan add against the policies there are. Returns the change that is to come first, and
+    /// the virtual host in whose line the answer has to wait: [`Reviews::hold`].
+    pub(crate) fn review_new(&mut self, changes: &[Change]) -> (Option<Change>, Option<VhostId>) {
+        self.reviews.add(&self.catalog, changes)
+    }
+
+    /// Objects are to be held against policies in the next turn.
+    pub(crate) fn has_review(&self) -> bool {
+        !self.reviews.is_empty() && self.waves.len() < REVIEWED_WAVES_MAX
+    }
+
+    /// Objects of one virtual host that were held against its policies now, as far as `steps` allow.
+    pub(crate) fn next_slice(&mut self, steps: &mut u64, limits: &Limits) -> Option<Slice> {
+        self.has_review().then(|| self.reviews.next(&self.catalog, steps, limits))?
     }
 
     // ---- moves of logs

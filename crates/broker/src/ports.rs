@@ -4,31 +4,45 @@
 //! shard's.
 
 use crate::catalog::{Actor, Op, VhostId};
+use crate::ledger::Holding;
 use crate::request::{ConsumerRef, QueueCommand};
+use crate::watch::Watches;
+use base::hash::MapById;
 use base::id::{LogId, PortId, QueueId};
 use routing::Arguments;
-use rustc_hash::FxHashMap;
 
 /// A connection that is at home here.
 #[derive(Debug)]
 pub(crate) struct Port {
     pub(crate) actor: Actor,
+    /// The memory that it holds.
+    pub(crate) holding: Holding,
     /// Queues where it has consumers, to be told when it goes; by handle, since there may be a hundred thousand.
     consumers: Vec<ConsumerRef>,
+    /// It is closed for the memory that it holds, and may take a while to go.
+    pub(crate) is_evicted: bool,
     /// It declared an exclusive queue.
     pub(crate) owns_queues: bool,
     /// Its channels that count.
     pub(crate) channels: u32,
-    /// Its name, if its coming was announced, or what it does is told of.
-    pub(crate) name: Option<Box<str>>,
+    /// Its name, if its coming was announced, or what it does is told of; few have any.
+    pub(crate) told: Option<Box<Told>>,
+}
+
+/// The name of a connection that others are told of.
+#[derive(Debug)]
+pub(crate) struct Told {
+    pub(crate) name: Box<str>,
     /// Its coming was announced, with what its client says of itself: then its going is too.
-    pub(crate) announced: Option<Box<Arguments>>,
+    pub(crate) announced: Option<Arguments>,
 }
 
 impl Port {
     /// It has neither consumers nor queues of its own, and nobody was told by what port it goes.
     fn is_light(&self) -> bool {
-        self.consumers.is_empty() && !self.owns_queues && self.announced.is_none()
+        self.consumers.is_empty()
+            && !self.owns_queues
+            && self.told.as_ref().is_none_or(|told| told.announced.is_none())
     }
 
     /// One of its consumers of each queue where it has any, in the order of logs and queues.
@@ -43,19 +57,22 @@ impl Port {
 /// See the module's head.
 #[derive(Debug, Default)]
 pub(crate) struct Ports {
-    by_id: FxHashMap<PortId, Port>,
+    by_id: MapById<PortId, Port>,
+    /// Those that are told when a queue goes.
+    pub(crate) watches: Watches,
 }
 
 impl Ports {
     /// A connection is at home here from now on.
-    pub(crate) fn open(&mut self, port: PortId, actor: Actor) {
+    pub(crate) fn open(&mut self, port: PortId, actor: Actor, holding: Holding) {
         let state = Port {
             actor,
+            holding,
             consumers: Vec::new(),
             owns_queues: false,
+            is_evicted: false,
             channels: 0,
-            name: None,
-            announced: None,
+            told: None,
         };
         self.by_id.insert(port, state);
     }
@@ -114,16 +131,21 @@ impl Ports {
     /// The name of a connection: `ADDRESS:PORT -> ADDRESS:PORT`.
     pub(crate) fn introduce(&mut self, port: PortId, name: &str) {
         if let Some(state) = self.by_id.get_mut(&port) {
-            state.name = Some(name.into());
+            let announced = state.told.take().and_then(|told| told.announced);
+            state.told = Some(Box::new(Told { name: name.into(), announced }));
         }
     }
 
     /// The going of a connection is to be announced, under this name and with what its client says of itself.
     pub(crate) fn announce_end(&mut self, port: PortId, name: &str, properties: &Arguments) {
         if let Some(state) = self.by_id.get_mut(&port) {
-            state.name = Some(name.into());
-            state.announced = Some(Box::new(properties.clone()));
+            state.told = Some(Box::new(Told { name: name.into(), announced: Some(properties.clone()) }));
         }
+    }
+
+    /// Bytes of room that connections have reserved in the ledger.
+    pub(crate) fn reserved(&self) -> u64 {
+        self.by_id.values().map(|state| state.holding.reserved()).sum()
     }
 
     /// Those of these actors, in order.
@@ -133,7 +155,7 @@ impl Ports {
 
     /// Those of a virtual host whose names are not known, in order.
     pub(crate) fn nameless(&self, vhost: VhostId) -> Vec<PortId> {
-        self.those(|state| state.actor.vhost == vhost && state.name.is_none())
+        self.those(|state| state.actor.vhost == vhost && state.told.is_none())
     }
 
     fn those(&self, is_one: impl Fn(&Port) -> bool) -> Vec<PortId> {
@@ -141,6 +163,13 @@ impl Ports {
         let mut ports: Vec<PortId> = found.map(|(port, _)| *port).collect();
         ports.sort_unstable();
         ports
+    }
+
+    /// The connection that holds most, and how much, of those that are not about to go; none: no connection holds anything.
+    pub(crate) fn largest_holder(&self) -> Option<(PortId, u64)> {
+        let stays = self.by_id.iter().filter(|(_, state)| !state.is_evicted);
+        let held = stays.map(|(port, state)| (state.holding.held(), *port));
+        held.max().filter(|(held, _)| *held > 0).map(|(held, port)| (port, held))
     }
 
     /// Bytes of memory of the table: a slot and a control byte each, of which seven in eight may be full.

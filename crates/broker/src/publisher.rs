@@ -15,13 +15,16 @@ pub(crate) use route::{Due, Target};
 
 use crate::access::AccessCache;
 use crate::catalog::{Actor, Refusal, VhostId};
+use crate::ledger::{Holding, Kind};
+use crate::limits::Limits;
 use base::Now;
+use base::hash::{ByBytes, MapByBytes, MapById};
 use base::id::{LogId, PortId, QueueId};
+use hashbrown::HashTable;
 use message::record::{Format, NewEnqueue, flag};
 use route::{Route, View};
 use routing::Headers;
-use rustc_hash::{FxHashMap, FxHasher};
-use std::hash::Hasher;
+use std::hash::{BuildHasher, Hasher};
 
 /// A message to be published.
 #[derive(Clone, Copy)]
@@ -135,12 +138,37 @@ struct Known {
     version: u64,
     routes: Vec<Route>,
     last: usize,
-    by_hash: FxHashMap<u64, u32>,
+    /// Units of work that finding routes took since it was asked for.
+    steps: u64,
+    /// Bytes of those of `routes` that are kept.
+    bytes: usize,
+    /// As many as were taken from the connection's account.
+    counted: usize,
+    /// Those of `routes` that are kept, by exchange and key.
+    by_name: HashTable<u32>,
     /// Publishes that wait for more than one log, and for how many more; with [`REFUSED`] once one refused.
-    split: FxHashMap<u64, u32>,
+    split: MapById<u64, u32>,
     /// Messages by exchange, of routes that are forgotten: of the first exchanges, at most [`EXCHANGES_MAX`].
     gone: Vec<(Box<str>, u64)>,
 }
+
+/// Queues that a message goes to without being counted as work.
+const QUEUES_FREE: u32 = 32;
+
+/// Units of work that each queue takes to which a message goes, from its record to its place in the queue.
+pub(crate) const QUEUE_PRICE: u32 = 60;
+
+/// Units of work that publishing to so many queues is counted as, the way there apart.
+#[inline]
+pub fn price_of_queues(queues: u32) -> u32 {
+    if queues > QUEUES_FREE { queues.saturating_mul(QUEUE_PRICE) } else { 0 }
+}
+
+/// Routes for which there is memory left when all are forgotten.
+const ROUTES_KEPT: usize = 64;
+
+/// Bytes of routes that a publisher remembers without being counted.
+const ROUTES_FREE: usize = 4 << 10;
 
 /// Exchanges of which a publisher remembers how many messages it published to them.
 const EXCHANGES_MAX: usize = 64;
@@ -151,6 +179,15 @@ fn add_messages(counts: &mut Vec<(Box<str>, u64)>, exchange: &[u8], messages: u6
     } else if counts.len() < EXCHANGES_MAX {
         counts.push((String::from_utf8_lossy(exchange).into(), messages));
     }
+}
+
+/// The hash by which a route is found.
+#[inline]
+fn hash_of(exchange: &[u8], key: &[u8]) -> u64 {
+    let mut hasher = ByBytes.build_hasher();
+    hasher.write(exchange);
+    hasher.write(key);
+    hasher.finish()
 }
 
 /// A flag of refused publishes, beside the number of logs they still hear from.
@@ -222,7 +259,7 @@ impl Publisher {
         let queues = routes.flat_map(|route| {
             route.targets.iter().flat_map(|target| &target.queues).map(move |queue| (route, *queue))
         });
-        let mut sums: FxHashMap<(&[u8], QueueId), u64> = FxHashMap::default();
+        let mut sums: MapByBytes<(&[u8], QueueId), u64> = MapByBytes::default();
         for (route, queue) in queues.take(ROUTES_SHOWN_MAX) {
             *sums.entry((&route.exchange, queue)).or_default() += route.messages;
         }
@@ -234,18 +271,27 @@ impl Publisher {
 
     /// Bytes of memory it holds besides itself, roughly.
     pub fn heap_bytes(&self) -> usize {
-        let route = |route: &Route| {
-            let targets = route.targets.len() * (size_of::<Target>() + size_of::<QueueId>());
-            route.exchange.len() + route.key.len() + targets
-        };
         self.known.as_ref().map_or(0, |known| {
             size_of::<Known>()
-                + known.routes.capacity() * size_of::<Route>()
-                + known.routes.iter().map(route).sum::<usize>()
-                + known.by_hash.capacity() * 16
+                + (known.routes.capacity() - known.routes.len()) * size_of::<Route>()
+                + known.bytes
+                + known.by_name.allocation_size()
                 + known.split.capacity() * 16
                 + known.gone.capacity() * size_of::<(Box<str>, u64)>()
         })
+    }
+
+    /// Queues that its last message went to, where they were too few to be counted as work; none where its route was for
+    /// that message alone, whose finding was counted.
+    pub fn uncounted_queues(&self) -> u32 {
+        let last = self.known.as_ref().and_then(|known| known.routes.get(known.last));
+        last.map(|route| route.queues).filter(|queues| *queues <= QUEUES_FREE).unwrap_or(0)
+    }
+
+    /// Units of work that asking for ways took since they were last asked for (`Shard::would_publish`), which cannot count
+    /// them; publishing counts its own.
+    pub fn take_steps(&mut self) -> u32 {
+        self.known.as_mut().map_or(0, |known| known.take_steps())
     }
 
     /// Uses up a number without publishing.
@@ -299,6 +345,12 @@ impl Publisher {
 }
 
 impl Known {
+    /// Units of work that finding ways took since this was last asked, those of refused messages too.
+    #[inline]
+    fn take_steps(&mut self) -> u32 {
+        u32::try_from(std::mem::take(&mut self.steps)).unwrap_or(u32::MAX)
+    }
+
     /// Where exchange and key of `publish` lead: an index of `routes`.
     fn route(
         &mut self,
@@ -330,13 +382,41 @@ impl Known {
         is_same.then_some(self.last)
     }
 
+    /// Bytes that are to be counted.
+    #[inline]
+    fn due(&self) -> usize {
+        self.bytes.saturating_sub(ROUTES_FREE)
+    }
+
+    /// Takes the bytes of the routes that came and went from the connection's account. Where there is no room for them, the
+    /// last one is for its message alone, and all others are forgotten.
+    #[cold]
+    fn count(&mut self, holding: Option<&mut Holding>) {
+        let Some(holding) = holding else { return };
+        let due = self.due();
+        if due > self.counted && holding.take(Kind::Caches, due - self.counted).is_err() {
+            let last = self.routes.pop();
+            self.forget();
+            self.routes.extend(last.map(|route| Route { holds_once: true, ..route }));
+        }
+        let due = self.due();
+        if due < self.counted {
+            holding.give(Kind::Caches, self.counted - due);
+        }
+        self.counted = due;
+    }
+
     #[cold]
     fn forget(&mut self) {
         for route in self.routes.drain(..).filter(|route| route.messages > 0) {
             add_messages(&mut self.gone, &route.exchange, route.messages);
         }
-        self.by_hash.clear();
-        self.last = 0;
+        self.by_name.clear();
+        if self.routes.capacity() > ROUTES_KEPT {
+            // They are given back by the ledger, too.
+            (self.routes, self.by_name) = Default::default();
+        }
+        (self.last, self.bytes) = (0, 0);
     }
 
     fn look_up(
@@ -346,23 +426,23 @@ impl Known {
         publish: &Publish<'_>,
     ) -> Result<usize, Refusal> {
         let (exchange, key) = (publish.exchange, publish.routing_key);
-        let mut hasher = FxHasher::default();
-        hasher.write(exchange);
-        hasher.write_u8(0xFF);
-        hasher.write(key);
-        let hash = hasher.finish();
-        if let Some(at) = self.by_hash.get(&hash).map(|at| *at as usize)
-            && self.routes[at].is_for(exchange, key)
-        {
-            self.last = at;
-            return Ok(at);
+        let hash = hash_of(exchange, key);
+        if let Some(at) = self.by_name.find(hash, |at| self.routes[*at as usize].is_for(exchange, key)) {
+            self.last = *at as usize;
+            return Ok(self.last);
         }
-        let (route, sees_more) = view.route(access, publish)?;
-        let at = self.add(route, view);
-        if !sees_more {
+        let (route, sees_more) = view.route(access, publish, &mut self.steps)?;
+        let bytes = route.bytes(exchange.len() + key.len());
+        let is_kept = !sees_more && bytes <= view.limits.routes_bytes_max;
+        let at = self.add(route, if is_kept { bytes } else { 0 }, view);
+        if is_kept {
             let route = &mut self.routes[at];
             (route.exchange, route.key, route.holds_once) = (exchange.into(), key.into(), false);
-            self.by_hash.insert(hash, at as u32);
+            let routes = &self.routes;
+            self.by_name.insert_unique(hash, at as u32, |at| {
+                let route = &routes[*at as usize];
+                hash_of(&route.exchange, &route.key)
+            });
         }
         Ok(at)
     }
@@ -375,14 +455,17 @@ impl Known {
         view: &View<'_>,
         publish: &Publish<'_>,
     ) -> Result<usize, Refusal> {
-        let (route, _) = view.route(access, publish)?;
-        Ok(self.add(route, view))
+        let (route, _) = view.route(access, publish, &mut self.steps)?;
+        Ok(self.add(route, 0, view))
     }
 
-    fn add(&mut self, route: Route, view: &View<'_>) -> usize {
-        if self.routes.len() >= view.limits.routes_max {
+    /// Adds a route of which `bytes` are to be kept, after forgetting all where it is one too many.
+    fn add(&mut self, route: Route, bytes: usize, view: &View<'_>) -> usize {
+        let Limits { routes_max, routes_bytes_max, .. } = *view.limits;
+        if self.routes.len() >= routes_max || self.bytes + bytes > routes_bytes_max {
             self.forget();
         }
+        self.bytes += bytes;
         self.last = self.routes.len();
         self.routes.push(route);
         self.last

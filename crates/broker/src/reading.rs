@@ -22,11 +22,11 @@ pub(crate) use keeping::Loaded;
 
 use crate::limits::Limits;
 use base::crc::crc32c;
+use base::hash::MapById;
 use base::id::{LogId, LogIndex, QueueId, QueueSeq};
 use base::{Buffer, Memory};
 use journal::{BlockPlace, Disk, DiskError, FileName, SegmentBlock, Span, read_spans};
 use queue::Run;
-use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Reads given out for one queue at a time: while one is delivered from, the next is under way.
@@ -273,7 +273,7 @@ struct Ahead {
 #[derive(Debug, Default)]
 pub(crate) struct Reading {
     /// Parts that are asked for, and the slots of the queues that wait for each.
-    asked: FxHashMap<Name, Vec<u32>>,
+    asked: MapById<Name, Vec<u32>>,
     /// In the order they get their turn.
     hungry: VecDeque<Hunger>,
     /// Of queues that have read and may read on.

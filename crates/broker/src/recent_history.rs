@@ -3,11 +3,13 @@
 //!
 //! Nobody waits for a message to be remembered: a confirm is for the queues alone. What is bound on the same connection
 //! after a publish gets the message, since requests and messages reach the planning shard in their order.
+//! A destination gets few in the turn in which it is bound, and many piece by piece: others have their turns meanwhile.
 
-use crate::catalog::{Binding, Destination};
+use crate::catalog::Destination;
 use crate::fields::Fields;
 use crate::mail::Mail;
-use crate::publisher::OwnPublisher;
+use crate::publisher::{OwnPublisher, QUEUE_PRICE};
+use crate::recalls::Recalls;
 use crate::shard::CATALOG_LOG;
 use base::Buffer;
 use message::amqp10::{Message, Value};
@@ -58,18 +60,23 @@ pub(crate) fn rememberable(record: &[u8]) -> Option<Arc<[u8]>> {
     (!asks_not_to_be(&message)).then(|| record.into())
 }
 
-/// On the planning shard: what is bound now gets what the exchange remembers.
-pub(crate) fn recall(own: &mut OwnPublisher<'_>, binding: &Binding) {
-    for record in own.catalog.remembered(binding.source) {
-        let message = Enqueue::read(&record).expect("messages alone are remembered");
-        recall_one(own, binding, &message);
-    }
+/// Units of work that giving a message takes, its way and its queues apart.
+const RECALL_PRICE: u32 = 40;
+
+/// On the planning shard: destinations that wait for what exchanges remember get as much of it as a turn has room for.
+pub(crate) fn recall(own: &mut OwnPublisher<'_>, recalls: &mut Recalls) {
+    let catalog = own.catalog;
+    recalls.go_on(catalog, |destination, record| {
+        let message = Enqueue::read(record).expect("messages alone are remembered");
+        recall_one(own, destination, &message)
+    });
 }
 
-fn recall_one(own: &mut OwnPublisher<'_>, binding: &Binding, message: &Enqueue<'_>) {
-    let mut matches = Matches::default();
-    match binding.destination {
-        Destination::Queue(_) => matches.push(binding.destination),
+/// Gives a message to a destination; the units of work that took.
+fn recall_one(own: &mut OwnPublisher<'_>, destination: Destination, message: &Enqueue<'_>) -> u32 {
+    let mut matches = Matches::within(own.settings.limits.route_steps_max);
+    match destination {
+        Destination::Queue(_) => matches.push(destination),
         Destination::Exchange(id) => {
             let headers = &Fields::read(message.format, message.head, message.body);
             let keys = routing_keys(message);
@@ -96,4 +103,6 @@ fn recall_one(own: &mut OwnPublisher<'_>, binding: &Binding, message: &Enqueue<'
         body: &[message.body],
     };
     own.publish(&new, &matches);
+    let queues = u32::try_from(matches.queues().count()).unwrap_or(u32::MAX);
+    RECALL_PRICE.saturating_add(matches.steps()).saturating_add(queues.saturating_mul(QUEUE_PRICE))
 }

@@ -8,8 +8,10 @@
 
 use crate::catalog::{Refusal, VhostId};
 use crate::event::{Event, Item};
+use crate::ledger::{Holding, Kind};
 use crate::limits::Limits;
 use crate::mail::Mail;
+use crate::ports::Ports;
 use crate::post::Post;
 use crate::request::{Credit, Reply};
 use base::id::{NodeNo, PortId, QueueSeq, ShardId};
@@ -113,13 +115,17 @@ struct ReplyConsumer {
 }
 
 impl ReplyConsumer {
-    /// Whether it can take a message of so many bytes; counts it if so.
-    fn take(&mut self, bytes: usize, limits: &Limits) -> bool {
+    /// Whether it can take a message of so many bytes; counts it if so. `holding`: what its connection holds, until what it is
+    /// handed is part of its output, which is counted.
+    fn take(&mut self, bytes: usize, limits: &Limits, holding: Option<&mut Holding>) -> bool {
         if self.limit.is_some_and(|limit| !is_below(self.delivered, limit)) {
             return false;
         }
         if self.is_paused {
             if self.paused_bytes + bytes > limits.reply_bytes_max {
+                return false;
+            }
+            if holding.is_some_and(|holding| holding.take(Kind::Replies, bytes).is_err()) {
                 return false;
             }
             self.paused_bytes += bytes;
@@ -256,13 +262,14 @@ impl ReplyConsumers {
     }
 
     /// Hands the replies that came to those of their consumers that can take them.
-    pub(crate) fn deliver(&mut self, replies: Replies, limits: &Limits, post: &mut Post) {
+    pub(crate) fn deliver(&mut self, replies: Replies, limits: &Limits, ports: &mut Ports, post: &mut Post) {
         let Replies { records, to } = replies;
         let memory: Memory = records.seal();
         for (at, (offset, address)) in to.iter().enumerate() {
             let end = to.get(at + 1).map_or(memory.len(), |(next, _)| *next as usize);
             let Some(consumer) = self.find(address) else { continue };
-            if consumer.take(end - *offset as usize, limits) {
+            let holding = ports.get_mut(address.port).map(|state| &mut state.holding);
+            if consumer.take(end - *offset as usize, limits, holding) {
                 let item = Item { seq: QueueSeq(0), offset: *offset, marks: 0 };
                 post.deliver(address.port, address.handle, &memory, item);
             }
@@ -271,10 +278,10 @@ impl ReplyConsumers {
 
     /// Hands out the replies of this turn that came from this shard.
     #[inline]
-    pub(crate) fn end_turn(&mut self, limits: &Limits, post: &mut Post) {
+    pub(crate) fn end_turn(&mut self, limits: &Limits, ports: &mut Ports, post: &mut Post) {
         if !self.open.to.is_empty() {
             let open = std::mem::take(&mut self.open);
-            self.deliver(open, limits, post);
+            self.deliver(open, limits, ports, post);
         }
     }
 }
@@ -282,6 +289,8 @@ impl ReplyConsumers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ledger::{Ledger, LedgerLimits};
+    use std::sync::Arc;
 
     fn address() -> ReplyAddress {
         let port = PortId { node: NodeNo(2), ..PortId::here(ShardId(3), 70_000, 9) };
@@ -320,16 +329,37 @@ mod tests {
         let fresh =
             |limit| ReplyConsumer { key, vhost, limit, delivered: 0, is_paused: false, paused_bytes: 0 };
         let mut any = fresh(None);
-        assert!((0..100).all(|_| any.take(1000, &limits)));
+        assert!((0..100).all(|_| any.take(1000, &limits, None)));
         any.is_paused = true;
         assert!(
-            any.take(6, &limits) && !any.take(6, &limits) && any.take(4, &limits) && !any.take(1, &limits)
+            any.take(6, &limits, None)
+                && !any.take(6, &limits, None)
+                && any.take(4, &limits, None)
+                && !any.take(1, &limits, None)
         );
         let mut linked = fresh(Some(0));
-        assert!(!linked.take(1, &limits));
+        assert!(!linked.take(1, &limits, None));
         (linked.delivered, linked.limit) = (u32::MAX, Some(1));
-        assert!(linked.take(1, &limits) && linked.take(1, &limits) && !linked.take(1, &limits));
+        assert!(
+            linked.take(1, &limits, None) && linked.take(1, &limits, None) && !linked.take(1, &limits, None)
+        );
         linked.limit = Some(0);
-        assert!(!linked.take(1, &limits));
+        assert!(!linked.take(1, &limits, None));
+    }
+
+    #[test]
+    fn takes_what_its_connection_has_room_for() {
+        let bounds = LedgerLimits { connection_max: Some(1000), ..LedgerLimits::default() };
+        let mut holding = Arc::new(Ledger::new(bounds)).open(&"u".into(), &"v".into());
+        let limits = Limits::default();
+        let (key, vhost) = (ReplyKey(0), VhostId(0));
+        let mut one =
+            ReplyConsumer { key, vhost, limit: None, delivered: 0, is_paused: false, paused_bytes: 0 };
+        assert!(one.take(5000, &limits, Some(&mut holding)));
+        assert_eq!(holding.held(), 0, "what it is handed goes into its output at once");
+        one.is_paused = true;
+        assert!(one.take(600, &limits, Some(&mut holding)) && !one.take(600, &limits, Some(&mut holding)));
+        assert!(one.take(400, &limits, Some(&mut holding)));
+        assert_eq!((holding.held_of(Kind::Replies), one.delivered, one.paused_bytes), (1000, 3, 1000));
     }
 }

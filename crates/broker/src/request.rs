@@ -283,12 +283,6 @@ impl QueueCommand {
                 | QueueCommand::Delete { .. }
         )
     }
-
-    /// It is written to the log as it comes, and nobody hears what became of it.
-    pub(crate) fn is_recorded_unheard(&self) -> bool {
-        let QueueCommand::Stream(command) = self else { return false };
-        matches!(**command, StreamCommand::StoreOffset { .. })
-    }
 }
 
 /// An answer.

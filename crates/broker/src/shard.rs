@@ -9,6 +9,8 @@
 
 mod changes;
 mod connections;
+mod governing;
+mod pace;
 mod recovery;
 mod settings;
 mod turn;
@@ -16,9 +18,10 @@ mod turn;
 use crate::access::AccessRules;
 use crate::catalog::{Actor, Catalog, Op, Refusal, VhostId};
 use crate::dead_letterings::DeadLetterings;
+use crate::event::Event;
 use crate::limits::Limits;
 use crate::listing::Listing;
-use crate::log::Parked;
+use crate::log::{Commons, Parked};
 use crate::logs::Logs;
 use crate::mail::{Answering, Mail};
 use crate::placed::queue::commands::Done;
@@ -30,12 +33,13 @@ use crate::reply::ReplyConsumers;
 use crate::request::{QueueCommand, Reply};
 use crate::tally::{Survey, Tallies};
 use crate::turn::Turn;
-use crate::watch::Watches;
 use base::id::{LogId, LogIndex, PortId, QueueId, ShardId};
-use base::{Now, Secrets};
+use base::{Now, Secrets, Work};
 
+pub use crate::catalog::CATALOG_LOG;
+pub(crate) use pace::Pace;
 pub(crate) use settings::PLANNER;
-pub use settings::{CATALOG_LOG, ShardSettings};
+pub use settings::ShardSettings;
 
 /// A shard. See the module's head.
 #[derive(Debug)]
@@ -48,13 +52,13 @@ pub struct Shard {
     pub(crate) ports: Ports,
     pub(crate) post: Post,
     pub(crate) replies: ReplyConsumers,
-    watches: Watches,
-    /// When spare buffers are looked at next, monotonic nanoseconds.
-    spares_at: u64,
     dead_letterings: DeadLetterings,
+    pub(crate) pace: Pace,
     pub(crate) tallies: Tallies,
     /// The source of keys of reply consumers and of server-made names.
     secrets: Secrets,
+    /// The memory alarm holds.
+    is_low_on_memory: bool,
     /// Everything of the catalog's log before this is in the catalog; only during recovery.
     catalog_covered: LogIndex,
 }
@@ -71,11 +75,11 @@ impl Shard {
             ports: Ports::default(),
             post: Post::new(id, placement),
             replies: ReplyConsumers::default(),
-            watches: Watches::default(),
-            spares_at: 0,
             dead_letterings: DeadLetterings::default(),
+            pace: Pace::new(&settings.limits),
             tallies: Tallies::default(),
             secrets,
+            is_low_on_memory: false,
             catalog_covered: LogIndex(0),
             settings,
         }
@@ -84,6 +88,40 @@ impl Shard {
     /// The shard's copy of the catalog.
     pub fn catalog(&self) -> &Catalog {
         &self.catalog
+    }
+
+    /// The work on the input of connections: allowed, and taken off, by whoever hands that in.
+    #[inline]
+    pub fn work(&mut self) -> &mut Work {
+        &mut self.pace.work
+    }
+
+    /// Units of work that a turn has for the input of connections: [`Limits::turn_work_max`], unless they were set.
+    #[inline]
+    pub fn turn_work(&self) -> u32 {
+        self.pace.units
+    }
+
+    /// Turns have so many units of work from now on, as whoever measures how long they take sees fit; dead letters have
+    /// theirs in the same proportion.
+    pub fn set_turn_work(&mut self, units: u32) {
+        self.pace.units = units.max(1);
+    }
+
+    /// Units of work on dead letters that a turn has.
+    pub fn dead_lettering_work(&self) -> u32 {
+        self.pace.of_dead_letters(&self.settings.limits)
+    }
+
+    /// Units of work on dead letters that there ever were, but those of the last turn.
+    pub fn dead_letters_work(&self) -> u64 {
+        self.dead_letterings.all_work()
+    }
+
+    /// No more input is to be worked on before [more work is allowed](Work::allow).
+    #[inline]
+    pub fn has_worked_enough(&self) -> bool {
+        self.pace.work.is_over()
     }
 
     /// The logs that live here.
@@ -234,13 +272,14 @@ impl Shard {
 
     fn at_queue(&mut self, now: Now, log: LogId, queue: QueueId, port: PortId, command: QueueCommand) {
         if self.logs.is_stopped(log) {
+            // The disk stays as it is: a client that waits for an answer hears so, and the rest, as settles, is lost.
             if let Some(token) = command.token() {
-                return self.post.reply(port, token, Err(Refusal::log_stopped(log)));
+                self.post.reply(port, token, Err(Refusal::log_stopped(log)));
+            } else if matches!(command, QueueCommand::Credit { drain, echo, .. } if drain || echo) {
+                // No answer that it waits for could say why.
+                self.post.event(port, Event::Close { refusal: Refusal::log_stopped(log) });
             }
-            if command.is_recorded_unheard() {
-                // The records on disk stay what they are, and nobody waits for an answer.
-                return;
-            }
+            return;
         }
         if command.looks() && self.has_dead() {
             self.publish_dead_letters(now);
@@ -255,8 +294,12 @@ impl Shard {
     pub fn cancel_delayed(&mut self, now: Now, vhost: &str, queue: &str, ids: &[u64]) -> Option<u64> {
         let (log, slot) = self.listing().find_queue(vhost, queue)?;
         let mut turn = Turn::new(now, &self.settings.limits, &mut self.post);
-        if !self.logs.all[log].commons.pipeline.leads() {
+        let Commons { pipeline, is_stopped, .. } = &self.logs.all[log].commons;
+        if !pipeline.leads() {
             return None;
+        }
+        if *is_stopped {
+            return Some(0);
         }
         Some(self.logs.all[log].queue_at(slot)?.cancel_delayed(&mut turn, ids))
     }
@@ -264,6 +307,11 @@ impl Shard {
     /// Carries out the commands of a log that waited for messages which are in their queues now.
     fn carry_parked(&mut self, now: Now, slot: usize) {
         while let Some(Parked { queue, port, command, .. }) = self.logs.all[slot].take_due() {
+            let Commons { id, is_stopped, .. } = self.logs.all[slot].commons;
+            if is_stopped {
+                self.at_queue(now, id, queue, port, command);
+                continue;
+            }
             let mut turn = Turn::new(now, &self.settings.limits, &mut self.post);
             let done = self.logs.all[slot].carry(&mut turn, queue, port, command);
             self.finish(now, port, done);

@@ -4,12 +4,12 @@
 //! deliveries or settled positions. Nobody reads them until somebody asks; rates are the reader's matter. They begin at 0
 //! with the node. What is counted for a queue is with the queue, what is counted for a channel with the channel.
 
-use crate::catalog::{Catalog, QueueType, VhostId};
+use crate::catalog::{Catalog, QueueType, Reason, Refusal, VhostId};
 use crate::latency::Latencies;
 use crate::publisher::Publish;
+use base::hash::MapById;
 use message::record::Format;
 use routing::ExchangeId;
-use rustc_hash::FxHashMap;
 use slab::Slab;
 
 /// A count of messages.
@@ -413,13 +413,13 @@ pub struct Tallies {
     /// By protocol, in the order of [`Protocol`].
     pub(crate) protocols: [ProtocolTally; PROTOCOLS],
     /// By virtual host: what is not counted for an exchange, and what was for those that are gone.
-    vhosts: FxHashMap<VhostId, Tally>,
+    vhosts: MapById<VhostId, Tally>,
     /// Of the virtual host something was counted of last, what is not in `vhosts` yet.
     last_vhost: (VhostId, Tally),
     /// The messages that came last: not in `protocols` and `exchanges` yet.
     run: Run,
     exchanges: Slab<(ExchangeId, ExchangeTally)>,
-    by_exchange: FxHashMap<ExchangeId, u32>,
+    by_exchange: MapById<ExchangeId, u32>,
     sweep_at: usize,
     /// Comings and goings.
     pub(crate) churn: Churn,
@@ -429,6 +429,8 @@ pub struct Tallies {
     pub(crate) dead_lettered: [u64; QUEUE_TYPES],
     /// Messages that ended and would have gone round for ever: by the type of queue they ended in.
     pub(crate) cycles: [u64; QUEUE_TYPES],
+    /// Messages that went nowhere since finding where takes too many steps.
+    pub(crate) too_dear: u64,
     /// Stored offsets of streams that others took the place of.
     pub(crate) offsets_driven_out: u64,
     /// In the order of [`STREAM_ERRORS`].
@@ -436,6 +438,12 @@ pub struct Tallies {
 }
 
 impl Tallies {
+    /// A publish was refused.
+    #[cold]
+    pub(crate) fn note_refused(&mut self, refusal: &Refusal) {
+        self.too_dear += u64::from(refusal.reason == Reason::RouteTooDear);
+    }
+
     /// Something happened to messages over a protocol, in a virtual host.
     #[inline]
     pub fn note(&mut self, vhost: VhostId, protocol: Protocol, count: Count, more: u64) {
@@ -590,7 +598,7 @@ impl Tallies {
             }
             (*id, tally)
         };
-        let exchanges: FxHashMap<ExchangeId, ExchangeTally> = self.exchanges.iter().map(own).collect();
+        let exchanges: MapById<ExchangeId, ExchangeTally> = self.exchanges.iter().map(own).collect();
         for tally in exchanges.values() {
             vhosts.entry(tally.vhost).or_default().add(Count::Publish, tally.publish_in);
         }
@@ -602,6 +610,7 @@ impl Tallies {
             ends: self.ends,
             dead_lettered: self.dead_lettered,
             cycles: self.cycles,
+            too_dear: self.too_dear,
             offsets_driven_out: self.offsets_driven_out,
             stream_errors: self.stream_errors,
             latencies: Latencies::default(),
@@ -615,9 +624,9 @@ pub struct Survey {
     /// By protocol, in the order of [`Protocol`].
     pub protocols: [ProtocolTally; PROTOCOLS],
     /// By virtual host.
-    pub vhosts: FxHashMap<VhostId, Tally>,
+    pub vhosts: MapById<VhostId, Tally>,
     /// By exchange, of those something was published to.
-    pub exchanges: FxHashMap<ExchangeId, ExchangeTally>,
+    pub exchanges: MapById<ExchangeId, ExchangeTally>,
     /// Comings and goings.
     pub churn: Churn,
     /// Messages that ended.
@@ -626,6 +635,8 @@ pub struct Survey {
     pub dead_lettered: [u64; QUEUE_TYPES],
     /// Messages that ended and would have gone round for ever: by the type of queue they ended in.
     pub cycles: [u64; QUEUE_TYPES],
+    /// Messages that went nowhere since finding where takes too many steps.
+    pub too_dear: u64,
     /// Stored offsets of streams that others took the place of.
     pub offsets_driven_out: u64,
     /// In the order of [`STREAM_ERRORS`].
@@ -649,6 +660,7 @@ impl Survey {
         ends.zip(other.ends.as_flattened().as_flattened()).for_each(|(own, more)| *own += more);
         self.dead_lettered.iter_mut().zip(other.dead_lettered).for_each(|(own, more)| *own += more);
         self.cycles.iter_mut().zip(other.cycles).for_each(|(own, more)| *own += more);
+        self.too_dear += other.too_dear;
         self.offsets_driven_out += other.offsets_driven_out;
         self.stream_errors.iter_mut().zip(other.stream_errors).for_each(|(own, more)| *own += more);
         self.latencies.merge(&other.latencies);

@@ -3,12 +3,12 @@
 //! A watch is a connection's own number for the sender that is to be told, by queue. It ends when it was told, or is
 //! taken back; a connection takes its watches back before it closes. Costs nothing where nobody watches.
 
+use base::hash::MapById;
 use base::id::{PortId, QueueId};
-use rustc_hash::FxHashMap;
 
 #[derive(Debug, Default)]
 pub(crate) struct Watches {
-    by_queue: FxHashMap<QueueId, Vec<(PortId, u32)>>,
+    by_queue: MapById<QueueId, Vec<(PortId, u32)>>,
 }
 
 impl Watches {
@@ -26,7 +26,7 @@ impl Watches {
         if watchers.is_empty() {
             self.by_queue.remove(&queue);
             if self.by_queue.is_empty() {
-                self.by_queue = FxHashMap::default();
+                self.by_queue = MapById::default();
             }
         }
     }

@@ -274,3 +274,36 @@ fn what_is_on_its_way_to_a_log_that_is_stopped_stays_where_it_was() {
         assert_eq!(left(&node), 1, "{port} {turns}");
     }
 }
+
+/// Turns until 300 dead letters are in their queue, where turns have so many units of work.
+fn turns_with(units: u32) -> usize {
+    let mut story = Story::begin();
+    story.node.shards[0].set_turn_work(units);
+    story.publish(300 + LENGTH as u64);
+    let mut turns = 0;
+    loop {
+        turns += 1;
+        story.node.turn_of(0);
+        story.node.write();
+        let rows = || story.node.shards[0].listing().rows();
+        let dead = rows().find(|row| &*row.definition.name == "dead").map_or(0, |row| row.ready);
+        if dead == 300 {
+            break;
+        }
+        assert!(turns < 100_000, "{dead} letters came");
+    }
+    story.node.settle();
+    let came = story.node.look_into("dead", |node| {
+        node.settle();
+        vec![node.take_seen().iter().filter(|line| line.contains(" gets ")).count()]
+    });
+    assert_eq!(came, [300], "with {units} units");
+    turns
+}
+
+#[test]
+fn fewer_units_of_work_take_more_turns_to_the_same_end() {
+    let turns = [1_000, 10_000, 400_000].map(turns_with);
+    // A letter takes some 420 units, of half as many as turns have.
+    assert!(turns[0] > 100 && turns[0] > 3 * turns[1] && turns[1] > 5 && turns[2] < turns[1], "{turns:?}");
+}

@@ -324,8 +324,8 @@ fn what_it_cannot_be_filled_from() {
     let text = Value::text;
     let source = |name| ("x-source-stream", text(name));
     type Row<'a> = (&'a [(&'a str, Value)], bool, &'a str);
-    let many = Value::List(vec![Value::text("v"); broker::FILTER_VALUES_MAX + 1]);
-    let numbers = Value::List(vec![Value::long(1)]);
+    let many = Value::list(vec![Value::text("v"); broker::FILTER_VALUES_MAX + 1]);
+    let numbers = Value::list([Value::long(1)]);
     let rows: [Row<'_>; 11] = [
         (
             &[source("s"), ("x-source-filter-values", many)],
@@ -512,6 +512,59 @@ fn a_queue_that_wants_few_is_filled_in_turns() {
     }
     assert!((least..2 * least + 2).contains(&turns), "{turns}");
     assert_eq!(holds(&mut node, "q"), ["yes"]);
+}
+
+/// An expression that takes long for each message, and the price of one with a subject of so many bytes.
+fn dear_filter(subject: usize) -> (String, usize) {
+    let text = format!("properties.subject LIKE '%{}%c'", "a_".repeat(1900));
+    let program = filter::Program::parse(&text, &filter::Limits::default()).unwrap();
+    let price = program.price(subject);
+    (text, price)
+}
+
+/// Turns until a shard has nothing more to do.
+fn turns(node: &mut Node) -> usize {
+    let mut turns = 0;
+    while node.shards[0].has_work() && turns < 1000 {
+        let mut sealed = Vec::new();
+        node.shards[0].end_turn(node.now, &mut sealed);
+        node.unwritten.extend(sealed.into_iter().map(|sealed| (0, sealed)));
+        node.shards[0].take_events(&mut broker::Events::default());
+        turns += 1;
+    }
+    turns
+}
+
+/// The work of a filter counts, not only how many messages it looks at: here fewer than one turn may.
+#[test]
+fn dear_filters_take_turns() {
+    const MESSAGES: usize = 500;
+    const SUBJECT: usize = 240;
+    let (text, price) = dear_filter(SUBJECT);
+    let filled = |declared: &[(&str, Value)]| {
+        let mut node = node(1);
+        if !declared.is_empty() {
+            declare(&mut node, 0, "q", declared);
+        }
+        node.shards[0].logs_mut().hold_feeds(true);
+        fill(&mut node, 0, &vec![&*"ab".repeat(SUBJECT / 2); MESSAGES]);
+        node.shards[0].logs_mut().hold_feeds(false);
+        // Publishers are no longer busy: readers may have all they can take.
+        node.now.mono_ns += 1_000_000_000;
+        node
+    };
+    let mut fed = filled(&[("x-source-filter", Value::text(&text))]);
+    let mut consumed = filled(&[]);
+    let program = filter::Program::parse(&text, &filter::Limits::default()).unwrap();
+    let wanted =
+        broker::StreamFilter { messages: Some(broker::Wanted(program.into())), ..Default::default() };
+    consume_stream(&mut consumed, wanted);
+    let least = MESSAGES * price / fed.shards[0].limits().stream_dispatch_bytes_max;
+    assert!(least > 5, "{least}");
+    for (kind, node) in [("fed", &mut fed), ("consumed", &mut consumed)] {
+        let turns = turns(node);
+        assert!((least..3 * least).contains(&turns), "{kind}: {turns}, at least {least}");
+    }
 }
 
 #[test]

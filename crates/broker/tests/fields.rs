@@ -158,7 +158,7 @@ fn a_long_table_is_read() {
     });
     let arguments = arguments(&Table::new(&fields).unwrap());
     assert_eq!(arguments.len(), names.len());
-    assert_eq!(arguments.get(b"000500").and_then(Value::as_i64), Some(5));
+    assert_eq!(arguments.get(b"000500").and_then(routing::Argument::as_i64), Some(5));
 }
 
 #[test]

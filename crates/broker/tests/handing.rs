@@ -735,3 +735,28 @@ fn a_connection_does_not_leave_while_what_it_said_waits() {
     node.settle();
     assert_eq!(seen_of(&mut node, 1), ["Consuming", "Cancelled"]);
 }
+
+#[test]
+fn the_memory_a_connection_holds_goes_with_it() {
+    use broker::ledger::Kind;
+    let mut node = node();
+    let (port, goal) = (PortId::here(ShardId(0), 7, 1), PortId::here(ShardId(1), 3, 1));
+    let actor = broker::catalog::Actor::new("u".into(), broker::catalog::VhostId(0), port);
+    node.shards[0].open_port(port, actor);
+    node.settle();
+    let ledger = node.shards[0].ledger().clone();
+    node.shards[0].take(port, Kind::Transactions, 5000).expect("there are no bounds");
+    let held = ledger.held();
+    assert!(held >= 5000);
+    assert_eq!(node.shards[0].largest_holder(), Some((port, 5000)));
+    let leaver = node.shards[0].release_port(port).expect("nothing keeps it");
+    assert_eq!((ledger.held(), node.shards[0].largest_holder()), (held, None));
+    node.shards[1].adopt_port(goal, leaver);
+    assert_eq!((ledger.held(), node.shards[1].largest_holder()), (held, Some((goal, 5000))));
+    node.shards[1].give(goal, Kind::Transactions, 2000);
+    // Where it is no longer nothing is counted.
+    node.shards[0].take(port, Kind::Transactions, 1 << 30).expect("nobody is asked");
+    assert_eq!(node.shards[1].holding(goal).map(|holding| holding.held()), Some(3000));
+    node.shards[1].close_port(node.now, goal);
+    assert!(ledger.held() == 0 && ledger.rows().users.iter().all(|row| &*row.name != "u"));
+}

@@ -4,7 +4,7 @@ mod node;
 
 use base::id::LogId;
 use broker::catalog::{Op, VhostId, Weighed};
-use broker::{Publish, Published, Publisher, QueueCommand, Shard};
+use broker::{Limits, Publish, Published, Publisher, QueueCommand, Shard};
 use message::record::Format;
 use node::Node;
 use routing::{Arguments, NoHeaders, Value};
@@ -28,7 +28,12 @@ fn send(node: &mut Node, port: usize, publisher: &mut Publisher, body: &str) -> 
 
 /// An exchange `h` that remembers two messages.
 fn declare(node: &mut Node) {
-    let arguments = [(&b"x-recent-history-length"[..], Value::long(2))].into_iter().collect();
+    declare_remembering(node, 2);
+}
+
+/// An exchange `h` that remembers so many messages.
+fn declare_remembering(node: &mut Node, messages: i64) {
+    let arguments = [(&b"x-recent-history-length"[..], Value::long(messages))].into_iter().collect();
     let op = Op::DeclareExchange {
         name: "h".into(),
         kind: "x-recent-history".into(),
@@ -133,4 +138,87 @@ fn what_is_remembered_survives_a_crash() {
     bind(&mut node, 0, "q");
     assert_eq!(ready(&node.shards[0], "q"), Some(2));
     assert_eq!(take(&mut node, 0, "q"), "0: 9 takes b@0, 1 left");
+}
+
+/// Each turn gives as many as there is room for, to all who wait in turn.
+#[test]
+fn what_is_much_comes_piece_by_piece() {
+    for shards in [1, 2] {
+        let limits = Limits { recalling_work_max: 300, ..Limits::default() };
+        let mut node = Node::with_limits(shards, limits);
+        declare_remembering(&mut node, 20);
+        node.declare(0, "q", true);
+        node.declare(0, "r", true);
+        let mut publisher = node.publisher(0);
+        let bodies: Vec<String> = (0..20).map(|number| format!("m{number}")).collect();
+        bodies.iter().for_each(|body| _ = send(&mut node, 0, &mut publisher, body));
+        for queue in ["q", "r"] {
+            let (exchange, key, arguments) = ("h".into(), "".into(), Arguments::new());
+            let op = Op::BindQueue { queue: queue.into(), exchange, key, arguments };
+            node.shards[0].request(node.now, node.ports[0], 1, op);
+        }
+        let all_ready = |node: &Node| {
+            let all =
+                node.shards.iter().flat_map(|shard| ["q", "r"].map(|name| ready(shard, name).unwrap_or(0)));
+            all.sum::<u64>()
+        };
+        // Over two shards mail goes to and fro, and a turn of the node is many of a shard.
+        let mut before = 0;
+        for _ in 0..if shards == 1 { 40 } else { 0 } {
+            node.turn_of(0);
+            node.write();
+            let now = all_ready(&node);
+            assert!(
+                now - before <= 6,
+                "{now} after {before}: what two turns give is committed together at most"
+            );
+            before = now;
+        }
+        node.settle();
+        node.take_seen();
+        assert_eq!(all_ready(&node), 40);
+        for queue in ["q", "r"] {
+            let got: Vec<String> = (0..20).map(|_| take(&mut node, 0, queue)).collect();
+            let expected = |number: usize| format!("0: 9 takes m{number}@{number}, {} left", 19 - number);
+            assert_eq!(got, (0..20).map(expected).collect::<Vec<_>>());
+        }
+    }
+}
+
+/// A turn gives no more than its units allow, also where each message goes to many queues; and what is gone gets nothing.
+#[test]
+fn what_goes_to_many_takes_more_turns() {
+    let limits = Limits { recalling_work_max: 3_000, ..Limits::default() };
+    let mut node = Node::with_limits(1, limits);
+    declare_remembering(&mut node, 20);
+    let fanout = Op::DeclareExchange {
+        name: "f".into(),
+        kind: "fanout".into(),
+        passive: false,
+        durable: true,
+        auto_delete: false,
+        internal: false,
+        arguments: Arguments::new(),
+    };
+    request(&mut node, 0, fanout);
+    for at in 0..50 {
+        let queue = format!("q{at}");
+        node.declare(0, &queue, true);
+        let (exchange, key, arguments) = ("f".into(), "".into(), Arguments::new());
+        request(&mut node, 0, Op::BindQueue { queue: queue.into(), exchange, key, arguments });
+    }
+    let mut publisher = node.publisher(0);
+    (0..20).for_each(|number| _ = send(&mut node, 0, &mut publisher, &format!("m{number}")));
+    let (source, destination) = ("h".into(), "f".into());
+    let bind = Op::BindExchange { source, destination, key: "".into(), arguments: Arguments::new() };
+    node.shards[0].request(node.now, node.ports[0], 1, bind);
+    // A message is some 3,050 units.
+    let mut turns = 0;
+    while ready(&node.shards[0], "q49") != Some(20) {
+        node.turn_of(0);
+        node.write();
+        turns += 1;
+        assert!(turns < 100);
+    }
+    assert!(turns >= 20, "{turns} turns for 20 messages to 50 queues");
 }

@@ -184,26 +184,6 @@ fn damaged_messages_weigh_nothing() {
     assert_eq!(ready(&node.shards[0]), 5);
 }
 
-/// Nothing is taken from a stopped log or put into it, whatever its queues are limited to meanwhile.
-#[test]
-fn a_stopped_log_keeps_what_it_holds() {
-    for is_stopped in [false, true] {
-        let mut node = Node::new(2);
-        let log = node.declare(1, "q", true);
-        fill(&mut node, 0, 9);
-        let written = |node: &Node| node.written.iter().filter(|(_, sealed, _)| sealed.log == log).count();
-        let before = written(&node);
-        if is_stopped {
-            node.shards.iter_mut().for_each(|shard| shard.stop_log(log));
-        }
-        limit(&mut node, Some(4500), "drop-head");
-        node.now.mono_ns += 10_000_000_000;
-        node.settle();
-        let held: u64 = node.shards.iter().map(ready).sum();
-        assert_eq!((held, written(&node) > before), if is_stopped { (9, false) } else { (4, true) });
-    }
-}
-
 /// A queue that refuses does so once it knows, and takes messages again when enough is gone.
 #[test]
 fn a_queue_that_refuses_counts_what_is_there() {

@@ -67,7 +67,7 @@ pub(crate) enum ChangeWord {
     DisableVhostDeletionProtection { vhost: String },
     /// Removes a virtual host, and all that is in it
     DeleteVhost { vhost: String },
-    /// Limits a virtual host: {"max-connections": 64, "max-queues": 10}; without other limits
+    /// Limits a virtual host: {"max-connections": 64, "max-queues": 10, "max-memory-bytes": 100000000}; without other limits
     SetVhostLimits { definition: String },
     /// Takes all limits of a virtual host away
     ClearVhostLimits,
@@ -85,12 +85,13 @@ pub(crate) enum ChangeWord {
         #[arg(num_args = 1..=2, required = true)]
         limit: Vec<String>,
     },
-    /// Limits a user: {"max-connections": 8, "max-channels": 100}; limits that are not named stay as they are
+    /// Limits a user: {"max-connections": 8, "max-channels": 100, "max-memory-bytes": 100000000}; limits that are not named stay
+    /// as they are
     SetUserLimits { username: String, definition: String },
     /// Takes a limit of a user away, or all
     ClearUserLimits {
         username: String,
-        /// Which: max-connections, max-channels, all
+        /// Which: max-connections, max-channels, max-memory-bytes, all
         limit: String,
     },
     /// Sets arguments for all queues and exchanges whose names match:

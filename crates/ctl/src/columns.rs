@@ -61,7 +61,7 @@ const BY_TYPE: [&str; 4] = ["leader", "members", "online", "exclusive"];
 const QUEUE_CONSUMER: [&str; 2] = ["exclusive_consumer_pid", "exclusive_consumer_tag"];
 
 /// Columns of connections.
-const CONNECTION: [&str; 34] = [
+const CONNECTION: [&str; 35] = [
     "pid",
     "name",
     "host",
@@ -94,6 +94,7 @@ const CONNECTION: [&str; 34] = [
     "recv_cnt",
     "send_cnt",
     "send_pend",
+    "held_back",
     "timeout",
     "user_provided_name",
 ];
@@ -203,6 +204,30 @@ pub(crate) fn connections(session: &Session<'_>, asked: &[String]) -> Result<Str
     let show = session.show(Formatter::Table, "Listing connections ...");
     let mut rows = items(session, &["connections"], &asking(columns.iter().map(String::as_str)))?;
     rows.iter_mut().for_each(as_listed);
+    Ok(show.rows(&columns, &rows.into()))
+}
+
+/// Columns of users as tenants.
+const TENANT: [&str; 11] = [
+    "name",
+    "connections",
+    "held_back",
+    "held_back_total",
+    "work_units",
+    "work_owed",
+    "memory_held",
+    "memory_max",
+    "memory_refused",
+    "places_refused",
+    "logins_held_back",
+];
+
+/// `list_tenants`.
+pub(crate) fn tenants(session: &Session<'_>, asked: &[String]) -> Result<String, Refusal> {
+    let usual = ["name", "connections", "held_back", "held_back_total", "work_units", "places_refused"];
+    let columns = choose(&TENANT, &usual, asked)?;
+    let show = session.show(Formatter::Table, "Listing tenants ...");
+    let rows = items(session, &["x", "tenants"], &asking(columns.iter().map(String::as_str)))?;
     Ok(show.rows(&columns, &rows.into()))
 }
 

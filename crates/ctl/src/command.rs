@@ -104,7 +104,12 @@ enum Word {
     },
     /// Connections to the node and their properties
     ListConnections {
-        /// Columns to show: user, peer_host, state, ...
+        /// Columns to show: user, peer_host, state, held_back, ...
+        columns: Vec<String>,
+    },
+    /// Users, what each takes of what all share, and how often each was held back
+    ListTenants {
+        /// Columns to show: name, held_back, work_units, ...
         columns: Vec<String>,
     },
     #[command(flatten)]
@@ -342,6 +347,7 @@ fn execute(word: &Word, session: &Session<'_>) -> Result<String, Refusal> {
         }
         Word::TruncateStream { stream, before } => truncate(session, stream, *before),
         Word::ListConnections { columns } => columns::connections(session, columns),
+        Word::ListTenants { columns } => columns::tenants(session, columns),
         Word::Change(word) => change::run(word, session),
         Word::List(word) => listing::run(word, session),
         Word::Object(word) => objects::run(word, session),

@@ -38,6 +38,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "clear_user_limits",
             "delete_user",
             "hash_password",
+            "list_tenants",
             "list_user_limits",
             "list_users",
             "set_user_limits",

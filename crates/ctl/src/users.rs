@@ -120,7 +120,7 @@ pub(crate) fn set_limits(session: &Session<'_>, user: &str, definition: &str) ->
         return Err(no_user(user));
     }
     let wanted = limits::user(definition).map_err(failed)?;
-    for (name, wanted) in ["max-connections", "max-channels"].into_iter().zip(wanted) {
+    for (name, wanted) in limits::OF_USER.into_iter().zip(wanted) {
         let value = match wanted {
             Wanted::Unnamed => continue,
             Wanted::Any => json!(-1),
@@ -138,7 +138,7 @@ pub(crate) fn clear_limits(session: &Session<'_>, user: &str, limit: &str) -> Re
         return Err(no_user(user));
     }
     let one = [limit];
-    let names: &[&str] = if limit == "all" { &["max-connections", "max-channels"] } else { &one };
+    let names: &[&str] = if limit == "all" { &limits::OF_USER } else { &one };
     for name in names {
         done(session.api("DELETE", &["user-limits", user, name], "", None)?)?;
     }

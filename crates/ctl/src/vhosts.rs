@@ -81,7 +81,7 @@ pub(crate) fn set_limits(session: &Session<'_>, vhost: &str, definition: &str) -
         }
     };
     let mut value = Map::new();
-    for (name, wanted) in ["max-connections", "max-queues"].into_iter().zip(wanted) {
+    for (name, wanted) in limits::OF_VHOST.into_iter().zip(wanted) {
         if let Wanted::Max(max) = wanted {
             value.insert(name.to_owned(), max.into());
         }

@@ -56,6 +56,8 @@ pub(crate) fn compile(expression: &Expression) -> Result<Program, Error> {
         return Err(Error { at: 0, kind: ErrorKind::TooDeep { depth_max: STACK_MAX } });
     }
     compiler.emit(&node, 0);
+    let loads = compiler.operations.iter().filter(|operation| operation.loads()).count();
+    let looks = loads + compiler.patterns.iter().map(Matcher::words).sum::<usize>();
     Ok(Program {
         operations: compiler.operations.into_boxed_slice(),
         fields: compiler.slots.into_boxed_slice(),
@@ -64,6 +66,7 @@ pub(crate) fn compile(expression: &Expression) -> Result<Program, Error> {
         names: compiler.names.into_boxed_str(),
         bytes: compiler.bytes.into_boxed_slice(),
         stack: compiler.stack,
+        looks,
     })
 }
 

@@ -148,6 +148,14 @@ impl Matcher {
         }
     }
 
+    /// Words of state that each character of a subject is held against.
+    pub(crate) fn words(&self) -> usize {
+        match self {
+            Matcher::Exact(_) | Matcher::Affixes { .. } => 1,
+            Matcher::Wild(automaton) => automaton.loops.len(),
+        }
+    }
+
     /// Whether the pattern is like this; `None` if nobody can say.
     pub(crate) fn matches(&self, subject: &[u8]) -> Option<bool> {
         match self {

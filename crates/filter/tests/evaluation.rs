@@ -360,3 +360,18 @@ fn deep_operands_are_exchanged() {
         assert_eq!(program.evaluate(&order, 0), expected.map_or(Value::Null, Value::Bool), "{text:?}");
     }
 }
+
+/// The price grows with the fields that are loaded and the characters of patterns, times the bytes of a message.
+#[test]
+fn prices_are_of_what_may_be_looked_at() {
+    let price = |text: &str, bytes| Program::parse(text, &Limits::default()).unwrap().price(bytes);
+    let wild = |characters: usize| format!("a LIKE '%{}%c'", "a_".repeat(characters / 2));
+    let (cheap, dear) = (price("a = 1", 1000), price(&wild(3800), 1000));
+    assert!(price("a = 1", 0) < 100 && cheap < 1000, "{cheap}");
+    assert!((3800 / 64 * 1000 / 2..3800 / 64 * 1000).contains(&dear), "{dear}");
+    for (more, less) in [("a = 1 AND b = 2", "a = 1"), ("a IS NULL OR b IS NOT NULL", "a IS NULL")] {
+        let difference = price(more, 1000) - price(less, 1000);
+        assert!((400..600).contains(&difference), "{more}: {difference}");
+    }
+    assert!(price(&wild(3800), usize::MAX) > usize::MAX / 4, "no sum of lengths is too large");
+}

@@ -4,7 +4,8 @@ use crate::body::Body;
 use crate::call::Call;
 use crate::exchanges::named;
 use crate::messages::numbered;
-use crate::node::{Action, Goal, Node, Outcome, Pace, Trouble, Which};
+use crate::moving::Moving;
+use crate::node::{Action, Goal, Node, Outcome, Trouble, Which};
 use crate::response::{Answer, Response};
 use crate::trail;
 use base::id::QueueSeq;
@@ -25,22 +26,29 @@ fn queue<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Result<QueueRo
 
 /// `POST /api/x/queues/VHOST/NAME/move`.
 pub(crate) fn move_on<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answer {
-    let body = Body::read(&call.request.body)?;
-    let exchange = named(body.need_text("exchange")?).to_owned();
-    let key = body.need_text("routing_key")?.to_owned();
-    if exchange.is_empty() && key == name {
-        return Err(Response::bad_request("the messages would go to where they are"));
-    }
-    moved(call, vhost, name, &body, Goal::Exchange { exchange, key })
+    moved(call, vhost, name, |body| {
+        let exchange = named(body.need_text("exchange")?).to_owned();
+        let key = body.need_text("routing_key")?.to_owned();
+        if exchange.is_empty() && key == name {
+            return Err(Response::bad_request("the messages would go to where they are"));
+        }
+        Ok(Goal::Exchange { exchange, key })
+    })
 }
 
 /// `POST /api/x/queues/VHOST/NAME/redrive`.
 pub(crate) fn redrive<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answer {
-    let body = Body::read(&call.request.body)?;
-    moved(call, vhost, name, &body, Goal::Origin)
+    moved(call, vhost, name, |_| Ok(Goal::Origin))
 }
 
-fn moved<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str, body: &Body, goal: Goal) -> Answer {
+/// A move that begins.
+fn begun<N: Node>(
+    call: &Call<'_, N>,
+    ready: u64,
+    goal: impl FnOnce(&Body) -> Result<Goal, Response>,
+) -> Result<Moving, Response> {
+    let body = Body::read(&call.request.body)?;
+    let goal = goal(&body)?;
     let number = |name: &str, otherwise: u32| match body.integer(name)? {
         None => Ok(otherwise),
         Some(number) => {
@@ -48,33 +56,51 @@ fn moved<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str, body: &Body, goal
             u32::try_from(number).ok().filter(|number| *number > 0).ok_or_else(bad)
         }
     };
-    // Messages that arrive meanwhile stay, also where those that move come back.
-    let among = u32::try_from(queue(call, vhost, name)?.ready).unwrap_or(u32::MAX);
-    let limits = &call.node.about().limits;
-    let positions = body.positions("positions", limits.positions_max)?;
+    let positions = body.positions("positions", call.node.about().limits.positions_max)?;
     if positions.is_some() && body.get("count").is_some() {
         return Err(Response::bad_request("count and positions: either the first ones, or those"));
     }
-    let has_positions = positions.is_some();
-    let pace = Pace {
-        count: number("count", u32::MAX)?,
-        among,
-        unplaced_max: limits.move_unplaced_max,
-        per_second: number("rate", 0)?,
-        ms_max: limits.move_ms_max,
+    let (count, per_second) = (number("count", u32::MAX)?, number("rate", 0)?);
+    // Messages that arrive meanwhile stay, also where those that move come back.
+    let among = u32::try_from(ready).unwrap_or(u32::MAX);
+    Ok(Moving::begin(call.node.uptime_ms(), goal, (count, among), per_second, positions))
+}
+
+/// Does a slice of a move, which begins with the first one.
+fn moved<N: Node>(
+    call: &Call<'_, N>,
+    vhost: &str,
+    name: &str,
+    goal: impl FnOnce(&Body) -> Result<Goal, Response>,
+) -> Answer {
+    let ready = queue(call, vhost, name)?.ready;
+    let mut moving = match &call.request.moving {
+        Some(under_way) => (**under_way).clone(),
+        None => begun(call, ready, goal)?,
     };
-    let action = Action::Move { queue: name.to_owned(), goal, positions, pace };
-    match call.act(vhost, action) {
-        Ok(Outcome::Moved { moved, unplaced, missing, is_over }) => {
-            let mut answer = json!({ "moved": moved, "unplaced": unplaced, "is_over": is_over });
-            if has_positions {
-                answer["missing"] = missing.into();
+    let limits = &call.node.about().limits;
+    let now_ms = || call.node.uptime_ms();
+    let pace = moving.pace(now_ms(), !call.request.takes_turns, limits);
+    let (goal, positions) = (moving.goal().clone(), moving.positions());
+    match call.act(vhost, Action::Move { queue: name.to_owned(), goal, positions, pace }) {
+        Ok(Outcome::Moved { moved, unplaced, missing, is_over, trouble }) => {
+            moving.add(moved, unplaced, missing, is_over);
+            if let Some(trouble) = trouble {
+                return Err(moving.told(refused(trouble)));
             }
-            Ok(Response::ok(&answer))
+            let goes_on = call.request.takes_turns && moving.goes_on(now_ms(), limits);
+            let shown = Response::ok(&moving.shown());
+            Ok(Response { rest: goes_on.then(|| Box::new(moving)), ..shown })
         }
-        Ok(_) => Ok(Response::ok(&json!({ "moved": 0, "unplaced": 0, "is_over": true }))),
-        Err(Trouble::Refused(refusal)) => Err(numbered(&refusal)),
-        Err(trouble) => Err(trouble.into()),
+        Ok(_) => Ok(Response::ok(&moving.shown())),
+        Err(trouble) => Err(moving.told(refused(trouble))),
+    }
+}
+
+fn refused(trouble: Trouble) -> Response {
+    match trouble {
+        Trouble::Refused(refusal) => numbered(&refusal),
+        trouble => trouble.into(),
     }
 }
 
@@ -90,8 +116,7 @@ pub(crate) fn discard<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> A
             Ok(Response::ok(&json!({ "deleted": deleted, "missing": missing })))
         }
         Ok(_) => Ok(Response::ok(&json!({ "deleted": 0, "missing": [] }))),
-        Err(Trouble::Refused(refusal)) => Err(numbered(&refusal)),
-        Err(trouble) => Err(trouble.into()),
+        Err(trouble) => Err(refused(trouble)),
     }
 }
 

@@ -3,11 +3,12 @@
 //! A user needs a tag to be answered at all; the tag says how far it goes, permissions say in which virtual hosts.
 
 use crate::node::{Login, Node};
-use crate::request::Request;
+use crate::request::{Request, Tried};
 use crate::response::Response;
 use broker::access::{Claim, Judged, Origin};
-use broker::catalog::VhostId;
-use std::collections::BTreeMap;
+use broker::catalog::{Catalog, VhostId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// The user name of the node itself, that of RabbitMQ's tools.
 pub const TOOL_USER: &str = "rmq-cli";
@@ -19,8 +20,10 @@ pub(crate) struct Caller {
     pub login: Login,
     /// The user's tags.
     pub tags: Vec<String>,
-    /// The virtual hosts there are, and whether the user has permissions in them.
-    vhosts: BTreeMap<String, (VhostId, bool)>,
+    /// The virtual hosts there are: shared with the catalog, which has many.
+    vhosts: Arc<BTreeMap<Arc<str>, VhostId>>,
+    /// Those that the user has permissions in.
+    entered: Arc<BTreeSet<VhostId>>,
 }
 
 /// The rights that a request takes.
@@ -57,19 +60,20 @@ impl Caller {
         };
         let login = Login { user, password, is_own: false };
         let (asked, is_loopback) = (login.clone(), request.is_loopback);
-        let (claim, vhosts) = node.look(move |catalog| {
-            let vhost = |vhost: &broker::catalog::VhostDefinition| {
-                let may_enter = catalog.permissions(vhost.id, &asked.user).is_some();
-                (vhost.name.to_string(), (vhost.id, may_enter))
-            };
+        let (claim, vhosts, entered) = node.look(move |catalog| {
             let claim = Claim::new(catalog, &asked.user, &asked.password, is_loopback);
-            (claim, catalog.vhosts().map(|own| vhost(own)).collect())
+            (claim, catalog.vhost_numbers(), catalog.vhosts_of(&asked.user))
         })?;
         let about = node.about();
         let origin = Some(Origin::of(request.from));
-        let found = match claim.judge(node.now(), &about.guard, origin, &about.access) {
-            Judged::Done(found) => found,
-            Judged::Trial(trial) => node.carry_out(trial)?,
+        let found: Tried = match &request.tried {
+            Some(tried) => (**tried).clone(),
+            None => match claim.judge(node.now(), &about.guard, origin, &about.access) {
+                Judged::Done(found) => found,
+                // No thread waits for it that others could have meanwhile.
+                Judged::Trial(trial) if request.takes_turns => return Err(Response::untried(trial)),
+                Judged::Trial(trial) => node.carry_out(trial)?,
+            },
         };
         // A request with a large body comes again with it, and one for events with each of them: neither is counted
         // twice.
@@ -83,7 +87,7 @@ impl Caller {
             denied.held_ms().map_or_else(Response::wrong_login, Response::held_back)
         })?;
         let tags = user.tags.iter().map(|tag| tag.to_string()).collect();
-        let caller = Caller { login, tags, vhosts };
+        let caller = Caller { login, tags, vhosts, entered };
         if ["management", "policymaker", "monitoring", "administrator"].iter().any(|tag| caller.is(tag)) {
             Ok(caller)
         } else {
@@ -109,18 +113,22 @@ impl Caller {
 
     /// Whether things of a virtual host are shown to this user.
     pub(crate) fn sees(&self, vhost: &str) -> bool {
-        self.vhosts.get(vhost).is_some_and(|(_, may_enter)| *may_enter || self.is_administrator())
+        self.vhosts.get(vhost).is_some_and(|id| self.may_see(*id))
+    }
+
+    fn may_see(&self, vhost: VhostId) -> bool {
+        self.is_administrator() || self.entered.contains(&vhost)
     }
 
     /// The virtual hosts that this user sees.
     pub(crate) fn visible(&self) -> impl Iterator<Item = (&str, VhostId)> {
-        let seen = self.vhosts.iter().filter(|(name, _)| self.sees(name));
-        seen.map(|(name, (id, _))| (name.as_str(), *id))
+        let seen = self.vhosts.iter().filter(|(_, id)| self.may_see(**id));
+        seen.map(|(name, id)| (&**name, *id))
     }
 
     /// The number of a virtual host.
     pub(crate) fn vhost(&self, name: &str) -> Result<VhostId, Response> {
-        self.vhosts.get(name).map(|(id, _)| *id).ok_or_else(Response::not_found)
+        self.vhosts.get(name).copied().ok_or_else(Response::not_found)
     }
 
     /// Whether a connection of this user and in this virtual host is shown.
@@ -161,14 +169,13 @@ impl Caller {
     /// A caller without a user, for requests that take none.
     pub(crate) fn nobody() -> Caller {
         let login = Login { user: String::new(), password: String::new(), is_own: false };
-        Caller { login, tags: Vec::new(), vhosts: BTreeMap::new() }
+        Caller { login, tags: Vec::new(), vhosts: Arc::default(), entered: Arc::default() }
     }
 
     /// The node itself.
     fn own(node: &impl Node) -> Result<Caller, Response> {
-        let vhosts = node
-            .look(|catalog| catalog.vhosts().map(|own| (own.name.to_string(), (own.id, true))).collect())?;
+        let vhosts = node.look(Catalog::vhost_numbers)?;
         let login = Login { user: TOOL_USER.to_owned(), password: String::new(), is_own: true };
-        Ok(Caller { login, tags: vec!["administrator".to_owned()], vhosts })
+        Ok(Caller { login, tags: vec!["administrator".to_owned()], vhosts, entered: Arc::default() })
     }
 }

@@ -179,7 +179,8 @@ fn consumer_item<N: Node>(
     actives: &Actives,
 ) -> Value {
     let port = (*shard, opened.port.0, opened.port.1);
-    let is_single = row.queue.arguments.get(b"x-single-active-consumer") == Some(&routing::Value::Bool(true));
+    let is_single =
+        row.queue.arguments.get(b"x-single-active-consumer") == Some(routing::Argument::Bool(true));
     let active = !is_single || actives.get(&row.queue.id) == Some(&(port, row.handle));
     let (host, peer_port) = peer(&opened.connection);
     let timeout = if row.queue.is_quorum() {

@@ -7,7 +7,7 @@ use crate::node::Node;
 use crate::request::Method;
 use crate::response::{Answer, Response};
 use crate::{json, list, stats, trail};
-use broker::{ConnectionRow, Encryption};
+use broker::{ConnectionRow, Encryption, HeldBack};
 use message::amqp091::Table;
 use serde_json::{Value, json};
 use std::borrow::Cow;
@@ -38,7 +38,9 @@ fn shown<N: Node>(call: &Call<'_, N>, row: &ConnectionRow) -> Value {
         "user": row.user,
         "user_who_performed_action": row.user,
         "state": row.state,
+        "held_back": row.held_back.map_or("none", HeldBack::name),
         "channels": row.channels,
+        "memory_held": row.held,
         "connected_at": row.connected_at,
         "host": row.host.to_string(),
         "port": row.port,

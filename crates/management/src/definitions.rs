@@ -16,9 +16,9 @@ use crate::response::{Answer, Response};
 use crate::rows::Rows;
 use crate::underway::Underway;
 use crate::{export, form, trail};
+use base::hash::SetByBytes;
 use broker::catalog::Catalog;
 use std::cell::RefCell;
-use std::collections::HashSet;
 
 /// Bytes of a place to go to when an upload is imported.
 const REDIRECT_BYTES_MAX: usize = 1000;
@@ -146,13 +146,13 @@ struct Doing<'a, 'c, N> {
     report: &'a RefCell<Report>,
     underway: Underway<'a>,
     /// Queues that are under way.
-    declared: HashSet<(String, String)>,
+    declared: SetByBytes<(String, String)>,
 }
 
 impl<'a, 'c, N: Node> Doing<'a, 'c, N> {
     fn new(call: &'a Call<'c, N>, report: &'a RefCell<Report>) -> Doing<'a, 'c, N> {
         let underway = Underway::new(call.node.about().limits.import_begun_max);
-        Doing { call, report, underway, declared: HashSet::new() }
+        Doing { call, report, underway, declared: SetByBytes::default() }
     }
 }
 
@@ -184,7 +184,7 @@ impl<N: Node> Taker for Doing<'_, '_, N> {
     }
 
     fn settle(&mut self) -> Result<(), Response> {
-        self.declared = HashSet::new();
+        self.declared = SetByBytes::default();
         Ok(self.underway.finish()?)
     }
 

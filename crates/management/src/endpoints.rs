@@ -12,7 +12,7 @@ use crate::streams::Asked;
 use crate::{
     beyond, bindings, channels, connections, definitions, exchanges, features, health, limits, live, memory,
     messages, openapi, operations, overview, parameters, peek, permissions, policies, queues, quorum,
-    sessions, shovels, streams, traces, trial, users, vhosts,
+    sessions, shovels, streams, tenants, traces, trial, users, vhosts,
 };
 use broker::catalog::PolicyKind;
 use serde_json::json;
@@ -661,6 +661,12 @@ table! { call;
     ];
     Events "x/events" () => live::event(call), [
         get(User, "rates of messages each second, of all and of some queues", Gives::Events).asking(EVENTS),
+    ];
+    Tenants "x/tenants" () => tenants::list(call), [
+        rows(Monitor, "users, what each takes of what all share, and what holds each back"),
+    ];
+    SharedPlaces "x/places" () => tenants::places(call), [
+        rows(Monitor, "places that clients share: how many are taken, by user"),
     ];
     QueueMessages "x/queues/{vhost}/{queue}/messages" (vhost, queue) => peek::peek(call, vhost, queue), [
         object(Vhost, "messages of a queue that are ready, or of a stream, without taking them").asking(PEEK),

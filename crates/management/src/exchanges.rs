@@ -54,6 +54,17 @@ pub(crate) fn find<N: Node>(node: &N, vhosts: Vec<(String, VhostId)>) -> Result<
     })?)
 }
 
+/// One exchange of a virtual host that the caller sees: no other is looked at.
+fn find_one<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Result<Option<Found>, Response> {
+    let Some((vhost, id)) = policies::asked(call, Some(vhost)).pop() else { return Ok(None) };
+    let name = name.to_owned();
+    Ok(call.node.look(move |catalog| {
+        let exchange = &catalog.exchange(id, name.as_bytes())?.definition;
+        let policy = catalog.exchange_policies(exchange).user.map(|policy| policy.name.clone());
+        Some((vhost, exchange.clone(), policy))
+    })?)
+}
+
 fn shown((vhost, exchange, policy): &Found) -> Value {
     let mut row = json!({
         "name": *exchange.name,
@@ -106,8 +117,7 @@ pub(crate) fn list<N: Node>(call: &Call<'_, N>, vhost: Option<&str>) -> Answer {
 /// `/api/exchanges/VHOST/NAME`.
 pub(crate) fn one<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answer {
     let name = named(name);
-    let own = find(call.node, policies::asked(call, Some(vhost)))?;
-    let own = own.iter().find(|(_, exchange, _)| *exchange.name == *name);
+    let own = find_one(call, vhost, name)?;
     let act = |action| call.act(vhost, action);
     match (call.request.method, own) {
         (Method::Put, own) => {
@@ -122,7 +132,7 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answe
             Ok(Response::empty(204))
         }
         (_, Some(own)) => {
-            let mut row = counted(call, own, &call.node.survey()?);
+            let mut row = counted(call, &own, &call.node.survey()?);
             row["incoming"] = json!([]);
             row["outgoing"] = json!([]);
             list::one(row, call.request, &call.node.about().limits)

@@ -2,7 +2,7 @@
 //! arguments again. The catalog finds a binding by exactly those it was made with.
 
 use message::amqp091::{Array, Malformed, Table, TableWriter, Value as Field};
-use routing::{Arguments, IntType, Value};
+use routing::{Argument, Arguments, Fields, IntType};
 
 /// Why there is no such table.
 #[derive(Debug, PartialEq, Eq)]
@@ -24,36 +24,40 @@ impl From<Malformed> for Unfit {
 /// # Errors
 /// Why there is no such table.
 pub(crate) fn table(arguments: &Arguments) -> Result<Vec<u8>, Unfit> {
-    let mut fields = Vec::new();
-    for (name, value) in arguments.iter() {
+    of_fields(arguments.fields())
+}
+
+fn of_fields(fields: Fields<'_>) -> Result<Vec<u8>, Unfit> {
+    let mut out = Vec::new();
+    for (name, value) in fields.iter() {
         if u8::try_from(name.len()).is_err() {
             return Err(Unfit::LongName);
         }
         let mut encoding = Vec::new();
         put(value, &mut encoding)?;
-        fields.extend(TableWriter::fields(|table| table.encoding(name, &encoding)));
+        out.extend(TableWriter::fields(|table| table.encoding(name, &encoding)));
     }
-    Table::new(&fields)?;
-    Ok(fields)
+    Table::new(&out)?;
+    Ok(out)
 }
 
-fn put(value: &Value, out: &mut Vec<u8>) -> Result<(), Unfit> {
+fn put(value: Argument<'_>, out: &mut Vec<u8>) -> Result<(), Unfit> {
     match value {
-        Value::Void => Field::Void.write(out),
-        Value::Bool(value) => Field::Bool(*value).write(out),
-        Value::Int(kind, number) => integer(*kind, *number).write(out),
-        Value::Unsigned(number) => Field::U64(*number).write(out),
-        Value::Float(number) => Field::F64(number.0).write(out),
-        Value::Decimal { scale, value } => Field::Decimal { scale: *scale, value: *value }.write(out),
-        Value::Text(bytes) => Field::Text(bytes).write(out),
-        Value::Bytes(bytes) => Field::Bytes(bytes).write(out),
-        Value::Timestamp(seconds) => Field::Timestamp(*seconds).write(out),
-        Value::List(values) => {
+        Argument::Void => Field::Void.write(out),
+        Argument::Bool(value) => Field::Bool(value).write(out),
+        Argument::Int(kind, number) => integer(kind, number).write(out),
+        Argument::Unsigned(number) => Field::U64(number).write(out),
+        Argument::Float(number) => Field::F64(number.0).write(out),
+        Argument::Decimal { scale, value } => Field::Decimal { scale, value }.write(out),
+        Argument::Text(bytes) => Field::Text(bytes).write(out),
+        Argument::Bytes(bytes) => Field::Bytes(bytes).write(out),
+        Argument::Timestamp(seconds) => Field::Timestamp(seconds).write(out),
+        Argument::List(values) => {
             let mut items = Vec::new();
             values.iter().try_for_each(|value| put(value, &mut items))?;
             Field::Array(Array::new(&items)?).write(out);
         }
-        Value::Table(arguments) => Field::Table(Table::new(&table(arguments)?)?).write(out),
+        Argument::Table(fields) => Field::Table(Table::new(&of_fields(fields)?)?).write(out),
     }
     Ok(())
 }
@@ -77,6 +81,7 @@ mod tests {
     use super::*;
     use broker::fields::arguments;
     use routing::Float;
+    use routing::Value;
 
     fn one(value: Value) -> Arguments {
         [(&b"a"[..], value)].into_iter().collect()
@@ -105,7 +110,7 @@ mod tests {
         check(Value::Decimal { scale: 2, value: 314 });
         check(Value::Text(b"\xff"[..].into()));
         check(Value::Bytes(b"text"[..].into()));
-        check(Value::List(vec![Value::Int(IntType::Byte, 1), Value::Table(one(Value::text("x")))]));
+        check(Value::list([Value::Int(IntType::Byte, 1), Value::Table(one(Value::text("x")))]));
         assert_eq!(table(&Arguments::new()), Ok(Vec::new()));
     }
 
@@ -114,8 +119,8 @@ mod tests {
         let named = |length: usize| [(vec![b'n'; length], Value::Void)].into_iter().collect::<Arguments>();
         assert!(table(&named(255)).is_ok());
         assert_eq!(table(&named(256)), Err(Unfit::LongName));
-        assert_eq!(table(&one(Value::List(vec![Value::Table(named(256))]))), Err(Unfit::LongName));
-        let deep = (0..40).fold(Value::Void, |inner, _| Value::List(vec![inner]));
+        assert_eq!(table(&one(Value::list([Value::Table(named(256))]))), Err(Unfit::LongName));
+        let deep = (0..40).fold(Value::Void, |inner, _| Value::list([inner]));
         assert_eq!(table(&one(deep)), Err(Unfit::TooDeep));
     }
 }

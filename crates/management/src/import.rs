@@ -14,10 +14,11 @@ use crate::{
     bindings, exchanges, json, kept, limits, mirrors, parameters, permissions, policies, queues, users,
     vhosts,
 };
+use base::hash::SetByBytes;
 use broker::catalog::{Catalog, Op, PolicyKind, QueueType, Reason, Refusal};
 use serde_json::{Map, Value};
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 /// How exchanges and queues are called that are there without anybody's doing.
 const OWN_PREFIX: &str = "amq.";
@@ -107,13 +108,13 @@ impl<N: Node> Import<'_, '_, N> {
     pub(crate) fn walk(&self, rows: &Rows<'_>, taker: &mut impl Taker) -> Result<(), Response> {
         if self.only.is_none() {
             let names = |catalog: &Catalog| catalog.vhosts().map(|own| own.name.to_string()).collect();
-            let mut there: HashSet<String> = taker.look(names)?;
+            let mut there: SetByBytes<String> = taker.look(names)?;
             self.each(rows, "vhosts", taker, |row, steps| {
                 let is_there = !there.insert(row.need_text("name")?.to_owned());
                 self.vhost(row, is_there, steps)
             })?;
             let names = |catalog: &Catalog| catalog.users().map(|own| own.name.to_string()).collect();
-            let mut there: HashSet<String> = taker.look(names)?;
+            let mut there: SetByBytes<String> = taker.look(names)?;
             self.each(rows, "users", taker, |row, steps| {
                 let is_there = !there.insert(row.need_text("name")?.to_owned());
                 self.user(row, is_there, steps)
@@ -307,12 +308,16 @@ impl<N: Node> Import<'_, '_, N> {
     }
 
     /// Virtual host and name of each that is left out.
-    fn queues(&self, rows: &Rows<'_>, taker: &mut impl Taker) -> Result<HashSet<(String, String)>, Response> {
+    fn queues(
+        &self,
+        rows: &Rows<'_>,
+        taker: &mut impl Taker,
+    ) -> Result<SetByBytes<(String, String)>, Response> {
         let types = |catalog: &Catalog| {
             catalog.vhosts().map(|own| (own.name.to_string(), own.default_queue_type)).collect()
         };
         let types: BTreeMap<String, QueueType> = taker.look(types)?;
-        let mut left_out = HashSet::new();
+        let mut left_out = SetByBytes::default();
         self.each(rows, "queues", taker, |row, steps| {
             let (vhost, name) = (self.vhost_of(row)?.to_owned(), row.need_text("name")?.to_owned());
             if name.starts_with(OWN_PREFIX) {
@@ -380,7 +385,7 @@ impl<N: Node> Import<'_, '_, N> {
     fn binding(
         &self,
         row: &Body,
-        left_out: &HashSet<(String, String)>,
+        left_out: &SetByBytes<(String, String)>,
         steps: &mut Vec<Step>,
     ) -> Result<(), Response> {
         let to_exchange = match row.need_text("destination_type")? {

@@ -2,7 +2,7 @@
 
 use data_encoding::BASE64;
 use message::amqp091::{Array, Table, TableWriter, Value as Field};
-use routing::{Arguments, Float, Value};
+use routing::{Argument, Arguments, Fields, Float, Value};
 use serde_json::{Map, Value as Json};
 
 /// Text as it is; other bytes in base64, said so as RabbitMQ does.
@@ -15,21 +15,26 @@ fn text(bytes: &[u8]) -> Json {
 
 /// Arguments as an object.
 pub(crate) fn object(arguments: &Arguments) -> Json {
-    let pair = |(name, value): (&[u8], &Value)| (String::from_utf8_lossy(name).into_owned(), argument(value));
-    Json::Object(arguments.iter().map(pair).collect())
+    fields(arguments.fields())
 }
 
-fn argument(value: &Value) -> Json {
+fn fields(fields: Fields<'_>) -> Json {
+    let pair =
+        |(name, value): (&[u8], Argument<'_>)| (String::from_utf8_lossy(name).into_owned(), argument(value));
+    Json::Object(fields.iter().map(pair).collect())
+}
+
+fn argument(value: Argument<'_>) -> Json {
     match value {
-        Value::Void => Json::Null,
-        Value::Bool(value) => Json::from(*value),
-        Value::Int(_, value) => Json::from(*value),
-        Value::Unsigned(value) | Value::Timestamp(value) => Json::from(*value),
-        Value::Float(value) => Json::from(value.0),
-        Value::Decimal { scale, value } => Json::from(f64::from(*value) / 10f64.powi(i32::from(*scale))),
-        Value::Text(bytes) | Value::Bytes(bytes) => text(bytes),
-        Value::List(values) => values.iter().map(argument).collect(),
-        Value::Table(values) => object(values),
+        Argument::Void => Json::Null,
+        Argument::Bool(value) => Json::from(value),
+        Argument::Int(_, value) => Json::from(value),
+        Argument::Unsigned(value) | Argument::Timestamp(value) => Json::from(value),
+        Argument::Float(value) => Json::from(value.0),
+        Argument::Decimal { scale, value } => Json::from(f64::from(value) / 10f64.powi(i32::from(scale))),
+        Argument::Text(bytes) | Argument::Bytes(bytes) => text(bytes),
+        Argument::List(values) => values.iter().map(argument).collect(),
+        Argument::Table(values) => fields(values),
     }
 }
 

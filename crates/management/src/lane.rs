@@ -9,6 +9,8 @@ use crate::routes::find;
 pub enum Lane {
     /// Checks of health: a probe that gets no answer in time takes the node for dead.
     Check,
+    /// Logins, and whether a user may do at all what it asks for: seen at once, by where a client comes from.
+    Login,
     /// Things that are looked up or changed at once.
     Look,
     /// Messages, which wait for queues and for the disk.
@@ -23,8 +25,8 @@ pub enum Lane {
 
 impl Lane {
     /// All of them.
-    pub const ALL: [Lane; 6] =
-        [Lane::Check, Lane::Look, Lane::Message, Lane::Move, Lane::Import, Lane::Metrics];
+    pub const ALL: [Lane; 7] =
+        [Lane::Check, Lane::Login, Lane::Look, Lane::Message, Lane::Move, Lane::Import, Lane::Metrics];
 
     /// The lane of a request of the API.
     pub fn of(request: &Request) -> Lane {
@@ -33,9 +35,8 @@ impl Lane {
         if path.first() == Some(&"health") {
             return Lane::Check;
         }
-        // Whether it is allowed at all is seen at once.
         if request.awaits_body {
-            return Lane::Look;
+            return Lane::Login;
         }
         match find(path).map(|(endpoint, _)| endpoint.name) {
             Some(
@@ -58,7 +59,7 @@ impl Lane {
     /// Whether its requests may wait long for each other: the user of one is to be known before it waits.
     pub fn is_slow(self) -> bool {
         match self {
-            Lane::Check | Lane::Look | Lane::Metrics => false,
+            Lane::Check | Lane::Login | Lane::Look | Lane::Metrics => false,
             Lane::Message | Lane::Move | Lane::Import => true,
         }
     }
@@ -66,9 +67,15 @@ impl Lane {
     /// Threads that answer its requests.
     pub fn workers(self) -> usize {
         match self {
-            Lane::Check | Lane::Move | Lane::Import | Lane::Metrics => 1,
-            Lane::Look | Lane::Message => 2,
+            Lane::Check | Lane::Login | Lane::Import | Lane::Metrics => 1,
+            Lane::Move => 2,
+            Lane::Look | Lane::Message => 3,
         }
+    }
+
+    /// How many of them may answer one user at a time: where there are several, one is left to others.
+    pub fn at_once_max(self) -> usize {
+        (self.workers() - 1).max(1)
     }
 }
 
@@ -111,5 +118,16 @@ mod tests {
         let slow: Vec<_> = slow.collect();
         assert!(slow.len() > 5);
         slow.iter().for_each(|(path, verb)| assert_ne!(verb.need, Need::Nobody, "{path}"));
+    }
+
+    #[test]
+    fn a_login_is_seen_at_once_and_one_thread_of_several_is_left_to_others() {
+        let mut request = Request::new("POST", "/api/x/queues/%2F/q/move", Vec::new(), true).unwrap();
+        request.awaits_body = true;
+        assert_eq!(Lane::of(&request), Lane::Login);
+        for lane in Lane::ALL {
+            let (all, one) = (lane.workers(), lane.at_once_max());
+            assert!(one >= 1 && (one < all || all == 1), "{lane:?}");
+        }
     }
 }

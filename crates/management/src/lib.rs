@@ -7,6 +7,7 @@
 mod authority;
 mod beyond;
 mod bindings;
+mod block;
 mod body;
 mod call;
 mod caller;
@@ -39,6 +40,7 @@ mod messages;
 mod metrics;
 mod mirrors;
 mod moment;
+mod moving;
 mod names;
 mod node;
 mod openapi;
@@ -49,14 +51,17 @@ mod past;
 mod pattern;
 mod peek;
 mod permissions;
+mod places;
 mod plain;
 mod policies;
+mod pool;
 mod queues;
 mod quorum;
 mod rehearsal;
 mod report;
 mod request;
 mod response;
+mod rota;
 mod routes;
 mod rows;
 mod seen;
@@ -64,6 +69,7 @@ mod sessions;
 mod shovels;
 mod stats;
 mod streams;
+mod tenants;
 mod traces;
 pub mod trail;
 mod trial;
@@ -76,6 +82,7 @@ mod whose;
 mod tests;
 
 pub use authority::Authority;
+pub use block::Block;
 pub use caller::TOOL_USER;
 pub use counters::Counters;
 pub use figures::figures;
@@ -83,14 +90,18 @@ pub use gate::{Gate, GateRules, Head, Passed, path};
 pub use history::{History, SAMPLE_MS, Whose};
 pub use lane::Lane;
 pub use metrics::metrics;
+pub use moving::Moving;
 pub use node::{
-    About, Action, Begun, Busy, COMMIT_BOUNDS, Condition, Delayed, FLUSH_BOUNDS_US, GetMode, Goal, Got,
-    Listener, Login, Memory, Node, Outcome, Pace, Publication, ReadFrom, TURN_BOUNDS_US, Trouble, Turns,
+    About, Action, Begun, Busy, COMMIT_BOUNDS, Compared, Condition, Delayed, FLUSH_BOUNDS_US, GetMode, Goal,
+    Got, Listener, Login, Memory, Node, Outcome, Pace, Publication, ReadFrom, TURN_BOUNDS_US, Trouble, Turns,
     Which, Writing,
 };
-pub use request::{Method, Request};
+pub use places::{PlaceId, PlaceLimits, Places, Taken};
+pub use pool::{PlacesOf, Pool, PoolRow, Refused, Short};
+pub use request::{Method, Request, Tried};
 pub use response::{Attempt, Response};
-pub use routes::handle;
+pub use rota::Rota;
+pub use routes::{asks_for_login, handle};
 pub use seen::Seen;
 pub use stats::{counters, disk_writes};
 
@@ -105,22 +116,46 @@ pub struct Limits {
     pub first_body_bytes_max: usize,
     /// Bytes of answers that clients have not taken, but for those that are small; one is answered at any size.
     pub answers_bytes_max: usize,
+    /// The same of the ports of metrics.
+    pub metrics_answers_bytes_max: usize,
     /// Bytes of an answer that count for nothing.
     pub small_answer_bytes_max: usize,
     /// Bytes of a request's line and headers.
     pub head_bytes_max: usize,
-    /// Milliseconds a client may take to send a request's head, and in which so much of a body or an answer is to get through.
+    /// Milliseconds a client may take for its first request's head, after the handshake of TLS.
+    pub head_ms_max: u64,
+    /// Milliseconds for the head of each further request, from the answer to the one before.
+    pub idle_ms_max: u64,
+    /// Milliseconds for a handshake of TLS; `ssl_handshake_timeout`.
+    pub handshake_ms_max: u64,
+    /// Milliseconds in which so much of a body or an answer is to get through.
     pub silence_ms_max: u64,
     /// Bytes of a body that come in that time at least, but for its end.
     pub body_bytes_min: usize,
+    /// The same of a body that does not say how long it is.
+    pub unknown_body_ms_max: u64,
+    /// Bytes that come in that time.
+    pub unknown_body_bytes_min: usize,
+    /// Such bodies of one user that are read at once, but for the small ones.
+    pub unknown_bodies_max: usize,
     /// Milliseconds for a whole body, however steadily it comes.
     pub body_ms_max: u64,
     /// Bytes that a client takes in that time at least while it keeps an answer waiting; a kernel takes some hundred KiB at once.
     pub answer_bytes_min: usize,
     /// Connections of the API open at once, and closed ones whose last request is still worked on; more wait until one ends.
     pub connections_max: usize,
+    /// Of these are kept for clients that have logged in, and as many for those that have not.
+    pub connections_kept: usize,
     /// The same of the ports of metrics, which are read also when the API has no place left.
     pub metrics_connections_max: usize,
+    /// An address has one part in so many of the places, for connections that have not logged in.
+    pub address_share: usize,
+    /// A user has one part in so many of the places, of the room for bodies and of the answers that are not taken.
+    pub user_share: usize,
+    /// Milliseconds for which a connection that has not logged in may be more than its address's share.
+    pub young_ms: u64,
+    /// One part in so many of the places may be of connections that were given up for others and are not closed yet.
+    pub leaving_share: usize,
     /// Items of one page of a list.
     pub page_items_max: usize,
     /// Messages one request may get.
@@ -134,6 +169,8 @@ pub struct Limits {
     pub peek_ms_max: u64,
     /// Milliseconds that one request may move messages for.
     pub move_ms_max: u64,
+    /// Milliseconds that it may do so at a time while others wait to.
+    pub move_slice_ms: u64,
     /// Messages that one request may hold since they cannot be placed, to reach those behind them.
     pub move_unplaced_max: u32,
     /// Messages that one request may name by their positions.
@@ -167,6 +204,12 @@ pub struct Limits {
     pub past_queue_samples_max: usize,
     /// Streams of events that are open at once; further ones are answered with 503.
     pub event_streams_max: usize,
+    /// A user has one part in so many of them.
+    pub event_streams_user_share: usize,
+    /// An address has one part in so many of them.
+    pub event_streams_address_share: usize,
+    /// Of these are kept for administrators.
+    pub event_streams_kept: usize,
     /// Milliseconds between two events of a stream.
     pub event_gap_ms: u64,
     /// Milliseconds that an event waits for a client to take those before it, of which two are kept; then it is closed.
@@ -190,20 +233,33 @@ impl Default for Limits {
             bodies_bytes_max: 64 << 20,
             first_body_bytes_max: 16 << 10,
             answers_bytes_max: 128 << 20,
+            metrics_answers_bytes_max: 64 << 20,
             small_answer_bytes_max: 16 << 10,
             head_bytes_max: 64 << 10,
+            head_ms_max: 10_000,
+            idle_ms_max: 30_000,
+            handshake_ms_max: 5000,
             silence_ms_max: 60_000,
             body_bytes_min: 1 << 20,
+            unknown_body_ms_max: 10_000,
+            unknown_body_bytes_min: 16 << 10,
+            unknown_bodies_max: 1,
             body_ms_max: 600_000,
             answer_bytes_min: 256 << 10,
             connections_max: 256,
+            connections_kept: 16,
             metrics_connections_max: 32,
+            address_share: 8,
+            user_share: 2,
+            young_ms: 1000,
+            leaving_share: 8,
             page_items_max: 500,
             get_messages_max: 10_000,
             get_bytes_max: 64 << 20,
             peek_skip_max: 65_000,
             peek_ms_max: 10_000,
             move_ms_max: 60_000,
+            move_slice_ms: 1000,
             move_unplaced_max: 10_000,
             positions_max: 1000,
             trial_bindings_max: 1000,
@@ -219,7 +275,10 @@ impl Default for Limits {
             past_samples_max: 8640,
             past_queues_max: 1000,
             past_queue_samples_max: 360,
-            event_streams_max: 32,
+            event_streams_max: 1000,
+            event_streams_user_share: 4,
+            event_streams_address_share: 8,
+            event_streams_kept: 16,
             event_gap_ms: 1000,
             event_wait_ms_max: 5000,
             event_queues_max: 50,
@@ -228,5 +287,28 @@ impl Default for Limits {
             import_looked_max: 500,
             import_told_max: 100,
         }
+    }
+}
+
+impl Limits {
+    /// The same where nobody has a share: whoever comes first has what there is, for as long as others once had to wait.
+    pub fn without_shares(self) -> Limits {
+        Limits {
+            connections_kept: 0,
+            address_share: 1,
+            user_share: 1,
+            head_ms_max: self.silence_ms_max,
+            idle_ms_max: self.silence_ms_max,
+            unknown_body_ms_max: self.silence_ms_max,
+            unknown_bodies_max: usize::MAX,
+            event_streams_user_share: 1,
+            event_streams_address_share: 1,
+            ..self
+        }
+    }
+
+    /// Connections that may be open beside so many places, since they were given up for others.
+    pub fn leaving_of(&self, places: usize) -> usize {
+        (places / self.leaving_share).max(1)
     }
 }

@@ -8,17 +8,25 @@ use crate::response::{Answer, Response};
 use broker::catalog::{Op, UserLimits, VhostLimits};
 use serde_json::{Map, Value, json};
 
-fn object(limits: [(&str, Option<u32>); 2]) -> Value {
+fn object(limits: [(&str, Option<u64>); 3]) -> Value {
     let given = limits.into_iter().filter_map(|(name, limit)| Some((name.to_owned(), Value::from(limit?))));
     Value::Object(given.collect())
 }
 
 pub(crate) fn of_vhost(limits: &VhostLimits) -> Value {
-    object([("max-connections", limits.connections_max), ("max-queues", limits.queues_max)])
+    object([
+        ("max-connections", limits.connections_max.map(u64::from)),
+        ("max-queues", limits.queues_max.map(u64::from)),
+        ("max-memory-bytes", limits.memory_bytes_max),
+    ])
 }
 
 pub(crate) fn of_user(limits: &UserLimits) -> Value {
-    object([("max-connections", limits.connections_max), ("max-channels", limits.channels_max)])
+    object([
+        ("max-connections", limits.connections_max.map(u64::from)),
+        ("max-channels", limits.channels_max.map(u64::from)),
+        ("max-memory-bytes", limits.memory_bytes_max),
+    ])
 }
 
 /// `GET /api/vhost-limits`.
@@ -51,7 +59,7 @@ pub(crate) fn users<N: Node>(call: &Call<'_, N>, only: Option<&str>) -> Answer {
 }
 
 /// The value that a limit is to have; below 0: any number.
-fn wanted<N: Node>(call: &Call<'_, N>, name: &str) -> Result<Option<u32>, Response> {
+fn wanted<N: Node>(call: &Call<'_, N>, name: &str) -> Result<Option<u64>, Response> {
     if call.request.method == Method::Delete {
         return Ok(None);
     }
@@ -60,9 +68,9 @@ fn wanted<N: Node>(call: &Call<'_, N>, name: &str) -> Result<Option<u32>, Respon
 }
 
 /// The number that a limit is; below 0: any number.
-pub(crate) fn read(name: &str, value: &Value) -> Result<Option<u32>, Response> {
+pub(crate) fn read(name: &str, value: &Value) -> Result<Option<u64>, Response> {
     match (value.as_u64(), value.as_i64()) {
-        (Some(max), _) => Ok(Some(u32::try_from(max).unwrap_or(u32::MAX))),
+        (Some(max), _) => Ok(Some(max)),
         (None, Some(_)) => Ok(None),
         (None, None) => {
             let value = crate::policies::term(value);
@@ -70,6 +78,11 @@ pub(crate) fn read(name: &str, value: &Value) -> Result<Option<u32>, Response> {
             Err(Response::bad_request(text))
         }
     }
+}
+
+/// A number of objects; of those there are never more than 32 bits say.
+fn number(most: u64) -> u32 {
+    u32::try_from(most).unwrap_or(u32::MAX)
 }
 
 fn unknown(name: &str, value: &Value, what: &str) -> Response {
@@ -96,10 +109,11 @@ pub(crate) fn set_vhost<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) ->
     Ok(Response::empty(204))
 }
 
-fn put_vhost(limits: &mut VhostLimits, name: &str, wanted: Option<u32>) -> Result<(), Response> {
+fn put_vhost(limits: &mut VhostLimits, name: &str, wanted: Option<u64>) -> Result<(), Response> {
     match name {
-        "max-connections" => limits.connections_max = wanted,
-        "max-queues" => limits.queues_max = wanted,
+        "max-connections" => limits.connections_max = wanted.map(number),
+        "max-queues" => limits.queues_max = wanted.map(number),
+        "max-memory-bytes" => limits.memory_bytes_max = wanted,
         _ => return Err(unknown(name, &wanted.into(), "limits")),
     }
     Ok(())
@@ -114,10 +128,11 @@ pub(crate) fn vhost_limits(fields: &Map<String, Value>) -> Result<VhostLimits, R
     Ok(limits)
 }
 
-fn put_user(limits: &mut UserLimits, name: &str, wanted: Option<u32>) -> Result<(), Response> {
+fn put_user(limits: &mut UserLimits, name: &str, wanted: Option<u64>) -> Result<(), Response> {
     match name {
-        "max-connections" => limits.connections_max = wanted,
-        "max-channels" => limits.channels_max = wanted,
+        "max-connections" => limits.connections_max = wanted.map(number),
+        "max-channels" => limits.channels_max = wanted.map(number),
+        "max-memory-bytes" => limits.memory_bytes_max = wanted,
         _ => return Err(unknown(name, &wanted.into(), "user-limits")),
     }
     Ok(())

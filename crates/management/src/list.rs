@@ -487,7 +487,9 @@ mod tests {
                 Ok(things.iter().map(Thing::shown).collect())
             });
             let [whole, by_some] = [whole, by_some].map(|answer| answer.unwrap_or_else(|refused| refused));
-            assert_eq!(by_some, whole, "{query}");
+            let parts =
+                |response: &Response| (response.status, response.headers.clone(), response.body.clone());
+            assert_eq!(parts(&by_some), parts(&whole), "{query}");
             let value: Value = serde_json::from_slice(&whole.body).unwrap();
             assert_eq!(String::from_utf8(whole.body).unwrap(), value.to_string(), "{query}");
             assert!(!is_page_by_name(&request) || shown.get() <= 25, "{query}: more than a page was shown");

@@ -61,6 +61,7 @@ pub(crate) fn event<N: Node>(call: &Call<'_, N>) -> Answer {
     });
     let events = before.map_or(0, |before| before.events) + 1;
     let goes_on = wanted.is_none_or(|wanted| events < wanted) && call.request.method != Method::Head;
+    let is_administrator = call.caller.is_administrator();
     let headers = vec![
         ("content-type", "text/event-stream".to_owned()),
         ("cache-control", "no-cache".to_owned()),
@@ -70,7 +71,7 @@ pub(crate) fn event<N: Node>(call: &Call<'_, N>) -> Answer {
     Ok(Response {
         headers,
         body: format!("event: rates\ndata: {told}\n\n").into_bytes(),
-        next: goes_on.then(|| Box::new(Seen { at_ms, whole, queues, events })),
+        next: goes_on.then(|| Box::new(Seen { at_ms, whole, queues, events, is_administrator })),
         ..Response::empty(200)
     })
 }

@@ -1,12 +1,16 @@
 //! The node as the handlers see it: questions and requests to it, and the types of the answers.
 
 use crate::history::History;
+use crate::pool::PoolRow;
+use crate::request::Tried;
 use base::Now;
 use base::id::QueueSeq;
-use broker::access::{AccessRules, Denied, Guard, Hashing, PasswordHash, Trial};
-use broker::catalog::{Catalog, Op, QueueDefinition, Refusal, UserDefinition, VhostDefaults, VhostId};
+use broker::access::{AccessRules, Guard, Hashing, PasswordHash, Trial};
+use broker::catalog::{Catalog, Op, QueueDefinition, Refusal, VhostDefaults, VhostId};
+use broker::ledger::Ledger;
 use broker::{
-    Begin, ConnectionId, ConnectionRow, OpenSums, Opened, Pulse, QueueRow, SessionRow, Survey, Tracking,
+    Begin, ConnectionId, ConnectionRow, HeldCounts, OpenSums, Opened, Pulse, QueueRow, SessionRow, Survey,
+    TenantRow, Tracking,
 };
 use std::sync::Arc;
 
@@ -121,6 +125,21 @@ pub trait Node {
 
     /// Has a look at how counters grow. From now on they are sampled for a while.
     fn history<T>(&self, look: impl FnOnce(&History) -> T) -> T;
+
+    /// Users of connections: their work, and what holds them back.
+    ///
+    /// # Errors
+    /// The node did not answer in time.
+    fn tenants(&self) -> Result<Vec<TenantRow>, Busy>;
+
+    /// How often connections were held back since the node started, of all users together.
+    ///
+    /// # Errors
+    /// The node did not answer in time.
+    fn held_back(&self) -> Result<HeldCounts, Busy>;
+
+    /// Places that clients share.
+    fn pools(&self) -> Vec<PoolRow>;
 
     /// Logins over HTTP: how many were tried, and how many of them refused.
     fn logins(&self) -> [u64; 2];
@@ -247,8 +266,14 @@ pub trait Node {
     ///
     /// # Errors
     /// Too many passwords wait.
-    fn carry_out(&self, trial: Box<Trial>) -> Result<Result<Arc<UserDefinition>, Denied>, Busy>;
+    fn carry_out(&self, trial: Box<Trial>) -> Result<Tried, Busy>;
+
+    /// The same for a caller that goes on at once: `then` has the outcome, on another thread, unless the node stops.
+    fn compare(&self, trial: Box<Trial>, then: Compared);
 }
+
+/// The next step of a login whose password was compared.
+pub type Compared = Box<dyn FnOnce(Tried) + Send>;
 
 /// Messages that wait for their time: when each is due, milliseconds since 1970, and its number in its queue.
 pub type Delayed = Vec<(u64, QueueSeq)>;
@@ -334,6 +359,8 @@ pub struct About {
     pub access: Arc<AccessRules>,
     /// The guard of passwords, one for all protocols.
     pub guard: Arc<Guard>,
+    /// The ledger of memory.
+    pub ledger: Arc<Ledger>,
     /// Queues that are neither durable nor exclusive may be declared.
     pub permits_transient_queues: bool,
     /// A prefetch may be shared by the consumers of a channel.
@@ -417,6 +444,10 @@ pub struct Turns {
     /// Nanoseconds that the shard had a processor in such a look, at most: the rest of the time went to others on the
     /// machine.
     pub longest_look_work_ns: u64,
+    /// Units of work that connections had whose cost has no other bound.
+    pub work: u64,
+    /// Units of it that a turn has now.
+    pub work_max: u32,
 }
 
 /// Microseconds that turns are told apart by.
@@ -664,6 +695,10 @@ pub struct Pace {
     pub per_second: u32,
     /// For so many milliseconds.
     pub ms_max: u64,
+    /// For so many milliseconds where others wait for their turns, from behind those that are passed.
+    pub slice_ms: u64,
+    /// The first messages of which so many could not be placed before.
+    pub passed: u32,
 }
 
 /// The fate of messages that were looked at.
@@ -696,6 +731,8 @@ pub enum Outcome {
         missing: Vec<u64>,
         /// There are no others, or no more were wanted.
         is_over: bool,
+        /// The reason that it ended before, where it did.
+        trouble: Option<Trouble>,
     },
     /// Messages are gone.
     Discarded {

@@ -8,7 +8,7 @@ use crate::node::Node;
 use crate::request::Method;
 use crate::response::{Answer, Response};
 use broker::access::Pattern;
-use broker::catalog::{Op, PolicyDefinition, PolicyKind, VhostId};
+use broker::catalog::{ExchangeDefinition, Op, PolicyDefinition, PolicyKind, QueueDefinition, VhostId};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -62,19 +62,26 @@ pub(crate) fn asked<N: Node>(call: &Call<'_, N>, vhost: Option<&str>) -> Vec<(St
 pub(crate) fn matching<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str, is_exchange: bool) -> Answer {
     let (id, asked) = (call.caller.vhost(vhost)?, name.to_owned());
     let found = call.node.look(move |catalog| {
-        let all = catalog.policies(id, PolicyKind::User).rev();
-        let some = |is_meant: &dyn Fn(&PolicyDefinition) -> bool| -> Vec<Arc<PolicyDefinition>> {
-            all.filter(|policy| is_meant(policy)).cloned().collect()
+        let object = match is_exchange {
+            true => Object::Exchange(catalog.exchange(id, asked.as_bytes())?.definition.clone()),
+            false => Object::Queue(catalog.queue_by_name(id, asked.as_bytes())?.clone()),
         };
-        if is_exchange {
-            let exchange = &catalog.exchange(id, asked.as_bytes())?.definition;
-            return Some(some(&|policy| policy.is_for_exchange(exchange)));
-        }
-        let queue = catalog.queue_by_name(id, asked.as_bytes())?;
-        Some(some(&|policy| policy.is_for_queue(queue)))
+        let all = catalog.policies(id, PolicyKind::User).rev().cloned();
+        Some((object, all.collect::<Vec<_>>()))
     })?;
-    let found = found.ok_or_else(Response::not_found)?;
-    Ok(Response::ok(&found.iter().map(|policy| shown(vhost, policy)).collect()))
+    let (object, mut all) = found.ok_or_else(Response::not_found)?;
+    // Here, and not where connections wait: patterns may be dear.
+    all.retain(|policy| match &object {
+        Object::Exchange(exchange) => policy.is_for_exchange(exchange),
+        Object::Queue(queue) => policy.is_for_queue(queue),
+    });
+    Ok(Response::ok(&all.iter().map(|policy| shown(vhost, policy)).collect()))
+}
+
+/// A thing that policies are for.
+enum Object {
+    Queue(Arc<QueueDefinition>),
+    Exchange(Arc<ExchangeDefinition>),
 }
 
 /// `GET /api/policies[/VHOST]`.

@@ -3,11 +3,15 @@
 //! The path is split before its segments are decoded: clients escape `/` in names, and some of them even `-` and `.`.
 
 use crate::authority::Authority;
+use crate::moving::Moving;
 use crate::response::Response;
 use crate::seen::Seen;
 use base::percent;
+use broker::access::Denied;
+use broker::catalog::UserDefinition;
 use data_encoding::BASE64;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 /// The method of a request (RFC 9110 §9.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,8 +68,11 @@ pub(crate) enum Only {
     Existing,
 }
 
+/// The outcome of a login whose password was compared: the user, or why not.
+pub type Tried = Result<Arc<UserDefinition>, Denied>;
+
 /// A request, parsed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Request {
     /// The method.
     pub method: Method,
@@ -91,6 +98,12 @@ pub struct Request {
     pub seen: Option<Box<Seen>>,
     /// The client's address; none: it has none.
     pub from: Option<IpAddr>,
+    /// It may be answered with work that is not done, as others have their turns.
+    pub takes_turns: bool,
+    /// It is asked again, to go on with the work of the response that this was in.
+    pub moving: Option<Box<Moving>>,
+    /// It is asked again, now that the password of its login is compared ([`Response::trial`]).
+    pub tried: Option<Box<Tried>>,
     /// The client is on this machine.
     pub is_loopback: bool,
     /// It comes from a tool that may do everything with the node, in the node's own name.
@@ -124,6 +137,9 @@ impl Request {
             awaits_body: false,
             seen: None,
             from: None,
+            takes_turns: false,
+            moving: None,
+            tried: None,
             is_loopback,
             is_own: false,
         })
@@ -149,6 +165,16 @@ impl Request {
 
     pub(crate) fn says(&self, name: &str) -> bool {
         self.asked(name) == Some("true")
+    }
+
+    /// Whether it is for metrics of queues that are looked for by their names.
+    pub fn searches(&self) -> bool {
+        self.asked("queue").is_some()
+    }
+
+    /// The user that the request is of by its own word.
+    pub fn user(&self) -> Option<String> {
+        self.credentials().map(|(user, _)| user)
     }
 
     /// User and password of basic authentication (RFC 7617).

@@ -1,7 +1,9 @@
 //! A response: a status, a few headers, a body.
 
+use crate::moving::Moving;
 use crate::node::{Busy, Trouble};
 use crate::seen::Seen;
+use broker::access::Trial;
 use broker::catalog::{Refusal, ReplyCode};
 use serde_json::{Value, json};
 
@@ -34,7 +36,7 @@ impl Attempt {
 }
 
 /// An answer to a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Response {
     /// The status code.
     pub status: u16,
@@ -46,6 +48,12 @@ pub struct Response {
     pub login: Attempt,
     /// More is to follow on the same connection: the same request is to be asked again with this, a moment later.
     pub next: Option<Box<Seen>>,
+    /// The work is not done: the same request is to be asked again with this, once others had their turns. Where it is
+    /// not, this is the response.
+    pub rest: Option<Box<Moving>>,
+    /// Nothing is done: the password is to be compared first, which takes long, and the same request to be asked again
+    /// with the outcome. Where it is not, this is the response.
+    pub trial: Option<Box<Trial>>,
 }
 
 /// A handler's answer: errors are responses as well.
@@ -54,7 +62,15 @@ pub(crate) type Answer = Result<Response, Response>;
 impl Response {
     /// A status without a body.
     pub fn empty(status: u16) -> Response {
-        Response { status, headers: Vec::new(), body: Vec::new(), login: Attempt::None, next: None }
+        Response {
+            status,
+            headers: Vec::new(),
+            body: Vec::new(),
+            login: Attempt::None,
+            next: None,
+            rest: None,
+            trial: None,
+        }
     }
 
     pub(crate) fn json(status: u16, body: &Value) -> Response {
@@ -138,6 +154,11 @@ impl Response {
         let why = "too many logins were refused; this one was not tried";
         let answer = Response::error(429, "too_many_requests", why).with("retry-after", "1".to_owned());
         Response { login: Attempt::HeldBack(wait_ms), ..answer }
+    }
+
+    /// A login whose password is to be compared first.
+    pub(crate) fn untried(trial: Box<Trial>) -> Response {
+        Response { trial: Some(trial), ..Response::from(Busy) }
     }
 
     /// The same answer, to a user that logged in.

@@ -12,7 +12,11 @@ use crate::response::{Answer, Response};
 
 /// Answers a request.
 pub fn handle<N: Node>(node: &N, request: &Request) -> Response {
-    let mut response = answer(node, request).unwrap_or_else(|refused| refused);
+    let mut response = answer(node, request).unwrap_or_else(|refused| match &request.moving {
+        // Its user or its queue may have gone since the last slice.
+        Some(moving) => moving.told(refused),
+        None => refused,
+    });
     if request.method == Method::Head {
         response.body.clear();
     }
@@ -22,6 +26,14 @@ pub fn handle<N: Node>(node: &N, request: &Request) -> Response {
 /// The endpoint that a path below `/api` means, and the segments that stand for its names.
 pub(crate) fn find<'p>(path: &[&'p str]) -> Option<(&'static Endpoint, Vec<&'p str>)> {
     ENDPOINTS.iter().find_map(|endpoint| Some((endpoint, endpoint.matched(path)?)))
+}
+
+/// Whether a request is one that only users are answered, so that it can be asked first whether they may.
+pub fn asks_for_login(request: &Request) -> bool {
+    let path: Vec<&str> = request.path.iter().map(String::as_str).collect();
+    let ["api", path @ ..] = &path[..] else { return false };
+    let verb = find(path).and_then(|(endpoint, _)| endpoint.verb(request.method));
+    verb.is_some_and(|verb| verb.need != Need::Nobody)
 }
 
 fn answer<N: Node>(node: &N, request: &Request) -> Answer {

@@ -13,4 +13,13 @@ pub struct Seen {
     pub(crate) queues: Vec<Option<Counters>>,
     /// Events so far.
     pub(crate) events: u64,
+    /// They are told to an administrator.
+    pub(crate) is_administrator: bool,
+}
+
+impl Seen {
+    /// Whether the events are told to an administrator.
+    pub fn is_administrator(&self) -> bool {
+        self.is_administrator
+    }
 }

@@ -1,5 +1,6 @@
 //! Requests and responses, against a node that is a catalog and nothing else.
 
+mod answers;
 mod beyond;
 mod counted;
 mod first_page;
@@ -8,6 +9,7 @@ mod listened;
 mod meant;
 mod operated;
 mod paged;
+mod shared;
 mod told;
 mod unserved;
 mod walked;
@@ -16,22 +18,21 @@ mod weighed;
 use crate::endpoints::ENDPOINTS;
 use crate::history::{History, Whose};
 use crate::node::{
-    About, Action, Begun, Busy, Condition, Delayed, Goal, Got, Login, Memory, Node, Outcome, TURN_BOUNDS_US,
-    Trouble, Turns, Which, Writing,
+    About, Action, Begun, Busy, Compared, Condition, Delayed, Goal, Got, Login, Memory, Node, Outcome,
+    TURN_BOUNDS_US, Trouble, Turns, Which, Writing,
 };
 use crate::openapi;
-use crate::request::Request;
+use crate::pool::PoolRow;
+use crate::request::{Request, Tried};
 use crate::routes::handle;
 use base::Now;
 use base::id::{PortId, QueueSeq, ShardId};
-use broker::access::{Denied, Hashing, LONG_SALT, PasswordHash, SALT, Trial};
-use broker::catalog::{
-    Actor, Catalog, Object, Op, Places, QueueDefinition, Refusal, UserDefinition, VhostDefaults, VhostId,
-};
+use broker::access::{Hashing, LONG_SALT, PasswordHash, SALT, Trial};
+use broker::catalog::{Actor, Catalog, Object, Op, Places, QueueDefinition, Refusal, VhostDefaults, VhostId};
 use broker::{
     Begin, ChannelRow, ConnectionId, ConnectionRow, ConnectionSums, ConsumerRow, Count, ExchangeTally,
-    LinkEnd, LinkRow, OpenSums, Opened, Protocol, Pulse, QueueRow, QuorumRow, SessionRow, StreamConsumerRow,
-    StreamPublisherRow, Survey, Tally, Tracking,
+    HeldCounts, LinkEnd, LinkRow, OpenSums, Opened, Protocol, Pulse, QueueRow, QuorumRow, SessionRow,
+    StreamConsumerRow, StreamPublisherRow, Survey, Tally, TenantRow, Tracking,
 };
 use data_encoding::BASE64;
 use message::amqp091::Table;
@@ -55,6 +56,10 @@ struct Bench {
     survey: Mutex<Survey>,
     history: Mutex<History>,
     logins: Mutex<[u64; 2]>,
+    tenants: Mutex<Vec<TenantRow>>,
+    /// How often users were listed.
+    listed: Mutex<u32>,
+    pools: Mutex<Vec<PoolRow>>,
     forgotten: Mutex<Vec<[u64; 2]>>,
     uptime_ms: Mutex<u64>,
     /// Looks that somebody had at the catalog.
@@ -95,6 +100,9 @@ impl Bench {
             survey: Mutex::default(),
             history: Mutex::default(),
             logins: Mutex::default(),
+            tenants: Mutex::default(),
+            listed: Mutex::default(),
+            pools: Mutex::default(),
             forgotten: Mutex::default(),
             uptime_ms: Mutex::default(),
             looks: Mutex::default(),
@@ -120,10 +128,13 @@ impl Bench {
         let mut catalog = self.catalog.lock().unwrap();
         let plan = catalog.plan(actor, op, Places::default()).map_err(Trouble::Refused)?;
         plan.changes.iter().for_each(|change| drop(catalog.apply(change)));
+        // As a start does; a node in slices.
+        let in_force = catalog.policies_in_force();
+        catalog.go_by_policies(&in_force);
         Ok(())
     }
 
-    fn ask(&self, user: &str, line: &str, body: &str) -> (u16, Value, Vec<(&'static str, String)>) {
+    fn request(user: &str, line: &str, body: &str) -> Request {
         let (method, target) = line.split_once(' ').unwrap();
         let target = format!("/api/{target}");
         let mut request = Request::new(method, &target, body.as_bytes().to_vec(), true).unwrap();
@@ -132,7 +143,13 @@ impl Bench {
                 Some(format!("Basic {}", BASE64.encode(format!("{user}:{user}").as_bytes())));
         }
         request.content_type = Some("application/json".to_owned());
+        request
+    }
+
+    fn ask(&self, user: &str, line: &str, body: &str) -> (u16, Value, Vec<(&'static str, String)>) {
+        let request = Bench::request(user, line, body);
         let response = handle(self, &request);
+        let (method, _) = line.split_once(' ').unwrap();
         assert!(is_described(method, &request.path, response.status), "{line} {body}: {}", response.status);
         let body = serde_json::from_slice(&response.body).unwrap_or(Value::Null);
         (response.status, body, response.headers)
@@ -185,336 +202,6 @@ fn is_described(method: &str, path: &[String], status: u16) -> bool {
     told.is_none_or(|told| told.contains(&status) || status >= 500)
 }
 
-impl Node for Bench {
-    fn about(&self) -> &About {
-        &self.about
-    }
-
-    fn condition(&self) -> Condition {
-        Condition { is_memory_alarm: true, ..Condition::default() }
-    }
-
-    fn look<T: Send + 'static>(&self, look: impl FnOnce(&Catalog) -> T + Send + 'static) -> Result<T, Busy> {
-        *self.looks.lock().unwrap() += 1;
-        Ok(look(&self.catalog.lock().unwrap()))
-    }
-
-    fn turns(&self) -> Result<Vec<Turns>, Busy> {
-        Ok(vec![Turns { groups: [1; TURN_BOUNDS_US.len() + 1], ..Turns::default() }])
-    }
-
-    fn queues(&self, which: Which, _is_sampled: bool) -> Result<Vec<QueueRow>, Busy> {
-        let mut own: Vec<_> = self.catalog.lock().unwrap().queues().cloned().collect();
-        own.retain(|queue| which.has(queue));
-        self.rows_of(&own)
-    }
-
-    fn each_queue(&self, which: Which, each: impl FnMut(&QueueRow)) -> Result<(), Busy> {
-        self.queues(which, true)?.iter().for_each(each);
-        Ok(())
-    }
-
-    fn queue_names(&self) -> Result<Arc<[Arc<QueueDefinition>]>, Busy> {
-        let mut own: Vec<_> = self.catalog.lock().unwrap().queues().cloned().collect();
-        own.sort_by_key(|queue| (queue.vhost_name.clone(), queue.name.clone()));
-        Ok(own.into())
-    }
-
-    fn queue_order<E>(
-        &self,
-        _column: &str,
-        sort: impl FnOnce() -> Result<Vec<Arc<QueueDefinition>>, E>,
-    ) -> Result<Arc<[Arc<QueueDefinition>]>, E> {
-        Ok(sort()?.into())
-    }
-
-    fn rows_of(&self, queues: &[Arc<QueueDefinition>]) -> Result<Vec<QueueRow>, Busy> {
-        self.shown.lock().unwrap().push(queues.len());
-        let row = |queue: &Arc<QueueDefinition>| QueueRow {
-            definition: queue.clone(),
-            ready: 2,
-            ready_bytes: None,
-            sample: broker::Sample { bytes_mean: Some(50.0), head_timestamp_s: None },
-            unsettled: 1,
-            delayed: 0,
-            transient: 1,
-            returned: 0,
-            dying: 0,
-            quorum: (*queue.name == *"quorum").then(|| QuorumRow {
-                priorities: vec![(1, 1), (4, 1)],
-                delivery_limit: Some(20),
-                retry: None,
-            }),
-            consumers: 3,
-            memory_bytes: 100,
-            tally: tally(),
-            head: 7,
-            end: 10,
-            stream: None,
-            active: None,
-        };
-        Ok(queues.iter().map(row).collect())
-    }
-
-    fn pulses(&self, queues: Vec<(VhostId, String)>) -> Result<Vec<Option<Pulse>>, Busy> {
-        let catalog = self.catalog.lock().unwrap();
-        let tally = self.survey.lock().unwrap().vhosts.values().next().copied().unwrap_or_default();
-        let own = |(vhost, name): &(VhostId, String)| {
-            let pulse = Pulse { tally, ready: 2, unsettled: 1, consumers: 3 };
-            catalog.queue_by_name(*vhost, name.as_bytes()).map(|_| pulse)
-        };
-        Ok(queues.iter().map(own).collect())
-    }
-
-    fn connections(&self) -> Result<Vec<ConnectionRow>, Busy> {
-        Ok(self.connections.lock().unwrap().clone())
-    }
-
-    fn connection_count(&self) -> Result<u64, Busy> {
-        Ok(self.connections.lock().unwrap().len() as u64)
-    }
-
-    fn certificate_ends_s(&self) -> Vec<u64> {
-        // Forty days from now.
-        vec![1_000_000 + 40 * 86_400]
-    }
-
-    fn now_s(&self) -> u64 {
-        1_000_000
-    }
-
-    fn now_ms(&self) -> u64 {
-        1_000_000_000
-    }
-
-    fn uptime_ms(&self) -> u64 {
-        *self.uptime_ms.lock().unwrap()
-    }
-
-    fn reload_certificates(&self) -> Result<usize, String> {
-        *self.acted.lock().unwrap() += 1;
-        Ok(1)
-    }
-
-    fn opened(&self) -> Result<Vec<(u16, Opened)>, Busy> {
-        Ok(self.opened.lock().unwrap().clone())
-    }
-
-    fn open_sums(&self) -> Result<OpenSums, Busy> {
-        let mut sums = OpenSums::default();
-        self.opened()?.iter().for_each(|(_, opened)| sums.add(opened));
-        for row in self.connections()?.iter().filter(|row| !row.user.is_empty()) {
-            let ConnectionRow { channels, received, sent, calls, .. } = *row;
-            sums.connections.merge(&ConnectionSums { connections: 1, channels, received, sent, calls });
-        }
-        Ok(sums)
-    }
-
-    fn sessions(&self, connection: ConnectionId) -> Result<Option<Vec<SessionRow>>, Busy> {
-        let connections = self.connections.lock().unwrap();
-        let is_there = connections.iter().any(|row| row.id == connection && row.protocol.contains("1-0"));
-        Ok(is_there.then(|| self.sessions.lock().unwrap().clone()))
-    }
-
-    fn survey(&self) -> Result<Survey, Busy> {
-        Ok(self.survey.lock().unwrap().clone())
-    }
-
-    fn history<T>(&self, look: impl FnOnce(&History) -> T) -> T {
-        look(&self.history.lock().unwrap())
-    }
-
-    fn logins(&self) -> [u64; 2] {
-        *self.logins.lock().unwrap()
-    }
-
-    fn now(&self) -> Now {
-        Now::default()
-    }
-
-    fn login_tried(&self, is_refused: bool) {
-        let mut logins = self.logins.lock().unwrap();
-        logins[0] += 1;
-        logins[1] += u64::from(is_refused);
-    }
-
-    fn forget_history(&self) {
-        *self.history.lock().unwrap() = History::default();
-    }
-
-    fn forget_logins(&self, logins: Vec<[u64; 2]>) {
-        *self.forgotten.lock().unwrap() = logins;
-    }
-
-    fn forgotten_logins(&self) -> Vec<[u64; 2]> {
-        self.forgotten.lock().unwrap().clone()
-    }
-
-    fn tracking(&self, _vhost: VhostId, stream: &str) -> Result<Option<Tracking>, Busy> {
-        let tracking = Tracking { offsets: vec![("c".into(), 7)], writers: vec![("p".into(), 9)] };
-        Ok((stream == "s").then_some(tracking))
-    }
-
-    fn memory(&self) -> Result<Memory, Busy> {
-        let pools =
-            vec![("binary", 1000), ("queue_procs", 500), ("allocated_unused", 300), ("other_system", 200)];
-        Ok(Memory { pools, in_use: 1500, allocated: 1800, resident: 2000 })
-    }
-
-    fn writing(&self) -> Writing {
-        Writing { syncs: 3, sync_ns: 2_000_000, ..Writing::default() }
-    }
-
-    fn close_connection(&self, name: &str, reason: &str) -> Result<bool, Busy> {
-        assert_eq!(reason, "Closed via management plugin");
-        self.connections.lock().unwrap().retain(|row| row.name != name);
-        Ok(true)
-    }
-
-    fn request(&self, op: Op) -> Result<(), Trouble> {
-        self.plan(&Actor::internal(VhostId::default(), PORT), &op)
-    }
-
-    fn act(&self, login: &Login, vhost: &str, action: Action) -> Result<Outcome, Trouble> {
-        // There are messages at 100 and 101.
-        let is_missing = |position: &u64| !(100..=101).contains(position);
-        *self.acted.lock().unwrap() += 1;
-        let id = self.catalog.lock().unwrap().vhost(vhost).unwrap();
-        let actor = Actor::new(login.user.as_str().into(), id, PORT);
-        let op = match action {
-            Action::DeclareQueue { name, durable, auto_delete, .. } => Op::DeclareQueue {
-                name: name.into(),
-                passive: false,
-                durable,
-                exclusive: false,
-                auto_delete,
-                arguments: Default::default(),
-                random: [0; 16],
-            },
-            Action::DeclareExchange { name, kind, durable, auto_delete, internal, .. } => {
-                Op::DeclareExchange {
-                    name: name.into(),
-                    kind: kind.into(),
-                    passive: false,
-                    durable,
-                    auto_delete,
-                    internal,
-                    arguments: Default::default(),
-                }
-            }
-            Action::DeleteExchange { name, if_unused } => Op::DeleteExchange { name: name.into(), if_unused },
-            Action::Bind { on, source, destination, to_exchange: false, key, arguments } => {
-                let (queue, exchange, key) = (destination.into(), source.into(), key.into());
-                let arguments = broker::fields::arguments(&Table::new(&arguments).unwrap());
-                match on {
-                    true => Op::BindQueue { queue, exchange, key, arguments },
-                    false => Op::UnbindQueue { queue, exchange, key, arguments },
-                }
-            }
-            Action::Peek { from, skip, count, .. } => {
-                assert!(count > 0, "nobody is asked for nothing");
-                let skip = skip + from.saturating_sub(100) as u32;
-                let got = |at: u32| Got {
-                    redelivered: false,
-                    exchange: "x".into(),
-                    key: at.to_string(),
-                    left: 0,
-                    position: Some(100 + u64::from(at)),
-                    properties: vec![0, 0],
-                    body: b"body".to_vec(),
-                };
-                return Ok(Outcome::Got((skip..(skip + count).min(2)).map(got).collect()));
-            }
-            Action::Move { goal, positions, pace, .. } => {
-                let unplaced = u32::from(goal == Goal::Origin);
-                let missing = positions.iter().flatten().copied().filter(is_missing).collect::<Vec<_>>();
-                let moved = match positions {
-                    Some(positions) => (positions.len() - missing.len()) as u32,
-                    None => pace.count.min(pace.among),
-                };
-                return Ok(Outcome::Moved { moved, unplaced, missing, is_over: pace.count == u32::MAX });
-            }
-            Action::Discard { positions, .. } => {
-                let missing: Vec<u64> = positions.iter().copied().filter(is_missing).collect();
-                let deleted = (positions.len() - missing.len()) as u32;
-                return Ok(Outcome::Discarded { deleted, missing });
-            }
-            Action::Publish(_) => return Ok(Outcome::Published(false)),
-            Action::Purge { .. } => return Ok(Outcome::Done),
-            Action::DeleteQueue { name, .. } => {
-                let catalog = self.catalog.lock().unwrap();
-                Op::DeleteQueue { id: catalog.queue_by_name(id, name.as_bytes()).unwrap().id }
-            }
-            other => panic!("not here: {other:?}"),
-        };
-        self.plan(&actor, &op).map(|()| Outcome::Done)
-    }
-
-    fn begin_request(&self, op: Op) -> Begun<'_> {
-        self.begun(self.request(op))
-    }
-
-    fn begin_act(&self, login: &Login, vhost: &str, action: Action) -> Begun<'_> {
-        self.begun(self.act(login, vhost, action).map(drop))
-    }
-
-    fn ready_from(
-        &self,
-        _vhost: VhostId,
-        _queue: &str,
-        begin: Begin,
-        most: u64,
-    ) -> Result<Option<(u64, u64)>, Busy> {
-        // There are messages at 100 and 101.
-        let from = match begin {
-            Begin::At(QueueSeq(position)) => position,
-            Begin::Last(count) => 102 - count.min(2),
-        };
-        Ok(Some((from, 102u64.saturating_sub(from).min(2).min(most))))
-    }
-
-    fn truncate_stream(&self, vhost: &str, stream: &str, before: u64) -> Result<u64, Trouble> {
-        match (vhost, stream) {
-            ("/", "events") => Ok(before / 10 * 10),
-            _ => Err(Trouble::Refused(Refusal::missing(Object::Queue, stream, vhost))),
-        }
-    }
-
-    fn delayed(&self, _vhost: &str, queue: &str, count_max: usize) -> Result<Option<Delayed>, Busy> {
-        let all = (3..9).map(|id| (1000 + id, QueueSeq(id)));
-        Ok((queue == "q").then(|| all.take(count_max).collect()))
-    }
-
-    fn cancel_delayed(&self, _vhost: &str, queue: &str, ids: Vec<u64>) -> Result<Option<u64>, Busy> {
-        Ok((queue == "q").then(|| ids.iter().filter(|id| (3..9).contains(*id)).count() as u64))
-    }
-
-    fn reset_offset(&self, _vhost: &str, _stream: &str, _reference: &str) -> Result<(), Trouble> {
-        *self.acted.lock().unwrap() += 1;
-        Ok(())
-    }
-
-    fn restart_stream(&self, _vhost: &str, stream: &str) -> Result<bool, Busy> {
-        Ok(stream == "s")
-    }
-
-    fn vhost_defaults(&self, _: &str) -> VhostDefaults {
-        VhostDefaults::default()
-    }
-
-    fn log(&self, line: String) {
-        self.lines.lock().unwrap().push(line);
-    }
-
-    fn hash(&self, password: &str, hashing: Hashing) -> Result<PasswordHash, Busy> {
-        Ok(hashing.hash(password, [7; LONG_SALT]))
-    }
-
-    fn carry_out(&self, trial: Box<Trial>) -> Result<Result<Arc<UserDefinition>, Denied>, Busy> {
-        Ok(trial.carry_out(self.now(), &self.about.guard, &self.about.access))
-    }
-}
-
 fn connection(name: &str, user: &str, vhost: &str) -> ConnectionRow {
     ConnectionRow {
         calls: [5, 6],
@@ -531,7 +218,9 @@ fn connection(name: &str, user: &str, vhost: &str) -> ConnectionRow {
         user: user.into(),
         vhost: vhost.into(),
         state: "running",
+        held_back: None,
         channels: 1,
+        held: 6,
         host: IpAddr::V4(Ipv4Addr::LOCALHOST),
         port: 5672,
         peer_host: IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -650,6 +339,8 @@ fn things_come_change_and_go() {
         ("PUT vhost-limits/w/max-queues", "{}", 400),
         ("PUT vhost-limits/w/max-queues", r#"{"value": "x"}"#, 400),
         ("PUT user-limits/u/max-channels", r#"{"value": 8}"#, 204),
+        ("PUT user-limits/u/max-memory-bytes", r#"{"value": 5000000000}"#, 204),
+        ("PUT vhost-limits/w/max-memory-bytes", r#"{"value": 6000000000}"#, 204),
         ("PUT user-limits/none/max-channels", r#"{"value": 8}"#, 400),
         (
             "PUT policies/w/p",
@@ -687,10 +378,16 @@ fn things_come_change_and_go() {
     assert_eq!(
         user,
         json!({"name": "u", "password_hash": "", "hashing_algorithm": "rabbit_password_hashing_sha256",
-               "tags": ["x"], "limits": {"max-channels": 8}})
+               "tags": ["x"], "limits": {"max-channels": 8, "max-memory-bytes": 5_000_000_000u64}})
     );
-    assert_eq!(bench.get("user-limits"), json!([{"user": "u", "value": {"max-channels": 8}}]));
-    assert_eq!(bench.get("vhost-limits/w"), json!([{"vhost": "w", "value": {"max-queues": 9}}]));
+    assert_eq!(
+        bench.get("user-limits"),
+        json!([{"user": "u", "value": {"max-channels": 8, "max-memory-bytes": 5_000_000_000u64}}])
+    );
+    assert_eq!(
+        bench.get("vhost-limits/w"),
+        json!([{"vhost": "w", "value": {"max-queues": 9, "max-memory-bytes": 6_000_000_000u64}}])
+    );
     let permission = json!({"user": "u", "vhost": "w", "configure": "", "write": "a", "read": "c"});
     assert_eq!(bench.get("permissions/w/u"), permission);
     assert_eq!(bench.get("users/u/permissions"), json!([permission]));
@@ -717,6 +414,8 @@ fn things_come_change_and_go() {
         ("DELETE operator-policies/w/o", "", 204),
         ("DELETE vhost-limits/w/max-queues", "", 204),
         ("DELETE user-limits/u/max-channels", "", 204),
+        ("DELETE user-limits/u/max-memory-bytes", "", 204),
+        ("DELETE vhost-limits/w/max-memory-bytes", "", 204),
         ("DELETE topic-permissions/w/u", "", 204),
         ("DELETE permissions/w/u", "", 204),
         ("DELETE permissions/w/u", "", 404),
@@ -744,7 +443,7 @@ fn remove_each_binding(values: &[routing::Value]) {
     let is_left = |value: &routing::Value| {
         let catalog = bench.catalog.lock().unwrap();
         let queue = catalog.queue_by_name(VhostId(0), b"q").unwrap().id;
-        catalog.queue_bindings(queue).any(|binding| binding.arguments.get(b"version") == Some(value))
+        catalog.queue_bindings(queue).any(|binding| binding.arguments.get(b"version") == Some(value.view()))
     };
     let listed = bench.get("bindings/%2F/e/amq.headers/q/q");
     let keys: Vec<&str> =
@@ -767,7 +466,7 @@ fn bindings_are_removed_whatever_their_arguments_are() {
         Value::Timestamp(5),
         Value::Bytes(b"x"[..].into()),
         Value::Decimal { scale: 1, value: 15 },
-        Value::List(vec![Value::Int(IntType::Byte, 1)]),
+        Value::list([Value::Int(IntType::Byte, 1)]),
     ];
     all.into_iter().for_each(|value| remove_each_binding(&[value]));
 }

@@ -138,16 +138,18 @@ fn of_short(op: &Op) -> Option<String> {
             format!("Successfully cleared {} {} in virtual host {}", policy(*kind), q(name), q(vhost))
         }
         Op::SetVhostLimits { vhost, limits } => format!(
-            "Successfully set limits of virtual host {}: connections {}, queues {}",
+            "Successfully set limits of virtual host {}: connections {}, queues {}{}",
             q(vhost),
             limit(limits.connections_max),
-            limit(limits.queues_max)
+            limit(limits.queues_max),
+            memory(limits.memory_bytes_max)
         ),
         Op::SetUserLimits { user, limits } => format!(
-            "Successfully set limits of user {}: connections {}, channels {}",
+            "Successfully set limits of user {}: connections {}, channels {}{}",
             q(user),
             limit(limits.connections_max),
-            limit(limits.channels_max)
+            limit(limits.channels_max),
+            memory(limits.memory_bytes_max)
         ),
         Op::SetParameter { name, value } => {
             format!("Successfully {} global parameter {}", set_or_cleared(value.is_some()), q(name))
@@ -219,6 +221,11 @@ fn policy(kind: PolicyKind) -> &'static str {
 
 fn limit(most: Option<impl Display>) -> String {
     most.map_or_else(|| "unlimited".to_owned(), |most| most.to_string())
+}
+
+/// A limit that few have.
+fn memory(most: Option<u64>) -> String {
+    most.map_or_else(String::new, |most| format!(", memory {most} bytes"))
 }
 
 fn set_or_cleared(is_set: bool) -> &'static str {

@@ -7,7 +7,7 @@ use crate::json;
 use crate::messages::properties;
 use crate::node::Node;
 use crate::response::{Answer, Response};
-use broker::catalog::{Catalog, VhostId};
+use broker::catalog::{Catalog, Refusal, ReplyCode, VhostId};
 use broker::fields::Fields091;
 use message::amqp091::Properties;
 use routing::{Arguments, Binding, Destination, Envelope, Exchange, Kind, Matches};
@@ -55,7 +55,11 @@ pub(crate) fn route<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Ans
     let most = call.node.about().limits.trial_bindings_max;
     let (asked, fields) = (key.clone(), raw.clone());
     let taken = call.node.look(move |catalog| take(catalog, id, &exchange, &asked, &fields, most))?;
-    let mut taken = taken.ok_or_else(Response::not_found)?;
+    let mut taken = match taken.ok_or_else(Response::not_found)? {
+        Ok(taken) => taken,
+        Err(refusal) if refusal.code == ReplyCode::NotFound => return Err(Response::not_found()),
+        Err(refusal) => return Err(Response::refused(&refusal)),
+    };
     taken.bindings.sort_by(|a, b| (&a.key, a.destination).cmp(&(&b.key, b.destination)));
     let reached: BTreeSet<Destination> = taken.destinations.iter().copied().collect();
     let bound = taken.bindings.iter().map(|binding| binding.destination);
@@ -105,13 +109,15 @@ fn take(
     key: &str,
     raw: &[u8],
     most: usize,
-) -> Option<Taken> {
+) -> Option<Result<Taken, Refusal>> {
     let properties = Properties::read(raw).ok()?;
     let keys = [key.as_bytes()];
     let message = Envelope { keys: &keys, headers: &Fields091(&properties), roll: 0 };
     let mut matches = Matches::default();
     matches.start();
-    catalog.route(vhost, exchange.as_bytes(), &message, &mut matches).ok()?;
+    if let Err(refusal) = catalog.route(vhost, exchange.as_bytes(), &message, &mut matches) {
+        return Some(Err(refusal));
+    }
     let mut taken = Taken {
         kind: Kind::Direct,
         is_held: !matches.held().is_empty(),
@@ -122,7 +128,7 @@ fn take(
     };
     // The default exchange has a binding for each queue, which says nothing.
     let Some(entry) = catalog.exchange(vhost, exchange.as_bytes()).filter(|_| !exchange.is_empty()) else {
-        return Some(taken);
+        return Some(Ok(taken));
     };
     taken.keeps = entry.definition.kind == Kind::Delayed;
     taken.kind = entry.exchange.kind();
@@ -136,7 +142,7 @@ fn take(
             ControlFlow::Continue(())
         })
         .is_break();
-    Some(taken)
+    Some(Ok(taken))
 }
 
 /// The names of these, but for those that are gone.

@@ -130,7 +130,8 @@ pub(crate) mod tests {
         };
         let logs = Logs { new: logs, least: Some(logs) };
         let (name, rules) = ("rabbit@test".into(), Arc::new(AccessRules::default()));
-        let makeup = Makeup { name, shards: 1, logs, journal, rules, relaxes_types: false };
+        let makeup =
+            Makeup { name, shards: 1, logs, journal, rules, relaxes_types: false, ledger: Arc::default() };
         let mut secrets = Secrets::simulated(1);
         let tell = &mut |found: Found| assert!(found.gravity() != Gravity::Error, "{found}");
         let identity = start::identity(disk, &mut secrets, logs, tell)?;

@@ -8,6 +8,7 @@ use crate::keeper::Keeper;
 use base::id::{LogId, LogIndex, ShardId};
 use base::{Now, Secrets};
 use broker::access::AccessRules;
+use broker::ledger::Ledger;
 use broker::{CATALOG_LOG, Limits, Placement, RecoveryError, SECTION, Shard, ShardSettings};
 use journal::{Cover, Damage, Disk, DiskError, FileKind, Identity, Journal, Snapshot, Snapshots};
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,6 +41,8 @@ pub struct Makeup {
     pub rules: Arc<AccessRules>,
     /// Arguments of queues of a wrong type are taken where they can be.
     pub relaxes_types: bool,
+    /// The ledger of memory.
+    pub ledger: Arc<Ledger>,
 }
 
 /// News of a start for people.
@@ -186,6 +189,7 @@ pub fn shards(
             rules: makeup.rules.clone(),
             node: makeup.name.clone(),
             relaxes_types: makeup.relaxes_types,
+            ledger: makeup.ledger.clone(),
             seed: dice(secrets),
         };
         Shard::new(settings, secrets.fork())
@@ -366,6 +370,8 @@ impl Coming<'_> {
         }
         // Logs are stopped also for a fault that only shows when all is read: messages whose records are nowhere.
         let now = (self.now)();
+        let policies = self.shards.first().map(Shard::policies_in_force).unwrap_or_default();
+        self.shards.iter_mut().for_each(|shard| shard.go_by_policies(&policies));
         let missing: Vec<LogId> =
             self.shards.iter_mut().flat_map(|shard| shard.finish_recovery(now)).collect();
         missing.into_iter().for_each(|log| self.stop(log));

@@ -118,15 +118,14 @@ impl Control {
         Ok(())
     }
 
-    /// Makes a durable fanout exchange.
+    /// Makes a durable exchange of a type.
     ///
     /// # Errors
     /// In words for people.
-    pub fn declare_fanout(&mut self, name: &str) -> Result<(), String> {
+    pub fn declare_exchange(&mut self, name: &str, kind: &str) -> Result<(), String> {
         self.each(&[name.to_owned()], |connection, name| {
-            let exchange = name.as_bytes();
-            let declare =
-                ExchangeDeclare { exchange, kind: b"fanout", durable: true, ..ExchangeDeclare::default() };
+            let (exchange, kind) = (name.as_bytes(), kind.as_bytes());
+            let declare = ExchangeDeclare { exchange, kind, durable: true, ..ExchangeDeclare::default() };
             connection.send(CHANNEL, &declare);
         })?;
         Ok(())
@@ -153,6 +152,23 @@ impl Control {
             let (queue, exchange) = (name.as_bytes(), exchange.as_bytes());
             connection.send(CHANNEL, &QueueBind { queue, exchange, ..QueueBind::default() });
         })?;
+        Ok(())
+    }
+
+    /// Binds a queue to `exchange` by each of these keys, with the fields of arguments that stand beside it.
+    ///
+    /// # Errors
+    /// In words for people.
+    pub fn bind_by(&mut self, queue: &str, exchange: &str, by: &[(String, Vec<u8>)]) -> Result<(), String> {
+        let (queue, exchange) = (queue.as_bytes(), exchange.as_bytes());
+        for by in by.chunks(PIPELINE) {
+            for (key, arguments) in by {
+                let (routing_key, arguments) = (key.as_bytes(), Table::new(arguments).unwrap_or_default());
+                let bind = QueueBind { queue, exchange, routing_key, arguments, ..QueueBind::default() };
+                self.connection.send(CHANNEL, &bind);
+            }
+            self.wait(&Awaited::Answers(by.len()))?;
+        }
         Ok(())
     }
 

@@ -11,7 +11,7 @@ use amqp091::{
     Body, Connection as Connection091, DeliverPrefix, Detected, Event as Event091, Method, Outgoing,
 };
 use base::{Now, Output};
-use message::amqp091::Table;
+use message::amqp091::{Table, Value};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::Read;
@@ -81,6 +81,8 @@ struct Broker {
     published: u64,
     kept: Option<Message>,
     queues: BTreeMap<String, VecDeque<Message>>,
+    /// Messages that a queue keeps at most.
+    lengths: BTreeMap<String, i64>,
     bindings: BTreeMap<String, Vec<String>>,
     peers: Vec<Peer>,
 }
@@ -151,7 +153,7 @@ impl Machine {
 enum Request {
     Publish { exchange: String, key: String, body: Vec<u8>, answer: Answer },
     Consume(Consumer),
-    Declare(String),
+    Declare(String, Option<i64>),
     Answer(Box<dyn Fn(&mut Connection091)>),
     Delete(String),
     Bind(String, String),
@@ -207,7 +209,8 @@ impl Broker {
                 self.publish(index, &exchange, &key, body, &answer)
             }
             Request::Consume(consumer) => self.peers[index].consumers.push(consumer),
-            Request::Declare(queue) => {
+            Request::Declare(queue, most) => {
+                self.lengths.extend(most.map(|most| (queue.clone(), most)));
                 self.queues.entry(queue).or_default();
             }
             Request::Answer(answer) => {
@@ -218,7 +221,12 @@ impl Broker {
             Request::Delete(queue) => {
                 self.queues.remove(&queue);
             }
-            Request::Bind(exchange, queue) => self.bindings.entry(exchange).or_default().push(queue),
+            Request::Bind(exchange, queue) => {
+                let queues = self.bindings.entry(exchange).or_default();
+                if !queues.contains(&queue) {
+                    queues.push(queue);
+                }
+            }
             Request::Count(channel, queue) => {
                 let message_count = self.queues.get(&queue).map_or(0, VecDeque::len) as u32;
                 let Machine::Amqp091(connection) = &mut self.peers[index].machine else { return };
@@ -263,7 +271,10 @@ impl Broker {
         let direct = [key.to_owned()];
         let names = if exchange.is_empty() { &direct[..] } else { &self.bindings[exchange][..] };
         for name in names {
-            self.queues.entry(name.clone()).or_default().extend(copies.iter().cloned());
+            let queue = self.queues.entry(name.clone()).or_default();
+            queue.extend(copies.iter().cloned());
+            let most = self.lengths.get(name).map_or(usize::MAX, |most| *most as usize);
+            queue.drain(..queue.len().saturating_sub(most));
         }
     }
 }
@@ -392,7 +403,11 @@ fn method_requests(channel: u16, method: &Method<'_>, requests: &mut Vec<Request
     match method {
         Method::QueueDeclare(declare) => {
             let name = text(declare.queue);
-            requests.extend((!declare.passive).then(|| Request::Declare(name.clone())));
+            let most = match declare.arguments.get(b"x-max-length") {
+                Some(Value::I64(most)) => Some(most),
+                _ => None,
+            };
+            requests.extend((!declare.passive).then(|| Request::Declare(name.clone(), most)));
             requests.push(Request::Count(channel, name));
         }
         Method::QueueDelete(delete) => {

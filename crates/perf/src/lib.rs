@@ -36,10 +36,13 @@ mod scenario;
 mod small_chunks;
 mod stamp;
 mod stream;
+mod table;
+mod tenants;
 #[cfg(test)]
 mod tests;
 mod trial;
 mod uri;
+mod users;
 mod wire;
 mod worker;
 
@@ -201,6 +204,7 @@ fn measure(bench: &Bench) -> Result<Report, String> {
         cells: Vec::new(),
         large: Vec::new(),
         replays: Vec::new(),
+        tenants: Vec::new(),
     };
     if bench.scenario == Scenario::StreamLarge {
         for _ in 0..bench.runs {
@@ -210,6 +214,10 @@ fn measure(bench: &Bench) -> Result<Report, String> {
     }
     if bench.scenario == Scenario::StreamReplay {
         report.replays = replay::run(bench, &mut target, &mut progress)?;
+        return Ok(report);
+    }
+    if let (Scenario::Tenants, [case]) = (bench.scenario, &cases[..]) {
+        report.tenants = tenants::run(case, &mut target.aim(bench, &report.machine), &mut progress)?;
         return Ok(report);
     }
     if bench.scenario == Scenario::StreamSmallChunks {

@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 const WATCH: Duration = Duration::from_millis(100);
 
 /// How long connecting and readying may take, all ends together.
-const READY: Duration = Duration::from_secs(120);
+pub const READY: Duration = Duration::from_secs(120);
 
 /// Where a load goes.
 #[derive(Debug)]
@@ -76,7 +76,7 @@ pub fn run(case: &Case, aim: &mut Aim<'_>, progress: &mut Progress) -> Result<Ve
         control.purge_queues(&names)?;
     }
     if case.spread == Spread::Copy {
-        control.declare_fanout(&exchange)?;
+        control.declare_exchange(&exchange, "fanout")?;
         control.bind_queues(&names, &exchange)?;
     }
     let parts: &[Part] = if case.is_backlog { &[Part::Publishers, Part::Consumers] } else { &[Part::Both] };
@@ -248,6 +248,7 @@ fn phase<W: Wire>(
                 is_durable: case.is_durable,
                 size: case.size,
                 priorities: case.priorities,
+                headers: Vec::new(),
             };
             let rate = case.rate.map(|rate| rate as f64 / f64::from(case.publishers));
             let window = u64::from(case.confirm_window);
@@ -388,7 +389,7 @@ fn watch(
                     let client_ns = process_cpu_ns() - own_before_ns;
                     watched.writing = Some(Writing::between(started.elapsed(), before, now, client_ns));
                 }
-                if matches!(trial, Trial::Drain { .. }) {
+                if trial.ends_publishing() {
                     // The publishers, for which the consumers wait.
                     meter.no_more_comes();
                 }

@@ -136,6 +136,12 @@ pub struct Bench {
     /// The port on which the broker of --uri speaks the stream protocol
     #[arg(long, requires = "uri", default_value_t = 5552)]
     pub stream_port: u16,
+    /// The address of `tenants`' tenant at the broker of --uri, with a user of its own, as for --uri over plain TCP
+    #[arg(long, requires = "uri")]
+    pub tenant: Option<Uri>,
+    /// Connections of the tenant of `tenants`
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub tenant_connections: u32,
     /// Process id of the broker (on this machine): adds its CPU time and memory
     #[arg(long, requires = "uri")]
     pub broker_pid: Option<u32>,
@@ -193,8 +199,8 @@ pub struct Bench {
     /// Messages published per second, over all publishers
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub rate: Option<u64>,
-    /// Seconds that `flat-memory` lasts (180), of which memory has 20 to settle, and that `backlog-drain` builds its
-    /// backlog (60)
+    /// Seconds that `flat-memory` lasts (180), of which memory has 20 to settle, that `backlog-drain` builds its backlog
+    /// (60), and that each run of `tenants` lasts (30)
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub seconds: Option<u32>,
     /// One more argument of the queues, as x-message-ttl=600000: a whole number, true, false or else a text

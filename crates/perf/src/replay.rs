@@ -12,8 +12,8 @@ use crate::native::Native;
 use crate::options::{Bench, QueueType};
 use crate::process::Usage;
 use crate::progress::Progress;
-use crate::report::{count, table};
 use crate::small_chunks::{Got, read_native};
+use crate::table::{count, table};
 use serde::Serialize;
 use std::time::Instant;
 

@@ -9,6 +9,8 @@ use crate::replay::{self, Replay};
 use crate::run::{Figures, Latency, Writing, median};
 use crate::scenario::Case;
 use crate::small_chunks::{self, Cell};
+use crate::table::{count, table};
+use crate::tenants::{self, Beside};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -37,6 +39,8 @@ pub struct Report {
     pub large: Vec<Large>,
     /// The figures of replays.
     pub replays: Vec<Replay>,
+    /// The figures of a load alone and beside a tenant.
+    pub tenants: Vec<Beside>,
 }
 
 /// One case, or one part of it, with all its runs.
@@ -66,7 +70,9 @@ impl Report {
     /// Whether any promise was broken, or the demand of any trial missed, in any run.
     pub fn is_violation(&self) -> bool {
         let is_broken = |row: &Row| row.runs.iter().any(Figures::is_violation);
-        self.rows.iter().any(is_broken) || self.idle.iter().any(|idle| idle.dropped > 0)
+        self.rows.iter().any(is_broken)
+            || self.idle.iter().any(|idle| idle.dropped > 0)
+            || self.tenants.iter().any(|beside| beside.figures.is_violation())
     }
 
     /// One JSON object.
@@ -111,6 +117,10 @@ impl Report {
         if !self.replays.is_empty() {
             text.push('\n');
             text.push_str(&replay::text(&self.replays));
+        }
+        if !self.tenants.is_empty() {
+            text.push('\n');
+            text.push_str(&tenants::text(&self.tenants));
         }
         for large in &self.large {
             text.push('\n');
@@ -271,61 +281,5 @@ fn spread(runs: &[Figures]) -> String {
         1 => "1".to_owned(),
         count if least > most => count.to_string(),
         count => format!("{count}: {least:.0}-{most:.0}"),
-    }
-}
-
-/// A whole number with commas.
-pub fn count(number: f64) -> String {
-    let digits = format!("{number:.0}");
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// Columns under each other, the first to the left, the others to the right.
-pub fn table(header: &[&str], lines: &[Vec<String>]) -> String {
-    let width = |column: usize| {
-        let cells = lines.iter().filter_map(|line| line.get(column)).map(String::len);
-        cells.max().unwrap_or(0).max(header[column].len())
-    };
-    let widths: Vec<usize> = (0..header.len()).map(width).collect();
-    let mut text = String::new();
-    let mut write = |cells: Vec<&str>| {
-        for (column, cell) in cells.iter().enumerate() {
-            let width = widths[column];
-            let _ = match column {
-                0 => write!(text, "{cell:<width$}"),
-                _ => write!(text, "  {cell:>width$}"),
-            };
-        }
-        text.push('\n');
-    };
-    write(header.to_vec());
-    for line in lines {
-        write(line.iter().map(String::as_str).collect());
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_grouped() {
-        for (number, text) in [(0.0, "0"), (999.4, "999"), (1000.0, "1,000"), (12_345_678.0, "12,345,678")] {
-            assert_eq!(count(number), text);
-        }
-    }
-
-    #[test]
-    fn columns_line_up() {
-        let text = table(&["case", "n"], &[vec!["a".to_owned(), "12".to_owned()]]);
-        assert_eq!(text, "case   n\na     12\n");
     }
 }

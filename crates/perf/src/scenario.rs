@@ -4,6 +4,8 @@
 
 use crate::options::{Bench, Placement, Protocol, QueueType, Transport};
 use crate::trial::{SETTLE_SECONDS, Trial};
+use crate::uri::Uri;
+use crate::users;
 use clap::ValueEnum;
 use serde::Serialize;
 
@@ -49,6 +51,9 @@ pub enum Scenario {
     StreamLarge,
     /// One stream of 4 GB, read from its first message by one reader and by four at once: the broker's CPU for each megabyte
     StreamReplay,
+    /// 200 messages a second, confirmed and consumed, alone and beside a tenant: another user at full speed whose messages are
+    /// dear to route, to 100 queues, by patterns and by headers
+    Tenants,
     /// AMQP 1.0, stream: credit 5000, read from the end while it is written
     StreamAmqp10,
     /// AMQP 0-9-1, stream: confirm window 3000, prefetch and multi-ack 5000, read from the end while it is written
@@ -228,6 +233,7 @@ impl Scenario {
             return Err(format!("{} makes a stream of its own, and reads it over plain TCP", self.name()));
         }
         self.check_readers(bench)?;
+        self.check_tenants(bench)?;
         self.check_own(bench)?;
         let protocols = match (self.fixed(), bench.protocol) {
             (Some((protocol, _)), _) | (None, Some(protocol)) => vec![protocol],
@@ -310,9 +316,32 @@ impl Scenario {
         }
     }
 
+    /// A tenant beside the load is a user of its own.
+    fn check_tenants(self, bench: &Bench) -> Result<(), String> {
+        let is_tenants = self == Scenario::Tenants;
+        if !is_tenants && bench.tenant.is_some() {
+            return Err("--tenant is for tenants".to_owned());
+        }
+        if !is_tenants {
+            return Ok(());
+        }
+        let is_plain = |uri: &Uri| uri.transport == Transport::Tcp;
+        if self.transports(bench) != [Transport::Tcp] || !bench.tenant.iter().all(is_plain) {
+            return Err("tenants are measured over plain TCP".to_owned());
+        }
+        match (&bench.uri, &bench.tenant) {
+            (Some(uri), Some(tenant)) if uri.user == tenant.user => {
+                Err("the tenant (--tenant) is another user than that of --uri: users are what is kept apart"
+                    .to_owned())
+            }
+            (Some(_), None) => Err("tenants needs a second user at the broker of --uri: --tenant".to_owned()),
+            _ => Ok(()),
+        }
+    }
+
     /// Some loads are measured in seconds, not in messages.
     fn check_seconds(self, bench: &Bench) -> Result<(), String> {
-        let is_timed = matches!(self, Scenario::FlatMemory | Scenario::BacklogDrain);
+        let is_timed = matches!(self, Scenario::FlatMemory | Scenario::BacklogDrain | Scenario::Tenants);
         if is_timed && bench.messages.is_some() {
             return Err(format!("{} is measured in seconds (--seconds), not in messages", self.name()));
         }
@@ -327,6 +356,10 @@ impl Scenario {
                 "the consumers come later, on a thread of their own and wherever they land".to_owned()
             );
         }
+        if self == Scenario::Tenants && bench.one_thread {
+            return Err("the publishers of tenants end in time, which consumers wait for on another thread"
+                .to_owned());
+        }
         Ok(())
     }
 
@@ -336,6 +369,7 @@ impl Scenario {
             Scenario::Connections => {
                 ["sndbuf", "recbuf"].map(|buffer| format!("tcp_listen_options.{buffer}=2048")).to_vec()
             }
+            Scenario::Tenants => users::settings(),
             _ => Vec::new(),
         }
     }
@@ -423,6 +457,11 @@ impl Scenario {
                 case.credit = 300;
                 case.ack_every = 10;
             }
+            Scenario::Tenants => {
+                case.trial = Trial::Timed { seconds: bench.seconds.unwrap_or(30) };
+                case.rate = Some(200);
+                case.ack_every = 1;
+            }
             _ => {}
         }
         case.messages = bench.messages.unwrap_or(case.messages);
@@ -433,7 +472,7 @@ impl Scenario {
         let seconds = match case.trial {
             Trial::None => None,
             Trial::FlatMemory => Some(bench.seconds.unwrap_or(180)),
-            Trial::Drain { .. } => case.trial.seconds_max(),
+            Trial::Drain { .. } | Trial::Timed { .. } => case.trial.seconds_max(),
         };
         if let (Some(seconds), Some(rate)) = (seconds, case.rate) {
             case.messages = rate * u64::from(seconds);
@@ -559,6 +598,8 @@ mod tests {
         assert_eq!(of("bench flat-memory --seconds 30").1, 150_000);
         assert_eq!(of("bench backlog-drain"), (quorum, 3_960_000, 20_000, 1, 10, 300, Some(6000)));
         assert_eq!(of("bench backlog-drain --seconds 2 --rate 50").1, 1100);
+        assert_eq!(of("bench tenants"), (QueueType::Classic, 6000, 12, 1, 1, 200, Some(200)));
+        assert_eq!(of("bench tenants --seconds 2 --rate 50").1, 100);
     }
 
     #[test]
@@ -582,6 +623,8 @@ mod tests {
             ("bench classic-amqp10 --transport tls,ws", 2),
             ("bench flat-memory", 1),
             ("bench backlog-drain --seconds 10 --rate 500", 1),
+            ("bench tenants", 1),
+            ("bench tenants --uri amqp://a:a@h --tenant amqp://b:b@h --protocol amqp10", 1),
         ] {
             assert_eq!(cases(line).unwrap().len(), rows, "{line}");
         }
@@ -615,6 +658,13 @@ mod tests {
             "bench flat-memory -n 1000",
             "bench backlog-drain -n 1000",
             "bench backlog-drain --one-thread",
+            "bench tenants -n 1000",
+            "bench tenants --one-thread",
+            "bench tenants --transport tls",
+            "bench tenants --uri amqp://a:a@h",
+            "bench tenants --uri amqp://a:a@h --tenant amqp://a:a@h",
+            "bench tenants --uri amqp://a:a@h --tenant amqps://b:b@h",
+            "bench trickle --uri amqp://a:a@h --tenant amqp://b:b@h",
             "bench stream-fan-out --consumers 5",
             "bench stream-fan-out --lead 1000",
             "bench stream-small-chunks --protocol amqp10",

@@ -8,6 +8,9 @@ use clap::{Args, Command, FromArgMatches};
 
 fn run(line: &str, fault: Option<Fault>) -> Result<Report, String> {
     let double = Double::start(fault);
+    // A line that ends with a login lacks its host.
+    let line =
+        line.strip_suffix('@').map_or(line.to_owned(), |line| format!("{line}@127.0.0.1:{}", double.port));
     let line = format!("bench {line} --uri amqp://127.0.0.1:{} --stall-seconds 2", double.port);
     let command = Bench::augment_args(Command::new("bench"));
     let matches = command.try_get_matches_from(line.split_whitespace()).unwrap();
@@ -147,6 +150,34 @@ fn idle_connections_are_held() {
         [(150, 0); 2]
     );
     assert!(!report.is_violation());
+}
+
+#[test]
+fn a_load_is_measured_alone_and_beside_a_tenant() {
+    for more in ["--protocol amqp091 --runs 2 --warmup-runs 1", "--protocol amqp10 --tenant-connections 1"] {
+        let report = run(&format!("tenants --seconds 1 --rate 100 {more} --tenant amqp://shop:x@"), None);
+        let report = report.unwrap_or_else(|why| panic!("{more}: {why}"));
+        assert!(!report.is_violation(), "{more}: {}", report.text());
+        assert_eq!(report.tenants.len(), if more.contains("--runs 2") { 4 } else { 2 }, "{more}");
+        for (at, beside) in report.tenants.iter().enumerate() {
+            let figures = &beside.figures;
+            // A busy machine may miss some of the second.
+            assert!((30..=100).contains(&figures.published), "{more}: {} published", figures.published);
+            assert_eq!(
+                (figures.confirmed, figures.consumed),
+                (figures.published, figures.published),
+                "{more}"
+            );
+            assert!(figures.delivery.is_some() && figures.confirm.is_some(), "{more}");
+            assert_eq!(beside.tenant.is_some(), at % 2 == 1, "{more}");
+            assert!(beside.tenant.as_ref().is_none_or(|tenant| tenant.confirmed > 100), "{more}");
+        }
+        for word in ["alone", "beside a tenant", "confirm p50", "longest"] {
+            assert!(report.text().contains(word), "{word}: {}", report.text());
+        }
+    }
+    let why = run("tenants --seconds 1 --tenant amqp://shop:x@", Some(Fault::Hang(250))).unwrap_err();
+    assert!(why.starts_with("the tenant: "), "{why}");
 }
 
 #[test]

@@ -32,6 +32,11 @@ pub enum Trial {
         /// How long the backlog is built.
         build_seconds: u32,
     },
+    /// Its messages, as many of them as are published in so many seconds.
+    Timed {
+        /// How long the publishers are needed for.
+        seconds: u32,
+    },
 }
 
 impl Trial {
@@ -39,8 +44,14 @@ impl Trial {
     pub fn seconds_max(self) -> Option<u32> {
         match self {
             Trial::Drain { build_seconds } => Some(build_seconds.saturating_mul(1 + DRAIN_FACTOR)),
+            Trial::Timed { seconds } => Some(seconds),
             Trial::None | Trial::FlatMemory => None,
         }
+    }
+
+    /// Whether the publishers are told when they have published enough, so that nobody knows before how many messages come.
+    pub fn ends_publishing(self) -> bool {
+        matches!(self, Trial::Drain { .. } | Trial::Timed { .. })
     }
 }
 
@@ -115,6 +126,8 @@ impl Witness {
                 Step::GoOn
             }
             Trial::Drain { build_seconds } => self.see_drain(look, f64::from(build_seconds)),
+            Trial::Timed { seconds } if look.seconds >= f64::from(seconds) => Step::EndPublishing,
+            Trial::Timed { .. } => Step::GoOn,
         }
     }
 
@@ -149,7 +162,7 @@ impl Witness {
     /// The verdict; none where nothing was to be judged.
     pub fn verdict(&self) -> Option<Verdict> {
         match self.trial {
-            Trial::None => None,
+            Trial::None | Trial::Timed { .. } => None,
             Trial::FlatMemory => Some(self.judge_memory()),
             Trial::Drain { .. } => Some(self.judge_drain()),
         }

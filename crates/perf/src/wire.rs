@@ -26,6 +26,8 @@ pub enum Purpose {
         size: u32,
         /// How many priorities messages have, in turn; 0: they have none.
         priorities: u32,
+        /// Fields of the headers that each message has over AMQP 0-9-1; empty: it has none.
+        headers: Vec<u8>,
     },
     /// Consumes from `queues`, numbered in this order.
     Consume {
@@ -50,6 +52,8 @@ pub enum Target {
     Queue(String),
     /// An exchange, by name, with an empty routing key.
     Exchange(String),
+    /// An exchange, by name, with a routing key.
+    Key(String, String),
 }
 
 /// Events, told while input is taken in.

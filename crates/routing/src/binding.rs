@@ -1,7 +1,7 @@
 //! A binding as a value: its key, its arguments and its destination.
 
+use crate::arguments::Arguments;
 use crate::matches::Destination;
-use crate::value::Arguments;
 
 /// A binding of an exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]

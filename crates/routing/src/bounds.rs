@@ -3,10 +3,11 @@
 //! Most keys lead to one destination by one binding without arguments: that costs no heap. Many destinations are
 //! indexed, so that deleting one of them costs O(1).
 
+use crate::arguments::Arguments;
 use crate::matches::{Destination, Matches};
-use crate::value::Arguments;
+use crate::variants::Variants;
+use base::hash::MapById;
 use base::sample::sum_of;
-use rustc_hash::FxHashMap;
 
 /// From so many destinations on there is an index; well below half of it, it goes again.
 const INDEXED_MIN: usize = 32;
@@ -15,9 +16,8 @@ const INDEXED_MIN: usize = 32;
 #[derive(Clone, Debug)]
 pub(crate) struct Bound {
     destination: Destination,
-    /// The arguments of each of its bindings; `None`: one binding without arguments.
-    #[expect(clippy::box_collection, reason = "rare, and the word it saves is paid by every binding")]
-    variants: Option<Box<Vec<Arguments>>>,
+    /// The arguments of its bindings; `None`: one binding without arguments.
+    variants: Option<Box<Variants>>,
 }
 
 /// All destinations bound under a key.
@@ -31,14 +31,14 @@ pub(crate) enum Bounds {
 #[derive(Clone, Debug)]
 pub(crate) struct Many {
     list: Vec<Bound>,
-    index: FxHashMap<Destination, u32>,
+    index: MapById<Destination, u32>,
 }
 
 static NO_ARGUMENTS: Arguments = Arguments::new();
 
 impl Bound {
     fn new(destination: Destination, arguments: Arguments) -> Bound {
-        let variants = (!arguments.is_empty()).then(|| Box::new(vec![arguments]));
+        let variants = (!arguments.is_empty()).then(|| Box::new(Variants::One(arguments)));
         Bound { destination, variants }
     }
 
@@ -47,33 +47,30 @@ impl Bound {
     }
 
     /// The arguments of its bindings.
-    pub(crate) fn variants(&self) -> &[Arguments] {
-        match &self.variants {
-            None => std::slice::from_ref(&NO_ARGUMENTS),
-            Some(variants) => variants,
-        }
+    pub(crate) fn variants(&self) -> impl Iterator<Item = &Arguments> {
+        let none = self.variants.is_none().then_some(&NO_ARGUMENTS);
+        none.into_iter().chain(self.variants.iter().flat_map(|variants| variants.iter()))
     }
 
     fn bind(&mut self, arguments: Arguments) -> bool {
-        if self.variants().contains(&arguments) {
-            return false;
+        match &mut self.variants {
+            None if arguments.is_empty() => false,
+            variants => {
+                variants.get_or_insert_with(|| Box::new(Variants::One(Arguments::new()))).insert(arguments)
+            }
         }
-        self.variants.get_or_insert_with(|| Box::new(vec![Arguments::new()])).push(arguments);
-        true
     }
 
     /// Whether it was bound so; the second: whether it is still bound in another way.
     fn unbind(&mut self, arguments: &Arguments) -> (bool, bool) {
-        let Some(at) = self.variants().iter().position(|have| have == arguments) else {
-            return (false, true);
+        let Some(variants) = &mut self.variants else {
+            return (arguments.is_empty(), !arguments.is_empty());
         };
-        let Some(variants) = &mut self.variants else { return (true, false) };
-        variants.swap_remove(at);
-        let is_left = !variants.is_empty();
-        if matches!(&variants[..], [only] if only.is_empty()) {
+        let (existed, is_left) = variants.remove(arguments);
+        if is_left && variants.only().is_some_and(Arguments::is_empty) {
             self.variants = None;
         }
-        (true, is_left)
+        (existed, is_left)
     }
 }
 
@@ -92,11 +89,20 @@ impl Bounds {
         }
     }
 
+    /// Each destination is a step.
     #[inline]
     pub(crate) fn route(&self, out: &mut Matches) {
         match self {
-            Bounds::One(bound) => out.push(bound.destination),
-            _ => out.extend_distinct(self.list().iter().map(|bound| bound.destination)),
+            Bounds::One(bound) => {
+                if out.take(1) {
+                    out.push(bound.destination);
+                }
+            }
+            _ => {
+                if out.take(self.list().len()) {
+                    out.extend_distinct(self.list().iter().map(|bound| bound.destination));
+                }
+            }
         }
     }
 
@@ -175,12 +181,8 @@ impl Bounds {
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
-        let variants = |bound: &Bound| {
-            bound.variants.as_ref().map_or(0, |variants| {
-                let held: usize = variants.iter().map(Arguments::heap_bytes).sum();
-                size_of::<Vec<Arguments>>() + variants.capacity() * size_of::<Arguments>() + held
-            })
-        };
+        let variants =
+            |bound: &Bound| bound.variants.as_ref().map_or(0, |own| size_of::<Variants>() + own.heap_bytes());
         let list = match self {
             Bounds::One(_) => 0,
             Bounds::Few(list) => list.capacity() * size_of::<Bound>(),

@@ -1,5 +1,7 @@
 //! An exchange: its kind, its settings and its bindings.
 
+use crate::argument::Argument;
+use crate::arguments::Arguments;
 use crate::binding::Binding;
 use crate::errors::{BindError, DeclareError};
 use crate::federation;
@@ -9,8 +11,8 @@ use crate::keyed::Keyed;
 use crate::lots::Lots;
 use crate::matches::{Destination, Matches};
 use crate::ring::{self, Ring, WEIGHT_MAX};
-use crate::topic::{self, Topic, WILDCARDS_MAX};
-use crate::value::{Arguments, IntType, Value};
+use crate::topic::{self, Topic};
+use crate::value::IntType;
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -117,11 +119,11 @@ impl Kind {
     /// A header or property that cannot be hashed by; a number of messages that cannot be remembered.
     pub fn check_declaration(self, arguments: &Arguments) -> Result<(), DeclareError> {
         let kind = match (self, arguments.get(DELAYED_TYPE)) {
-            (Kind::Delayed, Some(Value::Text(name))) => match Kind::from_name(name) {
+            (Kind::Delayed, Some(Argument::Text(name))) => match Kind::from_name(name) {
                 Some(Kind::Delayed) => return Err(DeclareError::DelayedTwice),
                 // It would have to remember messages that have not come yet; and no broker in front asks for delays.
                 Some(Kind::RecentHistory | Kind::FederationUpstream) | None => {
-                    return Err(DeclareError::UnknownType(name.clone()));
+                    return Err(DeclareError::UnknownType(name.into()));
                 }
                 Some(kind) => kind,
             },
@@ -136,7 +138,7 @@ impl Kind {
         }
         for name in [HASH_HEADER, HASH_PROPERTY] {
             if let Some(value) = arguments.get(name)
-                && !matches!(value, Value::Text(_))
+                && !matches!(value, Argument::Text(_))
             {
                 let name = String::from_utf8_lossy(name).into_owned();
                 return Err(DeclareError::HashType { name, type_name: value.type_name() });
@@ -144,8 +146,8 @@ impl Kind {
         }
         match (arguments.get(HASH_HEADER), arguments.get(HASH_PROPERTY)) {
             (Some(_), Some(_)) => Err(DeclareError::TwoHashes),
-            (None, Some(Value::Text(name))) if Property::from_name(name).is_none() => {
-                Err(DeclareError::UnknownProperty(name.clone()))
+            (None, Some(Argument::Text(name))) if Property::from_name(name).is_none() => {
+                Err(DeclareError::UnknownProperty(name.into()))
             }
             _ => Ok(()),
         }
@@ -154,7 +156,7 @@ impl Kind {
     /// How an exchange declared so chooses: never [`Kind::Delayed`].
     pub fn chooses_as(self, arguments: &Arguments) -> Kind {
         let named = match arguments.get(DELAYED_TYPE) {
-            Some(Value::Text(name)) if self == Kind::Delayed => Kind::from_name(name),
+            Some(Argument::Text(name)) if self == Kind::Delayed => Kind::from_name(name),
             _ => None,
         };
         match named.unwrap_or(self) {
@@ -185,15 +187,12 @@ impl Kind {
                 [] => Ok(()),
                 key => Err(BindError::NotEmpty(key.into())),
             },
-            Kind::Topic => match topic::wildcards(key) {
-                0..=WILDCARDS_MAX => Ok(()),
-                wildcards => Err(BindError::Wildcards { key: key.into(), wildcards }),
-            },
+            Kind::Topic => topic::check(key),
             Kind::Headers => match arguments.get(X_MATCH) {
                 None => Ok(()),
-                Some(Value::Text(mode)) if headers::is_mode(mode) => Ok(()),
-                Some(Value::Text(mode)) => Err(BindError::MatchValue(mode.clone())),
-                Some(other) => Err(BindError::MatchType(other.clone())),
+                Some(Argument::Text(mode)) if headers::is_mode(mode) => Ok(()),
+                Some(Argument::Text(mode)) => Err(BindError::MatchValue(mode.into())),
+                Some(other) => Err(BindError::MatchType(other.to_value())),
             },
         }
     }
@@ -203,8 +202,10 @@ impl Kind {
 fn check_history(arguments: &Arguments) -> Result<(), DeclareError> {
     match arguments.get(HISTORY_LENGTH) {
         None => Ok(()),
-        Some(Value::Int(IntType::Byte | IntType::Short | IntType::SignedInt | IntType::Long, 1..)) => Ok(()),
-        Some(other) => Err(DeclareError::HistoryLength(other.clone())),
+        Some(Argument::Int(IntType::Byte | IntType::Short | IntType::SignedInt | IntType::Long, 1..)) => {
+            Ok(())
+        }
+        Some(other) => Err(DeclareError::HistoryLength(other.to_value())),
     }
 }
 
@@ -291,13 +292,14 @@ impl Exchange {
         }
     }
 
-    /// Adds where a message goes to `out`, each destination once.
+    /// Adds where a message goes to `out`, each destination once. Where that takes too many steps
+    /// ([`Matches::is_too_dear`]), some are missing.
     #[inline]
     pub fn route(&self, message: &Envelope<'_>, out: &mut Matches) {
         match &self.table {
             Table::Direct(keyed) => {
-                for bounds in message.keys.iter().filter_map(|key| keyed.get(key)) {
-                    bounds.route(out);
+                for key in message.keys {
+                    keyed.route(key, out);
                 }
             }
             Table::Fanout(keyed) | Table::RecentHistory(keyed) => keyed.route_all(out),
@@ -310,24 +312,40 @@ impl Exchange {
             Table::Headers(keyed) => {
                 let mut lookup = headers::Lookup::new(message.headers);
                 for bound in keyed.iter().flat_map(|(_, bounds)| bounds.list()) {
-                    let mut variants = bound.variants().iter();
-                    if variants.any(|arguments| headers::is_match(arguments, &mut lookup)) {
+                    let lets_through =
+                        |arguments| out.take(1) && headers::is_match(arguments, &mut lookup, out);
+                    if bound.variants().any(lets_through) {
                         out.push(bound.destination());
+                    }
+                    if out.is_too_dear() {
+                        return;
                     }
                 }
             }
-            Table::ConsistentHash(ring) => out.extend(ring.get(self.hash(message))),
-            Table::ModulusHash(lots) => out.extend(lots.by_remainder(hash::of_keys(message.keys))),
-            Table::Random(lots) | Table::LocalRandom(lots) => out.extend(lots.by_roll(message.roll)),
+            Table::ConsistentHash(ring) => {
+                if out.take(hash::steps(message.keys.iter().take(1))) {
+                    out.extend(ring.get(self.hash(message)));
+                }
+            }
+            Table::ModulusHash(lots) => {
+                if out.take(hash::steps(message.keys.iter())) {
+                    out.extend(lots.by_remainder(hash::of_keys(message.keys)));
+                }
+            }
+            Table::Random(lots) | Table::LocalRandom(lots) => {
+                if out.take(1) {
+                    out.extend(lots.by_roll(message.roll));
+                }
+            }
         }
     }
 
     /// The number a consistent-hash exchange chooses by.
     fn hash(&self, message: &Envelope<'_>) -> u64 {
-        if let Some(Value::Text(name)) = self.arguments.get(HASH_HEADER) {
+        if let Some(Argument::Text(name)) = self.arguments.get(HASH_HEADER) {
             return hash::of_field(message.headers.get(name));
         }
-        if let Some(Value::Text(name)) = self.arguments.get(HASH_PROPERTY) {
+        if let Some(Argument::Text(name)) = self.arguments.get(HASH_PROPERTY) {
             let property = Property::from_name(name);
             return match property.and_then(|property| message.headers.property(property)) {
                 Some(Field::Timestamp(seconds)) => hash::of_bytes(seconds.to_string().as_bytes()).into(),
@@ -415,7 +433,7 @@ impl Exchange {
     ) -> ControlFlow<()> {
         let mut each = |key: &[u8], bounds: &crate::bounds::Bounds| {
             bounds.list().iter().try_for_each(|bound| {
-                let mut variants = bound.variants().iter();
+                let mut variants = bound.variants();
                 variants.try_for_each(|arguments| visit(key, arguments, bound.destination()))
             })
         };
@@ -429,7 +447,7 @@ impl Exchange {
             }
             Table::Topic(topic) => topic.try_for_each(each),
             Table::ConsistentHash(ring) => {
-                let mut all = ring.bindings().iter();
+                let mut all = ring.bindings();
                 all.try_for_each(|own| visit(&own.key, &own.arguments, own.destination))
             }
             Table::ModulusHash(lots) | Table::Random(lots) | Table::LocalRandom(lots) => {
@@ -439,11 +457,14 @@ impl Exchange {
     }
 
     /// Its bindings in the order in which they were made, where that order has a part in where messages go.
-    pub fn ordered_bindings(&self) -> &[Binding] {
-        match &self.table {
-            Table::ConsistentHash(ring) => ring.bindings(),
-            _ => &[],
-        }
+    pub fn ordered_bindings(&self) -> impl Iterator<Item = &Binding> {
+        let ring = if let Table::ConsistentHash(ring) = &self.table { Some(ring) } else { None };
+        ring.into_iter().flat_map(|ring| ring.bindings())
+    }
+
+    /// Whether the order in which its bindings were made has a part in where messages go.
+    pub fn keeps_order(&self) -> bool {
+        matches!(self.table, Table::ConsistentHash(_))
     }
 
     /// How many bindings it has.

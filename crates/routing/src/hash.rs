@@ -58,6 +58,17 @@ fn bytes_after(bytes: &[u8], hash: u32) -> u32 {
     mix(a.wrapping_add(x), b.wrapping_add(y), c.wrapping_add(bytes.len() as u32).wrapping_add(z))[2]
 }
 
+/// Steps that the choice of a bucket takes, whatever it hangs on.
+const CHOICE_STEPS: usize = 32;
+
+/// Bytes of keys that are hashed in one step.
+const STEP_BYTES: usize = 8;
+
+/// Steps that hashing these keys and choosing a bucket takes.
+pub(crate) fn steps<'a>(keys: impl Iterator<Item = &'a &'a [u8]>) -> usize {
+    CHOICE_STEPS + keys.map(|key| 1 + key.len() / STEP_BYTES).sum::<usize>()
+}
+
 /// The hash of bytes.
 pub(crate) fn of_bytes(bytes: &[u8]) -> u32 {
     bytes_after(bytes, 0) % RANGE

@@ -7,8 +7,14 @@
 //! the header holds. Arguments that begin with `x-` take no part unless the mode says `-with-x`, and `x-match` itself
 //! never does.
 
-use crate::value::{Arguments, Value};
+use crate::argument::Argument;
+use crate::arguments::Arguments;
+use crate::matches::{Matches, STEP_BYTES};
+use crate::value::Value;
+use base::hash::ByBytes;
+use hashbrown::HashTable;
 use std::cell::OnceCell;
+use std::hash::BuildHasher;
 
 /// The header that says how long a message is to be delayed, in milliseconds.
 pub const DELAY: &[u8] = b"x-delay";
@@ -118,17 +124,17 @@ pub enum Field<'a> {
 
 impl Field<'_> {
     /// Whether a binding with `value` lets it through.
-    pub fn matches(&self, value: &Value) -> bool {
+    pub fn matches(&self, value: Argument<'_>) -> bool {
         match (self, value) {
-            (_, Value::Void) => true,
-            (Field::Bool(a), Value::Bool(b)) => a == b,
-            (Field::Float(a), Value::Float(b)) => a.to_bits() == b.0.to_bits(),
-            (Field::Decimal { scale: a, value: x }, Value::Decimal { scale: b, value: y }) => {
-                a == b && x == y
+            (_, Argument::Void) => true,
+            (Field::Bool(a), Argument::Bool(b)) => *a == b,
+            (Field::Float(a), Argument::Float(b)) => a.to_bits() == b.0.to_bits(),
+            (Field::Decimal { scale: a, value: x }, Argument::Decimal { scale: b, value: y }) => {
+                *a == b && *x == y
             }
-            (Field::Bytes(a), Value::Text(b) | Value::Bytes(b)) => **a == **b,
-            (Field::Nested(a), b) => a == b,
-            _ => self.number().is_some_and(|a| Some(a) == number(value)),
+            (Field::Bytes(a), Argument::Text(b) | Argument::Bytes(b)) => *a == b,
+            (Field::Nested(a), b) => a.view() == b,
+            _ => self.number().is_some_and(|a| Some(a) == value.as_i128()),
         }
     }
 
@@ -139,14 +145,6 @@ impl Field<'_> {
             Field::Timestamp(seconds) => Some(i128::from(*seconds) * 1000),
             _ => None,
         }
-    }
-}
-
-fn number(value: &Value) -> Option<i128> {
-    match value {
-        Value::Int(_, number) => Some(i128::from(*number)),
-        Value::Unsigned(number) | Value::Timestamp(number) => Some(i128::from(*number)),
-        _ => None,
     }
 }
 
@@ -162,7 +160,7 @@ pub(crate) const X_MATCH: &[u8] = b"x-match";
 
 /// The mode `x-match` names; all of them without it.
 fn mode(arguments: &Arguments) -> Mode {
-    match arguments.get(X_MATCH).and_then(Value::as_str) {
+    match arguments.get(X_MATCH).and_then(Argument::as_str) {
         Some("any") => Mode { any: true, with_x: false },
         Some("any-with-x") => Mode { any: true, with_x: true },
         Some("all-with-x") => Mode { any: false, with_x: true },
@@ -181,13 +179,26 @@ const SCANS_MAX: u32 = 8;
 /// Headers of a message that an index is over at most, which bounds its memory at 4 MiB: the first that are visited.
 pub const INDEXED_MAX: usize = 1 << 16;
 
+/// Arguments that are read, and perhaps passed over for their names, in a step.
+const PASSED_A_STEP: usize = 4;
+
+/// Steps that a header takes when an index is made, and an argument that is looked for in it.
+const INDEX_STEPS: usize = 4;
+
 /// The headers of one message for the bindings of an exchange: the cost of looking grows with the headers plus the
 /// arguments looked for, not with one times the other.
 pub(crate) struct Lookup<'a> {
     headers: &'a dyn Headers,
     scans_left: u32,
-    /// By name, those of the same name in the order they came.
-    index: Option<Vec<Header<'a>>>,
+    index: Option<Index<'a>>,
+}
+
+/// The headers of a message by name.
+#[derive(Default)]
+struct Index<'a> {
+    headers: Vec<Header<'a>>,
+    /// Places in `headers`.
+    by_name: HashTable<u32>,
 }
 
 struct Header<'a> {
@@ -202,41 +213,69 @@ impl<'a> Lookup<'a> {
         Lookup { headers, scans_left: SCANS_MAX, index: None }
     }
 
-    /// Whether the header `name` is there and a binding with `value` lets it through.
-    fn is_match(&mut self, name: &[u8], value: &Value) -> bool {
+    /// Whether the header `name` is there and a binding with `value` lets it through. Each is a step, and more where there
+    /// is much to compare; where it is a step too many, nothing is.
+    fn is_match(&mut self, name: &[u8], value: Argument<'_>, out: &mut Matches) -> bool {
+        if !out.take(INDEX_STEPS + value.extent() / STEP_BYTES) {
+            return false;
+        }
         if self.scans_left > 0 {
             self.scans_left -= 1;
             return self.headers.get(name).is_some_and(|field| field.matches(value));
         }
         let headers = self.headers;
-        let index = self.index.get_or_insert_with(|| index(headers));
-        let Some(last) = index.partition_point(|header| header.name <= name).checked_sub(1) else {
-            return false;
-        };
-        let header = &index[last];
-        let field = || header.field.get_or_init(|| headers.read(header.encoding));
-        header.name == name && field().as_ref().is_some_and(|field| field.matches(value))
+        let index = self.index.get_or_insert_with(|| Index::new(headers, out));
+        let Some(header) = index.get(name) else { return false };
+        let field = header.field.get_or_init(|| headers.read(header.encoding));
+        field.as_ref().is_some_and(|field| field.matches(value))
     }
 }
 
-#[cold]
-fn index(headers: &dyn Headers) -> Vec<Header<'_>> {
-    let mut index = Vec::new();
-    headers.encodings(&mut |name, encoding| {
-        if index.len() < INDEXED_MAX {
-            index.push(Header { name, encoding, field: OnceCell::new() });
+impl<'a> Index<'a> {
+    #[cold]
+    fn new(headers: &'a dyn Headers, out: &mut Matches) -> Index<'a> {
+        let (mut index, mut visited) = (Index::default(), 0);
+        headers.encodings(&mut |name, encoding| {
+            if visited < INDEXED_MAX {
+                visited += 1;
+                index.insert(Header { name, encoding, field: OnceCell::new() });
+            }
+        });
+        out.take(visited * INDEX_STEPS);
+        index
+    }
+
+    /// Of a name that comes more than once the last one stays.
+    fn insert(&mut self, header: Header<'a>) {
+        let Index { headers, by_name } = self;
+        let is_it = |at: &u32| headers[*at as usize].name == header.name;
+        let hash = ByBytes.hash_one(header.name);
+        match by_name.find(hash, is_it) {
+            Some(at) => headers[*at as usize] = header,
+            None => {
+                let at = headers.len() as u32;
+                headers.push(header);
+                by_name.insert_unique(hash, at, |at| ByBytes.hash_one(headers[*at as usize].name));
+            }
         }
-    });
-    index.sort_by_key(|header| header.name);
-    index
+    }
+
+    fn get(&self, name: &[u8]) -> Option<&Header<'a>> {
+        let is_it = |at: &u32| self.headers[*at as usize].name == name;
+        self.by_name.find(ByBytes.hash_one(name), is_it).map(|at| &self.headers[*at as usize])
+    }
 }
 
 /// Whether a binding with these arguments lets a message with these headers through.
-pub(crate) fn is_match(arguments: &Arguments, headers: &mut Lookup<'_>) -> bool {
+pub(crate) fn is_match(arguments: &Arguments, headers: &mut Lookup<'_>, out: &mut Matches) -> bool {
+    // Those that are passed over are read, too.
+    if !out.take(1 + arguments.len() / PASSED_A_STEP) {
+        return false;
+    }
     let Mode { any, with_x } = mode(arguments);
     let mut weighed = arguments
         .iter()
         .filter(|(name, _)| if with_x { *name != X_MATCH } else { !name.starts_with(b"x-") })
-        .map(|(name, value)| headers.is_match(name, value));
+        .map(|(name, value)| headers.is_match(name, value, out));
     if any { weighed.any(|is_match| is_match) } else { weighed.all(|is_match| is_match) }
 }

@@ -1,23 +1,33 @@
 //! Bindings found by their whole key: the table of direct, fanout and headers exchanges.
 
+use crate::arguments::Arguments;
 use crate::bounds::Bounds;
 use crate::matches::{Destination, Matches};
-use crate::value::Arguments;
+use base::hash::MapByBytes;
 use base::sample::sum_of;
-use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// Bindings by key. Never iterated where order shows: callers that list them sort.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Keyed {
     /// The keys are shared with those who bound them.
-    keys: FxHashMap<Arc<[u8]>, Bounds>,
+    keys: MapByBytes<Arc<[u8]>, Bounds>,
 }
 
 impl Keyed {
     #[inline]
-    pub(crate) fn get(&self, key: &[u8]) -> Option<&Bounds> {
+    fn get(&self, key: &[u8]) -> Option<&Bounds> {
         self.keys.get(key)
+    }
+
+    /// The destinations of one key.
+    #[inline]
+    pub(crate) fn route(&self, key: &[u8], out: &mut Matches) {
+        if out.take_bytes(key)
+            && let Some(bounds) = self.get(key)
+        {
+            bounds.route(out);
+        }
     }
 
     /// All keys with the destinations bound under them, in no order.
@@ -28,7 +38,12 @@ impl Keyed {
     /// All destinations, under all keys.
     #[inline]
     pub(crate) fn route_all(&self, out: &mut Matches) {
-        self.keys.values().for_each(|bounds| bounds.route(out));
+        for bounds in self.keys.values() {
+            if out.is_too_dear() {
+                return;
+            }
+            bounds.route(out);
+        }
     }
 
     pub(crate) fn bind(&mut self, key: Arc<[u8]>, arguments: Arguments, destination: Destination) -> bool {
@@ -54,7 +69,7 @@ impl Keyed {
     /// Gives memory back when most of it is unused; amortized O(1) a removal.
     fn shrink(&mut self) {
         if self.keys.is_empty() {
-            self.keys = FxHashMap::default();
+            self.keys = MapByBytes::default();
         } else if self.keys.capacity() > 32 && self.keys.len() < self.keys.capacity() / 8 {
             self.keys.shrink_to(self.keys.len() * 2);
         }

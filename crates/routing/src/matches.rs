@@ -8,8 +8,8 @@
 //! for at in 0.. while let Some(destination) = out.get(at) { if it is an exchange: that.route(.., out) }
 //! ```
 
+use base::hash::SetById;
 use base::id::QueueId;
-use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 
 /// An exchange of this node; given out by the catalog, never reused.
@@ -39,26 +39,49 @@ mod queue_id {
     }
 }
 
+/// Units of work that routing one message may take unless the caller says otherwise, through all exchanges and by all its
+/// keys: nodes of tries looked at, arguments compared, destinations found. They take 5 to 15 ms (docs/performance).
+pub const STEPS_MAX: u32 = 1 << 20;
+
+/// Bytes that are hashed or compared for one step.
+pub(crate) const STEP_BYTES: usize = 64;
+
 /// Up to so many destinations are compared one by one; more go through a hash set.
 const COMPARED_MAX: usize = 24;
 
 /// The destinations of one message, in the order they were found, and the memory to find them with.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Matches {
     list: Vec<Destination>,
     /// The first `seen_len` of `list`; filled only where there are many.
-    seen: FxHashSet<Destination>,
+    seen: SetById<Destination>,
     seen_len: usize,
     held: Vec<ExchangeId>,
-    pub(crate) walk: crate::topic::Walk,
+    /// Units of work that the message has taken so far.
+    steps: u32,
+    steps_max: u32,
+    pub(crate) walk: crate::walk::Walk,
+}
+
+impl Default for Matches {
+    fn default() -> Matches {
+        Matches::within(STEPS_MAX)
+    }
 }
 
 impl Matches {
+    /// The destinations of messages that may take so many steps each.
+    pub fn within(steps_max: u32) -> Matches {
+        let (list, held, walk) = Default::default();
+        Matches { list, seen: SetById::default(), seen_len: 0, held, steps: 0, steps_max, walk }
+    }
+
     /// Forgets the message before.
     #[inline]
     pub fn start(&mut self) {
         self.list.clear();
         self.held.clear();
+        self.steps = 0;
         if self.seen_len > 0 {
             self.seen.clear();
             self.seen_len = 0;
@@ -90,6 +113,52 @@ impl Matches {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
+    }
+
+    /// Units of work that the message has taken so far: a plain number, whatever the exchange.
+    #[inline]
+    pub fn steps(&self) -> u32 {
+        self.steps
+    }
+
+    /// Units of work that a message may take.
+    pub fn steps_max(&self) -> u32 {
+        self.steps_max
+    }
+
+    /// Routing the message takes more steps than it may: destinations may be missing, so it is to be refused.
+    #[inline]
+    pub fn is_too_dear(&self) -> bool {
+        self.steps > self.steps_max
+    }
+
+    /// Counts work before it is done; whether it may be done.
+    #[inline]
+    pub fn take(&mut self, steps: usize) -> bool {
+        self.steps = self.steps.saturating_add(u32::try_from(steps).unwrap_or(u32::MAX));
+        !self.is_too_dear()
+    }
+
+    /// Counts a look-up of bytes; whether it may be made.
+    #[inline]
+    pub fn take_bytes(&mut self, bytes: &[u8]) -> bool {
+        self.take(1 + bytes.len() / STEP_BYTES)
+    }
+
+    /// No destinations, of the same message: what it takes counts together once [`Matches::join`] has them.
+    pub fn beside(&self) -> Matches {
+        Matches { steps: self.steps, ..Matches::within(self.steps_max) }
+    }
+
+    /// Counts the work that was done [beside](Matches::beside).
+    pub fn count(&mut self, other: &Matches) {
+        self.steps = self.steps.max(other.steps);
+    }
+
+    /// Adds what was found [beside](Matches::beside), and the work for it.
+    pub fn join(&mut self, other: &Matches) {
+        self.count(other);
+        other.list.iter().for_each(|destination| self.push(*destination));
     }
 
     /// An exchange keeps the message for later: the targets of its bindings are not among the destinations.

@@ -2,35 +2,27 @@
 //!
 //! Keys without wildcards are looked up whole, as in a direct exchange. Patterns are a trie over words: a routing key
 //! walks it as a set of nodes, one word after the other, so the cost is (words) x (nodes reached at once) whatever the
-//! patterns: nothing backtracks. Words are numbered, so a step is one look-up of two numbers. Of keys that are longer or
-//! more than usual both are bounded.
+//! patterns: nothing backtracks. Words are numbered, so a step is one look-up of two numbers. Each word and each node
+//! that it is compared with is a step of the message ([`Matches::steps`]), and so is what is found: all keys of a message
+//! share what it may take.
 //!
 //! Words are the parts of a key between its dots; they may be empty. The empty key has no word.
 //!
 //! Invariant: every node of the trie but the root has something bound, or a node below that has.
 
+use crate::arguments::Arguments;
 use crate::bounds::Bounds;
+use crate::errors::BindError;
 use crate::keyed::Keyed;
 use crate::matches::{Destination, Matches};
-use crate::value::Arguments;
+use crate::walk::Walk;
+use base::hash::MapByBytes;
 use base::sample::sum_of;
-use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// `#` words a binding key may have.
+/// `#` words a binding key may have, as in RabbitMQ.
 pub const WILDCARDS_MAX: usize = 2;
-
-/// Words of a key that patterns are compared with; any key that AMQP 0-9-1 can carry ([`KEY_MAX`] bytes) has no more.
-/// Words behind them are matched by `#` at the end of a pattern alone.
-const WORDS_MAX: usize = 256;
-
-/// A message with one key of no more bytes is walked without counting.
-const KEY_MAX: usize = 255;
-
-/// Nodes that are looked at for the other keys of a message in an exchange, all together. Then the rest of a key is
-/// matched by `#` at the end of a pattern alone: to refuse the message would take it from the queues of its first keys.
-const STEPS_MAX: usize = 1 << 24;
 
 const ROOT: u32 = 0;
 /// No node: the root is nobody's child.
@@ -48,9 +40,18 @@ fn words(key: &[u8]) -> impl Iterator<Item = &[u8]> {
     words.into_iter().flatten()
 }
 
-/// How many `#` words a binding key has.
-pub(crate) fn wildcards(key: &[u8]) -> usize {
-    words(key).filter(|word| *word == b"#").count()
+/// Checks a binding key.
+pub(crate) fn check(key: &[u8]) -> Result<(), BindError> {
+    let wildcards = words(key).filter(|word| *word == b"#").count();
+    if wildcards > WILDCARDS_MAX {
+        return Err(BindError::Wildcards { key: key.into(), wildcards });
+    }
+    Ok(())
+}
+
+/// How many words a binding key has; none where none of them is a wildcard, as such a key is looked up whole.
+pub fn pattern_words(key: &[u8]) -> Option<usize> {
+    is_pattern(key).then(|| words(key).count())
 }
 
 #[derive(Clone, Debug)]
@@ -81,42 +82,15 @@ pub(crate) struct Topic {
 }
 
 impl Topic {
-    #[inline]
     pub(crate) fn route(&self, keys: &[&[u8]], out: &mut Matches) {
-        match keys {
-            [key] if key.len() <= KEY_MAX => self.route_one::<false>(key, &mut 0, out),
-            keys => self.route_many(keys, out),
-        }
-    }
-
-    /// A key may be as long as a message, and there may be as many: their cost together is bounded, but for the first,
-    /// which is walked at any cost unless it is long too.
-    #[inline(never)]
-    fn route_many(&self, keys: &[&[u8]], out: &mut Matches) {
-        let mut steps_left = STEPS_MAX;
-        let mut has_ended = false;
-        for (at, key) in keys.iter().enumerate() {
-            // Where no step is left all keys find the same, and that once is enough.
-            if steps_left == 0 && std::mem::replace(&mut has_ended, true) {
-                if let Some(bounds) = self.exact.get(key) {
-                    bounds.route(out);
-                }
-                continue;
+        for key in keys {
+            self.exact.route(key, out);
+            if !self.patterns.is_empty() {
+                self.patterns.route(key, out);
             }
-            match at == 0 && key.len() <= KEY_MAX {
-                true => self.route_one::<false>(key, &mut 0, out),
-                false => self.route_one::<true>(key, &mut steps_left, out),
+            if out.is_too_dear() {
+                return;
             }
-        }
-    }
-
-    #[inline]
-    fn route_one<const COUNTS: bool>(&self, key: &[u8], steps_left: &mut usize, out: &mut Matches) {
-        if let Some(bounds) = self.exact.get(key) {
-            bounds.route(out);
-        }
-        if !self.patterns.is_empty() {
-            self.patterns.route::<COUNTS>(key, steps_left, out);
         }
     }
 
@@ -158,29 +132,12 @@ fn is_pattern(key: &[u8]) -> bool {
 struct Trie {
     nodes: Vec<Node>,
     free_nodes: Vec<u32>,
-    /// From a node and a word that is no wildcard to the next node.
-    edges: FxHashMap<(u32, u32), u32>,
+    /// From a node and a word that is no wildcard to the next node. Both numbers are ours, but which of them meet is
+    /// the choice of whoever binds.
+    edges: MapByBytes<(u32, u32), u32>,
     words: Vec<Word>,
     free_words: Vec<u32>,
-    numbers: FxHashMap<Arc<[u8]>, u32>,
-}
-
-/// Memory for walking a trie; belongs to the caller that routes. Grows with the nodes a key reaches, not with the trie.
-#[derive(Debug, Default)]
-pub(crate) struct Walk {
-    current: Vec<u32>,
-    next: Vec<u32>,
-    /// The `#` nodes of `next`: they are reached from above and by staying.
-    reached: FxHashSet<u32>,
-}
-
-impl Walk {
-    /// A step begins, in which nothing is reached yet.
-    fn advance(&mut self) {
-        if !self.reached.is_empty() {
-            self.reached.clear();
-        }
-    }
+    numbers: MapByBytes<Arc<[u8]>, u32>,
 }
 
 impl Default for Trie {
@@ -190,10 +147,10 @@ impl Default for Trie {
         Trie {
             nodes: vec![root],
             free_nodes: Vec::new(),
-            edges: FxHashMap::default(),
+            edges: MapByBytes::default(),
             words: words.into(),
             free_words: Vec::new(),
-            numbers: FxHashMap::default(),
+            numbers: MapByBytes::default(),
         }
     }
 }
@@ -203,27 +160,28 @@ impl Trie {
         self.nodes[ROOT as usize].children == 0 && self.nodes[ROOT as usize].bounds.is_none()
     }
 
-    /// With `COUNTS` at most [`WORDS_MAX`] words and `steps_left` nodes are looked at; a key takes one step, and so does each
-    /// binding it finds.
-    fn route<const COUNTS: bool>(&self, key: &[u8], steps_left: &mut usize, out: &mut Matches) {
-        let mut is_whole = true;
-        let mut words_left = WORDS_MAX;
-        if COUNTS {
-            *steps_left = steps_left.saturating_sub(1);
-        }
+    fn route(&self, key: &[u8], out: &mut Matches) {
         let mut walk = std::mem::take(&mut out.walk);
+        if self.walk(key, &mut walk, out) {
+            for &at in &walk.current {
+                if let Some(bounds) = &self.nodes[at as usize].bounds {
+                    bounds.route(out);
+                }
+            }
+        }
+        walk.current.clear();
+        out.walk = walk;
+    }
+
+    /// Leads `walk` to the nodes at the end of the key; false: that takes too many steps.
+    fn walk(&self, key: &[u8], walk: &mut Walk, out: &mut Matches) -> bool {
         walk.current.clear();
         walk.advance();
-        self.reach(ROOT, &mut walk);
+        self.reach(ROOT, walk);
         std::mem::swap(&mut walk.current, &mut walk.next);
         for word in words(key) {
-            if COUNTS {
-                if words_left == 0 || walk.current.len() > *steps_left {
-                    is_whole = false;
-                    break;
-                }
-                words_left -= 1;
-                *steps_left -= walk.current.len();
+            if !(out.take(walk.current.len()) && out.take_bytes(word)) {
+                return false;
             }
             walk.advance();
             let number = self.numbers.get(word).copied();
@@ -231,15 +189,15 @@ impl Trie {
             for &at in &current {
                 let node = &self.nodes[at as usize];
                 if node.word == HASH {
-                    self.reach(at, &mut walk);
+                    self.reach(at, walk);
                 }
                 if node.star != NONE {
-                    self.reach(node.star, &mut walk);
+                    self.reach(node.star, walk);
                 }
                 if let Some(number) = number
                     && let Some(&child) = self.edges.get(&(at, number))
                 {
-                    self.reach(child, &mut walk);
+                    self.reach(child, walk);
                 }
             }
             walk.current = current;
@@ -249,19 +207,7 @@ impl Trie {
                 break;
             }
         }
-        for &at in &walk.current {
-            let node = &self.nodes[at as usize];
-            if let Some(bounds) = &node.bounds
-                && (is_whole || node.word == HASH)
-            {
-                bounds.route(out);
-                if COUNTS {
-                    *steps_left = steps_left.saturating_sub(bounds.list().len());
-                }
-            }
-        }
-        walk.current.clear();
-        out.walk = walk;
+        out.take(walk.current.len())
     }
 
     /// The walk reaches a node, and with it the `#` nodes right below: they match no word too.
@@ -459,6 +405,7 @@ impl Trie {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::matches::STEPS_MAX;
     use base::id::QueueId;
 
     fn bound(patterns: &[&str]) -> Topic {
@@ -480,34 +427,34 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_key_so_many_words_are_compared() {
+    fn long_keys_are_compared_whole() {
         let patterns = ["#", "a.#", "#.z", "*.b.#", "a.#.a.#"];
         let long_word = format!("{}.z", "a".repeat(70_000));
         check(&patterns, &[&long_word], &[0, 2]);
         let key = |words: usize| format!("{}.z", vec!["a"; words - 1].join("."));
-        check(&patterns, &[&key(WORDS_MAX)], &[0, 1, 2, 4]);
-        check(&patterns, &[&key(WORDS_MAX + 1)], &[0, 1, 4]);
-        check(&patterns, &[&key(30_000)], &[0, 1, 4]);
-        check(&patterns, &["x", &key(30_000)], &[0, 1, 4]);
+        check(&patterns, &[&key(256)], &[0, 1, 2, 4]);
+        check(&patterns, &[&key(30_000)], &[0, 1, 2, 4]);
+        check(&patterns, &["x", &key(30_000)], &[0, 1, 2, 4]);
         check(&patterns, &["x", "a.b", "z"], &[0, 1, 2, 3]);
     }
 
     /// Each node that stays is one `#` has led to: as many as words in the pattern.
     #[test]
-    fn keys_share_a_bound() {
+    fn each_word_and_node_is_a_step() {
         let topic = bound(&["#", "#.a.*.a.*.a.*.a.*.a.*.a.*.a.*.a.*.a.*.a.z", "x.#"]);
         let key = vec!["a"; 30_000].join(".");
-        let (mut steps_left, mut matches) = (10_000, Matches::default());
-        topic.route_one::<true>(key.as_bytes(), &mut steps_left, &mut matches);
-        let taken = 10_000 - steps_left;
-        assert!((WORDS_MAX..=22 * WORDS_MAX).contains(&taken), "{taken} steps");
-        for _ in 0..10 {
-            topic.route_one::<true>(key.as_bytes(), &mut steps_left, &mut matches);
-        }
-        assert!(steps_left < 22, "{steps_left} steps are left");
+        let mut matches = Matches::default();
+        topic.route(&[key.as_bytes()], &mut matches);
+        let taken = matches.steps() as usize;
+        assert!((15 * 30_000..=24 * 30_000).contains(&taken), "{taken} steps");
         assert_eq!(matches.queues().collect::<Vec<_>>(), [QueueId(0)]);
-        topic.route_one::<true>(b"x.y", &mut 0, &mut matches);
-        assert_eq!(matches.queues().collect::<Vec<_>>(), [QueueId(0)], "x was not compared");
+        // A second key takes them anew, or as many as are left.
+        topic.route(&[key.as_bytes()], &mut matches);
+        assert!(matches.steps() as usize == 2 * taken || matches.is_too_dear());
+        topic.route(&[key.as_bytes()], &mut matches);
+        assert!(matches.is_too_dear());
+        matches.start();
+        assert_eq!(matches.steps(), 0);
     }
 
     /// As many keys as a message may bring, and patterns that reach a node for each of their words: without a
@@ -522,21 +469,24 @@ mod tests {
         let keys = vec![key.as_bytes(); 30_000];
         let mut matches = Matches::default();
         topic.route(&keys, &mut matches);
-        assert!(matches.is_empty());
+        assert!(matches.is_too_dear() && matches.is_empty());
+        assert!(matches.steps() < STEPS_MAX + 256 * 62, "{} steps", matches.steps());
     }
 
-    /// Each of them finds all of these, until no step is left.
+    /// Each of them finds all of these.
     #[test]
     fn many_keys_that_find_much_end() {
         let mut topic = Topic::default();
         for queue in 0..4096 {
             topic.bind(b"#"[..].into(), Arguments::new(), Destination::Queue(QueueId(queue)));
         }
-        topic.bind(b"last"[..].into(), Arguments::new(), Destination::Queue(QueueId(9999)));
         let texts: Vec<String> = (0..1_000_000).map(|at| format!("k{at}")).collect();
-        let keys: Vec<&[u8]> = texts.iter().map(|key| key.as_bytes()).chain([&b"last"[..]]).collect();
+        let keys: Vec<&[u8]> = texts.iter().map(|key| key.as_bytes()).collect();
         let mut matches = Matches::default();
         topic.route(&keys, &mut matches);
-        assert_eq!(matches.queues().count(), 4097);
+        assert!(matches.is_too_dear());
+        matches.start();
+        topic.route(&keys[..200], &mut matches);
+        assert_eq!((matches.is_too_dear(), matches.queues().count()), (false, 4096));
     }
 }

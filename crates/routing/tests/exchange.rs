@@ -159,6 +159,18 @@ mod topic {
         assert_eq!(Kind::Direct.check(b"#.#.#", &Arguments::new()), Ok(()));
     }
 
+    #[test]
+    fn words_of_a_pattern_are_counted() {
+        let check =
+            |key: &str, words: Option<usize>| assert_eq!(routing::pattern_words(key.as_bytes()), words);
+        check("", None);
+        check("a.b.c", None);
+        check("a*.b", None);
+        check("*", Some(1));
+        check("a..#", Some(3));
+        check(&format!("*{}", ".".repeat(254)), Some(255));
+    }
+
     fn any_key(words: &'static [&'static str]) -> impl Strategy<Value = String> {
         prop::collection::vec(prop::sample::select(words), 0..6).prop_map(|words| words.join("."))
     }
@@ -274,7 +286,7 @@ mod headers {
     /// read once.
     #[test]
     fn many_arguments_look_at_the_headers_a_few_times() {
-        let list = || Value::List(vec![Value::long(1)]);
+        let list = || Value::list([Value::long(1)]);
         let names: Vec<String> = (0..100).map(|name| format!("name-{name}")).collect();
         let mut exchange = Exchange::new(Kind::Headers);
         for id in 0..50 {
@@ -285,7 +297,7 @@ mod headers {
         let field = |number| ("name-7", Field::Int(number));
         for (given, expected) in [
             (vec![], 0),
-            (vec![field(2), ("list", Field::Nested(Value::List(vec![])))], 0),
+            (vec![field(2), ("list", Field::Nested(Value::list([])))], 0),
             (vec![field(2), ("list", Field::Nested(list()))], 50),
             (vec![field(2), field(1)], 50),
             (vec![field(1), field(2)], 0),
@@ -378,11 +390,11 @@ mod headers {
         check(Value::Void, Field::Int(5), true);
         check(Value::Void, Field::Void, true);
         check(Value::long(5), Field::Void, false);
-        let list = |n| Value::List(vec![Value::long(n)]);
+        let list = |n| Value::list([Value::long(n)]);
         check(list(1), Field::Nested(list(1)), true);
         check(list(1), Field::Nested(list(2)), false);
         let byte = Value::Int(routing::IntType::Byte, 1);
-        check(list(1), Field::Nested(Value::List(vec![byte])), false);
+        check(list(1), Field::Nested(Value::list([byte])), false);
     }
 
     #[test]

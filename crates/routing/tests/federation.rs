@@ -60,17 +60,17 @@ fn messages_go_as_far_as_they_may() {
         assert_eq!(matches.destinations().len(), usize::from(expected), "{hops} hops, {received:?}");
     };
     check(1, None, true);
-    check(1, Some(Value::List(vec![])), true);
-    check(1, Some(Value::List(vec![hop("a", "/")])), false);
-    check(2, Some(Value::List(vec![hop("a", "/")])), true);
-    check(2, Some(Value::List(vec![hop("a", "/"), hop("b", "/")])), false);
-    check(9, Some(Value::List(vec![hop("a", "/"), hop("front", "/")])), false);
-    check(9, Some(Value::List(vec![hop("front", "other")])), true);
-    check(9, Some(Value::List(vec![table(&[("cluster-name", "front")])])), true);
-    check(9, Some(Value::List(vec![Value::text("front")])), true);
+    check(1, Some(Value::list([])), true);
+    check(1, Some(Value::list([hop("a", "/")])), false);
+    check(2, Some(Value::list([hop("a", "/")])), true);
+    check(2, Some(Value::list([hop("a", "/"), hop("b", "/")])), false);
+    check(9, Some(Value::list([hop("a", "/"), hop("front", "/")])), false);
+    check(9, Some(Value::list([hop("front", "other")])), true);
+    check(9, Some(Value::list([table(&[("cluster-name", "front")])])), true);
+    check(9, Some(Value::list([Value::text("front")])), true);
     check(0, None, true);
-    check(0, Some(Value::List(vec![])), false);
-    check(-1, Some(Value::List(vec![])), false);
+    check(0, Some(Value::list([])), false);
+    check(-1, Some(Value::list([])), false);
     // A value that is no list says nothing.
     check(1, Some(Value::text("front")), true);
     check(1, Some(hop("front", "/")), true);
@@ -83,7 +83,7 @@ fn a_nameless_broker_has_seen_nothing() {
     exchange.arguments = declared(5, &[]);
     exchange.bind(&b""[..], Arguments::new(), Destination::Queue(QueueId(1)));
     for received in [hop("front", "/"), table(&[])] {
-        let given = Given(Some(Value::List(vec![received])));
+        let given = Given(Some(Value::list([received])));
         let mut matches = Matches::default();
         matches.start();
         exchange.route(&Envelope { keys: &[b"k"], headers: &given, roll: 0 }, &mut matches);

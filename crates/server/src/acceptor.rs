@@ -4,6 +4,7 @@ use crate::config::SocketOptions;
 use crate::config::value::Address;
 use crate::descriptors::{Places, Stream};
 use crate::holder;
+use crate::rounds::Rounds;
 use adapters::Peer;
 use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token, Waker};
@@ -12,13 +13,6 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
-
-/// Milliseconds without accepting where there is no place, or the process ran out of descriptors.
-const PAUSE_MS: u64 = 100;
-
-/// Connections accepted at one listener before the others have their turn, and before it is seen whether to stop.
-const ACCEPTS_MAX: usize = 256;
 
 /// Listeners one node may have.
 const LISTENERS_MAX: usize = 1024;
@@ -118,7 +112,7 @@ impl Acceptor {
     /// The first argument of `hand_over` is the number of the listener.
     pub fn run(mut self, mut hand_over: impl FnMut(usize, Stream, Peer), mut complain: impl FnMut(String)) {
         let mut events = Events::with_capacity(64);
-        let mut pause = None;
+        let (mut pause, mut rounds) = (None, Rounds::new());
         while !self.is_stopping.load(Ordering::SeqCst) {
             match self.poll.poll(&mut events, pause) {
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => {
@@ -127,85 +121,27 @@ impl Acceptor {
                 }
                 _ => {}
             }
-            pause = None;
             // After a pause, or where many came, no event says that connections wait, so all are asked.
-            for (number, listener) in self.listeners.iter().enumerate() {
-                let hand_over = &mut |stream, peer| hand_over(number, stream, peer);
-                match accept_some(listener, ACCEPTS_MAX, &self.places, hand_over) {
-                    Ok(Accepted::All) => continue,
-                    Ok(Accepted::Many) => {
-                        pause = pause.or(Some(Duration::ZERO));
-                        continue;
-                    }
-                    Ok(Accepted::Full) => self.places.news().into_iter().for_each(&mut complain),
-                    Err(error) => complain(format!("a connection could not be accepted: {error}")),
-                }
-                pause = Some(Duration::from_millis(PAUSE_MS));
-            }
+            let Acceptor { listeners, places, .. } = &self;
+            pause = rounds.accept(
+                listeners.len(),
+                |number| &listeners[number],
+                places,
+                &mut hand_over,
+                &mut complain,
+            );
+            self.places.news(false).into_iter().for_each(&mut complain);
         }
     }
-}
-
-/// The reason why a round of accepting ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Accepted {
-    /// No connection waits.
-    All,
-    /// The most that were asked for were accepted; more may wait.
-    Many,
-    /// No place is free.
-    Full,
-}
-
-/// Accepts the connections that wait, at most `most`, and as many as there are places.
-///
-/// # Errors
-/// The error of the listener; errors of a single connection are passed over.
-pub fn accept_some(
-    listener: &TcpListener,
-    most: usize,
-    places: &Arc<Places>,
-    hand_over: &mut impl FnMut(Stream, Peer),
-) -> io::Result<Accepted> {
-    for _ in 0..most {
-        let Some(place) = places.take() else { return Ok(Accepted::Full) };
-        match listener.accept() {
-            Ok((stream, from)) => {
-                // A peer that is gone already needs no connection.
-                let Ok(here) = stream.local_addr() else { continue };
-                if stream.set_nodelay(true).is_err() {
-                    continue;
-                }
-                let name = format!("{} -> {}", plain(from), plain(here));
-                let stream = Stream::new(stream, place);
-                hand_over(stream, Peer::new(&name, from.ip().to_canonical().is_loopback()));
-            }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Accepted::All),
-            Err(error) if is_of_one_connection(&error) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(Accepted::Many)
-}
-
-/// Errors of the connection that was to be accepted, not of the listener.
-fn is_of_one_connection(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset
-    )
-}
-
-/// An IPv4 address that came through an IPv6 socket is shown as what it is.
-fn plain(address: SocketAddr) -> SocketAddr {
-    SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rounds::PAUSE_MS;
     use std::net::TcpStream as Client;
     use std::sync::mpsc::channel;
+    use std::time::Duration;
 
     const OPTIONS: SocketOptions =
         SocketOptions { backlog: 16, keepalive: false, send_bytes: Some(4096), receive_bytes: None };
@@ -246,8 +182,10 @@ mod tests {
                 let complain = move |text: String| told.send(text).expect("heard");
                 acceptor.run(move |_, stream, _| sender.send(stream).expect("heard"), complain);
             });
-            let _clients = [(); 2].map(|()| Client::connect(at).expect("connects"));
-            let first = receiver.recv().expect("accepted");
+            let _first = Client::connect(at).expect("connects");
+            let mut first = receiver.recv().expect("accepted");
+            first.know();
+            let _second = Client::connect(at).expect("connects");
             assert!(hears.recv().expect("told").starts_with("all 1 connections"));
             let second = receiver.recv_timeout(Duration::from_millis(3 * PAUSE_MS));
             assert!(second.is_err(), "{second:?} has no place");
@@ -256,22 +194,6 @@ mod tests {
             stop.stop();
         });
         assert_eq!(hears.try_iter().count(), 0, "it is told once");
-    }
-
-    #[test]
-    fn a_crowd_at_one_listener_is_let_in_by_the_piece() {
-        let listener =
-            listen(Address { ip: Some(Ipv4Addr::LOCALHOST.into()), port: 0 }, &OPTIONS).expect("listens");
-        let at = listener.local_addr().expect("bound");
-        let _clients = [(); 3].map(|()| Client::connect(at).expect("connects"));
-        let (places, mut came) = (Arc::new(Places::new(8, 64)), Vec::new());
-        let mut check = |expected: Accepted, count: usize| {
-            let accepted = accept_some(&listener, 2, &places, &mut |stream, _| came.push(stream));
-            assert_eq!((accepted.expect("accepted"), came.len()), (expected, count));
-        };
-        check(Accepted::Many, 2);
-        check(Accepted::All, 3);
-        check(Accepted::All, 3);
     }
 
     #[test]

@@ -63,6 +63,12 @@ impl Alarms {
         self.raised != before
     }
 
+    /// Whether so much more memory is used than allowed that blocking publishers is not enough: a quarter more.
+    pub fn is_far_beyond(&self, sample: Sample) -> bool {
+        // At 0 publishers are blocked for good, whatever is used.
+        self.memory_limit > 0 && sample.memory_used > self.memory_limit.saturating_add(self.memory_limit / 4)
+    }
+
     fn announce(&self, resource: &str, is_raised: bool, lines: &mut Vec<(Level, String)>) {
         let node = &self.node;
         let stars = "*".repeat(58);
@@ -142,6 +148,11 @@ impl Watermarks {
         (memory, disk.of(self.total))
     }
 
+    /// Bytes of memory that connections share; none: any number, as no publisher is let through then.
+    pub fn shared_bytes(&self) -> Option<u64> {
+        Some(self.bytes().0).filter(|bytes| *bytes > 0)
+    }
+
     /// Changes the limit of memory: a share of what there is, or `absolute` and bytes.
     ///
     /// # Errors
@@ -212,6 +223,15 @@ mod tests {
     }
 
     #[test]
+    fn far_beyond_is_a_quarter_more() {
+        let is_far = |memory_limit, memory_used| {
+            Alarms::new(memory_limit, 50, "rabbit@hare").is_far_beyond(Sample { memory_used, disk_free: 0 })
+        };
+        assert!(!is_far(100, 125) && is_far(100, 126));
+        assert!(!is_far(0, 1000) && !is_far(u64::MAX, u64::MAX));
+    }
+
+    #[test]
     fn each_resource_has_its_own_alarm() {
         let mut alarms = Alarms::new(100, 50, "rabbit@hare");
         let mut check = |memory_used, disk_free, changes: bool, raised: &[&str]| {
@@ -258,7 +278,9 @@ mod tests {
         check(watermarks.set_disk("mem_relative 1.5"), true, (2000, 1500));
         check(watermarks.set_disk("3MiB"), true, (2000, 3 << 20));
         check(watermarks.set_disk("plenty"), false, (2000, 3 << 20));
+        assert_eq!(watermarks.shared_bytes(), Some(2000));
         check(watermarks.set_memory("0"), true, (0, 3 << 20));
+        assert_eq!(watermarks.shared_bytes(), None);
     }
 
     #[test]

@@ -543,6 +543,7 @@ mod tests {
             journal: LIMITS,
             rules,
             relaxes_types: false,
+            ledger: Arc::default(),
         };
         let mut secrets = Secrets::simulated(7);
         let tell = &mut |found| panic!("{found}");

@@ -1,31 +1,37 @@
 //! The files a node may have open: a share for itself, and the places that are left for connections.
 //!
 //! A node that cannot open a file of its journal ends, so clients that open sockets, which takes no password, must not
-//! get at the files that it opens itself. A connection holds a place from before it is accepted until its socket is
-//! closed; where there is none, it waits in the queue of the listening socket, as with RabbitMQ where it has no
-//! descriptors left. The management API, metrics and the tools have shares of their own, so that an operator gets in
+//! get at the files that it opens itself. A connection holds a place until its socket is closed. Where all are taken, one
+//! that has not logged in goes for one that comes: the oldest of the address that has most of them. Where all have
+//! logged in, one that comes waits in the queue of the listening socket, as with RabbitMQ where it has no descriptors
+//! left. The management API, metrics and the tools have shares of their own, so that an operator gets in
 //! also then.
 
 use crate::leftovers::WAITING_MAX;
 use crate::log::Logger;
 use crate::log::level::Level;
+use management::{PlaceId, PlaceLimits, Places as Table, PoolRow};
 use mio::event::Source;
 use mio::net::TcpStream;
+use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use std::io;
-use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::io::{self, IoSlice, Read, Write};
+use std::net::{IpAddr, Shutdown};
+use std::ops::Deref;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 /// Files of the data folder that are kept open, at most and at least: each may be opened whenever it is needed.
 const FILES_MAX: usize = 256;
 const FILES_MIN: usize = 16;
 
-/// Connections of the management API, and of metrics, that there may be however few files are.
+/// Connections of the management API, of metrics, and of listeners to events that there may be however few files are.
 const API_MIN: usize = 8;
 const METRICS_MIN: usize = 4;
+const LISTENERS_MIN: usize = 4;
 
 /// Descriptors that are open for a moment: files that the cache has let go while they are read, folders, looks into
 /// /proc, and those of the tools and the management API, three sockets for each request that publishes or gets
@@ -34,6 +40,10 @@ const MOMENTARY: usize = 96;
 
 /// Connections there may be where the limit leaves room for none at all.
 const PLACES_MIN: usize = 8;
+
+/// Connections that went for others and are not closed yet, at most and at least.
+const LEAVING_MAX: usize = 64;
+const LEAVING_MIN: usize = 4;
 
 /// Between two lines of the log about places.
 const NEWS_GAP: Duration = Duration::from_secs(60);
@@ -51,6 +61,8 @@ pub struct Shares {
     pub api: usize,
     /// Connections for metrics.
     pub metrics: usize,
+    /// Connections of the management API that listen to events.
+    pub listeners: usize,
 }
 
 impl Shares {
@@ -77,12 +89,22 @@ impl Shares {
             removed: (files / 2).min(WAITING_MAX),
             api: (limit / 32).max(API_MIN).min(usual.connections_max),
             metrics: (limit / 64).max(METRICS_MIN).min(usual.metrics_connections_max),
+            listeners: (limit / 128).max(LISTENERS_MIN).min(usual.event_streams_max),
         }
     }
 
     /// How many files are kept for the node itself, of which `open` are there already.
     fn kept(&self, open: usize) -> usize {
-        open + self.files + self.removed + self.api + self.metrics + MOMENTARY
+        let usual = management::Limits::default();
+        // Those that were given up for others and are not closed yet.
+        let leaving = usual.leaving_of(self.api) + usual.leaving_of(self.metrics);
+        let leaving = leaving + self::leaving(self.limit);
+        open + self.files + self.removed + self.api + self.metrics + leaving + self.listeners + MOMENTARY
+    }
+
+    /// About so many places are left for connections.
+    pub fn connections(&self) -> usize {
+        self.limit.saturating_sub(self.kept(MOMENTARY)).max(PLACES_MIN)
     }
 
     /// The places that are left for connections; to be asked when all else that stays open is there but for `more`.
@@ -107,73 +129,194 @@ impl Shares {
     }
 }
 
-/// How many connections there may be, and are.
+/// Connections that may be open beside all places since they went for others, under a limit of open files.
+fn leaving(limit: usize) -> usize {
+    (limit / 128).clamp(LEAVING_MIN, LEAVING_MAX)
+}
+
+/// The places of connections: how many there may be, and who has them.
 #[derive(Debug)]
 pub struct Places {
     count: usize,
     limit: usize,
-    taken: AtomicUsize,
-    told_at: Mutex<Option<Instant>>,
+    /// Of each connection that has not logged in, its socket.
+    table: Mutex<Table<Weak<Held>>>,
+    began: Instant,
+    told_at: Mutex<[Option<Instant>; 2]>,
+}
+
+/// Whether somebody may come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// There is a place, or one that has not logged in goes for it.
+    Here,
+    /// In a moment: some that went for others are not closed yet.
+    Soon,
+    /// No.
+    None,
 }
 
 impl Places {
     /// So many, under such a limit of open files.
     pub fn new(count: usize, limit: usize) -> Places {
-        Places { count, limit, taken: AtomicUsize::new(0), told_at: Mutex::default() }
+        let table = Mutex::new(Table::new(PlaceLimits {
+            places_max: count,
+            kept: 0,
+            // A proxy or a gateway has one address for thousands of clients, which may come at once: what an address
+            // may have depends on who else wants places.
+            address_max: count,
+            user_max: usize::MAX,
+            young_ms: 0,
+            leaving_max: leaving(limit),
+        }));
+        Places { count, limit, table, began: Instant::now(), told_at: Mutex::default() }
     }
 
-    /// One, if there is one.
-    pub fn take(self: &Arc<Places>) -> Option<Place> {
-        let more = |taken| (taken < self.count).then_some(taken + 1);
-        self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
-        Some(Place(self.clone()))
+    fn table(&self) -> MutexGuard<'_, Table<Weak<Held>>> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The warning for the log when no place is free; none if it was given within `NEWS_GAP`.
-    pub fn news(&self) -> Option<String> {
+    /// As they are listed; users are told by their connections.
+    pub fn row(&self) -> PoolRow {
+        let table = self.table();
+        let mut row = PoolRow::new(PoolRow::CONNECTIONS, Some(self.count as u64));
+        (row.taken, row.refused, row.given_up) = (table.taken() as u64, table.refused(), table.given_up());
+        row
+    }
+
+    /// Whether somebody may come.
+    pub fn room(&self) -> Room {
+        let table = self.table();
+        match (table.has_room(), table.is_leaving()) {
+            (true, _) => Room::Here,
+            (false, true) => Room::Soon,
+            (false, false) => Room::None,
+        }
+    }
+
+    /// Gives an accepted socket a place; none where there is none for it. The socket of one that goes for it is shut
+    /// down, which its thread hears as it hears of a peer that leaves.
+    pub fn seat(self: &Arc<Places>, socket: TcpStream, from: IpAddr) -> Option<Stream> {
+        let held = Arc::new(Held {
+            socket: Some(socket),
+            place: OnceLock::new(),
+            is_given_up: AtomicBool::new(false),
+        });
+        let now_ms = self.began.elapsed().as_millis() as u64;
+        let taken = self.table().take(now_ms, from, Arc::downgrade(&held))?;
+        if let Some(other) = taken.instead_of.and_then(|other| other.upgrade()) {
+            other.is_given_up.store(true, Ordering::Relaxed);
+            // A socket that cannot be shut down is on its way out.
+            let _ = other.socket().shutdown(Shutdown::Both);
+        }
+        let place = Place { id: taken.id, places: self.clone() };
+        // It has none yet.
+        let _ = held.place.set(place);
+        Some(Stream::Stranger(held))
+    }
+
+    /// The warnings for the log: where `is_full`, that no place is free; and how many connections went for others. None
+    /// that was given within `NEWS_GAP`.
+    pub fn news(&self, is_full: bool) -> Vec<String> {
         let mut told_at = self.told_at.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
-        if told_at.is_some_and(|at| now < at + NEWS_GAP) {
-            return None;
-        }
-        *told_at = Some(now);
+        let is_due = |told_at: &Option<Instant>| told_at.is_none_or(|at| now >= at + NEWS_GAP);
         let Places { count, limit, .. } = self;
-        Some(format!(
-            "all {count} connections are there that the limit of {limit} open files leaves room for: further ones wait \
-             until others are closed. Raise the limit (ulimit -n, or LimitNOFILE= in systemd)"
-        ))
+        let mut news = Vec::new();
+        if is_full && is_due(&told_at[0]) {
+            told_at[0] = Some(now);
+            news.push(format!(
+                "all {count} connections are there that the limit of {limit} open files leaves room for: further ones \
+                 wait until others are closed. Raise the limit (ulimit -n, or LimitNOFILE= in systemd)"
+            ));
+        }
+        if is_due(&told_at[1]) {
+            let given_up = self.table().take_given_up();
+            if given_up > 0 {
+                told_at[1] = Some(now);
+                news.push(format!(
+                    "{given_up} connections that had not logged in were closed for others, since all {count} places \
+                     are taken: somebody may be holding places that does not log in"
+                ));
+            }
+        }
+        news
     }
 }
 
 /// A connection's place; given back when it is dropped.
 #[derive(Debug)]
-pub struct Place(Arc<Places>);
+struct Place {
+    id: PlaceId,
+    places: Arc<Places>,
+}
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.taken.fetch_sub(1, Ordering::Relaxed);
+        self.places.table().give_back(self.id);
     }
+}
+
+/// The socket of a connection that has not logged in, and its place.
+#[derive(Debug)]
+pub struct Held {
+    /// Closed before the place is given back. There until it is known.
+    socket: Option<TcpStream>,
+    place: OnceLock<Place>,
+    /// It goes for another.
+    is_given_up: AtomicBool,
+}
+
+impl Held {
+    fn socket(&self) -> &TcpStream {
+        self.socket.as_ref().expect("it is taken out as it becomes known, and this with it")
+    }
+}
+
+/// The socket of a connection that has logged in, and its place.
+#[derive(Debug)]
+pub struct Own {
+    /// Closed before the place is given back.
+    socket: TcpStream,
+    /// None of the node's own has one.
+    _place: Option<Place>,
 }
 
 /// A socket that holds a place, unless it is the node's own.
 #[derive(Debug)]
-pub struct Stream {
-    /// Closed before the place is given back.
-    socket: TcpStream,
-    _place: Option<Place>,
+pub enum Stream {
+    /// The table of places knows it, and shuts it down for another.
+    Stranger(Arc<Held>),
+    /// It stays. Nobody shares it: there are many, and each has as little memory as it can.
+    Known(Own),
 }
 
 impl Stream {
-    /// One that was accepted.
-    pub fn new(socket: TcpStream, place: Place) -> Stream {
-        Stream { socket, _place: Some(place) }
+    /// Its connection has logged in: it does not go for others any more.
+    pub fn know(&mut self) {
+        let Stream::Stranger(held) = self else { return };
+        let Some(place) = held.place.get() else { return };
+        if !place.places.table().know(place.id, None) {
+            return;
+        }
+        // The table has forgotten it, and nobody who took it from there is left: that would have been one that goes.
+        if let Some(held) = Arc::get_mut(held)
+            && let Some(socket) = held.socket.take()
+        {
+            *self = Stream::Known(Own { socket, _place: held.place.take() });
+        }
+    }
+
+    /// It was closed for another connection.
+    pub fn is_given_up(&self) -> bool {
+        matches!(self, Stream::Stranger(held) if held.is_given_up.load(Ordering::Relaxed))
     }
 }
 
 /// One of the node's own.
 impl From<TcpStream> for Stream {
     fn from(socket: TcpStream) -> Stream {
-        Stream { socket, _place: None }
+        Stream::Known(Own { socket, _place: None })
     }
 }
 
@@ -181,27 +324,47 @@ impl Deref for Stream {
     type Target = TcpStream;
 
     fn deref(&self) -> &TcpStream {
-        &self.socket
+        match self {
+            Stream::Stranger(held) => held.socket(),
+            Stream::Known(own) => &own.socket,
+        }
     }
 }
 
-impl DerefMut for Stream {
-    fn deref_mut(&mut self) -> &mut TcpStream {
-        &mut self.socket
+impl Read for Stream {
+    #[inline]
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        (&**self).read(into)
+    }
+}
+
+impl Write for Stream {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        (&**self).write(bytes)
+    }
+
+    #[inline]
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        (&**self).write_vectored(slices)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        (&**self).flush()
     }
 }
 
 impl Source for Stream {
     fn register(&mut self, registry: &Registry, token: Token, interests: Interest) -> io::Result<()> {
-        self.socket.register(registry, token, interests)
+        SourceFd(&self.as_raw_fd()).register(registry, token, interests)
     }
 
     fn reregister(&mut self, registry: &Registry, token: Token, interests: Interest) -> io::Result<()> {
-        self.socket.reregister(registry, token, interests)
+        SourceFd(&self.as_raw_fd()).reregister(registry, token, interests)
     }
 
     fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
-        self.socket.deregister(registry)
+        SourceFd(&self.as_raw_fd()).deregister(registry)
     }
 }
 
@@ -224,22 +387,69 @@ mod tests {
         check(1024, 768);
         check(4096, 3072);
         check(20_000, 18_500);
-        check(1 << 20, (1 << 20) - 1500);
-        check(usize::MAX, usize::MAX - 1500);
+        check(1 << 20, (1 << 20) - 2000);
+        check(usize::MAX, usize::MAX - 2000);
+    }
+
+    /// A connection from an address of this machine's own, and its socket here.
+    fn connect(listener: &std::net::TcpListener, from: u8) -> (std::net::TcpStream, TcpStream, IpAddr) {
+        use socket2::{Domain, Socket, Type};
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("is made");
+        socket.bind(&std::net::SocketAddr::from(([127, 0, 0, from], 0)).into()).expect("is bound");
+        socket.connect(&listener.local_addr().expect("bound").into()).expect("connects");
+        let (stream, from) = listener.accept().expect("accepted");
+        stream.set_nonblocking(true).expect("set");
+        (socket.into(), TcpStream::from_std(stream), from.ip())
     }
 
     #[test]
     fn places_come_back_and_the_log_hears_once_that_there_are_none() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("listens");
         let places = Arc::new(Places::new(2, 300));
-        let first = places.take().expect("a place");
-        let second = places.take().expect("a place");
-        assert!(places.take().is_none());
-        assert!(places.news().is_some_and(|text| text.contains("all 2 connections")));
-        assert_eq!(places.news(), None);
+        let mut clients = Vec::new();
+        let mut come = |from: u8| {
+            let (client, socket, address) = connect(&listener, from);
+            clients.push(client);
+            places.seat(socket, address)
+        };
+        let mut first = come(1).expect("a place");
+        first.know();
+        assert!(matches!(first, Stream::Known(_)));
+        let mut second = come(1).expect("a place");
+        second.know();
+        assert_eq!(places.room(), Room::None);
+        assert!(come(2).is_none(), "both have logged in");
+        assert!(places.news(true).concat().contains("all 2 connections"));
+        assert!(places.news(true).is_empty());
         drop(first);
-        let third = places.take().expect("the first's");
-        assert!(places.take().is_none());
+        assert_eq!(places.room(), Room::Here);
+        let third = come(1).expect("the first's");
         drop((second, third));
-        assert_eq!(places.taken.load(Ordering::Relaxed), 0);
+        assert_eq!(places.table().taken(), 0);
+    }
+
+    #[test]
+    fn who_has_not_logged_in_goes_for_another() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("listens");
+        let places = Arc::new(Places::new(4, 300));
+        let mut clients = Vec::new();
+        let mut come = |from: u8| {
+            let (client, socket, address) = connect(&listener, from);
+            clients.push(client);
+            places.seat(socket, address).expect("a place")
+        };
+        let mut known = come(9);
+        known.know();
+        let mut held = vec![come(9), come(9), come(1)];
+        let mut came = come(2);
+        let given_up = |held: &[Stream]| held.iter().map(Stream::is_given_up).collect::<Vec<_>>();
+        assert_eq!((known.is_given_up(), given_up(&held)), (false, vec![true, false, false]));
+        assert_eq!(held[0].read(&mut [0]).expect("its end"), 0);
+        assert!(came.read(&mut [0]).is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock));
+        assert!(places.news(false).concat().starts_with("1 connections that had not logged in"));
+        drop(held.remove(0));
+        assert_eq!(places.table().taken(), 4);
+        drop((known, held, came));
+        assert_eq!(places.table().taken(), 0);
     }
 }

@@ -46,6 +46,8 @@ pub enum Letter {
     Visit(Visit),
     /// The connection of this name is to be closed, and why; whether it is here.
     CloseConnection(Box<(String, String)>, Sender<bool>),
+    /// The connection of this slot and number is to be closed for the memory that it holds; the text that it is told.
+    Evict((u32, u32), String),
 }
 
 /// Hands a result to the thread that asked, and wakes it: done when the turn is over. A thread that is woken earlier

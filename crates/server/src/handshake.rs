@@ -1,18 +1,20 @@
 //! Threads that accept TLS connections and do their handshakes, so that the arithmetic of keys is on no shard's path.
 //!
 //! Each has its own readiness loop over all TLS listeners. A connection whose handshake is over goes to a shard, with
-//! the bytes that the handshake left. Bounds, each per thread: [`HANDSHAKES_MAX`] at once (further connections wait in
-//! the kernel), [`BYTES_MAX`] from a peer, [`KEPT_BYTES_MAX`] of memory for bytes received and to be sent, and a time
-//! limit.
+//! the bytes that the handshake left. Bounds, each per thread: [`HANDSHAKES_MAX`] at once (beyond, an older one goes for
+//! one that comes: [`Crowd`]), [`BYTES_MAX`] from a peer, [`KEPT_BYTES_MAX`] of memory for bytes received and to be sent,
+//! and a time limit.
 
-use crate::acceptor::{self, Accepted};
 use crate::config::network::CertificateLogin;
+use crate::crowd::Crowd;
 use crate::descriptors::{Places, Stream};
 use crate::layer::{Layer, WebRules};
+use crate::rounds::Rounds;
 use crate::socket::Arrival;
 use crate::tls::{LiveConfig, Secure};
 use adapters::{Peer, Protocol};
 use base::time::NS_PER_MS;
+use management::PlaceId;
 use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token, Waker};
 use slab::Slab;
@@ -36,9 +38,6 @@ const KEPT_BYTES_USUAL: usize = 16 << 10;
 
 /// Bytes read at once.
 const READ_BYTES: usize = 16 << 10;
-
-/// Milliseconds without accepting where there is no place, or the process ran out of descriptors.
-const PAUSE_MS: u64 = 100;
 
 /// Tokens from here on are of listeners.
 const LISTENER: usize = 1 << 40;
@@ -66,6 +65,8 @@ pub struct Handshaker {
     limit_ns: u64,
     login: CertificateLogin,
     under_way: Slab<Handshake>,
+    /// The same by address.
+    crowd: Crowd<usize>,
     /// Oldest first: when each is given up, and which it is.
     deadlines: VecDeque<(u64, usize, u64)>,
     begun: u64,
@@ -92,6 +93,7 @@ impl Stop {
 
 struct Handshake {
     number: u64,
+    place: PlaceId,
     stream: Stream,
     peer: Peer,
     web: Option<Arc<WebRules>>,
@@ -136,6 +138,7 @@ impl Handshaker {
             limit_ns: limit_ms * NS_PER_MS,
             login,
             under_way: Slab::new(),
+            crowd: Crowd::new(HANDSHAKES_MAX),
             deadlines: VecDeque::new(),
             begun: 0,
             kept: 0,
@@ -154,7 +157,7 @@ impl Handshaker {
         mut complain: impl FnMut(String),
     ) {
         let mut events = Events::with_capacity(256);
-        let mut pause = None;
+        let (mut pause, mut rounds) = (None, Rounds::new());
         while !self.is_stopping.load(Ordering::SeqCst) {
             let next =
                 self.deadlines.front().map(|(at, ..)| Duration::from_nanos(at.saturating_sub(now_ns())));
@@ -171,55 +174,63 @@ impl Handshaker {
                 }
             }
             self.give_up(now_ns(), &mut complain);
-            pause = None;
             // When all places were taken or after a pause no event says that connections wait, so all are asked.
-            match self.accept(now_ns(), &mut complain) {
-                // More are accepted when a handshake is over: each has its event, or its time.
-                Ok(Accepted::All | Accepted::Many) => continue,
-                Ok(Accepted::Full) => self.places.news().into_iter().for_each(&mut complain),
-                Err(error) => complain(format!("a TLS connection could not be accepted: {error}")),
-            }
-            pause = Some(Duration::from_millis(PAUSE_MS));
+            pause = self.accept(&mut rounds, now_ns(), &mut complain);
+            self.crowd.news(now_ns()).into_iter().for_each(&mut complain);
         }
     }
 
-    fn accept(&mut self, now_ns: u64, complain: &mut impl FnMut(String)) -> io::Result<Accepted> {
-        let Handshaker { poll, listeners, places, under_way, deadlines, begun, limit_ns, .. } = self;
-        for SecureListener { listener, protocol, config, web } in listeners {
-            let room = HANDSHAKES_MAX - under_way.len();
-            let accepted = acceptor::accept_some(listener, room, places, &mut |mut stream, peer| {
-                let secure = match Secure::new(config.current()) {
-                    Ok(secure) => secure,
-                    Err(error) => return complain(format!("TLS does not begin: {error}")),
-                };
-                let entry = under_way.vacant_entry();
-                let slot = entry.key();
-                // One that cannot be registered is closed here.
-                let interest = Interest::READABLE | Interest::WRITABLE;
-                if poll.registry().register(&mut stream, Token(slot), interest).is_ok() {
-                    *begun += 1;
-                    let (raw, plain, unsent) = (Vec::new(), Vec::new(), Vec::new());
-                    let (number, web) = (*begun, web.clone());
-                    let peer = Peer { protocol: *protocol, ..peer };
-                    entry.insert(Handshake {
-                        number,
-                        stream,
-                        peer,
-                        web,
-                        secure,
-                        received: 0,
-                        raw,
-                        plain,
-                        unsent,
-                    });
-                    deadlines.push_back((now_ns + *limit_ns, slot, number));
-                }
-            })?;
-            if accepted == Accepted::Full {
-                return Ok(accepted);
-            }
+    fn accept(
+        &mut self,
+        rounds: &mut Rounds,
+        now_ns: u64,
+        complain: &mut impl FnMut(String),
+    ) -> Option<Duration> {
+        let mut came = Vec::new();
+        let Handshaker { listeners, places, .. } = &*self;
+        let listener = |number: usize| &listeners[number].listener;
+        let hand_over = |number, stream, peer| came.push((number, stream, peer));
+        let pause = rounds.accept(listeners.len(), listener, places, hand_over, &mut *complain);
+        for (number, stream, peer) in came {
+            self.begin(number, stream, peer, now_ns, complain);
         }
-        Ok(Accepted::All)
+        pause
+    }
+
+    /// Begins the handshake of a connection that came to this listener.
+    fn begin(
+        &mut self,
+        listener: usize,
+        mut stream: Stream,
+        peer: Peer,
+        now_ns: u64,
+        complain: &mut impl FnMut(String),
+    ) {
+        let own = &self.listeners[listener];
+        let secure = match Secure::new(own.config.current()) {
+            Ok(secure) => secure,
+            Err(error) => return complain(format!("TLS does not begin: {error}")),
+        };
+        let (web, peer) = (own.web.clone(), Peer { protocol: own.protocol, ..peer });
+        // A peer that is gone already needs no handshake; one that cannot be registered is closed here.
+        let Ok(from) = stream.peer_addr() else { return };
+        let slot = self.under_way.vacant_key();
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        if self.poll.registry().register(&mut stream, Token(slot), interest).is_err() {
+            return;
+        }
+        let Some((place, other)) = self.crowd.begin(from.ip(), slot) else { return };
+        self.begun += 1;
+        let number = self.begun;
+        let (raw, plain, unsent) = (Vec::new(), Vec::new(), Vec::new());
+        let handshake =
+            Handshake { number, place, stream, peer, web, secure, received: 0, raw, plain, unsent };
+        let inserted = self.under_way.insert(handshake);
+        debug_assert_eq!(inserted, slot);
+        self.deadlines.push_back((now_ns + self.limit_ns, slot, number));
+        if let Some(other) = other {
+            self.remove(other);
+        }
     }
 
     fn go_on(&mut self, slot: usize, hand_over: &mut impl FnMut(Arrival), complain: &mut impl FnMut(String)) {
@@ -243,6 +254,10 @@ impl Handshaker {
             }
             Fate::Failed(why) => {
                 let handshake = self.remove(slot);
+                if handshake.stream.is_given_up() {
+                    // All that go for others are told of in one line.
+                    return;
+                }
                 complain(format!("closing TLS connection {}: {why}", handshake.peer.name));
             }
         }
@@ -251,6 +266,7 @@ impl Handshaker {
     fn remove(&mut self, slot: usize) -> Handshake {
         let handshake = self.under_way.remove(slot);
         self.kept -= handshake.kept_bytes();
+        self.crowd.end(handshake.place);
         handshake
     }
 

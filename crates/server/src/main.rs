@@ -6,6 +6,7 @@
 mod acceptor;
 mod agent;
 mod alarm;
+mod allotment;
 mod board;
 mod breakdown;
 mod certificate;
@@ -14,6 +15,7 @@ mod committer;
 mod complaints;
 mod config;
 mod courtesy;
+mod crowd;
 mod daemon;
 mod definitions;
 mod descriptors;
@@ -21,6 +23,7 @@ mod desk;
 mod disk;
 mod door;
 mod end;
+mod eviction;
 mod exposure;
 mod flushes;
 mod gentle;
@@ -48,6 +51,7 @@ mod private_key;
 mod queue_names;
 mod queue_orders;
 mod reader;
+mod rounds;
 mod running;
 mod seed;
 mod shard;
@@ -227,6 +231,10 @@ fn check(mut loaded: Loaded) -> ExitCode {
 fn serve(server: Server) -> ExitCode {
     // Before anything is made: messages and hashes of passwords are for the node's user alone.
     rustix::process::umask(Mode::from_raw_mode(0o077));
+    if let Err(why) = seed::hashes() {
+        eprintln!("leveret: {why}");
+        return ExitCode::FAILURE;
+    }
     let is_check = server.check_config;
     let loaded = load(server);
     if is_check {

@@ -6,7 +6,9 @@ use crate::breakdown::{self, Breakdown};
 use crate::clock::Clock;
 use crate::committer::Committer;
 use crate::config::Config;
+use crate::descriptors::Places;
 use crate::door::{Act, CancelDelayed, Door, Letter, ResetOffset, Room, Truncate};
+use crate::http::Pools;
 use crate::log::Logger;
 use crate::passwords::{Ask, Passwords};
 use crate::queue_names::{Names, QueueNames};
@@ -17,15 +19,16 @@ use crate::socket::Traffic;
 use crate::tls::LiveConfig;
 use base::time::NS_PER_MS;
 use base::{Now, Quantum};
-use broker::access::{AccessRules, Denied, Guard, Hashing, PasswordHash, Trial};
-use broker::catalog::{Catalog, Op, QueueDefinition, Refusal, UserDefinition, VhostDefaults, VhostId};
+use broker::access::{AccessRules, Guard, Hashing, PasswordHash, Trial};
+use broker::catalog::{Catalog, Op, QueueDefinition, Refusal, VhostDefaults, VhostId};
+use broker::ledger::Ledger;
 use broker::{
-    Begin, ConnectionId, ConnectionRow, ConnectionSums, ListedTo, Listing, OpenSums, Opened, Pulse, QueueRow,
-    QueueTally, Reply, SessionRow, Shard, StreamReply, Survey, Tally, Tracking,
+    Begin, ConnectionId, ConnectionRow, ConnectionSums, HeldCounts, ListedTo, Listing, OpenSums, Opened,
+    Pulse, QueueRow, QueueTally, Reply, SessionRow, Shard, StreamReply, Survey, Tally, TenantRow, Tracking,
 };
 use management::{
-    About, Action, Authority, Begun, Busy, Condition, Counters, Delayed, Gate, History, Login, Memory, Node,
-    Outcome, SAMPLE_MS, Trouble, Which, Whose, Writing, counters, figures,
+    About, Action, Authority, Begun, Busy, Compared, Condition, Counters, Delayed, Gate, History, Login,
+    Memory, Node, Outcome, PoolRow, SAMPLE_MS, Tried, Trouble, Which, Whose, Writing, counters, figures,
 };
 use node::turn::Raised;
 use rustix::process::Resource;
@@ -52,6 +55,9 @@ const CONNECTIONS_TURN: usize = 2000;
 
 /// Connections, and the channels and consumers on them, that a shard lists in full in one turn.
 const ROWS_TURN: usize = 250;
+
+/// Users of connections, by name.
+type TenantRows = BTreeMap<Arc<str>, TenantRow>;
 
 /// See the module.
 pub struct Manager<'a> {
@@ -97,6 +103,10 @@ pub struct Manager<'a> {
     pub logger: Logger,
     /// Where passwords are brought that take long to compare, and to hash.
     pub passwords: Passwords,
+    /// Places of clients of HTTP.
+    pub pools: Arc<Pools>,
+    /// Places of connections.
+    pub places: Arc<Places>,
 }
 
 impl Manager<'_> {
@@ -107,6 +117,7 @@ impl Manager<'_> {
         listeners: &[ctl::Listener],
         access: Arc<AccessRules>,
         guard: Arc<Guard>,
+        ledger: Arc<Ledger>,
     ) -> About {
         let listener = |own: &ctl::Listener| management::Listener {
             address: if own.interface == "[::]" { "::".to_owned() } else { own.interface.clone() },
@@ -134,6 +145,7 @@ impl Manager<'_> {
             processors: std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32),
             access,
             guard,
+            ledger,
             permits_transient_queues: config.permits_transient_queues,
             permits_global_qos: config.permits_global_qos,
             permits_address_v1: config.permits_address_v1,
@@ -554,7 +566,7 @@ impl Node for Manager<'_> {
                 }
                 true
             };
-            room.front.rows_from(room.shard.catalog(), from, quantum, complete, found)
+            room.front.rows_from(room.shard, from, quantum, complete, found)
         })
     }
 
@@ -608,6 +620,29 @@ impl Node for Manager<'_> {
             room.front.sums_from(room.shard.catalog(), from, quantum, traffic, sums)
         };
         self.visit_with(CONNECTIONS_TURN, OpenSums::default(), visit, |_| {})
+    }
+
+    fn held_back(&self) -> Result<HeldCounts, Busy> {
+        let mut sums = HeldCounts::default();
+        for door in self.doors {
+            let own = door.visit(PATIENCE, |room: &Room<'_>| *room.front.held_back()).ok_or(Busy)?;
+            sums.iter_mut().zip(own).for_each(|(sum, count)| *sum += count);
+        }
+        Ok(sums)
+    }
+
+    fn tenants(&self) -> Result<Vec<TenantRow>, Busy> {
+        let visit = |room: &Room<'_>, from, quantum: &mut Quantum<'_>, rows: &mut TenantRows| {
+            room.front.tenants_from(from, quantum, rows)
+        };
+        let rows = self.visit_with(CONNECTIONS_TURN, TenantRows::new(), visit, |_| {})?;
+        Ok(rows.into_values().collect())
+    }
+
+    fn pools(&self) -> Vec<PoolRow> {
+        let mut rows = self.pools.rows();
+        rows.insert(0, self.places.row());
+        rows
     }
 
     fn sessions(&self, (shard, slot, generation): ConnectionId) -> Result<Option<Vec<SessionRow>>, Busy> {
@@ -701,7 +736,12 @@ impl Node for Manager<'_> {
         let mut all = Vec::new();
         for door in self.doors {
             let now_ns = self.clock.now().mono_ns;
-            all.push(door.visit(PATIENCE, move |room| room.turns.told(now_ns)).ok_or(Busy)?);
+            let told = door.visit(PATIENCE, move |room| management::Turns {
+                work: room.front.work(),
+                work_max: room.shard.turn_work(),
+                ..room.turns.told(now_ns)
+            });
+            all.push(told.ok_or(Busy)?);
         }
         Ok(all)
     }
@@ -858,10 +898,15 @@ impl Node for Manager<'_> {
         }
     }
 
-    fn carry_out(&self, trial: Box<Trial>) -> Result<Result<Arc<UserDefinition>, Denied>, Busy> {
+    fn carry_out(&self, trial: Box<Trial>) -> Result<Tried, Busy> {
         let (sender, receiver) = channel();
-        self.passwords.put(Ask::Thread(trial, sender));
+        // This thread may have given up.
+        self.compare(trial, Box::new(move |tried| sender.send(tried).unwrap_or_default()));
         receiver.recv_timeout(PATIENCE).map_err(|_| Busy)
+    }
+
+    fn compare(&self, trial: Box<Trial>, then: Compared) {
+        self.passwords.put(Ask::Other(trial, then));
     }
 }
 

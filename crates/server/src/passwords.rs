@@ -10,6 +10,7 @@ use crate::seed;
 use adapters::{Outcome, Trying};
 use base::id::ShardId;
 use broker::access::{AccessRules, Guard, Hashing, PasswordHash, Trial};
+use management::Compared;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
@@ -23,8 +24,8 @@ pub type Passwords = Entry<Ask>;
 pub enum Ask {
     /// A connection of a shard waits for its comparison.
     Connection(ShardId, Trying),
-    /// A thread waits for its comparison.
-    Thread(Box<Trial>, Sender<Outcome>),
+    /// A request waits for its comparison, or a thread; it goes on with the outcome.
+    Other(Box<Trial>, Compared),
     /// A thread waits for its new hash.
     Hash(String, Sender<PasswordHash>),
 }
@@ -59,8 +60,8 @@ impl Hasher {
                     let tried = Tried { slot, generation, outcome: self.compare(*trial) };
                     self.doors[usize::from(shard.0)].letters.put(Letter::Tried(Box::new(tried)));
                 }
-                // The threads that asked may have given up.
-                Ask::Thread(trial, to) => to.send(self.compare(*trial)).unwrap_or_default(),
+                Ask::Other(trial, then) => then(self.compare(*trial)),
+                // The thread that asked may have given up.
                 Ask::Hash(password, to) => {
                     to.send(Hashing::Argon2id.hash(&password, seed::sure_salt())).unwrap_or_default();
                 }

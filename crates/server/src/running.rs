@@ -18,6 +18,7 @@ use crate::desk::Desk;
 use crate::disk::{DiskOptions, RealDisk};
 use crate::door::{Door, Letter};
 use crate::end::End;
+use crate::eviction;
 use crate::exposure;
 use crate::greeting;
 use crate::handshake::{self, Handshaker};
@@ -43,9 +44,11 @@ use adapters::{Following, Frontend, Peer, Settings};
 use base::Secrets;
 use base::id::ShardId;
 use broker::access::{AccessRules, Anonymous, FREE_SECONDS, Guard, GuessLimits, Mechanisms, Rate};
+use broker::ledger::{Ledger, LedgerLimits};
 use broker::{Limits, Shard};
 use ctl::client::SOCKET_NAME;
 use journal::Disk;
+use management::Lane;
 use message::stamps::Stamps;
 use node::commit::Written;
 use node::start::{self, Found, Gravity, Logs, Makeup, Recovered};
@@ -62,6 +65,9 @@ const LOGS_MIN: u32 = 8;
 
 /// Milliseconds between two looks of the housekeeper when nothing calls it.
 const HOUSE_MS: u64 = 1000;
+
+/// The time until memory is looked at again when the connection that held most was closed.
+const EVICTED: Duration = Duration::from_millis(50);
 
 /// Threads for TLS handshakes: half as many as cores, and no more than this.
 const HANDSHAKERS_MAX: usize = 4;
@@ -216,7 +222,7 @@ fn recover(config: &Config, shares: Shares, clock: Clock, logger: &Logger) -> Re
     let in_folder = |Stop(error)| format!("data folder {}: {error}", config.data_dir.display());
     let identity = start::identity(&*disk, &mut secrets, makeup.logs, tell).map_err(in_folder)?;
     let dice = |secrets: &mut Secrets| u64::from_le_bytes(secrets.bytes());
-    let limits = |shards| broker_limits(config, shards);
+    let limits = |shards| broker_limits(config, shares.connections(), shards);
     let shards = start::shards(&makeup, &identity, limits, &mut secrets, dice);
     let now = || clock.now();
     let node = start::recover(&*disk, &identity, makeup.journal, shards, &now, tell).map_err(in_folder)?;
@@ -233,6 +239,7 @@ fn makeup(config: &Config) -> Makeup {
         journal: journal_limits(config),
         rules: access_rules(config),
         relaxes_types: config.relaxes_types,
+        ledger: Arc::new(Ledger::new(ledger_limits(config))),
     }
 }
 
@@ -267,8 +274,23 @@ fn guess_limits(config: &Config) -> GuessLimits {
     }
 }
 
-fn broker_limits(config: &Config, shards: u16) -> Limits {
+/// Bounds of the memory that connections hold.
+fn ledger_limits(config: &Config) -> LedgerLimits {
+    let usual = LedgerLimits::usual(config.message_bytes_max as usize);
+    LedgerLimits {
+        connection_max: config.connection_memory_max.unwrap_or(usual.connection_max),
+        user_share: config.user_memory_share,
+        lone_user_share: config.lone_user_memory_share,
+        vhost_share: config.vhost_memory_share,
+        user_unread_max: config.user_unread_max,
+    }
+}
+
+/// The bounds of a shard, where there is room for so many connections.
+fn broker_limits(config: &Config, connections: usize, shards: u16) -> Limits {
     let limits = Limits::default();
+    // All places may be one user's: nothing is to be asked then.
+    let of_user = Some(config.user_connection_share).filter(|share| *share < 1.0);
     // Batches in flight when a disk is full have to fit the file that is left for them, and leave room there: behind
     // them wait the settles that make room. Shards may have as much again on its way to each other.
     let share = journal_limits(config).file_bytes / (4 * u64::from(shards));
@@ -276,10 +298,23 @@ fn broker_limits(config: &Config, shards: u16) -> Limits {
         log_bytes_in_flight_max: limits.log_bytes_in_flight_max.min(share as usize),
         message_size_max: config.message_bytes_max as usize,
         connections_max: config.connection_max.map(u64::from),
+        user_connections_max: of_user.map(|share| ((connections as f64 * share) as u64).max(1)),
         channels_max: config.node_channels_max.map(u64::from),
         vhosts_max: config.vhosts_max.map(u64::from),
         exchanges_max: config.exchanges_max.map(u64::from),
         queues_max: config.queues_max.map(u64::from),
+        policy_programs_bytes_max: config.policy_patterns_bytes_max.map(u64::from),
+        alarm_refuses_growth: config.alarm_refuses_growth,
+        arguments_max: config
+            .arguments_max
+            .map_or(limits.arguments_max, |most| most.map_or(usize::MAX, |most| most as usize)),
+        arguments_bytes_max: config.arguments_bytes_max.map_or(limits.arguments_bytes_max, |most| {
+            most.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX))
+        }),
+        topic_words_max: config
+            .topic_words_max
+            .map_or(limits.topic_words_max, |most| most.map_or(usize::MAX, |most| most as usize)),
+        route_steps_max: config.route_steps_max.unwrap_or(limits.route_steps_max),
         consumer_timeout_ms: config.consumer_timeout_ms,
         stream_reads_ahead: config.stream.reads_ahead.unwrap_or(limits.stream_reads_ahead),
         stream_read_bytes_max: config.stream.read_bytes_max.unwrap_or(limits.stream_read_bytes_max),
@@ -307,6 +342,7 @@ fn front_settings(config: &Config) -> Settings {
         settings.link_credit_max = most;
         settings.link_credit_min = settings.link_credit_min.min(most);
     }
+    settings.transaction_work_max = config.transaction_work_max.unwrap_or(settings.transaction_work_max);
     let message_bytes = u32::try_from(config.message_bytes_max).unwrap_or(u32::MAX);
     settings.channel_consumers_max = config.channel_consumers_max;
     settings.permits_transient_queues = config.permits_transient_queues;
@@ -323,6 +359,10 @@ fn front_settings(config: &Config) -> Settings {
     settings.amqp10.sessions_max = config.session_max;
     settings.amqp10.links_max = u16::try_from(config.link_max).unwrap_or(u16::MAX);
     settings.amqp10.message_bytes_max = config.message_bytes_max;
+    if let Some(most) = config.link_name_bytes_max {
+        let most = most.unwrap_or(u64::MAX);
+        settings.amqp10.link_name_bytes_max = usize::try_from(most).unwrap_or(usize::MAX);
+    }
     settings.amqp10.handshake_ms = settings.amqp091.handshake_ms_max;
     config.stream.apply(&mut settings.stream);
     settings.stream.limits.handshake_ms_max = settings.amqp091.handshake_ms_max;
@@ -350,6 +390,7 @@ struct Running {
     clock: Clock,
     raised: Arc<AtomicU8>,
     watermarks: Watermarks,
+    ledger: Arc<Ledger>,
     reads: Arc<Reads>,
     identity: u128,
     /// The user that somebody new logs in as.
@@ -375,6 +416,9 @@ impl Running {
         let doors: Arc<[Door]> = sleepers.into_iter().map(Door::new).collect();
         let keeper = Keeper::new(keeper, committer.clone(), doors.clone(), logger.clone());
         let (hasher, passwords) = Hasher::new(doors.clone(), clock, guard.clone(), access_rules(config));
+        let watermarks = Watermarks::new(config);
+        let ledger = shards.first().map(|shard| shard.ledger().clone()).unwrap_or_default();
+        ledger.set_watermark(watermarks.shared_bytes());
         let mut running = Running {
             doors: doors.clone(),
             committer: committer.clone(),
@@ -385,7 +429,8 @@ impl Running {
             is_stopping: Arc::new(AtomicBool::new(false)),
             clock,
             raised: Arc::new(AtomicU8::new(0)),
-            watermarks: Watermarks::new(config),
+            watermarks,
+            ledger,
             reads: Arc::default(),
             identity,
             user,
@@ -411,6 +456,7 @@ impl Running {
                 passwords: running.passwords.clone(),
                 clock,
                 logger: logger.of(number as u32 + 1),
+                turn_work_max: config.turn_work_max,
                 fail: Box::new(move |why| end.send(End::Failed(why)).unwrap_or_default()),
             };
             let front = Frontend::new(id, settings.clone());
@@ -501,11 +547,19 @@ impl Running {
         let lacks_space = || self.committer.lacks_space();
         let (wake, woken) = channel();
         let stop_samples = wake.clone();
-        let mut about =
-            Manager::about(config, self.identity, &rows, access_rules(config), self.guard.clone());
+        let (guard, ledger) = (self.guard.clone(), self.ledger.clone());
+        let mut about = Manager::about(config, self.identity, &rows, access_rules(config), guard, ledger);
+        if !config.http_shares {
+            about.limits = about.limits.without_shares();
+        }
         about.limits.connections_max = about.limits.connections_max.min(shares.api);
         about.limits.metrics_connections_max = about.limits.metrics_connections_max.min(shares.metrics);
+        about.limits.event_streams_max = about.limits.event_streams_max.min(shares.listeners);
+        about.limits.handshake_ms_max = config.network.tls_handshake_ms;
+        let pools = Arc::new(http::Pools::new(&about.limits));
         let manager = Manager {
+            pools: pools.clone(),
+            places,
             doors: &self.doors,
             config,
             raised: &raised,
@@ -579,11 +633,11 @@ impl Running {
             let (jobs, lanes, listeners) = (jobs, &lanes, ports.http);
             if !listeners.is_empty() {
                 let is_over = || self.is_stopping.load(Ordering::SeqCst);
-                let workers = lanes.iter().flat_map(|(lane, asked)| vec![asked; lane.workers()]);
-                for asked in workers {
+                let workers = Lane::ALL.into_iter().flat_map(|lane| vec![lane; lane.workers()]);
+                for lane in workers {
                     let work = move || {
                         courtesy::step_back();
-                        http::work(manager, asked, is_over);
+                        http::work(manager, lanes, lane, is_over);
                     };
                     spawned = spawned.and_then(|()| {
                         Builder::new().name("http-work".into()).spawn_scoped(threads, work).map(drop)
@@ -599,7 +653,7 @@ impl Running {
                 let (limits, stop, logger) = (manager.about.limits, &stop_http, &self.logger);
                 let gate = manager.gate();
                 let work = move || {
-                    if let Err(error) = http::serve(listeners, limits, gate, &jobs, stop) {
+                    if let Err(error) = http::serve(listeners, limits, gate, pools, &jobs, stop) {
                         logger.error(format!("the management HTTP API is not served: {error}"));
                     }
                 };
@@ -651,12 +705,13 @@ impl Running {
         let mut lines = Vec::new();
         let mut thrift = Thrift::default();
         // A look that a message asks for ends no interval: only one that comes of itself does.
-        let mut is_interval = true;
+        let (mut is_interval, mut has_evicted) = (true, false);
         let mut shortages = 0;
         let mut complaints = Complaints::default();
         let mut asked = None;
         loop {
             (alarms.memory_limit, alarms.disk_limit) = self.watermarks.bytes();
+            self.ledger.set_watermark(self.watermarks.shared_bytes());
             if alarms.raised().memory || (is_interval && thrift.is_due(heap::used_ns())) {
                 heap::trim();
             }
@@ -673,6 +728,11 @@ impl Running {
                     if alarms.judge(sample, &mut lines) || seen != shortages {
                         self.announce(alarms.raised());
                     }
+                    if is_interval && config.alarm_refuses_growth && alarms.is_far_beyond(sample) {
+                        let line = eviction::evict_largest(&self.doors);
+                        has_evicted = line.is_some();
+                        lines.extend(line.map(|line| (Level::Warning, line)));
+                    }
                 }
                 Err(error) => self.logger.warning(format!("memory and disk cannot be measured: {error}")),
             }
@@ -685,8 +745,10 @@ impl Running {
             if let Some(line) = complaints.due(self.clock.now().mono_ns, broker::access::given_up) {
                 self.logger.warning(line);
             }
-            let call = ends.recv_timeout(interval);
-            is_interval = call.is_err();
+            // The others wait no longer than it takes to see that there is room again.
+            let soon = std::mem::take(&mut has_evicted).then_some(EVICTED);
+            let call = ends.recv_timeout(soon.map_or(interval, |soon| soon.min(interval)));
+            is_interval = call.is_err() && soon.is_none();
             match call {
                 Ok(End::Asked) => return Ok(Then::End),
                 Ok(End::StopApp) => return Ok(Then::Wait),

@@ -29,6 +29,17 @@ pub fn secrets() -> Result<Secrets, String> {
     Ok(Secrets::new(system_bytes()?))
 }
 
+/// Gives hash maps their seed. It comes before anything is hashed, once in a process.
+///
+/// # Errors
+/// Why there is none.
+pub fn hashes() -> Result<(), String> {
+    match base::hash::seed(&mut secrets()?) {
+        true => Ok(()),
+        false => Err("hash maps were used before they had a seed".to_owned()),
+    }
+}
+
 /// A salt for a password's hash; of those that take less, its beginning.
 ///
 /// # Errors

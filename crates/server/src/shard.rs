@@ -7,6 +7,7 @@
 
 mod requests;
 
+use crate::allotment::Allotment;
 use crate::clock::Clock;
 use crate::committer::{Committer, Handed};
 use crate::door::{CancelDelayed, Door, Letter, Outcome, Room, Tried, outcome};
@@ -52,6 +53,9 @@ const EVENTS_MAX: usize = 1024;
 /// Nanoseconds after which a connection that was quiet gives back its buffers.
 const WARM_NS: u64 = 250_000_000;
 
+/// Bytes of output that are copied in one turn so that clients that do not read keep no more alive, about.
+const DETACHED_MAX: usize = 8 << 20;
+
 /// Nanoseconds a connection that is over has to send what is left.
 const PART_NS: u64 = 5_000_000_000;
 
@@ -71,6 +75,8 @@ pub struct Surroundings {
     pub clock: Clock,
     /// The log.
     pub logger: Logger,
+    /// Units of work that a turn may have, at most.
+    pub turn_work_max: u32,
     /// Tells the node that it must stop, and why.
     pub fail: Box<dyn Fn(String) + Send>,
 }
@@ -97,6 +103,7 @@ pub struct ShardLoop {
     /// Where the answer to the keeper's errand goes.
     errand: Option<Sender<Answer>>,
     turns: Turns,
+    allotment: Allotment,
     scratch: Scratch,
 }
 
@@ -147,7 +154,9 @@ impl Turn for ShardLoop {
     }
 
     fn read(&mut self, now: Now) {
+        let (before, began_ns) = (self.home.front.work(), self.began_ns(now));
         self.read_sockets(now);
+        self.measure(before, began_ns);
     }
 
     fn fire_timers(&mut self, now: Now) {
@@ -179,14 +188,24 @@ impl Turn for ShardLoop {
         self.hand_over(now);
     }
 
-    fn resume(&mut self, _: Now) {
+    fn resume(&mut self, now: Now) {
+        let (before, began_ns) = (self.home.front.work(), self.began_ns(now));
         self.go_on_reading();
+        self.measure(before, began_ns);
     }
 }
 
 impl ShardLoop {
     /// The loop of `shard` with the connections of `front`.
-    pub fn new(id: ShardId, poll: Poll, shard: Shard, front: Frontend, around: Surroundings) -> ShardLoop {
+    pub fn new(
+        id: ShardId,
+        poll: Poll,
+        mut shard: Shard,
+        front: Frontend,
+        around: Surroundings,
+    ) -> ShardLoop {
+        let allotment = Allotment::new(shard.turn_work(), around.turn_work_max);
+        shard.set_turn_work(allotment.units());
         ShardLoop {
             home: Home::new(id, shard, front),
             poll,
@@ -203,6 +222,7 @@ impl ShardLoop {
             requests: Requests::default(),
             errand: None,
             turns: Turns::default(),
+            allotment,
             scratch: Scratch::default(),
         }
     }
@@ -256,6 +276,31 @@ impl ShardLoop {
         {
             // The keeper may have given up.
             errand.send(answer).unwrap_or_default();
+        }
+    }
+
+    // ---- measuring
+
+    /// The moment at which reading begins, in a turn that began at `now`. The clock is read where users have shares: dear
+    /// work is likely then, and taken for longer than it was it would only be less.
+    fn began_ns(&self, now: Now) -> u64 {
+        if self.home.front.is_sharing() { self.around.clock.mono_ns() } else { now.mono_ns }
+    }
+
+    /// Sets the units of the next turn by the time that those took which were read since then: `before` had been done before.
+    #[inline]
+    fn measure(&mut self, before: u64, began_ns: u64) {
+        let units = self.home.front.work() - before;
+        if units > 0 {
+            self.allot(units, began_ns);
+        }
+    }
+
+    #[cold]
+    fn allot(&mut self, units: u64, began_ns: u64) {
+        let took_ns = self.around.clock.mono_ns().saturating_sub(began_ns);
+        if let Some(next) = self.allotment.took(units, took_ns) {
+            self.home.shard.set_turn_work(next);
         }
     }
 
@@ -385,6 +430,12 @@ impl ShardLoop {
                     let (name, reason) = *asked;
                     let closed = self.home.front.close_named(now, &mut self.home.shard, &name, &reason);
                     self.tell(answer, closed);
+                }
+                Letter::Evict(at, text) => {
+                    if self.home.front.evict(now, &mut self.home.shard, at, &text) {
+                        // A client that does not read its close keeps the memory no longer than others.
+                        self.part_soon(now, at.0);
+                    }
                 }
             }
         }
@@ -532,6 +583,7 @@ impl ShardLoop {
             socket.tail.extend_from_slice(&self.buffer[..have]);
         }
         warm_up(&mut self.warm, socket, slot);
+        recount(&mut self.home.front, &mut self.home.shard, now, (slot, socket));
         if socket.can_read && !self.home.front.is_over(slot) {
             list(&mut self.run_list, socket, slot);
         }
@@ -547,7 +599,7 @@ impl ShardLoop {
             if socket.reading == Reading::Waiting {
                 socket.reading = Reading::Idle;
             }
-            if !socket.tail.is_empty() {
+            if !socket.tail.is_empty() || self.home.front.is_unfinished(slot) {
                 let taken = self.home.front.input(now, &mut self.home.shard, slot, &socket.tail);
                 socket.tail.drain(..taken.consumed);
                 if taken.is_waiting {
@@ -625,6 +677,10 @@ impl ShardLoop {
     /// How many bytes it could be written.
     fn write_socket(&mut self, now: Now, slot: u32) -> usize {
         let Some(Some(socket)) = self.sockets.get_mut(slot as usize) else { return 0 };
+        if !socket.is_known && self.home.front.is_open(slot) {
+            socket.is_known = true;
+            socket.stream.know();
+        }
         let output = self.home.front.output(slot);
         let before = output.len();
         let sent = match output.is_empty() && !socket.has_unsent() {
@@ -641,22 +697,34 @@ impl ShardLoop {
             Ok(true) => self.home.front.sent(now, &mut self.home.shard, slot),
             Ok(false) => {}
         }
+        if !is_sent {
+            self.home.front.unsent(now, &mut self.home.shard, slot);
+        }
         if !is_sent && socket.can_write {
             // Others had their turn to wait for; this one goes on in the next.
             go_on(&mut self.unsent, socket, slot);
         }
         warm_up(&mut self.warm, socket, slot);
         if !self.home.front.is_over(slot) {
-            self.timers.set(slot, self.home.front.deadline(slot));
+            if !socket.is_parting {
+                self.timers.set(slot, self.home.front.deadline(slot));
+            }
         } else if is_sent {
             self.part(now, slot);
-        } else if let Some(Some(socket)) = self.sockets.get_mut(slot as usize)
+        } else {
+            self.part_soon(now, slot);
+        }
+        written
+    }
+
+    /// The connection of a socket is over, or about to be: it has a while to send what is left.
+    fn part_soon(&mut self, now: Now, slot: u32) {
+        if let Some(Some(socket)) = self.sockets.get_mut(slot as usize)
             && !socket.is_parting
         {
             socket.is_parting = true;
             self.timers.set(slot, Some(now.mono_ns + PART_NS));
         }
-        written
     }
 
     /// Takes the buffers of connections that have been quiet since the last time, and of the others what is far more than
@@ -666,7 +734,8 @@ impl ShardLoop {
             return;
         }
         self.warm_at = now.mono_ns + WARM_NS;
-        let Self { warm, sockets, home: Home { front, .. }, .. } = self;
+        let Self { warm, sockets, home: Home { front, shard, .. }, .. } = self;
+        let mut detached = 0;
         warm.retain(|slot| {
             let Some(Some(socket)) = sockets.get_mut(*slot as usize) else { return false };
             let output = front.output(*slot);
@@ -674,11 +743,18 @@ impl ShardLoop {
             socket.warmth = Warmth::Warm;
             if was_active || !output.is_empty() {
                 output.cool();
+                if !was_active && detached < DETACHED_MAX {
+                    detached += output.detach();
+                }
                 socket.trim();
+                front.cooled(now, shard, *slot);
+                recount(front, shard, now, (*slot, socket));
                 return true;
             }
             socket.cool();
             drop(output.release());
+            front.cooled(now, shard, *slot);
+            recount(front, shard, now, (*slot, socket));
             if socket.tail.is_empty() {
                 socket.warmth = Warmth::Cold;
             }
@@ -690,10 +766,8 @@ impl ShardLoop {
 
     fn fire_due(&mut self, now: Now) {
         while let Some(slot) = self.timers.due(now.mono_ns) {
-            if !matches!(self.sockets.get(slot as usize), Some(Some(_))) {
-                continue;
-            }
-            if self.home.front.is_over(slot) {
+            let Some(Some(socket)) = self.sockets.get(slot as usize) else { continue };
+            if socket.is_parting || self.home.front.is_over(slot) {
                 // It had its time to read what was said last.
                 self.close(now, slot);
             } else {
@@ -750,6 +824,13 @@ fn list(run_list: &mut Vec<u32>, socket: &mut Socket, slot: u32) {
     if socket.reading == Reading::Idle {
         socket.reading = Reading::Listed;
         run_list.push(slot);
+    }
+}
+
+/// Counts the memory that what was read of a socket is kept in, where that has changed.
+fn recount(front: &mut Frontend, shard: &mut Shard, now: Now, (slot, socket): (u32, &mut Socket)) {
+    if let Some(kept) = socket.recount() {
+        front.keep_input(now, shard, slot, kept);
     }
 }
 

@@ -7,7 +7,6 @@ use crate::descriptors::Stream;
 use crate::layer::{Bench, Layer, ROOM_BYTES_MIN};
 use adapters::Peer;
 use base::Output;
-use mio::net::TcpStream;
 use std::io::{ErrorKind, IoSlice, Read, Write};
 
 /// Slices one write takes.
@@ -19,6 +18,9 @@ const WRITE_BYTES_TURN: usize = 1 << 20;
 /// Bytes from the wire with which a read may bring little over TLS or WebSocket, and the share of them that is little.
 const DEAR_BYTES: usize = 16 << 10;
 const LITTLE_SHARE: usize = 4;
+
+/// Bytes of memory for what was read from which on they are counted.
+const COUNTED_BYTES_MIN: usize = 4 << 10;
 
 /// Bytes of a tail's memory that a busy connection keeps whatever it needs.
 const TAIL_BYTES_KEPT: usize = 8 << 10;
@@ -54,6 +56,8 @@ pub struct Socket {
     pub layer: Option<Box<Layer>>,
     /// Read and not yet parsed.
     pub tail: Vec<u8>,
+    /// Bytes of memory for what was read, as they were counted last.
+    pub counted: u32,
     /// There may be something to read.
     pub can_read: bool,
     /// There may be room to write.
@@ -68,6 +72,8 @@ pub struct Socket {
     pub warmth: Warmth,
     /// It is over and has a time limit to send what is left.
     pub is_parting: bool,
+    /// Its connection has logged in.
+    pub is_known: bool,
     /// Counters of its traffic.
     pub traffic: Traffic,
 }
@@ -116,6 +122,7 @@ impl Socket {
             stream,
             layer,
             tail: Vec::new(),
+            counted: 0,
             can_read: true,
             can_write: true,
             is_ending: false,
@@ -123,6 +130,7 @@ impl Socket {
             goes_on: false,
             warmth: Warmth::Cold,
             is_parting: false,
+            is_known: false,
             traffic: Traffic { since_ms: now_ms, ..Traffic::default() },
         }
     }
@@ -286,6 +294,18 @@ impl Socket {
         self.tail.capacity() + layer
     }
 
+    /// Bytes of memory that it keeps what was read in, where that is to be counted anew.
+    #[inline]
+    pub fn recount(&mut self) -> Option<usize> {
+        let kept = match &self.layer {
+            None => self.tail.capacity(),
+            Some(layer) => self.tail.capacity() + layer.heap_bytes(),
+        };
+        let kept = if kept > COUNTED_BYTES_MIN { kept } else { 0 };
+        let counted = u32::try_from(kept).unwrap_or(u32::MAX);
+        (std::mem::replace(&mut self.counted, counted) != counted).then_some(kept)
+    }
+
     /// Gives back most of a tail's memory where there is far more of it than the tail needs.
     pub fn trim(&mut self) {
         if self.tail.capacity() > TAIL_BYTES_KEPT && self.tail.capacity() / 4 > self.tail.len() {
@@ -305,7 +325,7 @@ impl Socket {
 }
 
 /// Reads once, whatever interrupts; `None`: there is nothing for now.
-fn read_once(stream: &mut TcpStream, into: &mut [u8]) -> Option<std::io::Result<usize>> {
+fn read_once(stream: &mut Stream, into: &mut [u8]) -> Option<std::io::Result<usize>> {
     loop {
         match stream.read(into) {
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -319,6 +339,7 @@ fn read_once(stream: &mut TcpStream, into: &mut [u8]) -> Option<std::io::Result<
 mod tests {
     use super::*;
     use crate::layer::WebRules;
+    use mio::net::TcpStream;
     use std::net::{Ipv4Addr, TcpListener, TcpStream as Client};
     use std::sync::Arc;
     use websocket::upgrade::{Rules, request};

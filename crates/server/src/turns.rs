@@ -70,6 +70,7 @@ impl Turns {
             longest_ns: self.longest.get(now_ns),
             longest_look_ns: self.longest_look.get(now_ns),
             longest_look_work_ns: self.longest_look_work.get(now_ns),
+            ..management::Turns::default()
         }
     }
 }

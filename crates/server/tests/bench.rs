@@ -73,3 +73,15 @@ fn a_large_stream_is_attached_to_and_shortened() {
         ],
     );
 }
+
+#[test]
+fn a_load_is_told_beside_a_tenant() {
+    check(
+        "tenants --seconds 2 --rate 100",
+        &["confirm p50 us", "alone, run 1", "beside a tenant, run 1", "broker CPU", " %  "],
+    );
+    // Nothing of the tenant's is refused, and all of the other's comes.
+    let output = bench("tenants --seconds 1 --rate 50 --tenant-connections 2 --transient --json");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("\"connections\":2,") && said.contains("\"refused\":0,\"seconds\":"), "{said}");
+}

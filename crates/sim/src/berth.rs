@@ -2,6 +2,7 @@
 
 use crate::books::Books;
 use crate::net::Net;
+use crate::tenant;
 use adapters::{Mover, Peer, Protocol};
 use base::id::ShardId;
 use base::{Now, Random};
@@ -58,6 +59,8 @@ pub struct Berth {
     /// By the shard that sent it, in the order it was sent: mail sent together arrives together.
     pub mail: Vec<VecDeque<Vec<Mail>>>,
     sockets: BTreeMap<u32, Socket>,
+    /// Units of work that dead letters have had.
+    dead_letters_work: u64,
 }
 
 /// The output of a turn.
@@ -81,7 +84,7 @@ impl Berth {
     /// A shard among `shards`, whose connections have no lines yet.
     pub fn new(home: Home, shards: usize) -> Berth {
         let mail = (0..shards).map(|_| VecDeque::new()).collect();
-        Berth { home, letters: VecDeque::new(), mail, sockets: BTreeMap::new() }
+        Berth { home, letters: VecDeque::new(), mail, sockets: BTreeMap::new(), dead_letters_work: 0 }
     }
 
     /// The node says something.
@@ -188,6 +191,9 @@ impl<'a> Busy<'a> {
             output.sent(count);
             front.sent(now, shard, slot);
         }
+        if !front.output(slot).is_empty() {
+            front.unsent(now, shard, slot);
+        }
         if front.is_over(slot) && front.output(slot).is_empty() {
             self.close(now, slot);
         }
@@ -286,6 +292,8 @@ impl Turn for Busy<'_> {
         let numbers = 2 * (logs.on_disk().count() + 2);
         let (steps, most) = (logs.move_steps(), limits.taken_in_at_once_max + numbers);
         assert!(steps <= most, "{steps} steps for moves in one round, {most} at most");
+        let Berth { home, dead_letters_work, .. } = &mut *self.berth;
+        tenant::check_dead_letters(&home.shard, dead_letters_work);
         let Outputs { reads, jobs, damages, notices } = &mut self.berth.home.outputs;
         self.given.reads.append(reads);
         self.given.jobs.append(jobs);
@@ -343,7 +351,7 @@ impl Turn for Busy<'_> {
         for slot in slots {
             let Some(socket) = sockets.get_mut(&slot) else { continue };
             socket.is_waiting = false;
-            if !socket.tail.is_empty() {
+            if !socket.tail.is_empty() || home.front.is_unfinished(slot) {
                 let taken = home.front.input(now, &mut home.shard, slot, &socket.tail);
                 socket.tail.drain(..taken.consumed);
                 socket.is_waiting = taken.is_waiting;

@@ -1,9 +1,11 @@
 //! The course of a run: what happens next, as the dice decide, up to the end, when everything is looked at.
 
+use crate::client::CLIENTS_MAX;
 use crate::oracle::Check;
 use crate::streams::STREAM_CLIENTS_MAX;
+use crate::tenant::TENANT_CLIENTS_MAX;
 use crate::workload;
-use crate::world::{CLIENTS_MAX, World};
+use crate::world::World;
 
 /// The whole run.
 pub fn run(world: &mut World) -> Check {
@@ -19,6 +21,7 @@ pub fn run(world: &mut World) -> Check {
     world.tally.rolls += world.node.books.journal.counters().rolls;
     world.tally.bulk += world.node.books.journal.counters().bulk_files;
     world.tally.handed += world.node.handed;
+    world.tally.held_back += world.node.held_back;
     (world.tally.buried, world.tally.expired) = (world.oracle.buried, world.oracle.expired);
     world.tally.noted = world.oracle.noted;
     (world.tally.delayed, world.tally.taken_back) = (world.oracle.delayed, world.oracle.taken_back);
@@ -60,6 +63,10 @@ fn step(world: &mut World) -> Result<bool, String> {
         61..80 if world.plan.streams && world.dice.one_in(2) => {
             let at = world.dice.below(STREAM_CLIENTS_MAX as u64) as usize;
             world.exchange_stream(at, false)?;
+        }
+        61..80 if world.plan.hostile && world.dice.one_in(3) => {
+            let at = world.dice.below(TENANT_CLIENTS_MAX as u64) as usize;
+            world.exchange_tenant(at, false);
         }
         61..80 => {
             let at = world.dice.below(CLIENTS_MAX as u64) as usize;

@@ -6,6 +6,7 @@ use crate::books::Books;
 use crate::double::agreed_on;
 use crate::net::Net;
 use crate::plan::Tally;
+use crate::tenant;
 use adapters::{Following, Frontend, NODE_SLOT, Protocol, Settings};
 use base::id::{LogId, LogIndex, PortId, QueueId, ShardId};
 use base::{Now, Random, Secrets};
@@ -56,6 +57,8 @@ pub struct Machine {
     pub logs: u32,
     /// Logs that went from one shard to another.
     pub handed: u64,
+    /// Turns after which somebody owed work.
+    pub held_back: u64,
     /// Flushes that logs waited for before they went.
     flushes: BTreeMap<LogId, u32>,
     /// The journal and what waits for it.
@@ -116,6 +119,7 @@ impl Machine {
             journal: makeup.journal,
             rules: Arc::new(AccessRules::default()),
             relaxes_types: false,
+            ledger: Arc::default(),
         };
         let (identity, mut secrets) = identity(disk, logs, dice, tell)?;
         let shards = start::shards(&wanted, &identity, |_| makeup.limits, &mut secrets, |_| dice.bits());
@@ -148,6 +152,7 @@ impl Machine {
             berths: node.shards.into_iter().enumerate().map(berth).collect(),
             logs,
             handed: 0,
+            held_back: 0,
             flushes: BTreeMap::new(),
             books: Books::new(node.journal, disk.clone()),
             keeper: node.keeper,
@@ -175,6 +180,9 @@ impl Machine {
         let outcome = busy.turn(now);
         let given = busy.into_given();
         outcome?;
+        let Home { shard, front, .. } = &self.berths[at].home;
+        tenant::check_work(shard, front);
+        self.held_back += u64::from(front.is_sharing());
         self.handed += given.handed;
         let Machine { berths, flushes, .. } = &mut *self;
         let is_leaving =
@@ -192,6 +200,9 @@ impl Machine {
             }
         }
         self.moving.extend(given.moving.into_iter().map(|(to, moving)| (at, to, moving)));
+        if self.moving.is_empty() {
+            tenant::check_ledger(self.berths.iter().map(|berth| &berth.home.shard));
+        }
         self.tell_alarm();
         Ok(())
     }

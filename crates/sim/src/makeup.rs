@@ -24,6 +24,10 @@ pub fn roll(dice: &mut Random, whole_turns: bool, agrees: bool) -> Makeup {
         dispatch_messages_max: one_of(dice, &[1, 3, 64, 4096]) as u32,
         spare_buffers_max: one_of(dice, &[0, 1, 4]) as usize,
         routes_max: one_of(dice, &[1, 4, 256]) as usize,
+        route_steps_max: routing::STEPS_MAX,
+        topic_words_max: 250,
+        arguments_max: 1024,
+        arguments_bytes_max: 64 << 10,
         waiting_for_bytes_max: one_of(dice, &[1, 4, 64, 16_384]) as usize,
         // Letters to a damaged log are read again for each try, one a round of a world that rests: with one try a second it
         // would never rest.
@@ -32,7 +36,10 @@ pub fn roll(dice: &mut Random, whole_turns: bool, agrees: bool) -> Makeup {
     };
     // A choice of its own would change what all seeds mean.
     limits.resident_delayed_bytes_max = limits.resident_bytes_max.min(limits.loaded_bytes_max);
+    limits.routes_bytes_max = limits.routes_max * 400;
     limits.weighed_at_once_max = limits.waiting_for_bytes_max;
+    limits.policy_steps_max = limits.waiting_for_bytes_max as u64;
+    limits.policy_objects_max = limits.waiting_for_bytes_max;
     limits.taken_in_at_once_max = limits.waiting_for_bytes_max;
     limits.dead_letterings_max = limits.waiting_for_bytes_max;
     limits.dead_lettering_bytes_max = limits.log_bytes_in_flight_max;

@@ -30,6 +30,8 @@ pub struct Plan {
     pub double: bool,
     /// Logs go from shard to shard.
     pub hands: bool,
+    /// A tenant in another virtual host does what is dear.
+    pub hostile: bool,
     /// Lines of the trace that are kept for a failure.
     pub trace_lines: usize,
 }
@@ -50,6 +52,7 @@ impl Default for Plan {
             crowds: false,
             double: false,
             hands: false,
+            hostile: false,
             trace_lines: 80,
         }
     }
@@ -144,6 +147,12 @@ pub struct Tally {
     pub begun_anew: u64,
     /// Logs that went from one shard to another.
     pub handed: u64,
+    /// Things that the hostile tenant did.
+    pub hostile: u64,
+    /// Turns after which somebody owed work.
+    pub held_back: u64,
+    /// Rounds of a world that rests in which nothing moved for a client that waited for an answer, at most.
+    pub answered_after: u64,
 }
 
 impl Tally {
@@ -187,6 +196,9 @@ impl Tally {
         self.resigned += other.resigned;
         self.begun_anew += other.begun_anew;
         self.handed += other.handed;
+        self.hostile += other.hostile;
+        self.held_back += other.held_back;
+        self.answered_after = self.answered_after.max(other.answered_after);
         self.replies += other.replies;
         self.refused += other.refused;
         self.buried += other.buried;

@@ -154,6 +154,7 @@ fn empty(limits: Limits) -> Shard {
         rules: Arc::new(AccessRules::default()),
         node: "rabbit@replica".into(),
         relaxes_types: false,
+        ledger: Arc::default(),
         seed: 1,
     };
     let mut shard = Shard::new(settings, Secrets::simulated(1));

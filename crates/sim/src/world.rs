@@ -1,16 +1,18 @@
 //! Everything of one run: the node, its disk, the clients, the clock, and the dice that decide what happens next.
 
-use crate::client::{Asked, Client, Delivery, Held, Kind, Seen, State, Verdict, read_body};
+use crate::client::{Asked, CLIENTS_MAX, Client, Delivery, Held, Kind, Seen, State, Verdict, read_body};
 use crate::double::{Double, LOGS_MAX};
 use crate::machine::{Machine, Makeup};
 use crate::makeup;
 use crate::net::Net;
 use crate::oracle::{Check, Oracle, Stage};
+use crate::patience::{self, Patience};
 use crate::plan::{Plan, Tally};
 use crate::rotten::Rotten;
 use crate::rules::DELAYS_MS;
 use crate::shape::Shape;
 use crate::streams::{FIRST_FED, FIRST_MESSAGE, STREAM_CLIENTS_MAX, Streams, USERS};
+use crate::tenant::{self, TENANT, TENANT_CLIENTS_MAX, TenantClient};
 use crate::trace::Trace;
 use adapters::Protocol;
 use base::time::NS_PER_MS;
@@ -20,9 +22,6 @@ use journal::{Disk, DiskError, FaultyDisk, FileKind, FileName};
 use node::Stop;
 use node::start::CATALOG_LOST;
 use node::turn::STOP_NS;
-
-/// Connections there may be at once.
-pub const CLIENTS_MAX: usize = 4;
 
 /// Rounds after which a node that still is not at rest never will be.
 const ROUNDS_MAX: usize = 4000;
@@ -57,6 +56,8 @@ pub struct World {
     pub oracle: Oracle,
     /// Streams, and their clients.
     pub streams: Streams,
+    /// The hostile tenant's connections.
+    pub tenant: Vec<Option<TenantClient>>,
     /// The events so far.
     pub trace: Trace,
     /// How much happened.
@@ -93,6 +94,9 @@ impl World {
         if plan.crowds {
             makeup.limits.stream_offsets_max = dice.between(20, 120) as usize;
         }
+        if plan.hostile {
+            tenant::tighten(&mut makeup, &mut dice);
+        }
         let now = Now { mono_ns: 1_000_000, wall_ms: 1_700_000_000_000 };
         let shards = dice.between(1, 4) as u16;
         if plan.wide && dice.one_in(3) {
@@ -116,6 +120,7 @@ impl World {
             clients: (0..CLIENTS_MAX).map(|_| None).collect(),
             oracle: Oracle::new(now.wall_ms, plan.double),
             streams: Streams::new(makeup.limits.stream_offsets_max),
+            tenant: (0..TENANT_CLIENTS_MAX).map(|_| None).collect(),
             trace: Trace::new(plan.trace_lines),
             tally: Tally::default(),
             has_faults: false,
@@ -133,6 +138,10 @@ impl World {
         if plan.crowds {
             world.add_users();
             world.settle_in(world.last_user()).map_err(|stop| stop.0)?;
+        }
+        if plan.hostile {
+            world.add_tenant();
+            world.settle_in(TENANT).map_err(|stop| stop.0)?;
         }
         Ok(world)
     }
@@ -489,11 +498,13 @@ impl World {
         self.tally.rolls += self.node.books.journal.counters().rolls;
         self.tally.bulk += self.node.books.journal.counters().bulk_files;
         self.tally.handed += self.node.handed;
+        self.tally.held_back += self.node.held_back;
         self.net.cut_all();
         for at in 0..CLIENTS_MAX {
             self.forget_client(at, false);
         }
         (0..STREAM_CLIENTS_MAX).for_each(|at| self.vanish_stream(at));
+        self.vanish_tenant();
         let rows = self.node.queues();
         self.oracle.learn(&rows);
         self.oracle.went_down();
@@ -578,7 +589,11 @@ impl World {
 
     /// The user that was made last.
     fn last_user(&self) -> &'static str {
-        if self.plan.crowds { USERS[USERS.len() - 1] } else { USERS[0] }
+        match self.plan {
+            Plan { hostile: true, .. } => TENANT,
+            Plan { crowds: true, .. } => USERS[USERS.len() - 1],
+            _ => USERS[0],
+        }
     }
 
     /// The first content is on disk and every shard knows it, up to this user.
@@ -711,20 +726,25 @@ impl World {
 
     /// False where the node went down meanwhile.
     pub fn rest_while(&mut self, goes_on: impl Fn(&World) -> bool) -> Result<bool, String> {
-        let mut quiet = 0;
+        let (mut quiet, mut patience) = (0, Patience::default());
         let crashes = self.tally.crashes;
         for _ in 0..ROUNDS_MAX {
             // Before anything else: timed work is done in the round that looks whether all is quiet.
             self.pass(ROUND_MS);
             for at in 0..CLIENTS_MAX {
+                self.wait_with(at, &mut patience)?;
                 self.exchange(at, true)?;
                 if self.is_draining {
                     self.accept_all(at);
+                }
+                if let Some(client) = &self.clients[at] {
+                    patience.note(at, client, &mut self.net);
                 }
             }
             for at in 0..STREAM_CLIENTS_MAX {
                 self.exchange_stream(at, true)?;
             }
+            (0..TENANT_CLIENTS_MAX).for_each(|at| self.exchange_tenant(at, true));
             for at in 0..self.node.berths.len() {
                 let World { node, now, dice, net, .. } = self;
                 let result = node.turn(at, *now, dice, net);
@@ -776,6 +796,26 @@ impl World {
         ))
     }
 
+    /// A round more in which the client at `at` may wait for an answer.
+    fn wait_with(&mut self, at: usize, patience: &mut Patience) -> Check {
+        let World { clients, net, tally, plan, node, .. } = self;
+        let Some(client) = &clients[at] else { return Ok(()) };
+        if node.books.space.signs().lacks_space {
+            // Publishers wait for the housekeeper.
+            *patience = Patience::default();
+        }
+        let rounds = patience.look(at, client, net);
+        tally.answered_after = tally.answered_after.max(rounds);
+        let is_excused = self.has_faults || self.rots || self.oracle.has_damage();
+        if plan.hostile && rounds > patience::ROUNDS_MAX && !is_excused {
+            return Err(format!(
+                "c{} waits for {rounds} rounds in which nothing moves for it",
+                client.number
+            ));
+        }
+        Ok(())
+    }
+
     /// The client at `at` accepts what it holds.
     fn accept_all(&mut self, at: usize) {
         let World { clients, oracle, .. } = self;
@@ -792,6 +832,7 @@ impl World {
             self.vanish(at);
         }
         (0..STREAM_CLIENTS_MAX).for_each(|at| self.vanish_stream(at));
+        self.vanish_tenant();
         self.rest()?;
         if self.is_lost {
             return Ok(());

@@ -122,6 +122,20 @@ fn nobodys_offset_goes_for_what_others_store() {
     assert!(offsets_told > CROWDED_SEEDS * 10 && crashes > CROWDED_SEEDS / 2, "{tally:?}");
 }
 
+/// Runs with a hostile tenant.
+const HOSTILE_SEEDS: u64 = 200;
+
+#[test]
+fn a_hostile_tenant_takes_nothing_from_others() {
+    let tally = run_all(HOSTILE_SEEDS, |seed| {
+        let (rich, wide) = (seed % 2 == 0, seed % 8 == 0);
+        Plan { hostile: true, rich, wide, limits: rich, hands: seed % 4 == 1, ..Plan::default() }
+    });
+    let Tally { hostile, held_back, confirmed, delivered, crashes, .. } = tally;
+    assert!(hostile > HOSTILE_SEEDS * 100 && held_back > HOSTILE_SEEDS * 10, "{tally:?}");
+    assert!(confirmed.min(delivered) > HOSTILE_SEEDS * 20 && crashes > HOSTILE_SEEDS / 2, "{tally:?}");
+}
+
 /// One run in some hundreds: whether one of the thousand is among them is chance.
 #[test]
 fn transactions_are_undone_in_some_runs() {

@@ -19,6 +19,7 @@ pub mod links;
 pub mod markdown;
 pub mod package;
 pub mod pictures;
+mod prices;
 pub mod prose;
 pub mod reference;
 pub mod refusals;

@@ -8,13 +8,12 @@ mod shell;
 
 use crate::sandbox::{Sandbox, Step};
 use shell::Shell;
-use std::time::Duration;
 
 /// Where the pictures are.
 const FOLDER: &str = "docs/pictures/";
 
 /// The pictures, in the order in which they are drawn.
-const NAMES: [&str; 3] = ["top.svg", "top-queue.svg", "bench.svg"];
+const NAMES: [&str; 3] = ["bench.svg", "top.svg", "top-queue.svg"];
 
 /// Bytes that a picture may have.
 const BYTES_MAX: usize = 60_000;
@@ -26,8 +25,12 @@ const PROMPT: &str = "$ ";
 const TOP_SIZE: (u16, u16) = (25, 112);
 const BENCH_SIZE: (u16, u16) = (24, 150);
 
-/// Seconds of traffic before the dashboard is drawn: its charts are full by then.
-const TRAFFIC_S: u64 = 44;
+/// Seconds that the node is up when the charts of the dashboard are full.
+const FULL_S: u32 = 46;
+
+/// The last words of the dashboard's screens, which are written line by line.
+const LAST_OF_LIST: &str = "q end";
+const LAST_OF_QUEUE: &str = "Escape back";
 
 /// Runs the shell on the terminal `PTY`, in a folder and on a kernel whose names tell nothing of the machine.
 const SHELL: &str = r#"
@@ -82,11 +85,12 @@ pub fn draw(sandbox: &Sandbox<'_>, which: &str) -> Result<Vec<(String, String)>,
         return Err(format!("{which} is none of top, bench"));
     }
     let mut drawn = Vec::new();
-    if which != "bench" {
-        drawn.extend(NAMES.into_iter().zip(dashboard(sandbox)?));
-    }
+    // First, while the machine is at rest.
     if which != "top" {
-        drawn.push((NAMES[2], measurement(sandbox)?));
+        drawn.push((NAMES[0], measurement(sandbox)?));
+    }
+    if which != "bench" {
+        drawn.extend(NAMES[1..].iter().copied().zip(dashboard(sandbox)?));
     }
     Ok(drawn.into_iter().map(|(name, text)| (format!("{FOLDER}{name}"), text)).collect())
 }
@@ -131,15 +135,15 @@ fn dashboard(sandbox: &Sandbox<'_>) -> Result<[String; 2], String> {
         shell.await_prompt(PROMPT)?;
         shell.keys("leveret top\r")?;
         shell.await_words("orders.failed")?;
-        std::thread::sleep(Duration::from_secs(TRAFFIC_S));
         // Down, from the stream to the queue with most messages.
         shell.keys("\u{1b}[B")?;
-        std::thread::sleep(Duration::from_millis(500));
+        shell.await_screen("a chosen queue", |screen| is_chosen(screen, "emails"))?;
+        shell.await_screen("full charts", |screen| up_s(&screen.contents()) >= Some(FULL_S))?;
+        shell.await_words(LAST_OF_LIST)?;
         let top = picture(shell, TOP_SIZE, "leveret top", about);
         shell.keys("\r")?;
         shell.await_words("messages at its head")?;
-        // The frame is written in more than one piece.
-        std::thread::sleep(Duration::from_millis(500));
+        shell.await_words(LAST_OF_QUEUE)?;
         let queue = picture(shell, TOP_SIZE, "leveret top: a queue", opened);
         shell.keys("q")?;
         shell.await_prompt(PROMPT)?;
@@ -153,21 +157,33 @@ fn measurement(sandbox: &Sandbox<'_>) -> Result<String, String> {
     let about = "A node is started, says where it listens, and is measured: a million durable messages through a queue.";
     on_a_terminal(sandbox, BENCH_SIZE, "", true, |shell| {
         shell.await_prompt(PROMPT)?;
-        shell.keys("leveret server > node.log &\r")?;
-        shell.await_words("[1]")?;
-        std::thread::sleep(Duration::from_secs(1));
         for line in [
+            "leveret server > node.log &",
+            "leveret ctl await_startup",
             "grep -o 'Leveret .* ready .*' node.log",
             "leveret bench classic-amqp091 --uri amqp://localhost --broker-pid $!",
         ] {
-            shell.keys(&format!("{line}\r"))?;
-            std::thread::sleep(Duration::from_millis(200));
-            shell.await_prompt(PROMPT)?;
+            shell.command(PROMPT, line)?;
         }
         let drawn = picture(shell, BENCH_SIZE, "leveret server, leveret bench", about);
         shell.keys("kill %1; wait; exit\r")?;
         Ok(drawn)
     })
+}
+
+/// The seconds that a dashboard says its node is up. A slow machine does not draw each of them.
+fn up_s(screen: &str) -> Option<u32> {
+    let (_, rest) = screen.split_once("  up ")?;
+    let parts = rest.split_whitespace().next()?.split(':');
+    parts.map(|part| part.parse::<u32>().ok()).try_fold(0, |sum, part| Some(sum * 60 + part?))
+}
+
+/// Whether the line of a list that begins with `name` is the chosen one.
+fn is_chosen(screen: &vt100::Screen, name: &str) -> bool {
+    let (lines, columns) = screen.size();
+    let rows = screen.rows(0, columns.get());
+    let mut named = (0..lines.get()).zip(rows).filter(|(_, row)| row.starts_with(name));
+    named.any(|(line, _)| screen.cell(line, 0).is_some_and(|cell| cell.inverse()))
 }
 
 fn picture(shell: &Shell, size: (u16, u16), title: &str, about: &str) -> String {
@@ -216,6 +232,16 @@ fn on_a_terminal<T: Send>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_dashboard_says_how_long_its_node_is_up() {
+        let check = |screen: &str, expected: Option<u32>| assert_eq!(up_s(screen), expected, "{screen}");
+        check("rabbit@srv  Leveret 0.1.0  up 00:00:46  3 queues", Some(46));
+        check("rabbit@srv  Leveret 0.1.0  up 01:02:03  3 queues", Some(3723));
+        check("rabbit@srv  Leveret 0.1.0  up 00:0", Some(0));
+        check("rabbit@srv", None);
+        check("  up and down", None);
+    }
 
     #[test]
     fn pictures_are_small_and_tell_no_date() {

@@ -6,7 +6,7 @@
 use crate::package::{self, Order};
 use crate::report::{Report, Totals};
 use crate::sandbox::Sandbox;
-use crate::{cargo, chart, guards, guide, pictures, reference, text, tidy};
+use crate::{cargo, chart, guards, guide, pictures, prices, reference, text, tidy};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -27,7 +27,7 @@ impl Depth {
     /// Runs of the simulator, as its arguments; by hand it runs for as long as one likes.
     fn simulations(self) -> &'static [&'static [&'static str]] {
         match self {
-            Depth::Usual => &[&["--seeds", "1000"]],
+            Depth::Usual => &[&["--seeds", "1000"], &["--seeds", "300", "--hostile"]],
             Depth::Long => &[
                 &["--seeds", "10000"],
                 &["--seeds", "10000", "--rich"],
@@ -35,6 +35,8 @@ impl Depth {
                 &["--seeds", "3000", "--double"],
                 &["--seeds", "3000", "--rich", "--wide", "--double"],
                 &["--seeds", "3000", "--rich", "--crowds"],
+                &["--seeds", "10000", "--hostile"],
+                &["--seeds", "3000", "--rich", "--wide", "--hostile"],
             ],
         }
     }
@@ -67,6 +69,7 @@ pub fn test(profile: &str, depth: Depth) -> Report {
     });
     if let Some(broker) = told(&mut report, built) {
         guards::check(&mut report, profile, &broker);
+        prices::check(&mut report);
         if depth == Depth::Long {
             measured(&mut report);
             packages(&mut report, &metadata);
@@ -91,6 +94,7 @@ pub fn guard(profile: &str, broker: Option<&Path>) -> Report {
     };
     if let Some(broker) = broker {
         guards::check(&mut report, profile, &broker);
+        prices::check(&mut report);
     }
     report
 }

@@ -2,6 +2,7 @@
 
 from suites import (  # noqa: F401 - registers cases
     exchanges_callers, exchanges_events, exchanges_federation, exchanges_history, exchanges_presence, exchanges_spread,
+    exchanges_work,
 )
 from suites.exchanges_bench import options, suite
 

@@ -10,7 +10,7 @@ from lab.cases import Uri, equal, eventually
 from lab.wire import Closed
 from lab.wire10 import Peer10
 from lab.wire_stream import OK, Peer
-from suites import limits_alarms, limits_alarms_first, limits_settings  # noqa: F401 - importing registers the cases
+from suites import limits_alarms, limits_alarms_first, limits_lifted, limits_settings  # noqa: F401 - registers the cases
 from suites.limits_bench import Ctl, add_options, closed, connect, made, refusal, refused, started, suite
 
 

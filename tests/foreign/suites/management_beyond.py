@@ -579,11 +579,17 @@ def heard(vhost):
         equal([queue.get("messages") for queue in event["queues"]], [30, 20, 0])
         assert event["message_stats"]["publish"] - first["message_stats"]["publish"] >= 50
         # Others are answered as ever while many listen.
-        others = [Listener(vhost.api, "") for _ in range(31)]
-        equal([other.status for other in others], [200] * 31)
-        late = Listener(vhost.api, "")
+        others, late = [], None
+        while late is None and len(others) < 260:
+            other = Listener(vhost.api, "")
+            if other.status == 200:
+                others.append(other)
+            else:
+                late = other
+        # A user has a quarter of the places, which are as many as files may be open.
+        assert late and len(others) >= 4, len(others)
         begin = time.monotonic()
-        equal((late.status, vhost.api.status("GET", "/overview")), (503, 200))
+        equal((late.status, vhost.api.status("GET", "/overview")), (429, 200))
         assert time.monotonic() - begin < 2, "who listens holds others up"
         for other in [*others, late]:
             other.close()

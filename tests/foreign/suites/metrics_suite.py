@@ -59,6 +59,9 @@ NAMED = """
     leveret_publish_to_commit_seconds_count leveret_commit_to_deliver_seconds_count leveret_deliver_to_settle_seconds_count
     leveret_flush_seconds_count leveret_flush_longest_seconds leveret_commit_bytes_count leveret_turn_seconds_count
     leveret_turn_longest_seconds
+    leveret_turn_work_units
+    leveret_turn_work_units_total
+    leveret_held_back_total leveret_places leveret_places_taken leveret_places_refused_total
 """.split() + [f"global_stream_error_{what}_total" for what in """
     access_refused authentication_failure frame_too_large internal_error precondition_failed publisher_does_not_exist
     sasl_authentication_failure_loopback sasl_challenge sasl_error sasl_mechanism_not_supported stream_already_exists

@@ -73,6 +73,8 @@ DIFFERENT = [
     (r"exchange (|amq\.direct|amq\.rabbitmq\.trace) \.user_who_performed_action", "who made a virtual host is not kept"),
     (r"consumers \[0\]\.consumer_timeout", "a consumer of a classic queue has none: `infinity`"),
     (r"queue (quorum|stream) \.(exclusive|single_active)_consumer_tag", "null where there is none, as RabbitMQ has it of classic queues"),
+    (r"connections \[0\]\.held_back", "beyond RabbitMQ: why the input of a connection is left alone"),
+    (r"connections \[0\]\.memory_held", "beyond RabbitMQ: bytes that a connection makes the node hold"),
 ]
 NUMBERS = {"int", "float"}
 # Queues that nothing comes to: each type, and what is said of one that is asked for otherwise.

@@ -1,15 +1,16 @@
 //! Messages out, acks in.
 
-use super::Adapter;
 use super::consumer::{Consumer, Kind};
 use super::outgoing::{counted, outgoing};
 use super::settling::Leaving;
 use super::unacked::Delivery;
+use super::{Adapter, tables};
 use crate::context::Context;
 use crate::handles::HANDLES_MAX;
 use ::amqp091::method::{BasicCancel, MethodId};
 use ::amqp091::{DeliverPrefix, Outgoing};
 use broker::catalog::{Object, QueueDefinition, Reason, Refusal, ReplyCode};
+use broker::ledger;
 use broker::{ConsumerRef, Count, Events, Held, Item, QueueCommand};
 use message::amqp091::write_position;
 use message::record::Outcome;
@@ -225,28 +226,12 @@ impl Adapter {
     }
 
     pub(super) fn add_handle(&mut self, make: impl FnOnce(u32) -> Consumer) -> Result<u32, Refusal> {
-        self.consumers.add(make).ok_or_else(|| {
+        let handle = self.consumers.add(make).ok_or_else(|| {
             let text = format!("a connection has at most {HANDLES_MAX} consumers");
             Refusal::new(ReplyCode::ResourceError, Reason::LimitReached(Object::Consumer), text)
-        })
-    }
-
-    /// The consumer of a channel with this tag.
-    pub(super) fn by_tag(&self, channel: u16, tag: &[u8]) -> Option<u32> {
-        let found = self.consumers.iter().find(|(handle, consumer)| {
-            consumer.channel == channel
-                && !consumer.is_cancelled
-                && self.prefix_of(*handle).is_some_and(|prefix| prefix.consumer_tag() == tag)
-        });
-        found.map(|(handle, _)| handle)
-    }
-
-    /// The placeholder for a channel's gets from a queue.
-    pub(super) fn getter(&self, channel: u16, queue: &QueueDefinition) -> Option<u32> {
-        let found = self.consumers.iter().find(|(_, consumer)| {
-            consumer.channel == channel && consumer.is_getter() && consumer.at.queue == queue.id
-        });
-        found.map(|(handle, _)| handle)
+        })?;
+        self.make_findable(handle);
+        Ok(handle)
     }
 
     /// A queue is gone, and the consumer with it: the client is told if it wants to hear of that.
@@ -313,6 +298,8 @@ impl Adapter {
     /// Closes a consumer for good: the deliveries it holds go back.
     pub(super) fn close_consumer(&mut self, context: &mut Context<'_>, handle: u32) {
         let Some(consumer) = self.consumers.remove(handle) else { return };
+        tables::give_back(context, consumer.arguments.as_deref());
+        self.finder.shrink(self.consumers.len());
         if consumer.is_reply() {
             return context.shard.close_reply(context.port, handle);
         }
@@ -347,10 +334,14 @@ impl Adapter {
             .map(|(handle, _)| handle)
             .collect();
         handles.into_iter().for_each(|handle| self.close_consumer(context, handle));
-        if let Some(channel) = self.channels.remove(number) {
+        if let Some(mut channel) = self.channels.remove(number) {
             context.shard.tallies().channel_went();
+            context.shard.forget_routes(&mut channel.publisher);
             if channel.is_counted {
                 context.shard.drop_channel(context.port);
+            }
+            if let Some(transaction) = &channel.transaction {
+                context.shard.give(context.port, ledger::Kind::Transactions, transaction.held_bytes());
             }
         }
         self.requests.drop_channel(number);

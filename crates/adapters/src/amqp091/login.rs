@@ -37,22 +37,6 @@ pub(super) struct Login {
     user: Option<Arc<str>>,
     /// The client's introduction, for events of the connection where somebody hears.
     introduction: Introduction,
-    /// The proof that is being looked at elsewhere.
-    awaited: Option<Box<Awaited>>,
-}
-
-impl Login {
-    /// Whether the client waits for its password to be compared.
-    pub(super) fn is_waiting(&self) -> bool {
-        self.awaited.is_some()
-    }
-}
-
-/// A login whose password is compared elsewhere.
-#[derive(Debug)]
-struct Awaited {
-    mechanism: String,
-    wants_close: bool,
 }
 
 /// A client's description of itself.
@@ -123,9 +107,8 @@ impl Adapter {
         }
         let found = match found {
             Ok(Proof::Awaited(trial)) => {
-                if let Some(login) = &mut self.login {
-                    login.awaited = Some(Box::new(Awaited { mechanism, wants_close }));
-                }
+                let request = BrokerRequest::LogIn { mechanism: mechanism.into(), wants_close };
+                self.requests.wait(0, MethodId::NONE, false, request);
                 return context.await_trial(trial);
             }
             Ok(Proof::Given(user)) => Ok(user),
@@ -136,10 +119,11 @@ impl Adapter {
 
     /// The password was compared elsewhere.
     pub(crate) fn tried(&mut self, context: &mut Context<'_>, outcome: Outcome) {
-        let awaited = self.login.as_mut().and_then(|login| login.awaited.take());
+        let awaited = self.requests.take_if(|pending| matches!(pending.request, BrokerRequest::LogIn { .. }));
         // It may have been given up meanwhile.
-        if let Some(awaited) = awaited.filter(|_| self.machine.is_authenticating()) {
-            let Awaited { mechanism, wants_close } = *awaited;
+        if let Some(pending) = awaited.filter(|_| self.machine.is_authenticating())
+            && let BrokerRequest::LogIn { mechanism, wants_close } = pending.request
+        {
             self.finish_login(context, &mechanism, wants_close, outcome.map_err(Unproved::Denied));
         }
     }
@@ -200,7 +184,8 @@ impl Adapter {
         };
         match found {
             Ok(id) => {
-                let actor = Actor { is_internal: is_own, ..Actor::new(user, id, context.port) };
+                let is_tool = self.peer.is_agent();
+                let actor = Actor { is_internal: is_own, is_tool, ..Actor::new(user, id, context.port) };
                 if !is_own && context.shard.is_limited(&actor) {
                     let request = BrokerRequest::Open { actor: actor.clone() };
                     let token = self.requests.wait(0, OPEN, false, request);
@@ -217,6 +202,7 @@ impl Adapter {
 
     /// The virtual host is open, and no limit is in the way.
     pub(super) fn opened(&mut self, context: &mut Context<'_>, actor: Actor) {
+        context.now_known();
         let vhost = context.shard.catalog().vhost_definition(actor.vhost).map(|vhost| vhost.name.clone());
         let (user, vhost) = (&actor.user, vhost.unwrap_or_default());
         let text = format!("user '{user}' authenticated and granted access to vhost '{vhost}'");

@@ -330,7 +330,7 @@ impl Adapter {
             Method::BasicRecoverAsync(_) => self.give_back(context, number),
             Method::TxSelect(_) => self.select_transactions(number)?,
             Method::TxCommit(_) => self.commit(context, number, id.1)?,
-            Method::TxRollback(_) => self.roll_back(number)?,
+            Method::TxRollback(_) => self.roll_back(context, number)?,
             Method::ConnectionUpdateSecret(update) => {
                 let reason = String::from_utf8_lossy(update.reason);
                 self.note(context, Gravity::Info, format!("secret updated by the client: {reason}"));
@@ -469,11 +469,13 @@ impl Adapter {
         let prefix = DeliverPrefix::new(number, &tag);
         let tells = is_agent && tables::tells_positions(&consume.arguments);
         let kind = if tells { Kind::Telling(prefix) } else { Kind::Plain(prefix) };
-        let handle = self.add_consumer(&queue, number, kind, consume.no_ack)?;
+        let arguments = tables::keep(context, &consume.arguments)?;
+        let added = self.add_consumer(&queue, number, kind, consume.no_ack);
+        let handle = added.inspect_err(|_| tables::give_back(context, arguments.as_deref()))?;
         if let Some(consumer) = self.consumers.get_mut(handle) {
             consumer.prefetch = prefetch;
             consumer.exclusive = consume.exclusive;
-            consumer.arguments = tables::kept(&consume.arguments);
+            consumer.arguments = arguments;
         }
         if let Some(first) = first {
             self.join(number, handle, first);
@@ -530,7 +532,8 @@ impl Adapter {
             Err(refusal) => {
                 match request {
                     BrokerRequest::Consume { handle, .. } => {
-                        self.consumers.remove(handle);
+                        let gone = self.consumers.remove(handle);
+                        tables::give_back(context, gone.and_then(|gone| gone.arguments).as_deref());
                         context.shard.forget_consumer(context.port, handle);
                     }
                     BrokerRequest::Open { .. } => context.shard.close_port(context.now, context.port),

@@ -13,6 +13,7 @@ mod confirms;
 mod consumer;
 mod consuming;
 mod direct_reply;
+mod finder;
 mod firehose;
 mod following;
 mod listing;
@@ -43,12 +44,15 @@ use ::amqp091::method::{Method, MethodId};
 use ::amqp091::{Connection, Event as WireEvent, Input, ReplyCode};
 use base::{Now, Output};
 use broker::catalog::{Actor, Catalog, Refusal, VhostId};
+use broker::ledger;
 use broker::{ConnectionRow, Event, Events};
 use channel::Channels;
 use consumer::Consumer;
+use finder::Finder;
 use login::Login;
 use pending::Requests;
 use settling::Settled;
+use std::sync::Arc;
 
 /// A connection that speaks AMQP 0-9-1.
 #[derive(Debug)]
@@ -65,6 +69,7 @@ pub struct Adapter {
     client: Option<Client>,
     channels: Channels,
     consumers: Handles<Consumer>,
+    finder: Finder,
     requests: Requests,
     /// The upper half of the number of the publisher of the last channel opened.
     next_channel: u16,
@@ -94,8 +99,10 @@ pub struct Adapter {
 impl Adapter {
     /// The server's end of a connection whose protocol header is about to be read.
     pub fn new(context: &mut Context<'_>, peer: &Peer) -> Adapter {
+        let mut machine = Connection::server(context.settings.amqp091, context.now);
+        machine.ration();
         Adapter {
-            machine: Connection::server(context.settings.amqp091, context.now),
+            machine,
             peer: peer.clone(),
             login: Some(Box::default()),
             actor: None,
@@ -103,6 +110,7 @@ impl Adapter {
             client: None,
             channels: Channels::default(),
             consumers: Handles::default(),
+            finder: Finder::default(),
             requests: Requests::default(),
             next_channel: 0,
             settled: Settled::default(),
@@ -141,7 +149,8 @@ impl Adapter {
             let taken = self.take_in(context, &rest[..until.unwrap_or(rest.len())]);
             consumed += taken;
             let Some(until) = until else { break };
-            if self.is_publishing() || self.is_waiting() || self.is_over || self.is_unread(context) {
+            let is_over = self.is_over || context.shard.has_worked_enough();
+            if self.is_publishing() || self.is_waiting() || is_over || self.is_unread(context) {
                 break;
             }
             if taken < until {
@@ -163,7 +172,7 @@ impl Adapter {
     #[inline(always)]
     fn take_in(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> usize {
         let mut input = Input::new(bytes);
-        while !self.is_waiting() {
+        while !self.is_waiting() && !context.shard.has_worked_enough() {
             let event = self.machine.poll_event(context.now, &mut input);
             // By reference, for most of all: bytes just written in small parts and moved in larger ones stall the
             // processor.
@@ -200,6 +209,7 @@ impl Adapter {
             }
             WireEvent::Method { channel, method } => self.method(context, channel, &method),
             WireEvent::Gathered(message) => self.heard(context, message.event()),
+            WireEvent::Gathering { bytes } => self.gather(context, bytes),
             WireEvent::ProtocolHeader => self.start(context),
             WireEvent::StartOk(start_ok) => self.log_in(context, &start_ok),
             WireEvent::Open(open) => self.open(context, &open),
@@ -281,6 +291,10 @@ impl Adapter {
     pub(crate) fn end_turn(&mut self, context: &mut Context<'_>) {
         self.pass_on_settled(context);
         self.tell_confirms();
+        let spare = self.machine.take_spare();
+        if spare > 0 {
+            context.shard.give(context.port, ledger::Kind::Bodies, spare);
+        }
         if self.is_full {
             self.see_whether_full(context);
         }
@@ -313,9 +327,7 @@ impl Adapter {
 
     #[inline]
     pub(crate) fn is_waiting(&self) -> bool {
-        self.is_full
-            || self.requests.is_waiting()
-            || self.login.as_ref().is_some_and(|login| login.is_waiting())
+        self.is_full || self.requests.is_waiting()
     }
 
     /// It published a message, or begins to: while its input is kept in memory it can be held.
@@ -381,6 +393,11 @@ impl Adapter {
         self.is_told_blocked = self.blocked.is_some();
     }
 
+    /// The user it acts for, once it is open.
+    pub(crate) fn user(&self) -> Option<&Arc<str>> {
+        self.actor.as_ref().map(|actor| &actor.user)
+    }
+
     /// The virtual host it is in, once it is open.
     pub(crate) fn vhost(&self) -> Option<VhostId> {
         self.actor.as_ref().map(|actor| actor.vhost)
@@ -410,6 +427,7 @@ impl Adapter {
             + self.channels.heap_bytes()
             + self.machine.capacity()
             + self.consumers.heap_bytes()
+            + self.finder.heap_bytes()
     }
 
     fn note(&self, context: &mut Context<'_>, gravity: Gravity, text: String) {

@@ -57,7 +57,15 @@ pub(super) enum BrokerRequest {
     FindReply {
         name: Box<str>,
     },
-    Commit,
+    Commit {
+        /// All of it is made, and waits to be safe; else the rest is for later turns.
+        is_made: bool,
+    },
+    /// No shard was asked: the password is compared elsewhere.
+    LogIn {
+        mechanism: Box<str>,
+        wants_close: bool,
+    },
     /// Nobody was asked: the connection goes to another shard as soon as it can.
     Go {
         to: ShardId,
@@ -105,9 +113,32 @@ impl Requests {
         token
     }
 
-    /// A channel's commit is waited for.
-    pub(super) fn is_waiting_for_commit(&self, channel: u16) -> bool {
-        self.request_of(channel).is_some_and(|request| matches!(request, BrokerRequest::Commit))
+    /// A channel's commit is under way.
+    pub(super) fn is_committing(&self, channel: u16) -> bool {
+        self.request_of(channel).is_some_and(|request| matches!(request, BrokerRequest::Commit { .. }))
+    }
+
+    /// A channel's commit is made, and waits to be safe.
+    pub(super) fn has_made_commit(&self, channel: u16) -> bool {
+        let is_made = |request: &BrokerRequest| matches!(request, BrokerRequest::Commit { is_made: true });
+        self.request_of(channel).is_some_and(is_made)
+    }
+
+    /// A channel's commit is made.
+    pub(super) fn note_made(&mut self, channel: u16) {
+        if let Some(Pending { channel: of, request: BrokerRequest::Commit { is_made }, .. }) =
+            self.pending.as_deref_mut()
+            && *of == channel
+        {
+            *is_made = true;
+        }
+    }
+
+    /// A commit of which the rest is to be made: its channel, and the method for a refusal.
+    pub(super) fn unfinished(&self) -> Option<(u16, MethodId)> {
+        let is_meant =
+            |pending: &&Pending| matches!(pending.request, BrokerRequest::Commit { is_made: false });
+        self.pending.as_deref().filter(is_meant).map(|pending| (pending.channel, pending.method))
     }
 
     /// A channel waits for a message that it asked for.

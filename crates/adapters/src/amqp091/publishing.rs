@@ -10,6 +10,7 @@ use ::amqp091::method::{BasicNack, BasicPublish, MethodId};
 use ::amqp091::{Body, Connection, Error, Outgoing, ReplyCode};
 use broker::catalog::{Reason, Refusal};
 use broker::fields::{Fields091, Unstamped};
+use broker::ledger::Kind;
 use broker::{Count, Publish, Published};
 use message::amqp091::Properties;
 use message::record::Format;
@@ -166,6 +167,18 @@ impl Adapter {
         }
     }
 
+    /// More is kept of messages that are not whole.
+    #[cold]
+    pub(super) fn gather(&mut self, context: &mut Context<'_>, bytes: usize) {
+        match context.shard.take(context.port, Kind::Bodies, bytes) {
+            Ok(()) => self.machine.grant(bytes),
+            Err(full) => {
+                let what = format!("{bytes} bytes more of message bodies");
+                self.close(context, &full.refuse(broker::catalog::ReplyCode::ResourceError, &what), PUBLISH);
+            }
+        }
+    }
+
     /// basic.return of a message that is routed nowhere.
     pub(super) fn send_back(
         &mut self,
@@ -272,7 +285,7 @@ impl Adapter {
         for delivery_tag in tags {
             self.machine.send(number, &BasicNack { delivery_tag, multiple: false, requeue: false });
         }
-        if self.requests.is_waiting_for_commit(number) {
+        if self.requests.is_committing(number) {
             let refusal = Refusal::precondition(Reason::Rejected, "partial tx completion");
             self.refuse(context, number, &refusal, MethodId::NONE);
         }

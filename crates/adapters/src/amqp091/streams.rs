@@ -38,10 +38,12 @@ impl Adapter {
         // Consumers of streams share no prefetch.
         self.check_shared(number, stream)?;
         let kind = Kind::Plain(DeliverPrefix::new(number, tag));
-        let handle = self.add_consumer(stream, number, kind, false)?;
+        let arguments = tables::keep(context, &consume.arguments)?;
+        let added = self.add_consumer(stream, number, kind, false);
+        let handle = added.inspect_err(|_| tables::give_back(context, arguments.as_deref()))?;
         if let Some(consumer) = self.consumers.get_mut(handle) {
             consumer.prefetch = prefetch;
-            consumer.arguments = tables::kept(&consume.arguments);
+            consumer.arguments = arguments;
         }
         let consumer = NewConsumer {
             credit: Credit::Prefetch(prefetch.into()),

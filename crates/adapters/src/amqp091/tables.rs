@@ -1,5 +1,6 @@
 //! Values of field tables: RabbitMQ's names of their types, and the arguments they become.
 
+use crate::context::Context;
 use base::id::QueueSeq;
 use broker::catalog::{QueueDefinition, Refusal};
 pub(super) use broker::fields::arguments;
@@ -36,10 +37,22 @@ pub(super) fn begin(arguments: &Table<'_>) -> QueueSeq {
     QueueSeq(position.and_then(|position| u64::try_from(position).ok()).unwrap_or(0))
 }
 
-/// The arguments of a consumer, where they are kept: mostly there are none.
-pub(super) fn kept(table: &Table<'_>) -> Option<Box<Arguments>> {
+/// The arguments of a consumer, as they are kept: mostly there are none. Their memory is taken from the connection's
+/// account; [`give_back`] is to follow.
+///
+/// # Errors
+/// They may not be kept, see [`broker::Shard::take_arguments`].
+pub(super) fn keep(context: &mut Context<'_>, table: &Table<'_>) -> Result<Option<Box<Arguments>>, Refusal> {
     let arguments = arguments(table);
-    (!arguments.is_empty()).then(|| Box::new(arguments))
+    context.shard.take_arguments(context.port, &arguments)?;
+    Ok((!arguments.is_empty()).then(|| Box::new(arguments)))
+}
+
+/// The arguments of a consumer are kept no more.
+pub(super) fn give_back(context: &mut Context<'_>, kept: Option<&Arguments>) {
+    if let Some(arguments) = kept {
+        context.shard.give_arguments(context.port, arguments);
+    }
 }
 
 /// RabbitMQ's name for the type of a value.

@@ -2,9 +2,9 @@
 
 use super::unacked::{Delivery, Unacked};
 use crate::context::Context;
-use crate::transaction::{HeldPublish, Transaction};
+use crate::transaction::{HeldPublish, Made, NoRoom, Room, Transaction};
 use broker::access::AccessCache;
-use broker::catalog::{Object, Reason, Refusal};
+use broker::catalog::{Object, Reason, Refusal, ReplyCode};
 use message::record::Outcome;
 
 /// An ack that is held back.
@@ -21,24 +21,26 @@ pub(super) const MANDATORY: u64 = 1;
 /// A transactional channel's transaction under way.
 #[derive(Debug, Default)]
 pub(super) struct ChannelTransaction {
-    held: Transaction<HeldSettle>,
+    pub(super) held: Transaction<HeldSettle>,
+    /// While it is committed: how much of it is.
+    pub(super) made: Made,
 }
 
 impl ChannelTransaction {
     /// Whether an ack of something this consumer was sent is held back.
     pub(super) fn holds(&self, consumer: u32) -> bool {
-        self.held.settles().iter().any(|settle| settle.delivery.consumer == consumer)
+        self.held.settles_left(&self.made).iter().any(|settle| settle.delivery.consumer == consumer)
     }
 
     /// Publishes and settled deliveries that are held back.
     pub(super) fn held_counts(&self) -> (u64, u64) {
-        (self.held.publishes().count() as u64, self.held.settles().len() as u64)
+        (self.held.publishes_left(&self.made) as u64, self.held.settles_left(&self.made).len() as u64)
     }
 
     /// Holds back a publish that was found in order.
     pub(super) fn hold_publish(
         &mut self,
-        context: &Context<'_>,
+        context: &mut Context<'_>,
         access: &mut AccessCache,
         publish: &HeldPublish<'_>,
         mandatory: bool,
@@ -50,13 +52,14 @@ impl ChannelTransaction {
             publish.more.user_id,
         )?;
         let publish = HeldPublish { mark: if mandatory { MANDATORY } else { 0 }, ..publish.clone() };
-        self.held.publish(context.settings, &publish).map_err(|_| too_large(context))
+        let held = self.held.publish(&mut Room::of(context), &publish);
+        held.map_err(|none| no_room(context, &none))
     }
 
     /// Holds back the ack of one delivery, or of all up to it; false: there is none with this tag.
     pub(super) fn hold_settle(
         &mut self,
-        context: &Context<'_>,
+        context: &mut Context<'_>,
         unacked: &mut Unacked,
         (tag, multiple): (u64, bool),
         outcome: Outcome,
@@ -64,8 +67,8 @@ impl ChannelTransaction {
         let mut held = Ok(());
         let mut hold = |tag, delivery| {
             let settle = HeldSettle { tag, delivery, outcome };
-            if self.held.settle(context.settings, settle, 0).is_err() {
-                held = Err(too_large(context));
+            if let Err(none) = self.held.settle(&mut Room::of(context), settle, 0) {
+                held = Err(no_room(context, &none));
             }
         };
         let is_known = if multiple {
@@ -77,18 +80,24 @@ impl ChannelTransaction {
         held.map(|()| is_known)
     }
 
-    /// Takes all that is held back; another transaction begins.
-    pub(super) fn take(&mut self) -> Transaction<HeldSettle> {
-        std::mem::take(&mut self.held)
+    pub(super) fn heap_bytes(&self) -> usize {
+        size_of::<ChannelTransaction>() + self.held_bytes()
     }
 
-    pub(super) fn heap_bytes(&self) -> usize {
-        size_of::<ChannelTransaction>() + self.held.len_bytes()
+    /// Bytes of memory of what is held back, as the ledger counts them.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.held.heap_bytes()
     }
 }
 
-fn too_large(context: &Context<'_>) -> Refusal {
-    let most = context.settings.transaction_bytes_max;
-    let text = format!("transaction is larger than configured max size {most}");
-    Refusal::precondition(Reason::TooLarge(Object::Transaction), text)
+#[cold]
+fn no_room(context: &Context<'_>, none: &NoRoom) -> Refusal {
+    match none {
+        NoRoom::Transaction => {
+            let most = context.settings.transaction_bytes_max;
+            let text = format!("transaction is larger than configured max size {most}");
+            Refusal::precondition(Reason::TooLarge(Object::Transaction), text)
+        }
+        NoRoom::Ledger(full) => full.refuse(ReplyCode::PreconditionFailed, "the transaction"),
+    }
 }

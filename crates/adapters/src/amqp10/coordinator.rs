@@ -12,12 +12,12 @@ use super::outcomes::{Added, outcome_of, wire_outcome};
 use super::publishing::Addressed;
 use super::refused::{Refused, named};
 use super::transactions::{
-    Doomed, Open, Retired, TOO_LARGE, TRANSACTIONS_MAX, TransactionId, Transactions, Waiting,
+    Doomed, Open, Retired, TOO_DEAR, TOO_LARGE, TRANSACTIONS_MAX, TransactionId, Transactions, Waiting,
 };
 use super::{Adapter, annotations, termini};
 use crate::context::{Context, Gravity};
 use crate::handles::numbered;
-use crate::transaction::{HeldPublish, Transaction};
+use crate::transaction::{HeldPublish, NoRoom, Room, Transaction, price_of_few};
 use ::amqp10::{
     Attach, Control, Disposition, Error, LinkId, Outcome as WireOutcome, ReceiverSettleMode, Role, Run,
     SessionId, Source, Symbols, Target, Transfer, condition,
@@ -26,7 +26,8 @@ use base::id::QueueSeq;
 use broker::access::AccessCache;
 use broker::catalog::ReplyCode;
 use broker::fields::{Fields10, Unstamped};
-use broker::{Count, Publish, Published, Publisher, QueueCommand};
+use broker::ledger::Kind;
+use broker::{Count, Publish, Published, Publisher, QueueCommand, price_of_queues};
 use message::amqp10::{BodyKind, Decoder, Encoder, Map, Message, Value};
 use message::record::{Format, Outcome, SeqRange};
 use message::stamps::Stamps;
@@ -97,9 +98,7 @@ impl Adapter {
     pub(super) fn drop_coordinator(&mut self, context: &mut Context<'_>, id: SessionId, link: LinkId) {
         let Some(transactions) = &mut self.transactions else { return };
         let gone = transactions.take_of((id, link));
-        if transactions.is_idle() {
-            self.transactions = None;
-        }
+        self.drop_if_idle(context);
         for open in gone {
             self.undo(context, open.held);
         }
@@ -164,21 +163,33 @@ impl Adapter {
         self.undo(context, held);
     }
 
-    /// The obstacle to carrying out a transaction as a whole.
-    fn obstacle(&mut self, context: &Context<'_>, held: &Transaction<Retired>) -> Option<Doomed> {
+    /// The obstacle to carrying out a transaction as a whole, in one turn. The work that looking takes is counted, and
+    /// what carrying it out takes besides publishing.
+    fn obstacle(&mut self, context: &mut Context<'_>, held: &Transaction<Retired>) -> Option<Doomed> {
         let publisher = &mut self.transactions.as_mut()?.publisher;
         let stamps = stamps(context);
+        let most = context.settings.transaction_work_max;
+        context.shard.work().spend(held.price());
+        let mut units = held.price();
         for publish in held.publishes() {
-            let text = with_publish(&publish, stamps, |publish| {
-                match context.shard.would_publish(context.now, publisher, publish) {
-                    Ok(true) => None,
-                    Ok(false) => Some("a message of the transaction is routed nowhere"),
-                    Err(_) => Some("a message of the transaction may no longer be published"),
-                }
-            });
-            if let Some(text) = text {
-                return Some(Doomed { condition: condition::ROLLED_BACK, text });
+            if units > most {
+                return Some(TOO_DEAR);
             }
+            let queues = with_publish(&publish, stamps, |publish| {
+                context.shard.would_publish(context.now, publisher, publish)
+            });
+            // The work that publishing counts is counted when it is done.
+            let to = *queues.as_ref().unwrap_or(&0);
+            let (counted, few) = (price_of_queues(to), price_of_few(to));
+            let looked = publisher.take_steps().saturating_add(if counted == 0 { few } else { 0 });
+            context.shard.work().spend(looked);
+            units = units.saturating_add(looked).saturating_add(counted);
+            let text = match queues {
+                Ok(0) => "a message of the transaction is routed nowhere",
+                Ok(_) => continue,
+                Err(_) => "a message of the transaction may no longer be published",
+            };
+            return Some(Doomed { condition: condition::ROLLED_BACK, text });
         }
         if held.settles().iter().any(|retired| self.consumers.get(retired.consumer).is_none()) {
             let text = "a link has gone whose deliveries are retired in the transaction";
@@ -193,6 +204,7 @@ impl Adapter {
         transfer: &Transfer<'_>,
         held: Transaction<Retired>,
     ) {
+        context.shard.give(context.port, Kind::Transactions, held.heap_bytes());
         let Some(transactions) = &mut self.transactions else { return };
         let publisher = &mut transactions.publisher;
         let first = publisher.next_seq();
@@ -272,8 +284,13 @@ impl Adapter {
                 self.allow_requests(session, link);
             }
         }
-        if self.transactions.as_ref().is_some_and(|it| it.is_idle()) {
-            self.transactions = None;
+        self.drop_if_idle(context);
+    }
+
+    /// Forgets a coordinator with neither links nor transactions.
+    fn drop_if_idle(&mut self, context: &mut Context<'_>) {
+        if let Some(mut idle) = self.transactions.take_if(|transactions| transactions.is_idle()) {
+            context.shard.forget_routes(&mut idle.publisher);
         }
     }
 
@@ -324,13 +341,14 @@ impl Adapter {
             body: message.bare,
             mark: 0,
         };
-        let room = context.settings.transaction_bytes_max.saturating_sub(transactions.held_bytes());
+        let left = context.settings.transaction_bytes_max.saturating_sub(transactions.held_bytes());
         let open = &mut transactions.open[at];
-        if open.doomed.is_none()
-            && (transfer.payload.len() + ENTRY_BYTES_MAX > room
-                || open.held.publish(context.settings, &publish).is_err())
-        {
-            open.doomed = Some(TOO_LARGE);
+        if open.doomed.is_none() {
+            let held = match transfer.payload.len() + ENTRY_BYTES_MAX > left {
+                true => Err(NoRoom::Transaction),
+                false => open.held.publish(&mut Room::of(context), &publish),
+            };
+            open.doomed = held.err().map(|none| Doomed::for_room(&none));
         }
         let doomed = open.doomed;
         self.is_due = true;
@@ -444,7 +462,7 @@ impl Adapter {
             let bytes = retired.added.as_ref().map_or(0, Added::len_bytes);
             if open.doomed.is_none()
                 && !is_full
-                && open.held.settle(context.settings, retired.clone(), bytes).is_ok()
+                && open.held.settle(&mut Room::of(context), retired.clone(), bytes).is_ok()
             {
                 continue;
             }
@@ -455,6 +473,7 @@ impl Adapter {
 
     /// Forgets the posted messages and gives back the retired deliveries.
     fn undo(&mut self, context: &mut Context<'_>, held: Transaction<Retired>) {
+        context.shard.give(context.port, Kind::Transactions, held.heap_bytes());
         for retired in held.into_settles() {
             self.undo_retired(context, &retired);
         }

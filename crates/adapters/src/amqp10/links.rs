@@ -201,7 +201,7 @@ impl Adapter {
         if queue.is_quorum() && !receiving.browses {
             // Where one is active at a time it is told whether it is the one; else all are.
             let is_single =
-                queue.arguments.get(b"x-single-active-consumer") == Some(&routing::Value::Bool(true));
+                queue.arguments.get(b"x-single-active-consumer") == Some(routing::Argument::Bool(true));
             receiving.activity = Activity::Due(!is_single);
         }
         let consumer = NewConsumer {
@@ -252,7 +252,7 @@ impl Adapter {
             Waiting::Reply { name, sender_settle_mode } => {
                 self.asked_reply(context, at, (name, sender_settle_mode), reply);
             }
-            Waiting::Go(_) => {}
+            Waiting::LogIn(_) | Waiting::Open(_) | Waiting::Go(_) => {}
         }
     }
 

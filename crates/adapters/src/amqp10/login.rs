@@ -1,6 +1,7 @@
 //! From the SASL header to an open connection: the user, and the virtual host.
 
 use super::Adapter;
+use super::pending::Waiting;
 use crate::context::{Context, Gravity};
 use crate::credentials::{self, Outcome, Proof, Unproved};
 use crate::settings::{GIVEN_NAME_BYTES_MAX, INFORMATION, PLATFORM, PRODUCT, Peer};
@@ -19,19 +20,8 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub(super) struct Login {
     user: Option<Arc<str>>,
-    /// The user for whom it is asked whether one connection more may be open.
-    asking: Option<Actor>,
     /// The client's introduction, for events of the connection where somebody hears.
     introduction: Introduction,
-    /// The mechanism of a proof that is being looked at elsewhere.
-    awaited: Option<Box<str>>,
-}
-
-impl Login {
-    /// Whether the peer waits for its password to be compared.
-    pub(super) fn is_waiting(&self) -> bool {
-        self.awaited.is_some()
-    }
 }
 
 /// A peer's description of itself.
@@ -62,9 +52,8 @@ impl Adapter {
         let response = response.unwrap_or_default();
         match credentials::log_in(context.watch(), catalog, rules, &self.peer, mechanism, response) {
             Ok(Proof::Awaited(trial)) => {
-                if let Some(login) = &mut self.login {
-                    login.awaited = Some(mechanism.into());
-                }
+                // No answer has this token.
+                self.requests.wait(0, Default::default(), Waiting::LogIn(mechanism.into()));
                 context.await_trial(trial);
             }
             Ok(Proof::Given(user)) => self.finish_login(context, mechanism, Ok(user)),
@@ -74,9 +63,11 @@ impl Adapter {
 
     /// The password was compared elsewhere.
     pub(crate) fn tried(&mut self, context: &mut Context<'_>, outcome: Outcome) {
-        let awaited = self.login.as_mut().and_then(|login| login.awaited.take());
+        let awaited = self.requests.take_if(|pending| matches!(pending.waiting, Waiting::LogIn(_)));
         // It may have been given up meanwhile.
-        if let Some(mechanism) = awaited.filter(|_| self.machine.is_authenticating()) {
+        if let Some(pending) = awaited.filter(|_| self.machine.is_authenticating())
+            && let Waiting::LogIn(mechanism) = pending.waiting
+        {
             self.finish_login(context, &mechanism, outcome.map_err(Unproved::Denied));
         }
     }
@@ -145,9 +136,8 @@ impl Adapter {
             Ok(id) => {
                 let actor = Actor::new(user, id, context.port);
                 if context.shard.is_limited(&actor) {
-                    if let Some(login) = &mut self.login {
-                        login.asking = Some(actor.clone());
-                    }
+                    // Before it is open a connection asks for nothing but that.
+                    self.requests.wait(0, Default::default(), Waiting::Open(actor.clone()));
                     return context.shard.ask_port(context.port, actor, 0);
                 }
                 context.shard.open_port(context.port, actor.clone());
@@ -170,7 +160,8 @@ impl Adapter {
     /// Whether one connection more may be open was asked, and answered; refused, the client hears nothing more, as from
     /// RabbitMQ.
     pub(super) fn admitted(&mut self, context: &mut Context<'_>, refusal: Option<&Refusal>) {
-        let Some(actor) = self.login.as_mut().and_then(|login| login.asking.take()) else { return };
+        let asked = self.requests.take_if(|pending| matches!(pending.waiting, Waiting::Open(_)));
+        let Some(Waiting::Open(actor)) = asked.map(|pending| pending.waiting) else { return };
         match refusal {
             // It may have been given up meanwhile.
             None if self.is_over() => context.shard.close_port(context.now, context.port),
@@ -184,6 +175,7 @@ impl Adapter {
     }
 
     fn opened(&mut self, context: &mut Context<'_>, actor: Actor) {
+        context.now_known();
         let vhost = context.shard.catalog().vhost_definition(actor.vhost).map(|vhost| vhost.name.clone());
         let (user, vhost) = (&actor.user, vhost.unwrap_or_default());
         let text = format!("user '{user}' authenticated and granted access to vhost '{vhost}'");

@@ -54,6 +54,7 @@ use ::amqp10::{Config, Connection, Error, Event as WireEvent, Input, Room, Sessi
 use base::{Now, Output};
 use broker::access::AccessCache;
 use broker::catalog::{Actor, Catalog, VhostId};
+use broker::ledger::Kind;
 use broker::{ConnectionRow, Event, Events, Publisher};
 use link::{ConsumerAt, Link};
 use login::Login;
@@ -62,6 +63,7 @@ use nodes::Nodes;
 use pending::Requests;
 use refused::Refused;
 use session::{Session, Sessions};
+use std::sync::Arc;
 use transactions::Transactions;
 
 /// In place of [`Adapter::blocked_bytes`]: more came than may.
@@ -109,8 +111,10 @@ impl Adapter {
     pub fn new(context: &mut Context<'_>, peer: &Peer) -> Adapter {
         let mechanisms = credentials::AMQP10.offered(context.shard.catalog(), context.shard.rules(), peer);
         let config = Config { limits: context.limits10.clone(), mechanisms, first_id: 0 };
+        let mut machine = Connection::server(config, context.now);
+        machine.ration();
         Adapter {
-            machine: Connection::server(config, context.now),
+            machine,
             peer: peer.clone(),
             login: Some(Box::default()),
             actor: None,
@@ -139,6 +143,7 @@ impl Adapter {
     pub(crate) fn input(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> usize {
         let mut input = Input::new(bytes);
         while !self.requests.is_waiting()
+            && !context.shard.has_worked_enough()
             && let Some(event) = self.machine.poll_event(context.now, &mut input)
         {
             match event {
@@ -162,6 +167,7 @@ impl Adapter {
                 None => self.transfer(context, &assembled.transfer()),
                 Some(transaction) => self.post(context, &assembled.transfer(), transaction),
             },
+            WireEvent::Assembling { session, bytes } => self.assemble(context, session, bytes),
             WireEvent::Disposition(disposition) => self.disposition(context, &disposition),
             WireEvent::Flow(flow) => self.flow(context, &flow),
             WireEvent::Posted { transfer, transaction } => self.post(context, &transfer, transaction),
@@ -182,7 +188,10 @@ impl Adapter {
                 self.drop_session(context, session);
             }
             WireEvent::Aborted { .. } => self.is_due = true,
-            WireEvent::Failed(fault) => self.note(context, Gravity::Error, format!("error: {fault}")),
+            WireEvent::Failed(fault) => {
+                self.note(context, Gravity::Error, format!("error: {fault}"));
+                self.drop_sessions(context);
+            }
             WireEvent::Close(_) => {}
             // A server never hears these.
             WireEvent::SaslMechanisms(_) | WireEvent::SaslOutcome(_) => {}
@@ -233,6 +242,8 @@ impl Adapter {
                 self.stay();
                 let Refused { condition, text, .. } = Refused::from(refusal);
                 self.machine.close(Some(Error::new(condition, &text)));
+                // Behind its close nothing more is said, and the peer may take its time to answer that.
+                self.drop_sessions(context);
             }
         }
     }
@@ -241,6 +252,10 @@ impl Adapter {
     pub(crate) fn end_turn(&mut self, context: &mut Context<'_>) {
         if std::mem::take(&mut self.is_due) {
             self.top_up(context);
+        }
+        let spare = self.machine.take_spare_room();
+        if spare > 0 {
+            context.shard.give(context.port, Kind::Bodies, spare);
         }
         if self.has_published && self.roaming.may_go() {
             self.look_for_home(context);
@@ -265,7 +280,7 @@ impl Adapter {
 
     #[inline]
     pub(crate) fn is_waiting(&self) -> bool {
-        self.requests.is_waiting() || self.login.as_ref().is_some_and(|login| login.is_waiting())
+        self.requests.is_waiting()
     }
 
     /// Publishers here are held by their credit and their session's window, and settling must go on; but where an alarm has shut
@@ -322,6 +337,11 @@ impl Adapter {
         }
     }
 
+    /// The user it acts for, once it is open.
+    pub(crate) fn user(&self) -> Option<&Arc<str>> {
+        self.actor.as_ref().map(|actor| &actor.user)
+    }
+
     /// The virtual host it is in, once it is open.
     pub(crate) fn vhost(&self) -> Option<VhostId> {
         self.actor.as_ref().map(|actor| actor.vhost)
@@ -375,11 +395,29 @@ impl Adapter {
         self.sessions.get_mut(id)
     }
 
+    /// More is kept of messages that are not whole: where there is no room, the session ends, and they go with it.
+    #[cold]
+    fn assemble(&mut self, context: &mut Context<'_>, id: SessionId, bytes: usize) {
+        match context.shard.take(context.port, Kind::Bodies, bytes) {
+            Ok(()) => self.machine.grant_room(bytes),
+            Err(full) => {
+                let text = format!("no memory for {bytes} bytes more of incomplete messages: {full}");
+                self.end_session(context, id, ::amqp10::condition::RESOURCE_LIMIT_EXCEEDED, &text);
+            }
+        }
+    }
+
     /// A session breaks a rule that ends it.
     fn end_session(&mut self, context: &mut Context<'_>, id: SessionId, condition: &str, text: &str) {
         self.note(context, Gravity::Error, format!("session {} error: {condition}: {text}", id.0));
         self.machine.end(id, Some(Error::new(condition, text)));
         self.drop_session(context, id);
+    }
+
+    /// The connection is closed: deliveries go back, and transactions that were not discharged are undone.
+    fn drop_sessions(&mut self, context: &mut Context<'_>) {
+        let ids: Vec<SessionId> = self.sessions.iter().map(|session| session.id).collect();
+        ids.into_iter().for_each(|id| self.drop_session(context, id));
     }
 
     fn drop_session(&mut self, context: &mut Context<'_>, id: SessionId) {
@@ -392,6 +430,9 @@ impl Adapter {
         session.room = Room::Anything;
         let links: Vec<_> = session.links.iter().map(|link| link.id).collect();
         links.into_iter().for_each(|link| self.drop_link(context, id, link));
+        if let Some(session) = self.sessions.get_mut(id) {
+            context.shard.forget_routes(&mut session.publisher);
+        }
         self.sessions.remove(id);
     }
 }

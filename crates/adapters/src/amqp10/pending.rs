@@ -3,7 +3,7 @@
 use super::receiving::Receiving;
 use ::amqp10::{LinkId, SenderSettleMode, SessionId};
 use base::id::ShardId;
-use broker::catalog::QueueDefinition;
+use broker::catalog::{Actor, QueueDefinition};
 use std::sync::Arc;
 
 /// Something a peer said on a link that waits for the broker's answer.
@@ -28,6 +28,10 @@ pub(super) enum Waiting {
     Old(Step),
     /// A sender's attach, for news of the reply consumer it would send to.
     Reply { name: Box<str>, sender_settle_mode: SenderSettleMode },
+    /// The login by this mechanism: the password is compared elsewhere, and no shard was asked.
+    LogIn(Box<str>),
+    /// The open of a connection of this user: whether one more may be open was asked.
+    Open(Actor),
     /// The connection, for the moment at which it can go to another shard; nobody was asked.
     Go(Going),
 }

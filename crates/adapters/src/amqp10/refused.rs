@@ -28,6 +28,8 @@ impl From<&Refusal> for Refused {
                 let text = format!("forbidden to publish to internal {exchange}");
                 Refused { condition, text, ends_session: false }
             }
+            // Not a fault of what was asked for.
+            Reason::NoMemory => Refused::new(condition::RESOURCE_LIMIT_EXCEEDED, refusal.peer_text()),
             _ => Refused::new(condition, refusal.peer_text()),
         }
     }

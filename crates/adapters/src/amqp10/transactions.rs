@@ -1,7 +1,7 @@
 //! The transactions of a connection: what is held back until they are discharged, and discharges that wait for confirms.
 
 use super::outcomes::Added;
-use crate::transaction::Transaction;
+use crate::transaction::{NoRoom, Transaction};
 use ::amqp10::{LinkId, SessionId, condition};
 use base::Now;
 use broker::Publisher;
@@ -39,6 +39,24 @@ pub(super) struct Doomed {
 /// It holds as much as all transactions of a connection may, see [`crate::Settings::transaction_bytes_max`].
 pub(super) const TOO_LARGE: Doomed =
     Doomed { condition: condition::ROLLED_BACK, text: "the transaction is larger than it may be" };
+
+/// Carrying it out takes more than one turn is for, see [`crate::Settings::transaction_work_max`].
+pub(super) const TOO_DEAR: Doomed = Doomed {
+    condition: condition::RESOURCE_LIMIT_EXCEEDED,
+    text: "the transaction takes more work than one may (leveret.transaction_work_max)",
+};
+
+impl Doomed {
+    /// There is no room for more of a transaction.
+    pub(super) fn for_room(none: &NoRoom) -> Doomed {
+        match none {
+            NoRoom::Transaction => TOO_LARGE,
+            NoRoom::Ledger(full) => {
+                Doomed { condition: condition::RESOURCE_LIMIT_EXCEEDED, text: full.bound.text() }
+            }
+        }
+    }
+}
 
 /// A controller's name for a transaction: nothing that another controller could guess.
 pub(super) type TransactionId = [u8; 16];
@@ -178,7 +196,7 @@ impl Transactions {
         self.links == 0 && self.waiting.is_empty()
     }
 
-    /// Bytes that are held back.
+    /// Bytes that are held back, which [`crate::Settings::transaction_bytes_max`] bounds.
     pub(super) fn held_bytes(&self) -> usize {
         self.open.iter().map(|open| open.held.len_bytes()).sum()
     }
@@ -189,7 +207,7 @@ impl Transactions {
             + self.publisher.heap_bytes()
             + self.open.capacity() * size_of::<Open>()
             + self.waiting.capacity() * size_of::<Waiting>()
-            + self.held_bytes()
+            + self.open.iter().map(|open| open.held.heap_bytes()).sum::<usize>()
     }
 
     /// When the oldest transaction has taken too long, monotonic nanoseconds.

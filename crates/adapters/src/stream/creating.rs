@@ -49,6 +49,7 @@ pub(super) fn code_of(refusal: &Refusal) -> ResponseCode {
         ReplyCode::NotFound => ResponseCode::STREAM_DOES_NOT_EXIST,
         ReplyCode::PreconditionFailed
         | ReplyCode::WrongUser
+        | ReplyCode::WorkExceeded
         | ReplyCode::ResourceLocked
         | ReplyCode::ResourceError
         | ReplyCode::NotAllowed => ResponseCode::PRECONDITION_FAILED,
@@ -121,8 +122,8 @@ mod tests {
             "x-stream-first-chunk-messages",
         ];
         assert_eq!(names, expected);
-        assert_eq!(declared.get(b"x-max-length-bytes"), Some(&Value::long(1000)));
-        assert_eq!(declared.get(b"x-max-age"), Some(&Value::text("5h")));
+        assert_eq!(declared.get(b"x-max-length-bytes"), Some(Value::long(1000).view()));
+        assert_eq!(declared.get(b"x-max-age"), Some(Value::text("5h").view()));
         assert!(declaration(&List::new(&[Pair::new("initial-cluster-size", "three")])).is_none());
     }
 }

@@ -30,13 +30,6 @@ pub(super) struct Login {
     opening: u32,
 }
 
-/// A login, or the renewal of one, whose password is compared elsewhere.
-#[derive(Debug)]
-pub(super) struct Awaited {
-    correlation_id: u32,
-    mechanism: Box<str>,
-}
-
 /// The refusal of a login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct RefusedLogin {
@@ -158,7 +151,8 @@ impl Adapter {
         let (catalog, rules) = (context.shard.catalog(), context.shard.rules());
         match credentials::log_in(context.watch(), catalog, rules, &self.peer, &mechanism, response) {
             Ok(Proof::Awaited(trial)) => {
-                self.awaited = Some(Box::new(Awaited { correlation_id, mechanism: mechanism.into() }));
+                let request = BrokerRequest::LogIn { mechanism: mechanism.into() };
+                self.requests.wait(correlation_id, 1, request);
                 context.await_trial(trial);
             }
             Ok(Proof::Given(user)) => self.answer(context, correlation_id, &mechanism, Ok(user)),
@@ -169,8 +163,9 @@ impl Adapter {
     /// The password was compared elsewhere.
     pub(crate) fn tried(&mut self, context: &mut Context<'_>, outcome: Outcome) {
         // It may have been given up meanwhile.
-        if let Some(awaited) = self.awaited.take().filter(|_| self.machine.is_authenticating()) {
-            let Awaited { correlation_id, mechanism } = *awaited;
+        if let Some((correlation_id, mechanism)) =
+            self.requests.take_login().filter(|_| self.machine.is_authenticating())
+        {
             self.answer(context, correlation_id, &mechanism, outcome.map_err(Unproved::Denied));
         }
     }
@@ -269,6 +264,7 @@ impl Adapter {
     }
 
     pub(super) fn opened(&mut self, context: &mut Context<'_>, correlation_id: u32, actor: Actor) {
+        context.now_known();
         let vhost = context.shard.catalog().vhost_definition(actor.vhost).map(|vhost| vhost.name.clone());
         let (user, vhost) = (&actor.user, vhost.unwrap_or_default());
         let text = format!("user '{user}' authenticated and granted access to vhost '{vhost}'");

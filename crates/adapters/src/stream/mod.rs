@@ -39,12 +39,14 @@ use ::stream_protocol::{Command, Connection, Event as WireEvent, Input, Publish}
 use arrivals::Arrival;
 use base::id::ShardId;
 use base::{Now, Output};
-use broker::catalog::{Catalog, VhostId};
+use broker::catalog::{Catalog, ReplyCode, VhostId};
+use broker::ledger::Kind;
 use broker::{ConnectionRow, Depth, Event, Events, Opened};
-use login::{Awaited, Login, port_of};
+use login::{Login, port_of};
 use pending::Requests;
 use publishers::Publishers;
 use rights::Rights;
+use std::sync::Arc;
 use subscriptions::{Ends, Subscriptions};
 use watching::Watched;
 
@@ -60,8 +62,6 @@ pub struct Adapter {
     peer: Peer,
     /// Only until the connection is open.
     login: Option<Box<Login>>,
-    /// A login, or the renewal of one, that waits for its password to be compared.
-    awaited: Option<Box<Awaited>>,
     rights: Rights,
     /// How it logged in.
     mechanism: &'static str,
@@ -88,7 +88,6 @@ impl Adapter {
             arrival: settings.stream.arrivals.came(port_of(peer)),
             peer: peer.clone(),
             login: Some(Box::default()),
-            awaited: None,
             rights: Rights::default(),
             mechanism: "",
             client: None,
@@ -105,6 +104,33 @@ impl Adapter {
 
     /// Takes in bytes of the client: how many are done with.
     pub(crate) fn input(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> usize {
+        let before = self.gathered.capacity();
+        let taken = self.take_in(context, bytes);
+        if self.gathered.capacity() != before {
+            self.count_gathered(context);
+        }
+        taken
+    }
+
+    /// Counts the memory of a frame that has not come to its end in the ledger. Where there is no room the connection is
+    /// closed.
+    #[cold]
+    fn count_gathered(&mut self, context: &mut Context<'_>) {
+        let bytes = self.gathered.capacity();
+        let Some(holding) = context.shard.holding_mut(context.port) else { return };
+        let before = holding.held_of(Kind::Bodies) as usize;
+        if bytes <= before {
+            return holding.give(Kind::Bodies, before - bytes);
+        }
+        if let Err(full) = holding.take(Kind::Bodies, bytes - before) {
+            holding.give_all(Kind::Bodies);
+            self.gathered = Vec::new();
+            let refusal = full.refuse(ReplyCode::ResourceError, &format!("a frame of {bytes} bytes"));
+            self.event(context, &Event::Close { refusal }, &Events::default());
+        }
+    }
+
+    fn take_in(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> usize {
         let gathered = self.gather(context, bytes);
         if gathered > 0 {
             self.machine.note_alive();
@@ -129,7 +155,7 @@ impl Adapter {
 
     /// Whether it heard all there is: the rest is the beginning of a frame.
     fn listen(&mut self, context: &mut Context<'_>, input: &mut Input<'_>) -> bool {
-        while !self.is_waiting() {
+        while !self.is_waiting() && !context.shard.has_worked_enough() {
             match self.machine.poll_event(context.now, input) {
                 None => return true,
                 // No more goes back than came.
@@ -278,10 +304,7 @@ impl Adapter {
 
     #[inline]
     pub(crate) fn is_waiting(&self) -> bool {
-        self.publishers.is_full()
-            || self.requests.is_waiting()
-            || self.goes_to.is_some()
-            || self.awaited.is_some()
+        self.publishers.is_full() || self.requests.is_waiting() || self.goes_to.is_some()
     }
 
     pub(crate) fn is_publishing(&self) -> bool {
@@ -334,6 +357,11 @@ impl Adapter {
     /// There is much to send, or no longer: subscriptions pause or go on.
     pub(crate) fn set_paused(&mut self, context: &mut Context<'_>, paused: bool) {
         self.subscriptions.set_paused(context, paused);
+    }
+
+    /// The user it acts for, once it is open.
+    pub(crate) fn user(&self) -> Option<&Arc<str>> {
+        self.rights.actor().map(|actor| &actor.user)
     }
 
     /// The virtual host it is in, once it is open.

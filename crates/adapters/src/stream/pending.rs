@@ -25,10 +25,18 @@ pub(super) struct Pending {
 /// A request to the broker, with the values that its answer to the client needs.
 #[derive(Debug)]
 pub(super) enum BrokerRequest {
-    Open { actor: Actor },
+    /// No shard was asked: the password of a login, or of the renewal of one, is compared elsewhere.
+    LogIn {
+        mechanism: Box<str>,
+    },
+    Open {
+        actor: Actor,
+    },
     Create,
     Delete,
-    Subscribe { handle: u32 },
+    Subscribe {
+        handle: u32,
+    },
     Sequence,
     QueryOffset,
     Stats,
@@ -73,6 +81,14 @@ impl Requests {
         {
             *handle = new;
         }
+    }
+
+    /// The login that waits, and the number that its answer carries.
+    pub(super) fn take_login(&mut self) -> Option<(u32, Box<str>)> {
+        let is_login = |pending: &mut Box<Pending>| matches!(pending.request, BrokerRequest::LogIn { .. });
+        let Pending { correlation_id, request, .. } = *self.pending.take_if(is_login)?;
+        let BrokerRequest::LogIn { mechanism } = request else { return None };
+        Some((correlation_id, mechanism))
     }
 
     /// No answer is waited for any more.

@@ -269,6 +269,7 @@ impl Adapter {
                 subscriptions.not_subscribed(context, ends, handle);
                 Key::Subscribe
             }
+            BrokerRequest::LogIn { .. } => Key::SaslAuthenticate,
             BrokerRequest::Create => Key::Create,
             BrokerRequest::Delete => Key::Delete,
             BrokerRequest::Sequence => Key::QueryPublisherSequence,

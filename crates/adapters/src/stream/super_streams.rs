@@ -9,8 +9,9 @@ use super::pending::BrokerRequest;
 use crate::context::Context;
 use ::stream_protocol::{List, Pair, ResponseCode};
 use broker::access::Access;
-use broker::catalog::Op;
+use broker::catalog::{Op, QueueDefinition};
 use routing::Value;
+use std::sync::Arc;
 
 /// A super stream as a client asks for it: name, partitions, keys, arguments.
 pub(super) type Wanted<'w, 'a> =
@@ -84,8 +85,8 @@ impl Adapter {
         if !self.rights.may_exchange(context, Access::Configure, name) {
             return Err(ResponseCode::ACCESS_REFUSED);
         }
-        let streams =
-            partitions_of(context, &self.rights, name).ok_or(ResponseCode::STREAM_DOES_NOT_EXIST)?;
+        let streams = partitions_of(context, &self.rights, name).map(|streams| streams.cloned().collect());
+        let streams: Vec<Arc<QueueDefinition>> = streams.ok_or(ResponseCode::STREAM_DOES_NOT_EXIST)?;
         let names: Vec<Box<str>> = streams.iter().map(|stream| stream.name.clone()).collect();
         if !self.may_manage(context, name, &names) {
             return Err(ResponseCode::ACCESS_REFUSED);

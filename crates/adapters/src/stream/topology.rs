@@ -87,12 +87,16 @@ impl Adapter {
         {
             return refused;
         }
-        match partitions_of(context, &self.rights, super_stream) {
-            None => (ResponseCode::STREAM_DOES_NOT_EXIST, Vec::new()),
-            Some(streams) if streams.iter().all(|stream| self.may_use(context, stream.name.as_bytes())) => {
-                (ResponseCode::OK, streams.iter().map(|stream| stream.name.clone()).collect())
+        let Some(streams) = partitions_of(context, &self.rights, super_stream) else {
+            return (ResponseCode::STREAM_DOES_NOT_EXIST, Vec::new());
+        };
+        let mut names = Vec::new();
+        for stream in streams {
+            if !self.may_use(context, stream.name.as_bytes()) {
+                return refused;
             }
-            Some(_) => refused,
+            names.push(stream.name.clone());
         }
+        (ResponseCode::OK, names)
     }
 }

@@ -89,6 +89,17 @@ impl Client {
         }
     }
 
+    /// Takes in what it was sent already: the node does nothing more for it.
+    pub fn take_in(&mut self, world: &mut World) {
+        self.inbox.extend(world.take(self.wire));
+        let mut input = Input::new(&self.inbox);
+        while let Some(event) = self.machine.poll_event(START, &mut input) {
+            self.heard.push(tell(&event));
+        }
+        let consumed = input.consumed();
+        self.inbox.drain(..consumed);
+    }
+
     #[track_caller]
     pub fn hears(&mut self, world: &mut World, expected: &[&str]) {
         assert_eq!(self.talk(world), expected);

@@ -33,6 +33,25 @@ impl Client {
     }
 
     pub fn log_in(world: &mut World, shard: usize, mechanism: &str, response: &[u8], host: &str) -> Client {
+        Client::log_in_and(world, shard, (mechanism, response, host), |_| {})
+    }
+
+    /// A client that begins a session in the same breath in which it opens.
+    #[allow(dead_code, reason = "shared; not every test is in a hurry")]
+    pub fn open_hastily(world: &mut World, shard: usize) -> Client {
+        let mut session = None;
+        let login = ("PLAIN", &b"\0guest\0guest"[..], "vhost:/");
+        let client =
+            Client::log_in_and(world, shard, login, |machine| session = machine.begin(Map::default()));
+        Client { session: session.expect("it had a session free"), ..client }
+    }
+
+    fn log_in_and(
+        world: &mut World,
+        shard: usize,
+        (mechanism, response, host): (&str, &[u8], &str),
+        mut then: impl FnMut(&mut Connection),
+    ) -> Client {
         let config = Config { limits: Arc::default(), mechanisms: &[], first_id: 0 };
         let wire = world.connect(shard);
         let mut client = Client {
@@ -50,6 +69,7 @@ impl Client {
                 Event::SaslMechanisms(_) => client.machine.sasl_init(mechanism, Some(response), None),
                 Event::SaslOutcome(SaslCode::Ok) => {
                     client.machine.open(&Open { hostname: Some(host), ..Open::new("client") });
+                    then(&mut client.machine);
                 }
                 Event::Open(_) => {}
                 other => client.heard.push(tell(other)),

@@ -6,8 +6,9 @@
 use adapters::{Frontend, NODE_SLOT, Note, Peer, Protocol, Settings, Trying};
 use base::id::{LogId, PortId, ShardId};
 use base::{Buffer, Memory, Now, Quantum, Secrets};
-use broker::access::{AccessRules, Anonymous};
-use broker::catalog::{Actor, FirstContent, VhostId};
+use broker::access::{AccessRules, Anonymous, PasswordHash};
+use broker::catalog::{Actor, FirstContent, Op, VhostId};
+use broker::ledger::Ledger;
 use broker::{
     ConnectionRow, ConnectionSums, Limits, Mail, OpenSums, Placement, ReadBytes, ReadRequest, ReadWhat,
     SessionRow, Shard, ShardSettings,
@@ -65,6 +66,10 @@ impl World {
     }
 
     pub fn with(shards: u16, limits: Limits, settings: Settings) -> World {
+        World::with_ledger(shards, limits, settings, Arc::default())
+    }
+
+    pub fn with_ledger(shards: u16, limits: Limits, settings: Settings, ledger: Arc<Ledger>) -> World {
         let now = Now { mono_ns: 1_000_000_000, wall_ms: 1_000 };
         let placement = Placement { shards, logs: u32::from(shards) };
         let settings = Arc::new(settings);
@@ -77,6 +82,7 @@ impl World {
                 rules,
                 node: "rabbit@test".into(),
                 relaxes_types: false,
+                ledger: ledger.clone(),
                 seed: 7,
             };
             Shard::new(settings, Secrets::simulated(u64::from(id)))
@@ -105,6 +111,33 @@ impl World {
         world.shards[0].close_port(now, port);
         world.run();
         world
+    }
+
+    /// A user who may do everything in `/`, with the name as password.
+    pub fn add_user(&mut self, name: &str) {
+        let port = PortId::here(ShardId(0), NODE_SLOT, 0);
+        self.shards[0].open_port(port, Actor::internal(VhostId::default(), port));
+        let content = FirstContent {
+            user: name.into(),
+            password: PasswordHash::new(name, [2; 4]),
+            ..FirstContent::guest([1; 4])
+        };
+        for op in content.requests().into_iter().skip(1) {
+            self.shards[0].request(self.now, port, 1, op);
+        }
+        self.run();
+        self.shards[0].close_port(self.now, port);
+        self.run();
+    }
+
+    /// Has an administrator make a change.
+    pub fn request(&mut self, op: Op) {
+        let port = PortId::here(ShardId(0), NODE_SLOT, 0);
+        self.shards[0].open_port(port, Actor::internal(VhostId::default(), port));
+        self.shards[0].request(self.now, port, 1, op);
+        self.run();
+        self.shards[0].close_port(self.now, port);
+        self.run();
     }
 
     /// A client connects to a shard, to speak AMQP: its wire.
@@ -150,8 +183,8 @@ impl World {
     pub fn rows(&self, shard: usize) -> Vec<ConnectionRow> {
         let (mut rows, mut from) = (Vec::new(), Some(0));
         while let Some(at) = from {
-            let (front, catalog) = (&self.fronts[shard], self.shards[shard].catalog());
-            from = front.rows_from(catalog, at, &mut Quantum::of(3), |_, _| true, &mut rows);
+            let (front, shard) = (&self.fronts[shard], &self.shards[shard]);
+            from = front.rows_from(shard, at, &mut Quantum::of(3), |_, _| true, &mut rows);
         }
         rows
     }
@@ -247,7 +280,7 @@ impl World {
 
     fn input(&mut self, wire: usize) {
         let Wire { shard, slot, kept, is_waiting, is_gone, .. } = &mut self.wires[wire];
-        if !kept.is_empty() && !*is_gone {
+        if !*is_gone && (!kept.is_empty() || self.fronts[*shard].is_unfinished(*slot)) {
             let taken = self.fronts[*shard].input(self.now, &mut self.shards[*shard], *slot, kept);
             kept.drain(..taken.consumed);
             *is_waiting = taken.is_waiting;
@@ -270,6 +303,16 @@ impl World {
             }
         }
         panic!("the node does not come to rest");
+    }
+
+    /// One turn of each shard; whether something moved, or would in the next.
+    pub fn turns(&mut self) -> bool {
+        (0..self.shards.len()).fold(false, |moved, at| self.turn(at) | moved)
+    }
+
+    /// The client waits to be handed its input again.
+    pub fn is_waiting(&self, wire: usize) -> bool {
+        self.wires[wire].is_waiting
     }
 
     fn turn(&mut self, at: usize) -> bool {
@@ -329,6 +372,8 @@ impl World {
                 output.sent(len);
                 drop(output.release());
                 self.fronts[at].sent(now, &mut self.shards[at], slot);
+            } else if len > 0 {
+                self.fronts[at].unsent(now, &mut self.shards[at], slot);
             }
             if self.fronts[at].is_over(slot) {
                 moved = true;

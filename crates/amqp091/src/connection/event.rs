@@ -53,6 +53,12 @@ pub enum Event<'a> {
     },
     /// A message that came in several pieces: see [`Gathered::event`].
     Gathered(Gathered),
+    /// After [`super::Connection::ration`]: so many bytes more are kept of messages that are not whole than was granted. They
+    /// are to be granted now, or the connection closed.
+    Gathering {
+        /// The bytes.
+        bytes: usize,
+    },
     /// Client: a message for a consumer.
     Deliver {
         /// Where.

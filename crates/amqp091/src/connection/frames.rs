@@ -192,7 +192,7 @@ impl Connection {
                 Ok(Step::Event(method.event(head.channel, properties, body)))
             }
             Join::Wanted(wanted) if taken + wanted <= self.limits.contiguous_max as usize => {
-                self.wanted = taken + wanted;
+                self.wanted = (taken + wanted).try_into().unwrap_or(u32::MAX);
                 Ok(Step::Empty)
             }
             _ => {
@@ -204,10 +204,8 @@ impl Connection {
 
     #[cold]
     fn begin_assembly<'i>(&mut self, channel: u16, id: MethodId, arguments: &[u8]) -> Outcome<'i> {
-        if let Some(found) = self.channels.get(channel) {
-            found.assembly = Some(Box::new(Assembly::new(id, arguments)));
-        }
-        Ok(Step::Again)
+        self.channels.begin(channel, Assembly::new(id, arguments));
+        Ok(self.gathering())
     }
 
     /// A content header that is not simply the middle of a message that lies whole in the input.
@@ -241,9 +239,8 @@ impl Connection {
             self.send_channel_close(channel, &error);
             return Ok(Step::Event(Event::ChannelFailed { channel, error }));
         }
-        if let Some(assembly) = self.assembly(channel)? {
-            assembly.header(header.properties, header.body_size as usize);
-        }
+        let body_size = header.body_size as usize;
+        self.channels.grow(channel, |assembly| assembly.header(header.properties, body_size));
         Ok(self.complete(channel))
     }
 
@@ -257,7 +254,7 @@ impl Connection {
             let text = "content body frame exceeds remaining content size";
             return Err(Refusal::new(ReplyCode::FrameError, text, assembly.method));
         }
-        assembly.body_piece(payload);
+        self.channels.grow(channel, |assembly| assembly.body_piece(payload));
         Ok(self.complete(channel))
     }
 
@@ -276,14 +273,17 @@ impl Connection {
     }
 
     fn complete<'i>(&mut self, channel: u16) -> Step<'i> {
-        let assembly = self.channels.get(channel).map(|found| &mut found.assembly);
-        let Some(assembly) = assembly.filter(|assembly| assembly.as_ref().is_some_and(|it| it.is_complete()))
-        else {
-            return Step::Again;
-        };
-        match assembly.take() {
+        match self.channels.take_complete(channel) {
             Some(assembly) => Step::Event(Event::Gathered(Gathered { channel, assembly })),
-            None => Step::Again,
+            None => self.gathering(),
+        }
+    }
+
+    /// More is kept of messages that are not whole than was granted: the holder hears so at once.
+    fn gathering<'i>(&self) -> Step<'i> {
+        match self.channels.room {
+            0.. => Step::Again,
+            lacking => Step::Event(Event::Gathering { bytes: lacking.unsigned_abs() }),
         }
     }
 }

@@ -243,7 +243,7 @@ impl Connection {
     pub(super) fn send_channel_close(&mut self, channel: u16, error: &Error) {
         let Some(found) = self.channels.get(channel) else { return };
         found.state = ChannelState::Closing;
-        found.assembly = None;
+        self.channels.give_up(channel);
         let Error::Refused { code, text, method } = error else { return };
         let close = ChannelClose {
             reply_code: *code as u16,

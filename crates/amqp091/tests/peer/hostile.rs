@@ -28,6 +28,50 @@ fn an_announced_body_costs_nothing() {
 }
 
 #[test]
+fn a_rationed_server_keeps_what_it_was_granted() {
+    let mut server = running(Limits::default(), Now::default());
+    feed(&mut server, Now::default(), &[channel_open(2), channel_open(3)].concat(), &[]);
+    server.ration();
+    let before = server.capacity();
+    let (mut granted, mut asked) = (0, 0);
+    let begun = |channel, size, sent: usize| {
+        [publish(channel), header(channel, size, &[0, 0]), body(channel, &vec![7; sent])].concat()
+    };
+    // Bytes, and how much is kept afterwards at least.
+    let rows = [
+        (begun(1, 300_000, 100_000), 100_000),
+        (begun(2, 500_000, 130_000), 230_000),
+        (body(1, &[7; 100_000]), 330_000),
+        // Whole, in one read: nothing of it is kept.
+        (begun(3, 1000, 1000), 330_000),
+        (body(1, &[7; 100_000]), 130_000),
+        (vec![], 0),
+        (begun(3, 200_000, 90_000), 90_000),
+    ];
+    let none = amqp091::MethodId::NONE;
+    for (bytes, kept) in rows {
+        if bytes.is_empty() {
+            server.close_channel(2, amqp091::ReplyCode::NotFound, "", none);
+        }
+        let mut input = Input::new(&bytes);
+        while let Some(event) = server.poll_event(Now::default(), &mut input) {
+            if let Event::Gathering { bytes } = event {
+                (granted, asked) = (granted + bytes, asked + 1);
+                server.grant(bytes);
+            }
+        }
+        granted -= server.take_spare();
+        assert_eq!(server.take_spare(), 0);
+        assert!(granted >= kept && granted <= 3 * kept + 1000, "{granted} {kept}");
+        // The table of channels keeps its memory.
+        assert_eq!(server.capacity(), before + granted);
+    }
+    assert!(asked >= 4, "{asked}");
+    server.close_connection(Now::default(), amqp091::ReplyCode::ResourceError, "", none);
+    assert_eq!(granted, server.take_spare());
+}
+
+#[test]
 fn an_idle_connection_with_two_channels_is_small() {
     let mut server = running(Limits::default(), Now::default());
     feed(

@@ -21,7 +21,7 @@ impl Connection {
         if transfer.aborted {
             // Its credit counts as used by the sender (§2.6.14): an aborted delivery advances its delivery-count.
             match link.partial.take() {
-                Some(partial) => self.assembling_bytes -= partial.bytes.capacity(),
+                Some(partial) => self.assembling_bytes -= partial.bytes.capacity() as u32,
                 None => _ = begin_delivery(link, id, transfer, 0)?,
             }
             let credit = link.credit;
@@ -60,21 +60,26 @@ impl Connection {
             return Err(Broken::Session(too_large(partial.bytes.len() + payload.len(), bytes_max)));
         }
         let room = partial.bytes.capacity();
+        // Capacities are at most three times as much, and are counted in 32 bits.
+        let assembly_bytes_max = self.limits.assembly_bytes_max.min(1 << 30);
         if room - partial.bytes.len() < payload.len()
-            && self.assembling_bytes + partial.bytes.len() + payload.len() > self.limits.assembly_bytes_max
+            && self.assembling_bytes as usize + partial.bytes.len() + payload.len() > assembly_bytes_max
         {
-            let text = format!("over {} bytes of incomplete messages", self.limits.assembly_bytes_max);
+            let text = format!("over {assembly_bytes_max} bytes of incomplete messages");
             return Err(Broken::Session(Fault::new(condition::RESOURCE_LIMIT_EXCEEDED, text)));
         }
         partial.bytes.extend_from_slice(payload);
-        self.assembling_bytes += partial.bytes.capacity() - room;
+        self.assembling_bytes += (partial.bytes.capacity() - room) as u32;
         if transfer.more {
-            return Ok(Step::Next);
+            return Ok(match self.assembling_bytes.checked_sub(self.granted_bytes) {
+                None | Some(0) => Step::Next,
+                Some(bytes) => Step::Tell(Event::Assembling { session: session_id, bytes: bytes as usize }),
+            });
         }
         let (credit, settled) = (link.credit, partial.settled);
         check_settled(link, id, settled)?;
         let Some(partial) = link.partial.take() else { return Ok(Step::Next) };
-        self.assembling_bytes -= partial.bytes.capacity();
+        self.assembling_bytes -= partial.bytes.capacity() as u32;
         Ok(Step::Tell(Event::Assembled(Assembled { session: session_id, link: id, credit, partial })))
     }
 
@@ -89,7 +94,7 @@ impl Connection {
             None => Some(&mut session.links[..]),
         };
         let partials = links.unwrap_or_default().iter_mut().filter_map(|link| link.partial.take());
-        self.assembling_bytes -= partials.map(|partial| partial.bytes.capacity()).sum::<usize>();
+        self.assembling_bytes -= partials.map(|partial| partial.bytes.capacity() as u32).sum::<u32>();
     }
 }
 
@@ -104,6 +109,7 @@ mod tests {
         frame_bytes_max: 2048,
         sessions_max: 3,
         links_max: 4,
+        link_name_bytes_max: 100,
         incoming_window_max: 8,
         message_bytes_max: 3000,
         assembly_bytes_max: 7000,
@@ -157,6 +163,8 @@ AMQP\0\x01\0\0\0\0\0\x19\x02\0\0\0\0\x53\x10\xc0\x0c\x03\xa1\x01c\xa1\x01h\x70\0
         ) {
             let config = Config { limits: Arc::new(LIMITS), mechanisms: &["PLAIN"], first_id: 0 };
             let mut server = Connection::server(config, Now::default());
+            server.ration();
+            let mut granted = 0;
             let links = (0..2).flat_map(|channel| (0..4).map(move |handle| attach(channel, handle)));
             let opened = [GREETING.to_vec(), begin(0), begin(1)].into_iter().chain(links);
             for (bytes, end) in opened.map(|bytes| (bytes, 99)).chain(frames) {
@@ -165,6 +173,10 @@ AMQP\0\x01\0\0\0\0\0\x19\x02\0\0\0\0\x53\x10\xc0\x0c\x03\xa1\x01c\xa1\x01h\x70\0
                     match event {
                         Event::SaslInit { .. } => server.sasl_outcome(SaslCode::Ok),
                         Event::Open(_) => server.open(&Open::new("server")),
+                        Event::Assembling { bytes, .. } => {
+                            granted += bytes;
+                            server.grant_room(bytes);
+                        }
                         Event::Attach { session, link, attach, .. } => {
                             server.answer_attach(session, link, &attach);
                             server.grant(session, link, 5, false);
@@ -181,7 +193,9 @@ AMQP\0\x01\0\0\0\0\0\x19\x02\0\0\0\0\x53\x10\xc0\x0c\x03\xa1\x01c\xa1\x01h\x70\0
                 let links = server.sessions.iter().flatten().flat_map(|session| &session.links);
                 let partials = links.filter_map(|link| link.partial.as_ref());
                 let room = partials.map(|partial| partial.bytes.capacity()).sum::<usize>();
-                prop_assert_eq!(server.assembling_bytes, room);
+                prop_assert_eq!(server.assembling_bytes as usize, room);
+                granted -= server.take_spare_room();
+                prop_assert_eq!(granted, room);
             }
         }
     }

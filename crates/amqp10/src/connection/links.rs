@@ -10,6 +10,7 @@ impl Connection {
         attach: Attach<'i>,
     ) -> Result<Step<'i>, Broken> {
         let most = self.limits.links_max.clamp(1, 256);
+        let name_bytes_max = self.limits.link_name_bytes_max;
         let message_bytes_max = self.limits.message_bytes_max;
         let frame_bytes = self.remote_frame_bytes;
         let Some(session) = self.sessions[usize::from(id.0)].as_deref_mut() else { return Ok(Step::Next) };
@@ -21,6 +22,13 @@ impl Connection {
         if session.by_remote_handle(handle).is_some() {
             let text = format!("handle {handle} is already associated with a link");
             return Err(Broken::Session(Fault::new(condition::HANDLE_IN_USE, text)));
+        }
+        if attach.name.len() > name_bytes_max {
+            let text = format!(
+                "a link's name has {} bytes, at most {name_bytes_max} (leveret.link_name_bytes_max)",
+                attach.name.len()
+            );
+            return Err(Broken::Session(Fault::new(condition::RESOURCE_LIMIT_EXCEEDED, text)));
         }
         let role = attach.role.other();
         // An answer to an attach of ours, or to one that we took back before it came.

@@ -86,6 +86,11 @@ impl Guard {
         proofs.remember(now.mono_ns, proof, is_right);
     }
 
+    /// Logins of an account that were refused without a look at the password of late.
+    pub fn held_of(&self, account: &str) -> u64 {
+        self.inner().guesses.held_of(account)
+    }
+
     /// Counts for metrics.
     pub fn counts(&self, now: Now) -> GuessCounts {
         self.inner().guesses.counts(now.mono_ns)

@@ -8,6 +8,7 @@ mod cache;
 mod guard;
 mod guesses;
 mod login;
+mod moments;
 mod password;
 mod pattern;
 mod pcre;

@@ -9,6 +9,7 @@ use super::argon2id::{self, LONG_SALT, Unfit};
 use data_encoding::{BASE64, BASE64URL_NOPAD};
 use md5::Md5;
 use sha2::{Digest, Sha256, Sha512};
+use subtle::ConstantTimeEq;
 
 /// Bytes of salt.
 pub const SALT: usize = 4;
@@ -143,13 +144,12 @@ impl PasswordHash {
             return argon2id::matches(text, password);
         }
         let (salt, digest) = self.0.split_at(SALT);
-        let difference = |other: &[u8]| digest.iter().zip(other).fold(0, |all, (a, b)| all | (a ^ b));
-        let difference = match digest.len() {
-            LONG_DIGEST => difference(&Sha512::new().chain_update(salt).chain_update(password).finalize()),
-            OLD_DIGEST => difference(&Md5::new().chain_update(salt).chain_update(password).finalize()),
-            _ => difference(&Sha256::new().chain_update(salt).chain_update(password).finalize()),
+        let is_same = match digest.len() {
+            LONG_DIGEST => digest.ct_eq(&Sha512::new().chain_update(salt).chain_update(password).finalize()),
+            OLD_DIGEST => digest.ct_eq(&Md5::new().chain_update(salt).chain_update(password).finalize()),
+            _ => digest.ct_eq(&Sha256::new().chain_update(salt).chain_update(password).finalize()),
         };
-        std::hint::black_box(difference) == 0
+        is_same.into()
     }
 }
 

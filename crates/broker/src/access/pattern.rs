@@ -5,11 +5,11 @@
 //! kept. Matching is unanchored, as RabbitMQ's is.
 
 use super::pcre::translated;
+use base::hash::MapByBytes;
 use regex_lite::{Regex, RegexBuilder};
-use rustc_hash::FxHashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Longest pattern in bytes.
 pub const PATTERN_BYTES_MAX: usize = 4096;
@@ -22,6 +22,15 @@ const PROGRAM_BYTES_MAX: usize = 1 << 20;
 
 /// Groups within groups in a pattern.
 const NESTING_MAX: u32 = 32;
+
+/// Bytes of a compiled pattern below which its size is not told apart.
+const PROGRAM_BYTES_MIN: usize = 1 << 10;
+
+/// Bytes that a state of a compiled pattern takes.
+const STATE_BYTES: usize = 32;
+
+/// Steps of a match that costs next to nothing.
+const STEPS_MIN: u64 = 32;
 
 /// Steps back that a match may take; then it is given up.
 pub const STEPS_MAX: usize = 10_000;
@@ -50,9 +59,57 @@ enum Matcher {
     All,
     /// No name but the empty one: `^$`, and the empty pattern, which RabbitMQ takes to mean the same.
     Empty,
-    Compiled(Regex),
+    Compiled(Box<Compiled>),
     /// A pattern that the linear engine does not have.
     Other(Arc<Other>),
+}
+
+/// A pattern for the linear engine.
+#[derive(Clone)]
+struct Compiled {
+    regex: Regex,
+    /// Letters with which a name begins that it matches.
+    beginning: Box<str>,
+    program_bytes: OnceLock<usize>,
+}
+
+impl Compiled {
+    fn new(source: &str) -> Option<Compiled> {
+        let regex = linear(source, PROGRAM_BYTES_MAX)?;
+        let beginning = beginning(source).into();
+        Some(Compiled { regex, beginning, program_bytes: OnceLock::new() })
+    }
+
+    fn matches(&self, name: &str) -> bool {
+        name.starts_with(&*self.beginning) && self.regex.is_match(name)
+    }
+}
+
+fn linear(source: &str, bytes_max: usize) -> Option<Regex> {
+    RegexBuilder::new(source).size_limit(bytes_max).nest_limit(NESTING_MAX).build().ok()
+}
+
+/// The letters that every name begins with which a pattern matches: those behind `^`, where nothing else can take
+/// their place.
+fn beginning(source: &str) -> &str {
+    let Some(rest) = source.strip_prefix('^').filter(|rest| !rest.contains('|')) else { return "" };
+    let is_letter = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-';
+    let len = rest.find(|letter| !is_letter(letter)).unwrap_or(rest.len());
+    // A quantifier is of the letter before it.
+    match rest[len..].chars().next() {
+        Some('*' | '?' | '+' | '{') => &rest[..len.saturating_sub(1)],
+        _ => &rest[..len],
+    }
+}
+
+/// Bytes of a compiled pattern, rounded up to a power of two: the smallest bound within which it compiles. All tries
+/// together take about as long as the last two.
+fn program_bytes(compiles: impl Fn(usize) -> bool) -> usize {
+    let mut bytes = PROGRAM_BYTES_MIN;
+    while bytes < PROGRAM_BYTES_MAX && !compiles(bytes) {
+        bytes *= 2;
+    }
+    bytes
 }
 
 /// A pattern for the engine with look-around, shared between the shards' copies of what it is of.
@@ -60,18 +117,17 @@ struct Other {
     regex: fancy_regex::Regex,
     /// It takes more than one pass.
     backtracks: bool,
+    program_bytes: OnceLock<usize>,
     /// Results by name: a turn that asks about one again pays once. Forgotten all at once when it is full.
-    kept: Mutex<FxHashMap<Box<str>, bool>>,
+    kept: Mutex<MapByBytes<Box<str>, bool>>,
 }
 
 impl Other {
     fn new(source: &str) -> Result<Other, String> {
         let translated = translated(source)?;
-        let mut builder = fancy_regex::RegexBuilder::new(&translated.text);
-        builder.backtrack_limit(STEPS_MAX);
-        builder.delegate_size_limit(PROGRAM_BYTES_MAX).delegate_dfa_size_limit(PROGRAM_BYTES_MAX);
-        let regex = builder.build().map_err(|error| error.to_string())?;
-        Ok(Other { regex, backtracks: translated.backtracks, kept: Mutex::default() })
+        let regex = going_back(&translated.text, PROGRAM_BYTES_MAX)?;
+        let (backtracks, program_bytes) = (translated.backtracks, OnceLock::new());
+        Ok(Other { regex, backtracks, program_bytes, kept: Mutex::default() })
     }
 
     /// `source` is what the pattern is known by.
@@ -95,6 +151,13 @@ impl Other {
         }
         found
     }
+}
+
+fn going_back(source: &str, bytes_max: usize) -> Result<fancy_regex::Regex, String> {
+    let mut builder = fancy_regex::RegexBuilder::new(source);
+    builder.backtrack_limit(STEPS_MAX);
+    builder.delegate_size_limit(bytes_max).delegate_dfa_size_limit(PROGRAM_BYTES_MAX);
+    builder.build().map_err(|error| error.to_string())
 }
 
 /// A pattern, compiled.
@@ -126,14 +189,10 @@ impl Pattern {
         let matcher = match source {
             ".*" => Matcher::All,
             "" | "^$" => Matcher::Empty,
-            _ => {
-                let mut builder = RegexBuilder::new(source);
-                builder.size_limit(PROGRAM_BYTES_MAX).nest_limit(NESTING_MAX);
-                match builder.build() {
-                    Ok(regex) if !is_spelled_otherwise(source) => Matcher::Compiled(regex),
-                    _ => Matcher::Other(Arc::new(Other::new(source).map_err(bad)?)),
-                }
-            }
+            _ => match Compiled::new(source).filter(|_| !is_spelled_otherwise(source)) {
+                Some(compiled) => Matcher::Compiled(Box::new(compiled)),
+                None => Matcher::Other(Arc::new(Other::new(source).map_err(bad)?)),
+            },
         };
         Ok(Pattern { source: source.into(), matcher })
     }
@@ -153,9 +212,40 @@ impl Pattern {
         match &self.matcher {
             Matcher::All => true,
             Matcher::Empty => name.is_empty(),
-            Matcher::Compiled(regex) => regex.is_match(name),
+            Matcher::Compiled(compiled) => compiled.matches(name),
             Matcher::Other(other) => other.matches(&self.source, name),
         }
+    }
+}
+
+impl Pattern {
+    /// Bytes that it takes compiled, about: less than 1 KiB is not told apart. The first call compiles it again, a few
+    /// times.
+    pub fn program_bytes(&self) -> usize {
+        match &self.matcher {
+            Matcher::All | Matcher::Empty => 0,
+            Matcher::Compiled(compiled) => {
+                let compiles = |bytes| linear(&self.source, bytes).is_some();
+                *compiled.program_bytes.get_or_init(|| program_bytes(compiles))
+            }
+            Matcher::Other(other) => {
+                let compiles = |bytes| going_back(other.regex.as_str(), bytes).is_ok();
+                *other.program_bytes.get_or_init(|| program_bytes(compiles))
+            }
+        }
+    }
+
+    /// Steps that [`Pattern::matches`] takes at most, some 3 ns each.
+    pub fn steps(&self, name: &str) -> u64 {
+        let passes = match &self.matcher {
+            Matcher::All | Matcher::Empty => return STEPS_MIN,
+            Matcher::Compiled(compiled) if !name.starts_with(&*compiled.beginning) => return STEPS_MIN,
+            Matcher::Compiled(_) => 0,
+            Matcher::Other(other) if other.backtracks => STEPS_MAX as u64,
+            Matcher::Other(_) => 0,
+        };
+        let states = (self.program_bytes() / STATE_BYTES) as u64;
+        STEPS_MIN + states * (name.len() as u64 + 1) + passes * STEPS_MIN
     }
 }
 
@@ -310,5 +400,59 @@ mod tests {
             assert!(Pattern::new(pattern).is_err(), "{pattern}");
         }
         assert!(Pattern::new(&"a".repeat(PATTERN_BYTES_MAX)).is_ok());
+    }
+
+    #[test]
+    fn names_that_begin_otherwise_are_told_apart_at_once() {
+        let rows = [
+            ("^orders", "orders"),
+            ("^orders-[a-z]+$", "orders-"),
+            ("^a_b-9$", "a_b-9"),
+            (r"^amq\.gen", "amq"),
+            ("^ab*", "a"),
+            ("^ab?c", "a"),
+            ("^ab+", "a"),
+            ("^ab{0}", "a"),
+            ("^a.c", "a"),
+            ("^a|b", ""),
+            ("^a(b|c)", ""),
+            ("^*a", ""),
+            ("^?", ""),
+            ("^é", ""),
+            ("^(?i)ab", ""),
+            ("(?i)^ab", ""),
+            ("ab", ""),
+            ("", ""),
+        ];
+        for (pattern, expected) in rows {
+            assert_eq!(beginning(pattern), expected, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn the_size_of_a_program_is_told_within_a_factor_of_two() {
+        let size = |pattern: &str| Pattern::new(pattern).unwrap().program_bytes();
+        assert_eq!([size(".*"), size(""), size("^orders-[a-z]+$")], [0, 0, PROGRAM_BYTES_MIN]);
+        let rows = [
+            ("(a?b?c?d?){255}(a|b|c|d|e){240}$", 64 << 10, 512 << 10),
+            (&*"a".repeat(PATTERN_BYTES_MAX), 64 << 10, 256 << 10),
+            ("(a{100}){100}", 256 << 10, 512 << 10),
+            (r"^\p{L}", 1 << 10, 64 << 10),
+            (r"^\p{L}{20}$", 64 << 10, 1 << 20),
+            (r"^(?!amq\.).*", 1 << 10, 1 << 10),
+        ];
+        for (pattern, least, most) in rows {
+            assert!((least..=most).contains(&size(pattern)), "{pattern}: {}", size(pattern));
+        }
+    }
+
+    #[test]
+    fn steps_are_those_of_what_is_looked_at() {
+        let steps = |pattern: &str, name: &str| Pattern::new(pattern).unwrap().steps(name);
+        assert_eq!([steps(".*", "orders"), steps("^orders", "invoices")], [STEPS_MIN; 2]);
+        assert_eq!(steps("^orders", "orders"), STEPS_MIN + (PROGRAM_BYTES_MIN / STATE_BYTES) as u64 * 7);
+        let (dear, long) = ("(a?b?c?d?){255}(a|b|c|d|e){240}$", "abcd".repeat(62));
+        assert!(steps(dear, &long) > 200 * steps("orders", &long));
+        assert!(steps(r"^(?!amq\.).*", "q") > STEPS_MAX as u64);
     }
 }

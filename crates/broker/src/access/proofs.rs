@@ -6,8 +6,9 @@
 //! Invariant: nothing is said of a password to a login that the guard has not let through, or guesses would be compared
 //! with what is remembered, as many as one likes.
 
+use super::moments::Moments;
 use sha2::{Digest, Sha256};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Bytes of the key, and of a proof.
 pub const PROOF: usize = 32;
@@ -64,33 +65,29 @@ pub enum Memory {
     Nothing,
 }
 
-/// Proofs of one outcome, the oldest first to go.
+/// Proofs of one outcome, each with when it was found; the oldest is the first to go.
 #[derive(Debug)]
 struct Kept {
     most: usize,
-    at: BTreeMap<Proof, u64>,
-    order: BTreeSet<(u64, Proof)>,
+    found: Moments<Proof>,
 }
 
 impl Kept {
     fn new(most: usize) -> Kept {
-        Kept { most: most.max(1), at: BTreeMap::new(), order: BTreeSet::new() }
+        Kept { most: most.max(1), found: Moments::default() }
     }
 
     fn add(&mut self, now_ns: u64, proof: Proof) {
-        if let Some(at) = self.at.insert(proof, now_ns) {
-            self.order.remove(&(at, proof));
-        }
-        self.order.insert((now_ns, proof));
-        if self.at.len() > self.most
-            && let Some((_, oldest)) = self.order.pop_first()
+        self.found.set(proof, now_ns);
+        if self.found.len() > self.most
+            && let Some(oldest) = self.found.earliest()
         {
-            self.at.remove(&oldest);
+            self.found.remove(&oldest);
         }
     }
 
     fn has(&self, now_ns: u64, kept_ns: u64, proof: &Proof) -> bool {
-        self.at.get(proof).is_some_and(|at| now_ns.saturating_sub(*at) <= kept_ns)
+        self.found.get(proof).is_some_and(|at| now_ns.saturating_sub(at) <= kept_ns)
     }
 }
 
@@ -167,6 +164,7 @@ impl Proofs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     const LIMITS: ProofLimits =
         ProofLimits { right_max: 2, wrong_max: 1, kept_ns: 10, trials_max: 2, waiting_max: 4 };

@@ -4,7 +4,7 @@
 //! that may hold their first part.
 
 use super::definition::{Binding, ExchangeDefinition, QueueDefinition, VhostDefinition, VhostId};
-use super::effective::{alternate, rules};
+use super::effective::alternate;
 use super::history::History;
 use super::plan_exchange::EVENT_EXCHANGE;
 use super::policy::Policies;
@@ -12,10 +12,11 @@ use super::{
     Applied, ByName, Catalog, Change, Destination, Ends, ExchangeEntry, Parameters, QueueChange, QueueEntry,
     TopicEntry, Vhost,
 };
+use base::hash::{MapById, SetByBytes, SetById};
 use base::id::QueueId;
 use routing::{Exchange, ExchangeId, Kind};
-use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 impl Catalog {
@@ -48,6 +49,7 @@ impl Catalog {
                     vhost.topic_permissions.remove(name);
                 }
                 self.user_limits.remove(name);
+                self.entered.remove(name);
                 return self
                     .users
                     .remove(name)
@@ -59,12 +61,15 @@ impl Catalog {
                 self.access_changed();
                 if let Some(vhost) = self.host_mut(definition.vhost) {
                     vhost.permissions.insert(definition.user.clone(), definition.clone());
+                    let entered = self.entered.entry(definition.user.clone()).or_default();
+                    Arc::make_mut(entered).insert(definition.vhost);
                 }
             }
             Change::ClearPermissions { vhost, user } => {
                 self.access_changed();
-                if let Some(vhost) = self.host_mut(*vhost) {
-                    vhost.permissions.remove(user);
+                if let Some(host) = self.host_mut(*vhost) {
+                    host.permissions.remove(user);
+                    self.leave(user, *vhost);
                 }
             }
             Change::SetTopicPermissions(definition) => {
@@ -89,11 +94,12 @@ impl Catalog {
             Change::SetVhostLimits { vhost, limits } => self.apply_vhost_limits(*vhost, *limits),
             Change::SetUserLimits { user, limits } => self.apply_user_limits(user, *limits),
             Change::SetPolicy(policy) => {
-                return self.change_policies(policy.vhost, |policies| policies.set(policy));
+                self.change_policies(policy.vhost, |policies| policies.set(policy));
             }
             Change::ClearPolicy { vhost, kind, name } => {
-                return self.change_policies(*vhost, |policies| policies.clear(*kind, name));
+                self.change_policies(*vhost, |policies| policies.clear(*kind, name));
             }
+            Change::Govern { vhost, objects } => return self.govern(*vhost, objects),
             Change::AddExchange(definition) => self.add_exchange(definition),
             Change::DeleteExchange { id, .. } => self.delete_exchange(*id),
             Change::AddQueue(definition) => return self.add_queue(definition),
@@ -132,21 +138,22 @@ impl Catalog {
         }
         let vhost = Vhost {
             definition: definition.clone(),
-            queues: FxHashSet::default(),
-            exchanges: FxHashSet::default(),
+            queues: SetByBytes::default(),
+            exchanges: SetByBytes::default(),
             permissions: BTreeMap::new(),
             topic_permissions: BTreeMap::new(),
             policies: Policies::default(),
             parameters: Parameters::new(),
         };
         self.vhosts.insert(definition.id, vhost);
-        self.vhost_names.insert(definition.name.clone(), definition.id);
+        Arc::make_mut(&mut self.vhost_names).insert(definition.name.clone(), definition.id);
         self.access_changed();
     }
 
     fn delete_vhost(&mut self, id: VhostId) -> Vec<Applied> {
         let Some(vhost) = self.vhosts.remove(&id) else { return Vec::new() };
-        self.vhost_names.remove(&vhost.definition.name);
+        Arc::make_mut(&mut self.vhost_names).remove(&vhost.definition.name);
+        vhost.permissions.keys().for_each(|user| self.leave(user, id));
         self.vhost_limits.remove(&id);
         self.traced.remove(&id);
         // Bindings never leave their virtual host: with both ends going, there is nothing to undo.
@@ -168,6 +175,17 @@ impl Catalog {
         let mut applied: Vec<_> = queues.into_iter().map(Applied::QueueDeleted).collect();
         applied.push(Applied::VhostDeleted(vhost.definition));
         applied
+    }
+
+    /// A user has no permissions in a virtual host any more.
+    fn leave(&mut self, user: &str, vhost: VhostId) {
+        if let Some(entered) = self.entered.get_mut(user) {
+            let entered_now = Arc::make_mut(entered);
+            entered_now.remove(&vhost);
+            if entered_now.is_empty() {
+                self.entered.remove(user);
+            }
+        }
     }
 
     fn add_exchange(&mut self, definition: &Arc<ExchangeDefinition>) {
@@ -193,10 +211,18 @@ impl Catalog {
         exchange.auto_delete = definition.auto_delete;
         exchange.internal = definition.internal;
         exchange.arguments = definition.arguments.clone();
-        let alternate = alternate(definition, vhost.policies.for_exchange(definition));
+        let governed = self.take_governed(Destination::Exchange(definition.id));
+        let alternate = alternate(definition, governed.matched());
         let history = History::of(definition);
-        let (definition, ends) = (definition.clone(), Ends::default());
-        let entry = ExchangeEntry { definition: definition.clone(), exchange, ends, alternate, history };
+        let entry = ExchangeEntry {
+            definition: definition.clone(),
+            exchange,
+            ends: Ends::default(),
+            alternate,
+            governed,
+            partitions: None,
+            history,
+        };
         self.exchanges.insert(definition.id, entry);
         self.delaying += usize::from(definition.kind == Kind::Delayed);
         if *definition.name == *EVENT_EXCHANGE {
@@ -215,36 +241,46 @@ impl Catalog {
             vhost.exchanges.remove(definition.name.as_bytes());
         }
         self.undo_ends(&entry.ends);
-        for binding in entry.exchange.bindings() {
-            let binding = Binding::of(id, binding);
-            if let Some(ends) = self.ends_mut(binding.destination) {
-                ends.remove(&binding);
-            }
-        }
+        self.undo_starts(id, &entry.exchange);
         self.version += 1;
     }
 
-    /// Tells of the queues, in the order of their numbers, that go by other rules afterwards.
-    fn change_policies(&mut self, vhost: VhostId, change: impl FnOnce(&mut Policies)) -> Vec<Applied> {
-        let Some(host) = self.vhosts.get_mut(&vhost) else { return Vec::new() };
-        let old = host.policies.clone();
-        change(&mut host.policies);
-        let host = &*host;
-        let mut queues = Vec::new();
-        for ByName(queue) in &host.queues {
-            let (was, is) = (old.for_queue(queue), host.policies.for_queue(queue));
-            if !was.is_same(&is) && rules(queue, was) != rules(queue, is) {
-                queues.push(queue.clone());
+    /// Takes the bindings of a source that is gone from their destinations.
+    fn undo_starts(&mut self, id: ExchangeId, source: &Exchange) {
+        let mut counts: MapById<Destination, usize> = MapById::default();
+        let all = source.visit_bindings(|_, _, destination| {
+            *counts.entry(destination).or_default() += 1;
+            ControlFlow::Continue(())
+        });
+        let mut picked = SetById::default();
+        for (destination, count) in counts {
+            let Some(ends) = self.ends_mut(destination) else { continue };
+            if !ends.remove_of(id, count) {
+                picked.insert(destination);
             }
         }
-        for ByName(exchange) in &host.exchanges {
-            if let Some(entry) = self.exchanges.get_mut(&exchange.id) {
-                entry.alternate = alternate(exchange, host.policies.for_exchange(exchange));
-            }
+        if picked.is_empty() {
+            return;
         }
-        self.version += 1;
-        queues.sort_unstable_by_key(|queue| queue.id);
-        queues.into_iter().map(Applied::RulesChanged).collect()
+        let rest = source.visit_bindings(|key, arguments, destination| {
+            if picked.contains(&destination)
+                && let Some(ends) = self.ends_mut(destination)
+            {
+                let key = str::from_utf8(key).expect("keys were strings").into();
+                let arguments = arguments.clone();
+                ends.remove(&Arc::new(Binding { source: id, destination, key, arguments, durable: false }));
+            }
+            ControlFlow::Continue(())
+        });
+        debug_assert!(all.is_continue() && rest.is_continue(), "nobody asked to stop");
+    }
+
+    /// Objects go by the policies that they had until they are told of others.
+    fn change_policies(&mut self, vhost: VhostId, change: impl FnOnce(&mut Policies)) {
+        if let Some(host) = self.host_mut(vhost) {
+            change(&mut host.policies);
+            self.version += 1;
+        }
     }
 
     fn add_queue(&mut self, definition: &Arc<QueueDefinition>) -> Vec<Applied> {
@@ -264,7 +300,8 @@ impl Catalog {
         if !vhost.queues.insert(ByName(definition.clone())) {
             return Vec::new();
         }
-        let entry = QueueEntry { definition: definition.clone(), ends: Ends::default() };
+        let governed = self.take_governed(Destination::Queue(definition.id));
+        let entry = QueueEntry { definition: definition.clone(), ends: Ends::default(), governed };
         self.queues.insert(definition.id, entry);
         self.declarers.add(definition.declared_by.as_ref());
         if let Some(port) = definition.exclusive {
@@ -275,7 +312,7 @@ impl Catalog {
     }
 
     fn delete_queue(&mut self, id: QueueId) -> Option<Applied> {
-        let QueueEntry { definition, ends } = self.queues.remove(&id)?;
+        let QueueEntry { definition, ends, .. } = self.queues.remove(&id)?;
         if let Some(vhost) = self.host_mut(definition.vhost) {
             vhost.queues.remove(definition.name.as_bytes());
         }
@@ -307,6 +344,11 @@ impl Catalog {
     fn undo_source(&mut self, binding: &Binding) {
         if let Some(source) = self.exchanges.get_mut(&binding.source) {
             source.exchange.unbind(binding.key.as_bytes(), &binding.arguments, binding.destination);
+            if let (Destination::Queue(id), Some(partitions)) = (binding.destination, &mut source.partitions)
+            {
+                partitions.remove(id, binding);
+                source.partitions.take_if(|partitions| partitions.is_empty());
+            }
         }
     }
 
@@ -323,6 +365,11 @@ impl Catalog {
         }
         let Some(source) = self.exchanges.get_mut(&binding.source) else { return };
         source.exchange.bind(binding.key.clone(), binding.arguments.clone(), binding.destination);
+        if let Destination::Queue(id) = binding.destination
+            && self.queues.get(&id).is_some_and(|entry| entry.definition.is_stream())
+        {
+            source.partitions.get_or_insert_default().add(id, binding);
+        }
         self.version += 1;
     }
 

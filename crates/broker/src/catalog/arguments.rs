@@ -10,7 +10,7 @@ use super::source_arguments;
 use super::stream::{age_ms, compared};
 use super::{Object, QueueDefinition, QueueType, Reason, Refusal, ReplyCode};
 use queue::WindowSettings;
-use routing::{Arguments, Value, disagreement};
+use routing::{Argument, Arguments, Value, disagreement};
 
 /// Largest time in arguments, milliseconds: ten years.
 const TIME_MS_MAX: i128 = 10 * 365 * 24 * 60 * 60 * 1000;
@@ -167,8 +167,8 @@ pub(super) fn queue_type(
 ) -> Result<QueueType, Refusal> {
     match arguments.get(TYPE) {
         None => Ok(unnamed),
-        Some(Value::Text(text)) if matches!(&**text, b"" | b"undefined") => Ok(unnamed),
-        Some(Value::Text(text)) => {
+        Some(Argument::Text(b"" | b"undefined")) => Ok(unnamed),
+        Some(Argument::Text(text)) => {
             let name = String::from_utf8_lossy(text);
             QueueType::from_name(&name).ok_or_else(|| {
                 invalid("x-queue-type", named, &format!("\"unsupported queue type '{name}'\""))
@@ -239,11 +239,11 @@ fn invalid(name: &'static str, named: &str, why: &str) -> Refusal {
     Refusal::invalid_argument(name, named, &format!(": {why}"))
 }
 
-fn not_served(name: &str, value: &Value, named: &str) -> Refusal {
+fn not_served(name: &str, value: Argument<'_>, named: &str) -> Refusal {
     Refusal::not_served(format!("arg '{name}' with value '{value}' for {named} is not served"))
 }
 
-fn check_value(check: Check, value: &Value, arguments: &Arguments) -> Result<(), String> {
+fn check_value(check: Check, value: Argument<'_>, arguments: &Arguments) -> Result<(), String> {
     let of_type = value.type_name();
     let number = || integer(value).ok_or_else(|| format!("\"expected integer, got {}\"", of_type));
     let not_negative = || match number()? {
@@ -258,7 +258,7 @@ fn check_value(check: Check, value: &Value, arguments: &Arguments) -> Result<(),
         if number > max { Err(format!("{{{complaint},{number}}}")) } else { Ok(()) }
     };
     let text = || match value {
-        Value::Text(text) => Ok(&**text),
+        Argument::Text(text) => Ok(text),
         _ => Err(format!("{{unacceptable_type,{}}}", of_type)),
     };
     match check {
@@ -280,7 +280,7 @@ fn check_value(check: Check, value: &Value, arguments: &Arguments) -> Result<(),
             if all.iter().any(|one| one.as_bytes() == text) { Ok(()) } else { Err(complaint.to_owned()) }
         }
         Check::Bool => match value {
-            Value::Bool(_) => Ok(()),
+            Argument::Bool(_) => Ok(()),
             _ => Err(format!("{{unacceptable_type,{}}}", of_type)),
         },
         Check::Version => match not_negative()? {
@@ -322,7 +322,8 @@ pub(super) fn check_same(
         } else {
             let [received, current] =
                 [received, current].map(|arguments| compared(name, arguments.get(name.as_bytes())));
-            check_same_argument(name, received.as_deref(), current.as_deref(), named)?;
+            let [received, current] = [&received, &current].map(|value| value.as_ref().map(Value::view));
+            check_same_argument(name, received, current, named)?;
         }
     }
     Ok(())
@@ -355,7 +356,7 @@ pub(super) fn is_type(received: &Arguments, unnamed: QueueType, queue_type: Queu
 
 /// The type that is asked for; `unnamed` where none is named.
 fn named_type(received: &Arguments, unnamed: QueueType) -> String {
-    match received.get(TYPE).map(Value::to_string) {
+    match received.get(TYPE).map(|value| value.to_string()) {
         Some(received) if !matches!(&*received, "" | "undefined") => received,
         _ => unnamed.name().to_owned(),
     }
@@ -379,8 +380,8 @@ fn check_same_type(
 /// Whether one argument of a thing that is there is as it was declared.
 pub(super) fn check_same_argument(
     name: &'static str,
-    received: Option<&Value>,
-    current: Option<&Value>,
+    received: Option<Argument<'_>>,
+    current: Option<Argument<'_>>,
     named: &str,
 ) -> Result<(), Refusal> {
     match disagreement(received, current) {

@@ -8,6 +8,7 @@ use super::definition::{
 };
 use super::limits::{UserLimits, VhostLimits};
 use super::policy::{PolicyDefinition, PolicyKind};
+use super::ruled::Ruled;
 use base::DigestKey;
 use base::id::QueueId;
 use routing::ExchangeId;
@@ -78,6 +79,14 @@ pub enum Change {
         kind: PolicyKind,
         /// Its name.
         name: Box<str>,
+    },
+    /// Other policies count for objects, or will for those that are about to be added. Not logged: it follows from the
+    /// policies.
+    Govern {
+        /// The virtual host.
+        vhost: VhostId,
+        /// The objects, and the places of their policies among those that there are when this is applied.
+        objects: Arc<[Ruled]>,
     },
     /// An exchange is there.
     AddExchange(Arc<ExchangeDefinition>),
@@ -152,7 +161,7 @@ impl Change {
             | Change::DeleteQueue { durable, .. }
             | Change::Remember { durable, .. } => *durable,
             Change::Bind(binding) | Change::Unbind(binding) => binding.durable,
-            Change::Trace { .. } => false,
+            Change::Trace { .. } | Change::Govern { .. } => false,
             Change::ReserveQueueIds { .. }
             | Change::AddVhost(_)
             | Change::SetVhost(_)

@@ -7,14 +7,16 @@
 //! the queue's messages, and what its owner alone decides by, is the owner's to know.
 
 use super::numbers::{count, integer};
-use super::plan_exchange::ALTERNATE;
 use super::policy::Matched;
 use super::retry::retry;
 use super::stream::StreamRules;
 use super::{Catalog, ExchangeDefinition, QueueDefinition, QueueType};
 use queue::{Retry, WindowSettings};
-use routing::{Arguments, Value};
+use routing::{Argument, Arguments};
 use std::sync::Arc;
+
+/// The argument that names the exchange for what this one routes nowhere.
+pub(super) const ALTERNATE: &str = "alternate-exchange";
 
 /// How often a quorum queue lets a message fail when nobody said how often.
 pub const DELIVERY_LIMIT: u32 = 20;
@@ -83,16 +85,6 @@ impl Catalog {
     pub(crate) fn refuses(&self, queue: &QueueDefinition) -> bool {
         refuses(queue, self.queue_policies(queue))
     }
-
-    /// The policies that count for a queue.
-    pub fn queue_policies(&self, queue: &QueueDefinition) -> Matched<'_> {
-        self.host(queue.vhost).map(|host| host.policies.for_queue(queue)).unwrap_or_default()
-    }
-
-    /// The policies that count for an exchange; for the default one they have no effect.
-    pub fn exchange_policies(&self, exchange: &ExchangeDefinition) -> Matched<'_> {
-        self.host(exchange.vhost).map(|host| host.policies.for_exchange(exchange)).unwrap_or_default()
-    }
 }
 
 /// The rules of a queue under these policies.
@@ -108,7 +100,7 @@ pub(super) fn rules(queue: &QueueDefinition, policies: Matched<'_>) -> QueueRule
         return QueueRules { delivery_limit, ..QueueRules::default() };
     }
     let overflow = given.overflow(queue.queue_type);
-    let single_active = given.argument("single-active-consumer").and_then(Value::as_bool);
+    let single_active = given.argument("single-active-consumer").and_then(Argument::as_bool);
     QueueRules {
         message_ttl_ms: given.lowest("message-ttl"),
         expires_ms: given.lowest("expires"),
@@ -139,7 +131,7 @@ const WINDOW_KEYS: u32 = 128;
 
 /// The window these arguments ask for. One by time alone has as much room as there may be.
 fn window(arguments: &Arguments) -> Option<WindowSettings> {
-    if arguments.get(b"x-message-deduplication").and_then(Value::as_bool) != Some(true) {
+    if arguments.get(b"x-message-deduplication").and_then(Argument::as_bool) != Some(true) {
         return None;
     }
     let ttl_ms = arguments.get(b"x-cache-ttl").and_then(count);
@@ -157,7 +149,7 @@ pub(super) fn alternate(exchange: &ExchangeDefinition, policies: Matched<'_>) ->
     }
     let alternate = exchange.arguments.get(ALTERNATE.as_bytes());
     match alternate.or_else(|| policies.value(ALTERNATE))? {
-        Value::Text(name) => Some(name.clone()),
+        Argument::Text(name) => Some(name.into()),
         _ => None,
     }
 }
@@ -167,12 +159,12 @@ impl Matched<'_> {
     pub fn definition(&self) -> Arguments {
         let all = [self.user, self.operator].into_iter().flatten();
         let keys = all.flat_map(|policy| policy.definition.iter().map(|(key, _)| key));
-        keys.filter_map(|key| Some((key, self.value(str::from_utf8(key).ok()?)?.clone()))).collect()
+        keys.filter_map(|key| Some((key, self.value(str::from_utf8(key).ok()?)?.to_value()))).collect()
     }
 
     /// The value of a key: of the users' policy and the operator's the lower number (of a least delay the higher one), of
     /// other values the operator's.
-    pub(super) fn value(&self, key: &str) -> Option<&Value> {
+    pub(super) fn value(&self, key: &str) -> Option<Argument<'_>> {
         let user = self.user.and_then(|policy| policy.definition.get(key.as_bytes()));
         let operator = self.operator.and_then(|policy| policy.definition.get(key.as_bytes()));
         let (Some(user), Some(operator)) = (user, operator) else { return user.or(operator) };
@@ -209,7 +201,7 @@ impl<'a> Given<'a> {
         self.arguments.is_empty() && self.policies.user.is_none() && self.policies.operator.is_none()
     }
 
-    fn argument(&self, key: &str) -> Option<&Value> {
+    fn argument(&self, key: &str) -> Option<Argument<'_>> {
         let is_it = |name: &[u8]| name.strip_prefix(b"x-") == Some(key.as_bytes());
         self.arguments.iter().find(|(name, _)| is_it(name)).map(|(_, value)| value)
     }
@@ -223,7 +215,7 @@ impl<'a> Given<'a> {
 
     /// The text the argument gives, or else the policies.
     fn text(&self, key: &str) -> Option<&str> {
-        self.argument(key).or_else(|| self.policies.value(key)).and_then(Value::as_str)
+        self.argument(key).or_else(|| self.policies.value(key)).and_then(Argument::as_str)
     }
 
     fn retry(&self) -> Option<Retry> {
@@ -241,7 +233,7 @@ impl<'a> Given<'a> {
             QueueType::Classic => self.text("overflow"),
             _ => {
                 let policy = self.policies.value("overflow");
-                policy.or_else(|| self.argument("overflow")).and_then(Value::as_str)
+                policy.or_else(|| self.argument("overflow")).and_then(Argument::as_str)
             }
         };
         match text {
@@ -283,6 +275,7 @@ mod tests {
     use super::super::{PolicyDefinition, PolicyKind};
     use super::*;
     use routing::IntType;
+    use routing::Value;
 
     fn queue(queue_type: QueueType, arguments: &[(&str, Value)]) -> QueueDefinition {
         let arguments = arguments.iter().map(|(name, value)| (name.as_bytes(), value.clone())).collect();

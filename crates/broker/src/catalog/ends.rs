@@ -4,13 +4,16 @@
 //! while there are few, and a set beyond, so that binding the next of a hundred thousand costs as much as the second.
 
 use super::definition::Binding;
-use super::wire;
-use rustc_hash::{FxHashSet, FxHasher};
+use base::hash::SetByBytes;
+use routing::ExchangeId;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// Bindings up to which they are searched one by one.
 const FEW_MAX: usize = 32;
+
+/// Bindings that are looked at in the time in which one is removed by its hash.
+const LOOKED_AT: usize = 8;
 
 /// A binding that equals another when source, destination, key and arguments do.
 #[derive(Clone, Debug)]
@@ -29,11 +32,7 @@ impl Hash for Same {
         self.0.source.hash(state);
         self.0.key.hash(state);
         // Headers exchanges have one key and tell their bindings apart by arguments alone.
-        let mut arguments = Vec::new();
-        wire::put_arguments(&mut arguments, &self.0.arguments);
-        let mut hasher = FxHasher::default();
-        arguments.hash(&mut hasher);
-        hasher.finish().hash(state);
+        self.0.arguments.hash(state);
     }
 }
 
@@ -49,7 +48,7 @@ pub(super) enum Ends {
     /// Two or more. Boxed, so that an entry without has no room for it.
     #[allow(clippy::box_collection)]
     Few(Box<Vec<Arc<Binding>>>),
-    Many(Box<FxHashSet<Same>>),
+    Many(Box<SetByBytes<Same>>),
 }
 
 impl Ends {
@@ -119,6 +118,30 @@ impl Ends {
         was_there
     }
 
+    /// Removes the bindings from a source, `count` of them, by looking at all there are; false: those are so many more that
+    /// the caller is better off removing each by itself, and nothing was done.
+    pub(super) fn remove_of(&mut self, source: ExchangeId, count: usize) -> bool {
+        if count.saturating_mul(LOOKED_AT) < self.len() {
+            return false;
+        }
+        let is_empty = match self {
+            Ends::None => true,
+            Ends::One(only) => only.source == source,
+            Ends::Few(few) => {
+                few.retain(|binding| binding.source != source);
+                few.is_empty()
+            }
+            Ends::Many(many) => {
+                many.retain(|Same(binding)| binding.source != source);
+                many.is_empty()
+            }
+        };
+        if is_empty {
+            *self = Ends::None;
+        }
+        true
+    }
+
     pub(super) fn len(&self) -> usize {
         match self {
             Ends::Many(many) => many.len(),
@@ -137,7 +160,6 @@ mod tests {
     use super::*;
     use crate::catalog::Destination;
     use base::id::QueueId;
-    use routing::ExchangeId;
 
     fn binding(key: usize) -> Arc<Binding> {
         Arc::new(Binding {
@@ -165,6 +187,33 @@ mod tests {
             assert_eq!((ends.len(), ends.iter().count()), (most - n - 1, most - n - 1));
         }
         assert!(matches!(ends, Ends::None));
+    }
+
+    /// One of 1 to so many of each source goes; of a source with few among many nothing goes, and the caller is told.
+    #[test]
+    fn the_bindings_of_a_source_go_together() {
+        let of = |source, key: usize| {
+            let (source, destination) = (ExchangeId(source), Destination::Queue(QueueId(1)));
+            let (key, arguments) = (key.to_string().into(), Default::default());
+            Arc::new(Binding { source, destination, key, arguments, durable: true })
+        };
+        for total in [0, 1, 2, FEW_MAX, FEW_MAX + 1, 4 * FEW_MAX] {
+            let mut ends = Ends::default();
+            for key in 0..total {
+                assert!(ends.insert(of(key as u64 % 2, key)));
+            }
+            for source in [0, 1] {
+                let count = ends.iter().filter(|binding| binding.source == ExchangeId(source)).count();
+                let before = ends.len();
+                assert!(ends.remove_of(ExchangeId(source), count));
+                assert_eq!((ends.len(), ends.iter().count()), (before - count, before - count));
+                assert!(ends.iter().all(|binding| binding.source != ExchangeId(source)));
+            }
+            assert!(matches!(ends, Ends::None));
+        }
+        let mut ends = Ends::default();
+        (0..4 * FEW_MAX).for_each(|key| _ = ends.insert(of(u64::from(key == 7), key)));
+        assert!(!ends.remove_of(ExchangeId(1), 1) && ends.len() == 4 * FEW_MAX);
     }
 
     #[test]

@@ -10,6 +10,8 @@ pub struct VhostLimits {
     pub connections_max: Option<u32>,
     /// Queues, transient and exclusive ones included.
     pub queues_max: Option<u32>,
+    /// Bytes of memory that its connections hold, by the ledger; none: the share of virtual hosts counts, if there is one.
+    pub memory_bytes_max: Option<u64>,
 }
 
 /// Limits of a user; none: any number.
@@ -19,4 +21,6 @@ pub struct UserLimits {
     pub connections_max: Option<u32>,
     /// Channels open at once, on all connections.
     pub channels_max: Option<u32>,
+    /// Bytes of memory that the user's connections hold, by the ledger; none: the share of users counts.
+    pub memory_bytes_max: Option<u64>,
 }

@@ -5,7 +5,7 @@ use super::{Binding, Catalog, ExchangeEntry, PolicyDefinition, PolicyKind, Queue
 use base::Quantum;
 use base::id::QueueId;
 use base::sample::sum_of;
-use routing::{Arguments, ExchangeId, Value};
+use routing::ExchangeId;
 use std::sync::Arc;
 
 /// Counts beside an `Arc`'s value.
@@ -16,24 +16,8 @@ fn table_bytes<T>(capacity: usize) -> usize {
     (capacity * 8 / 7).next_power_of_two() * (size_of::<T>() + 1)
 }
 
-fn arguments_bytes(arguments: &Arguments) -> usize {
-    arguments
-        .iter()
-        .map(|(name, value)| size_of::<(Box<[u8]>, Value)>() + name.len() + value_bytes(value))
-        .sum()
-}
-
-fn value_bytes(value: &Value) -> usize {
-    match value {
-        Value::Text(bytes) | Value::Bytes(bytes) => bytes.len(),
-        Value::List(values) => values.iter().map(|value| size_of::<Value>() + value_bytes(value)).sum(),
-        Value::Table(table) => arguments_bytes(table),
-        _ => 0,
-    }
-}
-
 fn binding_bytes(binding: &Binding) -> usize {
-    COUNTS + size_of::<Binding>() + binding.key.len() + arguments_bytes(&binding.arguments)
+    COUNTS + size_of::<Binding>() + binding.key.len() + binding.arguments.heap_bytes()
 }
 
 fn ends_bytes(ends: &Ends) -> usize {
@@ -41,12 +25,12 @@ fn ends_bytes(ends: &Ends) -> usize {
 }
 
 fn policy_bytes(policy: &PolicyDefinition) -> usize {
-    COUNTS + size_of::<PolicyDefinition>() + policy.name.len() + arguments_bytes(&policy.definition)
+    COUNTS + size_of::<PolicyDefinition>() + policy.name.len() + policy.definition.heap_bytes()
 }
 
 fn queue_bytes(entry: &QueueEntry) -> usize {
     let QueueDefinition { name, arguments, .. } = &*entry.definition;
-    let definition = COUNTS + size_of::<QueueDefinition>() + name.len() + arguments_bytes(arguments);
+    let definition = COUNTS + size_of::<QueueDefinition>() + name.len() + arguments.heap_bytes();
     definition + ends_bytes(&entry.ends)
 }
 

@@ -16,6 +16,7 @@ mod definition;
 mod effective;
 mod ends;
 mod first_content;
+mod governed;
 mod history;
 mod limits;
 mod memory;
@@ -23,6 +24,7 @@ mod misspelt;
 mod numbers;
 mod op;
 mod parameters;
+mod partitions;
 mod places;
 mod plan;
 mod plan_access;
@@ -40,6 +42,7 @@ mod reason;
 mod refusal;
 mod retry;
 mod route;
+mod ruled;
 mod snapshot;
 mod source;
 mod source_arguments;
@@ -63,31 +66,35 @@ pub use limits::{UserLimits, VhostLimits};
 pub use memory::Weighed;
 pub(crate) use misspelt::Misspelt;
 pub use op::{Actor, DefaultPolicy, DefaultUser, Op, Plan, VhostDefaults};
-pub use places::Places;
+pub use partitions::PARTITION_ORDER;
 pub(crate) use places::QueuesByLog;
+pub use places::{CATALOG_LOG, Places};
 pub(crate) use plan_exchange::EVENT_EXCHANGE;
 pub use plan_policy::check_operator_key;
 pub use plan_queue::{MADE_FOR_LINK, generated_name};
-pub use plan_super_stream::PARTITION_ORDER;
 pub use policy::{ApplyTo, Matched, PolicyDefinition, PolicyKind};
 pub use queue_type::QueueType;
 pub use reason::{Object, Reason};
 pub use refusal::{Refusal, ReplyCode};
+pub use ruled::Ruled;
 pub use snapshot::BadSnapshot;
 pub(crate) use source::{Source, SourceFrom};
 pub use stream::{StreamRules, age_ms};
+pub(crate) use wire::arguments_len;
 pub use wire::{BadChange, Limits};
 
 use crate::access::{Access, Permissions, Resource, refused};
 use base::DigestKey;
+use base::hash::{MapById, SetByBytes, SetById};
 use base::id::{PortId, QueueId};
 use comings::Comings;
 use declarers::Declarers;
 use ends::Ends;
+use governed::Governed;
 use history::History;
+use partitions::Partitions;
 use policy::Policies;
 use routing::{Exchange, ExchangeId};
-use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
@@ -111,14 +118,28 @@ pub struct ExchangeEntry {
     ends: Ends,
     /// The exchange that takes what this one leads nowhere, by argument or policy.
     alternate: Option<Box<[u8]>>,
+    /// The policies that count for it.
+    governed: Governed,
+    /// The streams that are bound to it.
+    partitions: Option<Box<Partitions>>,
     /// The last messages that went through it, if its type remembers them; filled on the planner's shard alone.
     history: Option<Box<History>>,
+}
+
+impl ExchangeEntry {
+    /// The place among the exchange's streams that a binding gives a stream; `Some(None)`: its bindings give it none. None: it is
+    /// not bound.
+    pub fn partition_order(&self, stream: QueueId) -> Option<Option<i64>> {
+        self.partitions.as_ref()?.order(stream)
+    }
 }
 
 #[derive(Clone, Debug)]
 struct QueueEntry {
     definition: Arc<QueueDefinition>,
     ends: Ends,
+    /// The policies that count for it.
+    governed: Governed,
 }
 
 /// A definition that is found by its name.
@@ -170,8 +191,8 @@ impl<T: Named> Hash for ByName<T> {
 #[derive(Clone, Debug)]
 struct Vhost {
     definition: Arc<VhostDefinition>,
-    queues: FxHashSet<ByName<QueueDefinition>>,
-    exchanges: FxHashSet<ByName<ExchangeDefinition>>,
+    queues: SetByBytes<ByName<QueueDefinition>>,
+    exchanges: SetByBytes<ByName<ExchangeDefinition>>,
     permissions: BTreeMap<Arc<str>, Arc<PermissionDefinition>>,
     /// By user, then by exchange.
     topic_permissions: BTreeMap<Arc<str>, BTreeMap<Box<str>, TopicEntry>>,
@@ -186,26 +207,32 @@ pub struct Catalog {
     version: u64,
     access_version: u64,
     comings: Comings,
-    vhosts: FxHashMap<VhostId, Vhost>,
-    vhost_names: BTreeMap<Arc<str>, VhostId>,
+    vhosts: MapById<VhostId, Vhost>,
+    vhost_names: Arc<BTreeMap<Arc<str>, VhostId>>,
+    /// The virtual hosts that users have permissions in.
+    entered: BTreeMap<Arc<str>, Arc<BTreeSet<VhostId>>>,
     users: BTreeMap<Arc<str>, Arc<UserDefinition>>,
-    vhost_limits: FxHashMap<VhostId, VhostLimits>,
+    vhost_limits: MapById<VhostId, VhostLimits>,
     user_limits: BTreeMap<Arc<str>, UserLimits>,
-    queues: FxHashMap<QueueId, QueueEntry>,
+    queues: MapById<QueueId, QueueEntry>,
     declarers: Declarers,
-    exchanges: FxHashMap<ExchangeId, ExchangeEntry>,
+    exchanges: MapById<ExchangeId, ExchangeEntry>,
+    /// The policies that count for objects which are about to be added.
+    governed_ahead: MapById<Destination, Governed>,
+    /// A start worked out which policies are in force.
+    knows_policies: bool,
     /// The key of all digests that are recorded; an empty catalog has none yet.
     digest_key: Option<DigestKey>,
     /// Parameters of the whole node, by name.
     parameters: BTreeMap<Box<str>, Box<str>>,
     /// The queues of the connections that have some for themselves.
-    exclusive: FxHashMap<PortId, BTreeSet<QueueId>>,
+    exclusive: MapById<PortId, BTreeSet<QueueId>>,
     /// The exchange at which changes are announced.
     event_exchange: Option<ExchangeId>,
     /// Exchanges that delay messages by so long from when they come.
     delaying: usize,
     /// Virtual hosts of which is told what happens to their messages.
-    traced: FxHashSet<VhostId>,
+    traced: SetById<VhostId>,
     next_vhost: u32,
     next_exchange: u64,
     next_queue: u64,
@@ -263,6 +290,16 @@ impl Catalog {
         self.vhosts.get(&id)
     }
 
+    /// The numbers of all virtual hosts, by name: as they are now, and shared.
+    pub fn vhost_numbers(&self) -> Arc<BTreeMap<Arc<str>, VhostId>> {
+        self.vhost_names.clone()
+    }
+
+    /// The virtual hosts that a user has permissions in: as they are now, and shared.
+    pub fn vhosts_of(&self, user: &str) -> Arc<BTreeSet<VhostId>> {
+        self.entered.get(user).cloned().unwrap_or_default()
+    }
+
     /// The policies of a kind in a virtual host; those that count less come first, as RabbitMQ lists them.
     pub fn policies(
         &self,
@@ -270,18 +307,6 @@ impl Catalog {
         kind: PolicyKind,
     ) -> impl DoubleEndedIterator<Item = &Arc<PolicyDefinition>> {
         self.host(vhost).into_iter().flat_map(move |host| host.policies.of(kind)).rev()
-    }
-
-    /// The queues, by number, of which other policies count when a change of policies is made.
-    pub(crate) fn queues_governed_by(&self, vhost: VhostId, change: &Change) -> Vec<&Arc<QueueDefinition>> {
-        let Some(host) = self.host(vhost) else { return Vec::new() };
-        let policies = host.policies.with(change);
-        let queues = host.queues.iter().map(|by_name| &by_name.0);
-        let mut governed: Vec<_> = queues
-            .filter(|queue| !host.policies.for_queue(queue).is_same(&policies.for_queue(queue)))
-            .collect();
-        governed.sort_unstable_by_key(|queue| queue.id);
-        governed
     }
 
     // ---- users and permissions
@@ -410,6 +435,11 @@ impl Catalog {
         self.host(vhost).into_iter().flat_map(|host| &host.queues).map(|by_name| &by_name.0)
     }
 
+    /// How many queues a virtual host has.
+    fn vhost_queue_count(&self, vhost: VhostId) -> usize {
+        self.host(vhost).map_or(0, |host| host.queues.len())
+    }
+
     /// The queue of this name, if no other connection has it for itself. Permissions are asked before.
     pub fn open_queue(&self, actor: &Actor, name: &str) -> Result<&Arc<QueueDefinition>, Refusal> {
         let Some(queue) = self.queue_by_name(actor.vhost, name.as_bytes()) else {
@@ -431,6 +461,15 @@ impl Catalog {
     /// The bindings that end at an exchange, in no order.
     pub fn exchange_bindings(&self, exchange: ExchangeId) -> impl Iterator<Item = &Arc<Binding>> {
         self.exchanges.get(&exchange).into_iter().flat_map(|entry| entry.ends.iter())
+    }
+
+    /// The streams that are bound to an exchange, by `x-stream-partition-order`, each once for every binding.
+    pub fn partitions<'a>(
+        &'a self,
+        entry: &'a ExchangeEntry,
+    ) -> impl Iterator<Item = &'a Arc<QueueDefinition>> {
+        let streams = entry.partitions.iter().flat_map(|partitions| partitions.iter());
+        streams.filter_map(|stream| self.queue(stream))
     }
 
     fn ends(&self, destination: Destination) -> Option<&Ends> {

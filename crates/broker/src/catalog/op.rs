@@ -21,17 +21,19 @@ pub struct Actor {
     pub port: PortId,
     /// The broker itself: permissions are not asked.
     pub is_internal: bool,
+    /// A connection that the node opened for a request over HTTP or by the tools.
+    pub is_tool: bool,
 }
 
 impl Actor {
     /// A connection that logged in as `user` and opened `vhost`.
     pub fn new(user: Arc<str>, vhost: VhostId, port: PortId) -> Actor {
-        Actor { user, vhost, port, is_internal: false }
+        Actor { user, vhost, port, is_internal: false, is_tool: false }
     }
 
     /// The broker itself, in the course of something `port` did.
     pub fn internal(vhost: VhostId, port: PortId) -> Actor {
-        Actor { user: "".into(), vhost, port, is_internal: true }
+        Actor { user: "".into(), vhost, port, is_internal: true, is_tool: true }
     }
 }
 

@@ -1,10 +1,12 @@
 //! The places of queues: how many each log has, and where the next one goes.
 
 use super::QueueDefinition;
-use crate::shard::CATALOG_LOG;
 use crate::whereabouts::Whereabouts;
+use base::hash::MapById;
 use base::id::{LogId, ShardId};
-use rustc_hash::FxHashMap;
+
+/// The log of the catalog.
+pub const CATALOG_LOG: LogId = LogId(0);
 
 /// The logs that a new queue is placed on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,7 +26,7 @@ impl Places {
 
 /// How many queues each log has. See the module's head.
 #[derive(Debug, Default)]
-pub(crate) struct QueuesByLog(FxHashMap<LogId, u32>);
+pub(crate) struct QueuesByLog(MapById<LogId, u32>);
 
 impl QueuesByLog {
     /// A queue is there.

@@ -8,9 +8,9 @@ use super::{
     Actor, Catalog, Change, Destination, ExchangeDefinition, Object, Op, Places, Plan, Reason, Refusal,
 };
 use crate::access::{Access, Resource, refused};
+use base::hash::{MapById, SetById};
 use base::id::QueueId;
 use routing::ExchangeId;
-use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -145,9 +145,9 @@ pub(super) struct Removal<'a> {
     catalog: &'a Catalog,
     changes: Vec<Change>,
     /// Bindings that exchanges lose in this removal.
-    lost: FxHashMap<ExchangeId, usize>,
+    lost: MapById<ExchangeId, usize>,
     /// Exchanges that go.
-    gone: FxHashSet<ExchangeId>,
+    gone: SetById<ExchangeId>,
     /// Those of them whose sources have not been asked yet.
     going: VecDeque<ExchangeId>,
 }
@@ -157,8 +157,8 @@ impl<'a> Removal<'a> {
         Removal {
             catalog,
             changes: Vec::new(),
-            lost: FxHashMap::default(),
-            gone: FxHashSet::default(),
+            lost: MapById::default(),
+            gone: SetById::default(),
             going: VecDeque::new(),
         }
     }

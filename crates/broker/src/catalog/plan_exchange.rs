@@ -1,14 +1,12 @@
 //! Declaring and deleting exchanges.
 
 use super::arguments::check_same_argument;
+use super::effective::ALTERNATE;
 use super::plan::{Removal, check_length, check_not_default, check_not_reserved, without_line_ends};
 use super::{Actor, Catalog, Change, ExchangeDefinition, Object, Plan, Reason, Refusal, VhostId};
 use crate::access::{Access, Resource};
-use routing::{Arguments, ExchangeId, Kind, Value};
+use routing::{Argument, Arguments, ExchangeId, Kind};
 use std::sync::Arc;
-
-/// The argument that names the exchange for what this one routes nowhere.
-pub(super) const ALTERNATE: &str = "alternate-exchange";
 
 /// The argument that says through how many brokers a message may have come.
 const MAX_HOPS: &str = "x-max-hops";
@@ -75,7 +73,7 @@ impl Catalog {
         check_not_reserved(Object::Exchange, &name)?;
         match arguments.get(ALTERNATE.as_bytes()) {
             None => {}
-            Some(Value::Text(alternate)) => {
+            Some(Argument::Text(alternate)) => {
                 self.check_access(by, Access::Read, resource)?;
                 let alternate = String::from_utf8_lossy(alternate);
                 self.check_access(by, Access::Write, Resource::Exchange(&alternate))?;

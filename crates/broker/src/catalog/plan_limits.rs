@@ -55,7 +55,7 @@ impl Catalog {
     /// Whether the virtual host may have one queue more, `name`, beside so many that come with it.
     pub(super) fn check_queue_limit(&self, vhost: VhostId, name: &str, beside: usize) -> Result<(), Refusal> {
         let Some(most) = self.vhost_limits(vhost).queues_max else { return Ok(()) };
-        if self.vhost_queues(vhost).count() + beside < most as usize {
+        if self.vhost_queue_count(vhost) + beside < most as usize {
             return Ok(());
         }
         let vhost = self.vhost_name(vhost);

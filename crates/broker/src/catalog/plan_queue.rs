@@ -8,7 +8,7 @@ use super::stream;
 use super::{Actor, Catalog, Change, Object, Op, Places, Plan, QueueDefinition, QueueType, Refusal};
 use crate::access::{Access, Resource, base64_url};
 use base::id::QueueId;
-use routing::Value;
+use routing::Argument;
 use std::sync::Arc;
 
 /// Queue numbers reserved at once.
@@ -72,7 +72,7 @@ impl Catalog {
         }
         match arguments.get(b"x-dead-letter-exchange") {
             None => {}
-            Some(Value::Text(exchange)) => {
+            Some(Argument::Text(exchange)) => {
                 self.check_access(by, Access::Read, Resource::Queue(&name))?;
                 let exchange = String::from_utf8_lossy(exchange);
                 self.check_access(by, Access::Write, Resource::Exchange(&exchange))?;

@@ -3,6 +3,7 @@
 //! In one plan, so that it does not matter whether the client stays for the answer. Deleting one needs no plan of its
 //! own: the streams left when that is cut short are deleted by name.
 
+use super::partitions::PARTITION_ORDER;
 use super::plan::check_length;
 use super::plan_queue::RESERVED_AT_ONCE;
 use super::{Actor, Binding, Catalog, Change, Destination, Op, Places, Plan, QueueDefinition, Refusal};
@@ -10,9 +11,6 @@ use crate::access::{Access, Resource};
 use base::id::QueueId;
 use routing::{Arguments, ExchangeId, Value};
 use std::sync::Arc;
-
-/// The argument of a binding that says the how manieth partition of a super stream its stream is.
-pub const PARTITION_ORDER: &[u8] = b"x-stream-partition-order";
 
 /// The argument that tells the exchange of a super stream from others.
 const SUPER_STREAM: &[u8] = b"x-super-stream";

@@ -7,7 +7,7 @@
 //! A policy applies to a thing of its kind whose name its pattern matches anywhere. To a queue of a type that one of
 //! its keys is not for it does not apply at all, so that a policy of lower priority may.
 
-use super::{Change, ExchangeDefinition, QueueDefinition, QueueType, VhostId};
+use super::{ExchangeDefinition, QueueDefinition, QueueType, VhostId};
 use crate::access::Pattern;
 use routing::Arguments;
 use std::sync::Arc;
@@ -188,30 +188,9 @@ impl Policies {
         self.of_mut(kind).retain(|policy| *policy.name != *name);
     }
 
-    /// With a change of them made.
-    pub(super) fn with(&self, change: &Change) -> Policies {
-        let mut policies = self.clone();
-        match change {
-            Change::SetPolicy(policy) => policies.set(policy),
-            Change::ClearPolicy { kind, name, .. } => policies.clear(*kind, name),
-            _ => {}
-        }
-        policies
-    }
-
-    /// The policies that count for a queue.
-    pub(super) fn for_queue(&self, queue: &QueueDefinition) -> Matched<'_> {
-        self.first(|policy| policy.is_for_queue(queue))
-    }
-
-    /// The policies that count for an exchange.
-    pub(super) fn for_exchange(&self, exchange: &ExchangeDefinition) -> Matched<'_> {
-        self.first(|policy| policy.is_for_exchange(exchange))
-    }
-
-    fn first(&self, counts: impl Fn(&PolicyDefinition) -> bool) -> Matched<'_> {
-        let first = |kind| self.of(kind).iter().find(|policy| counts(policy));
-        Matched { user: first(PolicyKind::User), operator: first(PolicyKind::Operator) }
+    /// There are none of either kind.
+    pub(super) fn is_empty(&self) -> bool {
+        self.user.is_empty() && self.operator.is_empty()
     }
 }
 
@@ -219,6 +198,13 @@ impl Policies {
 mod tests {
     use super::*;
     use routing::Value;
+
+    impl Policies {
+        fn of_queue(&self, queue: &QueueDefinition) -> Option<Arc<PolicyDefinition>> {
+            let place = self.user.iter().position(|policy| policy.is_for_queue(queue))?;
+            Some(self.user[place].clone())
+        }
+    }
 
     fn policy(name: &str, pattern: &str, priority: i64, apply_to: &str, key: &str) -> Arc<PolicyDefinition> {
         Arc::new(PolicyDefinition {
@@ -252,8 +238,8 @@ mod tests {
             policies.set(&policy);
         }
         let check = |name: &str, queue_type: QueueType, expected: &str| {
-            let found = policies.for_queue(&queue(name, queue_type)).user;
-            assert_eq!(found.map_or("", |policy| &policy.name), expected, "{name} {queue_type:?}");
+            let found = policies.of_queue(&queue(name, queue_type));
+            assert_eq!(found.as_ref().map_or("", |policy| &policy.name), expected, "{name} {queue_type:?}");
         };
         check("ab", QueueType::Classic, "a");
         check("ab", QueueType::Quorum, "a");
@@ -265,9 +251,9 @@ mod tests {
         check("al", QueueType::Quorum, "limit");
         check("al", QueueType::Classic, "mode");
         policies.clear(PolicyKind::User, "low");
-        assert!(policies.for_queue(&queue("ba", QueueType::Classic)).user.is_none());
+        assert!(policies.of_queue(&queue("ba", QueueType::Classic)).is_none());
         policies.set(&policy("b", "^a", 1, "all", "max-length"));
-        let first = policies.for_queue(&queue("ab", QueueType::Classic)).user.unwrap();
+        let first = policies.of_queue(&queue("ab", QueueType::Classic)).unwrap();
         assert_eq!((&*first.name, first.priority), ("b", 1));
         assert_eq!(policies.of(PolicyKind::User).iter().filter(|policy| &*policy.name == "b").count(), 1);
     }

@@ -7,7 +7,7 @@ use super::numbers::integer;
 use super::policy::PolicyKind;
 use super::stream::age_ms;
 use crate::access::Pattern;
-use routing::{Arguments, Value};
+use routing::{Argument, Arguments};
 
 /// Largest `stream-max-segment-size-bytes`.
 const SEGMENT_BYTES_MAX: i128 = 3_000_000_000;
@@ -124,9 +124,9 @@ pub(super) fn check_definition(definition: &Arguments, kind: PolicyKind) -> Resu
     Err(format!("[{}] are not recognised policy settings", unknown.join(",")))
 }
 
-fn check_value(row: &Row, value: &Value) -> Result<(), String> {
+fn check_value(row: &Row, value: Argument<'_>) -> Result<(), String> {
     let is_right = match row.check {
-        Check::Text => matches!(value, Value::Text(_)),
+        Check::Text => matches!(value, Argument::Text(_)),
         Check::OneOf(all) => value.as_str().is_some_and(|text| all.contains(&text)),
         Check::Between(from, to) => integer(value).is_some_and(|number| (from..=to).contains(&number)),
         Check::Age => value.as_str().and_then(age_ms).is_some(),
@@ -144,7 +144,7 @@ fn check_value(row: &Row, value: &Value) -> Result<(), String> {
 fn check_delays(definition: &Arguments) -> Result<(), String> {
     let delay = |key: &str| definition.get(key.as_bytes()).and_then(integer);
     let (min, max) = (delay("delayed-retry-min"), delay("delayed-retry-max"));
-    let of_type = definition.get(b"delayed-retry-type").and_then(Value::as_str);
+    let of_type = definition.get(b"delayed-retry-type").and_then(Argument::as_str);
     if let Some(of_type) = of_type.filter(|of_type| *of_type != "disabled" && min.is_none()) {
         return Err(format!("delayed-retry-min is required when delayed-retry-type is {of_type}"));
     }
@@ -163,7 +163,7 @@ const UPSTREAMS: [&str; 3] =
 fn check_upstreams(definition: &Arguments) -> Result<(), String> {
     let given = UPSTREAMS.iter().filter(|key| definition.get(key.as_bytes()).is_some());
     if given.count() < 2 {
-        let pattern = definition.get(b"federation-upstream-pattern").and_then(Value::as_str);
+        let pattern = definition.get(b"federation-upstream-pattern").and_then(Argument::as_str);
         let Some(Err(bad)) = pattern.map(Pattern::new) else { return Ok(()) };
         let text =
             format!("could not compile pattern {} to a regular expression. Error: {}", bad.pattern, bad.why);
@@ -174,12 +174,12 @@ fn check_upstreams(definition: &Arguments) -> Result<(), String> {
 }
 
 /// A value as Erlang prints it, which is how RabbitMQ names it in texts.
-pub(super) fn erlang(value: &Value) -> String {
+pub(super) fn erlang(value: Argument<'_>) -> String {
     match value {
-        Value::Void => "null".to_owned(),
-        Value::Text(text) | Value::Bytes(text) => erlang_text(text),
-        Value::List(values) => format!("[{}]", values.iter().map(erlang).collect::<Vec<_>>().join(",")),
-        Value::Table(table) => {
+        Argument::Void => "null".to_owned(),
+        Argument::Text(text) | Argument::Bytes(text) => erlang_text(text),
+        Argument::List(values) => format!("[{}]", values.iter().map(erlang).collect::<Vec<_>>().join(",")),
+        Argument::Table(table) => {
             let pairs = table.iter().map(|(key, value)| format!("{} => {}", erlang_text(key), erlang(value)));
             format!("#{{{}}}", pairs.collect::<Vec<_>>().join(","))
         }
@@ -200,6 +200,7 @@ fn erlang_text(text: &[u8]) -> String {
 mod tests {
     use super::*;
     use routing::Float;
+    use routing::Value;
 
     fn check(definition: &[(&str, Value)], expected: &str) {
         check_as(PolicyKind::User, definition, expected);
@@ -223,7 +224,7 @@ mod tests {
         check(&[("expires", int(0))], "0 is not a valid queue expiry");
         check(&[("expires", Value::Void)], "null is not a valid queue expiry");
         check(&[("message-ttl", Value::Bool(true))], "true is not a valid message TTL");
-        check(&[("overflow", Value::List(vec![int(1)]))], "[1] is not a valid overflow value");
+        check(&[("overflow", Value::list([int(1)]))], "[1] is not a valid overflow value");
         let table = Value::Table([(&b"a"[..], int(1))].into_iter().collect());
         check(&[("queue-mode", table)], "#{<<\"a\">> => 1} is not a valid queue-mode value");
         check(&[("overflow", Value::text("reject-publish-dlx"))], "");

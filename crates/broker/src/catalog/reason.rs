@@ -119,6 +119,8 @@ pub enum Reason {
     },
     /// The login failed.
     Login,
+    /// The memory alarm holds, and nothing new is kept.
+    NoMemory,
     /// The disk is full.
     NoSpace,
     /// Only an empty queue was to be deleted.
@@ -137,6 +139,8 @@ pub enum Reason {
     Reserved(Object),
     /// A refusal by another node or connection, of which the code alone is known here.
     Relayed,
+    /// Finding where a message goes takes more steps than a message may take.
+    RouteTooDear,
     /// A queue refused a message of a transaction.
     Rejected,
     /// The user lacks a tag: administrator, policymaker.

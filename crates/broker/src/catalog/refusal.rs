@@ -33,13 +33,16 @@ pub enum ReplyCode {
     /// A message says that somebody else sent it: 406 in AMQP 0-9-1, and a matter of rights in AMQP 1.0. The number is
     /// no protocol's.
     WrongUser = 10_406,
+    /// A bound on the work for one message: 406 in AMQP 0-9-1, where 506 would close the connection, and the limit that it is
+    /// in AMQP 1.0. The number is no protocol's.
+    WorkExceeded = 20_406,
 }
 
 impl ReplyCode {
     /// The number in `connection.close` and `channel.close`.
     pub fn number(self) -> u16 {
         match self {
-            ReplyCode::WrongUser => ReplyCode::PreconditionFailed as u16,
+            ReplyCode::WrongUser | ReplyCode::WorkExceeded => ReplyCode::PreconditionFailed as u16,
             code => code as u16,
         }
     }
@@ -51,7 +54,9 @@ impl ReplyCode {
             ReplyCode::AccessRefused => "ACCESS_REFUSED",
             ReplyCode::NotFound => "NOT_FOUND",
             ReplyCode::ResourceLocked => "RESOURCE_LOCKED",
-            ReplyCode::PreconditionFailed | ReplyCode::WrongUser => "PRECONDITION_FAILED",
+            ReplyCode::PreconditionFailed | ReplyCode::WrongUser | ReplyCode::WorkExceeded => {
+                "PRECONDITION_FAILED"
+            }
             ReplyCode::ResourceError => "RESOURCE_ERROR",
             ReplyCode::NotAllowed => "NOT_ALLOWED",
             ReplyCode::NotImplemented => "NOT_IMPLEMENTED",
@@ -67,7 +72,7 @@ impl ReplyCode {
             ReplyCode::NotFound => "amqp:not-found",
             ReplyCode::ResourceLocked => "amqp:resource-locked",
             ReplyCode::PreconditionFailed => "amqp:precondition-failed",
-            ReplyCode::ResourceError => "amqp:resource-limit-exceeded",
+            ReplyCode::ResourceError | ReplyCode::WorkExceeded => "amqp:resource-limit-exceeded",
             ReplyCode::NotAllowed => "amqp:not-allowed",
             ReplyCode::NotImplemented => "amqp:not-implemented",
             ReplyCode::InternalError => "amqp:internal-error",
@@ -83,6 +88,7 @@ impl ReplyCode {
                 | ReplyCode::ResourceLocked
                 | ReplyCode::PreconditionFailed
                 | ReplyCode::WrongUser
+                | ReplyCode::WorkExceeded
         )
     }
 }
@@ -225,6 +231,15 @@ impl Refusal {
         Refusal::precondition(reason, "message size is larger than what a record can hold")
     }
 
+    /// Finding where a message goes takes too long. `named`: the exchange as error texts have it.
+    #[cold]
+    pub(crate) fn route_too_dear(named: &str, key_bytes: usize, steps_max: u32) -> Refusal {
+        let text = format!(
+            "routing by a key of {key_bytes} bytes takes more than {steps_max} steps (leveret.route_steps_max) in {named}"
+        );
+        Refusal::new(ReplyCode::WorkExceeded, Reason::RouteTooDear, text)
+    }
+
     /// The queue belongs to another connection.
     pub fn queue_locked(queue: &QueueDefinition) -> Refusal {
         let named = queue.named();
@@ -275,6 +290,7 @@ mod tests {
             (ReplyCode::NotAllowed, 530, "amqp:not-allowed", true),
             (ReplyCode::NotImplemented, 540, "amqp:not-implemented", true),
             (ReplyCode::InternalError, 541, "amqp:internal-error", true),
+            (ReplyCode::WorkExceeded, 406, "amqp:resource-limit-exceeded", false),
         ];
         for (code, number, condition, is_hard) in rows {
             assert_eq!((code.number(), code.condition(), code.is_hard()), (number, condition, is_hard));

@@ -1,11 +1,11 @@
 //! Retries of a quorum queue: how long messages that come back wait, by the argument `x-delayed-retry-type` and those beside it.
 
 use queue::Retry;
-use routing::Value;
+use routing::Argument;
 
 /// The retry rule of a type, a least and a most delay in milliseconds. `None` where the type is unknown, or the least
 /// delay is not above 0: then nothing waits, as in RabbitMQ 4.3.6.
-pub(super) fn retry(of_type: &Value, min: Option<i128>, max: Option<i128>) -> Option<Retry> {
+pub(super) fn retry(of_type: Argument<'_>, min: Option<i128>, max: Option<i128>) -> Option<Retry> {
     let (failed, released) = match of_type.as_str()? {
         "all" => (true, true),
         "failed" => (true, false),
@@ -23,11 +23,12 @@ pub(super) fn retry(of_type: &Value, min: Option<i128>, max: Option<i128>) -> Op
 #[cfg(test)]
 mod tests {
     use super::*;
+    use routing::Value;
 
     #[test]
     fn asks_for_a_type_and_a_least_delay() {
         let check = |of_type: Value, min, max, expected: Option<(bool, bool, u64, u64)>| {
-            let is = retry(&of_type, min, max);
+            let is = retry(of_type.view(), min, max);
             let is = is.map(|retry| (retry.failed, retry.released, retry.min_ms, retry.max_ms));
             assert_eq!(is, expected, "{of_type} {min:?} {max:?}");
         };

@@ -10,6 +10,9 @@ impl Catalog {
     ///
     /// The default exchange leads to the queue that has the key as its name. What a delayed-message exchange keeps for
     /// later goes on by [`Catalog::route_from`].
+    ///
+    /// # Errors
+    /// There is no such exchange, or finding the destinations takes more steps than `out` grants.
     pub fn route(
         &self,
         vhost: VhostId,
@@ -22,16 +25,37 @@ impl Catalog {
                 return Err(self.no_exchange(vhost, exchange));
             }
             self.route_by_name(vhost, message.keys, out);
-            return Ok(false);
+            return self.check_steps(vhost, exchange, message.keys, out).map(|()| false);
         }
         let Some(entry) = self.exchange(vhost, exchange) else {
             return Err(self.no_exchange(vhost, exchange));
         };
-        Ok(self.spread(entry.definition.id, message, true, out))
+        let sees_more = self.spread(entry.definition.id, message, true, out);
+        self.check_steps(vhost, exchange, message.keys, out)?;
+        Ok(sees_more)
+    }
+
+    /// Refuses a message that takes too many steps: its destinations are not all known.
+    ///
+    /// # Errors
+    /// It takes too many.
+    pub(crate) fn check_steps(
+        &self,
+        vhost: VhostId,
+        exchange: &[u8],
+        keys: &[&[u8]],
+        out: &Matches,
+    ) -> Result<(), Refusal> {
+        if !out.is_too_dear() {
+            return Ok(());
+        }
+        let exchange = self.exchange_named(vhost, &String::from_utf8_lossy(exchange));
+        let key_bytes = keys.iter().map(|key| key.len()).sum();
+        Err(Refusal::route_too_dear(&exchange, key_bytes, out.steps_max()))
     }
 
     /// As [`Catalog::route`], from an exchange that is not the default one; none keeps the message for later: where it goes
-    /// on from one that did ([`Matches::held`]).
+    /// on from one that did ([`Matches::held`]). Whether it takes too many steps is asked of `out`.
     pub(crate) fn route_from(&self, first: ExchangeId, message: &Envelope<'_>, out: &mut Matches) -> bool {
         self.spread(first, message, false, out)
     }
@@ -40,7 +64,9 @@ impl Catalog {
         let mut next = out.destinations().len();
         let mut sees_more = self.route_on(first, first, message, may_hold, out);
         // A destination is in the list once, so exchanges that are bound in a circle end it.
-        while let Some(destination) = out.get(next) {
+        while let Some(destination) = out.get(next)
+            && !out.is_too_dear()
+        {
             next += 1;
             if let Destination::Exchange(id) = destination {
                 sees_more |= self.route_on(id, first, message, may_hold, out);
@@ -52,6 +78,9 @@ impl Catalog {
     /// The default exchange's part: the queues the keys name.
     fn route_by_name(&self, vhost: VhostId, keys: &[&[u8]], out: &mut Matches) {
         for key in keys {
+            if !out.take_bytes(key) {
+                return;
+            }
             if let Some(queue) = self.queue_by_name(vhost, key) {
                 out.push(Destination::Queue(queue.id));
             }
@@ -81,10 +110,10 @@ impl Catalog {
             return sees_more;
         };
         // Whether it leads anywhere does not show in `out`, where others may have found the same before.
-        let mut own = Matches::default();
+        let mut own = out.beside();
         entry.exchange.route(message, &mut own);
-        own.destinations().iter().for_each(|destination| out.push(*destination));
-        if !own.is_empty() {
+        out.join(&own);
+        if !own.is_empty() || !out.take(1) {
             return sees_more;
         }
         // The default exchange has no bindings, so as an alternate it leads nowhere, as in RabbitMQ.

@@ -189,7 +189,7 @@ impl Catalog {
     fn each_binding(&self, destination: Destination, each: &mut impl FnMut(&Change)) {
         let is_ordered = |binding: &&Arc<Binding>| {
             let source = self.exchanges.get(&binding.source);
-            source.is_some_and(|source| !source.exchange.ordered_bindings().is_empty())
+            source.is_some_and(|source| source.exchange.keeps_order())
         };
         let all = self.ends(destination).into_iter().flat_map(|ends| ends.iter());
         let mut bindings: Vec<_> = all.filter(|binding| !is_ordered(binding)).collect();

@@ -14,7 +14,7 @@ use crate::placed::stream::{FILTER_VALUES_MAX, StreamFrom, Wanted};
 use base::id::{LogId, QueueId};
 use filter::{Expression, Limits, Program};
 use message::chunk::Filter;
-use routing::{Arguments, Value};
+use routing::{Argument, Arguments};
 use std::sync::Arc;
 
 /// The stream a queue is filled from, and the part of it that the queue takes.
@@ -40,16 +40,16 @@ pub(crate) enum SourceFrom {
 }
 
 /// Where an argument says; none: it says nothing.
-pub(super) fn from(value: &Value) -> Option<SourceFrom> {
+pub(super) fn from(value: Argument<'_>) -> Option<SourceFrom> {
     Some(SourceFrom::At(match value {
-        Value::Text(text) => match &**text {
+        Argument::Text(text) => match text {
             b"first" => StreamFrom::First,
             b"last" => StreamFrom::Last,
             b"next" => StreamFrom::Next,
             text => return age_ms(str::from_utf8(text).ok()?).map(SourceFrom::Age),
         },
-        Value::Timestamp(seconds) => {
-            StreamFrom::Timestamp(i64::try_from(*seconds).unwrap_or(i64::MAX).saturating_mul(1000))
+        Argument::Timestamp(seconds) => {
+            StreamFrom::Timestamp(i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1000))
         }
         value => match integer(value)? {
             offset @ 0.. => StreamFrom::Offset(u64::try_from(offset).unwrap_or(u64::MAX)),
@@ -72,16 +72,18 @@ pub(super) fn program(text: &[u8]) -> Result<Program, String> {
 ///
 /// # Errors
 /// The rule that the value breaks.
-pub(super) fn filter_values(value: &Value) -> Result<Vec<&[u8]>, String> {
-    fn text(value: &Value) -> Result<&[u8], String> {
+pub(super) fn filter_values(value: Argument<'_>) -> Result<Vec<&[u8]>, String> {
+    fn text(value: Argument<'_>) -> Result<&[u8], String> {
         match value {
-            Value::Text(text) => Ok(text),
+            Argument::Text(text) => Ok(text),
             _ => Err("filter_values_are_texts".to_owned()),
         }
     }
     match value {
-        Value::List(values) if values.len() > FILTER_VALUES_MAX => Err("too_many_filter_values".to_owned()),
-        Value::List(values) => values.iter().map(text).collect(),
+        Argument::List(values) if values.len() > FILTER_VALUES_MAX => {
+            Err("too_many_filter_values".to_owned())
+        }
+        Argument::List(values) => values.iter().map(text).collect(),
         value => text(value).map(|value| vec![value]),
     }
 }
@@ -98,7 +100,7 @@ impl Catalog {
         (named, durable, exclusive): (&str, bool, bool),
     ) -> Result<Option<LogId>, Refusal> {
         let others = [OFFSET, FILTER, FILTER_VALUES, MATCH_UNFILTERED];
-        let Some(Value::Text(name)) = arguments.get(STREAM.as_bytes()) else {
+        let Some(Argument::Text(name)) = arguments.get(STREAM.as_bytes()) else {
             return match others.into_iter().find(|name| arguments.get(name.as_bytes()).is_some()) {
                 Some(name) => Err(Refusal::invalid_argument(name, named, ": no_source_stream")),
                 None => Ok(None),
@@ -119,7 +121,7 @@ impl Catalog {
 
     /// The source of a queue, while its stream is there. A stream that took the name later is another.
     pub(crate) fn source(&self, queue: &QueueDefinition) -> Option<Source> {
-        let Some(Value::Text(name)) = queue.arguments.get(STREAM.as_bytes()) else { return None };
+        let Some(Argument::Text(name)) = queue.arguments.get(STREAM.as_bytes()) else { return None };
         let stream = self.queue_by_name(queue.vhost, name)?;
         if !stream.is_stream() || stream.log != queue.log || stream.id > queue.id {
             return None;
@@ -127,12 +129,12 @@ impl Catalog {
         let begin = queue.arguments.get(OFFSET.as_bytes()).and_then(from);
         let wanted = match queue.arguments.get(FILTER.as_bytes()) {
             // It was compiled when the queue was declared.
-            Some(Value::Text(text)) => Some(Wanted(Arc::new(program(text).ok()?))),
+            Some(Argument::Text(text)) => Some(Wanted(Arc::new(program(text).ok()?))),
             _ => None,
         };
         let begin = begin.unwrap_or(SourceFrom::At(StreamFrom::First));
         let values = queue.arguments.get(FILTER_VALUES.as_bytes());
-        let unfiltered = queue.arguments.get(MATCH_UNFILTERED.as_bytes()) == Some(&Value::Bool(true));
+        let unfiltered = queue.arguments.get(MATCH_UNFILTERED.as_bytes()) == Some(Argument::Bool(true));
         let values = values.and_then(|values| filter_values(values).ok());
         let chunks = values.map(|values| Filter::new(values, unfiltered));
         Some(Source { stream: stream.id, from: begin, wanted, chunks })

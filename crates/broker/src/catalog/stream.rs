@@ -9,8 +9,7 @@ use super::policy::Matched;
 use super::{Reason, Refusal};
 use message::chunk::{FILTER_LEN_DEFAULT, FILTER_LEN_MIN};
 use queue::stream::CHUNK_ENTRIES_FIRST_DEFAULT;
-use routing::{Arguments, Value};
-use std::borrow::Cow;
+use routing::{Argument, Arguments, Value};
 
 /// Largest `x-stream-max-segment-size-bytes`.
 const SEGMENT_BYTES_MAX: i128 = 3_000_000_000;
@@ -49,7 +48,7 @@ impl StreamRules {
             filter_len: filter_len.max(FILTER_LEN_MIN),
             chunk_entries_first: first_chunk.unwrap_or(CHUNK_ENTRIES_FIRST_DEFAULT).max(1),
             bytes_max: given("max-length-bytes").and_then(count),
-            age_max_ms: given("max-age").and_then(Value::as_str).and_then(age_ms),
+            age_max_ms: given("max-age").and_then(Argument::as_str).and_then(age_ms),
         }
     }
 }
@@ -76,12 +75,12 @@ pub fn age_ms(text: &str) -> Option<u64> {
 }
 
 /// The value that is compared on declaring again: of an age the milliseconds.
-pub(super) fn compared<'a>(name: &str, value: Option<&'a Value>) -> Option<Cow<'a, Value>> {
+pub(super) fn compared(name: &str, value: Option<Argument<'_>>) -> Option<Value> {
     let value = value?;
-    match value.as_str().and_then(age_ms) {
-        Some(ms) if name == "x-max-age" => Some(Cow::Owned(Value::text(&ms.to_string()))),
-        _ => Some(Cow::Borrowed(value)),
-    }
+    Some(match value.as_str().and_then(age_ms) {
+        Some(ms) if name == "x-max-age" => Value::text(&ms.to_string()),
+        _ => value.to_value(),
+    })
 }
 
 /// Whether the sizes of a new stream are within their bounds.

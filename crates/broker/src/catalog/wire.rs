@@ -3,7 +3,6 @@
 //! By hand, not derived: arguments nest, and what is read may be anybody's bytes. Reading costs linear time, memory
 //! within a fixed multiple of the input, and a bounded stack.
 
-use super::QueueType;
 use super::change::Change;
 use super::definition::{
     Binding, ExchangeDefinition, PermissionDefinition, QueueDefinition, TopicPermissionDefinition,
@@ -11,12 +10,13 @@ use super::definition::{
 };
 use super::limits::{UserLimits, VhostLimits};
 use super::policy::{ApplyTo, PolicyDefinition, PolicyKind};
+use super::{QueueType, Ruled};
 use crate::access::{PasswordHash, Pattern, Permissions};
 use base::digest::DIGEST;
 use base::id::{LogId, NodeNo, PortId, QueueId, ShardId};
 use base::{DigestKey, Reader, Short};
 use message::record;
-use routing::{Arguments, Destination, ExchangeId, Float, IntType, Kind, Value};
+use routing::{Argument, Arguments, Destination, ExchangeId, Fields, Float, IntType, Kind, Value};
 use std::sync::Arc;
 
 /// Bounds of what is read and kept.
@@ -42,6 +42,12 @@ pub const LIMITS: Limits = Limits {
     parameters_max: 1000,
     parameter_bytes_max: 64 << 10,
 };
+
+/// Bytes of an object and the places of its policies.
+const RULED_BYTES: usize = 13;
+
+/// Beyond [`Limits::policies_max`].
+const NO_PLACE: u16 = u16::MAX;
 
 /// These bytes are no change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,55 +128,66 @@ fn put_destination(out: &mut Vec<u8>, destination: Destination) {
     out.extend(id.to_le_bytes());
 }
 
+/// Bytes of arguments as they are recorded.
+pub(crate) fn arguments_len(arguments: &Arguments) -> usize {
+    let mut out = Vec::new();
+    put_arguments(&mut out, arguments);
+    out.len()
+}
+
 /// Appends arguments.
 pub(super) fn put_arguments(out: &mut Vec<u8>, arguments: &Arguments) {
-    out.extend((arguments.len() as u32).to_le_bytes());
-    for (name, value) in arguments.iter() {
+    put_fields(out, arguments.fields());
+}
+
+fn put_fields(out: &mut Vec<u8>, fields: Fields<'_>) {
+    out.extend((fields.len() as u32).to_le_bytes());
+    for (name, value) in fields.iter() {
         put_bytes(out, name);
         put_value(out, value);
     }
 }
 
-fn put_value(out: &mut Vec<u8>, value: &Value) {
+fn put_value(out: &mut Vec<u8>, value: Argument<'_>) {
     match value {
-        Value::Void => out.push(0),
-        Value::Bool(value) => out.extend([1, u8::from(*value)]),
-        Value::Int(of_type, number) => {
-            out.extend([2, *of_type as u8]);
+        Argument::Void => out.push(0),
+        Argument::Bool(value) => out.extend([1, u8::from(value)]),
+        Argument::Int(of_type, number) => {
+            out.extend([2, of_type as u8]);
             out.extend(number.to_le_bytes());
         }
-        Value::Unsigned(number) => {
+        Argument::Unsigned(number) => {
             out.push(3);
             out.extend(number.to_le_bytes());
         }
-        Value::Float(number) => {
+        Argument::Float(number) => {
             out.push(4);
             out.extend(number.0.to_bits().to_le_bytes());
         }
-        Value::Decimal { scale, value } => {
-            out.extend([5, *scale]);
+        Argument::Decimal { scale, value } => {
+            out.extend([5, scale]);
             out.extend(value.to_le_bytes());
         }
-        Value::Text(text) => {
+        Argument::Text(text) => {
             out.push(6);
             put_bytes(out, text);
         }
-        Value::Bytes(bytes) => {
+        Argument::Bytes(bytes) => {
             out.push(7);
             put_bytes(out, bytes);
         }
-        Value::Timestamp(seconds) => {
+        Argument::Timestamp(seconds) => {
             out.push(8);
             out.extend(seconds.to_le_bytes());
         }
-        Value::List(values) => {
+        Argument::List(values) => {
             out.push(9);
             out.extend((values.len() as u32).to_le_bytes());
             values.iter().for_each(|value| put_value(out, value));
         }
-        Value::Table(table) => {
+        Argument::Table(table) => {
             out.push(10);
-            put_arguments(out, table);
+            put_fields(out, table);
         }
     }
 }
@@ -298,10 +315,11 @@ impl Change {
                 out.extend(number.to_le_bytes());
                 put_bytes(out, message);
             }
-            Change::SetVhostLimits { vhost, limits: VhostLimits { connections_max, queues_max } } => {
+            Change::SetVhostLimits { vhost, limits } => {
+                let VhostLimits { connections_max, queues_max, memory_bytes_max } = limits;
                 out.push(14);
                 out.extend(vhost.0.to_le_bytes());
-                put_limits(out, [*connections_max, *queues_max]);
+                put_limits(out, [*connections_max, *queues_max], *memory_bytes_max);
             }
             Change::SetPolicy(policy) => put_policy(out, policy),
             Change::ClearPolicy { vhost, kind, name } => {
@@ -310,10 +328,21 @@ impl Change {
                 out.push(*kind as u8);
                 put_text(out, name);
             }
-            Change::SetUserLimits { user, limits: UserLimits { connections_max, channels_max } } => {
+            Change::Govern { vhost, objects } => {
+                out.push(32);
+                out.extend(vhost.0.to_le_bytes());
+                out.extend((objects.len() as u32).to_le_bytes());
+                for Ruled { object, user, operator } in &**objects {
+                    put_destination(out, *object);
+                    put_place(out, *user);
+                    put_place(out, *operator);
+                }
+            }
+            Change::SetUserLimits { user, limits } => {
+                let UserLimits { connections_max, channels_max, memory_bytes_max } = limits;
                 out.push(15);
                 put_text(out, user);
-                put_limits(out, [*connections_max, *channels_max]);
+                put_limits(out, [*connections_max, *channels_max], *memory_bytes_max);
             }
         }
     }
@@ -352,8 +381,10 @@ fn put_whole_vhost(out: &mut Vec<u8>, tag: u8, vhost: &VhostDefinition) {
     tags.iter().for_each(|tag| put_text(out, tag));
 }
 
-fn put_limits(out: &mut Vec<u8>, limits: [Option<u32>; 2]) {
+fn put_limits(out: &mut Vec<u8>, limits: [Option<u32>; 2], memory_bytes_max: Option<u64>) {
     limits.iter().for_each(|limit| out.extend(limit.map_or(u64::MAX, u64::from).to_le_bytes()));
+    // Only where it is set, as in records of before there was any.
+    out.extend(memory_bytes_max.map(u64::to_le_bytes).into_iter().flatten());
 }
 
 fn put_queue(out: &mut Vec<u8>, queue: &QueueDefinition) {
@@ -399,6 +430,11 @@ fn put_policy(out: &mut Vec<u8>, policy: &PolicyDefinition) {
     out.push(*apply_to as u8);
     out.extend(priority.to_le_bytes());
     put_arguments(out, definition);
+}
+
+/// A place in a list, and none as the number that no place has.
+fn put_place(out: &mut Vec<u8>, place: Option<u16>) {
+    out.extend(place.unwrap_or(NO_PLACE).to_le_bytes());
 }
 
 fn put_binding(out: &mut Vec<u8>, tag: u8, binding: &Binding) {
@@ -451,13 +487,15 @@ impl<'a> Decoder<'a> {
             }
             14 => {
                 let vhost = self.vhost()?;
-                let [connections_max, queues_max] = self.limits()?;
-                Change::SetVhostLimits { vhost, limits: VhostLimits { connections_max, queues_max } }
+                let ([connections_max, queues_max], memory_bytes_max) = self.limits()?;
+                let limits = VhostLimits { connections_max, queues_max, memory_bytes_max };
+                Change::SetVhostLimits { vhost, limits }
             }
             15 => {
                 let user = self.text()?.into();
-                let [connections_max, channels_max] = self.limits()?;
-                Change::SetUserLimits { user, limits: UserLimits { connections_max, channels_max } }
+                let ([connections_max, channels_max], memory_bytes_max) = self.limits()?;
+                let limits = UserLimits { connections_max, channels_max, memory_bytes_max };
+                Change::SetUserLimits { user, limits }
             }
             16 => Change::SetPolicy(Arc::new(self.policy()?)),
             17 => {
@@ -522,6 +560,11 @@ impl<'a> Decoder<'a> {
                 Change::Remember { exchange, durable, number, message: message.into() }
             }
             24 => Change::Trace { vhost: self.vhost()?, on: self.one_flag()? },
+            32 => {
+                let (vhost, count) = (self.vhost()?, self.count(RULED_BYTES)?);
+                let objects: Result<Arc<[Ruled]>, BadChange> = (0..count).map(|_| self.ruled()).collect();
+                Change::Govern { vhost, objects: objects? }
+            }
             25 => {
                 let name = self.text()?.into();
                 Change::SetParameter { name, value: Some(self.text()?.into()) }
@@ -606,18 +649,30 @@ impl<'a> Decoder<'a> {
 
     fn binding(&mut self) -> Result<Binding, BadChange> {
         let source = ExchangeId(self.reader.u64_le()?);
-        let destination = match (self.reader.u8()?, self.reader.u64_le()?) {
-            (0, id) => Destination::Queue(QueueId(id)),
-            (1, id) => Destination::Exchange(ExchangeId(id)),
-            (tag, _) => return Err(BadChange::Tag { of: "destination", tag }),
-        };
+        let destination = self.destination()?;
         let key = self.text()?.into();
         let durable = self.one_flag()?;
         let arguments = self.arguments(0)?;
         Ok(Binding { source, destination, key, arguments, durable })
     }
 
-    fn limits(&mut self) -> Result<[Option<u32>; 2], BadChange> {
+    fn destination(&mut self) -> Result<Destination, BadChange> {
+        match (self.reader.u8()?, self.reader.u64_le()?) {
+            (0, id) => Ok(Destination::Queue(QueueId(id))),
+            (1, id) => Ok(Destination::Exchange(ExchangeId(id))),
+            (tag, _) => Err(BadChange::Tag { of: "destination", tag }),
+        }
+    }
+
+    fn ruled(&mut self) -> Result<Ruled, BadChange> {
+        let object = self.destination()?;
+        let [user, operator] = [self.reader.u16_le()?, self.reader.u16_le()?];
+        let place = |place| (place != NO_PLACE).then_some(place);
+        Ok(Ruled { object, user: place(user), operator: place(operator) })
+    }
+
+    /// Two numbers, and bytes of memory where the record has them.
+    fn limits(&mut self) -> Result<([Option<u32>; 2], Option<u64>), BadChange> {
         let mut limits = [None; 2];
         for limit in &mut limits {
             *limit = match self.reader.u64_le()? {
@@ -625,7 +680,8 @@ impl<'a> Decoder<'a> {
                 number => Some(u32::try_from(number).map_err(|_| BadChange::Limit)?),
             };
         }
-        Ok(limits)
+        let memory_bytes_max = if self.reader.is_empty() { None } else { Some(self.reader.u64_le()?) };
+        Ok((limits, memory_bytes_max))
     }
 
     fn vhost(&mut self) -> Result<VhostId, BadChange> {
@@ -706,11 +762,7 @@ impl<'a> Decoder<'a> {
             9 | 10 if depth == LIMITS.nesting_max => return Err(BadChange::Nesting),
             9 => {
                 let count = self.count(1)?;
-                let mut values = Vec::with_capacity(count);
-                for _ in 0..count {
-                    values.push(self.value(depth + 1)?);
-                }
-                Value::List(values)
+                Value::List((0..count).map(|_| self.value(depth + 1)).collect::<Result<_, _>>()?)
             }
             10 => Value::Table(self.arguments(depth + 1)?),
             tag => return Err(BadChange::Tag { of: "value", tag }),

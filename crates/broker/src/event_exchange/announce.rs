@@ -1,12 +1,14 @@
 //! Announcements, and those of the catalog's changes.
 
 use crate::catalog::{
-    Actor, Binding, Catalog, Change, Destination, PolicyDefinition, PolicyKind, QueueDefinition, VhostId,
+    Actor, Binding, Catalog, Change, Destination, PolicyDefinition, PolicyKind, QueueDefinition, Ruled,
+    VhostId,
 };
+use crate::planner::{By, Cause};
 use base::Now;
 use base::id::PortId;
 use message::amqp091::{NewProperties, Table, TableWriter, Value as Wire};
-use routing::{Arguments, ExchangeId, Value};
+use routing::{Argument, Arguments, ExchangeId, Value};
 
 /// The name under which the node itself acts.
 pub(super) const INTERNAL_USER: &str = "rmq-internal";
@@ -53,15 +55,33 @@ pub(super) fn of_change(
     (by, is_asked_for): (&Actor, bool),
     change: &Change,
 ) -> Vec<Announcement> {
-    let by = match &*by.user {
+    let by = named(by, is_asked_for);
+    let mut announcer = Announcer { catalog, by, node, told: Vec::new() };
+    announcer.change(change);
+    announcer.told
+}
+
+/// The announcements of other policies that count for objects of `catalog` by a change of policies on behalf of `by`.
+pub(super) fn of_governed(
+    catalog: &Catalog,
+    node: &str,
+    (by, is_asked_for): &By,
+    (cause, objects): (&Cause, &[Ruled]),
+) -> Vec<Announcement> {
+    let by = named(by, *is_asked_for);
+    let mut announcer = Announcer { catalog, by, node, told: Vec::new() };
+    announcer.governed(cause, objects);
+    announcer.told
+}
+
+/// The user as events have it; none: it is not known.
+fn named(by: &Actor, is_asked_for: bool) -> Option<&str> {
+    match &*by.user {
         // A client's request that came by way of a queue on another shard.
         "" if is_asked_for => None,
         "" => Some(INTERNAL_USER),
         user => Some(user),
-    };
-    let mut announcer = Announcer { catalog, by, node, told: Vec::new() };
-    announcer.change(change);
-    announcer.told
+    }
 }
 
 /// A connection's number in the shape of a process's.
@@ -107,19 +127,19 @@ pub(super) fn arguments_as(fields: &mut TableWriter<'_>, field: &str, all: &Argu
 }
 
 /// An argument as Erlang writes it.
-fn argument(name: &[u8], value: &Value) -> String {
+fn argument(name: &[u8], value: Argument<'_>) -> String {
     format!("{{{},{},{}}}", quoted(name), value.type_name(), term(value))
 }
 
-fn term(value: &Value) -> String {
+fn term(value: Argument<'_>) -> String {
     match value {
-        Value::Text(text) | Value::Bytes(text) => quoted(text),
-        Value::List(all) => {
+        Argument::Text(text) | Argument::Bytes(text) => quoted(text),
+        Argument::List(all) => {
             let all: Vec<String> =
                 all.iter().map(|one| format!("{{{},{}}}", one.type_name(), term(one))).collect();
             format!("[{}]", all.join(","))
         }
-        Value::Table(all) => {
+        Argument::Table(all) => {
             let all: Vec<String> = all.iter().map(|(name, value)| argument(name, value)).collect();
             format!("[{}]", all.join(","))
         }
@@ -140,12 +160,12 @@ fn quoted(bytes: &[u8]) -> String {
 }
 
 /// A field of a policy's definition.
-fn value(fields: &mut TableWriter<'_>, name: &[u8], value: &Value) {
+fn value(fields: &mut TableWriter<'_>, name: &[u8], value: Argument<'_>) {
     match value {
-        Value::Bool(value) => fields.put(name, Wire::Bool(*value)),
-        Value::Text(text) => fields.put(name, Wire::Text(text)),
-        Value::Int(_, number) => fields.put(name, Wire::I64(*number)),
-        Value::Unsigned(number) => fields.put(name, Wire::I64(i64::try_from(*number).unwrap_or(i64::MAX))),
+        Argument::Bool(value) => fields.put(name, Wire::Bool(value)),
+        Argument::Text(text) => fields.put(name, Wire::Text(text)),
+        Argument::Int(_, number) => fields.put(name, Wire::I64(number)),
+        Argument::Unsigned(number) => fields.put(name, Wire::I64(i64::try_from(number).unwrap_or(i64::MAX))),
         other => fields.put(name, Wire::Text(term(other).as_bytes())),
     }
 }
@@ -167,10 +187,10 @@ fn put_governed(fields: &mut TableWriter<'_>, queue: &QueueDefinition) {
 }
 
 /// The limits that are set.
-fn limits(fields: &mut TableWriter<'_>, all: [(&str, Option<u32>); 2]) {
+fn limits(fields: &mut TableWriter<'_>, all: [(&str, Option<u64>); 3]) {
     for (name, limit) in all {
         if let Some(limit) = limit {
-            number(fields, name, limit.into());
+            number(fields, name, i64::try_from(limit).unwrap_or(i64::MAX));
         }
     }
 }
@@ -280,7 +300,11 @@ impl Announcer<'_> {
             }
             Change::SetVhostLimits { vhost, limits: own } => {
                 let vhost = self.vhost_name(*vhost);
-                let all = [("max-connections", own.connections_max), ("max-queues", own.queues_max)];
+                let all = [
+                    ("max-connections", own.connections_max.map(u64::from)),
+                    ("max-queues", own.queues_max.map(u64::from)),
+                    ("max-memory-bytes", own.memory_bytes_max),
+                ];
                 let is_set = all.iter().any(|(_, limit)| limit.is_some());
                 let keys = match is_set {
                     true => ("parameter.set", "vhost.limits.set"),
@@ -301,7 +325,11 @@ impl Announcer<'_> {
                 });
             }
             Change::SetUserLimits { user, limits: own } => {
-                let all = [("max-connections", own.connections_max), ("max-channels", own.channels_max)];
+                let all = [
+                    ("max-connections", own.connections_max.map(u64::from)),
+                    ("max-channels", own.channels_max.map(u64::from)),
+                    ("max-memory-bytes", own.memory_bytes_max),
+                ];
                 let is_set = all.iter().any(|(_, limit)| limit.is_some());
                 self.tell(if is_set { "user.limits.set" } else { "user.limits.cleared" }, |fields| {
                     text(fields, "name", "limits");
@@ -311,12 +339,6 @@ impl Announcer<'_> {
             }
             Change::SetPolicy(policy) => {
                 let vhost = self.vhost_name(policy.vhost);
-                for queue in self.catalog.queues_governed_by(policy.vhost, change) {
-                    self.tell("queue.policy.updated", |fields| {
-                        put_governed(fields, queue);
-                        definition(fields, policy);
-                    });
-                }
                 if policy.kind == PolicyKind::Operator {
                     self.tell("parameter.set", |fields| {
                         text(fields, "component", "operator_policy");
@@ -332,11 +354,9 @@ impl Announcer<'_> {
                 });
             }
             Change::ClearPolicy { vhost, kind: PolicyKind::User, name } => {
-                self.policy_cleared(*vhost, change);
                 self.tell_of("policy.cleared", *vhost, name, None);
             }
             Change::ClearPolicy { vhost, kind: PolicyKind::Operator, name } => {
-                self.policy_cleared(*vhost, change);
                 let vhost_name = self.vhost_name(*vhost);
                 self.tell("parameter.cleared", |fields| {
                     text(fields, "component", "operator_policy");
@@ -397,14 +417,23 @@ impl Announcer<'_> {
             | Change::SetParameter { .. }
             | Change::SetDigestKey(_)
             | Change::SetVhostParameter { .. }
+            | Change::Govern { .. }
             | Change::Trace { .. } => {}
         }
     }
 
-    /// A policy goes: queues have other policies, or none.
-    fn policy_cleared(&mut self, vhost: VhostId, change: &Change) {
-        for queue in self.catalog.queues_governed_by(vhost, change) {
-            self.tell("queue.policy.cleared", |fields| put_governed(fields, queue));
+    /// Queues have other policies, or none.
+    fn governed(&mut self, cause: &Cause, objects: &[Ruled]) {
+        for ruled in objects {
+            let Destination::Queue(id) = ruled.object else { continue };
+            let Some(queue) = self.catalog.queue(id) else { continue };
+            match cause {
+                Cause::Set(policy) => self.tell("queue.policy.updated", |fields| {
+                    put_governed(fields, queue);
+                    definition(fields, policy);
+                }),
+                Cause::Cleared => self.tell("queue.policy.cleared", |fields| put_governed(fields, queue)),
+            }
         }
     }
 

@@ -10,7 +10,7 @@ use crate::catalog::{Actor, QueueDefinition};
 use base::Now;
 use base::id::{PortId, QueueId};
 use message::amqp091::{TableWriter, Value as Wire};
-use routing::{Arguments, Value};
+use routing::{Argument, Arguments};
 
 /// The encryption of a connection, in the words of RabbitMQ's tools.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,7 +112,7 @@ impl Caller<'_> {
 /// A client's description of itself, and by itself the name it gave the connection.
 fn put_properties(fields: &mut TableWriter<'_>, properties: &Arguments) {
     arguments_as(fields, "client_properties", properties);
-    if let Some(Value::Text(name)) = properties.get(b"connection_name") {
+    if let Some(Argument::Text(name)) = properties.get(b"connection_name") {
         fields.put(b"user_provided_name", Wire::Text(name));
     }
 }

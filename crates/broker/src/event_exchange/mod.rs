@@ -13,7 +13,8 @@ mod connections;
 pub use announce::Announcement;
 pub use connections::{Arrived, Caller, Encryption, Settled};
 
-use crate::catalog::{Actor, Catalog, Change, EVENT_EXCHANGE, QueueDefinition};
+use crate::catalog::{Actor, Catalog, Change, EVENT_EXCHANGE, QueueDefinition, Ruled};
+use crate::planner::{By, Cause};
 use crate::ports::Ports;
 use crate::publisher::OwnPublisher;
 use base::Now;
@@ -144,12 +145,25 @@ pub(crate) fn announcements(
     announce::of_change(catalog, node, (by, is_asked_for), change)
 }
 
+/// The announcements of other policies that count for `objects` of `catalog`, by a change of policies on behalf of `by`.
+pub(crate) fn governed(
+    catalog: &Catalog,
+    node: &str,
+    by: &By,
+    governed: (&Cause, &[Ruled]),
+) -> Vec<Announcement> {
+    match is_heard(catalog) {
+        true => announce::of_governed(catalog, node, by, governed),
+        false => Vec::new(),
+    }
+}
+
 /// On the planning shard: publishes an announcement.
 #[cold]
 pub(crate) fn publish(own: &mut OwnPublisher<'_>, announcement: &Announcement) {
     let Some(exchange) = own.catalog.event_exchange() else { return };
     let key = announcement.key.as_bytes();
-    let mut matches = Matches::default();
+    let mut matches = Matches::within(own.settings.limits.route_steps_max);
     own.catalog.route_from(exchange, &Envelope::keyed(&[key]), &mut matches);
     let head = announcement.head(own.now);
     let head = [&*head];

@@ -15,11 +15,11 @@ use crate::referred::Referred;
 use crate::request::QueueCommand;
 use crate::tally::Ends;
 use crate::timers::Timers;
+use base::hash::MapById;
 use base::id::{LogId, LogIndex, PortId, QueueId};
 use base::{Buffer, Now};
 use message::record::{NewEnqueue, Sizes};
 use queue::{Effect, Effects};
-use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
 /// An id that is never given out; marks the look-up cache as empty.
@@ -29,6 +29,8 @@ pub(crate) const NO_QUEUE: QueueId = QueueId(u64::MAX);
 #[derive(Debug)]
 pub(crate) struct Commons {
     pub(crate) id: LogId,
+    /// It is damaged: its machines do nothing any more, whatever is due.
+    pub(crate) is_stopped: bool,
     pub(crate) pipeline: Pipeline,
     pub(crate) store: Store,
     pub(crate) reads: Reads,
@@ -42,7 +44,7 @@ pub(crate) struct Commons {
 pub(crate) struct Store {
     pub(crate) batches: Batches,
     /// Segments with blocks of this log's queues, and in how many of them something lives.
-    pub(crate) segments: FxHashMap<u64, u32>,
+    pub(crate) segments: MapById<u64, u32>,
     /// Messages that were delayed when they came, once per queue, of the batch that is being applied.
     pub(crate) delayed: u32,
     /// Messages came since something was last dropped from memory to a queue that has messages of several priorities.
@@ -96,6 +98,7 @@ impl Commons {
     pub(super) fn new(id: LogId, rule: CommitRule) -> Commons {
         Commons {
             id,
+            is_stopped: false,
             pipeline: Pipeline::new(id, rule),
             store: Store::default(),
             reads: Reads::default(),

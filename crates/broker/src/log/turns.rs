@@ -54,11 +54,12 @@ impl Log {
 
     /// When [`Log::end_turn`] has something to do though nothing more came; monotonic nanoseconds.
     pub(crate) fn deadline(&self, limits: &Limits) -> Option<u64> {
+        let written = self.commons.pipeline.deadline(limits);
+        if self.commons.is_stopped {
+            return written;
+        }
         let retry = self.streams.get().and_then(|streams| streams.deadline());
-        [self.commons.pipeline.deadline(limits), self.commons.agenda.timers.first(), retry]
-            .into_iter()
-            .flatten()
-            .min()
+        [written, self.commons.agenda.timers.first(), retry].into_iter().flatten().min()
     }
 
     /// Lets go of the buffers that were not needed lately.
@@ -100,8 +101,11 @@ impl Log {
     // ---- what machines do
 
     /// Hands out ready messages to consumers with credit, for every machine something happened to. A queue that could
-    /// hand out more than the limit stays on the list.
+    /// hand out more than the limit stays on the list. A stopped log hands out nothing.
     pub(crate) fn dispatch(&mut self, turn: &mut Turn<'_>) {
+        if self.commons.is_stopped {
+            return;
+        }
         if !self.commons.agenda.set_aside.is_empty() {
             self.carry_out_set_aside(turn);
         }
@@ -152,6 +156,9 @@ impl Log {
     /// The next of the dead, if its bytes are in memory; else they are asked for. Where the queue's rules send the dead nowhere
     /// any more, they leave it at once.
     pub(crate) fn next_dead_letter(&mut self, turn: &mut Turn<'_>) -> Option<DeadLetter> {
+        if self.commons.is_stopped {
+            return None;
+        }
         while let Some(slot) = self.commons.agenda.dying.front().copied() {
             let Some(mut at) = self.queue_at(slot) else {
                 self.commons.agenda.dying.pop_front();

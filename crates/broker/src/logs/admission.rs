@@ -7,10 +7,10 @@ use crate::event::Event;
 use crate::mail::{Fate, Waiter};
 use crate::placed::queue::dead_letters::DeadLetter;
 use crate::post::Post;
+use base::hash::SetById;
 use base::id::{LogId, PortId};
 use base::{Buffer, Now};
 use message::record::{self, DeathReason, Enqueue, Kind, leave_out};
-use rustc_hash::FxHashSet;
 
 impl Logs {
     /// Takes in records that another shard sent for a log of this one.
@@ -74,7 +74,7 @@ impl Logs {
                     memory: copy_of(record.bytes()),
                     offset: 0,
                 };
-                self.refused.push_back(dead);
+                self.refused.push(dead);
             }
         }
         full.iter().for_each(|id| leave_out(record.bytes_mut(), *id));
@@ -101,7 +101,7 @@ fn drop_stopped(post: &mut Post, log: LogId, records: &[u8], waiters: &[Waiter])
 /// which closes connections; messages of the broker's own stay where they were.
 #[cold]
 pub(super) fn refuse_stopped(post: &mut Post, log: LogId, waiters: &[Waiter]) {
-    let mut closed = FxHashSet::<PortId>::default();
+    let mut closed = SetById::<PortId>::default();
     for waiter in waiters {
         if waiter.is_own() {
             post.answer(waiter, Fate::Stopped);

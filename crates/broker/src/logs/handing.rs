@@ -426,6 +426,8 @@ impl Logs {
 
     /// The log is among those of this shard, whose numbers are to be counted again.
     fn insert(&mut self, mut log: Log) {
+        // It may have been stopped while it was on its way.
+        log.commons.is_stopped |= self.is_stopped(log.commons.id);
         if log.streams.feeds_wait() != self.holds_feeds {
             log.streams.hold_feeds(&mut log.machines, self.holds_feeds);
         }

@@ -21,6 +21,7 @@ use crate::turn::Turn;
 use ::queue::stream::{Settings as StreamSettings, Stream};
 use ::queue::{Fifo, Settings};
 use base::cursor::{Reader, Short};
+use base::hash::MapById;
 use base::id::{LogIndex, PortId, QueueId, QueueSeq};
 use base::{Now, Pieces};
 use message::record::{Kind, Machine, Open};
@@ -28,7 +29,6 @@ use queue::at::AtQueue;
 use queue::commands::{Done, answer_gone};
 use queue::owned::OwnedQueue;
 use queue::sizing::Sample;
-use rustc_hash::FxHashMap;
 use slab::Slab;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ pub(crate) struct Recovering {
     /// Batches that may be taken back, in order: see [`crate::log::Log::replay`].
     pub(crate) kept: VecDeque<Kept>,
     /// How far delivery had come in each queue.
-    pub(crate) cursors: FxHashMap<QueueId, QueueSeq>,
+    pub(crate) cursors: MapById<QueueId, QueueSeq>,
     /// Something was replayed: the node had not stopped in order.
     pub(crate) has_replayed: bool,
 }
@@ -75,13 +75,13 @@ pub(crate) struct Recovered {
 #[derive(Debug)]
 pub(crate) struct Machines {
     slab: Slab<Placed>,
-    by_id: FxHashMap<QueueId, u32>,
+    by_id: MapById<QueueId, u32>,
     last_lookup: (QueueId, u32),
 }
 
 impl Default for Machines {
     fn default() -> Machines {
-        Machines { slab: Slab::new(), by_id: FxHashMap::default(), last_lookup: (NO_QUEUE, 0) }
+        Machines { slab: Slab::new(), by_id: MapById::default(), last_lookup: (NO_QUEUE, 0) }
     }
 }
 

@@ -52,9 +52,14 @@ impl OwnPublisher<'_> {
         }
     }
 
-    /// Publishes a message to where `matches` leads; nobody waits for it.
+    /// Publishes a message to where `matches` leads; nobody waits for it. One that takes too many steps goes nowhere, and the
+    /// log says so.
     #[cold]
     pub(crate) fn publish(&mut self, message: &NewEnqueue<'_>, matches: &Matches) {
+        if matches.is_too_dear() {
+            self.tallies.too_dear += 1;
+            return self.post.notices.note_own_too_dear(self.now, message.exchange, matches.steps_max());
+        }
         for target in &self.view((0, 0)).targets_now(matches) {
             if !self.logs.is_stopped(target.log) && message.record_len(target.queues.len()).is_some() {
                 self.append(&Addressed::new(message, &[], target, None));

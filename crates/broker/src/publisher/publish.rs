@@ -1,7 +1,9 @@
 //! Publishing: a message goes into the logs its route leads to, those of other shards by mail.
 
 use super::route::{View, version};
-use super::{Addressed, Known, More, Publish, Published, Publisher, add_messages};
+use super::{
+    Addressed, Known, More, Publish, Published, Publisher, QUEUES_FREE, add_messages, price_of_queues,
+};
 use crate::access::AccessCache;
 use crate::catalog::Refusal;
 use crate::firehose;
@@ -30,7 +32,7 @@ impl Shard {
         self.publish(now, publisher, publish)
     }
 
-    /// Whether [`Shard::publish`] of this message would lead anywhere now; uses up no number.
+    /// To how many queues and reply consumers [`Shard::publish`] of this message would lead now; uses up no number.
     ///
     /// # Errors
     /// Those it would have.
@@ -39,16 +41,25 @@ impl Shard {
         now: Now,
         publisher: &mut Publisher,
         publish: &Publish<'_>,
-    ) -> Result<bool, Refusal> {
+    ) -> Result<u32, Refusal> {
         let view = self.view((publisher.handle, publisher.next_seq));
-        let (route, _) = view.route(&mut publisher.access, publish)?;
+        let steps = &mut publisher.known.get_or_insert_default().steps;
+        let (route, _) = view.route(&mut publisher.access, publish, steps)?;
         if let Some(target) = route.targets.iter().find(|target| self.logs.is_stopped(target.log)) {
             return Err(Refusal::log_stopped(target.log));
         }
         if publish.record(now).record_len(route.queues_most).is_none() {
             return Err(Refusal::message_too_large());
         }
-        Ok(!route.targets.is_empty() || route.replies.is_some())
+        let replies = route.replies.as_ref().map_or(0, |replies| replies.len());
+        Ok(route.queues.saturating_add(u32::try_from(replies).unwrap_or(u32::MAX)))
+    }
+
+    /// Forgets the routes that a publisher remembers, which is used no more, and gives their memory back.
+    pub fn forget_routes(&mut self, publisher: &mut Publisher) {
+        let Some(known) = &mut publisher.known else { return };
+        known.forget();
+        known.count(self.ports.get_mut(publisher.port).map(|state| &mut state.holding));
     }
 
     /// The parts that routing looks at; `message`: the publisher, and the message's number.
@@ -70,18 +81,28 @@ impl Shard {
         let at = match known.last_route(version(&self.catalog, &self.post.whereabouts), publish) {
             Some(at) => at,
             None => {
-                let at = known.route(access, &self.view((*handle, seq)), publish)?;
+                let found = known.route(access, &self.view((*handle, seq)), publish);
+                self.pace.work.spend(known.take_steps());
+                let mut at = found.inspect_err(|refusal| self.tallies.note_refused(refusal))?;
+                if known.due() != known.counted {
+                    known.count(self.ports.get_mut(*port).map(|state| &mut state.holding));
+                    at = known.last;
+                }
                 let counted = &mut known.routes[at].counted;
                 if *counted == NO_EXCHANGE {
                     *counted = self.tallies.exchange(&self.catalog, access.vhost(), publish.exchange);
                 }
                 if known.routes[at].holds_once {
+                    self.pace.work.spend(price_of_queues(known.routes[at].queues));
                     return self.publish_once(now, (*port, *handle, seq), access, known, publish);
                 }
                 at
             }
         };
         let route = &mut known.routes[at];
+        if route.queues > QUEUES_FREE {
+            self.pace.work.spend(price_of_queues(route.queues));
+        }
         route.messages += 1;
         let message = publish.record(now);
         let sizes = message.sizes();
@@ -194,7 +215,8 @@ impl Shard {
             .collect();
         let roll = self.view(message).roll(access.actor().port);
         let envelope = Envelope { keys: &keys, headers: publish.headers, roll };
-        let (vhost, exchange, mut matches) = (access.vhost(), publish.exchange, Matches::default());
+        let (vhost, exchange) = (access.vhost(), publish.exchange);
+        let mut matches = Matches::within(self.settings.limits.route_steps_max);
         match self.catalog.route(vhost, exchange, &envelope, &mut matches) {
             Ok(_) => self.catalog.remembering_exchanges(vhost, exchange, &matches),
             Err(_) => Vec::new(),

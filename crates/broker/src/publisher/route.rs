@@ -10,11 +10,10 @@ use crate::shard::ShardSettings;
 use crate::tally::NO_EXCHANGE;
 use crate::whereabouts::Whereabouts;
 use base::Random;
+use base::hash::{MapById, SetByBytes};
 use base::id::{LogId, PortId, QueueId, ShardId};
 use routing::{Envelope, Matches, delay_ms};
-use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
-use std::collections::HashSet;
 use std::sync::Arc;
 
 /// The queues of one log a route leads to.
@@ -91,6 +90,13 @@ impl Default for Route {
 }
 
 impl Route {
+    /// Bytes of memory, near enough; `name`: those of the exchange and key that it is to be kept under.
+    pub(super) fn bytes(&self, name: usize) -> usize {
+        let replies = self.replies.as_ref().map_or(0, |replies| size_of_val(&**replies));
+        let queues = self.queues as usize * size_of::<QueueId>();
+        size_of::<Route>() + name + size_of_val(&*self.targets) + queues + replies
+    }
+
     #[inline]
     pub(super) fn is_for(&self, exchange: &[u8], key: &[u8]) -> bool {
         base::copy::equal(&self.key, key) && base::copy::equal(&self.exchange, exchange) && !self.holds_once
@@ -104,7 +110,7 @@ pub(crate) struct View<'a> {
     /// The shard.
     me: ShardId,
     whereabouts: &'a Whereabouts,
-    log_slots: &'a FxHashMap<LogId, u32>,
+    log_slots: &'a MapById<LogId, u32>,
     /// Where the shard's dice begin.
     pub(super) seed: u64,
     /// The publisher, and the message's number.
@@ -116,7 +122,7 @@ impl<'a> View<'a> {
     pub(crate) fn of(
         settings: &'a ShardSettings,
         catalog: &'a Catalog,
-        (whereabouts, log_slots): (&'a Whereabouts, &'a FxHashMap<LogId, u32>),
+        (whereabouts, log_slots): (&'a Whereabouts, &'a MapById<LogId, u32>),
         message: (u32, u64),
     ) -> View<'a> {
         let ShardSettings { id, limits, seed, .. } = settings;
@@ -145,11 +151,12 @@ impl View<'_> {
     }
 
     /// Where a message goes, as the route of this message alone; true: more than its keys had a
-    /// part in that.
+    /// part in that. Adds the units of work that this takes to `steps`, also where it is refused for them.
     pub(super) fn route(
         &self,
         access: &mut AccessCache,
         publish: &Publish<'_>,
+        steps: &mut u64,
     ) -> Result<(Route, bool), Refusal> {
         let Publish { exchange, routing_key, more, .. } = *publish;
         let only = [routing_key];
@@ -158,7 +165,7 @@ impl View<'_> {
             None => &only,
             Some(more) => {
                 // Each once: a message may have as many as it has bytes, and who sends it chooses them.
-                let mut seen = HashSet::new();
+                let mut seen = SetByBytes::default();
                 all = only.iter().chain(&more.keys).copied().filter(|key| seen.insert(*key)).collect();
                 &all
             }
@@ -170,7 +177,10 @@ impl View<'_> {
             Some(More { due_at_ms, .. }) if *due_at_ms > 0 => Due::At(*due_at_ms),
             _ => Due::Now,
         };
-        let (targets, sees_more, matches) = self.find(access.vhost(), exchange, &message, due, |_| false)?;
+        let mut matches = Matches::within(self.limits.route_steps_max);
+        let found = self.find(access.vhost(), exchange, &message, (due, &mut matches), |_| false);
+        *steps += u64::from(matches.steps());
+        let (targets, sees_more) = found?;
         let mut route = Route { targets, holds_once: true, ..Route::default() };
         route.is_remembered =
             sees_more && !self.catalog.remembering_exchanges(access.vhost(), exchange, &matches).is_empty();
@@ -195,30 +205,33 @@ impl View<'_> {
         message: &Envelope<'_>,
         left_out: impl Fn(QueueId) -> bool,
     ) -> Result<(Box<[Target]>, bool, Matches), Refusal> {
-        self.find(vhost, exchange, message, Due::Now, left_out)
+        let mut matches = Matches::within(self.limits.route_steps_max);
+        let (targets, sees_more) = self.find(vhost, exchange, message, (Due::Now, &mut matches), left_out)?;
+        Ok((targets, sees_more, matches))
     }
 
-    /// The queues a message goes to: now, and when its time has come; true: more than its keys had a part in that; and what
-    /// it came through without being kept for later.
+    /// The queues a message goes to: now, and when its time has come; true: more than its keys had a part in that. In
+    /// `matches` is then what it came through without being kept for later, and the work that all of it took.
     fn find(
         &self,
         vhost: VhostId,
         exchange: &[u8],
         message: &Envelope<'_>,
-        due: Due,
+        (due, matches): (Due, &mut Matches),
         left_out: impl Fn(QueueId) -> bool,
-    ) -> Result<(Box<[Target]>, bool, Matches), Refusal> {
-        let mut matches = Matches::default();
-        let sees_more = self.catalog.route(vhost, exchange, message, &mut matches)?;
-        let mut targets = self.targets(&matches, due, &left_out);
+    ) -> Result<(Box<[Target]>, bool), Refusal> {
+        let sees_more = self.catalog.route(vhost, exchange, message, matches)?;
+        let mut targets = self.targets(matches, due, &left_out);
         if let Some(delay_ms) = delay_ms(message.headers).filter(|_| !matches.held().is_empty()) {
-            for exchange in matches.held() {
-                let mut later = Matches::default();
-                self.catalog.route_from(*exchange, message, &mut later);
+            for holder in matches.held().to_vec() {
+                let mut later = matches.beside();
+                self.catalog.route_from(holder, message, &mut later);
+                matches.count(&later);
+                self.catalog.check_steps(vhost, exchange, message.keys, matches)?;
                 targets.extend(self.targets(&later, Due::After(delay_ms), &left_out));
             }
         }
-        Ok((targets.into(), sees_more, matches))
+        Ok((targets.into(), sees_more))
     }
 
     /// The queues found, for a message that is not delayed.

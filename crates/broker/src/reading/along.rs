@@ -9,15 +9,15 @@ use crate::batches::{Batches, Found};
 use crate::log::{Commons, Reads, Store};
 use crate::placed::Machines;
 use crate::placed::queue::owned::OwnedQueue;
+use base::hash::MapById;
 use base::id::{LogIndex, QueueSeq};
 use journal::span::SPANS_MAX;
 use message::record::SeqRange;
 use queue::Stretch;
-use rustc_hash::FxHashMap;
 
 /// A read that is being put together.
 struct Basket<'a> {
-    asked: &'a mut FxHashMap<(u64, u64), Vec<u32>>,
+    asked: &'a mut MapById<(u64, u64), Vec<u32>>,
     parts: &'a mut Vec<ReadWhat>,
     bytes: u64,
     /// Bytes at most, where there is more than one part.

@@ -14,9 +14,9 @@ use super::{
 use crate::batches::Batches;
 use crate::limits::Limits;
 use base::Memory;
+use base::hash::MapById;
 use base::id::LogIndex;
 use journal::SegmentBlock;
-use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Names of batches that have left which are put up with, however few others there are.
@@ -25,7 +25,7 @@ const GONE_MIN: usize = 64;
 /// The bytes of a log that were read back. See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Loaded {
-    blocks: FxHashMap<Name, SegmentBlock>,
+    blocks: MapById<Name, SegmentBlock>,
     /// Stretches of streams' segments.
     stretches: BTreeMap<Name, Memory>,
     /// Bytes of memory of both.

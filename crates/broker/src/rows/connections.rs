@@ -3,6 +3,7 @@
 //! The adapter of its protocol says what it has settled with its client, the front which connection it is, and the loop what went
 //! over its socket; readers give it the names and shapes that they owe to others.
 
+use super::tenants::HeldBack;
 use crate::catalog::{Actor, Catalog};
 use crate::event_exchange::Encryption;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -34,8 +35,12 @@ pub struct ConnectionRow {
     pub vhost: String,
     /// `running`, ...
     pub state: &'static str,
+    /// Why its input is left alone; none: it is not.
+    pub held_back: Option<HeldBack>,
     /// Channels or sessions.
     pub channels: u64,
+    /// Bytes of memory that it holds, see [`crate::ledger`].
+    pub held: u64,
     /// Bytes of the largest frame; 0: not settled yet.
     pub frame_max: u32,
     /// The highest number of a channel.
@@ -76,7 +81,9 @@ impl Default for ConnectionRow {
             user: String::new(),
             vhost: String::new(),
             state: "",
+            held_back: None,
             channels: 0,
+            held: 0,
             frame_max: 0,
             channel_max: 0,
             timeout_s: 0,

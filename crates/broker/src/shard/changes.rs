@@ -1,6 +1,6 @@
 //! Changes of the catalog: planned on one shard, applied on all, with all they mean for the queues of each.
 
-use super::{CATALOG_LOG, Shard};
+use super::{CATALOG_LOG, Shard, governing};
 use crate::catalog::{Actor, Applied, Change, Misspelt, Object, Op, Plan, QueueDefinition, VhostId};
 use crate::event::Event;
 use crate::event_exchange::{self, Announcement};
@@ -9,6 +9,7 @@ use crate::log::Brings;
 use crate::mail::{Answering, Mail};
 use crate::message_keys::KeyRule;
 use crate::planner::{Answer, Coming, Content, Planner, Step};
+use crate::publisher::OwnPublisher;
 use crate::recent_history;
 use crate::request::{QueueCommand, Reply};
 use crate::turn::Turn;
@@ -16,6 +17,9 @@ use base::id::PortId;
 use base::{DigestKey, Now};
 use message::record;
 use routing::ExchangeId;
+
+/// The part of the room of publishers that what is remembered may take, the inverse of it.
+const RECALL_ROOM: usize = 8;
 
 impl Shard {
     /// Asks for a change of the catalog. The answer comes as an [`Event::Reply`] with `token`, when the change is on
@@ -39,8 +43,9 @@ impl Shard {
         self.take_up_remembered(now);
         let Shard { settings, planner, logs, post, .. } = self;
         let planner = planner.as_mut().expect("this shard plans");
-        let content = match planner.plan(&actor, &op, settings, (&post.whereabouts, logs.stopped())) {
-            Err(refusal) => Content::Reply(Err(refusal)),
+        let (content, waits) = match planner.plan(&actor, &op, settings, (&post.whereabouts, logs.stopped()))
+        {
+            Err(refusal) => (Content::Reply(Err(refusal)), None),
             Ok(plan) => self.carry_out(now, (&actor, answer.is_some()), plan),
         };
         let Some(Answering { port, token, instead }) = answer else { return };
@@ -51,14 +56,23 @@ impl Shard {
         let is_known = matches!(content, Content::Reply(_));
         let answer = Answer { port, token, content };
         let planner = self.planner.as_mut().expect("this shard plans");
+        if let Some(vhost) = waits {
+            return planner.reviews.hold(vhost, answer);
+        }
         if is_known || planner.is_busy() {
             return planner.add_answer(answer);
         }
         self.answer(now, answer);
     }
 
-    /// Makes the changes of a plan, on behalf of `by`, an actor that waits for an answer or does not; the answer.
-    fn carry_out(&mut self, now: Now, by: (&Actor, bool), Plan { changes, queue }: Plan) -> Content {
+    /// Makes the changes of a plan, on behalf of `by`, an actor that waits for an answer or does not. Returns the answer, and
+    /// the virtual host in which it has to wait until what was added goes by its policies.
+    fn carry_out(
+        &mut self,
+        now: Now,
+        by: (&Actor, bool),
+        Plan { changes, queue }: Plan,
+    ) -> (Content, Option<VhostId>) {
         let is_new = !changes.is_empty();
         let planner = self.planner.as_mut().expect("this shard plans");
         if is_new && planner.catalog.digest_key().is_none() {
@@ -69,21 +83,25 @@ impl Shard {
             let is_queue = |change: &&Change| matches!(change, Change::AddQueue(_));
             self.tallies.churn.queue_declared += changes.iter().filter(is_queue).count() as u64;
         }
-        for change in changes {
+        let planner = self.planner.as_mut().expect("this shard plans");
+        let (govern, waits) = planner.review_new(&changes);
+        for change in govern.into_iter().chain(changes) {
             self.look_for_slips(now, by.0, &change);
             let planner = self.planner.as_mut().expect("this shard plans");
             let told = event_exchange::announcements(&planner.catalog, &self.settings.node, by, &change);
+            let told = governing::begin(planner, by, &change, told);
             self.make_change(now, change, told);
         }
         let Some(queue) = queue else {
-            return Content::Reply(Ok(if is_new { Reply::Done } else { Reply::Unchanged }));
+            return (Content::Reply(Ok(if is_new { Reply::Done } else { Reply::Unchanged })), waits);
         };
         self.tallies.churn.queue_declared += 1;
-        match is_new {
+        let content = match is_new {
             true => Content::Reply(Ok(Reply::Declared { queue, is_new, ready: 0, consumers: 0 })),
             // Only its owner knows its messages and consumers.
             false => Content::Counts { log: queue.log, queue: queue.id },
-        }
+        };
+        (content, waits)
     }
 
     /// On the planning shard: what is declared with misspelt arguments is told.
@@ -121,6 +139,32 @@ impl Shard {
         }
     }
 
+    /// A turn ends: there is room to give what is remembered.
+    pub(super) fn begin_recalling(&mut self, now: Now) {
+        if let Some(planner) = &mut self.planner {
+            planner.recalls.begin(&self.settings.limits);
+            self.recall(now);
+        }
+    }
+
+    /// On the planning shard: what was bound to exchanges that remember gets the next of what it has yet to get.
+    pub(super) fn recall(&mut self, now: Now) {
+        if self.has_to_recall() {
+            let Shard { settings, catalog, logs, post, tallies, planner, .. } = self;
+            let planner = planner.as_mut().expect("it has something");
+            let own = &mut OwnPublisher { now, settings, catalog, logs, post, tallies };
+            recent_history::recall(own, &mut planner.recalls);
+        }
+    }
+
+    /// Something that is remembered is to be given, and there is room for it beside what others publish.
+    pub(super) fn has_to_recall(&self) -> bool {
+        self.planner.as_ref().is_some_and(|planner| !planner.recalls.is_empty())
+            && self.logs.bytes_in_flight() + self.post.parcels.under_way()
+                < self.settings.limits.log_bytes_in_flight_max / RECALL_ROOM
+            && !self.is_congested()
+    }
+
     /// On the planning shard: has exchanges remember a message.
     pub(super) fn remember(&mut self, now: Now, exchanges: &[ExchangeId], record: &[u8]) {
         let Some(message) = recent_history::rememberable(record) else { return };
@@ -152,14 +196,63 @@ impl Shard {
         self.planner.as_mut().expect("this shard plans").add_change(change, told, logged);
     }
 
+    /// On the planning shard: holds objects against policies, as far as one turn allows. What they go by now takes effect in the
+    /// order of all changes.
+    pub(super) fn review(&mut self, now: Now) {
+        let Some(planner) = &mut self.planner else { return };
+        let mut steps = planner.reviews.begin_turn(&self.settings.limits);
+        while let Some(planner) = &mut self.planner
+            && let Some(slice) = planner.next_slice(&mut steps, &self.settings.limits)
+        {
+            if let Some((change, told)) = governing::end(planner, &self.settings.node, slice) {
+                self.make_change(now, change, told);
+            }
+        }
+    }
+
     /// Applies a change of the catalog and does what it means for the queues here. Without `now` it is a replay, at whose
     /// end queues learn what they go by.
     pub(super) fn apply_change(&mut self, now: Option<Now>, change: &Change) {
+        if self.settings.plans() {
+            self.tell_ledger(change);
+        }
         for applied in self.catalog.apply(change) {
             if self.post.whereabouts.has_moves() {
                 self.logs.note_change(&applied);
             }
             self.react(now, applied);
+        }
+    }
+
+    /// The ledger goes by the limits that users and virtual hosts have. One shard tells it, for all.
+    fn tell_ledger(&self, change: &Change) {
+        let ledger = &self.settings.ledger;
+        let vhost_name = |id| self.catalog.vhost_definition(id).map(|vhost| &*vhost.name);
+        match change {
+            Change::SetUserLimits { user, limits } => ledger.set_user_max(user, limits.memory_bytes_max),
+            Change::DeleteUser(user) => ledger.set_user_max(user, None),
+            Change::SetVhostLimits { vhost, limits } => {
+                if let Some(name) = vhost_name(*vhost) {
+                    ledger.set_vhost_max(name, limits.memory_bytes_max);
+                }
+            }
+            Change::DeleteVhost(vhost) => {
+                if let Some(name) = vhost_name(*vhost) {
+                    ledger.set_vhost_max(name, None);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Tells the ledger of all limits there are, at the end of a start.
+    pub(super) fn tell_ledger_all(&self) {
+        let ledger = &self.settings.ledger;
+        for user in self.catalog.users() {
+            ledger.set_user_max(&user.name, self.catalog.user_limits(&user.name).memory_bytes_max);
+        }
+        for vhost in self.catalog.vhosts() {
+            ledger.set_vhost_max(&vhost.name, self.catalog.vhost_limits(vhost.id).memory_bytes_max);
         }
     }
 
@@ -207,7 +300,7 @@ impl Shard {
             let log = &mut self.logs.all[slot];
             log.delete_queue(now, definition, &self.settings.limits, &mut self.post);
         }
-        for (port, watcher) in self.watches.take(definition.id) {
+        for (port, watcher) in self.ports.watches.take(definition.id) {
             self.post.event(port, Event::QueueDeleted { watcher, queue: definition.id });
         }
     }
@@ -288,7 +381,9 @@ impl Shard {
     fn take_effect(&mut self, now: Now, coming: &Coming) {
         self.apply_change(Some(now), &coming.change);
         if let Change::Bind(binding) = &coming.change {
-            recent_history::recall(&mut self.own(now), binding);
+            let planner = self.planner.as_mut().expect("this shard plans");
+            planner.recalls.add(&self.catalog, binding);
+            self.recall(now);
         }
         for announcement in &coming.told {
             event_exchange::publish(&mut self.own(now), announcement);

@@ -6,19 +6,18 @@ use crate::connection_limits::Unit;
 use crate::event::Event;
 use crate::event_exchange::{self, Caller, Occurrence, Settled, Wording};
 use crate::firehose;
+use crate::ledger::{Full, Holding, Kind, Ledger};
 use crate::mail::Mail;
-use crate::ports::Leaver;
+use crate::planner::{is_client, low_on_memory};
+use crate::ports::{Leaver, Told};
 use crate::reply::ReplyAddress;
 use crate::request::{Credit, QueueCommand, Reply};
 use crate::tally::Protocol;
 use base::Now;
 use base::id::{PortId, QueueId};
 use message::record::Enqueue;
-
-/// Whether it is a connection's, and not the node's own.
-fn is_client(port: PortId) -> bool {
-    port.slot != u32::MAX
-}
+use routing::Arguments;
+use std::sync::Arc;
 
 impl Shard {
     /// A connection has logged in and opened its virtual host: from now on it may ask for things as `actor`.
@@ -35,6 +34,7 @@ impl Shard {
     /// Whether a connection of this actor must ask before it is opened.
     pub fn is_limited(&self, actor: &Actor) -> bool {
         self.settings.limits.connections_max.is_some()
+            || self.settings.limits.user_connections_max.is_some()
             || self.catalog.vhost_limits(actor.vhost).connections_max.is_some()
             || self.catalog.user_limits(&actor.user).connections_max.is_some()
     }
@@ -64,7 +64,8 @@ impl Shard {
     }
 
     fn add_port(&mut self, port: PortId, actor: Actor, asked: Option<(PortId, u32)>) {
-        self.ports.open(port, actor.clone());
+        let holding = self.open_holding(port, &actor);
+        self.ports.open(port, actor.clone(), holding);
         if is_client(port) {
             self.tallies.churn.connection_created += 1;
             self.tell_census(Mail::Came { actor, unit: Unit::Connection { channels: 0 }, asked });
@@ -96,7 +97,7 @@ impl Shard {
     /// A connection is gone: its consumers go, what they held goes back, its exclusive queues are deleted.
     pub fn close_port(&mut self, now: Now, port: PortId) {
         let Some(state) = self.ports.close(port) else { return };
-        if let (Some(name), Some(properties)) = (&state.name, &state.announced) {
+        if let Some(Told { name, announced: Some(properties) }) = state.told.as_deref() {
             self.announce(now, &Occurrence::ConnectionClosed { port, name, properties });
         }
         let (actor, owns_queues, channels) = (state.actor.clone(), state.owns_queues, state.channels);
@@ -122,17 +123,17 @@ impl Shard {
     /// The connection is to hear [`Event::QueueDeleted`], with its own number `watcher`, when the queue is deleted. It
     /// must [`Shard::unwatch_queue`] before it closes.
     pub fn watch_queue(&mut self, port: PortId, queue: QueueId, watcher: u32) {
-        self.watches.add(queue, port, watcher);
+        self.ports.watches.add(queue, port, watcher);
     }
 
     /// The connection no longer wants to hear of the queue.
     pub fn unwatch_queue(&mut self, port: PortId, queue: QueueId, watcher: u32) {
-        self.watches.remove(queue, port, watcher);
+        self.ports.watches.remove(queue, port, watcher);
     }
 
     /// A stream is restarted: connections of this shard that watch it are told, and go on watching.
     pub fn stream_restarted(&mut self, queue: QueueId) {
-        for (port, _) in self.watches.of(queue) {
+        for (port, _) in self.ports.watches.of(queue) {
             self.post.event(*port, Event::StreamRestarted { queue });
         }
     }
@@ -150,6 +151,94 @@ impl Shard {
         self.post.event(port, Event::Close { refusal });
     }
 
+    // ---- memory that connections hold
+
+    /// The holding of a connection of `actor`. The node's own hold nothing.
+    fn open_holding(&self, port: PortId, actor: &Actor) -> Holding {
+        let vhost = self.catalog.vhost_definition(actor.vhost);
+        match vhost.filter(|_| is_client(port) && !actor.is_internal) {
+            Some(vhost) => self.settings.ledger.open(&actor.user, &vhost.name),
+            None => Holding::default(),
+        }
+    }
+
+    /// Takes room for bytes that a connection is about to keep. One that is not open takes nothing: what it may keep before its
+    /// login is bounded by its protocol.
+    ///
+    /// # Errors
+    /// The account that has no room.
+    pub fn take(&mut self, port: PortId, kind: Kind, bytes: usize) -> Result<(), Full> {
+        self.ports.get_mut(port).map_or(Ok(()), |state| state.holding.take(kind, bytes))
+    }
+
+    /// Gives bytes back that a connection no longer keeps.
+    pub fn give(&mut self, port: PortId, kind: Kind, bytes: usize) {
+        if let Some(holding) = self.holding_mut(port) {
+            holding.give(kind, bytes);
+        }
+    }
+
+    /// Takes room for the arguments of a consumer, which are kept for lists.
+    ///
+    /// # Errors
+    /// There are too many, or they are too large; an account has no room; they are large, and the memory alarm holds.
+    pub fn take_arguments(&mut self, port: PortId, arguments: &Arguments) -> Result<(), Refusal> {
+        let bytes = arguments.heap_bytes();
+        if bytes == 0 {
+            return Ok(());
+        }
+        let limits = &self.settings.limits;
+        limits.check_arguments(Object::Consumer, arguments)?;
+        if self.is_low_on_memory && limits.alarm_refuses_growth && bytes > limits.alarm_arguments_bytes_max {
+            return Err(low_on_memory(&format!("a consumer's arguments of {bytes} bytes")));
+        }
+        let taken = self.take(port, Kind::Arguments, bytes);
+        taken.map_err(|full| full.refuse(ReplyCode::PreconditionFailed, "a consumer's arguments"))
+    }
+
+    /// Gives the room for a consumer's arguments back.
+    pub fn give_arguments(&mut self, port: PortId, arguments: &Arguments) {
+        self.give(port, Kind::Arguments, arguments.heap_bytes());
+    }
+
+    /// The memory that an open connection holds which is at home here.
+    pub fn holding(&self, port: PortId) -> Option<&Holding> {
+        self.ports.get(port).map(|state| &state.holding)
+    }
+
+    /// See [`Shard::holding`].
+    pub fn holding_mut(&mut self, port: PortId) -> Option<&mut Holding> {
+        self.ports.get_mut(port).map(|state| &mut state.holding)
+    }
+
+    /// A connection is closed for the memory that it holds: it is the largest holder no longer.
+    pub fn note_evicted(&mut self, port: PortId) {
+        if let Some(state) = self.ports.get_mut(port) {
+            state.is_evicted = true;
+        }
+    }
+
+    /// Bytes of room that connections at home here have reserved in the ledger, each looked at.
+    pub fn reserved_bytes(&self) -> u64 {
+        self.ports.reserved()
+    }
+
+    /// The connection at home here that holds most, and how many bytes.
+    pub fn largest_holder(&self) -> Option<(PortId, u64)> {
+        self.ports.largest_holder()
+    }
+
+    /// The user and the virtual host of an open connection that is at home here, by name.
+    pub fn names_of(&self, port: PortId) -> Option<(Arc<str>, Arc<str>)> {
+        let actor = &self.ports.get(port)?.actor;
+        Some((actor.user.clone(), self.catalog.vhost_definition(actor.vhost)?.name.clone()))
+    }
+
+    /// The ledger of the node.
+    pub fn ledger(&self) -> &Arc<Ledger> {
+        &self.settings.ledger
+    }
+
     // ---- between shards
 
     /// The connection has nothing here that keeps it.
@@ -163,6 +252,10 @@ impl Shard {
         if !self.may_leave(port) {
             return None;
         }
+        if let Some(holding) = self.holding_mut(port) {
+            // Its publishers find their routes anew where it goes.
+            holding.give_all(Kind::Caches);
+        }
         self.ports.release(port)
     }
 
@@ -170,7 +263,7 @@ impl Shard {
     pub fn adopt_port(&mut self, port: PortId, leaver: Leaver) {
         let state = self.ports.adopt(port, leaver);
         let Actor { user, vhost, is_internal, .. } = state.actor.clone();
-        if self.catalog.is_traced(vhost) && state.name.is_none() {
+        if self.catalog.is_traced(vhost) && state.told.is_none() {
             self.post.event(port, Event::Introduce);
         }
         if self.catalog.vhost_definition(vhost).is_none() {
@@ -280,6 +373,12 @@ impl Shard {
 
     /// The node's alarm over `source` (`memory`, `disk`) is raised, or is no longer.
     pub fn alarm_changed(&mut self, now: Now, source: &str, is_raised: bool) {
+        if source == "memory" {
+            self.is_low_on_memory = is_raised;
+            if let Some(planner) = &mut self.planner {
+                planner.set_low_on_memory(is_raised);
+            }
+        }
         // Every shard hears of it; one tells.
         if self.settings.plans() {
             self.announce(now, &Occurrence::Alarm { source, is_raised });

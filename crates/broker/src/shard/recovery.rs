@@ -1,7 +1,8 @@
 //! From disk to a running shard and back: snapshots of logs, and the replay of what the journal holds behind them.
 //!
 //! Order: [`Shard::restore`] for each snapshot, [`Shard::replay`] for each batch of the journal in the order it was
-//! written (the catalog's batches go to every shard), then [`Shard::end_replay`] and [`Shard::finish_recovery`] once.
+//! written (the catalog's batches go to every shard), then [`Shard::end_replay`], [`Shard::go_by_policies`] and
+//! [`Shard::finish_recovery`] once.
 
 use super::{CATALOG_LOG, Shard};
 use crate::catalog::{Catalog, Change};
@@ -101,14 +102,30 @@ impl Shard {
         if rest.is_empty() { Ok(()) } else { Err(bad) }
     }
 
+    /// The policies that count for each queue and exchange, once the journal is read to its end: the same for all shards. One
+    /// that does not hear of them before [`Shard::finish_recovery`] works them out once more.
+    pub fn policies_in_force(&self) -> Vec<Change> {
+        self.catalog.policies_in_force()
+    }
+
+    /// Takes in what [`Shard::policies_in_force`] says.
+    pub fn go_by_policies(&mut self, in_force: &[Change]) {
+        // Queues are asked to go by it at the end of the recovery.
+        self.catalog.go_by_policies(in_force);
+    }
+
     /// The journal is read to its end: from now on the shard is open for business. Logs of its own that have messages whose
     /// records are nowhere are stopped here, and returned: stop them in the other shards.
     #[must_use]
     pub fn finish_recovery(&mut self, now: Now) -> Vec<LogId> {
         let mut turn = Turn::new(now, &self.settings.limits, &mut self.post);
         let missing = self.logs.finish_recovery(&mut turn);
+        if !self.catalog.knows_policies() {
+            self.catalog.go_by_policies(&self.catalog.policies_in_force());
+        }
         if let Some(planner) = &mut self.planner {
             planner.begin(self.catalog.clone());
+            self.tell_ledger_all();
         }
         let queues: Vec<_> = self.catalog.queues().cloned().collect();
         for queue in &queues {

@@ -1,13 +1,11 @@
 //! The terms a shard is made on.
 
 use crate::access::AccessRules;
+use crate::ledger::Ledger;
 use crate::limits::Limits;
 use crate::request::Placement;
-use base::id::{LogId, ShardId};
+use base::id::ShardId;
 use std::sync::Arc;
-
-/// The log of the catalog.
-pub const CATALOG_LOG: LogId = LogId(0);
 
 /// The shard that plans changes of the catalog: it has the catalog's log, which stays where it is.
 pub(crate) const PLANNER: ShardId = ShardId(0);
@@ -27,6 +25,8 @@ pub struct ShardSettings {
     pub node: Arc<str>,
     /// A quorum queue may be declared again as a classic one, and stays what it is.
     pub relaxes_types: bool,
+    /// The ledger of memory, one for the whole node.
+    pub ledger: Arc<Ledger>,
     /// Where the dice begin that exchanges draw lots with; another one at each start tells the connections of before from those that
     /// come.
     pub seed: u64,

@@ -6,6 +6,7 @@ use crate::damages::Damaged;
 use crate::dead_letterings;
 use crate::event::Events;
 use crate::event_exchange;
+use crate::log::Commons;
 use crate::logs::check_move;
 use crate::mail::{Heard, Mail, own_port};
 use crate::moving::Moved;
@@ -49,7 +50,7 @@ impl Shard {
             Mail::Announce(announcement) => event_exchange::publish(&mut self.own(now), &announcement),
             Mail::Replies { from, replies } => {
                 self.post.parcels.came(from, replies.records.len());
-                self.replies.deliver(replies, &self.settings.limits, &mut self.post);
+                self.replies.deliver(replies, &self.settings.limits, &mut self.ports, &mut self.post);
             }
             Mail::ReplyAsked { port, token, address, missing } => {
                 self.replies.ask(&mut self.post, (port, token), address, *missing);
@@ -203,11 +204,14 @@ impl Shard {
     /// Ends the turn: what nobody waits for is applied, what somebody waits for is sealed. The batches in `out` are to
     /// be written, in order, in one group, and reported with [`Shard::written`].
     pub fn end_turn(&mut self, now: Now, out: &mut Vec<Sealed>) {
-        self.replies.end_turn(&self.settings.limits, &mut self.post);
+        self.replies.end_turn(&self.settings.limits, &mut self.ports, &mut self.post);
         if self.has_dead() {
+            let units = self.dead_lettering_work();
+            self.dead_letterings.begin(units);
             self.publish_dead_letters(now);
         }
         self.take_up_remembered(now);
+        self.begin_recalling(now);
         if self.has_log_to_move() {
             self.move_logs(now);
         }
@@ -217,16 +221,18 @@ impl Shard {
             self.logs.all[slot].end_turn(&mut turn, out);
             self.carry_parked(now, slot);
             self.logs.list_reads(slot, &self.settings.limits);
-            if self.logs.all[slot].commons.agenda.timers.first().is_some_and(|at| at <= now.mono_ns) {
+            let Commons { agenda, is_stopped, .. } = &self.logs.all[slot].commons;
+            if agenda.timers.first().is_some_and(|at| at <= now.mono_ns) && !is_stopped {
                 self.ring(now, slot);
             }
         }
+        self.review(now);
         if let Some(planner) = &mut self.planner {
             planner.close_wave();
         }
         self.advance_waves(now);
         self.tell_taken();
-        if self.spares_at <= now.mono_ns {
+        if self.logs.spares_at <= now.mono_ns {
             self.forget_spares(now);
         }
     }
@@ -235,7 +241,7 @@ impl Shard {
     #[cold]
     #[inline(never)]
     fn forget_spares(&mut self, now: Now) {
-        self.spares_at = now.after_ms(self.settings.limits.spare_ms_max);
+        self.logs.spares_at = now.after_ms(self.settings.limits.spare_ms_max);
         self.logs.forget_spares();
         self.post.parcels.forget_spares();
     }
@@ -362,7 +368,8 @@ impl Shard {
 
     /// Something is left to do at once, without anything more coming in.
     pub fn has_work(&self) -> bool {
-        self.has_pressing_work() || self.logs.has_work()
+        let has_review = self.planner.as_ref().is_some_and(Planner::has_review);
+        self.has_pressing_work() || has_review || self.logs.has_work()
     }
 
     /// As [`Shard::has_work`], but for the work that readers of streams wait for: publishers come before them.
@@ -372,6 +379,7 @@ impl Shard {
             || self.post.has_events()
             || !self.post.heard.is_empty()
             || !self.post.to_remember.is_empty()
+            || self.has_to_recall()
             || !self.logs.refused.is_empty()
             || (self.dead_letterings.has_room(&self.settings.limits) && self.logs.has_dying())
             || self.planner.as_ref().is_some_and(Planner::has_open_wave)
@@ -381,7 +389,7 @@ impl Shard {
     pub fn deadline(&self) -> Option<u64> {
         let has_spares = self.post.parcels.has_spares() || self.logs.has_spares();
         let logs = self.logs.deadline(&self.settings.limits);
-        [logs, has_spares.then_some(self.spares_at)].into_iter().flatten().min()
+        [logs, has_spares.then_some(self.logs.spares_at)].into_iter().flatten().min()
     }
 
     /// Too much is appended, here or for other shards, and not yet committed: connections that publish are not to be
@@ -390,6 +398,7 @@ impl Shard {
         let limits = &self.settings.limits;
         self.logs.bytes_in_flight() + self.post.parcels.under_way() > limits.log_bytes_in_flight_max
             || self.logs.has_much_unwritten(limits)
+            || self.logs.refused.is_much(limits)
     }
 
     /// Takes the reads that deliveries wait for; each is to be answered with [`Shard::read_done`].

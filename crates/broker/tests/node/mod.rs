@@ -5,6 +5,7 @@ use base::id::{LogId, PortId, QueueSeq, ShardId};
 use base::{Now, Secrets};
 use broker::access::{AccessCache, AccessRules};
 use broker::catalog::{Actor, FirstContent, Op, Refusal, VhostId};
+use broker::ledger::Ledger;
 use broker::{
     Credit, Event, Events, Limits, Mail, NewConsumer, Placement, Publish, Published, Publisher, QueueCommand,
     Reply, Shard, ShardSettings,
@@ -52,6 +53,7 @@ impl Node {
 
     pub fn with_logs(shards: u16, logs: u32, limits: Limits) -> Node {
         let placement = Placement { shards, logs };
+        let ledger = Arc::<Ledger>::default();
         let make = |id| {
             let rules = Arc::new(AccessRules::default());
             let settings = ShardSettings {
@@ -61,6 +63,7 @@ impl Node {
                 rules,
                 node: "rabbit@test".into(),
                 relaxes_types: false,
+                ledger: ledger.clone(),
                 seed: 7,
             };
             Shard::new(settings, Secrets::simulated(u64::from(id)))
@@ -99,6 +102,7 @@ impl Node {
         Actor::new("guest".into(), VhostId(0), port)
     }
 
+    #[allow(dead_code, reason = "shared; not every test needs it")]
     pub fn publisher(&self, port: usize) -> Publisher {
         Publisher::new(self.ports[port], 5, AccessCache::new(Node::actor(self.ports[port])))
     }
@@ -217,6 +221,7 @@ impl Node {
             rules,
             node: "rabbit@test".into(),
             relaxes_types: false,
+            ledger: Arc::default(),
             seed: 8,
         };
         Shard::new(settings, Secrets::simulated(8))

@@ -2,7 +2,7 @@
 
 use super::facts::Facts;
 use super::text::{Kind, Text};
-use super::{global, node, opened, queues, raft};
+use super::{global, node, opened, queues, raft, tenants};
 use crate::node::Node;
 use crate::response::Response;
 use Kind::Gauge;
@@ -38,9 +38,10 @@ pub(super) enum Family {
     Vhosts,
     ExchangeNames,
     ExchangeBindings,
+    Users,
 }
 impl Family {
-    pub(super) const ALL: [Family; 28] = [
+    pub(super) const ALL: [Family; 29] = [
         Family::Churn,
         Family::Node,
         Family::NodeCoarse,
@@ -69,6 +70,7 @@ impl Family {
         Family::Vhosts,
         Family::ExchangeNames,
         Family::ExchangeBindings,
+        Family::Users,
     ];
 
     /// As `/metrics/detailed` calls it.
@@ -102,6 +104,7 @@ impl Family {
             Family::Vhosts => "vhost_status",
             Family::ExchangeNames => "exchange_names",
             Family::ExchangeBindings => "exchange_bindings",
+            Family::Users => "leveret_user_metrics",
         }
     }
 
@@ -150,8 +153,11 @@ impl Family {
                 node::flushes(facts, text);
                 node::turns(facts, text);
                 node::guesses(node, text);
+                node::ledger(node, text);
+                tenants::totals(node, text)?;
                 global::latencies(facts, text);
             }
+            Family::Users => tenants::users(node, facts, text)?,
             Family::Vhosts | Family::ExchangeNames | Family::ExchangeBindings => {
                 self.write_cluster(node, text)?
             }

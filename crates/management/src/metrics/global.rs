@@ -147,6 +147,12 @@ pub(super) fn global(facts: &Facts, text: &mut Text) {
         text.sample(&[("queue_type", queue_type.module())], Real(facts.survey.cycles[of] as f64));
     }
     text.one(
+        "leveret_routes_too_dear_total",
+        Counter,
+        "Total number of messages that were refused or went nowhere because routing them took too many steps",
+        facts.survey.too_dear,
+    );
+    text.one(
         "leveret_stream_offsets_driven_out_total",
         Counter,
         "Total number of offsets stored in streams that were forgotten because others were stored",

@@ -12,6 +12,7 @@ mod node;
 mod opened;
 mod queues;
 mod raft;
+mod tenants;
 mod text;
 
 use crate::memory;

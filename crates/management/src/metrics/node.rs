@@ -131,6 +131,15 @@ pub(super) fn guesses<N: Node>(node: &N, text: &mut Text) {
     text.one("leveret_known_origins", Gauge, help, counts.known as u64);
 }
 
+/// The ledger of memory.
+pub(super) fn ledger<N: Node>(node: &N, text: &mut Text) {
+    let ledger = &node.about().ledger;
+    let help = "Bytes of memory that connections hold: transactions, unfinished bodies, output and the like";
+    text.one("leveret_connections_held_bytes", Gauge, help, ledger.held());
+    let help = "Requests for memory that were refused, as a connection, a user, a virtual host or the node held what it may";
+    text.one("leveret_memory_refusals_total", Counter, help, ledger.refusals());
+}
+
 /// By client: not told apart, which with RabbitMQ has to be turned on.
 pub(super) fn auth_detailed(text: &mut Text) {
     for (name, help) in [
@@ -231,4 +240,16 @@ pub(super) fn turns(facts: &Facts, text: &mut Text) {
         "The longest that a shard had a processor for somebody who asked, in the last half minute to minute",
     );
     each().for_each(|(shard, own)| text.sample(&[("shard", shard)], own.longest_look_work_ns as f64 / 1e9));
+    text.family(
+        "leveret_turn_work_units_total",
+        Counter,
+        "Units of work of connections in turns: commands whose cost has no other bound",
+    );
+    each().for_each(|(shard, own)| text.sample(&[("shard", shard)], own.work));
+    text.family(
+        "leveret_turn_work_units",
+        Gauge,
+        "Units of work that a turn has, by how long units took before; beyond them connections wait",
+    );
+    each().for_each(|(shard, own)| text.sample(&[("shard", shard)], own.work_max));
 }

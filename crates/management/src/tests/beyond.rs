@@ -1,10 +1,11 @@
 //! Endpoints that RabbitMQ's API does not have.
 
 use super::Bench;
-use crate::Limits;
 use crate::node::Node;
+use crate::{Limits, Request};
 use broker::catalog::Op;
 use serde_json::{Value, json};
+use std::ops::RangeInclusive;
 
 #[test]
 fn messages_are_looked_at_page_by_page() {
@@ -87,6 +88,40 @@ fn messages_move_and_go_back() {
     assert_eq!(moved, json!({"moved": 2, "unplaced": 0, "is_over": true}));
     let (_, moved, _) = bench.ask("guest", "POST x/queues/v/own/redrive", r#"{"count": 1, "rate": 5}"#);
     assert_eq!(moved, json!({"moved": 1, "unplaced": 1, "is_over": false}));
+}
+
+#[test]
+fn a_move_goes_on_when_others_had_their_turns() {
+    let bench = Bench::new();
+    bench.statuses(&[("PUT queues/v/own", "", 201)]);
+    let mut request = Bench::request("guest", "POST x/queues/v/own/redrive", r#"{"count": 5, "rate": 5}"#);
+    request.takes_turns = true;
+    let first = crate::handle(&bench, &request);
+    let rest = first.rest.expect("there are more to move");
+    assert_eq!(first.status, 200);
+    // The body was read once.
+    let again = Request { moving: Some(rest.clone()), body: b"{".to_vec(), ..request.clone() };
+    let second = crate::handle(&bench, &again);
+    let body: Value = serde_json::from_slice(&second.body).unwrap();
+    assert_eq!(body, json!({"moved": 2, "unplaced": 1, "is_over": false}));
+    // The user is not let in any more.
+    let authorization = Bench::request("nobody", "GET overview", "").authorization;
+    let late = crate::handle(&bench, &Request { moving: Some(rest), authorization, ..request });
+    let body: Value = serde_json::from_slice(&late.body).unwrap();
+    assert_eq!((late.status, &body["moved"], &body["unplaced"]), (401, &json!(2), &json!(1)));
+}
+
+#[test]
+fn a_move_that_fails_tells_how_far_it_came() {
+    let bench = Bench::new();
+    bench.statuses(&[("PUT queues/v/own", "", 201)]);
+    let (status, told, _) = bench.ask(
+        "guest",
+        "POST x/queues/v/own/move",
+        r#"{"exchange": "gone", "routing_key": "k", "positions": [9, 100]}"#,
+    );
+    assert_eq!((status, &told["moved"], &told["missing"]), (400, &json!(1), &json!([9])));
+    assert!(told["reason"].as_str().unwrap().contains("gone"), "{told}");
 }
 
 #[test]
@@ -178,7 +213,7 @@ fn an_exchange_with_many_bindings_is_looked_at_in_turns() {
         bind("amq.fanout", &queue, "");
         bind("amq.direct", &queue, &format!("k{number}"));
     }
-    let check = |exchange: &str, queues: usize, reached: usize, looks: u32| {
+    let check = |exchange: &str, queues: usize, reached: usize, looks: RangeInclusive<u32>| {
         *bench.looks.lock().unwrap() = 0;
         let line = format!("POST x/exchanges/%2F/{exchange}/route");
         let (status, found, _) = bench.ask("guest", &line, &json!({ "routing_key": "k7" }).to_string());
@@ -193,12 +228,13 @@ fn an_exchange_with_many_bindings_is_looked_at_in_turns() {
         assert!(matched <= reached && (reached == 1 || matched == reached), "{exchange}: {matched}");
         let keys: Vec<_> = rows.iter().map(|row| row["routing_key"].as_str().unwrap()).collect();
         assert!(keys.is_sorted(), "{exchange}");
-        assert_eq!(
-            *bench.looks.lock().unwrap(),
-            looks,
-            "{exchange}: one to log in, one to route, some for names"
+        let looked = *bench.looks.lock().unwrap();
+        assert!(
+            looks.contains(&looked),
+            "{exchange}: {looked}, where one is to log in, one to route, some for names"
         );
     };
-    check("amq.fanout", 2500, 1000, 1 + 1 + 3);
-    check("amq.direct", 1, 1, 1 + 1 + 2);
+    check("amq.fanout", 2500, 1000, 1 + 1 + 3..=1 + 1 + 3);
+    // Bindings are listed in no order, so that the one that matches is among the first thousand, or its queue is one name more.
+    check("amq.direct", 1, 1, 1 + 1 + 1..=1 + 1 + 2);
 }

@@ -248,7 +248,7 @@ fn metrics_are_told_in_detail_where_asked_for() {
 fn dear_expressions_are_for_who_logs_in() {
     let bench = Bench::new();
     let mut dice = 1_u64;
-    for _ in 0..200 {
+    for _ in 0..50 {
         let mut digit = || {
             dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             char::from(b'0' + (dice >> 63) as u8)

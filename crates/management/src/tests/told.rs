@@ -68,6 +68,12 @@ fn each_change_is_told_with_its_user_and_without_secrets() {
         204,
         &["Successfully set limits of user 'app': connections unlimited, channels 3"],
     );
+    check(
+        "PUT user-limits/app/max-memory-bytes",
+        r#"{"value": 5000}"#,
+        204,
+        &["Successfully set limits of user 'app': connections unlimited, channels 3, memory 5000 bytes"],
+    );
     check("DELETE users/app", "", 204, &["Deleted user 'app'"]);
     check(
         "PUT vhosts/w",

@@ -121,17 +121,18 @@ impl Amqp091 {
 
     /// Lets the connection encode one message and takes its frames apart.
     fn template(&mut self) -> Template {
-        let Purpose::Publish { targets, is_durable, size, priorities, .. } = &self.purpose else {
+        let Purpose::Publish { targets, is_durable, size, priorities, headers, .. } = &self.purpose else {
             unreachable!("only a publisher has a template")
         };
         let delivery_mode = Some(if *is_durable { 2 } else { 1 });
+        let headers = Table::new(headers).ok().filter(|_| !headers.is_empty());
         let body = vec![b'.'; *size as usize];
         let mut methods = Vec::new();
         let mut contents = Vec::new();
         for number in 0..(*priorities).max(1) {
             let priority = (*priorities > 0).then_some(number as u8);
             let mut head = Vec::new();
-            NewProperties { delivery_mode, priority, ..NewProperties::default() }.write(&mut head);
+            NewProperties { headers, delivery_mode, priority, ..NewProperties::default() }.write(&mut head);
             let prefix = PublishPrefix::new(CHANNEL, b"", b"", true);
             let before = self.connection.output_mut().own().len();
             self.connection.publish(&prefix, &head, &Body::Bytes(&body));
@@ -144,6 +145,7 @@ impl Amqp091 {
             let (exchange, routing_key) = match target {
                 Target::Queue(name) => (&b""[..], name.as_bytes()),
                 Target::Exchange(name) => (name.as_bytes(), &b""[..]),
+                Target::Key(name, key) => (name.as_bytes(), key.as_bytes()),
             };
             let prefix = PublishPrefix::new(CHANNEL, exchange, routing_key, true);
             let before = self.connection.output_mut().own().len();

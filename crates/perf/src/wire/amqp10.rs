@@ -22,6 +22,7 @@ const LIMITS: Limits = Limits {
     frame_bytes_max: 131_072,
     sessions_max: 64,
     links_max: SESSION_LINKS as u16,
+    link_name_bytes_max: 1024,
     incoming_window_max: 65_535,
     message_bytes_max: 1 << 30,
     assembly_bytes_max: 1 << 30,
@@ -165,6 +166,7 @@ fn address(target: &Target) -> String {
     match target {
         Target::Queue(name) => queue_address(name),
         Target::Exchange(name) => format!("/exchanges/{}", encoded(name)),
+        Target::Key(name, key) => format!("/exchanges/{}/{}", encoded(name), encoded(key)),
     }
 }
 
@@ -434,5 +436,6 @@ mod tests {
     fn addresses_are_percent_encoded() {
         assert_eq!(address(&Target::Queue("a b/ü".to_owned())), "/queues/a%20b%2F%C3%BC");
         assert_eq!(address(&Target::Exchange("e".to_owned())), "/exchanges/e");
+        assert_eq!(address(&Target::Key("e".to_owned(), "a.b c".to_owned())), "/exchanges/e/a.b%20c");
     }
 }

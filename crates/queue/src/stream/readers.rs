@@ -21,7 +21,7 @@ use super::work::{
     Block, Damage, DamageReason, Read, ReadDone, Seek, SeekDone, SeekFor, Spare, Work, WorkError,
 };
 use message::chunk::Filter;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How often a read that fails is tried; then its part of the stream counts as damaged.
 const TRIES_MAX: u8 = 3;
@@ -112,6 +112,8 @@ pub(super) struct Reader {
     /// Names the blocks that its filter has left chunks out of; 0 without one.
     tag: u32,
     group: Option<Box<[u8]>>,
+    /// Its place in [`Readers::at_tail`], or its number in [`Readers::held`], while it is there.
+    waits_at: u64,
 }
 
 /// A read given out.
@@ -119,20 +121,27 @@ pub(super) struct Reader {
 struct UnderWay {
     tries: u8,
     read: Read,
-    waiting: Vec<ReaderId>,
+    waiting: BTreeSet<ReaderId>,
 }
 
 /// The readers of a stream, and the reads they wait for.
+///
+/// Invariant: a reader is in the list that its state says, and in no other, so that one of a hundred thousand goes without
+/// a look at the others.
 #[derive(Debug, Default)]
 pub(super) struct Readers {
     slots: Vec<Option<Box<Reader>>>,
+    /// Slots without a reader, but for those whose reader is out for a moment.
+    free: BTreeSet<u32>,
     count: usize,
     at_tail: Vec<ReaderId>,
     reads: Vec<UnderWay>,
     /// Reads and seeks that have not come back, those that nobody waits for any more among them.
     under_way: usize,
-    /// Readers that need one more.
-    held: VecDeque<ReaderId>,
+    /// Readers that need one more, in order.
+    held: BTreeMap<u64, ReaderId>,
+    /// The number of the next of them.
+    held_next: u64,
     tickets: u32,
 }
 
@@ -176,31 +185,62 @@ impl Readers {
 
     fn add(&mut self, reader: Reader) -> ReaderId {
         self.count += 1;
-        let free = self.slots.iter().position(Option::is_none);
-        let at = free.unwrap_or_else(|| {
+        let at = self.free.pop_first().unwrap_or_else(|| {
             self.slots.push(None);
-            self.slots.len() - 1
+            self.slots.len() as u32 - 1
         });
-        self.slots[at] = Some(Box::new(reader));
-        ReaderId(at as u32)
+        self.slots[at as usize] = Some(Box::new(reader));
+        ReaderId(at)
     }
 
     fn remove(&mut self, id: ReaderId) -> Option<Box<Reader>> {
         let reader = self.slots.get_mut(id.0 as usize)?.take()?;
         self.count -= 1;
-        self.forget_waiting(id);
+        self.forget_waiting(id, (reader.state, reader.waits_at));
+        self.free.insert(id.0);
         while self.slots.last().is_some_and(Option::is_none) {
             self.slots.pop();
+            self.free.remove(&(self.slots.len() as u32));
         }
-        self.slots.shrink_to(2 * self.slots.len());
+        if self.slots.capacity() > 4 * self.slots.len() {
+            self.slots.shrink_to(2 * self.slots.len());
+        }
         Some(reader)
     }
 
-    fn forget_waiting(&mut self, id: ReaderId) {
-        self.at_tail.retain(|waiting| *waiting != id);
-        self.held.retain(|waiting| *waiting != id);
-        for read in &mut self.reads {
-            read.waiting.retain(|waiting| *waiting != id);
+    /// The reader waits for a chunk to come.
+    fn wait_at_tail(&mut self, id: ReaderId, reader: &mut Reader) {
+        (reader.state, reader.waits_at) = (State::AtTail, self.at_tail.len() as u64);
+        self.at_tail.push(id);
+    }
+
+    /// A reader waits until less is under way: its number.
+    fn hold(&mut self, id: ReaderId) -> u64 {
+        self.held_next += 1;
+        self.held.insert(self.held_next, id);
+        self.held_next
+    }
+
+    /// A reader in this state waits no longer.
+    fn forget_waiting(&mut self, id: ReaderId, (state, waits_at): (State, u64)) {
+        match state {
+            State::AtTail => {
+                let at = waits_at as usize;
+                self.at_tail.swap_remove(at);
+                if let Some(moved) = self.at_tail.get(at).copied()
+                    && let Some(reader) = self.get_mut(moved)
+                {
+                    reader.waits_at = waits_at;
+                }
+            }
+            State::Reading => {
+                for read in &mut self.reads {
+                    read.waiting.remove(&id);
+                }
+            }
+            State::ReadHeld | State::SeekHeld { .. } => _ = self.held.remove(&waits_at),
+            State::Standing | State::Seeking { .. } | State::Standby | State::Beginning | State::Retiring => {
+            }
         }
     }
 }
@@ -228,6 +268,7 @@ impl Stream {
             tag: if filter.is_some() { common.take_tag() } else { 0 },
             filter,
             group: group.as_ref().map(|group| group.name.clone()),
+            waits_at: 0,
         });
         match group {
             Some(group) => {
@@ -330,9 +371,8 @@ impl Stream {
         let mut passed_over = 0;
         loop {
             let Some(segment) = reader.stand_in(&self.segments) else {
-                reader.state = State::AtTail;
                 (reader.offset, reader.is_exact) = (self.next_offset, true);
-                self.readers.at_tail.push(id);
+                self.readers.wait_at_tail(id, reader);
                 return Next::Wait;
             };
             let from = reader.place;
@@ -384,7 +424,7 @@ impl Stream {
     /// Some work may have come back: begins the reads and seeks that readers were held for.
     pub(super) fn go_on(&mut self, common: &mut Common, effects: &mut Vec<Effect>) {
         while !self.readers.is_full(&common.limits)
-            && let Some(id) = self.readers.held.pop_front()
+            && let Some((_, id)) = self.readers.held.pop_first()
         {
             let Some(reader) = self.readers.get_mut(id) else { continue };
             match reader.state {
@@ -425,8 +465,8 @@ impl Stream {
         if matches!(reader.state, State::Beginning | State::Retiring) {
             return;
         }
-        reader.state = state;
-        self.readers.forget_waiting(id);
+        let waited = (std::mem::replace(&mut reader.state, state), reader.waits_at);
+        self.readers.forget_waiting(id, waited);
         effects.push(Effect::Active { reader: id, active: state == State::Beginning });
     }
 
@@ -487,8 +527,10 @@ impl Stream {
                 effects.push(Effect::Ready(id));
             }
             Some(_) if is_full => {
-                reader.state = State::SeekHeld { from };
-                self.readers.held.push_back(id);
+                let number = self.readers.hold(id);
+                if let Some(reader) = self.readers.get_mut(id) {
+                    (reader.state, reader.waits_at) = (State::SeekHeld { from }, number);
+                }
             }
             Some((segment, want)) => {
                 reader.state = State::Seeking { ticket, tries: 1 };
@@ -634,8 +676,7 @@ impl Readers {
         if self.read(reader, Some(id), span, common, effects) {
             reader.state = State::Reading;
         } else {
-            reader.state = State::ReadHeld;
-            self.held.push_back(id);
+            (reader.state, reader.waits_at) = (State::ReadHeld, self.hold(id));
         }
     }
 
@@ -690,7 +731,7 @@ impl Readers {
             memory: Spare::default(),
         };
         effects.push(Effect::Work(Work::Read(Read { memory, ..read.clone() })));
-        self.reads.push(UnderWay { tries: 1, read, waiting: Vec::from_iter(waiting) });
+        self.reads.push(UnderWay { tries: 1, read, waiting: BTreeSet::from_iter(waiting) });
         self.under_way += 1;
         true
     }
@@ -698,7 +739,75 @@ impl Readers {
 
 #[cfg(test)]
 mod tests {
-    use super::whole;
+    use super::{BTreeSet, Effect, From, Place, Reader, ReaderId, Readers, State, whole};
+    use rustix::time::{ClockId, clock_gettime};
+    use std::time::Duration;
+
+    /// So many readers, which have all there is.
+    fn at_tail(count: u32) -> Readers {
+        let mut readers = Readers::default();
+        for number in 0..count {
+            let id = readers.add(Reader {
+                state: State::Standing,
+                place: Place::default(),
+                offset: 0,
+                is_exact: true,
+                wanted_from: 0,
+                from: From::First,
+                credit: 1,
+                window: 1,
+                chunk_len: 0,
+                filter: None,
+                tag: 0,
+                group: None,
+                waits_at: 0,
+            });
+            assert_eq!(id, ReaderId(number));
+            let mut reader = readers.slots[number as usize].take().expect("it was added");
+            readers.wait_at_tail(id, &mut reader);
+            readers.slots[number as usize] = Some(reader);
+        }
+        readers
+    }
+
+    #[test]
+    fn readers_that_go_leave_the_others_waiting() {
+        let mut readers = at_tail(10);
+        for gone in [3, 9, 0, 8] {
+            assert!(readers.remove(ReaderId(gone)).is_some());
+            assert!(readers.remove(ReaderId(gone)).is_none());
+        }
+        let mut effects = Vec::new();
+        readers.wake(&mut effects);
+        let woken = effects.iter().map(|effect| match effect {
+            Effect::Ready(id) => id.0,
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(woken.collect::<BTreeSet<_>>(), [1, 2, 4, 5, 6, 7].into());
+        assert_eq!((readers.count(), readers.slots.len(), readers.at_tail.len()), (6, 8, 0));
+        assert_eq!(readers.free, [0, 3].into());
+        let held: Vec<u64> = [1, 2, 4].map(|id| readers.hold(ReaderId(id))).into();
+        readers.forget_waiting(ReaderId(2), (State::ReadHeld, held[1]));
+        assert_eq!(readers.held.values().map(|id| id.0).collect::<Vec<_>>(), [1, 4], "in order");
+    }
+
+    /// A connection may have tens of thousands of readers, which go in one turn.
+    #[test]
+    fn a_reader_that_goes_looks_at_no_others() {
+        let now =
+            || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).expect("it never runs backwards");
+        let cost = |count: u32| {
+            let once = |_| {
+                let mut readers = at_tail(count);
+                let begin = now();
+                (0..count).for_each(|id| drop(readers.remove(ReaderId(id))));
+                (now() - begin) / count
+            };
+            (0..3).map(once).min().unwrap_or_default()
+        };
+        let (few, many) = (cost(1_000), cost(60_000));
+        assert!(many <= 8 * few.max(Duration::from_nanos(250)), "{few:?} among few, {many:?} among many");
+    }
 
     #[test]
     fn long_chunks_are_read_whole() {

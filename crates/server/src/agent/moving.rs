@@ -36,6 +36,30 @@ struct Taken {
     body: Vec<u8>,
 }
 
+/// The time of a slice of a move.
+struct Slice<'p> {
+    pace: &'p Pace,
+    /// When the messages that are passed had been looked at.
+    behind_ms: Option<u64>,
+}
+
+impl Slice<'_> {
+    fn new(pace: &Pace) -> Slice<'_> {
+        Slice { pace, behind_ms: None }
+    }
+
+    /// Whether the slice is to end, `ms` milliseconds after its beginning, when so many messages were looked at. At
+    /// least one is that no slice before looked at.
+    fn is_late(&mut self, ms: u64, looked_at: u32) -> bool {
+        let Pace { passed, ms_max, slice_ms, .. } = *self.pace;
+        if looked_at >= passed {
+            self.behind_ms.get_or_insert(ms);
+        }
+        let spent_ms = self.behind_ms.map_or(0, |since| ms - since);
+        ms >= ms_max || (looked_at > passed && spent_ms >= slice_ms)
+    }
+}
+
 impl Agent<'_> {
     /// Shows messages and takes none: `count` behind the first `skip` from position `from` on, once the queue has so many; both together are at most
     /// 65,535. Refused where those in front take longer than `ms_max` milliseconds; then no more than are there by that time.
@@ -98,13 +122,14 @@ impl Agent<'_> {
         let begin = Instant::now();
         let (mut moved, mut unplaced, mut held) = (0, 0, None);
         let (mut missing, mut rest) = (Vec::new(), chosen.unwrap_or_default().iter());
-        let mut is_over = false;
+        let (mut is_over, mut slice) = (false, Slice::new(pace));
         let trouble = loop {
             is_over |= match chosen {
                 Some(_) => rest.len() == 0,
                 None => moved == pace.count || moved + unplaced == pace.among,
             };
-            let is_late = begin.elapsed() >= Duration::from_millis(pace.ms_max);
+            let looked_at = moved + unplaced + missing.len() as u32;
+            let is_late = slice.is_late(begin.elapsed().as_millis() as u64, looked_at);
             if is_over || is_late || unplaced == pace.unplaced_max || self.is_stopping() {
                 break None;
             }
@@ -118,8 +143,11 @@ impl Agent<'_> {
                     }
                     continue;
                 }
-                // Its channel is closed, and holds nothing any more.
-                Err(trouble) => return Err(trouble),
+                Err(trouble) => {
+                    // Its channel is closed, and holds nothing any more.
+                    held = None;
+                    break Some(trouble);
+                }
             };
             match publisher.place(goal, &taken) {
                 Ok(true) => {
@@ -148,10 +176,7 @@ impl Agent<'_> {
         if let Some(last) = held {
             self.connection.nack(CHANNEL, last, true, true);
         }
-        match trouble {
-            Some(trouble) => Err(trouble),
-            None => Ok(Outcome::Moved { moved, unplaced, missing, is_over }),
-        }
+        Ok(Outcome::Moved { moved, unplaced, missing, is_over, trouble })
     }
 
     /// Throws messages away, and hears of each whether it was there.
@@ -256,6 +281,33 @@ fn anew(properties: &Properties<'_>, user: &str) -> Vec<u8> {
 mod tests {
     use super::*;
     use message::amqp091::NewProperties;
+
+    #[test]
+    fn a_slice_has_its_time_behind_the_messages_that_it_passes_over() {
+        let check = |passed: u32, steps: &[(u64, u32, bool)]| {
+            let pace = Pace {
+                count: 100,
+                among: 100,
+                unplaced_max: 100,
+                per_second: 0,
+                ms_max: 5000,
+                slice_ms: 1000,
+                passed,
+            };
+            let mut slice = Slice::new(&pace);
+            for &(ms, looked_at, expected) in steps {
+                assert_eq!(slice.is_late(ms, looked_at), expected, "{passed} {ms} {looked_at}");
+            }
+        };
+        // Nothing is passed over: one message at least.
+        check(0, &[(0, 0, false), (2000, 0, false), (2001, 1, true)]);
+        check(0, &[(0, 0, false), (999, 1, false), (1000, 2, true)]);
+        // Three are, which took longer than a slice.
+        check(3, &[(0, 0, false), (1500, 2, false), (2000, 3, false), (2999, 9, false), (3000, 10, true)]);
+        check(3, &[(2000, 3, false), (3500, 3, false), (3600, 4, true)]);
+        // The time of the whole is over for all.
+        check(3, &[(5000, 1, true)]);
+    }
 
     #[test]
     fn a_message_goes_back_without_its_deaths_and_copies() {

@@ -3,7 +3,7 @@
 //!
 //! As with RabbitMQ, what is configured counts when a virtual host is made; one that is there stays as it is.
 
-use super::value::{bytes, count, duration_ms, integer, one_of};
+use super::value::{bytes, bytes_above_zero, count, duration_ms, integer, one_of};
 use broker::access::{PasswordHash, Pattern};
 use broker::catalog::{
     ApplyTo, DefaultPolicy, DefaultUser, QueueType, VhostAbout, VhostDefaults, VhostLimits,
@@ -81,7 +81,12 @@ impl Defaults {
             "pattern" => entry.vhosts = Some(pattern(value)?),
             "max_connections" => entry.limits.connections_max = count(value)?,
             "max_queues" => entry.limits.queues_max = count(value)?,
-            _ => return Err("known are .pattern, .max_connections and .max_queues".to_owned()),
+            "max_memory_bytes" => entry.limits.memory_bytes_max = bytes_above_zero(value)?,
+            _ => {
+                return Err(
+                    "known are .pattern, .max_connections, .max_queues and .max_memory_bytes".to_owned()
+                );
+            }
         }
         Ok(())
     }
@@ -224,6 +229,8 @@ mod tests {
         for (key, value) in [
             ("a.b.pattern", "^dev"),
             ("a.b.max_queues", "5"),
+            ("a.b.max_memory_bytes", "50MB"),
+            ("all.max_memory_bytes", "infinity"),
             ("all.max_connections", "9"),
             ("all.max_queues", "infinity"),
         ] {
@@ -239,7 +246,11 @@ mod tests {
             defaults.set_policy(key, value).unwrap();
         }
         defaults.set_queue_type("quorum").unwrap();
-        let limits = |connections_max, queues_max| VhostLimits { connections_max, queues_max };
+        let limits = |connections_max, queues_max| VhostLimits {
+            connections_max,
+            queues_max,
+            memory_bytes_max: Some(50_000_000).filter(|_| queues_max.is_some()),
+        };
         for (key, value) in [
             ("a.b.vhost_pattern", "^dev"),
             ("a.b.password", "x y"),

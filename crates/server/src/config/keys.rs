@@ -7,7 +7,9 @@ use super::backends::Backend;
 use super::gate;
 use super::network::{AlternativeKind, ListenerKind, LoginFrom};
 use super::secret::Decoder;
-use super::value::{address, boolean, bytes, count, count_above_zero, decimal, integer, one_of, only};
+use super::value::{
+    address, boolean, bytes, bytes_above_zero, count, count_above_zero, decimal, integer, one_of, only, share,
+};
 use super::verdict::Verdict;
 use super::{Draft, Limit};
 use broker::access::Hashing;
@@ -679,6 +681,38 @@ pub const KEYS: &[(&str, Standing)] = &[
         Served(|draft, _, value| put(boolean(value), |it| draft.config.follows_queues = it)),
     ),
     (
+        "leveret.http_shares",
+        Served(|draft, _, value| put(boolean(value), |it| draft.config.http_shares = it)),
+    ),
+    (
+        "leveret.user_connection_share",
+        Served(|draft, _, value| {
+            put(decimal(value, 0.001, 1.0), |it| draft.config.user_connection_share = it)
+        }),
+    ),
+    (
+        "leveret.connection_memory_max",
+        Served(|draft, _, value| {
+            put(bytes_above_zero(value), |it| draft.config.connection_memory_max = Some(it))
+        }),
+    ),
+    (
+        "leveret.user_memory_share",
+        Served(|draft, _, value| put(share(value), |it| draft.config.user_memory_share = it)),
+    ),
+    (
+        "leveret.lone_user_memory_share",
+        Served(|draft, _, value| put(share(value), |it| draft.config.lone_user_memory_share = it)),
+    ),
+    (
+        "leveret.vhost_memory_share",
+        Served(|draft, _, value| put(share(value), |it| draft.config.vhost_memory_share = it)),
+    ),
+    (
+        "leveret.user_unread_max",
+        Served(|draft, _, value| put(bytes_above_zero(value), |it| draft.config.user_unread_max = it)),
+    ),
+    (
         "leveret.logs",
         Served(|draft, _, value| put(integer(value, 1, 4096), |it| draft.config.logs = Some(it as u32))),
     ),
@@ -687,12 +721,60 @@ pub const KEYS: &[(&str, Standing)] = &[
         Served(|draft, _, value| put(bytes(value), |it| draft.config.journal_file_bytes = Some(it))),
     ),
     (
+        "leveret.alarm_refuses_growth",
+        Served(|draft, _, value| put(boolean(value), |it| draft.config.alarm_refuses_growth = it)),
+    ),
+    (
+        "leveret.arguments_max",
+        Served(|draft, _, value| put(count(value), |it| draft.config.arguments_max = Some(it))),
+    ),
+    (
+        "leveret.arguments_bytes_max",
+        Served(|draft, _, value| {
+            put(bytes_above_zero(value), |it| draft.config.arguments_bytes_max = Some(it))
+        }),
+    ),
+    (
+        "leveret.topic_words_max",
+        Served(|draft, _, value| put(count(value), |it| draft.config.topic_words_max = Some(it))),
+    ),
+    (
+        "leveret.link_name_bytes_max",
+        Served(|draft, _, value| {
+            put(bytes_above_zero(value), |it| draft.config.link_name_bytes_max = Some(it))
+        }),
+    ),
+    (
+        "leveret.policy_patterns_bytes_max",
+        Served(|draft, _, value| put(count(value), |it| draft.config.policy_patterns_bytes_max = it)),
+    ),
+    (
         "leveret.journal_files",
         Refused("the journal has the files it needs; disk_free_limit says from when on publishers wait"),
     ),
     (
         "leveret.inline_flush_us",
         Served(|draft, _, value| put(integer(value, 0, 1_000_000), |it| draft.config.inline_flush_us = it)),
+    ),
+    (
+        "leveret.route_steps_max",
+        Served(|draft, _, value| {
+            put(integer(value, 1024, u32::MAX.into()), |it| draft.config.route_steps_max = Some(it as u32))
+        }),
+    ),
+    (
+        "leveret.transaction_work_max",
+        Served(|draft, _, value| {
+            put(integer(value, 1_000, u32::MAX.into()), |it| {
+                draft.config.transaction_work_max = Some(it as u32);
+            })
+        }),
+    ),
+    (
+        "leveret.turn_work_max",
+        Served(|draft, _, value| {
+            put(integer(value, 1_000, u32::MAX.into()), |it| draft.config.turn_work_max = it as u32)
+        }),
     ),
     (
         "leveret.test_disk_bytes",

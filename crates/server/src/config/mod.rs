@@ -26,8 +26,10 @@ mod verdict;
 pub use draft::Draft;
 pub use load::{Loaded, Sources, load};
 
+use crate::allotment;
 use broker::access::{Hashing, PasswordHash};
 use broker::catalog::VhostDefaults;
+use broker::ledger::LedgerLimits;
 use defaults::Defaults;
 use log::LogOptions;
 use management::GateRules;
@@ -179,6 +181,10 @@ pub struct Config {
     pub exchanges_max: Option<u32>,
     /// Queues of all virtual hosts; none: any number.
     pub queues_max: Option<u32>,
+    /// Bytes of the compiled patterns of a virtual host's policies of a kind; none: any number.
+    pub policy_patterns_bytes_max: Option<u32>,
+    /// While the memory alarm holds, nothing is made that would be kept.
+    pub alarm_refuses_growth: bool,
     /// A quorum queue may be declared again as a classic one.
     pub relaxes_types: bool,
     /// Consumers of one 0-9-1 channel; none: any number.
@@ -227,12 +233,40 @@ pub struct Config {
     pub shards: Option<u16>,
     /// Connections go to the shard of the queue they use.
     pub follows_queues: bool,
+    /// Addresses and users have shares of what the HTTP API has.
+    pub http_shares: bool,
+    /// The part of the places for connections that one user may have; 1: all.
+    pub user_connection_share: f64,
+    /// Bytes of memory that a connection may hold: none said, or any number, or so many.
+    pub connection_memory_max: Option<Option<u64>>,
+    /// The part of the memory watermark that a user may hold beside others; `None`: any.
+    pub user_memory_share: Option<f64>,
+    /// The part of the memory watermark that a user may hold while no other is connected; `None`: any.
+    pub lone_user_memory_share: Option<f64>,
+    /// The part of the memory watermark that a virtual host may hold; `None`: any.
+    pub vhost_memory_share: Option<f64>,
+    /// Bytes of output that the clients of a user may leave unread together; `None`: any number.
+    pub user_unread_max: Option<u64>,
     /// Logs of a new data folder; `None`: by the cores.
     pub logs: Option<u32>,
     /// Bytes of a journal file; `None`: the journal's default.
     pub journal_file_bytes: Option<u64>,
     /// Microseconds a flush may take to be done inside a shard's loop; 0: never.
     pub inline_flush_us: u64,
+    /// Arguments of one object; inner none: any number; none: the broker's own bound.
+    pub arguments_max: Option<Option<u32>>,
+    /// Bytes of arguments of one object; inner none: any number; none: the broker's own bound.
+    pub arguments_bytes_max: Option<Option<u64>>,
+    /// Words of a topic exchange's pattern; inner none: any number; none: the broker's own bound.
+    pub topic_words_max: Option<Option<u32>>,
+    /// Bytes of the name of an AMQP 1.0 link; inner none: as many as a frame has; none: the protocol's own bound.
+    pub link_name_bytes_max: Option<Option<u64>>,
+    /// Steps that routing one message may take; `None`: the broker's default.
+    pub route_steps_max: Option<u32>,
+    /// Units of work of one turn for one transaction; `None`: the adapters' default.
+    pub transaction_work_max: Option<u32>,
+    /// Units of work that a turn of a shard has at most for commands that are dear; `u32::MAX`: any number.
+    pub turn_work_max: u32,
     /// Bytes of files the data folder is made to have room for; for tests of full disks. `None`: what the device has.
     pub test_disk_bytes: Option<u64>,
     /// Microseconds every read for a delivery is made to take longer; for measurements of slow disks.
@@ -331,6 +365,8 @@ impl Config {
             vhosts_max: None,
             exchanges_max: None,
             queues_max: None,
+            policy_patterns_bytes_max: Some(1 << 20),
+            alarm_refuses_growth: true,
             relaxes_types: false,
             channel_consumers_max: None,
             consumer_timeout_ms: 1_800_000,
@@ -363,9 +399,23 @@ impl Config {
             dumps_core: false,
             shards: None,
             follows_queues: true,
+            http_shares: true,
+            user_connection_share: 0.5,
+            connection_memory_max: None,
+            user_memory_share: Some(LedgerLimits::USER_SHARE),
+            lone_user_memory_share: Some(LedgerLimits::LONE_USER_SHARE),
+            vhost_memory_share: None,
+            user_unread_max: Some(LedgerLimits::USER_UNREAD_MAX),
             logs: None,
             journal_file_bytes: None,
             inline_flush_us: 200,
+            arguments_max: None,
+            arguments_bytes_max: None,
+            topic_words_max: None,
+            link_name_bytes_max: None,
+            route_steps_max: None,
+            transaction_work_max: None,
+            turn_work_max: allotment::MOST,
             test_disk_bytes: None,
             test_read_delay_us: 0,
             test_sync_delay_us: 0,

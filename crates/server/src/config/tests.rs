@@ -302,6 +302,7 @@ fn keys_reach_their_place() {
          default_user_tags.administrator = false\ndefault_user_tags.monitoring = true\n\
          tcp_listen_options.sndbuf = 2048\ntcp_listen_options.recbuf = 4096\ntcp_listen_options.backlog = 4\n\
          handshake_timeout = 5000\nlog.console.level = warning\nleveret.shards = 3\nleveret.follow_queues = false\nleveret.logs = 9\n\
+         leveret.user_connection_share = 0.25\nleveret.http_shares = false\n\
          leveret.test_sync_delay_us = 6000\nleveret.test_read_delay_us = 2000\nmax_message_size = 1000\nleveret.journal_file_bytes = 1MiB",
     );
     assert_eq!(all.memory_limit, Limit::Bytes(1_000_000_000));
@@ -317,6 +318,8 @@ fn keys_reach_their_place() {
     assert_eq!((all.handshake_timeout_ms, all.log.console.level), (5000, Some(Level::Warning)));
     assert_eq!((all.shards, all.logs, all.journal_file_bytes), (Some(3), Some(9), Some(1 << 20)));
     assert!(!all.follows_queues && config("").follows_queues);
+    assert_eq!((all.user_connection_share, config("").user_connection_share), (0.25, 0.5));
+    assert!(!all.http_shares && config("").http_shares);
     assert_eq!((all.test_sync_delay_us, all.test_read_delay_us), (6000, 2000));
     assert_eq!(all.message_bytes_max, 1000);
     assert_eq!(Limit::Share(0.5).of(1000), 500);
@@ -623,6 +626,43 @@ fn guesses_have_a_bound_or_none() {
     assert_eq!(bounds(text), [Some(3), None]);
     assert!(error("leveret.guesses_per_account = 0").contains("infinity, or a number above 0"));
     assert!(error("leveret.guesses_per_address = many").contains("infinity, or a number above 0"));
+}
+
+#[test]
+fn memory_has_bounds_or_none() {
+    let bounds = |text: &str| {
+        let config = config(text);
+        let shares = [config.user_memory_share, config.lone_user_memory_share, config.vhost_memory_share];
+        (config.connection_memory_max, shares)
+    };
+    assert_eq!(bounds(""), (None, [Some(0.25), Some(0.75), None]));
+    let text = "leveret.connection_memory_max = 8MiB\nleveret.user_memory_share = 0.1\n\
+                leveret.lone_user_memory_share = 1\nleveret.vhost_memory_share = 0.5";
+    assert_eq!(bounds(text), (Some(Some(8 << 20)), [Some(0.1), Some(1.0), Some(0.5)]));
+    let text = "leveret.connection_memory_max = infinity\nleveret.user_memory_share = infinity\n\
+                leveret.lone_user_memory_share = infinity\nleveret.vhost_memory_share = infinity";
+    assert_eq!(bounds(text), (Some(None), [None; 3]));
+    assert_eq!(config("").user_unread_max, Some(128 << 20));
+    assert_eq!(config("leveret.user_unread_max = infinity").user_unread_max, None);
+    assert!(error("leveret.connection_memory_max = 0").contains("infinity, or a number of bytes"));
+    assert!(error("leveret.user_memory_share = 2").contains("infinity, or a number from 0.001 to 1"));
+    let arguments = |text: &str| {
+        let config = config(text);
+        (config.arguments_max, config.arguments_bytes_max)
+    };
+    let text = "leveret.arguments_max = 9\nleveret.arguments_bytes_max = 1KiB";
+    assert_eq!((arguments(""), arguments(text)), ((None, None), (Some(Some(9)), Some(Some(1024)))));
+    let text = "leveret.arguments_max = infinity\nleveret.arguments_bytes_max = infinity";
+    assert_eq!(arguments(text), (Some(None), Some(None)));
+    let names = |text: &str| {
+        let config = config(text);
+        (config.topic_words_max, config.link_name_bytes_max)
+    };
+    let text = "leveret.topic_words_max = 9\nleveret.link_name_bytes_max = 1KiB";
+    assert_eq!((names(""), names(text)), ((None, None), (Some(Some(9)), Some(Some(1024)))));
+    let text = "leveret.topic_words_max = infinity\nleveret.link_name_bytes_max = infinity";
+    assert_eq!(names(text), (Some(None), Some(None)));
+    assert!(error("leveret.link_name_bytes_max = 0").contains("a number of bytes above 0"));
 }
 
 #[test]

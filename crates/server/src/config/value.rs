@@ -129,6 +129,28 @@ pub fn count_above_zero(value: &str) -> Result<Option<u32>, String> {
     }
 }
 
+/// A number of bytes above 0; `infinity` is none.
+pub fn bytes_above_zero(value: &str) -> Result<Option<u64>, String> {
+    match value {
+        "infinity" => Ok(None),
+        value => match bytes(value) {
+            Ok(0) | Err(_) => Err("accepted values: infinity, or a number of bytes above 0, as 64MiB".into()),
+            Ok(bytes) => Ok(Some(bytes)),
+        },
+    }
+}
+
+/// A part of a whole, above 0; `infinity` is none.
+pub fn share(value: &str) -> Result<Option<f64>, String> {
+    match value {
+        "infinity" => Ok(None),
+        value => match decimal(value, 0.001, 1.0) {
+            Ok(share) => Ok(Some(share)),
+            Err(_) => Err("accepted values: infinity, or a number from 0.001 to 1".into()),
+        },
+    }
+}
+
 /// The one value that can be had.
 pub fn only(value: &str, accepted: &str, why: &str) -> Result<(), String> {
     if value == accepted { Ok(()) } else { Err(format!("accepted value: {accepted} ({why})")) }

@@ -1,6 +1,7 @@
 //! The head of a request, as the gate looks at it.
 
-use super::{Line, Service};
+use super::asker::Service;
+use super::line::Line;
 use hyper::Version;
 use hyper::header::{ACCESS_CONTROL_REQUEST_HEADERS, CONTENT_TYPE, HOST, HeaderName, ORIGIN};
 use hyper::http::request::Parts;

@@ -1,8 +1,11 @@
+use super::lanes::{Job, LaneLine, Lanes, next};
 use super::*;
-use management::Attempt;
+use management::{Attempt, Lane};
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream as Client};
-use std::sync::MutexGuard;
+use std::net::{IpAddr, SocketAddr, TcpStream as Client};
+use std::sync::atomic::AtomicUsize;
+use std::sync::mpsc::{Receiver, channel};
+use tokio::sync::oneshot;
 
 /// Ends the listeners also where a test fails, which would else wait for them.
 struct End<'a>(&'a Notify);
@@ -22,14 +25,35 @@ fn bound(service: Service) -> (Listener, SocketAddr) {
 
 /// Serves while `talk` lasts. `work` gets the requests of all lanes, one after the other.
 fn served<T>(limits: Limits, work: impl FnMut(Job) + Send, talk: impl FnOnce(SocketAddr, &Notify) -> T) -> T {
+    served_with(Pools::new(&limits).into(), limits, work, talk)
+}
+
+/// The same with these pools.
+fn served_with<T>(
+    pools: Arc<Pools>,
+    limits: Limits,
+    work: impl FnMut(Job) + Send,
+    talk: impl FnOnce(SocketAddr, &Notify) -> T,
+) -> T {
     let (listener, address) = bound(Service::Api);
     let (usual, asked) = channel::<Job>();
-    let jobs = Queues(Lane::ALL.map(|_| usual.clone()));
-    drop(usual);
-    let stop = &Notify::new();
+    let ((jobs, lanes), stop) = (Queues::new(), &Notify::new());
     std::thread::scope(|threads| {
         // When the listener ends nobody is left to send any, which ends who works.
-        threads.spawn(move || serve(vec![listener], limits, Gate::default(), &jobs, stop).expect("serves"));
+        threads.spawn(move || {
+            serve(vec![listener], limits, Gate::default(), pools, &jobs, stop).expect("serves")
+        });
+        for line in &*lanes {
+            let usual = usual.clone();
+            threads.spawn(move || {
+                while let Some((asker, job)) = line.take() {
+                    line.end(&asker);
+                    // A request that nobody works on any more is dropped.
+                    let _ = usual.send(job);
+                }
+            });
+        }
+        drop(usual);
         threads.spawn(move || asked.into_iter().for_each(work));
         let _end = End(stop);
         talk(address, stop)
@@ -40,15 +64,34 @@ fn served<T>(limits: Limits, work: impl FnMut(Job) + Send, talk: impl FnOnce(Soc
 fn in_lanes<T>(listeners: Vec<Listener>, limits: Limits, talk: impl FnOnce(&Lanes) -> T) -> T {
     let ((jobs, lanes), stop) = (Queues::new(), &Notify::new());
     std::thread::scope(|threads| {
-        threads.spawn(move || serve(listeners, limits, Gate::default(), &jobs, stop).expect("serves"));
+        threads.spawn(move || {
+            serve(listeners, limits, Gate::default(), Pools::new(&limits).into(), &jobs, stop)
+                .expect("serves")
+        });
         let _end = End(stop);
         talk(&lanes)
     })
 }
 
 /// The requests of a lane.
-fn of(lanes: &Lanes, lane: Lane) -> MutexGuard<'_, Receiver<Job>> {
-    lanes[lane as usize].1.lock().expect("sound")
+fn of(lanes: &Lanes, lane: Lane) -> &LaneLine {
+    &lanes[lane as usize]
+}
+
+/// The next request of a lane, if it comes in so long.
+fn within(line: &LaneLine, patience: Duration) -> Option<Job> {
+    let begin = std::time::Instant::now();
+    loop {
+        match line.try_take() {
+            None if begin.elapsed() < patience => std::thread::sleep(Duration::from_millis(2)),
+            job => return job,
+        }
+    }
+}
+
+/// A request of a lane, which comes.
+fn comes(line: &LaneLine) -> Job {
+    within(line, Duration::from_secs(20)).expect("comes")
 }
 
 /// A client that has sent this.
@@ -183,8 +226,8 @@ fn health_checks_wait_for_nobody() {
         let _others = ["/api/queues", "/api/overview", "/healthy"].map(ask);
         let _own = ask("/api/health/checks/local-alarms");
         let asked = of(lanes, Lane::Check);
-        assert_eq!(job(&asked).request.path, ["api", "health", "checks", "local-alarms"]);
-        assert!(asked.try_recv().is_err());
+        assert_eq!(comes(asked).request.path, ["api", "health", "checks", "local-alarms"]);
+        assert!(asked.try_take().is_none());
     });
 }
 
@@ -195,11 +238,11 @@ fn metrics_are_read_when_the_api_has_no_place_left() {
     in_lanes(vec![api, metrics], limits, |lanes| {
         let (asked, scraped) = (of(lanes, Lane::Look), of(lanes, Lane::Metrics));
         let _first = asks(api_at, "GET /api/overview", "");
-        let held = job(&asked);
+        let held = comes(asked);
         let _second = asks(api_at, "GET /api/queues", "");
-        assert!(asked.recv_timeout(Duration::from_millis(300)).is_err(), "there is no place");
+        assert!(within(asked, Duration::from_millis(300)).is_none(), "there is no place");
         let _scraper = asks(metrics_at, "GET /metrics", "");
-        assert_eq!(job(&scraped).service, Service::Metrics);
+        assert_eq!(comes(scraped).service, Service::Metrics);
         drop(held);
     });
 }
@@ -216,10 +259,10 @@ fn who_asks_for_metrics_holds_up_nobody_else() {
             ("POST /metrics", "content-length: 100000\r\n"),
         ] {
             let _client = asks(address, line, headers);
-            assert_eq!(job(&of(lanes, Lane::Metrics)).service, Service::Metrics, "{line}");
+            assert_eq!(comes(of(lanes, Lane::Metrics)).service, Service::Metrics, "{line}");
         }
         let others = Lane::ALL.into_iter().filter(|lane| *lane != Lane::Metrics);
-        others.for_each(|lane| assert!(of(lanes, lane).try_recv().is_err(), "{lane:?}"));
+        others.for_each(|lane| assert!(of(lanes, lane).try_take().is_none(), "{lane:?}"));
     });
 }
 
@@ -248,6 +291,15 @@ fn bodies_share_a_bound() {
     });
 }
 
+/// Waits until this is so.
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begin = std::time::Instant::now();
+    while !is_so() {
+        assert!(begin.elapsed() < Duration::from_secs(20), "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// A job of a lane, which comes.
 fn job(asked: &Receiver<Job>) -> Job {
     asked.recv_timeout(Duration::from_secs(20)).expect("comes")
@@ -265,11 +317,7 @@ fn allow(job: Job) {
 
 /// Waits until the node has seen that nobody waits for the answer any more.
 fn see_gone(job: &Job) {
-    let begin = std::time::Instant::now();
-    while !job.answer.is_closed() {
-        assert!(begin.elapsed() < Duration::from_secs(20), "a client that left is not missed");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    until("a client that left is not missed", || job.answer.is_closed());
 }
 
 #[test]
@@ -279,26 +327,26 @@ fn who_leaves_keeps_the_places_until_nothing_is_done_for_them() {
     for (limits, length) in [(connections, 0), (bodies, 40 << 10)] {
         let (listener, address) = bound(Service::Api);
         in_lanes(vec![listener], limits, |lanes| {
-            let asked = of(lanes, Lane::Look);
+            let (asked, logins) = (of(lanes, Lane::Look), of(lanes, Lane::Login));
             let put = |path: &str| {
                 let head = format!("PUT {path} HTTP/1.1\r\nhost: h\r\ncontent-length: {length}\r\n\r\n");
                 sends(address, &[head.as_bytes(), &vec![b'x'; length]])
             };
             let is_large = length > 0;
-            let client = put("/first");
+            let client = put("/api/first");
             if is_large {
-                allow(job(&asked));
+                allow(comes(logins));
             }
-            let first = job(&asked);
+            let first = comes(asked);
             drop(client);
             see_gone(&first);
-            let _second = put("/second");
+            let _second = put("/api/second");
             if is_large {
-                allow(job(&asked));
+                allow(comes(logins));
             }
-            assert!(asked.recv_timeout(Duration::from_millis(300)).is_err(), "{length}: there is no place");
+            assert!(within(asked, Duration::from_millis(300)).is_none(), "{length}: there is no place");
             drop(first);
-            assert_eq!(job(&asked).request.path, ["second"]);
+            assert_eq!(comes(asked).request.path, ["api", "second"]);
         });
     }
 }
@@ -307,51 +355,52 @@ fn who_leaves_keeps_the_places_until_nothing_is_done_for_them() {
 fn nobody_gets_among_the_slow_who_may_not_ask() {
     let (listener, address) = bound(Service::Api);
     in_lanes(vec![listener], Limits::default(), |lanes| {
-        let (looks, moves) = (of(lanes, Lane::Look), of(lanes, Lane::Move));
+        let (logins, moves) = (of(lanes, Lane::Login), of(lanes, Lane::Move));
         let mut client = sends(address, &[]);
         let mut ask = || {
             let head = "POST /api/x/queues/%2F/q/move HTTP/1.1\r\nhost: h\r\ncontent-length: 2\r\n\r\n{}";
             client.write_all(head.as_bytes()).expect("sends");
-            let asked = job(&looks);
-            assert!(asked.request.awaits_body && moves.try_recv().is_err());
+            let asked = comes(logins);
+            assert!(asked.request.awaits_body && moves.try_take().is_none());
             asked
         };
         let refused = Response::empty(401);
         ask().answer.send(refused).expect("is waited for");
         // The connection goes on, and who may ask gets further.
         allow(ask());
-        let moving = job(&moves).request;
+        let moving = comes(moves).request;
         assert_eq!((&moving.body[..], moving.awaits_body), (&b"{}"[..], false));
     });
 }
 
 #[test]
 fn what_nobody_waits_for_is_not_begun() {
-    let (sender, receiver) = channel();
-    let (jobs, places) = (Mutex::new(receiver), Arc::new(Semaphore::new(3)));
+    let ((jobs, lanes), room) = (Queues::new(), Room::new(pools::places(Service::Api, &Limits::default())));
+    let (line, from) = (of(&lanes, Lane::Look), IpAddr::from([127, 0, 0, 1]));
     let ask = |path: &str| {
         let (answer, waits) = oneshot::channel();
         let request = Box::new(Request::new("GET", path, Vec::new(), true).expect("a path"));
-        let place = Arc::new(places.clone().try_acquire_owned().expect("is free"));
-        let job = Job { service: Service::Api, request, answer, _place: place, _room: None };
-        sender.send(job).expect("is heard");
+        let (place, _) = room.try_take(from, &Arc::default()).expect("is free");
+        let job = Job { service: Service::Api, request, answer, _work: place.work(), _room: None };
+        jobs.send(Asker::Block(Block::of(from)), job);
         waits
     };
     drop(ask("/left"));
     let _waits = ask("/waits");
-    let job = next(&jobs, || false).expect("somebody waits");
-    assert_eq!((&*job.request.path, places.available_permits()), (&["waits".to_owned()][..], 2));
+    let (asker, job) = next(line, || false).expect("somebody waits");
+    assert_eq!((&*job.request.path, room.taken()), (&["waits".to_owned()][..], 1));
     drop(job);
+    line.end(&asker);
     let mut late = ask("/late");
-    drop(sender);
-    assert!(next(&jobs, || true).is_none(), "the node ends");
-    assert_eq!(late.try_recv(), Err(oneshot::error::TryRecvError::Closed));
-    assert_eq!(places.available_permits(), 3);
+    drop(jobs);
+    assert!(next(line, || true).is_none(), "the node ends");
+    assert!(matches!(late.try_recv(), Err(oneshot::error::TryRecvError::Closed)));
+    assert_eq!(room.taken(), 0);
 }
 
 #[test]
 fn what_is_no_request_is_refused_and_who_is_slow_is_closed() {
-    let limits = Limits { silence_ms_max: 200, head_bytes_max: 8192, ..Limits::default() };
+    let limits = Limits { head_ms_max: 200, silence_ms_max: 200, head_bytes_max: 8192, ..Limits::default() };
     assert!(told(limits, &[b"GET /api/%zz HTTP/1.1\r\nhost: h\r\n\r\n"]).starts_with("HTTP/1.1 400"));
     assert!(told(limits, &[b"nonsense\r\n\r\n"]).starts_with("HTTP/1.1 400"));
     let head = format!("GET / HTTP/1.1\r\nx: {}\r\n\r\n", "x".repeat(10_000));
@@ -513,4 +562,207 @@ fn streams_of_events_have_a_bound_and_end_with_the_node() {
             rest(second);
         },
     );
+}
+
+/// A client from an address of this machine's own that has sent this.
+fn sends_from(from: u8, address: SocketAddr, bytes: &[u8]) -> Client {
+    use socket2::{Domain, Socket, Type};
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("is made");
+    socket.bind(&SocketAddr::from(([127, 0, 0, from], 0)).into()).expect("is bound");
+    socket.connect(&address.into()).expect("connects");
+    let mut client = Client::from(socket);
+    client.set_read_timeout(Some(Duration::from_secs(20))).expect("set");
+    let _ = client.write_all(bytes);
+    client
+}
+
+/// Whether the other side has closed a client that was told nothing.
+fn is_closed(client: &mut Client) -> bool {
+    client.set_read_timeout(Some(Duration::from_millis(100))).expect("set");
+    match client.read(&mut [0]) {
+        Ok(count) => count == 0,
+        Err(error) => error.kind() == io::ErrorKind::ConnectionReset,
+    }
+}
+
+const HALF: &[u8] = b"GET /api/overview HTTP/1.1\r\nhost: h\r\n";
+
+#[test]
+fn half_requests_of_one_address_keep_nobody_out() {
+    let (young_ms, head_ms_max) = (5000, 60_000);
+    let limits = Limits { connections_max: 64, young_ms, head_ms_max, ..Limits::default() };
+    served(
+        limits,
+        |job| answer(job, 200),
+        |address, _| {
+            let mut halves: Vec<_> = (0..40).map(|_| sends_from(9, address, HALF)).collect();
+            let begin = std::time::Instant::now();
+            let whole = [HALF, b"connection: close\r\n\r\n"].concat();
+            assert_eq!(status(&mut sends_from(1, address, &whole)), "200");
+            assert_eq!(status(&mut sends_from(9, address, &whole)), "200", "its own address is not shut out");
+            assert!(begin.elapsed() < Duration::from_millis(young_ms), "{:?}", begin.elapsed());
+            // Those beyond the share have a moment, and the others their time.
+            until("those beyond the share are not closed", || {
+                halves.retain_mut(|half| !is_closed(half));
+                halves.len() <= 64 / limits.address_share
+            });
+            assert!(halves.len() >= 4, "{} are open", halves.len());
+        },
+    );
+}
+
+#[test]
+fn who_has_logged_in_is_not_closed_for_others() {
+    let limits = Limits { connections_max: 16, head_ms_max: 60_000, ..Limits::default() };
+    let work = |Job { answer, .. }: Job| drop(answer.send(Response::empty(200).logged_in()));
+    served(limits, work, |address, _| {
+        let login = b"GET /api/overview HTTP/1.1\r\nhost: h\r\nauthorization: Basic Z3Vlc3Q6Z3Vlc3Q=\r\n\r\n";
+        let mut known = sends_from(9, address, login);
+        assert_eq!(status(&mut known), "200");
+        let mut halves: Vec<_> = (0..40).map(|_| sends_from(9, address, HALF)).collect();
+        until("none is given up for others", || halves.iter_mut().any(is_closed));
+        let mut rest = [0; 4096];
+        assert!(known.read(&mut rest).expect("the rest of the answer") > 0);
+        known.write_all(login).expect("is open");
+        assert_eq!(status(&mut known), "200");
+    });
+}
+
+#[test]
+fn a_body_without_a_length_takes_room_as_it_comes_one_for_a_user() {
+    let limits = Limits {
+        silence_ms_max: 1500,
+        unknown_body_ms_max: 1500,
+        bodies_bytes_max: 1 << 20,
+        body_bytes_max: 1 << 20,
+        ..Limits::default()
+    };
+    let work = |job: Job| {
+        let status = if job.request.awaits_body { 100 } else { 200 };
+        answer(job, status);
+    };
+    let pools = Arc::new(Pools::new(&limits));
+    let own = pools.clone();
+    let awaits = move |count: u64| {
+        until("bodies without a length are listed", || {
+            let rows = own.rows();
+            let row = rows.iter().find(|row| row.name == "http_bodies_without_length");
+            row.expect("is listed").taken == count
+        });
+    };
+    served_with(pools, limits, work, |address, _| {
+        let head = b"PUT /x HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n";
+        let piece = |length: usize| {
+            let mut bytes = format!("{length:x}\r\n").into_bytes();
+            bytes.extend(vec![b'x'; length]);
+            bytes.extend(b"\r\n");
+            bytes
+        };
+        let end = b"0\r\n\r\n";
+        let large = piece(40_000);
+        let mut slow = sends_from(9, address, &[&head[..], &large].concat());
+        awaits(1);
+        // Another address is another peer, and a small one waits for nobody.
+        let whole = [&head[..], &large, end].concat();
+        assert_eq!(status(&mut sends_from(1, address, &whole)), "200");
+        assert_eq!(status(&mut sends_from(9, address, &[&head[..], &piece(100), end].concat())), "200");
+        assert_eq!(status(&mut slow), "408", "it did not go on");
+        let mut first = sends_from(9, address, &[&head[..], &large].concat());
+        awaits(1);
+        let mut second = sends_from(9, address, &whole);
+        // As long as enough comes of the first one it has its turn.
+        let waits = std::thread::spawn(move || status(&mut second));
+        while !waits.is_finished() {
+            std::thread::sleep(Duration::from_millis(100));
+            first.write_all(&piece(20_000)).expect("is open");
+        }
+        assert_eq!(waits.join().expect("is told"), "429", "it waited for the first one");
+        first.write_all(end).expect("is open");
+        assert_eq!(status(&mut first), "200");
+    });
+}
+
+#[test]
+fn a_plain_scrape_does_not_wait_for_all_that_look_for_names() {
+    let (metrics, address) = bound(Service::Metrics);
+    in_lanes(vec![metrics], Limits::default(), |lanes| {
+        let line = of(lanes, Lane::Metrics);
+        let dear = "GET /metrics/detailed?family=queue_metrics&queue=x";
+        let _dear = [(); 3].map(|()| asks(address, dear, ""));
+        while line.waiting() < 3 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let _plain = asks(address, "GET /metrics", "");
+        while line.waiting() < 4 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let order: Vec<bool> = [(); 4].map(|()| comes(line).request.searches()).into();
+        assert_eq!(order, [true, false, true, true]);
+    });
+}
+
+/// Answers as `management::handle` does, for a user whose password is to be compared first: with the trial, and once
+/// that is over with its outcome.
+fn handle(job: &Job) -> Response {
+    use broker::access::{AccessRules, Claim, Guard, Hashing, Judged};
+    match (&job.request.authorization, &job.request.tried) {
+        (Some(_), None) => {
+            let rules = AccessRules { hashing: Hashing::Argon2id, ..AccessRules::default() };
+            let claim = Claim::new(&broker::catalog::Catalog::default(), "dear", "a password", true);
+            match claim.judge(base::Now::default(), &Guard::default(), None, &rules) {
+                Judged::Trial(trial) => Response { trial: Some(trial), ..Response::empty(503) },
+                Judged::Done(done) => panic!("{done:?}"),
+            }
+        }
+        (Some(_), Some(tried)) => Response::empty(if tried.is_ok() { 200 } else { 401 }),
+        (None, _) => Response::empty(200),
+    }
+}
+
+#[test]
+fn a_login_that_is_dear_to_compare_holds_up_no_other() {
+    let ((jobs, lanes), room) = (Queues::new(), Room::new(pools::places(Service::Api, &Limits::default())));
+    let (compare, compared) = channel();
+    std::thread::scope(|threads| {
+        // Dropped at the end also where the test fails: else the thread would wait.
+        let jobs = jobs;
+        let ask = |from: u8, authorization: Option<&str>| {
+            let (answer, waits) = oneshot::channel();
+            let mut request = Request::new("GET", "/api/overview", Vec::new(), true).expect("a path");
+            (request.awaits_body, request.authorization) = (true, authorization.map(str::to_owned));
+            let from = IpAddr::from([127, 0, 0, from]);
+            let (place, _) = room.try_take(from, &Arc::default()).expect("is free");
+            let request = Box::new(request);
+            let job = Job { service: Service::Api, request, answer, _work: place.work(), _room: None };
+            jobs.send(Asker::Block(Block::of(from)), job);
+            waits
+        };
+        let (lanes, is_over) = (&lanes, || false);
+        threads.spawn(move || {
+            let compare = |trial, then| compare.send((trial, then)).expect("is heard");
+            lanes::work_by(handle, compare, usize::MAX, lanes, Lane::Login, is_over);
+        });
+        let mut dear: Vec<_> = (0..4).map(|_| ask(9, Some("dear"))).collect();
+        // One thread answers, also the others of the same address, while four passwords are compared.
+        for from in [1, 9] {
+            assert_eq!(ask(from, None).blocking_recv().expect("is answered").status, 200);
+        }
+        assert!(dear.iter_mut().all(|waits| waits.try_recv().is_err()));
+        until("their places are theirs, and those of the others are free", || room.taken() == 4);
+        for waits in dear {
+            let (trial, then): (Box<broker::access::Trial>, management::Compared) =
+                compared.recv_timeout(Duration::from_secs(20)).expect("is compared");
+            drop(trial);
+            then(Err(nobody()));
+            assert_eq!(waits.blocking_recv().expect("is answered").status, 401);
+        }
+    });
+    assert_eq!(room.taken(), 0);
+}
+
+/// The outcome of a login that nobody may have.
+fn nobody() -> broker::access::Denied {
+    let rules = broker::access::AccessRules::default();
+    let catalog = broker::catalog::Catalog::default();
+    broker::access::authenticate(&catalog, "nobody", "x", true, &rules).expect_err("there is no user")
 }

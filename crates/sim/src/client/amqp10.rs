@@ -32,6 +32,7 @@ const fn limits(frame_bytes_max: u32, incoming_window_max: u32) -> Limits {
         frame_bytes_max,
         sessions_max: 4,
         links_max: 256,
+        link_name_bytes_max: 1024,
         incoming_window_max,
         message_bytes_max: 1 << 24,
         assembly_bytes_max: 1 << 26,

@@ -13,6 +13,9 @@ use crate::rules::{MessageOptions, Rules};
 use crate::streams::FIRST_FED;
 use base::{Now, Output, Random};
 
+/// Connections there may be at once.
+pub const CLIENTS_MAX: usize = 4;
+
 /// Bytes at the front of a body: the number of its message.
 pub const ID_BYTES: usize = 8;
 
@@ -256,6 +259,11 @@ impl Client {
     /// It can ask for transient queues and single messages.
     pub fn can_ask(&self) -> bool {
         matches!(self.wire, Wire::Amqp091(_))
+    }
+
+    /// The line it speaks over.
+    pub fn line(&self) -> usize {
+        self.line
     }
 
     /// The name of its protocol.

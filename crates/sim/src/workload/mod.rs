@@ -16,6 +16,7 @@ mod fail;
 mod fill;
 mod get;
 mod hand;
+mod hostile;
 mod limit;
 mod manage;
 mod pick;
@@ -90,6 +91,9 @@ const CROWDS: [(u64, Operation); 1] = [(80, crowd::run)];
 /// Those of runs in which logs go from shard to shard besides.
 const HANDS: [(u64, Operation); 1] = [(40, hand::run)];
 
+/// Those of runs with a hostile tenant besides.
+const HOSTILE: [(u64, Operation); 1] = [(600, hostile::run)];
+
 /// Carries out one operation, rolled.
 pub fn one(world: &mut World) -> Check {
     let rich: &[_] = if world.plan.rich { &RICH } else { &[] };
@@ -98,7 +102,9 @@ pub fn one(world: &mut World) -> Check {
     let picks: &[_] = if world.plan.picks { &PICKS } else { &[] };
     let crowds: &[_] = if world.plan.crowds { &CROWDS } else { &[] };
     let hands: &[_] = if world.plan.hands { &HANDS } else { &[] };
-    let special = || rich.iter().chain(limits).chain(streams).chain(picks).chain(crowds).chain(hands);
+    let hostile: &[_] = if world.plan.hostile { &HOSTILE } else { &[] };
+    let special =
+        || rich.iter().chain(limits).chain(streams).chain(picks).chain(crowds).chain(hands).chain(hostile);
     let operations = || OPERATIONS.iter().chain(special());
     let all: u64 = operations().map(|(weight, _)| weight).sum();
     let mut at = world.dice.below(all);

@@ -5,15 +5,15 @@ use rustix::termios::{Winsize, tcsetwinsize};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::num::NonZeroU16;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
-use vt100::Parser;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+use vt100::{Parser, Screen};
 
-/// Milliseconds between two looks at the screen.
-const LOOK_MS: u64 = 20;
+/// Seconds after which what does not come is missed: the charts of the dashboard fill in less.
+const PATIENCE_S: u64 = 90;
 
-/// Seconds after which words that do not come are missed.
-const PATIENCE_S: u64 = 45;
+/// The screen as a person sees it, and the news that it has changed.
+type Seen = Arc<(Mutex<Parser>, Condvar)>;
 
 /// A terminal and the side of it that a person has.
 pub struct Shell {
@@ -21,7 +21,7 @@ pub struct Shell {
     /// The other side, open from the start: a terminal that nobody has open reads as ended.
     _held: File,
     path: String,
-    seen: Arc<Mutex<Parser>>,
+    seen: Seen,
 }
 
 impl Shell {
@@ -37,14 +37,16 @@ impl Shell {
         let path = ptsname(&own, Vec::new())?.to_string_lossy().into_owned();
         let held = OpenOptions::new().read(true).write(true).open(&path)?;
         let size = |number| NonZeroU16::new(number).unwrap_or(NonZeroU16::MIN);
-        let seen = Arc::new(Mutex::new(Parser::new(size(lines), size(columns), 0)));
+        let seen = Seen::new((Mutex::new(Parser::new(size(lines), size(columns), 0)), Condvar::new()));
         let keys = File::from(own);
         let (mut read, shared) = (keys.try_clone()?, seen.clone());
         // It ends with the process.
         std::thread::spawn(move || {
             let mut bytes = [0; 4096];
             while let Ok(count @ 1..) = read.read(&mut bytes) {
-                shared.lock().unwrap_or_else(PoisonError::into_inner).process(&bytes[..count]);
+                let (parser, news) = &*shared;
+                parser.lock().unwrap_or_else(PoisonError::into_inner).process(&bytes[..count]);
+                news.notify_all();
             }
         });
         Ok(Shell { keys, _held: held, path, seen })
@@ -63,12 +65,23 @@ impl Shell {
         self.keys.write_all(keys.as_bytes()).map_err(|error| error.to_string())
     }
 
+    /// Types a command at the prompt and waits for the next one.
+    ///
+    /// # Errors
+    /// The terminal's error, or the prompt does not come in time.
+    pub fn command(&mut self, prompt: &str, line: &str) -> Result<(), String> {
+        self.keys(&format!("{line}\r"))?;
+        // The prompt that was there has the command behind it.
+        self.await_words(line)?;
+        self.await_prompt(prompt)
+    }
+
     /// Waits until `words` are on the screen.
     ///
     /// # Errors
     /// They do not come in time: the screen as it is.
     pub fn await_words(&self, words: &str) -> Result<(), String> {
-        self.await_screen(words, |text| text.contains(words))
+        self.await_screen(words, |screen| screen.contents().contains(words))
     }
 
     /// Waits until the last line that is not empty is the prompt alone.
@@ -77,28 +90,33 @@ impl Shell {
     /// It does not come in time: the screen as it is.
     pub fn await_prompt(&self, prompt: &str) -> Result<(), String> {
         let prompt = prompt.trim_end();
-        self.await_screen(prompt, |text| {
-            text.lines().map(str::trim_end).rfind(|line| !line.is_empty()) == Some(prompt)
+        self.await_screen(prompt, |screen| {
+            screen.contents().lines().map(str::trim_end).rfind(|line| !line.is_empty()) == Some(prompt)
         })
     }
 
-    fn await_screen(&self, words: &str, is_there: impl Fn(&str) -> bool) -> Result<(), String> {
-        let end = Instant::now() + Duration::from_secs(PATIENCE_S);
-        loop {
-            let text = self.screen().contents();
-            if is_there(&text) {
-                return Ok(());
+    /// Waits until the screen is so; `what` is told where it does not come to that.
+    ///
+    /// # Errors
+    /// It does not in time: the screen as it is.
+    pub fn await_screen(&self, what: &str, is_so: impl Fn(&Screen) -> bool) -> Result<(), String> {
+        let (parser, news) = &*self.seen;
+        let parser = parser.lock().unwrap_or_else(PoisonError::into_inner);
+        let patience = Duration::from_secs(PATIENCE_S);
+        let waited = news.wait_timeout_while(parser, patience, |parser| !is_so(parser.screen()));
+        let (parser, time) = waited.unwrap_or_else(PoisonError::into_inner);
+        match time.timed_out() {
+            false => Ok(()),
+            true => {
+                let text = parser.screen().contents();
+                Err(format!("{what:?} did not come in {PATIENCE_S} s:\n{text}"))
             }
-            if Instant::now() > end {
-                return Err(format!("{words:?} did not come in {PATIENCE_S} s:\n{text}"));
-            }
-            std::thread::sleep(Duration::from_millis(LOOK_MS));
         }
     }
 
     /// The screen as it is.
-    pub fn screen(&self) -> vt100::Screen {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).screen().clone()
+    pub fn screen(&self) -> Screen {
+        self.seen.0.lock().unwrap_or_else(PoisonError::into_inner).screen().clone()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Arguments of queues, exchanges and bindings as AMQP 1.0 maps, both ways, in the types RabbitMQ gives them.
 
 use message::amqp10::{Encoder, Map, Value as Wire};
-use routing::{Arguments, Float, IntType, Value};
+use routing::{Argument, Arguments, Fields, Float, IntType, Value};
 
 /// The arguments in a map; `None`: a key is no text, or a value is of a type that no argument can have. Of a name that
 /// comes twice the last counts. Nesting is bounded by the message's own check.
@@ -47,12 +47,12 @@ fn own(value: &Wire<'_>) -> Option<Value> {
 
 /// Writes arguments as a map with strings as keys; those of nested tables are symbols.
 pub(super) fn write(arguments: &Arguments, encoder: &mut Encoder<'_>) {
-    write_named(arguments, encoder, false);
+    write_named(arguments.fields(), encoder, false);
 }
 
-fn write_named(arguments: &Arguments, encoder: &mut Encoder<'_>, by_symbol: bool) {
+fn write_named(fields: Fields<'_>, encoder: &mut Encoder<'_>, by_symbol: bool) {
     let mut map = encoder.map();
-    for (name, value) in arguments.iter() {
+    for (name, value) in fields.iter() {
         let name = String::from_utf8_lossy(name);
         if by_symbol {
             encoder.symbol(&name)
@@ -66,34 +66,34 @@ fn write_named(arguments: &Arguments, encoder: &mut Encoder<'_>, by_symbol: bool
     encoder.close(map);
 }
 
-fn write_value(value: &Value, encoder: &mut Encoder<'_>) {
+fn write_value(value: Argument<'_>, encoder: &mut Encoder<'_>) {
     match value {
-        Value::Void => encoder.null(),
-        Value::Bool(value) => encoder.boolean(*value),
-        Value::Int(kind, number) => encoder.value(integer(*kind, *number)),
-        Value::Unsigned(number) => encoder.ulong(*number),
-        Value::Float(Float(number)) => encoder.value(Wire::Double(*number)),
+        Argument::Void => encoder.null(),
+        Argument::Bool(value) => encoder.boolean(value),
+        Argument::Int(kind, number) => encoder.value(integer(kind, number)),
+        Argument::Unsigned(number) => encoder.ulong(number),
+        Argument::Float(Float(number)) => encoder.value(Wire::Double(number)),
         // AMQP 1.0's decimals are encoded in another base: the nearest number stands for it.
-        Value::Decimal { scale, value } => {
-            encoder.value(Wire::Double(f64::from(*value) / 10f64.powi((*scale).into())));
+        Argument::Decimal { scale, value } => {
+            encoder.value(Wire::Double(f64::from(value) / 10f64.powi(scale.into())));
         }
-        Value::Text(bytes) => match str::from_utf8(bytes) {
+        Argument::Text(bytes) => match str::from_utf8(bytes) {
             Ok(text) => encoder.string(text),
             Err(_) => encoder.binary(bytes),
         },
-        Value::Bytes(bytes) => encoder.binary(bytes),
-        Value::Timestamp(seconds) => {
+        Argument::Bytes(bytes) => encoder.binary(bytes),
+        Argument::Timestamp(seconds) => {
             encoder.timestamp(i64::try_from(seconds.saturating_mul(1000)).unwrap_or(i64::MAX));
         }
-        Value::List(values) => {
+        Argument::List(values) => {
             let mut list = encoder.list();
-            for value in values {
+            for value in values.iter() {
                 write_value(value, encoder);
                 list.field(encoder);
             }
             encoder.close(list);
         }
-        Value::Table(arguments) => write_named(arguments, encoder, true),
+        Argument::Table(arguments) => write_named(arguments, encoder, true),
     }
 }
 
@@ -140,7 +140,7 @@ mod tests {
             (b"e", Value::Float(Float(1.5))),
             (b"f", Value::text("text")),
             (b"g", Value::Timestamp(7)),
-            (b"h", Value::List(vec![Value::long(1), Value::text("x")])),
+            (b"h", Value::list([Value::long(1), Value::text("x")])),
             (b"i", Value::Table(nested)),
             (b"j", Value::Unsigned(u64::MAX)),
         ]
@@ -161,7 +161,7 @@ mod tests {
                 map.field(encoder);
                 encoder.close(map);
             });
-            read(&map(&bytes)).and_then(|arguments| arguments.get(b"x").cloned())
+            read(&map(&bytes)).and_then(|arguments| arguments.get(b"x").map(Argument::to_value))
         };
         assert_eq!(one(Wire::Char(99)), None);
         assert_eq!(one(Wire::Uuid(&[0; 16])), None);

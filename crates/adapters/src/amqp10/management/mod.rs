@@ -528,7 +528,7 @@ fn check_not_reserved(catalog: &Catalog, actor: &Actor, resource: Resource<'_>) 
 
 fn check_alternate(arguments: &Arguments) -> Result<(), Wrong> {
     match arguments.get(b"alternate-exchange") {
-        None | Some(routing::Value::Text(_)) => Ok(()),
+        None | Some(routing::Argument::Text(_)) => Ok(()),
         Some(other) => {
             let text = format!("invalid type '{}' for arg 'alternate-exchange'", other.type_name());
             Err(Wrong::new("400", text))

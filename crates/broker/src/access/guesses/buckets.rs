@@ -38,6 +38,8 @@ struct Bucket {
     full_at: u64,
     /// Refusals without a try since the log had a line about them.
     held: u64,
+    /// The same since it was full.
+    held_all: u64,
     /// When the log may have the next line.
     tell_at: u64,
     /// When the last of the answers that are on their way comes.
@@ -103,12 +105,18 @@ impl<K: Copy + Ord> Buckets<K> {
         let mut told = None;
         self.change(now_ns, key, |bucket| {
             bucket.held += 1;
+            bucket.held_all += 1;
             if now_ns >= bucket.tell_at {
                 bucket.tell_at = now_ns.saturating_add(gap_ns);
                 told = Some(std::mem::take(&mut bucket.held));
             }
         });
         told
+    }
+
+    /// Logins that were refused without a try since the bucket was full.
+    pub fn held(&self, key: K) -> u64 {
+        self.buckets.get(&key).map_or(0, |bucket| bucket.held_all)
     }
 
     /// The moment of an answer to one that was refused without a try: `each_ns` after the one before, and at most

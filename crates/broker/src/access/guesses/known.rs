@@ -3,13 +3,12 @@
 //! A login of such a pair is tried though others have emptied the buckets of its account or its origin: the password
 //! is likely to be right, and its owner is not to be locked out by a stranger's guesses. As the pair may be guessed
 //! from as well, it has a bucket of its own, and an account one over all its pairs.
-//! Invariant: `order` has each pair of `pairs` once, under the moment it was used last. The least recently used goes
-//! first; of an account that has its share of the pairs, its own least recently used.
+//! The least recently used pair goes first; of an account that has its share of the pairs, its own.
 
 use super::buckets::Buckets;
 use super::{GuessLimits, Origin};
+use crate::access::moments::Moments;
 use base::Digest;
-use std::collections::{BTreeMap, BTreeSet};
 
 type Pair = (Digest, Origin);
 
@@ -22,9 +21,8 @@ pub struct Known {
     kept_ns: u64,
     pairs_max: usize,
     account_pairs_max: usize,
-    /// Pairs, each with when it was used last.
-    pairs: BTreeMap<Pair, u64>,
-    order: BTreeSet<(u64, Pair)>,
+    /// When each pair was used last.
+    pairs: Moments<Pair>,
     by_pair: Buckets<Pair>,
     by_account: Buckets<Digest>,
 }
@@ -36,8 +34,7 @@ impl Known {
             kept_ns: limits.known_kept_ns,
             pairs_max: limits.known_max.max(1),
             account_pairs_max: limits.known_account_max.max(1),
-            pairs: BTreeMap::new(),
-            order: BTreeSet::new(),
+            pairs: Moments::default(),
             by_pair: Buckets::new(Some(limits.known_pair), limits.known_max),
             by_account: Buckets::new(Some(limits.known_account), limits.known_max),
         }
@@ -50,7 +47,7 @@ impl Known {
 
     /// Whether a login of this pair may be tried.
     pub fn has(&self, now_ns: u64, pair: Pair) -> bool {
-        let is_fresh = |used_at: &u64| now_ns.saturating_sub(*used_at) <= self.kept_ns;
+        let is_fresh = |used_at: u64| now_ns.saturating_sub(used_at) <= self.kept_ns;
         self.pairs.get(&pair).is_some_and(is_fresh)
             && self.by_pair.has(now_ns, pair)
             && self.by_account.has(now_ns, pair.0)
@@ -70,27 +67,24 @@ impl Known {
 
     /// A login of this pair was right.
     pub fn learn(&mut self, now_ns: u64, pair: Pair) {
-        match self.pairs.get(&pair).copied() {
+        match self.pairs.get(&pair) {
             Some(used_at) if now_ns.saturating_sub(used_at) < STEP_NS => return,
-            Some(used_at) => _ = self.order.remove(&(used_at, pair)),
+            Some(_) => {}
             None => self.make_room(pair.0),
         }
-        self.pairs.insert(pair, now_ns);
-        self.order.insert((now_ns, pair));
+        self.pairs.set(pair, now_ns);
     }
 
     fn make_room(&mut self, account: Digest) {
-        let own =
-            self.pairs.range((account, Origin::FIRST)..).take_while(|((other, _), _)| *other == account);
-        let own: Vec<(u64, Pair)> = own.map(|(pair, used_at)| (*used_at, *pair)).collect();
+        let own = self.pairs.from((account, Origin::FIRST)).take_while(|((other, _), _)| *other == account);
+        let own: Vec<(u64, Pair)> = own.map(|(pair, used_at)| (used_at, pair)).collect();
         let oldest = match own.len() >= self.account_pairs_max {
-            true => own.into_iter().min(),
-            false if self.pairs.len() >= self.pairs_max => self.order.first().copied(),
+            true => own.into_iter().min().map(|(_, pair)| pair),
+            false if self.pairs.len() >= self.pairs_max => self.pairs.earliest(),
             false => None,
         };
         if let Some(oldest) = oldest {
-            self.order.remove(&oldest);
-            self.pairs.remove(&oldest.1);
+            self.pairs.remove(&oldest);
         }
     }
 }

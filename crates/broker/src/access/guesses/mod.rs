@@ -251,6 +251,11 @@ impl Guesses {
         }
     }
 
+    /// Logins of an account that were refused without a try of late: since its bucket was full.
+    pub fn held_of(&self, account: &str) -> u64 {
+        self.accounts.held(self.digest(account))
+    }
+
     /// Counts for metrics.
     pub fn counts(&mut self, now_ns: u64) -> GuessCounts {
         GuessCounts {

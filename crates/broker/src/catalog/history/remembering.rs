@@ -3,6 +3,7 @@
 use super::{History, Remembered};
 use crate::catalog::{Catalog, Change, ExchangeEntry, VhostId};
 use routing::{Destination, ExchangeId, Matches};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 impl ExchangeEntry {
@@ -32,10 +33,34 @@ impl Catalog {
         }
     }
 
-    /// The messages that an exchange remembers, the oldest first.
-    pub(crate) fn remembered(&self, exchange: ExchangeId) -> Vec<Arc<[u8]>> {
-        let history = self.exchanges.get(&exchange).and_then(|entry| entry.history.as_ref());
-        history.into_iter().flat_map(|history| &history.messages).map(|one| one.message.clone()).collect()
+    /// The numbers of the messages that an exchange remembers; none: it remembers none.
+    pub(crate) fn remembered_numbers(&self, exchange: ExchangeId) -> Option<RangeInclusive<u64>> {
+        let messages = &self.exchanges.get(&exchange)?.history.as_ref()?.messages;
+        Some(messages.front()?.number..=messages.back()?.number)
+    }
+
+    /// Of the messages with these numbers those that an exchange remembers still, with their numbers: the oldest first,
+    /// `most` of them.
+    pub(crate) fn remembered(
+        &self,
+        exchange: ExchangeId,
+        numbers: RangeInclusive<u64>,
+        most: usize,
+    ) -> Vec<(u64, Arc<[u8]>)> {
+        let Some(history) = self.exchanges.get(&exchange).and_then(|entry| entry.history.as_ref()) else {
+            return Vec::new();
+        };
+        let first = history.messages.partition_point(|one| one.number < *numbers.start());
+        let found = history.messages.range(first..).take_while(|one| one.number <= *numbers.end());
+        found.take(most).map(|one| (one.number, one.message.clone())).collect()
+    }
+
+    /// Whether a queue or an exchange is there.
+    pub(crate) fn has_destination(&self, destination: Destination) -> bool {
+        match destination {
+            Destination::Queue(id) => self.queue(id).is_some(),
+            Destination::Exchange(id) => self.exchange_by_id(id).is_some(),
+        }
     }
 
     /// The exchanges that are to remember a message which came to `exchange` and from there to `matches`.

@@ -31,7 +31,24 @@ fn check_whole(catalog: &Catalog) {
         assert_eq!(is_listed, exclusive.is_some());
         bindings += entry.ends.iter().count();
     }
+    for (user, entered) in &catalog.entered {
+        let has = |vhost: &VhostId| catalog.permissions(*vhost, user).is_some();
+        assert!(!entered.is_empty() && entered.iter().all(has));
+    }
+    let entered: usize = catalog.entered.values().map(|entered| entered.len()).sum();
+    assert_eq!(entered, catalog.vhosts.values().map(|vhost| vhost.permissions.len()).sum::<usize>());
     for entry in catalog.exchanges.values() {
+        let streams = entry.exchange.bindings().into_iter().filter_map(|binding| match binding.destination {
+            Destination::Queue(id) => catalog.queue(id).filter(|queue| queue.is_stream()),
+            Destination::Exchange(_) => None,
+        });
+        let (mut streams, mut kept): (Vec<_>, Vec<_>) = (
+            streams.map(|stream| stream.id).collect(),
+            catalog.partitions(entry).map(|own| own.id).collect(),
+        );
+        streams.sort_unstable();
+        kept.sort_unstable();
+        assert_eq!(streams, kept);
         bindings += entry.ends.iter().count();
         let ExchangeDefinition { id, vhost, name, declared_by, .. } = &*entry.definition;
         declared_by.iter().for_each(|user| *declared.entry(user.clone()).or_default() += 1);
@@ -63,7 +80,7 @@ fn vhost_defaults(number: u8) -> VhostDefaults {
     let definition = arguments(&[("overflow", Value::text("drop-head"))]);
     VhostDefaults {
         queue_type: QueueType::Quorum,
-        limits: VhostLimits { queues_max: Some(3), connections_max: None },
+        limits: VhostLimits { queues_max: Some(3), connections_max: None, memory_bytes_max: Some(1 << 40) },
         operator_policies: vec![DefaultPolicy { name, pattern, apply_to, definition }],
         users: vec![DefaultUser {
             name: format!("u{}", number % 3).into(),
@@ -254,7 +271,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), tag in 1..28u8) {
+    fn any_bytes_are_read_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), tag in 1..33u8) {
         let _ = Change::decode(&bytes);
         let mut tagged = bytes.clone();
         tagged.insert(0, tag);
@@ -272,7 +289,7 @@ proptest! {
     fn a_changed_byte_is_another_change_or_an_error(at in 0..200usize, bit in 0..8u32) {
         let mut world = World::new();
         world.must(&queue("q", ""));
-        let with = [("list", Value::List(vec![Value::Void, int(1), Value::text("x")]))];
+        let with = [("list", Value::list([Value::Void, int(1), Value::text("x")]))];
         let plan = world.catalog.plan(&guest(1), &bind_with("amq.topic", "q", "a.*", &with), Places::default()).unwrap();
         let mut bytes = plan.changes[0].encode();
         let at = at % bytes.len();
@@ -289,7 +306,7 @@ fn bounds_of_reading_hold() {
     let nested = |depth: usize| {
         let mut value = Value::Void;
         for _ in 0..depth {
-            value = Value::List(vec![value]);
+            value = Value::list([value]);
         }
         let plan = World::new();
         let source = plan.catalog.exchange(VhostId(0), b"amq.direct").unwrap().definition.id;
@@ -326,21 +343,26 @@ fn as_much_is_remembered_as_may_be() {
     for number in 1..=5 {
         remember(&mut world.catalog, &remembered(number));
     }
-    assert_eq!(world.catalog.remembered(id), [3, 4, 5].map(remembered));
+    let all = |catalog: &Catalog| catalog.remembered(id, 0..=u64::MAX, usize::MAX);
+    let last_three = [3, 4, 5].map(|number| (number, remembered(number)));
+    assert_eq!(all(&world.catalog), last_three);
+    assert_eq!(world.catalog.remembered_numbers(id), Some(3..=5));
+    assert_eq!(world.catalog.remembered(id, 1..=4, 9), last_three[..2]);
+    assert_eq!(world.catalog.remembered(id, 4..=5, 1), last_three[1..2]);
     let restored = Catalog::read_snapshot(&snapshot(&world.catalog)).unwrap();
-    assert_eq!(restored.remembered(id), [3, 4, 5].map(remembered));
+    assert_eq!(all(&restored), last_three);
     // Large ones make room for each other; one that is larger than all room is kept alone.
     let large = |len: usize| -> Arc<[u8]> { vec![0; len].into() };
     let most = wire::LIMITS.history_bytes_max;
     remember(&mut world.catalog, &large(most / 2));
     remember(&mut world.catalog, &large(most / 3));
-    assert_eq!(world.catalog.remembered(id).len(), 3);
+    assert_eq!(all(&world.catalog).len(), 3);
     remember(&mut world.catalog, &large(most / 4));
-    assert_eq!(world.catalog.remembered(id).len(), 2);
+    assert_eq!(all(&world.catalog).len(), 2);
     remember(&mut world.catalog, &large(most + 1));
-    assert_eq!(world.catalog.remembered(id).len(), 1);
+    assert_eq!(all(&world.catalog).len(), 1);
     world.catalog.forget_messages();
-    assert_eq!(world.catalog.remembered(id).len(), 0);
+    assert_eq!(all(&world.catalog).len(), 0);
 }
 
 #[test]
@@ -410,7 +432,7 @@ fn about_vhost(is_protected: bool) -> Arc<VhostDefinition> {
 #[test]
 fn old_bytes_are_still_read() {
     // The format as documented in docs/formats/catalog.md, byte by byte: these must be read for ever.
-    let rows: [(&[u8], Change); 17] = [
+    let rows: [(&[u8], Change); 18] = [
         (b"\x01\x00\x04\x00\x00\x00\x00\x00\x00", Change::ReserveQueueIds { below: 1024, may_be_used: true }),
         (
             b"\x02\x03\x00\x00\x00\x01\x00\x00\x00v",
@@ -507,6 +529,19 @@ fn old_bytes_are_still_read() {
             Change::Remember { exchange: ExchangeId(7), durable: true, number: 2, message: remembered(5) },
         ),
         (b"\x18\x03\x00\x00\x00\x01", Change::Trace { vhost: VhostId(3), on: true }),
+        (
+            b"\x20\x03\x00\x00\x00\x02\x00\x00\x00\
+              \x00\x07\x00\x00\x00\x00\x00\x00\x00\x01\x00\xff\xff\
+              \x01\x08\x00\x00\x00\x00\x00\x00\x00\xff\xff\x00\x00",
+            Change::Govern {
+                vhost: VhostId(3),
+                objects: [
+                    Ruled { object: Destination::Queue(QueueId(7)), user: Some(1), operator: None },
+                    Ruled { object: Destination::Exchange(ExchangeId(8)), user: None, operator: Some(0) },
+                ]
+                .into(),
+            },
+        ),
         (
             b"\x19\x01\x00\x00\x00p\x02\x00\x00\x00[]",
             Change::SetParameter { name: "p".into(), value: Some("[]".into()) },

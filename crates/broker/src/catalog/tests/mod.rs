@@ -41,9 +41,23 @@ impl World {
         match self.catalog.plan(by, op, Places::default()) {
             Ok(plan) => {
                 plan.changes.iter().for_each(|change| drop(self.catalog.apply(change)));
+                if plan.changes.iter().any(|change| self.changes_rules(change)) {
+                    settle(&mut self.catalog);
+                }
                 "ok".to_owned()
             }
             Err(refusal) => format!("{} {refusal}", refusal.code.number()),
+        }
+    }
+
+    /// Whether objects may go by other policies after this change.
+    fn changes_rules(&self, change: &Change) -> bool {
+        match change {
+            Change::AddQueue(queue) => self.catalog.has_policies(queue.vhost),
+            Change::AddExchange(exchange) => self.catalog.has_policies(exchange.vhost),
+            Change::DeleteQueue { .. } | Change::DeleteExchange { .. } => false,
+            Change::Bind(_) | Change::Unbind(_) => false,
+            _ => true,
         }
     }
 
@@ -82,6 +96,24 @@ impl World {
             }
         }
     }
+}
+
+/// Has all objects go by the policies there are, as the planner does in slices; the queues that go by other rules.
+pub(super) fn settle(catalog: &mut Catalog) -> Vec<Applied> {
+    let mut objects: Vec<_> = catalog.exchanges.keys().map(|id| Destination::Exchange(*id)).collect();
+    objects.extend(catalog.queues.keys().map(|id| Destination::Queue(*id)));
+    objects.sort_unstable();
+    let mut changed: BTreeMap<VhostId, Vec<Ruled>> = BTreeMap::new();
+    for object in objects {
+        let vhost = match object {
+            Destination::Queue(id) => catalog.queues[&id].definition.vhost,
+            Destination::Exchange(id) => catalog.exchanges[&id].definition.vhost,
+        };
+        changed.entry(vhost).or_default().extend(catalog.review(object, &mut 0));
+    }
+    let changes = changed.into_iter().map(|(vhost, objects)| (vhost, objects.into()));
+    let changes: Vec<_> = changes.map(|(vhost, objects)| Change::Govern { vhost, objects }).collect();
+    changes.iter().flat_map(|change| catalog.apply(change)).collect()
 }
 
 /// Wishes in turn, each with what is answered; all of guest on the first connection.

@@ -32,8 +32,9 @@ fn overflow(name: &str, pattern: &str, apply_to: &str, word: &str) -> Op {
 /// Plans and applies; the names of the queues whose rules changed.
 fn changed(world: &mut World, op: &Op) -> String {
     let plan = world.catalog.plan(&guest(1), op, Places::default()).unwrap();
-    let applied = plan.changes.iter().flat_map(|change| world.catalog.apply(change));
-    let names = applied.map(|applied| match applied {
+    let applied: Vec<_> = plan.changes.iter().flat_map(|change| world.catalog.apply(change)).collect();
+    assert!(applied.is_empty(), "queues go by the policies that they had");
+    let names = settle(&mut world.catalog).into_iter().map(|applied| match applied {
         Applied::RulesChanged(queue) => queue.name.to_string(),
         other => panic!("{other:?}"),
     });
@@ -210,7 +211,7 @@ fn a_virtual_host_begins_with_its_defaults() {
         definition: arguments(std::slice::from_ref(&key)),
     };
     let add = |policy| {
-        let limits = VhostLimits { connections_max: Some(7), queues_max: None };
+        let limits = VhostLimits { connections_max: Some(7), ..VhostLimits::default() };
         let defaults = VhostDefaults { limits, operator_policies: vec![policy], ..Default::default() };
         Op::AddVhost { name: "v".into(), defaults }
     };

@@ -502,7 +502,7 @@ fn a_super_stream_is_made_whole_or_not_at_all() {
         partitions: (0..count).map(|n| (format!("{name}-{n}").into(), n.to_string().into())).collect(),
         arguments: [(&b"x-queue-type"[..], Value::text("stream"))].into_iter().collect(),
     };
-    let limits = VhostLimits { queues_max: Some(2), connections_max: None };
+    let limits = VhostLimits { queues_max: Some(2), ..VhostLimits::default() };
     world.must(&Op::SetVhostLimits { vhost: "/".into(), limits });
     let refused = world.wish(&make("a", 3));
     assert!(refused.contains("cannot declare queue 'a-2'"), "{refused}");
@@ -521,7 +521,7 @@ fn a_super_stream_is_made_whole_or_not_at_all() {
 #[test]
 fn of_several_rules_a_declaration_breaks_the_first_is_named() {
     let mut world = World::new();
-    let limits = VhostLimits { queues_max: Some(0), connections_max: None };
+    let limits = VhostLimits { queues_max: Some(0), ..VhostLimits::default() };
     world.must(&Op::SetVhostLimits { vhost: "/".into(), limits });
     let dead = ("x-dead-letter-exchange", int(5));
     let (bad, quorum) = (("x-max-length", int(-1)), ("x-queue-type", Value::text("quorum")));

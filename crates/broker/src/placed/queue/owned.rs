@@ -10,10 +10,10 @@ use crate::placed::queue::browse::Browser;
 use crate::placed::queue::features::Features;
 use crate::tally::{Count, Tally};
 use base::Now;
+use base::hash::MapById;
 use base::id::{LogIndex, PortId, QueueId, QueueSeq};
 use message::record::{Enqueue, Refer, SeqRange, flag};
 use queue::{Arrival, ConsumerId, Fifo, GroupKey, MessageKey, Settings};
-use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ struct Seat {
 #[derive(Debug, Default)]
 pub(crate) struct Members {
     slots: slab::Slab<Seat>,
-    by_member: FxHashMap<Member, u32>,
+    by_member: MapById<Member, u32>,
     /// When it is looked next at what they hold, monotonic nanoseconds.
     looks_at: Option<u64>,
 }

@@ -12,6 +12,7 @@ use base::Buffer;
 use filter::Program;
 use message::chunk::{self, Compression, Content, HEADER_LEN, Header};
 use queue::stream::Chunk;
+use std::cell::Cell;
 
 /// See the module's head.
 #[derive(Debug)]
@@ -28,16 +29,28 @@ pub(crate) struct Cursor {
 /// Bounds of one step of unpacking.
 #[derive(Debug)]
 pub(crate) struct Budget<'a> {
-    /// Bytes of records.
+    /// Bytes of records, and units of [work on filters](Program::price), together.
     pub(crate) bytes_max: usize,
+    /// Units of work that were spent on filters; they are added.
+    pub(crate) spent: &'a mut usize,
     /// Messages that are looked at; they are counted off.
     pub(crate) messages_left: &'a mut u32,
     /// Messages that are taken.
     pub(crate) room: u32,
 }
 
-/// Program of the messages that are wanted, and the time of day for it, milliseconds.
-pub(crate) type Expected<'a> = Option<(&'a Program, u64)>;
+/// Messages that are wanted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Filter<'a> {
+    pub(crate) program: &'a Program,
+    /// The time of day for it, milliseconds.
+    pub(crate) now_ms: u64,
+    /// Units of [work](Program::price) that were spent on it.
+    pub(crate) spent: &'a Cell<usize>,
+}
+
+/// The filter of the messages that are wanted, unless all are.
+pub(crate) type Expected<'a> = Option<Filter<'a>>;
 
 /// Taker of the messages that are unpacked.
 pub(crate) trait Sink {
@@ -122,13 +135,15 @@ impl Cursor {
         &mut self,
         stream: &QueueDefinition,
         now_ms: u64,
-        Budget { bytes_max, messages_left, room }: Budget<'_>,
+        Budget { bytes_max, spent, messages_left, room }: Budget<'_>,
         sink: &mut impl Sink,
         into: &mut Buffer,
     ) -> (Unpacked, u32) {
         let Some(mut place) = self.open.take() else { return (Unpacked::Done, 0) };
         let mut taken = 0;
-        let wanted = self.wanted.as_ref().map(|wanted| (&*wanted.0, now_ms));
+        let filtering = Cell::new(*spent);
+        let wanted =
+            self.wanted.as_ref().map(|wanted| Filter { program: &wanted.0, now_ms, spent: &filtering });
         let Place { chunk, at_ms, offset, at, end, outer } = &mut place;
         let (data, at_ms) = (chunk.bytes(), *at_ms);
         let unpacked = loop {
@@ -142,7 +157,7 @@ impl Cursor {
             if taken >= room {
                 break Unpacked::Full;
             }
-            if into.len() + sink.referred_bytes() >= bytes_max || *messages_left == 0 {
+            if into.len() + sink.referred_bytes() + filtering.get() >= bytes_max || *messages_left == 0 {
                 break Unpacked::Enough;
             }
             // Bytes that are not as they were written could not come here: the checksum said that they were.
@@ -176,6 +191,7 @@ impl Cursor {
                 }
             }
         };
+        *spent = filtering.get();
         if unpacked != Unpacked::Done {
             self.open = Some(place);
         }

@@ -5,12 +5,12 @@
 //! stream protocol need not be AMQP at all: it is then shown as a message of one data section.
 
 use super::alike::{self, NewShown, OFFSET};
+use super::cursor::{Expected, Filter};
 use super::shown::Shown;
 use crate::catalog::QueueDefinition;
 use crate::message_keys::KeyRule;
 use base::Buffer;
 use base::id::QueueId;
-use filter::Program;
 use message::amqp10::section::data_prefix;
 use message::amqp10::section::descriptor::MESSAGE_ANNOTATIONS;
 use message::amqp10::{Encoder, Header, Map, Message, Value};
@@ -128,10 +128,10 @@ impl Converter {
         &mut self,
         entry: Entry<'_>,
         format: Format,
-        wanted: Option<(&Program, u64)>,
+        wanted: Expected<'_>,
         into: &mut Buffer,
     ) -> bool {
-        if wanted.is_some_and(|wanted| !is_wanted(entry.message, wanted)) {
+        if wanted.is_some_and(|filter| !is_wanted(entry.message, filter)) {
             return false;
         }
         let alike = match format {
@@ -148,10 +148,10 @@ impl Converter {
         &mut self,
         entry: Entry<'_>,
         queue: Recipient<'_>,
-        wanted: Option<(&Program, u64)>,
+        wanted: Expected<'_>,
         into: &mut Buffer,
     ) -> bool {
-        if wanted.is_some_and(|wanted| !is_wanted(entry.message, wanted)) {
+        if wanted.is_some_and(|filter| !is_wanted(entry.message, filter)) {
             return false;
         }
         let Entry { message, offset, stream, .. } = entry;
@@ -273,8 +273,11 @@ impl Converter {
 const EMPTY_DATA: &[u8] = b"\0\x53\x75\xa0\0";
 
 #[inline(never)]
-fn is_wanted(message: &[u8], (program, now_ms): (&Program, u64)) -> bool {
-    Message::read(message).is_ok_and(|message| program.matches(&Shown(&message), now_ms))
+fn is_wanted(message: &[u8], Filter { program, now_ms, spent }: Filter<'_>) -> bool {
+    let read = Message::read(message);
+    let sections = read.as_ref().map_or(0, |message| message.bare.len() - message.body_and_footer().len());
+    spent.set(spent.get().saturating_add(program.price(sections)));
+    read.is_ok_and(|message| program.matches(&Shown(&message), now_ms))
 }
 
 /// Writes the annotations of a message for consumers, `theirs` and where it is; and, of 1.0, where it was published to, which

@@ -36,6 +36,7 @@ use crate::notices::DrivenOut;
 use crate::placed::Machines;
 use crate::placed::queue::owned::Member;
 use base::Memory;
+use base::hash::MapById;
 use base::id::{LogId, QueueId};
 use feeding::Fed;
 pub(crate) use messages::{Converter, Recipient};
@@ -44,7 +45,6 @@ pub(crate) use progress::OffsetRules;
 use progress::Settled;
 use queue::stream::{self, Common, Effect, ReaderId, Remove, Stream, Work};
 use references::References;
-use rustc_hash::FxHashMap;
 use share::Share;
 use std::collections::{BTreeSet, VecDeque};
 use stream_files::StreamJob;
@@ -132,7 +132,7 @@ pub(crate) struct Streams {
     share: Share,
     jobs: Vec<StreamJob>,
     /// Streams that are gone whose files are still being written to.
-    leaving: FxHashMap<QueueId, Stream>,
+    leaving: MapById<QueueId, Stream>,
     pub(crate) damages: Vec<StreamDamage>,
     /// Memory of chunks that are not written.
     unwritten: usize,
@@ -182,7 +182,7 @@ impl Streams {
             turns: Vec::new(),
             share: Share::default(),
             jobs: Vec::new(),
-            leaving: FxHashMap::default(),
+            leaving: MapById::default(),
             damages: Vec::new(),
             unwritten: 0,
             retry_at: None,

@@ -5,9 +5,9 @@ use super::feeding::Feed;
 use crate::catalog::QueueDefinition;
 use crate::placed::queue::owned::Member;
 use crate::tally::{Count, Tally};
+use base::hash::{MapByBytes, MapById};
 use base::id::{PortId, QueueId};
 use queue::stream::{ReaderId, Settings, Stream};
-use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// A reader of the stream.
@@ -50,12 +50,12 @@ pub(crate) struct OwnedStream {
     pub(crate) is_open: bool,
     /// The settings of the last record of them that was appended, which may not be applied yet; none: none was.
     pub(super) asked: Option<Settings>,
-    pub(crate) readers: FxHashMap<ReaderId, Reader>,
-    by_member: FxHashMap<Member, ReaderId>,
+    pub(crate) readers: MapById<ReaderId, Reader>,
+    by_member: MapById<Member, ReaderId>,
     /// Queues that are filled from it.
     feeds: Vec<(QueueId, ReaderId)>,
     /// Offsets to be kept, by reference, whose records are not applied yet: queries are answered with them already.
-    pub(crate) told: FxHashMap<Box<[u8]>, u64>,
+    pub(crate) told: MapByBytes<Box<[u8]>, u64>,
     /// Deliveries to consumers of messages are told of: its virtual host is traced.
     pub(crate) is_traced: bool,
     /// Where it is on the list of those with an open chunk, the latest time of a record of it in that batch, milliseconds
@@ -87,10 +87,10 @@ impl OwnedStream {
             machine,
             is_open,
             asked: None,
-            readers: FxHashMap::default(),
-            by_member: FxHashMap::default(),
+            readers: MapById::default(),
+            by_member: MapById::default(),
             feeds: Vec::new(),
-            told: FxHashMap::default(),
+            told: MapByBytes::default(),
             is_traced: false,
             open_at_ms: None,
             unwritten: 0,

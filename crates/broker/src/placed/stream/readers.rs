@@ -73,7 +73,7 @@ impl AtStream<'_> {
         }
     }
 
-    /// How many bytes it was handed.
+    /// How many bytes it was handed, and units of work its filter took.
     fn hand_out(&mut self, turn: &mut Turn<'_>, reader: ReaderId) -> usize {
         match self.stream.readers.get_mut(&reader) {
             Some(Reader::Chunks { is_paused: true, .. }) | None => 0,
@@ -126,8 +126,8 @@ impl AtStream<'_> {
         let mut reader = reader;
         let mut has_more = false;
         let bytes_max = turn.limits.stream_turn_bytes_max;
-        // Of all chunks together: what a filter leaves out costs no bytes.
-        let mut messages_left = turn.limits.dispatch_messages_max;
+        // Of all chunks together: a filter that leaves out much hands out no bytes, but is work.
+        let (mut messages_left, mut spent) = (turn.limits.dispatch_messages_max, 0);
         loop {
             let AtStream { slot, stream, streams } = self;
             let Streams { common, effects, converter, paced, .. } = &mut **streams;
@@ -164,17 +164,18 @@ impl AtStream<'_> {
                     Next::Wait | Next::NoCredit => break,
                 }
             }
-            let budget = Budget { bytes_max, messages_left: &mut messages_left, room: allowed };
+            let messages_left = &mut messages_left;
+            let budget = Budget { bytes_max, spent: &mut spent, messages_left, room: allowed };
             let definition = named(&stream.definition);
             let out = (&mut into, &mut items);
             if consumer.unpack(definition, turn.now.wall_ms, budget, converter, out) == Unpacked::Enough
-                || into.len() >= bytes_max
+                || into.len() + spent >= bytes_max
             {
                 has_more = true;
                 break;
             }
         }
-        let bytes = into.len();
+        let bytes = into.len() + spent;
         let AtStream { stream, streams, .. } = self;
         let is_at_end = stream.machine.stands_at(reader) == Some(stream.machine.next_offset());
         let mut progress = None;

@@ -28,7 +28,7 @@ impl AtStream<'_> {
         }
     }
 
-    /// Takes out of the stream what the queue is fed next; how many bytes.
+    /// Takes out of the stream what the queue is fed next; how many bytes, and units of work its filter took.
     pub(in crate::placed::stream) fn feed(&mut self, now: Now, reader: ReaderId, limits: &Limits) -> usize {
         if self.streams.feeds_wait {
             return 0;
@@ -38,7 +38,7 @@ impl AtStream<'_> {
         let mut segments = Vec::new();
         let mut upto = None;
         let bytes_max = limits.stream_turn_bytes_max;
-        let mut messages_left = limits.dispatch_messages_max;
+        let (mut messages_left, mut spent) = (limits.dispatch_messages_max, 0);
         let mut has_more = false;
         loop {
             let AtStream { slot, stream, streams } = self;
@@ -90,7 +90,7 @@ impl AtStream<'_> {
             let referred_before = feeding.referred_bytes;
             feeding.chunk_at = chunk_at;
             let room = u32::try_from(room).unwrap_or(u32::MAX);
-            let budget = Budget { bytes_max, messages_left: &mut messages_left, room };
+            let budget = Budget { bytes_max, spent: &mut spent, messages_left: &mut messages_left, room };
             let mut sink = Records { converter, feeding, now_ms: now.wall_ms };
             let definition = named(&stream.definition);
             let (unpacked, count) = cursor.unpack(definition, now.wall_ms, budget, &mut sink, &mut records);
@@ -103,7 +103,10 @@ impl AtStream<'_> {
                 segments.push(at.segment);
                 segments.dedup();
             }
-            if unpacked == Unpacked::Enough || records.len() + referred >= bytes_max || messages_left == 0 {
+            if unpacked == Unpacked::Enough
+                || records.len() + referred + spent >= bytes_max
+                || messages_left == 0
+            {
                 has_more = true;
                 break;
             }
@@ -132,7 +135,7 @@ impl AtStream<'_> {
         if has_more {
             self.list(reader);
         }
-        bytes
+        bytes + spent
     }
 
     /// A flush of the stream has ended, as it may: queues that are filled from it go on.
