@@ -60,6 +60,15 @@ pub struct Limits {
     /// Bytes of the compiled patterns of all policies of a kind in a virtual host; none: any number. It bounds what one queue
     /// costs.
     pub policy_programs_bytes_max: Option<u64>,
+    /// Bindings that go in one turn on their way out with a queue, exchange or virtual host, or with the exclusive queues of
+    /// a connection; an object counts for two. What is more goes in later turns.
+    pub removed_at_once_max: usize,
+    /// The same of one request, however many come in a turn; at least 2.
+    pub removed_by_each_min: usize,
+    /// Queues that connections leave in one turn which are closed: further ones they leave in later turns.
+    pub left_at_once_max: usize,
+    /// Queues of a log that go in one turn because nobody used them for as long as they say.
+    pub expired_at_once_max: usize,
     /// Virtual hosts; none: any number.
     pub vhosts_max: Option<u64>,
     /// Exchanges of all virtual hosts, predeclared ones included; none: any number.
@@ -167,6 +176,10 @@ impl Default for Limits {
             policy_steps_max: 1 << 20,
             policy_objects_max: 500,
             policy_programs_bytes_max: Some(1 << 20),
+            removed_at_once_max: 512,
+            removed_by_each_min: 64,
+            left_at_once_max: 250,
+            expired_at_once_max: 250,
             vhosts_max: None,
             exchanges_max: None,
             queues_max: None,

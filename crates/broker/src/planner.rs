@@ -10,9 +10,11 @@
 //! much in each turn ([`reviews`]); where that is little it is in the same wave.
 
 mod alarm;
+mod departures;
 mod reviews;
 
 pub(crate) use alarm::{is_client, low_on_memory};
+pub(crate) use departures::{Departure, Departures};
 pub(crate) use reviews::{By, Cause, Reviews, Slice};
 
 use crate::catalog::{Actor, Applied, Catalog, Change, Op, Plan, QueuesByLog, Reason, Refusal, VhostId};
@@ -30,8 +32,8 @@ use std::sync::Arc;
 /// Changes of a wave, after which the next begins: bounds the work of a shard that is sent one.
 const CHANGES_MAX: usize = 1000;
 
-/// Waves under way, beyond which no more objects are held against policies.
-const REVIEWED_WAVES_MAX: usize = 8;
+/// Waves under way, beyond which nothing is begun that is done part by part.
+const PARTS_WAVES_MAX: usize = 8;
 
 /// An answer, and the connection's port and token it goes to.
 #[derive(Debug)]
@@ -122,6 +124,7 @@ pub(crate) struct Planner {
     is_low_on_memory: bool,
     pub(crate) census: Census,
     pub(crate) reviews: Reviews,
+    pub(crate) departures: Departures,
     pub(crate) recalls: Recalls,
 }
 
@@ -142,6 +145,7 @@ impl Planner {
             is_low_on_memory: false,
             census: Census::default(),
             reviews: Reviews::default(),
+            departures: Departures::default(),
             recalls: Recalls::default(),
         }
     }
@@ -154,7 +158,8 @@ impl Planner {
         self.reviews = Reviews::of(&self.catalog);
     }
 
-    /// Works out what a request changes; alters nothing. No queue is placed on `stopped` logs.
+    /// Works out what a request changes, for no more than `most` bindings and objects that go; alters nothing. No queue is
+    /// placed on `stopped` logs.
     ///
     /// # Errors
     /// The refusal of the rule that is broken.
@@ -164,12 +169,13 @@ impl Planner {
         op: &Op,
         settings: &ShardSettings,
         (whereabouts, stopped): (&Whereabouts, &[LogId]),
+        most: usize,
     ) -> Result<Plan, Refusal> {
         // A queue lives where its connection does.
         let places = self.queues_by_log.next(actor.port.shard, whereabouts, stopped);
         let plan = match settings.relaxes_types {
-            true => self.catalog.plan_relaxed(actor, op, places),
-            false => self.catalog.plan(actor, op, places),
+            true => self.catalog.plan_relaxed(actor, op, places, most),
+            false => self.catalog.plan_part(actor, op, places, most),
         }?;
         settings.limits.check(&self.catalog, &plan.changes)?;
         self.check_room(&plan.changes)?;
@@ -267,7 +273,16 @@ impl Planner {
 
     /// Objects are to be held against policies in the next turn.
     pub(crate) fn has_review(&self) -> bool {
-        !self.reviews.is_empty() && self.waves.len() < REVIEWED_WAVES_MAX
+        !self.reviews.is_empty() && self.has_room_for_parts()
+    }
+
+    fn has_room_for_parts(&self) -> bool {
+        self.waves.len() < PARTS_WAVES_MAX
+    }
+
+    /// Part of a removal is to be planned in the next turn.
+    pub(crate) fn has_departure(&self) -> bool {
+        !self.departures.is_empty() && self.has_room_for_parts()
     }
 
     /// Objects of one virtual host that were held against its policies now, as far as `steps` allow.
@@ -336,6 +351,6 @@ impl Planner {
 
     /// A change has not taken effect everywhere, or its answer is still to come.
     pub(crate) fn is_busy(&self) -> bool {
-        !self.waves.is_empty() || self.has_open_wave()
+        !self.waves.is_empty() || self.has_open_wave() || !self.departures.is_empty()
     }
 }

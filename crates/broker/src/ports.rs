@@ -10,6 +10,8 @@ use crate::watch::Watches;
 use base::hash::MapById;
 use base::id::{LogId, PortId, QueueId};
 use routing::Arguments;
+use std::collections::VecDeque;
+use std::vec;
 
 /// A connection that is at home here.
 #[derive(Debug)]
@@ -60,9 +62,44 @@ pub(crate) struct Ports {
     by_id: MapById<PortId, Port>,
     /// Those that are told when a queue goes.
     pub(crate) watches: Watches,
+    /// The queues that connections have yet to leave which are gone.
+    leaving: VecDeque<(PortId, vec::IntoIter<ConsumerRef>)>,
+    /// Queues that were left in this turn.
+    left: usize,
 }
 
 impl Ports {
+    /// A connection that is gone has these queues to leave.
+    pub(crate) fn leave(&mut self, port: PortId, queues: Vec<ConsumerRef>) {
+        if !queues.is_empty() {
+            self.leaving.push_back((port, queues.into_iter()));
+        }
+    }
+
+    /// The next queue that a connection leaves which is gone, of no more than `most` in this turn.
+    pub(crate) fn next_to_leave(&mut self, most: usize) -> Option<(PortId, ConsumerRef)> {
+        while self.left < most
+            && let Some((port, queues)) = self.leaving.front_mut()
+        {
+            if let Some(queue) = queues.next() {
+                self.left += 1;
+                return Some((*port, queue));
+            }
+            self.leaving.pop_front();
+        }
+        None
+    }
+
+    /// Connections that are gone have queues to leave.
+    pub(crate) fn has_to_leave(&self) -> bool {
+        !self.leaving.is_empty()
+    }
+
+    /// A turn is over.
+    pub(crate) fn end_turn(&mut self) {
+        self.left = 0;
+    }
+
     /// A connection is at home here from now on.
     pub(crate) fn open(&mut self, port: PortId, actor: Actor, holding: Holding) {
         let state = Port {

@@ -41,6 +41,10 @@ pub fn roll(dice: &mut Random, whole_turns: bool, agrees: bool) -> Makeup {
     limits.policy_steps_max = limits.waiting_for_bytes_max as u64;
     limits.policy_objects_max = limits.waiting_for_bytes_max;
     limits.taken_in_at_once_max = limits.waiting_for_bytes_max;
+    limits.removed_by_each_min = limits.waiting_for_bytes_max.clamp(2, 64);
+    limits.removed_at_once_max = limits.waiting_for_bytes_max;
+    limits.left_at_once_max = limits.waiting_for_bytes_max;
+    limits.expired_at_once_max = limits.waiting_for_bytes_max;
     limits.dead_letterings_max = limits.waiting_for_bytes_max;
     limits.dead_lettering_bytes_max = limits.log_bytes_in_flight_max;
     limits.loaded_by_priority_bytes_max = limits.loaded_bytes_max * 4;

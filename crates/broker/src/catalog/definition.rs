@@ -184,6 +184,13 @@ impl Binding {
             durable: false,
         })
     }
+
+    /// The same, which is not recorded when it goes.
+    pub(super) fn unrecorded(&self) -> Binding {
+        let Binding { source, destination, key, arguments, .. } = self;
+        let (source, destination) = (*source, *destination);
+        Binding { source, destination, key: key.clone(), arguments: arguments.clone(), durable: false }
+    }
 }
 
 /// A user.

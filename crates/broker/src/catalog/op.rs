@@ -361,4 +361,17 @@ pub struct Plan {
     pub changes: Vec<Change>,
     /// The queue that was declared.
     pub queue: Option<Arc<QueueDefinition>>,
+    /// The things that go, and what later plans are for.
+    pub removed: Removed,
+}
+
+/// The part of a removal that one plan is for, and what it leaves.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Removed {
+    /// Bindings that go, objects counting for more.
+    pub count: usize,
+    /// When that is applied, the same request is to be planned again.
+    pub is_more: bool,
+    /// Requests for exchanges that go with their last binding and are much work themselves, in the name of the broker.
+    pub exchanges: Vec<Op>,
 }

@@ -3,16 +3,9 @@
 //! The order in which rules are asked is RabbitMQ's, so that a request that breaks two of them is refused for the same
 //! one. Texts and order were seen on RabbitMQ 4.3.6 through pika.
 
-use super::definition::Binding;
-use super::{
-    Actor, Catalog, Change, Destination, ExchangeDefinition, Object, Op, Places, Plan, Reason, Refusal,
-};
+use super::removal::Removal;
+use super::{Actor, Catalog, Change, Object, Op, Places, Plan, Reason, Refusal};
 use crate::access::{Access, Resource, refused};
-use base::hash::{MapById, SetById};
-use base::id::QueueId;
-use routing::ExchangeId;
-use std::collections::VecDeque;
-use std::sync::Arc;
 
 /// Longest name of a queue, exchange, user or virtual host and longest binding key, in bytes: a short string.
 pub const NAME_BYTES_MAX: usize = 255;
@@ -20,37 +13,42 @@ pub const NAME_BYTES_MAX: usize = 255;
 impl Catalog {
     /// Works out what must change so that the request is granted; new queues are placed at `places`. The changes must be applied before the next plan.
     pub fn plan(&self, by: &Actor, op: &Op, places: Places) -> Result<Plan, Refusal> {
+        self.plan_part(by, op, places, usize::MAX)
+    }
+
+    /// As [`Catalog::plan`], for no more than `most` bindings and objects that go: what is [left](Plan::removed) is planned
+    /// when the changes are applied.
+    pub fn plan_part(&self, by: &Actor, op: &Op, places: Places, most: usize) -> Result<Plan, Refusal> {
         match op {
             Op::DeclareExchange { passive: true, name, .. } => self.find_exchange(by, name),
             Op::DeclareExchange { name, kind, durable, auto_delete, internal, arguments, passive: false } => {
                 self.declare_exchange(by, name, kind, [*durable, *auto_delete, *internal], arguments)
             }
-            Op::DeleteExchange { name, if_unused } => self.remove_exchange(by, name, *if_unused),
+            Op::DeleteExchange { name, if_unused } => self.remove_exchange(by, name, *if_unused, most),
             Op::DeclareQueue { passive: true, name, .. } => self.find_queue(by, name),
             Op::DeclareQueue { .. } => self.declare_queue(by, op, places),
             Op::MakeSuperStream { .. } => self.make_super_stream(by, op, places),
-            Op::DeleteQueue { id } => self.remove_queue(by, *id),
+            Op::DeleteQueue { id } => self.remove_queue(by, *id, most),
             Op::DeleteExclusive { port } => {
-                let mut removal = Removal::new(self);
-                let queues = self.exclusive.get(port).into_iter().flatten();
-                queues.for_each(|queue| removal.queue(*queue));
+                let mut removal = Removal::new(self, most);
+                removal.queues(self.exclusive.get(port).into_iter().flatten().copied());
                 Ok(removal.finish())
             }
             Op::BindQueue { queue, exchange, key, arguments } => {
                 self.bind_queue(by, queue, exchange, key, arguments)
             }
             Op::UnbindQueue { queue, exchange, key, arguments } => {
-                self.unbind_queue(by, queue, exchange, key, arguments)
+                self.unbind_queue(by, queue, exchange, key, arguments, most)
             }
             Op::BindExchange { source, destination, key, arguments } => {
                 self.bind_exchange(by, source, destination, key, arguments)
             }
             Op::UnbindExchange { source, destination, key, arguments } => {
-                self.unbind_exchange(by, source, destination, key, arguments)
+                self.unbind_exchange(by, source, destination, key, arguments, most)
             }
             Op::AddVhost { name, defaults } => self.new_vhost(by, name, defaults),
             Op::UpdateVhost { .. } => self.update_vhost(by, op),
-            Op::DeleteVhost { name } => self.remove_vhost(by, name),
+            Op::DeleteVhost { name } => self.remove_vhost(by, name, most),
             Op::AddUser { name, password, tags } => self.new_user(by, name, password, tags),
             Op::DeleteUser { name } => self.remove_user(by, name),
             Op::ChangePassword { name, password } => self.change_password(by, name, password),
@@ -100,7 +98,7 @@ impl Plan {
     }
 
     pub(super) fn one(change: Change) -> Plan {
-        Plan { changes: vec![change], queue: None }
+        Plan { changes: vec![change], ..Plan::default() }
     }
 }
 
@@ -138,73 +136,4 @@ pub(super) fn check_length(kind: &str, name: &str) -> Result<(), Refusal> {
 /// Names lose their line ends, as RabbitMQ's do.
 pub(super) fn without_line_ends(name: &str) -> Box<str> {
     name.chars().filter(|c| !matches!(c, '\r' | '\n')).collect()
-}
-
-/// Collects what goes, and what goes with it: an auto-delete exchange goes with the last binding from it.
-pub(super) struct Removal<'a> {
-    catalog: &'a Catalog,
-    changes: Vec<Change>,
-    /// Bindings that exchanges lose in this removal.
-    lost: MapById<ExchangeId, usize>,
-    /// Exchanges that go.
-    gone: SetById<ExchangeId>,
-    /// Those of them whose sources have not been asked yet.
-    going: VecDeque<ExchangeId>,
-}
-
-impl<'a> Removal<'a> {
-    pub(super) fn new(catalog: &'a Catalog) -> Removal<'a> {
-        Removal {
-            catalog,
-            changes: Vec::new(),
-            lost: MapById::default(),
-            gone: SetById::default(),
-            going: VecDeque::new(),
-        }
-    }
-
-    pub(super) fn queue(&mut self, id: QueueId) {
-        let Some(queue) = self.catalog.queue(id) else { return };
-        self.changes.push(Change::DeleteQueue { id, durable: queue.is_recorded() });
-        self.lose_all_to(Destination::Queue(id));
-    }
-
-    pub(super) fn exchange(&mut self, definition: &ExchangeDefinition) {
-        let ExchangeDefinition { id, durable, .. } = *definition;
-        if self.gone.insert(id) {
-            self.changes.extend(self.catalog.clear_topic_permissions_on(definition));
-            self.changes.push(Change::DeleteExchange { id, durable });
-            self.going.push_back(id);
-        }
-    }
-
-    pub(super) fn binding(&mut self, binding: &Arc<Binding>) {
-        self.changes.push(Change::Unbind(binding.clone()));
-        self.lose(binding.source);
-    }
-
-    pub(super) fn finish(mut self) -> Plan {
-        while let Some(id) = self.going.pop_front() {
-            self.lose_all_to(Destination::Exchange(id));
-        }
-        Plan { changes: self.changes, queue: None }
-    }
-
-    fn lose_all_to(&mut self, destination: Destination) {
-        let Some(ends) = self.catalog.ends(destination) else { return };
-        let mut sources: Vec<ExchangeId> = ends.iter().map(|binding| binding.source).collect();
-        sources.sort_unstable();
-        sources.into_iter().for_each(|source| self.lose(source));
-    }
-
-    fn lose(&mut self, source: ExchangeId) {
-        let Some(entry) = self.catalog.exchanges.get(&source) else { return };
-        let lost = self.lost.entry(source).or_default();
-        *lost += 1;
-        let is_last = *lost == entry.exchange.bindings_count();
-        if entry.definition.auto_delete && is_last {
-            let definition = entry.definition.clone();
-            self.exchange(&definition);
-        }
-    }
 }

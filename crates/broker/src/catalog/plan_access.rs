@@ -3,6 +3,7 @@
 use super::plan::check_length;
 use super::plan_exchange::event_exchange;
 use super::plan_policy::default_policy;
+use super::removal::Removal;
 use super::{
     Actor, Catalog, Change, DefaultUser, Object, Op, PermissionDefinition, Plan, Reason, Refusal,
     UserDefinition, VhostAbout, VhostDefaults, VhostDefinition, VhostId, VhostLimits,
@@ -68,7 +69,7 @@ impl Catalog {
             // As with RabbitMQ, the user that makes a virtual host can use it.
             changes.push(permit(id, &by.user, all_permissions()));
         }
-        Ok(Plan { changes, queue: None })
+        Ok(Plan { changes, ..Plan::default() })
     }
 
     /// As with RabbitMQ, a user that is there already keeps password and tags, and may use the virtual host as well.
@@ -109,13 +110,15 @@ impl Catalog {
         if new == **old { Ok(Plan::nothing()) } else { Ok(Plan::one(Change::SetVhost(Arc::new(new)))) }
     }
 
-    pub(super) fn remove_vhost(&self, by: &Actor, name: &str) -> Result<Plan, Refusal> {
+    pub(super) fn remove_vhost(&self, by: &Actor, name: &str, most: usize) -> Result<Plan, Refusal> {
         self.check_administrator(by)?;
         let id = self.known_vhost(name)?;
         if self.vhost_definition(id).is_some_and(|vhost| vhost.about().is_protected) {
             return Err(Refusal::precondition(Reason::Protected, PROTECTED));
         }
-        Ok(Plan::one(Change::DeleteVhost(id)))
+        let mut removal = Removal::new(self, most);
+        removal.vhost(id);
+        Ok(removal.finish())
     }
 
     pub(super) fn new_user(

@@ -1,6 +1,7 @@
 //! Binding and unbinding.
 
-use super::plan::{Removal, check_length, check_not_default};
+use super::plan::{check_length, check_not_default};
+use super::removal::Removal;
 use super::{
     Actor, Binding, Catalog, Change, Destination, ExchangeEntry, Object, Plan, QueueType, Reason, Refusal,
 };
@@ -58,10 +59,12 @@ impl Catalog {
         exchange: &str,
         key: &str,
         arguments: &Arguments,
+        most: usize,
     ) -> Result<Plan, Refusal> {
         self.have_not(
             by,
             &BindingRequest { source: exchange, destination: Resource::Queue(queue), key, arguments },
+            most,
         )
     }
 
@@ -72,10 +75,12 @@ impl Catalog {
         destination: &str,
         key: &str,
         arguments: &Arguments,
+        most: usize,
     ) -> Result<Plan, Refusal> {
         self.have_not(
             by,
             &BindingRequest { source, destination: Resource::Exchange(destination), key, arguments },
+            most,
         )
     }
 
@@ -105,7 +110,7 @@ impl Catalog {
     }
 
     /// Unbinds. A binding that is not there needs no change, whichever part of it is missing.
-    fn have_not(&self, by: &Actor, request: &BindingRequest<'_>) -> Result<Plan, Refusal> {
+    fn have_not(&self, by: &Actor, request: &BindingRequest<'_>, most: usize) -> Result<Plan, Refusal> {
         self.check_binding(by, request)?;
         let Some(source) = self.exchange(by.vhost, request.source.as_bytes()) else {
             return Ok(Plan::nothing());
@@ -116,7 +121,7 @@ impl Catalog {
             return Ok(Plan::nothing());
         };
         self.check_open(by, &end)?;
-        let mut removal = Removal::new(self);
+        let mut removal = Removal::new(self, most);
         removal.binding(binding);
         Ok(removal.finish())
     }

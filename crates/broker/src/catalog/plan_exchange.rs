@@ -2,7 +2,8 @@
 
 use super::arguments::check_same_argument;
 use super::effective::ALTERNATE;
-use super::plan::{Removal, check_length, check_not_default, check_not_reserved, without_line_ends};
+use super::plan::{check_length, check_not_default, check_not_reserved, without_line_ends};
+use super::removal::Removal;
 use super::{Actor, Catalog, Change, ExchangeDefinition, Object, Plan, Reason, Refusal, VhostId};
 use crate::access::{Access, Resource};
 use routing::{Argument, Arguments, ExchangeId, Kind};
@@ -98,7 +99,13 @@ impl Catalog {
         }))))
     }
 
-    pub(super) fn remove_exchange(&self, by: &Actor, name: &str, if_unused: bool) -> Result<Plan, Refusal> {
+    pub(super) fn remove_exchange(
+        &self,
+        by: &Actor,
+        name: &str,
+        if_unused: bool,
+        most: usize,
+    ) -> Result<Plan, Refusal> {
         let name = without_line_ends(name);
         check_not_default(&name)?;
         let named = format!("exchange '{name}' in vhost '{}'", self.vhost_name(by.vhost));
@@ -113,7 +120,7 @@ impl Catalog {
         if if_unused && !entry.exchange.is_unused() {
             return Err(Refusal::precondition(Reason::InUse(Object::Exchange), format!("{named} in use")));
         }
-        let mut removal = Removal::new(self);
+        let mut removal = Removal::new(self, most);
         removal.exchange(&entry.definition);
         Ok(removal.finish())
     }

@@ -3,7 +3,8 @@
 use super::arguments::{
     check, check_same, check_same_loosely, check_served, check_server_named, is_type, queue_type,
 };
-use super::plan::{Removal, check_length, check_not_reserved, without_line_ends};
+use super::plan::{check_length, check_not_reserved, without_line_ends};
+use super::removal::Removal;
 use super::stream;
 use super::{Actor, Catalog, Change, Object, Op, Places, Plan, QueueDefinition, QueueType, Refusal};
 use crate::access::{Access, Resource, base64_url};
@@ -27,7 +28,7 @@ impl Catalog {
         if !queue.is_open_to(by.port) {
             return Err(Refusal::queue_locked(queue));
         }
-        Ok(Plan { changes: Vec::new(), queue: Some(queue.clone()) })
+        Ok(Plan { queue: Some(queue.clone()), ..Plan::default() })
     }
 
     pub(super) fn declare_queue(&self, by: &Actor, op: &Op, places: Places) -> Result<Plan, Refusal> {
@@ -68,7 +69,7 @@ impl Catalog {
             check_same_flag("durable", durable, queue.durable, &named)?;
             check_same_flag("auto_delete", *auto_delete, queue.auto_delete, &named)?;
             check_same(arguments, unnamed, queue, &named)?;
-            return Ok(Plan { changes: Vec::new(), queue: Some(queue.clone()) });
+            return Ok(Plan { queue: Some(queue.clone()), ..Plan::default() });
         }
         match arguments.get(b"x-dead-letter-exchange") {
             None => {}
@@ -115,12 +116,12 @@ impl Catalog {
             changes.push(Change::ReserveQueueIds { below, may_be_used: false });
         }
         changes.push(Change::AddQueue(queue.clone()));
-        Ok(Plan { changes, queue: Some(queue) })
+        Ok(Plan { changes, queue: Some(queue), ..Plan::default() })
     }
 
     /// As [`Catalog::plan`], but a quorum queue may be declared again as a classic one: only arguments that
     /// both types have must be the same.
-    pub fn plan_relaxed(&self, by: &Actor, op: &Op, places: Places) -> Result<Plan, Refusal> {
+    pub fn plan_relaxed(&self, by: &Actor, op: &Op, places: Places, most: usize) -> Result<Plan, Refusal> {
         if let Op::DeclareQueue { passive: false, name, arguments, .. } = op
             && let name = without_line_ends(name)
             && let Some(queue) = self.queue_by_name(by.vhost, name.as_bytes())
@@ -130,18 +131,18 @@ impl Catalog {
         {
             self.check_access(by, Access::Configure, Resource::Queue(&name))?;
             check_same_loosely(arguments, queue)?;
-            return Ok(Plan { changes: Vec::new(), queue: Some(queue.clone()) });
+            return Ok(Plan { queue: Some(queue.clone()), ..Plan::default() });
         }
-        self.plan(by, op, places)
+        self.plan_part(by, op, places, most)
     }
 
-    pub(super) fn remove_queue(&self, by: &Actor, id: QueueId) -> Result<Plan, Refusal> {
+    pub(super) fn remove_queue(&self, by: &Actor, id: QueueId, most: usize) -> Result<Plan, Refusal> {
         let Some(queue) = self.queue(id) else { return Ok(Plan::nothing()) };
         self.check_access(by, Access::Configure, Resource::Queue(&queue.name))?;
         if !by.is_internal && !queue.is_open_to(by.port) {
             return Err(Refusal::queue_locked(queue));
         }
-        let mut removal = Removal::new(self);
+        let mut removal = Removal::new(self, most);
         removal.queue(id);
         Ok(removal.finish())
     }

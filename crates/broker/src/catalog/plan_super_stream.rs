@@ -65,6 +65,6 @@ impl Catalog {
             })));
         }
         changes.append(&mut bindings);
-        Ok(Plan { changes, queue: None })
+        Ok(Plan { changes, ..Plan::default() })
     }
 }

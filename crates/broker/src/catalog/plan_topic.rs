@@ -50,7 +50,7 @@ impl Catalog {
         self.check_administrator(by)?;
         let own = self.vhost(vhost).into_iter().flat_map(|vhost| self.topic_permissions(vhost));
         let own = own.filter(|own| *own.user == *user && exchange.is_none_or(|name| *own.exchange == *name));
-        Ok(Plan { changes: own.map(cleared).collect(), queue: None })
+        Ok(Plan { changes: own.map(cleared).collect(), ..Plan::default() })
     }
 
     /// The changes that go with an exchange.

@@ -136,9 +136,11 @@ impl Log {
     }
 
     /// Rings the timers that are due. Queues that were unused for too long are added to `ended`: they are to be
-    /// deleted.
-    pub(crate) fn ring(&mut self, now: Now, ended: &mut Vec<Arc<QueueDefinition>>) {
-        while let Some(slot) = self.commons.agenda.timers.take_due(now.mono_ns) {
+    /// deleted. With `most` of them it stops, for the next turn.
+    pub(crate) fn ring(&mut self, now: Now, ended: &mut Vec<Arc<QueueDefinition>>, most: usize) {
+        while ended.len() < most
+            && let Some(slot) = self.commons.agenda.timers.take_due(now.mono_ns)
+        {
             self.at(slot).ring(now, ended);
         }
     }

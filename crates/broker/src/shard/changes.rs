@@ -1,14 +1,14 @@
 //! Changes of the catalog: planned on one shard, applied on all, with all they mean for the queues of each.
 
 use super::{CATALOG_LOG, Shard, governing};
-use crate::catalog::{Actor, Applied, Change, Misspelt, Object, Op, Plan, QueueDefinition, VhostId};
+use crate::catalog::{Actor, Applied, Change, Misspelt, OBJECT, Object, Op, Plan, QueueDefinition, VhostId};
 use crate::event::Event;
 use crate::event_exchange::{self, Announcement};
 use crate::listing::QueuesNow;
 use crate::log::Brings;
 use crate::mail::{Answering, Mail};
 use crate::message_keys::KeyRule;
-use crate::planner::{Answer, Coming, Content, Planner, Step};
+use crate::planner::{Answer, Coming, Content, Departure, Planner, Step};
 use crate::publisher::OwnPublisher;
 use crate::recent_history;
 use crate::request::{QueueCommand, Reply};
@@ -41,14 +41,29 @@ impl Shard {
     pub(super) fn plan(&mut self, now: Now, actor: Actor, answer: Option<Answering>, op: Op) {
         // A message that came before a binding is remembered before it.
         self.take_up_remembered(now);
+        let planner = self.planner.as_mut().expect("this shard plans");
+        let room = planner.departures.room(&self.settings.limits);
+        self.plan_part(now, Departure { actor, answer, op }, room);
+    }
+
+    /// On the planning shard: plans what there is room for of a request, for the first time or again.
+    fn plan_part(&mut self, now: Now, mut request: Departure, room: usize) {
         let Shard { settings, planner, logs, post, .. } = self;
         let planner = planner.as_mut().expect("this shard plans");
-        let (content, waits) = match planner.plan(&actor, &op, settings, (&post.whereabouts, logs.stopped()))
-        {
+        let Departure { actor, op, .. } = &request;
+        let places = (&post.whereabouts, logs.stopped());
+        let (content, waits) = match planner.plan(actor, op, settings, places, room) {
             Err(refusal) => (Content::Reply(Err(refusal)), None),
-            Ok(plan) => self.carry_out(now, (&actor, answer.is_some()), plan),
+            Ok(mut plan) => {
+                let removed = std::mem::take(&mut plan.removed);
+                let outcome = self.carry_out(now, (actor, request.answer.is_some()), plan, removed.is_more);
+                let planner = self.planner.as_mut().expect("this shard plans");
+                let Some(done) = planner.departures.go_on(request, removed) else { return };
+                request = done;
+                outcome
+            }
         };
-        let Some(Answering { port, token, instead }) = answer else { return };
+        let Some(Answering { port, token, instead }) = request.answer else { return };
         let content = match (content, instead) {
             (Content::Reply(Ok(_)), Some(instead)) => Content::Reply(Ok(instead)),
             (content, _) => content,
@@ -65,13 +80,35 @@ impl Shard {
         self.answer(now, answer);
     }
 
-    /// Makes the changes of a plan, on behalf of `by`, an actor that waits for an answer or does not. Returns the answer, and
-    /// the virtual host in which it has to wait until what was added goes by its policies.
+    /// On the planning shard: more goes of what is much to remove.
+    pub(super) fn remove_further(&mut self, now: Now) {
+        let Some(planner) = self.planner.as_ref().filter(|planner| planner.departures.is_at_work()) else {
+            return;
+        };
+        let mut room = planner.departures.room(&self.settings.limits);
+        while room >= OBJECT
+            && let Some(planner) = self.planner.as_mut().filter(|planner| planner.has_departure())
+            && let Some(request) = planner.departures.next()
+        {
+            let before = planner.departures.gone();
+            self.plan_part(now, request, room);
+            let planner = self.planner.as_ref().expect("this shard plans");
+            room = room.saturating_sub((planner.departures.gone() - before).max(1));
+        }
+        if let Some(planner) = &mut self.planner {
+            planner.departures.end_turn();
+        }
+    }
+
+    /// Makes the changes of a plan, on behalf of `by`, an actor that waits for an answer or does not; `is_part`: what it removes
+    /// has more parts. Returns the answer, and the virtual host in which it has to wait until what was added goes by its
+    /// policies.
     fn carry_out(
         &mut self,
         now: Now,
         by: (&Actor, bool),
-        Plan { changes, queue }: Plan,
+        Plan { changes, queue, .. }: Plan,
+        is_part: bool,
     ) -> (Content, Option<VhostId>) {
         let is_new = !changes.is_empty();
         let planner = self.planner.as_mut().expect("this shard plans");
@@ -88,7 +125,10 @@ impl Shard {
         for change in govern.into_iter().chain(changes) {
             self.look_for_slips(now, by.0, &change);
             let planner = self.planner.as_mut().expect("this shard plans");
-            let told = event_exchange::announcements(&planner.catalog, &self.settings.node, by, &change);
+            // Nobody asked for bindings to go that go with one of their ends.
+            let asked_for = by.1 && !(is_part && matches!(change, Change::Unbind(_)));
+            let told_by = (by.0, asked_for);
+            let told = event_exchange::announcements(&planner.catalog, &self.settings.node, told_by, &change);
             let told = governing::begin(planner, by, &change, told);
             self.make_change(now, change, told);
         }

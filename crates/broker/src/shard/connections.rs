@@ -106,12 +106,19 @@ impl Shard {
             self.tallies.churn.connection_closed += 1;
         }
         self.replies.close_port(port);
-        for consumer in state.into_queues() {
-            self.send_to_queue(now, consumer.log, consumer.queue, port, QueueCommand::Leave);
-        }
+        self.ports.leave(port, state.into_queues());
+        self.leave_further(now);
         if owns_queues {
             let actor = Actor::internal(actor.vhost, port);
             self.send_to_planner(now, actor, None, Op::DeleteExclusive { port });
+        }
+    }
+
+    /// Connections that are gone leave further queues, as many as a turn has room for.
+    pub(super) fn leave_further(&mut self, now: Now) {
+        let most = self.settings.limits.left_at_once_max;
+        while let Some((port, consumer)) = self.ports.next_to_leave(most) {
+            self.send_to_queue(now, consumer.log, consumer.queue, port, QueueCommand::Leave);
         }
     }
 

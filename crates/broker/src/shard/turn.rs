@@ -204,6 +204,10 @@ impl Shard {
     /// Ends the turn: what nobody waits for is applied, what somebody waits for is sealed. The batches in `out` are to
     /// be written, in order, in one group, and reported with [`Shard::written`].
     pub fn end_turn(&mut self, now: Now, out: &mut Vec<Sealed>) {
+        if self.ports.has_to_leave() {
+            self.leave_further(now);
+        }
+        self.ports.end_turn();
         self.replies.end_turn(&self.settings.limits, &mut self.ports, &mut self.post);
         if self.has_dead() {
             let units = self.dead_lettering_work();
@@ -226,6 +230,7 @@ impl Shard {
                 self.ring(now, slot);
             }
         }
+        self.remove_further(now);
         self.review(now);
         if let Some(planner) = &mut self.planner {
             planner.close_wave();
@@ -252,7 +257,7 @@ impl Shard {
         let mut ended = Vec::new();
         let log = &mut self.logs.all[slot];
         log.look(&mut Turn::new(now, &self.settings.limits, &mut self.post));
-        log.ring(now, &mut ended);
+        log.ring(now, &mut ended, self.settings.limits.expired_at_once_max);
         for definition in ended {
             let port = own_port(self.settings.id);
             self.finish(now, port, Done::Delete { definition, token: None, messages: 0 });
@@ -368,14 +373,15 @@ impl Shard {
 
     /// Something is left to do at once, without anything more coming in.
     pub fn has_work(&self) -> bool {
-        let has_review = self.planner.as_ref().is_some_and(Planner::has_review);
-        self.has_pressing_work() || has_review || self.logs.has_work()
+        let has_parts = |planner: &Planner| planner.has_review() || planner.has_departure();
+        self.has_pressing_work() || self.planner.as_ref().is_some_and(has_parts) || self.logs.has_work()
     }
 
     /// As [`Shard::has_work`], but for the work that readers of streams wait for: publishers come before them.
     pub fn has_pressing_work(&self) -> bool {
         self.logs.has_pressing_work()
             || self.has_log_to_move()
+            || self.ports.has_to_leave()
             || self.post.has_events()
             || !self.post.heard.is_empty()
             || !self.post.to_remember.is_empty()

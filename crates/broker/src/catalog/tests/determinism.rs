@@ -6,21 +6,21 @@ use base::DigestKey;
 use proptest::prelude::*;
 
 /// Everything in a catalog, as bytes: equal catalogs have equal ones.
-fn everything(catalog: &Catalog) -> Vec<u8> {
+pub(super) fn everything(catalog: &Catalog) -> Vec<u8> {
     let mut out = Vec::new();
     catalog.each_change(|change| change.encode_to(&mut out));
     out
 }
 
 /// The durable part.
-fn snapshot(catalog: &Catalog) -> Vec<u8> {
+pub(super) fn snapshot(catalog: &Catalog) -> Vec<u8> {
     let mut out = Vec::new();
     catalog.write_snapshot(&mut out);
     out
 }
 
 /// The invariants between the parts of every catalog.
-fn check_whole(catalog: &Catalog) {
+pub(super) fn check_whole(catalog: &Catalog) {
     let mut bindings = 0;
     let mut declared: BTreeMap<Arc<str>, usize> = BTreeMap::new();
     for entry in catalog.queues.values() {
@@ -96,7 +96,7 @@ fn vhost_defaults(number: u8) -> VhostDefaults {
 }
 
 /// A wish made of a few numbers, so that wishes meet each other.
-fn op() -> impl Strategy<Value = Op> {
+pub(super) fn op() -> impl Strategy<Value = Op> {
     let kinds = prop::sample::select(vec![
         "direct",
         "fanout",

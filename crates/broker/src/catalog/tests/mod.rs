@@ -5,6 +5,7 @@ mod determinism;
 mod exchanges;
 mod policies;
 mod queues;
+mod removals;
 mod routes;
 mod scale;
 

@@ -16,7 +16,7 @@ fn a_quorum_queue_may_be_declared_as_a_classic_one_where_that_is_relaxed() {
     let answer = |op: &Op, is_relaxed: bool| {
         let by = guest(1);
         let planned = if is_relaxed {
-            world.catalog.plan_relaxed(&by, op, Places::default())
+            world.catalog.plan_relaxed(&by, op, Places::default(), usize::MAX)
         } else {
             world.catalog.plan(&by, op, Places::default())
         };
