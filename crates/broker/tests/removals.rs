@@ -12,7 +12,7 @@ use routing::{Arguments, Value};
 /// Bindings, or queues with a consumer each, that go.
 const COUNT: usize = 100;
 
-/// What goes in one turn.
+/// As many go in one turn.
 const AT_ONCE: usize = 12;
 
 fn node(shards: u16) -> Node {

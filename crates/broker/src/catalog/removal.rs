@@ -1,4 +1,4 @@
-//! What goes, and what goes with it: an auto-delete exchange goes with the last binding from it.
+//! Things that go, and things that go with them: an auto-delete exchange goes with the last binding from it.
 //!
 //! A plan has room for so many bindings and objects. What is bound to more is loosened first: part of its bindings go with
 //! this plan, the others with later ones, and the thing itself with the last of them. Bindings that go so are not
