@@ -73,7 +73,7 @@ def peek_anywhere(vhost):
             def page(query):
                 begin = time.monotonic()
                 told = vhost.api.get(path + query)
-                assert time.monotonic() - begin < 5, query
+                assert time.monotonic() - begin < 30, query
                 return [int(message["payload"]) for message in told["messages"]], told
 
             # A position is the number of a message here, since none came before.
@@ -123,7 +123,7 @@ def peek_stream(vhost):
         def page(query):
             begin = time.monotonic()
             told = vhost.api.get(path + query)
-            assert time.monotonic() - begin < 5, query
+            assert time.monotonic() - begin < 30, query
             seen = [message["offset"] for message in told["messages"]]
             equal([int(message["payload"]) for message in told["messages"]], seen, query)
             equal((told["first_offset"], told["end_offset"]), (0, 300), query)

@@ -83,7 +83,7 @@ class Watch:
         assert said <= most + INPUT, f"the ledger says {said >> 20} MiB of {most >> 20}"
         if resident is None:
             # What was refused just now is the system's again once the heap was looked at.
-            eventually(lambda: self.grown() <= factor * held(self.the) + REST, "the node has little more than is held", 3)
+            eventually(lambda: self.grown() <= factor * held(self.the) + REST, "the node has little more than is held", 20)
         else:
             grown = resident - self.before
             assert grown <= factor * said + REST, f"{grown >> 20} MiB more, the ledger says {said >> 20}"
