@@ -208,3 +208,46 @@ fn a_virtual_host_with_much_in_it_goes_in_many_turns() {
     assert_eq!(goes_in_turns(&mut node, count, AT_ONCE), [(7, "ok".to_owned())]);
     assert!(node.shards[0].catalog().vhost("/").is_none());
 }
+
+/// An exchange that is to go along is bound anew before it goes: it stays, and the request is answered as what it was.
+#[test]
+fn what_is_bound_anew_meanwhile_is_no_refusal() {
+    let mut node = node(1);
+    let port = node.ports[0];
+    node.declare(0, "q", true);
+    let exchange = Op::DeclareExchange {
+        name: "x".into(),
+        kind: "fanout".into(),
+        passive: false,
+        durable: true,
+        auto_delete: true,
+        internal: false,
+        arguments: Arguments::new(),
+    };
+    must(&mut node, port, exchange);
+    let bind = |key: &str| Op::BindQueue {
+        queue: "q".into(),
+        exchange: "x".into(),
+        key: key.into(),
+        arguments: Arguments::new(),
+    };
+    must(&mut node, port, bind("1"));
+    for number in 0..COUNT {
+        let (source, destination) = ("amq.topic".into(), "x".into());
+        let (key, arguments) = (number.to_string().into(), Arguments::new());
+        must(&mut node, port, Op::BindExchange { source, destination, key, arguments });
+    }
+    let (queue, exchange, key) = ("q".into(), "x".into(), "1".into());
+    let unbind = Op::UnbindQueue { queue, exchange, key, arguments: Arguments::new() };
+    node.shards[0].request(node.now, port, 7, unbind);
+    node.shards[0].request(node.now, port, 8, bind("2"));
+    let mut found = Vec::new();
+    for _ in 0..COUNT {
+        node.turn_of(0);
+        node.write();
+        found.extend(answers(&mut node));
+    }
+    found.sort();
+    assert_eq!(found, [(7, "ok".to_owned()), (8, "ok".to_owned())]);
+    assert!(node.shards[0].catalog().exchange(VhostId(0), b"x").is_some());
+}

@@ -17,6 +17,8 @@ pub(crate) struct Departure {
     /// Given when nothing is left.
     pub(crate) answer: Option<Answering>,
     pub(crate) op: Op,
+    /// It follows from what was asked for: where it is refused now, what was asked for is done all the same.
+    pub(crate) goes_along: bool,
 }
 
 /// See the module's head.
@@ -55,12 +57,17 @@ impl Departures {
         if !removed.is_more && removed.exchanges.is_empty() {
             return Some(request);
         }
-        let Departure { actor, answer, op } = request;
+        let Departure { actor, answer, op, goes_along } = request;
         let by_broker = Actor::internal(actor.vhost, actor.port);
         let exchanges = removed.exchanges.into_iter();
-        self.waiting.extend(exchanges.map(|op| Departure { actor: by_broker.clone(), answer: None, op }));
+        self.waiting.extend(exchanges.map(|op| Departure {
+            actor: by_broker.clone(),
+            answer: None,
+            op,
+            goes_along: true,
+        }));
         if removed.is_more {
-            self.waiting.push_back(Departure { actor, answer: None, op });
+            self.waiting.push_back(Departure { actor, answer: None, op, goes_along });
         }
         let last = self.waiting.back_mut().expect("something is left");
         // It was there, whoever takes the last of it away.

@@ -43,7 +43,7 @@ impl Shard {
         self.take_up_remembered(now);
         let planner = self.planner.as_mut().expect("this shard plans");
         let room = planner.departures.room(&self.settings.limits);
-        self.plan_part(now, Departure { actor, answer, op }, room);
+        self.plan_part(now, Departure { actor, answer, op, goes_along: false }, room);
     }
 
     /// On the planning shard: plans what there is room for of a request, for the first time or again.
@@ -53,6 +53,7 @@ impl Shard {
         let Departure { actor, op, .. } = &request;
         let places = (&post.whereabouts, logs.stopped());
         let (content, waits) = match planner.plan(actor, op, settings, places, room) {
+            Err(_) if request.goes_along => (Content::Reply(Ok(Reply::Done)), None),
             Err(refusal) => (Content::Reply(Err(refusal)), None),
             Ok(mut plan) => {
                 let removed = std::mem::take(&mut plan.removed);
