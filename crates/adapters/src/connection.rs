@@ -120,6 +120,13 @@ impl Adapter {
         with_adapter!(self, adapter => adapter.output_bytes(), greeting => greeting.output.capacity())
     }
 
+    /// Bytes that its channels, sessions, links, consumers and the like take, here and elsewhere on the shards, and its
+    /// deliveries that are not settled.
+    #[inline]
+    pub(crate) fn table_bytes(&mut self) -> usize {
+        with_adapter!(self, adapter => adapter.table_bytes(), _greeting => 0)
+    }
+
     /// It waits for the broker and wants no input for now.
     #[inline]
     pub(crate) fn is_waiting(&self) -> bool {

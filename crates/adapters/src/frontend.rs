@@ -118,6 +118,7 @@ impl Frontend {
             backlog: Backlog::Light,
             is_blocked: false,
             waits: Waits::No,
+            table_bytes: 0,
             adapter,
             peer,
         };
@@ -279,6 +280,10 @@ impl Frontend {
             let slot = self.dirty[at];
             self.with(now, shard, slot, |connection, context| {
                 connection.adapter.end_turn(context);
+                let bytes = connection.adapter.table_bytes();
+                if bytes != connection.table_bytes {
+                    connection.weigh_tables(context, bytes);
+                }
                 let len = connection.adapter.output().len();
                 if (len > context.settings.output_bytes_low || connection.backlog != Backlog::Light)
                     && connection.weigh_output(context.shard, context.port, context.settings)

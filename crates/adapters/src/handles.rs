@@ -56,6 +56,12 @@ impl<T> Handles<T> {
         self.slots.len()
     }
 
+    /// How many there are, and a number that is another one after each that came.
+    #[inline]
+    pub(crate) fn version(&self) -> (usize, u16) {
+        (self.slots.len(), self.tenants)
+    }
+
     #[inline]
     pub(crate) fn get(&self, handle: u32) -> Option<&T> {
         let (is, found) = self.slots.get((handle & SLOT) as usize)?;

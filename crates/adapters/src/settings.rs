@@ -36,6 +36,9 @@ pub struct Settings {
     pub unread_bytes_max: usize,
     /// Bytes a connection may have to send before they are counted in the ledger of memory.
     pub output_counted_min: usize,
+    /// Bytes that a connection's channels, sessions, links, consumers and unsettled deliveries may take before they are
+    /// counted in the ledger of memory.
+    pub tables_counted_min: usize,
     /// As `unread_bytes_max`, and before its consumers pause, while its user, virtual host or the node holds as much memory
     /// as it may; consumers go on at a quarter.
     pub unread_full_bytes_max: usize,
@@ -93,6 +96,7 @@ impl Settings {
             output_bytes_low: 256 << 10,
             unread_bytes_max: 4 << 20,
             output_counted_min: 16 << 10,
+            tables_counted_min: 8 << 10,
             unread_full_bytes_max: 64 << 10,
             input_full_bytes_max: 16 << 10,
             unconfirmed_max: 65_536,

@@ -246,6 +246,18 @@ impl Connection {
             + self.sessions.iter().flatten().map(|session| session.memory_bytes()).sum::<usize>()
     }
 
+    /// Bytes of memory of the tables of deliveries that the peer has not settled.
+    #[inline]
+    pub fn unsettled_bytes(&self) -> usize {
+        self.sessions.iter().flatten().map(|session| session.unsettled.capacity_bytes()).sum()
+    }
+
+    /// Bytes of the name of a link; 0: there is no such link.
+    pub fn link_name_bytes(&self, id: SessionId, link: LinkId) -> usize {
+        let link = self.session(id).and_then(|session| session.links.get(usize::from(link.0)));
+        link.map_or(0, |link| link.name.len())
+    }
+
     // ---------------------------------------------------------------------------------------------------- deadlines
 
     /// When to call [`Connection::handle_deadline`] next, in `Now::mono_ns`.

@@ -14,7 +14,7 @@ from suites.memory_bench import (
 from suites.memory_holders import (
     addresses, answer, begin10, begin_stream, deaf, hold_answers, hold_arguments, hold_bodies, hold_delivery, hold_frame,
     hold_routes, hold_transactions, PIECE, reader, reader10, requester, stream_reader, transact)
-from suites import memory_all, memory_largest  # noqa: F401 - registers their cases
+from suites import memory_all, memory_largest, memory_tables  # noqa: F401 - registers their cases
 
 
 @suite.case("transactions", "transactions over 16 channels of one connection, 60 MiB each, and of three connections of one user",

@@ -160,6 +160,7 @@ impl Adapter {
         if let Some(channel) = self.channels.get(number) {
             let settles = held.into_settles().into_iter();
             channel.unacked.put_back(settles.map(|HeldSettle { tag, delivery, .. }| (tag, delivery)));
+            self.is_resized = true;
         }
         // Cancelled consumers may hold later ones again than were left of them.
         for consumer in self.consumers.iter_mut().filter(|consumer| consumer.channel == number) {

@@ -64,6 +64,7 @@ impl Adapter {
             }
             self.machine.deliver(prefix, tag, item.is_redelivered(), &outgoing);
         }
+        self.is_resized |= channel.unacked.take_resized();
         let what = if consumer.no_ack { Count::DeliverNoAck } else { Count::Deliver };
         channel.note(context, consumer.of, what, count);
         if again > 0 {
@@ -102,6 +103,7 @@ impl Adapter {
                 channel.note(context, consumer.of, Count::Redeliver, 1);
             }
         }
+        self.is_resized |= channel.unacked.take_resized();
         let what = if consumer.no_ack { Count::DeliverNoAck } else { Count::Deliver };
         channel.note(context, consumer.of, what, u64::from(items.end - items.start));
     }
@@ -131,6 +133,7 @@ impl Adapter {
         let tag = channel.next_tag();
         if !no_ack {
             channel.unacked.push(tag, Delivery { consumer: handle, seq: item.seq });
+            self.is_resized |= channel.unacked.take_resized();
         }
         let outgoing = outgoing(&message, &events.memories[memory as usize], &mut context.scratch.amqp091);
         let head = counted(&outgoing, item);
@@ -160,12 +163,14 @@ impl Adapter {
             let mut deliveries = std::mem::take(&mut channel.unacked);
             let is_known =
                 deliveries.take_through(tag, |_, delivery| self.settle_one(context, delivery, outcome));
+            self.is_resized |= deliveries.take_resized();
             if let Some(channel) = self.channels.get(number) {
                 channel.unacked = deliveries;
             }
             is_known
         } else {
             let taken = channel.unacked.take(tag);
+            self.is_resized |= channel.unacked.take_resized();
             if let Some(delivery) = taken {
                 self.settle_one(context, delivery, outcome);
             }
@@ -182,6 +187,7 @@ impl Adapter {
     pub(super) fn give_back(&mut self, context: &mut Context<'_>, number: u16) {
         let Some(channel) = self.channels.get(number) else { return };
         let mut deliveries = std::mem::take(&mut channel.unacked);
+        self.is_resized |= deliveries.counted_bytes() > 0;
         deliveries.take_through(0, |_, delivery| self.settle_one(context, delivery, Outcome::Released));
         self.pass_on_settled(context);
     }
@@ -335,6 +341,7 @@ impl Adapter {
             .collect();
         handles.into_iter().for_each(|handle| self.close_consumer(context, handle));
         if let Some(mut channel) = self.channels.remove(number) {
+            self.is_resized |= channel.unacked.counted_bytes() > 0;
             context.shard.tallies().channel_went();
             context.shard.forget_routes(&mut channel.publisher);
             if channel.is_counted {

@@ -54,6 +54,12 @@ use pending::Requests;
 use settling::Settled;
 use std::sync::Arc;
 
+/// Bytes that a channel takes, here and in the machine.
+const CHANNEL_BYTES: usize = 304;
+
+/// Bytes that a consumer takes, here and at its queue, with a long tag.
+const CONSUMER_BYTES: usize = 640;
+
 /// A connection that speaks AMQP 0-9-1.
 #[derive(Debug)]
 pub struct Adapter {
@@ -91,6 +97,10 @@ pub struct Adapter {
     deals: bool,
     /// Its consumers are to wait: there is much to send.
     is_paused: bool,
+    /// A table of deliveries that are not settled takes more or less memory than before.
+    is_resized: bool,
+    /// Bytes of those tables, where they are large.
+    unacked_bytes: usize,
     /// Whether it may go to the shard of the queue it uses.
     roaming: Roaming,
     is_over: bool,
@@ -123,6 +133,8 @@ impl Adapter {
             is_told_blocked: false,
             deals: false,
             is_paused: false,
+            is_resized: false,
+            unacked_bytes: 0,
             roaming: Roaming::new(context.settings, peer),
             is_over: false,
         }
@@ -420,6 +432,15 @@ impl Adapter {
             client: self.client.clone(),
             ..row
         }
+    }
+
+    /// Bytes that its channels and consumers take, here and at their queues, and its deliveries that are not settled.
+    #[inline]
+    pub(crate) fn table_bytes(&mut self) -> usize {
+        if std::mem::take(&mut self.is_resized) {
+            self.unacked_bytes = self.channels.iter().map(|channel| channel.unacked.counted_bytes()).sum();
+        }
+        self.channels.len() * CHANNEL_BYTES + self.consumers.len() * CONSUMER_BYTES + self.unacked_bytes
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {

@@ -44,6 +44,7 @@ impl Adapter {
         let Some(mut shared) = channel.shared.take() else { return };
         shared.set_most(u32::MAX);
         shared.send_waiting(context, &mut self.machine, &mut channel.unacked, &mut channel.last_tag);
+        self.is_resized |= channel.unacked.take_resized();
         shared.dissolve(context, &mut self.consumers, self.is_paused);
     }
 
@@ -100,6 +101,7 @@ impl Adapter {
         let items = &events.items[items.start as usize..items.end as usize];
         shared.keep(handle, items, &events.memories[memory as usize]);
         shared.send_waiting(context, &mut self.machine, unacked, last_tag);
+        self.is_resized |= unacked.take_resized();
     }
 
     /// Deliveries that wait for a consumer that was cancelled go back; if its queue is gone, they are gone too.
@@ -131,6 +133,7 @@ impl Adapter {
         let Some(channel) = self.channels.get(number) else { return };
         let Channel { shared: Some(shared), unacked, last_tag, .. } = channel else { return };
         let is_paused = self.is_paused;
-        shared.deal_out(context, &mut self.machine, &self.consumers, (unacked, last_tag), is_paused);
+        shared.deal_out(context, &mut self.machine, &self.consumers, (&mut *unacked, last_tag), is_paused);
+        self.is_resized |= unacked.take_resized();
     }
 }

@@ -30,14 +30,16 @@ const GAP: u32 = u32::MAX;
 /// Gaps that are left alone, however few the others are.
 const GAPS_MIN: usize = 64;
 
-/// Entries whose memory is kept when nothing is left.
+/// Entries whose memory is kept when nothing is left, and is not counted in the ledger.
 const KEPT_MAX: usize = 1024;
 
 /// The deliveries a channel has not settled.
 #[derive(Debug, Default)]
 pub(super) struct Unacked {
     ring: VecDeque<Entry>,
-    gaps: usize,
+    gaps: u32,
+    /// Its counted memory is more or less than it was.
+    is_resized: bool,
 }
 
 impl Unacked {
@@ -45,9 +47,20 @@ impl Unacked {
         self.ring.capacity() * size_of::<Entry>()
     }
 
+    /// Bytes of memory that are to be counted in the ledger.
+    pub(super) fn counted_bytes(&self) -> usize {
+        if self.ring.capacity() > KEPT_MAX { self.heap_bytes() } else { 0 }
+    }
+
+    /// Whether they have changed since this was asked last.
+    #[inline]
+    pub(super) fn take_resized(&mut self) -> bool {
+        std::mem::take(&mut self.is_resized)
+    }
+
     /// Deliveries that are not settled.
     pub(super) fn len(&self) -> usize {
-        self.ring.len() - self.gaps
+        self.ring.len() - self.gaps as usize
     }
 
     /// They, oldest first.
@@ -59,6 +72,7 @@ impl Unacked {
     #[inline]
     pub(super) fn push(&mut self, tag: u64, delivery: Delivery) {
         debug_assert!(self.ring.back().is_none_or(|last| last.tag < tag));
+        self.is_resized |= self.ring.len() == self.ring.capacity() && self.ring.len() >= KEPT_MAX / 2;
         self.ring.push_back(Entry { tag, delivery });
     }
 
@@ -111,6 +125,7 @@ impl Unacked {
         entries.sort_by_key(|entry| entry.tag);
         self.ring = entries.into();
         self.gaps = 0;
+        self.is_resized = true;
     }
 
     #[inline]
@@ -119,16 +134,19 @@ impl Unacked {
             self.ring.pop_front();
             self.gaps -= 1;
         }
-        if self.gaps > GAPS_MIN && self.gaps > self.ring.len() / 2 {
+        let gaps = self.gaps as usize;
+        if gaps > GAPS_MIN && gaps > self.ring.len() / 2 {
             self.close_gaps();
         }
         if self.ring.is_empty() && self.ring.capacity() > KEPT_MAX {
+            self.is_resized = true;
             self.ring = VecDeque::new();
         }
     }
 
     #[cold]
     fn close_gaps(&mut self) {
+        self.is_resized = true;
         self.ring.retain(|entry| entry.delivery.consumer != GAP);
         self.ring.shrink_to(2 * self.ring.len());
         self.gaps = 0;
@@ -211,6 +229,33 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn no_change_of_what_is_counted_is_untold(
+            steps in prop::collection::vec((0u8..5, 1usize..3000), 0..40),
+        ) {
+            let mut unacked = Unacked::default();
+            let (mut last, mut noted) = (0, 0);
+            for (step, number) in steps {
+                let oldest = last + 1 - (unacked.len() as u64).min(last);
+                for at in 0..number as u64 {
+                    match step {
+                        0 | 1 => {
+                            last += 1;
+                            unacked.push(last, delivery(last));
+                        }
+                        2 => drop(unacked.take(oldest + 2 * at)),
+                        _ => {
+                            unacked.take_through(if step == 3 { oldest + at } else { 0 }, |_, _| ());
+                        }
+                    }
+                    if unacked.take_resized() {
+                        noted = unacked.counted_bytes();
+                    }
+                    prop_assert_eq!(noted, unacked.counted_bytes());
+                }
+            }
+        }
+
         #[test]
         fn knows_whose_deliveries_are_left(
             steps in prop::collection::vec((0u8..8, 1u64..40, 1u32..4), 0..400),

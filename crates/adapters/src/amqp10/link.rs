@@ -72,6 +72,8 @@ pub(super) struct Particulars {
     pub(super) filter: Box<[u8]>,
     /// A message was held for too long.
     pub(super) has_timed_out: bool,
+    /// Bytes of its name, which the machine keeps.
+    pub(super) name_bytes: u16,
 }
 
 impl Particulars {
@@ -104,7 +106,20 @@ impl Particulars {
     }
 }
 
+/// Bytes that a link takes, here, in the machine, and its consumer at a queue.
+const LINK_BYTES: usize = 640;
+
+/// The part of a filter that reads like it: its text, what it was asked as, and its parsed form at a stream.
+const FILTER_COPIES: usize = 8;
+
 impl Link {
+    /// Bytes that it takes, its consumer's at a queue included.
+    pub(super) fn table_bytes(&self) -> usize {
+        let Particulars { address, filter, name_bytes, .. } = &self.particulars;
+        let address = address.as_ref().map_or(0, |address| address.len());
+        LINK_BYTES + 2 * address + FILTER_COPIES * filter.len() + usize::from(*name_bytes)
+    }
+
     pub(super) fn is_publishing(&self) -> bool {
         matches!(self.end, End::Target { .. })
     }

@@ -367,6 +367,13 @@ impl Adapter {
         }
     }
 
+    /// Bytes that its sessions and links take, here and at their queues, and its deliveries that are not settled.
+    #[inline]
+    pub(crate) fn table_bytes(&self) -> usize {
+        let sessions: usize = self.sessions.iter().map(|session| session.table_bytes()).sum();
+        sessions + self.machine.unsettled_bytes()
+    }
+
     pub(crate) fn heap_bytes(&self) -> usize {
         size_of::<Adapter>()
             + (self.machine.memory_bytes() - size_of::<Connection>() - self.output_bytes())

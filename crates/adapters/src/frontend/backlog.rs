@@ -67,6 +67,30 @@ impl Connection {
         goes_on
     }
 
+    /// Counts what its channels, consumers and the like take, which is another number of bytes than before. Where an account
+    /// is overdrawn by more of that, the connection is closed.
+    #[cold]
+    pub(super) fn weigh_tables(&mut self, context: &mut Context<'_>, bytes: usize) {
+        let has_more = self.count_tables(context, bytes);
+        let holding = context.shard.holding(context.port).filter(|_| has_more);
+        let Some(full) = holding.and_then(|holding| holding.overdrawn()) else { return };
+        let what = format!("{bytes} bytes of channels, consumers and unsettled deliveries");
+        let refusal = full.refuse(ReplyCode::ResourceError, &what);
+        self.adapter.event(context, &Event::Close { refusal }, &Events::default());
+        let left = self.adapter.table_bytes();
+        self.count_tables(context, left);
+    }
+
+    /// Whether more is counted than before.
+    fn count_tables(&mut self, context: &mut Context<'_>, bytes: usize) -> bool {
+        self.table_bytes = bytes;
+        let Some(holding) = context.shard.holding_mut(context.port) else { return false };
+        let before = holding.held_of(Kind::Tables) as usize;
+        let counted = if bytes > context.settings.tables_counted_min { bytes } else { 0 };
+        holding.set(Kind::Tables, counted);
+        counted > before
+    }
+
     /// Whether it has so much to send that nothing more of it is heard.
     #[inline]
     pub(super) fn is_unread(&self, context: &Context<'_>) -> bool {

@@ -69,6 +69,8 @@ pub struct Adapter {
     client: Option<Client>,
     publishers: Publishers,
     subscriptions: Subscriptions,
+    /// The memory of both.
+    tables: Tables,
     /// Streams whose end it must hear of.
     watched: Watched,
     requests: Requests,
@@ -78,6 +80,17 @@ pub struct Adapter {
     roaming: Roaming,
     /// The shard it is to go to: until it has gone nothing further is read.
     goes_to: Option<ShardId>,
+}
+
+/// Bytes that a subscription takes at its stream.
+const READER_BYTES: usize = 512;
+
+/// Bytes that the publishers and subscriptions of a connection take.
+#[derive(Debug, Default)]
+struct Tables {
+    /// Which of them: see [`crate::handles::Handles::version`].
+    version: ((usize, u16), (usize, u16)),
+    bytes: usize,
 }
 
 impl Adapter {
@@ -93,6 +106,7 @@ impl Adapter {
             client: None,
             publishers: Publishers::default(),
             subscriptions: Subscriptions::default(),
+            tables: Tables::default(),
             watched: Watched::default(),
             requests: Requests::default(),
             gathered: Vec::new(),
@@ -385,6 +399,18 @@ impl Adapter {
     pub(crate) fn list(&self, depth: Depth, opened: &mut Opened) {
         opened.stream_publishers.extend(self.publishers.rows(depth));
         opened.stream_consumers.extend(self.subscriptions.rows(depth));
+    }
+
+    /// Bytes that its publishers and subscriptions take, here and at their streams.
+    #[inline]
+    pub(crate) fn table_bytes(&mut self) -> usize {
+        let Adapter { publishers, subscriptions, tables, .. } = self;
+        let version = (publishers.version(), subscriptions.version());
+        if version != tables.version {
+            let own = publishers.heap_bytes() + subscriptions.heap_bytes();
+            *tables = Tables { version, bytes: own + subscriptions.len() * READER_BYTES };
+        }
+        tables.bytes
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {

@@ -302,6 +302,12 @@ impl Publishers {
         })
     }
 
+    /// See [`Handles::version`].
+    #[inline]
+    pub(super) fn version(&self) -> (usize, u16) {
+        self.all.version()
+    }
+
     pub(super) fn heap_bytes(&self) -> usize {
         let own =
             |(_, publisher): (u32, &Publisher)| publisher.confirms.heap_bytes() + publisher.reference.len();

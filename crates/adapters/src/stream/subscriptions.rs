@@ -451,6 +451,17 @@ impl Subscriptions {
         })
     }
 
+    /// See [`Handles::version`].
+    #[inline]
+    pub(super) fn version(&self) -> (usize, u16) {
+        self.all.version()
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
     pub(super) fn heap_bytes(&self) -> usize {
         let asked = self.asked.capacity() * size_of::<u32>();
         let references = self.stored.iter().map(|stored| stored.reference.len()).sum::<usize>();

@@ -27,11 +27,13 @@ pub enum Kind {
     Arguments,
     /// Routes that were found, and other caches.
     Caches,
+    /// Channels, sessions, links, consumers and the like, and the table of deliveries that are not settled.
+    Tables,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 7] = [
+    pub const ALL: [Kind; 8] = [
         Kind::Transactions,
         Kind::Bodies,
         Kind::Replies,
@@ -39,6 +41,7 @@ impl Kind {
         Kind::Input,
         Kind::Arguments,
         Kind::Caches,
+        Kind::Tables,
     ];
 
     /// Its name in lists and metrics.
@@ -51,6 +54,7 @@ impl Kind {
             Kind::Input => "input",
             Kind::Arguments => "arguments",
             Kind::Caches => "caches",
+            Kind::Tables => "tables",
         }
     }
 }

@@ -150,7 +150,7 @@ impl Adapter {
             sender_settle_mode: SenderSettleMode::Settled,
             ..Particulars::default()
         };
-        session.links.push(Link { id: link, end: End::Management, particulars });
+        session.add_link(Link { id: link, end: End::Management, particulars }, attach.name.len());
         let bytes_max = context.limits10.message_bytes_max.min(REQUEST_BYTES_MAX);
         let mut answer = Attach::new(attach.name, attach.role.other());
         answer.sender_settle_mode = SenderSettleMode::Settled;
