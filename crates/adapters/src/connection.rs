@@ -127,6 +127,17 @@ impl Adapter {
         with_adapter!(self, adapter => adapter.table_bytes(), _greeting => 0)
     }
 
+    /// Whether those bytes are counted in the ledger of memory.
+    #[inline]
+    pub(crate) fn counts_tables(&self) -> bool {
+        with_adapter!(self, adapter => adapter.counts_tables, _greeting => false)
+    }
+
+    /// See [`Adapter::counts_tables`].
+    pub(crate) fn set_counts_tables(&mut self, counts: bool) {
+        with_adapter!(self, adapter => adapter.counts_tables = counts, _greeting => {});
+    }
+
     /// It waits for the broker and wants no input for now.
     #[inline]
     pub(crate) fn is_waiting(&self) -> bool {

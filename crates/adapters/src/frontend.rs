@@ -118,7 +118,6 @@ impl Frontend {
             backlog: Backlog::Light,
             is_blocked: false,
             waits: Waits::No,
-            table_bytes: 0,
             adapter,
             peer,
         };
@@ -281,7 +280,7 @@ impl Frontend {
             self.with(now, shard, slot, |connection, context| {
                 connection.adapter.end_turn(context);
                 let bytes = connection.adapter.table_bytes();
-                if bytes != connection.table_bytes {
+                if bytes > context.settings.tables_counted_min || connection.adapter.counts_tables() {
                     connection.weigh_tables(context, bytes);
                 }
                 let len = connection.adapter.output().len();

@@ -83,7 +83,7 @@ fn an_idle_connection_with_two_sessions_is_small() {
     let bytes = mean(amqp10);
     println!("1.0: {bytes} bytes");
     // Its client's container id is kept: this one's has six bytes, others' some forty.
-    assert!(bytes <= 1350, "{bytes} bytes");
+    assert!(bytes <= 1352, "{bytes} bytes");
 }
 
 #[test]

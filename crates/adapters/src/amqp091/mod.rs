@@ -99,8 +99,10 @@ pub struct Adapter {
     is_paused: bool,
     /// A table of deliveries that are not settled takes more or less memory than before.
     is_resized: bool,
-    /// Bytes of those tables, where they are large.
-    unacked_bytes: usize,
+    /// Bytes of those tables, where they are large; more than 4 GiB count as that.
+    unacked_bytes: u32,
+    /// See [`crate::connection::Adapter::counts_tables`].
+    pub(crate) counts_tables: bool,
     /// Whether it may go to the shard of the queue it uses.
     roaming: Roaming,
     is_over: bool,
@@ -135,6 +137,7 @@ impl Adapter {
             is_paused: false,
             is_resized: false,
             unacked_bytes: 0,
+            counts_tables: false,
             roaming: Roaming::new(context.settings, peer),
             is_over: false,
         }
@@ -438,9 +441,11 @@ impl Adapter {
     #[inline]
     pub(crate) fn table_bytes(&mut self) -> usize {
         if std::mem::take(&mut self.is_resized) {
-            self.unacked_bytes = self.channels.iter().map(|channel| channel.unacked.counted_bytes()).sum();
+            let bytes: usize = self.channels.iter().map(|channel| channel.unacked.counted_bytes()).sum();
+            self.unacked_bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         }
-        self.channels.len() * CHANNEL_BYTES + self.consumers.len() * CONSUMER_BYTES + self.unacked_bytes
+        let unacked = self.unacked_bytes as usize;
+        self.channels.len() * CHANNEL_BYTES + self.consumers.len() * CONSUMER_BYTES + unacked
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {

@@ -58,14 +58,15 @@ impl Adapter {
         attach: &Attach<'_>,
     ) -> Result<(), Refused> {
         let Some(actor) = self.actor.clone() else { return Ok(()) };
-        let name_bytes = self.machine.link_name_bytes(id, link);
-        let Some(session) = self.sessions.get_mut(id) else { return Ok(()) };
+        if self.sessions.get(id).is_none() {
+            return Ok(());
+        }
         let particulars = Particulars {
             sender_settle_mode: attach.sender_settle_mode,
             lacks_rejected: !termini::takes_rejected(attach.source.as_ref()),
             ..Particulars::default()
         };
-        session.add_link(Link { id: link, end: End::Coordinator, particulars }, name_bytes);
+        self.add_link(id, Link { id: link, end: End::Coordinator, particulars });
         let next = &mut self.next_session;
         let transactions = self.transactions.get_or_insert_with(|| {
             let handle = numbered(next, id.0);

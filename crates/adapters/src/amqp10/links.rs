@@ -129,14 +129,13 @@ impl Adapter {
             aim => aim,
         };
         let credit = Credit::new(context.settings.link_credit_min);
-        let name_bytes = self.machine.link_name_bytes(id, link);
         let Some(session) = self.session(id) else { return };
         let vhost = session.publisher.access().vhost();
         let queue = aim.destination().filter(|to| to.exchange.is_empty());
         let queue = queue.and_then(|to| context.shard.catalog().queue_by_name(vhost, to.key.as_bytes()));
         let queue = queue.map(|queue| queue.id);
         let particulars = Particulars::of_target(answer);
-        session.add_link(Link { id: link, end: End::Target { aim, credit }, particulars }, name_bytes);
+        self.add_link(id, Link { id: link, end: End::Target { aim, credit }, particulars });
         if let Some(queue) = queue {
             self.watch_shared(context, id, queue);
         }
@@ -274,11 +273,12 @@ impl Adapter {
         let settled = pending.sender_settle_mode == SenderSettleMode::Settled;
         let source = Source::from_bytes(&pending.source);
         let particulars = source.as_ref().map(Particulars::of_source).unwrap_or_default();
-        let name_bytes = self.machine.link_name_bytes(id, link);
-        let Some(session) = self.session(id) else { return };
+        if self.session(id).is_none() {
+            return;
+        }
         let activity = pending.activity;
         let end = End::Source { consumer: pending.consumer, settled, tag: 0, activity };
-        session.add_link(Link { id: link, end, particulars }, name_bytes);
+        self.add_link(id, Link { id: link, end, particulars });
         if let Some(at) = self.consumers.get(pending.consumer).and_then(|consumer| consumer.at) {
             self.watch_shared(context, id, at.queue);
         }
@@ -319,8 +319,7 @@ impl Adapter {
     /// A link is gone, and its consumer with it: the deliveries it held go back to the queue.
     pub(super) fn drop_link(&mut self, context: &mut Context<'_>, id: SessionId, link: LinkId) {
         self.forget_consume(context, |at| at == (id, link));
-        let Some(session) = self.session(id) else { return };
-        let Some(gone) = session.remove_link(link) else { return };
+        let Some(gone) = self.remove_link(id, link) else { return };
         match gone.end {
             End::Target { aim: Aim::To(to) | Aim::Stamped(to), .. } if to.exchange.is_empty() => {
                 self.unwatch(context, id, &to.key);

@@ -69,6 +69,9 @@ use transactions::Transactions;
 /// In place of [`Adapter::blocked_bytes`]: more came than may.
 const HELD: u32 = u32::MAX;
 
+/// Bytes that a session takes, here and in the machine.
+const SESSION_BYTES: usize = 704;
+
 /// A connection that speaks AMQP 1.0.
 #[derive(Debug)]
 pub struct Adapter {
@@ -102,6 +105,10 @@ pub struct Adapter {
     blocked_bytes: u32,
     /// A link's credit may have to be topped up.
     is_due: bool,
+    /// See [`crate::connection::Adapter::counts_tables`].
+    pub(crate) counts_tables: bool,
+    /// Bytes that the links of all sessions take: see [`link::Link::table_bytes`].
+    link_bytes: u32,
     /// Whether it may go to the shard of the queue it uses.
     roaming: Roaming,
 }
@@ -128,6 +135,8 @@ impl Adapter {
             nodes: None,
             transactions: None,
             next_session: 0,
+            counts_tables: false,
+            link_bytes: 0,
             mechanism: 0,
             has_published: false,
             is_paused: false,
@@ -370,8 +379,7 @@ impl Adapter {
     /// Bytes that its sessions and links take, here and at their queues, and its deliveries that are not settled.
     #[inline]
     pub(crate) fn table_bytes(&self) -> usize {
-        let sessions: usize = self.sessions.iter().map(|session| session.table_bytes()).sum();
-        sessions + self.machine.unsettled_bytes()
+        self.sessions.len() * SESSION_BYTES + self.link_bytes as usize + self.machine.unsettled_bytes()
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
@@ -400,6 +408,23 @@ impl Adapter {
     #[inline]
     fn session(&mut self, id: SessionId) -> Option<&mut Session> {
         self.sessions.get_mut(id)
+    }
+
+    /// A link is attached to a session.
+    fn add_link(&mut self, session: SessionId, mut link: Link) {
+        let name_bytes = self.machine.link_name_bytes(session, link.id);
+        link.particulars.name_bytes = u16::try_from(name_bytes).unwrap_or(u16::MAX);
+        let Some(session) = self.sessions.get_mut(session) else { return };
+        self.link_bytes += link.table_bytes();
+        session.links.push(link);
+    }
+
+    /// A link is gone from its session: it, if it was there.
+    fn remove_link(&mut self, session: SessionId, link: ::amqp10::LinkId) -> Option<Link> {
+        let links = &mut self.sessions.get_mut(session)?.links;
+        let gone = links.swap_remove(links.iter().position(|own| own.id == link)?);
+        self.link_bytes -= gone.table_bytes();
+        Some(gone)
     }
 
     /// More is kept of messages that are not whole: where there is no room, the session ends, and they go with it.

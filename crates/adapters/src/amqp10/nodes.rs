@@ -119,14 +119,15 @@ impl Adapter {
             context.shard.pause_reply(context.port, handle, true);
         }
         let address = format!("/queues/{name}");
-        let name_bytes = self.machine.link_name_bytes(id, link);
-        let Some(session) = self.session(id) else { return Ok(()) };
+        if self.session(id).is_none() {
+            return Ok(());
+        }
         let attached = Link {
             id: link,
             end: End::Source { consumer: handle, settled: true, tag: 0, activity: Activity::Never },
             particulars: Particulars { address: Some(address.as_str().into()), ..Particulars::default() },
         };
-        session.add_link(attached, name_bytes);
+        self.add_link(id, attached);
         let mut bytes = Vec::new();
         let answer = Attach {
             sender_settle_mode: SenderSettleMode::Settled,

@@ -6,9 +6,6 @@ use super::windows::Windows;
 use ::amqp10::{LinkId, Room, SessionId};
 use broker::Publisher;
 
-/// Bytes that a session takes, here and in the machine.
-const SESSION_BYTES: usize = 704;
-
 /// A session of the connection.
 #[derive(Debug)]
 pub(super) struct Session {
@@ -18,8 +15,6 @@ pub(super) struct Session {
     pub(super) publisher: Publisher,
     /// By the machine's link number; few, so a list.
     pub(super) links: Vec<Link>,
-    /// Bytes that they take: see [`Link::table_bytes`].
-    link_bytes: usize,
     /// Deliveries that wait for the broker, in order: which link's they are.
     pub(super) unconfirmed: Windows,
     /// Queues whose end its senders are to hear of.
@@ -36,7 +31,6 @@ impl Session {
             handle,
             publisher,
             links: Vec::new(),
-            link_bytes: 0,
             unconfirmed: Windows::default(),
             watched: None,
             room: Room::Anything,
@@ -45,27 +39,6 @@ impl Session {
 
     pub(super) fn link(&mut self, id: LinkId) -> Option<&mut Link> {
         self.links.iter_mut().find(|link| link.id == id)
-    }
-
-    /// A link is attached, whose name has so many bytes.
-    pub(super) fn add_link(&mut self, mut link: Link, name_bytes: usize) {
-        link.particulars.name_bytes = u16::try_from(name_bytes).unwrap_or(u16::MAX);
-        self.link_bytes += link.table_bytes();
-        self.links.push(link);
-    }
-
-    /// A link is gone: it, if it was there.
-    pub(super) fn remove_link(&mut self, id: LinkId) -> Option<Link> {
-        let at = self.links.iter().position(|link| link.id == id)?;
-        let gone = self.links.swap_remove(at);
-        self.link_bytes -= gone.table_bytes();
-        Some(gone)
-    }
-
-    /// Bytes that it and its links take, here, in the machine, and their consumers at queues.
-    #[inline]
-    pub(super) fn table_bytes(&self) -> usize {
-        SESSION_BYTES + self.link_bytes
     }
 
     /// Bytes of memory, its own included.

@@ -67,8 +67,8 @@ impl Connection {
         goes_on
     }
 
-    /// Counts what its channels, consumers and the like take, which is another number of bytes than before. Where an account
-    /// is overdrawn by more of that, the connection is closed.
+    /// Counts what its channels, consumers and the like take, which is much, or was. Where an account is overdrawn by more of
+    /// that than before, the connection is closed.
     #[cold]
     pub(super) fn weigh_tables(&mut self, context: &mut Context<'_>, bytes: usize) {
         let has_more = self.count_tables(context, bytes);
@@ -83,11 +83,13 @@ impl Connection {
 
     /// Whether more is counted than before.
     fn count_tables(&mut self, context: &mut Context<'_>, bytes: usize) -> bool {
-        self.table_bytes = bytes;
         let Some(holding) = context.shard.holding_mut(context.port) else { return false };
         let before = holding.held_of(Kind::Tables) as usize;
         let counted = if bytes > context.settings.tables_counted_min { bytes } else { 0 };
-        holding.set(Kind::Tables, counted);
+        if counted != before {
+            holding.set(Kind::Tables, counted);
+            self.adapter.set_counts_tables(counted > 0);
+        }
         counted > before
     }
 

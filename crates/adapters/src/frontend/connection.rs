@@ -46,8 +46,6 @@ pub(super) struct Connection {
     /// Its adapter knows of the alarm.
     pub(super) is_blocked: bool,
     pub(super) waits: Waits,
-    /// Bytes that its channels, consumers and the like took when they were looked at last.
-    pub(super) table_bytes: usize,
     pub(super) adapter: Adapter,
     pub(super) peer: Peer,
 }

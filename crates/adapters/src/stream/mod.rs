@@ -71,6 +71,8 @@ pub struct Adapter {
     subscriptions: Subscriptions,
     /// The memory of both.
     tables: Tables,
+    /// See [`crate::connection::Adapter::counts_tables`].
+    pub(crate) counts_tables: bool,
     /// Streams whose end it must hear of.
     watched: Watched,
     requests: Requests,
@@ -107,6 +109,7 @@ impl Adapter {
             publishers: Publishers::default(),
             subscriptions: Subscriptions::default(),
             tables: Tables::default(),
+            counts_tables: false,
             watched: Watched::default(),
             requests: Requests::default(),
             gathered: Vec::new(),

@@ -131,7 +131,9 @@ impl Adapter {
             let text = "Link property 'paired' is not set to boolean value 'true'";
             return Err(Refused::new(condition::INVALID_FIELD, text));
         }
-        let Some(session) = self.sessions.get_mut(id) else { return Ok(()) };
+        if self.sessions.get(id).is_none() {
+            return Ok(());
+        }
         let pairs = &mut self.management.get_or_insert_default().pairs;
         let is_request = attach.role == Role::Sender;
         let is_open = |pair: &Pair| if is_request { pair.requests.is_none() } else { pair.answers.is_none() };
@@ -150,7 +152,7 @@ impl Adapter {
             sender_settle_mode: SenderSettleMode::Settled,
             ..Particulars::default()
         };
-        session.add_link(Link { id: link, end: End::Management, particulars }, attach.name.len());
+        self.add_link(id, Link { id: link, end: End::Management, particulars });
         let bytes_max = context.limits10.message_bytes_max.min(REQUEST_BYTES_MAX);
         let mut answer = Attach::new(attach.name, attach.role.other());
         answer.sender_settle_mode = SenderSettleMode::Settled;
