@@ -82,8 +82,9 @@ class Watch:
         said = held(self.the)
         assert said <= most + INPUT, f"the ledger says {said >> 20} MiB of {most >> 20}"
         if resident is None:
-            # What was refused just now is the system's again once the heap was looked at.
-            eventually(lambda: self.grown() <= factor * held(self.the) + REST, "the node has little more than is held", 20)
+            # What was refused just now is the system's again once the node is idle, which it is not where it is asked all the
+            # time.
+            eventually(lambda: self.grown() <= factor * held(self.the) + REST, "the node has little more than is held", 20, 0.5)
         else:
             grown = resident - self.before
             assert grown <= factor * said + REST, f"{grown >> 20} MiB more, the ledger says {said >> 20}"
