@@ -100,7 +100,7 @@ def everything(settings, most):
             for kind in KINDS:
                 before = held(the)
                 kind(crowd)
-                eventually(lambda before=before: held(the) > before + (1 << 20), f"{kind.__name__}: something of it is held")
+                eventually(lambda before=before: held(the) > before + (64 << 10), f"{kind.__name__}: something of it is held")
             # A turn's worth beyond the bound for each that does not read.
             slack = 40 * (300 << 10)
             said = watch.check(most + slack)
