@@ -44,6 +44,11 @@ impl Authority {
         Authority { host: self.host.clone(), port: Some(port) }
     }
 
+    /// The port, where it is said.
+    pub(crate) fn said_port(&self) -> Option<u16> {
+        self.port
+    }
+
     /// The port, or the one that goes without saying.
     fn port(&self, is_secure: bool) -> u16 {
         self.port.unwrap_or(if is_secure { 443 } else { 80 })

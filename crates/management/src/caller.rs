@@ -4,7 +4,7 @@
 
 use crate::node::{Login, Node};
 use crate::request::{Request, Tried};
-use crate::response::Response;
+use crate::response::{Attempt, Response};
 use broker::access::{Claim, Judged, Origin};
 use broker::catalog::{Catalog, VhostId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,7 +56,10 @@ impl Caller {
         }
         let Some((user, password)) = request.credentials() else {
             let realm = "Basic realm=\"RabbitMQ Management\"".to_owned();
-            return Err(Response::empty(401).with("www-authenticate", realm));
+            return Err(match request.is_script {
+                true => Response { login: Attempt::None, ..Response::wrong_login() },
+                false => Response::empty(401).with("www-authenticate", realm),
+            });
         };
         let login = Login { user, password, is_own: false };
         let (asked, is_loopback) = (login.clone(), request.is_loopback);
@@ -79,6 +82,12 @@ impl Caller {
         // twice.
         if found.is_err() || !(request.awaits_body || request.seen.is_some()) {
             node.login_tried(found.is_err());
+        }
+        if found.is_err()
+            && let (Some(key), Some(sessions)) = (&request.session, &about.web_sessions)
+        {
+            // Its user is gone, or has another password: it is no guess that would count again and again.
+            sessions.end(key);
         }
         let user = found.map_err(|denied| {
             if denied.held_ms().is_some() && denied.is_told() {

@@ -227,7 +227,8 @@ impl Endpoint {
         use Name::{
             AllConfiguration, ConfigEffective, Definitions, DefinitionsOf, GlobalParameterOf,
             GlobalParameters, HashPassword, Login, ParameterOf, Parameters, ParametersIn, ParametersOf,
-            QueueGet, QueueMessages, ShovelOf, UserOf, Users, UsersBulkDelete, UsersWithoutPermissions,
+            QueueGet, QueueMessages, Session, ShovelOf, UserOf, Users, UsersBulkDelete,
+            UsersWithoutPermissions,
         };
         matches!(
             self.name,
@@ -245,6 +246,7 @@ impl Endpoint {
                 | ParametersOf
                 | QueueGet
                 | QueueMessages
+                | Session
                 | ShovelOf
                 | UserOf
                 | Users

@@ -142,6 +142,7 @@ const SAMPLES: &[Field] = &[
     may("msg_rates_incr", Kind::Integer),
     may("data_rates_age", Kind::Integer),
     may("data_rates_incr", Kind::Integer),
+    may("samples", Kind::OneOf(&["all", "known"])),
     PLAIN,
     TOTALS,
 ];
@@ -656,6 +657,11 @@ table! { call;
 
     // From here on endpoints that RabbitMQ does not have.
     OpenApi "x/openapi.json" () => openapi::document(call, ENDPOINTS), [object(Nobody, "this document")];
+    Session "x/session" () => operations::session(call), [
+        object(Nobody, "who is logged in by the browser's cookie"),
+        post(Nobody, "logs a browser in, which is given a cookie", Takes::Object(LOGIN), Gives::Object),
+        delete(Nobody, "logs a browser out"),
+    ];
     CertificatesReload "x/certificates/reload" () => operations::reload_certificates(call), [
         post(Administrator, "reads certificates anew, for who connects from now on", Takes::Nothing, Gives::Object),
     ];

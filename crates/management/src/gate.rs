@@ -8,8 +8,11 @@
 use crate::authority::{Authority, Origin};
 use crate::request::{Method, Request};
 use crate::response::Response;
+use crate::web_sessions::WebSessions;
+use base::Now;
 use base::percent::encoded;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Bodies that a page may send anywhere without asking first (Fetch §2.2.2).
 const SIMPLE_BODIES: [&str; 3] = ["application/x-www-form-urlencoded", "multipart/form-data", "text/plain"];
@@ -44,6 +47,8 @@ pub struct Gate {
     pub names: Vec<Authority>,
     /// Users that may only come from this machine.
     pub loopback_users: Vec<Box<str>>,
+    /// Logins of browsers.
+    pub sessions: Option<Arc<WebSessions>>,
 }
 
 /// The parts of a request that the gate looks at: values of headers, in order, and where they came in.
@@ -65,6 +70,12 @@ pub struct Head<'a> {
     pub names_host: bool,
     /// It came over TLS.
     pub is_secure: bool,
+    /// `cookie`.
+    pub cookies: Option<&'a str>,
+    /// `sec-fetch-mode`.
+    pub mode: Option<&'a [u8]>,
+    /// It has the header `x-leveret`, which pages of other origins may not send.
+    pub is_marked: bool,
 }
 
 /// The page that sent a request, by its relation to this node.
@@ -105,6 +116,33 @@ impl Passed {
 }
 
 impl Gate {
+    /// Logs a request in by its browser's cookie, where no page of another origin can have sent it: see [`WebSessions`].
+    pub fn recognize(&self, now: Now, head: &Head<'_>, request: &mut Request) {
+        // A browser that is asked for a password by a script's request would ask its user.
+        request.is_script = head.is_marked || head.mode.is_some_and(|mode| mode != b"navigate");
+        let (Some(sessions), Some(cookies), None) = (&self.sessions, head.cookies, &request.authorization)
+        else {
+            return;
+        };
+        let Ok(host) = host(head) else { return };
+        let page = self.page(head, host.as_ref());
+        let is_read = matches!(request.method, Method::Get | Method::Head);
+        let is_safe = match page {
+            Page::Own => is_read || head.is_marked,
+            Page::None => head.is_marked,
+            Page::Named | Page::Any | Page::Foreign => false,
+        };
+        if !is_safe {
+            return;
+        }
+        if let Some((key, authorization)) =
+            sessions.find(now, cookies, host.and_then(|host| host.said_port()))
+        {
+            request.authorization = Some(authorization);
+            request.session = Some(key);
+        }
+    }
+
     /// Whether a request of the API is let in; `is_loopback`: its client is on this machine.
     ///
     /// # Errors
@@ -158,7 +196,7 @@ impl Gate {
         }
     }
 
-    /// Takes the prefix off a path.
+    /// Takes the prefix off a path, and reads the names in it that are dots.
     ///
     /// # Errors
     /// The response to a path that is not below it.
@@ -166,6 +204,7 @@ impl Gate {
         let prefix = &self.rules.prefix;
         if request.path.starts_with(prefix) {
             request.path.drain(..prefix.len());
+            request.undot();
             return Ok(());
         }
         let is_shown = matches!(request.method, Method::Get | Method::Head);

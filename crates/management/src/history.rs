@@ -141,12 +141,14 @@ fn is_less(counters: &[u64], last: &[u64], whose: Whose) -> bool {
 pub(crate) struct Span {
     pub age_s: u64,
     pub incr_s: u64,
+    /// Moments of which nobody knows anything are left out; RabbitMQ shows the first sample for them.
+    pub is_known: bool,
 }
 
 impl Span {
     /// None where that would be no points, or more of them than one answer shows.
-    pub(crate) fn new(age_s: u64, incr_s: u64) -> Option<Span> {
-        (incr_s > 0 && age_s / incr_s <= POINTS_MAX).then_some(Span { age_s, incr_s })
+    pub(crate) fn new(age_s: u64, incr_s: u64, is_known: bool) -> Option<Span> {
+        (incr_s > 0 && age_s / incr_s <= POINTS_MAX).then_some(Span { age_s, incr_s, is_known })
     }
 }
 
@@ -184,13 +186,21 @@ impl Growth<'_> {
             .or_else(|| latest(samples?, moment_ms)?.1.get(at).copied())
     }
 
+    /// When the first sample was taken that is there.
+    fn begin_ms(&self) -> u64 {
+        let recent = self.series.and_then(|series| series.samples.front()).map(|(begin, _)| *begin);
+        recent.into_iter().chain(self.past.and_then(Samples::begin_ms)).min().unwrap_or(u64::MAX)
+    }
+
     /// As `X_details` of the counter at a place shows it.
     pub(crate) fn details(&self, at: usize, span: Option<Span>) -> Value {
         let mut details = json!({ "rate": self.rate(at) });
-        let Some(Span { age_s, incr_s }) = span else { return details };
+        let Some(Span { age_s, incr_s, is_known }) = span else { return details };
         let step = incr_s * 1000;
         let last = self.now_ms / step * step;
+        let begin = if is_known { self.begin_ms() } else { 0 };
         let moments = (0..=age_s / incr_s).filter_map(|back| last.checked_sub(back * step));
+        let moments = moments.filter(|moment| *moment >= begin);
         let points: Vec<(u64, u64)> =
             moments.filter_map(|moment| Some((moment, self.at_moment(at, moment)?))).collect();
         if let (Some((end, newest)), Some((begin, oldest))) = (points.first(), points.last()) {
@@ -237,7 +247,7 @@ mod tests {
         let growth = history.of(queue(1));
         assert_eq!((growth.rate(0), growth.rate(1), growth.rate(2)), (20.0, 0.0, 0.0));
         assert_eq!(history.of(queue(2)).details(0, None), json!({ "rate": 0.0 }));
-        let details = growth.details(0, Some(Span { age_s: 10, incr_s: 5 }));
+        let details = growth.details(0, Span::new(10, 5, false));
         assert_eq!(
             details,
             json!({ "rate": 20.0, "avg": 500.0 / 3.0, "avg_rate": 15.0, "samples": [
@@ -255,7 +265,7 @@ mod tests {
         history.keep(10_000, &counters(10), &limits);
         history.keep(20_000, &counters(20), &limits);
         let samples = |history: &History, age_s: u64| {
-            let details = history.of(Whose::Node).details(0, Some(Span { age_s, incr_s: 10 }));
+            let details = history.of(Whose::Node).details(0, Span::new(age_s, 10, false));
             let samples = details["samples"].as_array().unwrap();
             samples.iter().map(|own| own["sample"].as_u64().unwrap()).collect::<Vec<_>>()
         };
@@ -265,6 +275,11 @@ mod tests {
         history.add(35_000, counters(35), &limits);
         history.add(40_000, counters(41), &limits);
         assert_eq!(samples(&history, 30), [41, 30, 20, 10]);
+        assert_eq!(samples(&history, 40), [41, 30, 20, 10, 10]);
+        let known = history.of(Whose::Node).details(0, Span::new(40, 10, true));
+        assert_eq!(known["samples"].as_array().unwrap().len(), 4, "before that nobody knows");
+        let unknown = history.of(queue(7)).details(0, Span::new(40, 10, true));
+        assert_eq!(unknown["samples"], json!([]));
         history.forget_recent();
         assert_eq!(samples(&history, 30), [30, 30, 20, 10], "what nobody kept is gone");
     }

@@ -76,6 +76,7 @@ mod trial;
 mod underway;
 mod users;
 mod vhosts;
+mod web_sessions;
 mod whose;
 
 #[cfg(test)]
@@ -104,6 +105,7 @@ pub use rota::Rota;
 pub use routes::{asks_for_login, handle};
 pub use seen::Seen;
 pub use stats::{counters, disk_writes};
+pub use web_sessions::{WebSessionKey, WebSessionLimits, WebSessions};
 
 /// Bounds of the HTTP API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

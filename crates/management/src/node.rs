@@ -3,6 +3,7 @@
 use crate::history::History;
 use crate::pool::PoolRow;
 use crate::request::Tried;
+use crate::web_sessions::WebSessions;
 use base::Now;
 use base::id::QueueSeq;
 use broker::access::{AccessRules, Guard, Hashing, PasswordHash, Trial};
@@ -361,6 +362,8 @@ pub struct About {
     pub guard: Arc<Guard>,
     /// The ledger of memory.
     pub ledger: Arc<Ledger>,
+    /// Logins of browsers; none: there can be none.
+    pub web_sessions: Option<Arc<WebSessions>>,
     /// Queues that are neither durable nor exclusive may be declared.
     pub permits_transient_queues: bool,
     /// A prefetch may be shared by the consumers of a channel.

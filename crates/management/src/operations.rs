@@ -6,6 +6,7 @@ use crate::caller::Caller;
 use crate::node::Node;
 use crate::request::{Method, Request, decode};
 use crate::response::{Answer, Response};
+use crate::web_sessions::cookie_name;
 use broker::Protocol;
 use data_encoding::BASE64;
 use serde_json::{Value, json};
@@ -15,6 +16,48 @@ const SECRETS: [&str; 4] = ["pass", "secret", "token", "salt"];
 
 /// `POST /api/login`: user and password in a form or an object, for pages that ask for both.
 pub(crate) fn login<N: Node>(call: &Call<'_, N>) -> Answer {
+    let (caller, token) = entered(call)?;
+    Ok(Response::ok(&json!({
+        "user": { "name": caller.login.user, "tags": caller.tags, "is_internal_user": true },
+        "token": { "type": "basic", "value": token },
+    }))
+    .logged_in())
+}
+
+/// `POST /api/x/session`: the same, for a browser that is to have a cookie. `DELETE`: it is to have none any more.
+/// `GET`: who it is that has one; nobody is no error, as a page asks before it knows.
+pub(crate) fn session<N: Node>(call: &Call<'_, N>) -> Answer {
+    let Call { node, request, .. } = call;
+    let about = node.about();
+    let Some(sessions) = &about.web_sessions else { return Err(Response::not_found()) };
+    let cookie = |value: &str| {
+        let name = cookie_name(request.host.as_ref().and_then(|host| host.said_port()));
+        let secure = if request.is_secure { "; Secure" } else { "" };
+        format!("{name}={value}; Path={}/; HttpOnly; SameSite=Strict{secure}", about.prefix)
+    };
+    if matches!(request.method, Method::Get | Method::Head) {
+        let caller = if request.session.is_some() { Caller::enter(*node, request).ok() } else { None };
+        return Ok(Response::ok(&match caller {
+            Some(caller) => json!({ "name": caller.login.user, "tags": caller.tags }),
+            None => json!({ "name": null }),
+        }));
+    }
+    if request.method == Method::Delete {
+        request.session.iter().for_each(|key| sessions.end(key));
+        return Ok(Response::empty(204).with("set-cookie", cookie("") + "; Max-Age=0"));
+    }
+    let (caller, token) = entered(call)?;
+    request.session.iter().for_each(|key| sessions.end(key));
+    let secret = sessions.begin(node.now(), &caller.login.user, format!("Basic {token}"));
+    let told = json!({ "name": caller.login.user, "tags": caller.tags });
+    Ok(Response::ok(&told).with("set-cookie", cookie(&secret)).logged_in())
+}
+
+/// The user that a body names, and its token of basic authentication.
+///
+/// # Errors
+/// The response to a user that is not let in.
+fn entered<N: Node>(call: &Call<'_, N>) -> Result<(Caller, String), Response> {
     let body = call.request.body.as_slice();
     let (user, password) = match Body::read(body) {
         Ok(object) if !object.0.is_empty() => {
@@ -31,13 +74,9 @@ pub(crate) fn login<N: Node>(call: &Call<'_, N>) -> Answer {
         }
     };
     let token = BASE64.encode(format!("{user}:{password}").as_bytes());
-    let request = Request { authorization: Some(format!("Basic {token}")), ..call.request.clone() };
-    let caller = Caller::enter(call.node, &request)?;
-    Ok(Response::ok(&json!({
-        "user": { "name": caller.login.user, "tags": caller.tags, "is_internal_user": true },
-        "token": { "type": "basic", "value": token },
-    }))
-    .logged_in())
+    let authorization = Some(format!("Basic {token}"));
+    let request = Request { authorization, session: None, ..call.request.clone() };
+    Ok((Caller::enter(call.node, &request)?, token))
 }
 
 /// `GET /api/config/effective`: the settings, as they could be set again; without secrets.

@@ -6,6 +6,7 @@ use crate::authority::Authority;
 use crate::moving::Moving;
 use crate::response::Response;
 use crate::seen::Seen;
+use crate::web_sessions::WebSessionKey;
 use base::percent;
 use broker::access::Denied;
 use broker::catalog::UserDefinition;
@@ -106,6 +107,12 @@ pub struct Request {
     pub tried: Option<Box<Tried>>,
     /// The client is on this machine.
     pub is_loopback: bool,
+    /// The login of a browser that it came by.
+    pub session: Option<WebSessionKey>,
+    /// A page's script sent it: its browser is not to ask for a password.
+    pub is_script: bool,
+    /// It came over TLS.
+    pub is_secure: bool,
     /// It comes from a tool that may do everything with the node, in the node's own name.
     pub is_own: bool,
 }
@@ -141,8 +148,23 @@ impl Request {
             moving: None,
             tried: None,
             is_loopback,
+            session: None,
+            is_script: false,
+            is_secure: false,
             is_own: false,
         })
+    }
+
+    /// Reads names that are `.` or `..`: browsers and proxies take such segments, however they are encoded, for steps (WHATWG
+    /// URL §4.4), so that they come as `-` or `--`, and `dots=N` says that the segment at N below `/api` is one.
+    pub(crate) fn undot(&mut self) {
+        for (_, at) in self.query.iter().filter(|(name, _)| name == "dots") {
+            let at = at.parse::<usize>().ok().and_then(|at| at.checked_add(1));
+            let segment = at.and_then(|at| self.path.get_mut(at));
+            if let Some(segment) = segment.filter(|own| matches!(own.as_str(), "-" | "--")) {
+                *segment = segment.replace('-', ".");
+            }
+        }
     }
 
     /// The last value of a name in the query.
@@ -217,6 +239,19 @@ mod tests {
         for bad in ["/api/%", "/api/%2", "/api/%zz", "/api/%ff", "/api?x=%"] {
             assert_eq!(Request::new("GET", bad, Vec::new(), true), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn names_that_are_dots_come_as_hyphens() {
+        let check = |target: &str, path: &[&str]| {
+            let mut request = Request::new("GET", target, Vec::new(), true).expect(target);
+            request.undot();
+            assert_eq!(request.path, path, "{target}");
+        };
+        check("/api/queues/%2F/-?dots=2", &["api", "queues", "/", "."]);
+        check("/api/bindings/--/e/-/q/a?dots=1&dots=3", &["api", "bindings", "..", "e", ".", "q", "a"]);
+        check("/api/queues/-/a-b?dots=2&dots=9&dots=x", &["api", "queues", "-", "a-b"]);
+        check("/api/queues/%2F/---?dots=2", &["api", "queues", "/", "---"]);
     }
 
     #[test]

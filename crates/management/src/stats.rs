@@ -44,7 +44,7 @@ pub fn disk_writes(queue: &QueueDefinition, tally: &Tally) -> u64 {
 /// As `PREFIX_age` and `PREFIX_incr` of a query say.
 fn span(request: &Request, prefix: &str) -> Option<Span> {
     let number = |name: &str| request.asked(&format!("{prefix}_{name}"))?.parse::<u64>().ok();
-    Span::new(number("age")?, number("incr")?)
+    Span::new(number("age")?, number("incr")?, request.asked("samples") == Some("known"))
 }
 
 /// How fast messages come and go is asked for so.
@@ -167,7 +167,8 @@ mod tests {
             let request = Request::new("GET", &format!("/api/x?{query}"), Vec::new(), true).unwrap();
             rates_span(&request)
         };
-        assert_eq!(asked("msg_rates_age=60&msg_rates_incr=5"), Some(Span { age_s: 60, incr_s: 5 }));
+        assert_eq!(asked("msg_rates_age=60&msg_rates_incr=5"), Span::new(60, 5, false));
+        assert_eq!(asked("msg_rates_age=60&msg_rates_incr=5&samples=known"), Span::new(60, 5, true));
         for none in
             ["", "msg_rates_age=60", "msg_rates_age=60&msg_rates_incr=0", "msg_rates_age=x&msg_rates_incr=5"]
         {

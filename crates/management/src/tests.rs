@@ -25,6 +25,7 @@ use crate::openapi;
 use crate::pool::PoolRow;
 use crate::request::{Request, Tried};
 use crate::routes::handle;
+use crate::web_sessions::WebSessions;
 use base::Now;
 use base::id::{PortId, QueueSeq, ShardId};
 use broker::access::{Hashing, LONG_SALT, PasswordHash, SALT, Trial};
@@ -88,6 +89,7 @@ impl Bench {
             cluster: "burrow".into(),
             version: "4.3.6".into(),
             listeners: vec![crate::Listener { protocol: "amqp".into(), port: 5672, ..Default::default() }],
+            web_sessions: Some(Arc::new(WebSessions::new(Default::default(), base::Secrets::simulated(5)))),
             ..About::default()
         };
         let bench = Bench {

@@ -18,6 +18,7 @@ fn gate() -> Gate {
         },
         names: vec![read("hare.field.example")],
         loopback_users: vec!["guest".into()],
+        sessions: None,
     }
 }
 
@@ -43,6 +44,9 @@ fn asked<T>(
         headers: headers.first().map(|value| std::str::from_utf8(value).unwrap()),
         names_host: !lines.contains("HTTP/1.0"),
         is_secure: lines.contains("TLS"),
+        cookies: of("cookie").first().map(|value| std::str::from_utf8(value).unwrap()),
+        mode: of("sec-fetch-mode").first().copied(),
+        is_marked: lines.contains("x-leveret"),
     };
     let mut request = Request::new(method, path, Vec::new(), true).unwrap();
     request.authorization = Some(user.to_owned());
@@ -261,4 +265,66 @@ fn a_path_begins_behind_the_prefix() {
     check("/a%2Fb%20c/api", Err(404));
     check("/", Err(301));
     assert_eq!(path(&["a".to_owned(), "b c\r\n\u{e4}".to_owned()]), "/a/b%20c%0D%0A%C3%A4");
+}
+
+#[test]
+fn a_cookie_counts_where_no_foreign_page_can_have_sent_it() {
+    let sessions = Arc::new(WebSessions::new(Default::default(), base::Secrets::simulated(3)));
+    let now = Now::default();
+    let secret = sessions.begin(now, "guest", GUEST.to_owned());
+    let gate = Gate { sessions: Some(sessions), ..gate() };
+    let check = |line: &str, lines: &str, expected: bool| {
+        let lines = format!("host: localhost:15672; cookie: leveret-session-15672={secret}; {lines}");
+        let known = asked(line, &lines, "", |head, request| {
+            let mut request = Request { authorization: None, ..request.clone() };
+            gate.recognize(now, head, &mut request);
+            assert_eq!(request.session.is_some(), request.authorization.is_some());
+            Ok(request.authorization.as_deref() == Some(GUEST))
+        });
+        assert_eq!(known.unwrap(), expected, "{line} {lines}");
+    };
+    let read = "GET /api/overview";
+    check(read, "", false);
+    check(read, "x-leveret: 1", true);
+    check(read, "sec-fetch-site: same-origin", true);
+    check(read, "origin: http://localhost:15672", true);
+    check(read, "sec-fetch-site: none", false);
+    for foreign in [
+        "sec-fetch-site: cross-site",
+        "sec-fetch-site: same-site",
+        "origin: http://evil.example",
+        "origin: null",
+    ] {
+        check(read, foreign, false);
+        check(read, &format!("{foreign}; x-leveret: 1"), false);
+    }
+    // A page that may use the API, with a login of its own.
+    check(read, "origin: https://ours.example; x-leveret: 1", false);
+    for write in ["PUT /api/queues/%2F/a", "DELETE /api/queues/%2F/a", "POST /api/x/session"] {
+        check(write, "sec-fetch-site: same-origin", false);
+        check(write, "origin: http://localhost:15672", false);
+        check(write, "origin: http://localhost:15672; x-leveret: 1", true);
+        check(write, "origin: http://evil.example; x-leveret: 1", false);
+    }
+}
+
+#[test]
+fn a_cookie_is_of_one_port_and_no_login_in_place_of_another() {
+    let sessions = Arc::new(WebSessions::new(Default::default(), base::Secrets::simulated(3)));
+    let secret = sessions.begin(Now::default(), "guest", GUEST.to_owned());
+    let gate = Gate { sessions: Some(sessions), ..gate() };
+    let check = |host: &str, own: &str, expected: &str| {
+        let lines = format!("host: {host}; cookie: leveret-session-15672={secret}; x-leveret: 1");
+        let known = asked("GET /api/overview", &lines, own, |head, request| {
+            let mut request = request.clone();
+            request.authorization = request.authorization.filter(|own| !own.is_empty());
+            gate.recognize(Now::default(), head, &mut request);
+            Ok(request.authorization.unwrap_or_default())
+        });
+        assert_eq!(known.unwrap(), expected, "{host} {own}");
+    };
+    check("localhost:15672", "", GUEST);
+    check("localhost:15673", "", "");
+    check("localhost", "", "");
+    check("localhost:15672", SOMEBODY, SOMEBODY);
 }

@@ -291,3 +291,58 @@ fn only_who_logs_in_is_said_to() {
     check("POST /api/login", None, "username=guest&password=x", Attempt::Refused);
     check("POST /api/login", Some(&right), "username=guest", Attempt::None);
 }
+
+#[test]
+fn a_browser_is_given_a_cookie_for_its_login() {
+    let bench = Bench::new();
+    let sessions = bench.about.web_sessions.clone().unwrap();
+    let request = |method: &str, body: &str| {
+        let mut request = Request::new(method, "/api/x/session", body.into(), true).unwrap();
+        request.host = crate::Authority::read("localhost:15672");
+        request
+    };
+    let wrong = handle(&bench, &request("POST", r#"{"username": "guest", "password": "x"}"#));
+    assert_eq!((wrong.status, wrong.header("set-cookie"), sessions.len()), (401, None, 0));
+    let right = r#"{"username": "guest", "password": "guest"}"#;
+    let answer = handle(&bench, &request("POST", right));
+    let cookie = answer.header("set-cookie").unwrap().to_owned();
+    assert!(cookie.starts_with("leveret-session-15672="), "{cookie}");
+    assert!(cookie.ends_with("; Path=/; HttpOnly; SameSite=Strict"), "{cookie}");
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+    let secure = Request { is_secure: true, ..request("POST", right) };
+    assert!(handle(&bench, &secure).header("set-cookie").unwrap().ends_with("; Secure"));
+    assert_eq!(sessions.len(), 2);
+    let (key, authorization) = sessions.find(bench.now(), &cookie, Some(15672)).unwrap();
+    let known = |method: &str| {
+        let authorization = Some(authorization.clone());
+        Request { session: Some(key), authorization, ..request(method, "") }
+    };
+    let whose = |request: &Request| {
+        let answer = handle(&bench, request);
+        serde_json::from_slice::<Value>(&answer.body).unwrap()["name"].clone()
+    };
+    assert_eq!(whose(&known("GET")), json!("guest"));
+    assert_eq!(whose(&request("GET", "")), json!(null));
+    let gone = handle(&bench, &known("DELETE"));
+    assert_eq!(gone.status, 204);
+    assert!(gone.header("set-cookie").unwrap().ends_with("; Max-Age=0"));
+    assert_eq!(sessions.len(), 1);
+}
+
+#[test]
+fn a_login_that_is_wrong_by_now_ends_its_session() {
+    let bench = Bench::new();
+    let sessions = bench.about.web_sessions.clone().unwrap();
+    let secret = sessions.begin(bench.now(), "guest", format!("Basic {}", BASE64.encode(b"guest:former")));
+    let (key, authorization) =
+        sessions.find(bench.now(), &format!("leveret-session={secret}"), None).unwrap();
+    let mut request = Request::new("GET", "/api/overview", Vec::new(), true).unwrap();
+    (request.session, request.authorization, request.is_script) = (Some(key), Some(authorization), true);
+    assert_eq!(handle(&bench, &request).status, 401);
+    assert!(sessions.is_empty());
+    // The browser does not ask for a password by itself.
+    let nobody = Request { session: None, authorization: None, ..request };
+    let answer = handle(&bench, &nobody);
+    assert_eq!((answer.status, answer.header("www-authenticate")), (401, None));
+    assert_eq!(answer.login, Attempt::None);
+}
