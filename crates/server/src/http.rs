@@ -6,15 +6,17 @@
 //! [`management::Limits`]: a client that is too slow, or sends too much, is closed, answers that clients do not take
 //! share a bound, and of each bound an address or a user has a share.
 
+use crate::clock::Clock;
 use crate::tls::LiveConfig;
 use answers::{Shown, closing, shown};
 use asker::Asker;
 pub use asker::Service;
 use bodies::Piece;
 use events::live;
+pub use files::Files;
 use http_body_util::Limited;
 use hyper::body::{Body, Incoming};
-use hyper::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderName};
+use hyper::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderName, IF_NONE_MATCH};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -43,6 +45,7 @@ mod asker;
 mod bodies;
 mod compress;
 mod events;
+mod files;
 mod handshakes;
 mod head;
 mod lanes;
@@ -74,13 +77,15 @@ pub fn serve(
     listeners: Vec<Listener>,
     limits: Limits,
     gate: Gate,
+    (files, clock): (Files, Clock),
     pools: Arc<Pools>,
     jobs: &Queues,
     stop: &Notify,
 ) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
     runtime.block_on(async {
-        let shared = Arc::new(Shared { limits, gate, jobs: jobs.clone(), pools, handshakes: Arc::default() });
+        let (jobs, handshakes) = (jobs.clone(), Arc::default());
+        let shared = Arc::new(Shared { limits, gate, jobs, pools, handshakes, files, clock });
         for Listener { service, listener, tls } in listeners {
             listener.set_nonblocking(true)?;
             let line = Line { service, tls, shared: shared.clone() };
@@ -195,6 +200,12 @@ async fn answer(request: hyper::Request<Incoming>, client: &Arc<Client>, line: &
         Ok(passed) => passed,
         Err(refused) => return closing(refused, &stranger),
     };
+    if line.service == Service::Api
+        && let Some(file) =
+            line.shared.files.answer(&request, head.uri.path(), text(IF_NONE_MATCH).as_deref())
+    {
+        return file;
+    }
     let Answered { mut response, asker, again, is_over } = answer_passed(request, body, client, line).await;
     passed.tell(&mut response);
     match again {

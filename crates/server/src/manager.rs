@@ -146,6 +146,7 @@ impl Manager<'_> {
             access,
             guard,
             ledger,
+            web_sessions: None,
             permits_transient_queues: config.permits_transient_queues,
             permits_global_qos: config.permits_global_qos,
             permits_address_v1: config.permits_address_v1,
@@ -168,6 +169,7 @@ impl Manager<'_> {
             rules: self.config.gate.clone(),
             names: names.filter_map(|name| Authority::read(&name)).collect(),
             loopback_users: self.about.access.loopback_users.clone(),
+            sessions: self.about.web_sessions.clone(),
         }
     }
 

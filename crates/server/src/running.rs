@@ -48,7 +48,7 @@ use broker::ledger::{Ledger, LedgerLimits};
 use broker::{Limits, Shard};
 use ctl::client::SOCKET_NAME;
 use journal::Disk;
-use management::Lane;
+use management::{Lane, WebSessions};
 use message::stamps::Stamps;
 use node::commit::Written;
 use node::start::{self, Found, Gravity, Logs, Makeup, Recovered};
@@ -552,6 +552,7 @@ impl Running {
         if !config.http_shares {
             about.limits = about.limits.without_shares();
         }
+        about.web_sessions = Some(Arc::new(WebSessions::new(config.web_sessions, seed::secrets()?)));
         about.limits.connections_max = about.limits.connections_max.min(shares.api);
         about.limits.metrics_connections_max = about.limits.metrics_connections_max.min(shares.metrics);
         about.limits.event_streams_max = about.limits.event_streams_max.min(shares.listeners);
@@ -651,9 +652,9 @@ impl Running {
                     Builder::new().name("http-rates".into()).spawn_scoped(threads, work).map(drop)
                 });
                 let (limits, stop, logger) = (manager.about.limits, &stop_http, &self.logger);
-                let gate = manager.gate();
+                let (gate, served) = (manager.gate(), (config.ui.clone(), self.clock));
                 let work = move || {
-                    if let Err(error) = http::serve(listeners, limits, gate, pools, &jobs, stop) {
+                    if let Err(error) = http::serve(listeners, limits, gate, served, pools, &jobs, stop) {
                         logger.error(format!("the management HTTP API is not served: {error}"));
                     }
                 };

@@ -12,6 +12,7 @@ use super::value::{
 };
 use super::verdict::Verdict;
 use super::{Draft, Limit};
+use crate::http::Files;
 use broker::access::Hashing;
 
 /// Puts a value where it works, or says what would be accepted. The second argument is what `$` stood for.
@@ -522,6 +523,15 @@ pub const KEYS: &[(&str, Standing)] = &[
         "management.restrictions.operator_policy_changes.disabled",
         Judged(|_, _, value| off(value, "administrators may change operators' policies")),
     ),
+    (
+        "management.login_session_timeout",
+        Served(|draft, _, value| {
+            put(integer(value, 0, 1 << 32), |it| {
+                // As in RabbitMQ, in minutes; 0: no end.
+                draft.config.web_sessions.session_ms_max = if it == 0 { u64::MAX } else { 60_000 * it };
+            })
+        }),
+    ),
     ("management.*", Inert(LATER)),
     (
         "prometheus.tcp",
@@ -683,6 +693,16 @@ pub const KEYS: &[(&str, Standing)] = &[
     (
         "leveret.http_shares",
         Served(|draft, _, value| put(boolean(value), |it| draft.config.http_shares = it)),
+    ),
+    (
+        "leveret.ui",
+        Served(|draft, _, value| {
+            put(boolean(value), |it| draft.config.ui = if it { Files::Own } else { Files::None })
+        }),
+    ),
+    (
+        "leveret.ui_dir",
+        Served(|draft, _, value| put(text(value), |it| draft.config.ui = Files::Folder(it.into()))),
     ),
     (
         "leveret.user_connection_share",

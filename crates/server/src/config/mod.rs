@@ -27,12 +27,13 @@ pub use draft::Draft;
 pub use load::{Loaded, Sources, load};
 
 use crate::allotment;
+use crate::http::Files;
 use broker::access::{Hashing, PasswordHash};
 use broker::catalog::VhostDefaults;
 use broker::ledger::LedgerLimits;
 use defaults::Defaults;
 use log::LogOptions;
-use management::GateRules;
+use management::{GateRules, WebSessionLimits};
 use network::{ListenerKind, Network};
 use std::path::PathBuf;
 use stream::StreamOptions;
@@ -235,6 +236,10 @@ pub struct Config {
     pub follows_queues: bool,
     /// Addresses and users have shares of what the HTTP API has.
     pub http_shares: bool,
+    /// Where the files of the web interface come from.
+    pub ui: Files,
+    /// Bounds of the logins of browsers.
+    pub web_sessions: WebSessionLimits,
     /// The part of the places for connections that one user may have; 1: all.
     pub user_connection_share: f64,
     /// Bytes of memory that a connection may hold: none said, or any number, or so many.
@@ -400,6 +405,8 @@ impl Config {
             shards: None,
             follows_queues: true,
             http_shares: true,
+            ui: Files::default(),
+            web_sessions: WebSessionLimits::default(),
             user_connection_share: 0.5,
             connection_memory_max: None,
             user_memory_share: Some(LedgerLimits::USER_SHARE),

@@ -3,10 +3,12 @@
 use super::answers::Answers;
 use super::asker::{Asker, Service};
 use super::bodies::Piece;
+use super::files::Files;
 use super::handshakes::Handshakes;
 use super::lanes::{Job, Queues};
 use super::pools::Pools;
 use super::room::Place;
+use crate::clock::Clock;
 use crate::tls::LiveConfig;
 use management::{Attempt, Block, Gate, Limits, Request, Response};
 use std::net::IpAddr;
@@ -26,6 +28,10 @@ pub struct Shared {
     pub pools: Arc<Pools>,
     /// Handshakes of TLS.
     pub handshakes: Arc<Handshakes>,
+    /// Files of the web interface.
+    pub files: Files,
+    /// The node's clock.
+    pub clock: Clock,
 }
 
 /// Where the requests of a port go.

@@ -41,7 +41,8 @@ fn served_with<T>(
     std::thread::scope(|threads| {
         // When the listener ends nobody is left to send any, which ends who works.
         threads.spawn(move || {
-            serve(vec![listener], limits, Gate::default(), pools, &jobs, stop).expect("serves")
+            serve(vec![listener], limits, Gate::default(), (Files::None, Clock::new()), pools, &jobs, stop)
+                .expect("serves")
         });
         for line in &*lanes {
             let usual = usual.clone();
@@ -65,8 +66,16 @@ fn in_lanes<T>(listeners: Vec<Listener>, limits: Limits, talk: impl FnOnce(&Lane
     let ((jobs, lanes), stop) = (Queues::new(), &Notify::new());
     std::thread::scope(|threads| {
         threads.spawn(move || {
-            serve(listeners, limits, Gate::default(), Pools::new(&limits).into(), &jobs, stop)
-                .expect("serves")
+            serve(
+                listeners,
+                limits,
+                Gate::default(),
+                (Files::None, Clock::new()),
+                Pools::new(&limits).into(),
+                &jobs,
+                stop,
+            )
+            .expect("serves")
         });
         let _end = End(stop);
         talk(&lanes)
