@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Clients without which a run proves nothing: in CI their absence is a failure.
-const CLIENTS_CORE: &[&str] = &["pika", "perftest", "proton", "amqp091-go"];
+const CLIENTS_CORE: &[&str] = &["pika", "perftest", "proton", "amqp091-go", "ui"];
 
 /// How many of the long checks a run does.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -33,6 +33,9 @@ class Missing(Exception):
     """A tool that is not on this machine, or that could not fetch its part."""
 
 
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+
 def need(*tools):
     absent = [tool for tool in tools if shutil.which(tool) is None]
     if absent:
@@ -155,6 +158,13 @@ def node(deps):
 
     once(deps, "node", "".join(text(path) for path in recipe), make)
     return os.path.join(folder, "node_modules")
+
+
+def browser(deps):
+    """The same, where there is a browser for the cases of the web interface."""
+    if not os.environ.get("LEVERET_BROWSER") and not any(shutil.which(name) for name in BROWSERS):
+        raise Missing("chromium not found: install it, or name a program with LEVERET_BROWSER")
+    return node(deps)
 
 
 def rust(deps):

@@ -22,6 +22,7 @@ const { values: options } = parseArgs({
     'stream-port': { type: 'string', default: '5552' },
     relay: { type: 'string' },
     cut: { type: 'string' },
+    broker: { type: 'string' }, // a program to start, for cases that need a broker of their own
     web: { type: 'string' }, // port of a WebSocket listener; empty: the broker has none
   },
 });

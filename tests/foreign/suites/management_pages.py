@@ -188,9 +188,12 @@ def heads(port, metrics):
         equal((told.get("x-content-type-options"), "frame-ancestors 'none'" in told["content-security-policy"]), ("nosniff", True), path)
 
 
-def first(port, metrics):
-    """The page that a browser gets at the root, without a login: what is in it, and that a browser may have its style alone."""
-    for path in ("/", "/api", "/api/", "/index.html", "/api/index.html?x=1"):
+API_PAGES = ("/api", "/api/", "/api/index.html?x=1")
+
+
+def first(port, metrics, paths):
+    """The page without a login that says what there is: what is in it, and that a browser may have its style alone."""
+    for path in paths:
         status, told, body = ask(port, "GET", path, {"Authorization": "", "Host": "localhost:1"})
         equal((status, told.get("content-type"), told.get("cache-control")), (200, "text/html; charset=utf-8", "no-cache"), path)
         text = body.decode()
@@ -223,9 +226,15 @@ def prefix(binary):
                 equal(ask(port, "GET", asked)[0], status, f"{said}: {asked}")
             equal(json.loads(ask(port, "GET", path + "/api/x/openapi.json")[2])["servers"], [{"url": path + "/api"}])
             equal(ask(metrics, "GET", "/metrics")[0], 200)
-            for page in (path or "/", path + "/", path + "/api"):
-                status, told, body = ask(port, "GET", page, {"Authorization": ""})
-                equal((status, f'href="{path}/api/x/openapi.json"' in body.decode()), (200, True), page)
+            status, told, body = ask(port, "GET", path + "/api", {"Authorization": ""})
+            equal((status, f'href="{path}/api/x/openapi.json"' in body.decode()), (200, True), path)
+            # Addresses in the web interface's page are below that of the page.
+            status, told, body = ask(port, "GET", path + "/", {"Authorization": ""})
+            equal(status, 200, path)
+            module = re.search('src="(ui/[0-9a-f]+/app.js)"', body.decode()).group(1)
+            equal(ask(port, "GET", f"{path}/{module}", {"Authorization": ""})[0], 200, path)
             if path:
                 status, told, _ = ask(port, "GET", "/")
+                equal((status, told.get("location")), (301, path + "/"))
+                status, told, _ = ask(port, "GET", path)
                 equal((status, told.get("location")), (301, path + "/"))

@@ -581,11 +581,13 @@ def page_heads():
         management_pages.heads(*ports)
 
 
-@suite.case("first-page", "the page at the root of the management port and at /api, without a login",
-            "its user interface and a description of the API; here a page with the version and links, which runs nothing")
+@suite.case("first-page", "the page at /api, and at the root of the management port with leveret.ui = false, without a login",
+            "a description of the API; here a page with the version and links, which runs nothing")
 def first_page():
     with management_pages.Own(binary()) as ports:
-        management_pages.first(*ports)
+        management_pages.first(*ports, management_pages.API_PAGES)
+    with management_pages.Own(binary(), ["leveret.ui=false"]) as ports:
+        management_pages.first(*ports, (*management_pages.API_PAGES, "/", "/index.html"))
 
 
 @suite.case("path-prefix", "management.path_prefix with and without slashes around it", "the API is below it, and nowhere else")
