@@ -14,6 +14,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("perf", 6),
     ("adapters", 5),
     ("management", 5),
+    ("ui", 5),
     ("broker", 4),
     ("stream_files", 4),
     ("routing", 3),
