@@ -83,10 +83,11 @@ impl Caller {
         if found.is_err() || !(request.awaits_body || request.seen.is_some()) {
             node.login_tried(found.is_err());
         }
-        if found.is_err()
+        if found.as_ref().is_err_and(|denied| denied.held_ms().is_none())
             && let (Some(key), Some(sessions)) = (&request.session, &about.web_sessions)
         {
-            // Its user is gone, or has another password: it is no guess that would count again and again.
+            // Its user is gone, or has another password: it is no guess that would count again and again. One that was
+            // not looked at, as somebody else guesses, says nothing.
             sessions.end(key);
         }
         let user = found.map_err(|denied| {

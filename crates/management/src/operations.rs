@@ -36,11 +36,16 @@ pub(crate) fn session<N: Node>(call: &Call<'_, N>) -> Answer {
         format!("{name}={value}; Path={}/; HttpOnly; SameSite=Strict{secure}", about.prefix)
     };
     if matches!(request.method, Method::Get | Method::Head) {
-        let caller = if request.session.is_some() { Caller::enter(*node, request).ok() } else { None };
-        return Ok(Response::ok(&match caller {
-            Some(caller) => json!({ "name": caller.login.user, "tags": caller.tags }),
-            None => json!({ "name": null }),
-        }));
+        let nobody = || Ok(Response::ok(&json!({ "name": null })));
+        if request.session.is_none() {
+            return nobody();
+        }
+        return match Caller::enter(*node, request) {
+            Ok(caller) => Ok(Response::ok(&json!({ "name": caller.login.user, "tags": caller.tags }))),
+            Err(refused) if refused.status == 401 => nobody(),
+            // Its password is to be compared first, or cannot be now.
+            Err(other) => Err(other),
+        };
     }
     if request.method == Method::Delete {
         request.session.iter().for_each(|key| sessions.end(key));

@@ -109,7 +109,7 @@ impl Particulars {
 /// Bytes that a link takes, here, in the machine, and its consumer at a queue.
 const LINK_BYTES: usize = 640;
 
-/// The most that a link is counted with: 64 sessions of 256 links have less than 4 GiB then.
+/// The most that a link is counted with: by default 64 sessions of 256 links have less than 4 GiB then.
 const LINK_BYTES_MAX: usize = 192 << 10;
 
 /// The part of a filter that reads like it: its text, what it was asked as, and its parsed form at a stream.
@@ -121,7 +121,6 @@ impl Link {
         let Particulars { address, filter, name_bytes, .. } = &self.particulars;
         let address = address.as_ref().map_or(0, |address| address.len());
         let bytes = LINK_BYTES + 2 * address + FILTER_COPIES * filter.len() + usize::from(*name_bytes);
-        // A connection has so many links at most that their sum is a number.
         bytes.min(LINK_BYTES_MAX) as u32
     }
 

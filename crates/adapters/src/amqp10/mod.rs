@@ -415,7 +415,8 @@ impl Adapter {
         let name_bytes = self.machine.link_name_bytes(session, link.id);
         link.particulars.name_bytes = u16::try_from(name_bytes).unwrap_or(u16::MAX);
         let Some(session) = self.sessions.get_mut(session) else { return };
-        self.link_bytes += link.table_bytes();
+        // Beyond the limits of links that are set by default there may be more than a number has room for.
+        self.link_bytes = self.link_bytes.saturating_add(link.table_bytes());
         session.links.push(link);
     }
 
@@ -423,7 +424,7 @@ impl Adapter {
     fn remove_link(&mut self, session: SessionId, link: ::amqp10::LinkId) -> Option<Link> {
         let links = &mut self.sessions.get_mut(session)?.links;
         let gone = links.swap_remove(links.iter().position(|own| own.id == link)?);
-        self.link_bytes -= gone.table_bytes();
+        self.link_bytes = self.link_bytes.saturating_sub(gone.table_bytes());
         Some(gone)
     }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::Attempt;
+use broker::access::{Guard, GuessLimits, Rate};
 
 #[test]
 fn parameters_are_set_and_cleared() {
@@ -345,4 +346,38 @@ fn a_login_that_is_wrong_by_now_ends_its_session() {
     let answer = handle(&bench, &nobody);
     assert_eq!((answer.status, answer.header("www-authenticate")), (401, None));
     assert_eq!(answer.login, Attempt::None);
+}
+
+#[test]
+fn a_session_lasts_while_its_password_is_compared_or_its_account_held_back() {
+    let mut bench = Bench::new();
+    let limits = GuessLimits { account: Some(Rate::per_second(1, 3)), ..GuessLimits::default() };
+    bench.about.guard = Arc::new(Guard::new(limits, &mut base::Secrets::simulated(6)));
+    let sessions = bench.about.web_sessions.clone().unwrap();
+    let hard = r#"{"password": "hard", "tags": "management", "hashing_algorithm": "argon2id"}"#;
+    bench.statuses(&[("PUT users/hard", hard, 201)]);
+    let begin = |user: &str| {
+        let authorization = format!("Basic {}", BASE64.encode(format!("{user}:{user}").as_bytes()));
+        let secret = sessions.begin(bench.now(), user, authorization);
+        sessions.find(bench.now(), &format!("leveret-session={secret}"), None).unwrap()
+    };
+    let ask = |(key, authorization): &(crate::WebSessionKey, String)| {
+        let mut request = Request::new("GET", "/api/x/session", Vec::new(), true).unwrap();
+        (request.session, request.authorization) = (Some(*key), Some(authorization.clone()));
+        request.takes_turns = true;
+        handle(&bench, &request)
+    };
+    // It is asked again with the outcome.
+    assert!(ask(&begin("hard")).trial.is_some());
+    let own = begin("manager");
+    // Somebody else guesses, from elsewhere, until the account is held back.
+    for number in 0..10u32 {
+        let mut guess = Request::new("GET", "/api/whoami", Vec::new(), false).unwrap();
+        guess.authorization = Some(format!("Basic {}", BASE64.encode(b"manager:guess")));
+        guess.from = Some(IpAddr::V4(Ipv4Addr::from(0x0a00_0000 + number * 256)));
+        handle(&bench, &guess);
+    }
+    let held = ask(&own);
+    assert_eq!(held.status, 429, "it is not looked at, and no reason to log out");
+    assert_eq!(sessions.len(), 2);
 }
