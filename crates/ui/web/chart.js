@@ -93,7 +93,7 @@ export function chart(it) {
       pen.fillStyle = color('--ink-2'); pen.fillText(it.format(value), LEFT - 6, line);
     }
     if (isEmpty) {
-      pen.textAlign = 'center'; pen.fillText(text.chart.few, LEFT + inside / 2, TOP + tall * 0.375);
+      pen.textAlign = 'center'; pen.fillText(text.chart.empty, LEFT + inside / 2, TOP + tall * 0.375);
       return;
     }
     pen.textAlign = 'center'; pen.textBaseline = 'alphabetic';
@@ -175,6 +175,14 @@ export function chart(it) {
       h('button', { type: 'button', class: 'link small', onclick: () => { isTable.value = !isTable.peek(); } }, () => (isTable.value ? text.chart.asChart : text.chart.asTable)))),
     h('div', { hidden: () => isTable.value }, canvas), () => (isTable.value ? rows() : null), legend);
 }
+
+/**
+ * A line of a counter of messages, by how fast it grows, and one of a length.
+ * @param {any} it @param {string} of @param {string} name @param {string} color @param {boolean} [dash] @returns {Line}
+ */
+export const flow = (it, of, name, color, dash) => ({ name, color, dash, points: samples(it?.message_stats?.[`${of}_details`], true) });
+/** See {@link flow}. @param {any} it @param {string} of @param {string} name @param {string} color @param {boolean} [dash] @returns {Line} */
+export const depth = (it, of, name, color, dash) => ({ name, color, dash, points: samples(it?.[`${of}_details`], false) });
 
 /** A line of the size of a word. @param {(number | null)[]} values */
 export function spark(values) {

@@ -31,6 +31,9 @@ export function bytes(n) {
 /** @param {number | null | undefined} n  12.4k/s */
 export const rate = (n) => (n == null ? NONE : `${short(n)}/s`);
 
+/** How fast a counter of an object grows. @param {any} it @param {string} of */
+export const rateOf = (it, of) => it?.message_stats?.[`${of}_details`]?.rate ?? 0;
+
 /** @param {number | null | undefined} share  0.97 as 97 % */
 export const percent = (share) => (share == null || Number.isNaN(share) ? NONE : `${whole_.format(share * 100)} %`);
 

@@ -1,7 +1,7 @@
 // @ts-check
 /**
  * What the node tells each second, once for all tabs of a browser: one of them listens and tells the others. A browser has
- * six connections to a place, and a tab that held one would leave little to the others.
+ * six connections to a place, and a tab that held one would leave little to the others. Where there are no locks each listens.
  */
 import { listen, user } from './api.js';
 import { effect, signal } from './core.js';
@@ -30,26 +30,30 @@ function take(told) {
   if (told.milliseconds) past.value = [...past.peek().slice(-KEPT + 1), told];
 }
 
-channel.onmessage = (event) => take(event.data);
+channel.onmessage = (event) => { if (user.peek()) take(event.data); };
 
-/** @type {(() => void) | null} */
-let end = null;
+/** @type {AbortController | null} what ends it, while somebody is logged in */
+let listening = null;
 
-async function lead() {
-  await navigator.locks.request(channel.name, () => new Promise((leave) => {
-    const close = listen('x/events', {
-      rates: (told) => { take(told); channel.postMessage(told); },
-    }, (isOpen) => { if (!isOpen) isLive.value = false; });
-    end = () => { close(); leave(undefined); };
-  }));
-}
+/** Listens until it is over, and tells the other tabs. @param {AbortSignal} over */
+const lead = (over) => new Promise((leave) => {
+  const close = listen('x/events', {
+    rates: (told) => { take(told); channel.postMessage(told); },
+  }, (isOpen) => { if (!isOpen) isLive.value = false; });
+  over.addEventListener('abort', () => { close(); leave(undefined); });
+});
 
 effect(() => {
-  if (user.value && !end) {
-    end = () => {};
-    void lead();
-  } else if (user.value === null && end) {
-    end();
-    end = null;
+  if (user.value && !listening) {
+    listening = new AbortController();
+    const over = listening.signal;
+    // Over plain HTTP to another machine browsers have no locks: each tab listens for itself then.
+    if (!navigator.locks) void lead(over);
+    else navigator.locks.request(channel.name, { signal: over }, () => lead(over)).catch(() => { /* it waited until it was over */ });
+  } else if (user.value === null && listening) {
+    listening.abort();
+    listening = null;
+    // Another user sees other things.
+    now.value = null; past.value = []; isLive.value = false;
   }
 });

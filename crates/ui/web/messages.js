@@ -52,7 +52,7 @@ export function messages(vhost, name, queue) {
       : at === 'tail' ? { last: PAGE } : at === 'head' ? { count: PAGE } : { position: at, count: PAGE };
     try {
       const got = await ask(`${where}/messages${query({ ...begin, truncate: SHOWN })}`);
-      list.value = got.messages ?? got.items ?? got;
+      list.value = got.messages;
       refused.value = '';
       chosen.value = new Set();
     } catch (error) { refused.value = /** @type {Error} */ (error).message; list.value = []; }
@@ -75,7 +75,7 @@ export function messages(vhost, name, queue) {
     const words = what === 'delete' ? say.deleteMany : say.redriveMany;
     return confirm({ title: words.title(positions.length, named(name)), verb: words.verb, name, act: async () => {
       const got = await post(`${where}/${what}`, { positions });
-      note(words.done(got?.deleted ?? got?.moved ?? got?.count ?? positions.length));
+      note(words.done(what === 'delete' ? got.deleted : got.moved));
       void load();
     } });
   };
@@ -85,7 +85,7 @@ export function messages(vhost, name, queue) {
     const begin = isStream.peek() ? { from: place } : { position: place };
     return detail(message, isStream.peek(), async () => {
       const got = await ask(`${where}/messages${query({ ...begin, count: 1, truncate: WHOLE })}`);
-      return (got.messages ?? got.items ?? got)[0];
+      return got.messages[0];
     }, () => remember({ message: null }));
   };
   const rows = () => (list.value ?? []).map((message) => {

@@ -4,7 +4,7 @@
  * Filter, order and columns are in the hash; the columns chosen last are remembered by the browser.
  */
 import { computed, effect, every, h, signal, untracked, whenGone } from './core.js';
-import { Refused } from './api.js';
+import { Refused, ask, query } from './api.js';
 import { said, say } from './route.js';
 import { text } from './text.js';
 import { vhost } from './vhost.js';
@@ -28,10 +28,15 @@ const TALL_MAX = 8_000_000;
  *   empty?: any, milliseconds?: number, title?: (row: any) => string }} Table
  */
 
-/** What a list of the API is as a page. @param {any} got @returns {Page} */
-export function paged(got) {
+/**
+ * Loads pages of a list of the API.
+ * @param {() => string} list @param {Record<string, string>} [more]  further parts of the query
+ * @returns {(wanted: Wanted) => Promise<Page>}
+ */
+export const listed = (list, more = {}) => async ({ page, size, name, sort, reverse }) => {
+  const got = await ask(`${list()}${query({ page, page_size: size, pagination: 'true', name, use_regex: 'false', sort, sort_reverse: reverse, ...more })}`);
   return { items: got.items, total: got.filtered_count, all: got.total_count };
-}
+};
 
 /** The height of a row by the density that was chosen. */
 const rowHeight = () => parseInt(getComputedStyle(document.documentElement).getPropertyValue('--row'), 10) || 30;

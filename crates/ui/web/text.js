@@ -185,6 +185,6 @@ export const text = {
   },
   chart: {
     asTable: 'As a table', asChart: 'As a chart', empty: 'No figures yet.', time: 'Time',
-    whole: 'Show all', few: 'Figures come each second.',
+    whole: 'Show all',
   },
 };

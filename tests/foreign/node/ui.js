@@ -33,7 +33,7 @@ const NAMES = [
 suite.add('types', 'the modules, checked by TypeScript with --strict', `${OURS}nothing is wrong`, async () => {
   const files = fs.readdirSync(WEB, { recursive: true }).filter((name) => name.endsWith('.js')).map((name) => path.join(WEB, name));
   const program = path.join(path.dirname(require.resolve('typescript/package.json')), 'bin', 'tsc');
-  const words = [program, '--noEmit', '--checkJs', '--allowJs', '--strict', '--target', 'es2023', '--module', 'esnext', '--moduleResolution', 'bundler', '--lib', 'es2023,dom,dom.iterable', '--types', '', ...files];
+  const words = [program, '--noEmit', '--checkJs', '--allowJs', '--strict', '--noUnusedLocals', '--target', 'es2023', '--module', 'esnext', '--moduleResolution', 'bundler', '--lib', 'es2023,dom,dom.iterable', '--types', '', ...files];
   try { execFileSync(process.execPath, words, { encoding: 'utf8' }); } catch (error) { throw new Error(error.stdout.slice(0, 600)); }
 });
 
@@ -116,6 +116,29 @@ suite.add('session.end', 'a session that ends while somebody types: the password
   equal(await page.evaluate(() => document.querySelector('#publish-payload')?.value), 'a long text', 'what was typed');
   await press(page, 'Log out');
   await page.waitForSelector('.login', { timeout: 10_000 });
+});
+
+suite.add('plain', 'the interface over plain HTTP by a name, as of another machine: browsers have no locks there, and do not say where a request comes from', `${OURS}logged in as ever, and told each second`, async (ends) => {
+  const { page, seen } = await entered(ends, { host: 'hare' });
+  equal(await page.evaluate(() => [isSecureContext, 'locks' in navigator]), [false, false], 'a secure context');
+  await page.waitForFunction(() => document.querySelectorAll('.legend b').length > 0);
+  await sleep(2500);
+  equal(seen.requests.filter((url) => url.includes('/x/events')).length, 1, 'streams');
+  await press(page, 'Queues and streams', 'nav');
+  await until(page, 'Queues and streams');
+  await press(page, 'Add a queue');
+  await page.type('#form-name', 'by.name');
+  await press(page, 'Add', 'dialog');
+  await says(page, 'by.name', '.table');
+  await api('DELETE', 'queues/%2F/by.name');
+  await press(page, 'Log out');
+  await page.waitForSelector('.login');
+  await logIn(page);
+  await page.waitForFunction(() => !document.querySelector('.login'));
+  await sleep(1500);
+  equal(seen.requests.filter((url) => url.includes('/x/events')).length, 2, 'streams of both sessions');
+  // Only a trustworthy address has an opener policy, and the browser says so.
+  equal(seen.errors.filter((one) => !/Cross-Origin-Opener-Policy/.test(one)), [], 'complaints');
 });
 
 suite.add('routes', 'every address of RabbitMQ 4.3, and one that means nothing', `${OURS}each opens its page; the last *Go to anything*, with its word`, async (ends) => {

@@ -66,13 +66,13 @@ async function launched() {
   const folders = (process.env.PATH ?? '').split(':');
   const found = BROWSERS.flatMap((name) => folders.map((folder) => path.join(folder, name))).find((one) => fs.existsSync(one));
   const program = process.env.LEVERET_BROWSER || found;
-  browser ??= await puppeteer.launch({ executablePath: program, headless: true, args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'] });
+  browser ??= await puppeteer.launch({ executablePath: program, headless: true, args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--host-resolver-rules=MAP hare 127.0.0.1'] });
   return browser;
 }
 
 /** A page of a browser that nobody has used; `seen` gathers what it asks for, what it complains about, and dialogs. */
-async function opened(ends, { theme = 'light', width = 1440, height = 900, unguarded = false } = {}) {
-  const { base } = await start();
+async function opened(ends, { theme = 'light', width = 1440, height = 900, unguarded = false, host = '127.0.0.1' } = {}) {
+  const base = (await start()).base.replace('127.0.0.1', host);
   const context = await (await launched()).createBrowserContext();
   ends.push(() => context.close());
   const page = await context.newPage();

@@ -1,7 +1,7 @@
 // @ts-check
 /** A channel: what it publishes and where to, what it consumes, and what it has not settled. */
 import { ask, path, polled, query } from '../api.js';
-import { chart, samples } from '../chart.js';
+import { chart, flow } from '../chart.js';
 import { h } from '../core.js';
 import { rate, short, visible, whole } from '../format.js';
 import { badge, card, connectionLink, exchangeLink, facts, orMissing, plain, queueLink, stat } from '../parts.js';
@@ -16,7 +16,6 @@ export default function channel(path_) {
   const got = polled(() => ask(`channels/${path(name)}${query({ msg_rates_age: AGE, msg_rates_incr: STEP, samples: 'known' })}`));
   const it = () => got.value.value ?? {};
   const rateOf = (/** @type {any} */ stats, /** @type {string} */ of) => rate(stats?.[`${of}_details`]?.rate ?? 0);
-  const flow = (/** @type {string} */ of, /** @type {string} */ label, /** @type {string} */ color, dash = false) => ({ name: label, color, dash, points: samples(it().message_stats?.[`${of}_details`], true) });
   return [
     h('div', { class: 'head-line' }, h('h1', null, visible(name)), () => [it().transactional && badge(text.channels.transactional), it().confirm && badge(text.channels.confirms)]),
     () => orMissing(got, say.kind),
@@ -26,7 +25,7 @@ export default function channel(path_) {
       stat(text.columns.in, () => rateOf(it().message_stats, 'publish'), () => ''), stat(text.columns.out, () => rateOf(it().message_stats, 'deliver_get'), () => ''),
       stat(text.columns.consumers, () => whole(it().consumer_count), () => '')),
     h('div', { class: 'two even' },
-      chart({ title: text.queue.rates, format: short, lines: () => [flow('publish', text.columns.in, '--in'), flow('deliver_get', text.columns.out, '--out'), flow('ack', text.columns.acked, '--ack', true)] }),
+      chart({ title: text.queue.rates, format: short, lines: () => [flow(it(), 'publish', text.columns.in, '--in'), flow(it(), 'deliver_get', text.columns.out, '--out'), flow(it(), 'ack', text.columns.acked, '--ack', true)] }),
       card(text.connection.facts, () => facts([[text.columns.connection, it().connection_details?.name && connectionLink(it().connection_details.name)], [text.columns.user, visible(it().user ?? '')], [text.columns.vhost, visible(it().vhost ?? '')],
         [say.shared, it().global_prefetch_count]]))),
     card(text.columns.consumers, () => plain([[text.columns.tag], [text.columns.queue], [text.columns.acks], [text.columns.prefetch, true], [text.columns.active]], (it().consumer_details ?? []).map((/** @type {any} */ one) => [

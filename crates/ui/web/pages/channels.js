@@ -1,18 +1,15 @@
 // @ts-check
 /** All channels, those with most that is not settled first. */
-import { ask, path, query } from '../api.js';
+import { path } from '../api.js';
 import { h } from '../core.js';
-import { rate, visible, whole } from '../format.js';
+import { rate, rateOf, visible, whole } from '../format.js';
 import { badge } from '../parts.js';
 import { to } from '../route.js';
-import { paged, table } from '../table.js';
+import { listed, table } from '../table.js';
 import { text } from '../text.js';
 import { vhost } from '../vhost.js';
 
 const say = text.channels, name = text.columns;
-
-/** @param {any} row @param {string} of */
-const rateOf = (row, of) => rate(row.message_stats?.[`${of}_details`]?.rate ?? 0);
 
 /** @type {import('../table.js').Column[]} */
 const COLUMNS = [
@@ -23,18 +20,16 @@ const COLUMNS = [
   { key: 'messages_unconfirmed', name: name.unconfirmed, width: '110px', number: true, show: (row) => whole(row.messages_unconfirmed) },
   { key: 'prefetch_count', name: name.prefetch, width: '90px', number: true, show: (row) => whole(row.prefetch_count) },
   { key: 'messages_unacknowledged', name: name.unacked, width: '100px', number: true, show: (row) => whole(row.messages_unacknowledged) },
-  { key: 'message_stats.publish_details.rate', name: name.in, width: '90px', number: true, show: (row) => rateOf(row, 'publish') },
-  { key: 'message_stats.deliver_get_details.rate', name: name.out, width: '90px', number: true, show: (row) => rateOf(row, 'deliver_get') },
-  { key: 'message_stats.ack_details.rate', name: name.acked, width: '90px', number: true, show: (row) => rateOf(row, 'ack') },
+  { key: 'message_stats.publish_details.rate', name: name.in, width: '90px', number: true, show: (row) => rate(rateOf(row, 'publish')) },
+  { key: 'message_stats.deliver_get_details.rate', name: name.out, width: '90px', number: true, show: (row) => rate(rateOf(row, 'deliver_get')) },
+  { key: 'message_stats.ack_details.rate', name: name.acked, width: '90px', number: true, show: (row) => rate(rateOf(row, 'ack')) },
 ];
 
 export default function channels() {
   const list = table({
     id: 'channels', label: say.title, columns: COLUMNS, sort: 'messages_unacknowledged', reverse: true, key: (row) => row.name,
     href: (row) => to(['channels', row.name]),
-    load: async (wanted) => paged(await ask(`${vhost.value ? `vhosts/${path(vhost.value.slice(1))}/channels` : 'channels'}${query({
-      page: wanted.page, page_size: wanted.size, name: wanted.name, use_regex: 'false', pagination: 'true', sort: wanted.sort, sort_reverse: wanted.reverse,
-    })}`)),
+    load: listed(() => (vhost.value ? `vhosts/${path(vhost.value.slice(1))}/channels` : 'channels')),
     empty: say.empty,
   });
   return [h('h1', null, say.title), list.tools, list.note, list.element];

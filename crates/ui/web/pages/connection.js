@@ -17,10 +17,10 @@ const AGE = 600, STEP = 5;
 /** Sessions of AMQP 1.0, with their links. @param {any[]} all */
 function sessions(all) {
   const link = (/** @type {string} */ direction, /** @type {any} */ one) => [
-    direction, visible(one.link_name ?? one.name ?? ''), visible(one.source_address ?? one.target_address ?? ''), one.filter?.length ? pairs(Object.fromEntries(one.filter.map((/** @type {any} */ it) => [it.name, it.value ?? it.descriptor]))) : '',
+    direction, visible(one.link_name), visible(one.source_address ?? one.target_address ?? ''), one.filter?.length ? pairs(Object.fromEntries(one.filter.map((/** @type {any} */ it) => [it.name, it.value]))) : '',
     whole(one.delivery_count), one.credit === 0 ? h('b', null, '0') : whole(one.credit)];
   return card(say.sessions, all.map((session) => h('div', null, h('h2', null, say.session(session.channel_number)),
-    facts([[say.incoming, whole(session.remote_incoming_window ?? session.incoming_window)], [say.outgoing, whole(session.remote_outgoing_window ?? session.outgoing_window)], [say.unsettled, whole(session.outgoing_unsettled_deliveries)]]),
+    facts([[say.incoming, whole(session.remote_incoming_window)], [say.outgoing, whole(session.remote_outgoing_window)], [say.unsettled, whole(session.outgoing_unsettled_deliveries)]]),
     plain([[say.direction], [text.columns.name], [say.address], [say.filter], [say.deliveries, true], [say.credit, true]],
       [...(session.incoming_links ?? []).map((/** @type {any} */ one) => link(text.columns.in, one)), ...(session.outgoing_links ?? []).map((/** @type {any} */ one) => link(text.columns.out, one))], say.noLinks))));
 }

@@ -1,11 +1,10 @@
 // @ts-check
 /** Who is connected: over which protocol, from where, and how much flows. */
-import { ask, query } from '../api.js';
 import { h } from '../core.js';
 import { age, bytes, visible, whole } from '../format.js';
 import { badge } from '../parts.js';
 import { to } from '../route.js';
-import { paged, table } from '../table.js';
+import { listed, table } from '../table.js';
 import { text } from '../text.js';
 import { vhost } from '../vhost.js';
 import { path } from '../api.js';
@@ -41,9 +40,7 @@ export default function connections(path_) {
   const list = table({
     id: 'connections', label: say.title, columns: COLUMNS, sort: 'name', key: (row) => row.name,
     href: (row) => to(['connections', row.name]),
-    load: async (wanted) => paged(await ask(`${list_()}${query({
-      page: wanted.page, page_size: wanted.size, name: wanted.name, use_regex: 'false', pagination: 'true', sort: wanted.sort, sort_reverse: wanted.reverse,
-    })}`)),
+    load: listed(list_),
     empty: say.empty,
   });
   return [h('h1', null, isStream ? say.streams : say.title), list.tools, list.note, list.element];

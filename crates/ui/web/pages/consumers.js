@@ -1,11 +1,10 @@
 // @ts-check
 /** All consumers. */
-import { ask, query } from '../api.js';
 import { h } from '../core.js';
 import { visible, whole } from '../format.js';
 import { badge } from '../parts.js';
 import { to } from '../route.js';
-import { paged, table } from '../table.js';
+import { listed, table } from '../table.js';
 import { text } from '../text.js';
 import { within } from '../vhost.js';
 
@@ -27,9 +26,7 @@ export default function consumers() {
   const list = table({
     id: 'consumers', label: say.title, columns: COLUMNS, sort: 'consumer_tag',
     key: (row) => `${row.channel_details?.name}\u0000${row.consumer_tag}`, href: (row) => to(['channels', row.channel_details?.name ?? '']),
-    load: async (wanted) => paged(await ask(`${within('consumers')}${query({
-      page: wanted.page, page_size: wanted.size, name: wanted.name, use_regex: 'false', pagination: 'true', sort: wanted.sort, sort_reverse: wanted.reverse,
-    })}`)),
+    load: listed(() => within('consumers')),
     empty: say.empty,
   });
   return [h('h1', null, say.title), list.tools, list.note, list.element];

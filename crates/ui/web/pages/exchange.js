@@ -2,7 +2,7 @@
 /** An exchange: what flows through it, what it leads to and why, and a message to try it with. */
 import { ask, path, polled, post, query, remove } from '../api.js';
 import { bindingForm, bindingRows } from '../bindings.js';
-import { chart, samples } from '../chart.js';
+import { chart, flow } from '../chart.js';
 import { h, signal } from '../core.js';
 import { attempt, confirm, note } from '../dialog.js';
 import { leave, pairsEditor } from '../forms.js';
@@ -20,7 +20,6 @@ const asked = (name) => (name === '' ? 'amq.default' : name);
 /** @param {{ value: any }} it @param {string} vhost @param {string} name @param {() => void} again */
 function now(it, vhost, name, again) {
   const own = () => it.value ?? {};
-  const flow = (/** @type {string} */ of, /** @type {string} */ label, /** @type {string} */ color) => ({ name: label, color, points: samples(own().message_stats?.[`${of}_details`], true) });
   const rateOf = (/** @type {string} */ of) => own().message_stats?.[`${of}_details`]?.rate ?? 0;
   const out = polled(() => ask(`exchanges/${path(vhost, asked(name))}/bindings/source`));
   const into = polled(() => ask(`exchanges/${path(vhost, asked(name))}/bindings/destination`));
@@ -30,7 +29,7 @@ function now(it, vhost, name, again) {
       stat(text.columns.out, () => rate(rateOf('publish_out')), () => say.routed(whole(own().message_stats?.publish_out ?? 0))),
       stat(say.bindings, () => whole(out.value.value?.length), () => '')),
     h('div', { class: 'two even' },
-      chart({ title: say.rates, format: short, lines: () => [flow('publish_in', text.columns.in, '--in'), flow('publish_out', text.columns.out, '--out')] }),
+      chart({ title: say.rates, format: short, lines: () => [flow(own(), 'publish_in', text.columns.in, '--in'), flow(own(), 'publish_out', text.columns.out, '--out')] }),
       card(say.facts, () => facts([[text.columns.type, own().type], [text.queue.durability, own().durable == null ? '' : own().durable ? text.queue.durable : text.queue.transient], [text.columns.policy, own().policy]]),
         () => pairs(own().arguments))),
     card(say.leads, () => bindingRows(out.value.value ?? [], 'destination', done), name !== '' && [h('h2', null, say.bind), bindingForm({ vhost, name, isQueue: false, into: false }, done)]),
@@ -67,7 +66,7 @@ function publish(vhost, name) {
 function traced(vhost, route) {
   return card(say.traced, h('p', null, route.routed ? say.goes : say.goesNowhere, ' ', h('span', { class: 'badges' }, route.queues.map((/** @type {string} */ one) => queueLink(vhost, one)))),
     plain([[text.columns.to], [text.columns.key], [text.columns.arguments], [say.matches], [say.why]], route.bindings.map((/** @type {any} */ one) => [
-      visible(one.destination), h('code', null, visible(one.routing_key ?? '')), pairs(one.arguments) ?? '', one.matches ?? one.matched ? badge(text.queue.yes, 'good') : badge(say.no), one.why ?? one.reason ?? ''])),
+      visible(one.destination), h('code', null, visible(one.routing_key ?? '')), pairs(one.arguments) ?? '', one.matched ? badge(text.queue.yes, 'good') : badge(say.no), one.why ?? ''])),
     route.has_more_bindings && h('p', { class: 'pale' }, say.more));
 }
 

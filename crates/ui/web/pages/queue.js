@@ -1,10 +1,10 @@
 // @ts-check
 /** A queue or stream: what it does now, what is in it, who reads it, and what leads to it. */
 import { ask, path, polled, post, query, remove } from '../api.js';
-import { chart, samples } from '../chart.js';
+import { chart, depth, flow } from '../chart.js';
 import { attempt, confirm, note } from '../dialog.js';
 import { h } from '../core.js';
-import { bytes, date, named, percent, rate, short, span, visible, whole } from '../format.js';
+import { bytes, date, named, percent, rate, rateOf, short, visible, whole } from '../format.js';
 import { bindingForm, bindingRows } from '../bindings.js';
 import { leave } from '../forms.js';
 import { messages } from '../messages.js';
@@ -15,15 +15,10 @@ import { text } from '../text.js';
 const say = text.queue;
 const AGE = 600, STEP = 5;
 
-/** @param {any} it @param {string} of */
-const rateOf = (it, of) => it?.message_stats?.[`${of}_details`]?.rate ?? 0;
-
 /** @param {{ value: any }} it @param {string} vhost @param {string} name */
 function now(it, vhost, name) {
   const queue = () => it.value ?? {};
   const isStream = () => queue().type === 'stream';
-  const depth = (/** @type {string} */ of, /** @type {string} */ label, /** @type {string} */ color, dash = false) => ({ name: label, color, dash, points: samples(queue()[`${of}_details`], false) });
-  const flow = (/** @type {string} */ of, /** @type {string} */ label, /** @type {string} */ color, dash = false) => ({ name: label, color, dash, points: samples(queue().message_stats?.[`${of}_details`], true) });
   return [
     h('dl', { class: 'stats' },
       stat(text.columns.ready, () => whole(queue().messages_ready ?? queue().messages), () => (queue().message_bytes == null ? '' : bytes(queue().message_bytes))),
@@ -32,8 +27,8 @@ function now(it, vhost, name) {
       stat(text.columns.out, () => rate(rateOf(queue(), 'deliver_get')), () => say.acked(rate(rateOf(queue(), 'ack')))),
       stat(text.columns.consumers, () => whole(queue().consumers), () => (queue().consumer_utilisation == null || isStream() || !queue().consumers ? '' : say.used(percent(queue().consumer_utilisation))))),
     h('div', { class: 'two even' },
-      chart({ title: say.depth, format: short, lines: () => [depth('messages_ready', text.columns.ready, '--in'), depth('messages_unacknowledged', text.columns.unacked, '--ack', true)] }),
-      chart({ title: say.rates, format: short, lines: () => [flow('publish', text.columns.in, '--in'), flow('deliver_get', text.columns.out, '--out'), flow('ack', text.columns.acked, '--ack', true), flow('redeliver', say.again, '--warn', true)] })),
+      chart({ title: say.depth, format: short, lines: () => [depth(queue(), 'messages_ready', text.columns.ready, '--in'), depth(queue(), 'messages_unacknowledged', text.columns.unacked, '--ack', true)] }),
+      chart({ title: say.rates, format: short, lines: () => [flow(queue(), 'publish', text.columns.in, '--in'), flow(queue(), 'deliver_get', text.columns.out, '--out'), flow(queue(), 'ack', text.columns.acked, '--ack', true), flow(queue(), 'redeliver', say.again, '--warn', true)] })),
     h('div', { class: 'two even' },
       card(say.facts, () => facts([
         [text.columns.type, queue().type], [say.durability, queue().durable == null ? '' : queue().durable ? say.durable : say.transient],
@@ -99,7 +94,7 @@ function moveAll(vhost, name) {
     const got = await attempt(() => post(`x/queues/${path(vhost, name)}/move`, {
       exchange: String(data.get('exchange')), routing_key: String(data.get('key')), ...(data.get('count') ? { count: Number(data.get('count')) } : {}),
     }));
-    if (got) note(say.moved(got.moved ?? got.count ?? 0));
+    if (got) note(say.moved(got.moved));
   } },
   h('label', { for: 'move-exchange' }, text.columns.exchange), h('input', { id: 'move-exchange', name: 'exchange', placeholder: say.defaultExchange }),
   h('label', { for: 'move-key' }, say.moveKey), h('input', { id: 'move-key', name: 'key', required: true }),

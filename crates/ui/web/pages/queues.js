@@ -1,22 +1,19 @@
 // @ts-check
 /** All queues and streams: a list of any length, and what can be done with many at once. */
-import { ask, path, query, remove } from '../api.js';
+import { path, remove } from '../api.js';
 import { confirm, note } from '../dialog.js';
 import { h } from '../core.js';
-import { bytes, named, percent, rate, whole } from '../format.js';
+import { bytes, named, percent, rate, rateOf, whole } from '../format.js';
 import { badge, bar, flags } from '../parts.js';
 import { declareQueue } from '../forms.js';
 import { to } from '../route.js';
-import { paged, table } from '../table.js';
+import { listed, table } from '../table.js';
 import { text } from '../text.js';
 import { within } from '../vhost.js';
 
 const say = text.queues, name = text.columns;
 /** Requests that are under way at once where many queues are meant. */
 const AT_ONCE = 8;
-
-/** @param {any} row @param {string} of */
-const rateOf = (row, of) => rate(row.message_stats?.[`${of}_details`]?.rate ?? 0);
 
 /** @type {import('../table.js').Column[]} */
 const COLUMNS = [
@@ -28,9 +25,9 @@ const COLUMNS = [
   { key: 'messages_ready', name: name.ready, width: '84px', number: true, show: (row) => whole(row.messages_ready) },
   { key: 'messages_unacknowledged', name: name.unacked, width: '84px', number: true, show: (row) => whole(row.messages_unacknowledged) },
   { key: 'messages', name: name.total, width: '84px', number: true, show: (row) => whole(row.messages) },
-  { key: 'message_stats.publish_details.rate', name: name.in, width: '78px', number: true, show: (row) => rateOf(row, 'publish') },
-  { key: 'message_stats.deliver_get_details.rate', name: name.out, width: '78px', number: true, show: (row) => rateOf(row, 'deliver_get') },
-  { key: 'message_stats.ack_details.rate', name: name.acked, width: '78px', number: true, show: (row) => rateOf(row, 'ack') },
+  { key: 'message_stats.publish_details.rate', name: name.in, width: '78px', number: true, show: (row) => rate(rateOf(row, 'publish')) },
+  { key: 'message_stats.deliver_get_details.rate', name: name.out, width: '78px', number: true, show: (row) => rate(rateOf(row, 'deliver_get')) },
+  { key: 'message_stats.ack_details.rate', name: name.acked, width: '78px', number: true, show: (row) => rate(rateOf(row, 'ack')) },
   { key: 'consumers', name: name.consumers, width: '94px', number: true, show: (row) => (row.type !== 'stream' && row.consumers === 0 && row.messages > 0 ? badge(text.overview.nobody, 'warn', say.nobody) : whole(row.consumers)) },
   { key: 'consumer_utilisation', name: name.utilisation, width: '110px', number: true, hidden: true, sorts: false, show: (row) => (row.consumer_utilisation == null ? '' : [bar(name.utilisation, () => row.consumer_utilisation), percent(row.consumer_utilisation)]) },
   { key: 'message_bytes', name: name.bytes, width: '100px', number: true, hidden: true, show: (row) => bytes(row.message_bytes) },
@@ -57,9 +54,7 @@ export default function queues() {
   const list = table({
     id: 'queues', label: say.title, columns: COLUMNS, selects: true, sort: 'name',
     key: (row) => `${row.vhost}\u0000${row.name}`, href: (row) => to(['queues', row.vhost, row.name]),
-    load: async (wanted) => paged(await ask(`${within('queues')}${query({
-      page: wanted.page, page_size: wanted.size, name: wanted.name, use_regex: 'false', pagination: 'true', sort: wanted.sort, sort_reverse: wanted.reverse, columns: ASKED,
-    })}`)),
+    load: listed(() => within('queues'), { columns: ASKED }),
     empty: [say.empty, ' ', h('button', { type: 'button', class: 'link', onclick: () => void declareQueue(list.again) }, say.declare)],
   });
   const chosen = () => [...list.selected.value.values()];

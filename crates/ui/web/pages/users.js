@@ -1,13 +1,13 @@
 // @ts-check
 /** Users: their tags, and new ones. */
-import { ask, path, put, query } from '../api.js';
+import { path, put } from '../api.js';
 import { h } from '../core.js';
 import { ask as askFor, note } from '../dialog.js';
 import { visible } from '../format.js';
 import { limited } from '../limits.js';
 import { badge } from '../parts.js';
 import { to } from '../route.js';
-import { paged, table } from '../table.js';
+import { listed, table } from '../table.js';
 import { text } from '../text.js';
 
 const say = text.users, name = text.columns;
@@ -43,7 +43,7 @@ export async function putUser(who, data, now) {
 export default function users() {
   const list = table({
     id: 'users', label: say.title, columns: COLUMNS, sort: 'name', key: (row) => row.name, href: (row) => to(['users', row.name]),
-    load: async (wanted) => paged(await ask(`users${query({ page: wanted.page, page_size: wanted.size, name: wanted.name, use_regex: 'false', pagination: 'true', sort: wanted.sort, sort_reverse: wanted.reverse })}`)),
+    load: listed(() => 'users'),
   });
   const add = () => void askFor({
     title: say.add, verb: text.forms.declare,

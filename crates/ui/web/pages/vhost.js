@@ -1,7 +1,7 @@
 // @ts-check
 /** A virtual host: what flows, who may do what, its limits, and what keeps it from being deleted. */
 import { ask, path, polled, post, put, query, remove } from '../api.js';
-import { chart, samples } from '../chart.js';
+import { chart, depth, flow } from '../chart.js';
 import { h } from '../core.js';
 import { ask as askFor, attempt, confirm, note } from '../dialog.js';
 import { leave } from '../forms.js';
@@ -24,8 +24,6 @@ export default function vhost(path_) {
   const permissions = polled(() => ask(`${where}/permissions`)), topics = polled(() => ask(`${where}/topic-permissions`));
   const it = () => got.value.value ?? {};
   const rateOf = (/** @type {string} */ of) => it().message_stats?.[`${of}_details`]?.rate ?? 0;
-  const flow = (/** @type {string} */ of, /** @type {string} */ label, /** @type {string} */ color, dash = false) => ({ name: label, color, dash, points: samples(it().message_stats?.[`${of}_details`], true) });
-  const depth = (/** @type {string} */ of, /** @type {string} */ label, /** @type {string} */ color, dash = false) => ({ name: label, color, dash, points: samples(it()[`${of}_details`], false) });
   const edit = () => void askFor({ title: say.edit(visible(name)), verb: text.forms.save, body: () => h('div', { class: 'form' }, vhostFields(it())), act: async (data) => { await putVhost(name, data); void got.again(); } });
   const destroy = () => void confirm({
     title: say.deleteTitle(visible(name), it().messages ?? 0), verb: text.queue.delete, why: say.deleteWhy, name, isUsed: true,
@@ -40,8 +38,8 @@ export default function vhost(path_) {
     () => orMissing(got, say.kind),
     h('dl', { class: 'stats' }, stat(text.columns.ready, () => whole(it().messages_ready ?? 0), () => ''), stat(text.columns.unacked, () => whole(it().messages_unacknowledged ?? 0), () => ''),
       stat(text.columns.in, () => rate(rateOf('publish')), () => ''), stat(text.columns.out, () => rate(rateOf('deliver_get')), () => '')),
-    h('div', { class: 'two even' }, chart({ title: text.queue.depth, format: short, lines: () => [depth('messages_ready', text.columns.ready, '--in'), depth('messages_unacknowledged', text.columns.unacked, '--ack', true)] }),
-      chart({ title: text.queue.rates, format: short, lines: () => [flow('publish', text.columns.in, '--in'), flow('deliver_get', text.columns.out, '--out'), flow('ack', text.columns.acked, '--ack', true)] })),
+    h('div', { class: 'two even' }, chart({ title: text.queue.depth, format: short, lines: () => [depth(it(), 'messages_ready', text.columns.ready, '--in'), depth(it(), 'messages_unacknowledged', text.columns.unacked, '--ack', true)] }),
+      chart({ title: text.queue.rates, format: short, lines: () => [flow(it(), 'publish', text.columns.in, '--in'), flow(it(), 'deliver_get', text.columns.out, '--out'), flow(it(), 'ack', text.columns.acked, '--ack', true)] })),
     card(text.queue.facts, () => facts([[say.description, visible(it().description ?? '')], [say.tags, (it().tags ?? []).join(', ')], [say.defaultType, it().default_queue_type]])),
     card(text.permissions.title, () => permissionRows(permissions.value.value ?? [], 'user', () => void permissions.again()), h('h2', null, text.permissions.set), permissionForm({ vhost: name }, () => void permissions.again())),
     card(text.permissions.topics, () => topicRows(topics.value.value ?? [], 'user', () => void topics.again()), h('h2', null, text.permissions.set), topicForm({ vhost: name }, () => void topics.again())),

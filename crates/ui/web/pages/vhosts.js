@@ -1,12 +1,12 @@
 // @ts-check
 /** Virtual hosts: what flows in each, and new ones. */
-import { ask, path, put, query } from '../api.js';
+import { path, put } from '../api.js';
 import { h } from '../core.js';
 import { ask as askFor, note } from '../dialog.js';
 import { rate, visible, whole } from '../format.js';
 import { badge } from '../parts.js';
 import { to } from '../route.js';
-import { paged, table } from '../table.js';
+import { listed, table } from '../table.js';
 import { text } from '../text.js';
 import { seeVhosts } from '../vhost.js';
 
@@ -38,7 +38,7 @@ export const putVhost = (where, data) => put(`vhosts/${path(where)}`, { descript
 export default function vhosts() {
   const list = table({
     id: 'vhosts', label: say.title, columns: COLUMNS, sort: 'name', key: (row) => row.name, href: (row) => to(['vhosts', row.name]),
-    load: async (wanted) => paged(await ask(`vhosts${query({ page: wanted.page, page_size: wanted.size, name: wanted.name, use_regex: 'false', pagination: 'true', sort: wanted.sort, sort_reverse: wanted.reverse })}`)),
+    load: listed(() => 'vhosts'),
   });
   const add = () => void askFor({
     title: say.add, verb: text.forms.declare,
