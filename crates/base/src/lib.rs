@@ -1,9 +1,10 @@
-//! Parts that every room needs and no room owns: time values, seeded dice, a source of secrets, checksums, hash maps, ranges, byte
-//! cursors, the aligned memory that messages live in, the input and output of a connection, its heartbeats, and names in
-//! addresses.
+//! Parts that every room needs and no room owns: time values, seeded dice, a source of secrets, checksums, hash maps, ranges,
+//! sorting in little code, byte cursors, the aligned memory that messages live in, the input and output of a connection,
+//! its heartbeats, and names in addresses.
 //!
 //! Nothing here knows a protocol, a file or a thread.
 
+pub mod brief;
 pub mod copy;
 pub mod crc;
 pub mod cursor;

@@ -3,16 +3,38 @@
 //! Exact and approximate numbers compare by their mathematical value, never by one rounded to the other's type. An
 //! exact result beyond 128 bits goes on as an approximate one; an approximate one beyond its range is unknown.
 
-use crate::expression::{Arithmetic, Comparison};
-use crate::value::Value;
+use crate::operator::{Arithmetic, Comparison};
+use crate::untyped::Untyped;
+use crate::value::{Value, any};
 use std::cmp::Ordering;
 
 /// 2^127, the first number above every integer.
 const ABOVE_INTEGERS: f64 = -(i128::MIN as f64);
 
+/// Pairs of values of two lists that are compared at most.
+pub(crate) const PAIRS_MAX: usize = 1 << 14;
+
 /// Compares two values: unknown if one of them is, false between kinds that have no order in common, but values of
 /// two kinds do differ.
 pub(crate) fn compare(comparison: Comparison, left: Value<'_>, right: Value<'_>) -> Value<'static> {
+    match (left, right) {
+        (Value::Several(left), Value::Several(right)) => compare_lists(comparison, left, right),
+        (Value::Several(_), _) => left.ask(|left| compare(comparison, left, right).truth()),
+        (_, Value::Several(_)) => right.ask(|right| compare(comparison, left, right).truth()),
+        _ => compare_two(comparison, left, right),
+    }
+}
+
+/// Each of some with each of others, as far as [`PAIRS_MAX`] reaches: what is left is unknown.
+fn compare_lists(comparison: Comparison, left: &[Value<'_>], right: &[Value<'_>]) -> Value<'static> {
+    let left_max = PAIRS_MAX / right.len().max(1);
+    let (looked, rest) = left.split_at(left.len().min(left_max));
+    let each = |left: Value<'_>| any(right, |right| compare_two(comparison, left, right).truth());
+    let truth = any(looked, each);
+    Value::of_truth(if rest.is_empty() || truth == Some(true) { truth } else { None })
+}
+
+fn compare_two(comparison: Comparison, left: Value<'_>, right: Value<'_>) -> Value<'static> {
     if matches!(left, Value::Null) || matches!(right, Value::Null) {
         return Value::Null;
     }
@@ -26,12 +48,29 @@ pub(crate) fn compare(comparison: Comparison, left: Value<'_>, right: Value<'_>)
             });
         }
         (Value::Bytes(left), Value::Bytes(right)) => Some(left.cmp(right)),
+        (Value::Untyped(untyped), _) => return compare_untyped(comparison, untyped, right),
+        (_, Value::Untyped(untyped)) => return compare_untyped(comparison.exchanged(), untyped, left),
         _ => compare_numbers(left, right),
     };
     Value::Bool(match order {
         Some(order) => comparison.holds(order),
         None => comparison == Comparison::NotEqual,
     })
+}
+
+/// An untyped value has the type of the other one.
+fn compare_untyped(comparison: Comparison, untyped: &Untyped<'_>, other: Value<'_>) -> Value<'static> {
+    let value = untyped.beside(other);
+    let other = match other {
+        Value::Untyped(other) => other.beside(value),
+        other => other,
+    };
+    compare_two(comparison, value, other)
+}
+
+/// Whether two single values compare so; not if one is unknown.
+pub(crate) fn compare_one(comparison: Comparison, left: Value<'_>, right: Value<'_>) -> bool {
+    compare_two(comparison, left, right) == Value::Bool(true)
 }
 
 /// Whether two values are equal, as `=` and `IN` have it. Unknown equals nothing.
@@ -71,7 +110,8 @@ fn integer_to_float(integer: i128, float: f64) -> Option<Ordering> {
 /// by [`equal`] are equal here, and only those.
 pub(crate) fn list_order(left: Value<'_>, right: Value<'_>) -> Ordering {
     let rank = |value: Value<'_>| match value {
-        Value::Null => 0,
+        // An untyped one is asked for as each that it reads as.
+        Value::Null | Value::Composite | Value::Unreadable | Value::Several(_) | Value::Untyped(_) => 0,
         Value::Bool(_) => 1,
         Value::Integer(_) | Value::Float(_) => 2,
         Value::Bytes(_) => 3,
@@ -87,6 +127,7 @@ pub(crate) fn list_order(left: Value<'_>, right: Value<'_>) -> Ordering {
 
 /// Calculates: unknown if an operand is no number, a divisor is zero, or the result has no value.
 pub(crate) fn calculate(arithmetic: Arithmetic, left: Value<'_>, right: Value<'_>) -> Value<'static> {
+    let (left, right) = (left.first_number(), right.first_number());
     if let (Value::Integer(left), Value::Integer(right)) = (left, right) {
         let exact = match arithmetic {
             Arithmetic::Add => left.checked_add(right),
@@ -115,7 +156,7 @@ pub(crate) fn calculate(arithmetic: Arithmetic, left: Value<'_>, right: Value<'_
 
 /// The negative of a number; unknown for all else.
 pub(crate) fn negate(value: Value<'_>) -> Value<'static> {
-    match value {
+    match value.first_number() {
         Value::Integer(integer) => {
             integer.checked_neg().map_or(Value::Float(-(integer as f64)), Value::Integer)
         }
@@ -126,7 +167,7 @@ pub(crate) fn negate(value: Value<'_>) -> Value<'static> {
 
 /// The number itself; unknown for all else.
 pub(crate) fn number(value: Value<'_>) -> Value<'static> {
-    match value {
+    match value.first_number() {
         Value::Integer(integer) => Value::Integer(integer),
         Value::Float(float) => Value::Float(float),
         _ => Value::Null,
@@ -141,7 +182,8 @@ fn approximate(value: Value<'_>) -> Option<f64> {
     }
 }
 
-fn finite(float: f64) -> Value<'static> {
+/// An approximate number, if it is one.
+pub(crate) fn finite(float: f64) -> Value<'static> {
     if float.is_finite() { Value::Float(float) } else { Value::Null }
 }
 

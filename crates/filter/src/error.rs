@@ -1,5 +1,6 @@
 //! Why an expression was refused, and where.
 
+use crate::path::STEPS_MAX;
 use std::fmt;
 
 /// The fault of an expression and its place. It is always the author's.
@@ -48,6 +49,43 @@ pub enum ErrorKind {
     NumberTooLarge,
     /// Something else stands where this was expected.
     Expected(&'static str),
+    /// A name before a bracket that is no function's.
+    UnknownFunction(String),
+    /// A function of something that is not known where the expression stands.
+    NotKnown(&'static str),
+    /// A function with more or fewer arguments than it takes.
+    Arguments {
+        /// Its name.
+        function: &'static str,
+        /// The fewest and the most it takes.
+        takes: (usize, usize),
+    },
+    /// A path of more than [`crate::STEPS_MAX`] steps.
+    PathTooLong,
+    /// More names than [`crate::Limits::names_max`].
+    TooManyNames {
+        /// The bound.
+        names_max: usize,
+    },
+    /// More different paths than [`crate::Limits::paths_max`].
+    TooManyPaths {
+        /// The bound.
+        paths_max: usize,
+    },
+    /// More regular expressions than [`crate::Limits::regexps_max`].
+    TooManyRegexps {
+        /// The bound.
+        regexps_max: usize,
+    },
+    /// A regular expression that is none, and why, or one that takes more than [`crate::Limits::regexp_bytes_max`].
+    Regexp(String),
+    /// A topic pattern of more than [`crate::PATTERN_BYTES_MAX`].
+    TopicTooLong {
+        /// The bound.
+        bytes_max: usize,
+    },
+    /// A reference to a group in a replacement.
+    Group(String),
     /// `ESCAPE` with anything but one character.
     EscapeLength,
     /// A pattern that ends in its escape character.
@@ -68,6 +106,28 @@ impl fmt::Display for ErrorKind {
             ErrorKind::UnknownField(name) => write!(out, "{name} is no field a filter can read"),
             ErrorKind::NumberTooLarge => out.write_str("number too large"),
             ErrorKind::Expected(what) => write!(out, "{what} expected"),
+            ErrorKind::UnknownFunction(name) => write!(out, "{name} is no function"),
+            ErrorKind::NotKnown(function) => write!(out, "{function}() is not known here"),
+            ErrorKind::Arguments { function, takes: (_, 0) } => write!(out, "{function} takes no arguments"),
+            ErrorKind::Arguments { function, takes: (least, most) } if least == most => {
+                write!(out, "{function} takes {least} arguments")
+            }
+            ErrorKind::Arguments { function, takes: (least, most) } => {
+                write!(out, "{function} takes {least} to {most} arguments")
+            }
+            ErrorKind::PathTooLong => write!(out, "a path of more than {STEPS_MAX} steps"),
+            ErrorKind::TooManyNames { names_max } => write!(out, "more than {names_max} names of properties"),
+            ErrorKind::TooManyPaths { paths_max } => write!(out, "more than {paths_max} different paths"),
+            ErrorKind::TooManyRegexps { regexps_max } => {
+                write!(out, "more than {regexps_max} regular expressions")
+            }
+            ErrorKind::Regexp(why) => write!(out, "regular expression: {why}"),
+            ErrorKind::TopicTooLong { bytes_max } => {
+                write!(out, "a topic pattern of more than {bytes_max} bytes")
+            }
+            ErrorKind::Group(reference) => {
+                write!(out, "{reference} refers to a group, which a replacement cannot")
+            }
             ErrorKind::EscapeLength => out.write_str("ESCAPE takes exactly one character"),
             ErrorKind::EscapeAtEnd => out.write_str("the pattern ends in its escape character"),
         }

@@ -3,9 +3,16 @@
 //! Invariant: a tree that was parsed is at most [`crate::Limits::depth_max`] levels deep, so code that walks it may
 //! recurse.
 
+use crate::asker::Asked;
+use crate::function::Function;
+use crate::message::MessageField;
+use crate::operator::{Arithmetic, Comparison};
+use crate::path::Path;
 use crate::pattern::LikePattern;
+use crate::regexp::Regexp;
+use crate::replacement::Replacement;
+use crate::topic::TopicPattern;
 use crate::value::{Field, Property};
-use std::cmp::Ordering;
 
 /// An expression: a literal, a field, or an operator with its operands.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,6 +21,10 @@ pub enum Expression {
     Literal(Literal),
     /// A value of the message.
     Field(Name),
+    /// Something of the client, until it is [bound](Expression::bound).
+    Asked(Asked),
+    /// `IS NULL` of such.
+    AskedIsNull(Asked),
     /// `UTC()`: the present, in milliseconds since 1970.
     Utc,
     /// `+` before an operand.
@@ -26,9 +37,23 @@ pub enum Expression {
     Compare(Comparison, Box<Expression>, Box<Expression>),
     /// `LIKE`; `NOT LIKE` is its negation.
     Like(Box<Expression>, LikePattern),
+    /// `REGEXP_LIKE`: whether a regular expression matches a part of a text.
+    Regexp(Box<Expression>, Regexp),
+    /// `REGEXP_REPLACE`: a text, with another in place of each part of it that a regular expression matches.
+    Replace(Box<Expression>, Replacement),
+    /// `TOPIC_MATCH`: whether the routing key matches the pattern of a topic binding.
+    Topic(TopicPattern),
+    /// `BETWEEN`: a value, the least and the most, both counted; `NOT BETWEEN` is its negation.
+    Between(Box<Expression>, Box<Expression>, Box<Expression>),
     /// `IN`; `NOT IN` is its negation.
     In(Box<Expression>, Vec<Expression>),
-    /// `IS NULL` of a field; `IS NOT NULL` is its negation.
+    /// `IS TRUE`, `IS FALSE` and (`None`) `IS UNKNOWN`; `IS NOT` is its negation.
+    Is(Box<Expression>, Option<bool>),
+    /// `CASE`: the value behind the first condition that is true; otherwise the last one, or null.
+    Case(Vec<(Expression, Expression)>, Option<Box<Expression>>),
+    /// A function of values.
+    Call(Function, Vec<Expression>),
+    /// `IS NULL` of a field; `IS NOT NULL` is its negation, and `EXISTS` another word for that.
     IsNull(Name),
     /// Whether the message has the field, be its value null: the question of a reference value of null. SQL has no form
     /// of it.
@@ -44,6 +69,8 @@ pub enum Expression {
 /// A value in an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Literal {
+    /// No value; only what was asked and is not known is one.
+    Null,
     /// `TRUE` or `FALSE`
     Bool(bool),
     /// An exact number.
@@ -65,6 +92,12 @@ pub enum Name {
     Property(Property),
     /// See [`Field::ApplicationProperty`].
     ApplicationProperty(String),
+    /// See [`Field::Annotation`].
+    Annotation(String),
+    /// See [`Field::Message`].
+    Message(MessageField),
+    /// See [`Field::Body`].
+    Body(Path),
 }
 
 impl Name {
@@ -74,63 +107,9 @@ impl Name {
             Name::Priority => Field::Priority,
             Name::Property(property) => Field::Property(*property),
             Name::ApplicationProperty(name) => Field::ApplicationProperty(name),
-        }
-    }
-}
-
-/// The operators of arithmetic.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arithmetic {
-    /// `+`
-    Add,
-    /// `-`
-    Subtract,
-    /// `*`
-    Multiply,
-    /// `/`, always approximate
-    Divide,
-    /// `%` of exact numbers, with the sign of the dividend
-    Remainder,
-}
-
-/// The operators of comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Comparison {
-    /// `=`
-    Equal,
-    /// `<>` or `!=`
-    NotEqual,
-    /// `<`
-    Less,
-    /// `<=`
-    LessOrEqual,
-    /// `>`
-    Greater,
-    /// `>=`
-    GreaterOrEqual,
-}
-
-impl Comparison {
-    /// Whether operands in this order fulfil it.
-    pub(crate) fn holds(self, order: Ordering) -> bool {
-        match self {
-            Comparison::Equal => order.is_eq(),
-            Comparison::NotEqual => order.is_ne(),
-            Comparison::Less => order.is_lt(),
-            Comparison::LessOrEqual => order.is_le(),
-            Comparison::Greater => order.is_gt(),
-            Comparison::GreaterOrEqual => order.is_ge(),
-        }
-    }
-
-    /// The comparison that holds with operands exchanged.
-    pub(crate) fn exchanged(self) -> Comparison {
-        match self {
-            Comparison::Less => Comparison::Greater,
-            Comparison::LessOrEqual => Comparison::GreaterOrEqual,
-            Comparison::Greater => Comparison::Less,
-            Comparison::GreaterOrEqual => Comparison::LessOrEqual,
-            same => same,
+            Name::Annotation(name) => Field::Annotation(name),
+            Name::Message(field) => Field::Message(*field),
+            Name::Body(path) => Field::Body(path),
         }
     }
 }

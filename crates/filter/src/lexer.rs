@@ -1,11 +1,17 @@
 //! From characters to tokens, AMQP Filter Expressions 1.0 section 6.3: always the longest that fits.
 //!
-//! Keywords are upper case; the same words in any case are reserved and no names. Before a point a name takes hyphens
-//! (`message-annotations.x`), so `a-b.c` is one unknown field and no difference.
+//! Places in the body are one token each (`body.a[0]`, `/a/0`). A stroke starts one only where an operand may stand, which
+//! the parser says: behind an operand it divides.
+//!
+//! Keywords are upper case, but in selectors of JMS; the same words in any case are reserved and no names. Before a
+//! point a name takes hyphens (`message-annotations.x`), so `a-b.c` is one unknown field and no difference.
 
 use crate::error::{Error, ErrorKind};
-use crate::expression::{Arithmetic, Comparison, Literal, Name};
+use crate::expression::{Literal, Name};
 use crate::limits::Limits;
+use crate::operator::{Arithmetic, Comparison};
+use crate::path::{Path, Step};
+use crate::site::Names;
 use crate::value::Property;
 
 /// A token and where it starts.
@@ -19,6 +25,9 @@ pub(crate) struct Token {
 pub(crate) enum TokenKind {
     Literal(Literal),
     Name(Name),
+    /// A name without section and brackets: of an application property, a function, or a word of the language that only its
+    /// place makes one.
+    Word(String),
     Keyword(Keyword),
     Comparison(Comparison),
     Arithmetic(Arithmetic),
@@ -40,6 +49,15 @@ pub(crate) enum Keyword {
     Escape,
     Utc,
 }
+
+/// The section of places in the body.
+const BODY: &str = "body";
+
+/// In place of a section before the names of Qpid's selectors, which are words.
+const QPID: &str = "amqp";
+
+/// The section of message annotations.
+const ANNOTATIONS: &str = "annotations";
 
 /// Words that are no names, in lower case.
 const RESERVED: [&str; 20] = [
@@ -90,6 +108,9 @@ pub(crate) struct Lexer<'a> {
     at: usize,
     tokens_left: usize,
     tokens_max: usize,
+    naming: Names,
+    /// Whether an operand comes next, if all is well.
+    pub(crate) awaits_operand: bool,
     /// No name that starts before this place has a section before it: the result of one look ahead holds for all names
     /// inside of the text it saw, and so a long row of hyphens is looked at once.
     sectionless_before: usize,
@@ -98,7 +119,7 @@ pub(crate) struct Lexer<'a> {
 impl<'a> Lexer<'a> {
     /// # Errors
     /// A text that is too long.
-    pub(crate) fn new(text: &'a str, limits: &Limits) -> Result<Lexer<'a>, Error> {
+    pub(crate) fn new(text: &'a str, limits: &Limits, naming: Names) -> Result<Lexer<'a>, Error> {
         if let Some((at, _)) = text.char_indices().nth(limits.characters_max) {
             return Err(Error { at, kind: ErrorKind::TooLong { characters_max: limits.characters_max } });
         }
@@ -107,6 +128,8 @@ impl<'a> Lexer<'a> {
             at: 0,
             tokens_left: limits.tokens_max,
             tokens_max: limits.tokens_max,
+            naming,
+            awaits_operand: true,
             sectionless_before: 0,
         })
     }
@@ -137,6 +160,9 @@ impl<'a> Lexer<'a> {
             (b'+', _) => Ok(self.sign(1, TokenKind::Arithmetic(Arithmetic::Add))),
             (b'-', _) => Ok(self.sign(1, TokenKind::Arithmetic(Arithmetic::Subtract))),
             (b'*', _) => Ok(self.sign(1, TokenKind::Arithmetic(Arithmetic::Multiply))),
+            (b'/', Some(b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'@')) if self.awaits_operand => {
+                self.strokes()
+            }
             (b'/', _) => Ok(self.sign(1, TokenKind::Arithmetic(Arithmetic::Divide))),
             (b'%', _) => Ok(self.sign(1, TokenKind::Arithmetic(Arithmetic::Remainder))),
             (b'(', _) => Ok(self.sign(1, TokenKind::Open)),
@@ -145,6 +171,12 @@ impl<'a> Lexer<'a> {
             _ => Err(ErrorKind::IllegalCharacter(self.text[at..].chars().next().unwrap_or_default())),
         };
         kind.map(|kind| Token { at, kind }).map_err(|kind| Error { at, kind })
+    }
+
+    /// Where in the text a string holds so many bytes before, that starts here: its quotation marks stand there twice.
+    pub(crate) fn place_in_string(&self, start: usize, before: &str) -> usize {
+        let quote = char::from(self.text.as_bytes()[start]);
+        start + 1 + before.len() + before.matches(quote).count()
     }
 
     fn byte(&self, ahead: usize) -> Option<u8> {
@@ -182,9 +214,19 @@ impl<'a> Lexer<'a> {
     }
 
     fn word(&mut self) -> Result<TokenKind, ErrorKind> {
+        for (section, name) in [(BODY, None), (ANNOTATIONS, Some(Name::Annotation as fn(String) -> Name))] {
+            let is_section = self.text[self.at..].starts_with(section)
+                && matches!(self.byte(section.len()), Some(b'.' | b'['));
+            if is_section {
+                return self.steps(section, name);
+            }
+        }
         if let Some((length, section_length)) = self.section_length() {
             let word = self.take(length);
             let (section, name) = (&word[..section_length], &word[section_length + 1..]);
+            if section == QPID && self.naming == Names::Jms {
+                return Ok(TokenKind::Word(word.to_owned()));
+            }
             let name = match section {
                 "header" | "h" => (name == "priority").then_some(Name::Priority),
                 "properties" | "p" => Property::named(name).map(Name::Property),
@@ -195,7 +237,11 @@ impl<'a> Lexer<'a> {
         }
         let length = self.count(0, is_name_byte);
         let word = self.take(length);
-        Ok(match word {
+        let keyword = match self.naming {
+            Names::Jms if is_reserved(word) => &*word.to_ascii_uppercase(),
+            _ => word,
+        };
+        Ok(match keyword {
             "AND" => TokenKind::Keyword(Keyword::And),
             "OR" => TokenKind::Keyword(Keyword::Or),
             "NOT" => TokenKind::Keyword(Keyword::Not),
@@ -207,9 +253,102 @@ impl<'a> Lexer<'a> {
             "UTC" => TokenKind::Keyword(Keyword::Utc),
             "TRUE" => TokenKind::Literal(Literal::Bool(true)),
             "FALSE" => TokenKind::Literal(Literal::Bool(false)),
-            _ if is_reserved(word) => return Err(ErrorKind::ReservedWord(word.to_owned())),
-            _ => TokenKind::Name(Name::ApplicationProperty(word.to_owned())),
+            _ if is_reserved(word) && !self.starts_arguments() => {
+                return Err(ErrorKind::ReservedWord(word.to_owned()));
+            }
+            _ => TokenKind::Word(word.to_owned()),
         })
+    }
+
+    /// Whether an opening bracket comes next.
+    fn starts_arguments(&self) -> bool {
+        self.text[self.at..].trim_start_matches([' ', '\t', '\x0c', '\n', '\r']).starts_with('(')
+    }
+
+    /// Steps behind the name of a section: `.name`, `['any name']`, and in the body `[0]` and `[*]`.
+    fn steps(&mut self, section: &str, single: Option<fn(String) -> Name>) -> Result<TokenKind, ErrorKind> {
+        self.at += section.len();
+        let mut steps = Vec::new();
+        loop {
+            match (self.byte(0), self.byte(1)) {
+                (Some(b'.'), Some(b'a'..=b'z' | b'A'..=b'Z' | b'_')) => {
+                    self.at += 1;
+                    let length = self.count(0, is_name_byte);
+                    steps.push(Step::Name(self.take(length).to_owned()));
+                }
+                (Some(b'['), Some(quote @ (b'\'' | b'"'))) => {
+                    self.at += 1;
+                    let TokenKind::Literal(Literal::String(name)) = self.string(quote)? else {
+                        unreachable!("a string was there")
+                    };
+                    self.close_step()?;
+                    steps.push(Step::Name(name));
+                }
+                (Some(b'['), Some(b'*')) => {
+                    self.at += 2;
+                    self.close_step()?;
+                    steps.push(Step::Each);
+                }
+                (Some(b'['), _) => {
+                    self.at += 1;
+                    steps.push(self.place()?);
+                    self.close_step()?;
+                }
+                (Some(b'.'), _) => return Err(ErrorKind::Expected("a name behind the point")),
+                _ => break,
+            }
+        }
+        let Some(name) = single else { return path(steps) };
+        match <[Step; 1]>::try_from(steps) {
+            Ok([Step::Name(step)]) => Ok(TokenKind::Name(name(step))),
+            _ => Err(ErrorKind::Expected("one name behind the section")),
+        }
+    }
+
+    fn close_step(&mut self) -> Result<(), ErrorKind> {
+        match self.byte(0) {
+            Some(b']') => {
+                self.at += 1;
+                Ok(())
+            }
+            _ => Err(ErrorKind::Expected("a closing bracket behind the step")),
+        }
+    }
+
+    /// The number of an element.
+    fn place(&mut self) -> Result<Step, ErrorKind> {
+        let length = self.count(0, u8::is_ascii_digit);
+        self.take(length)
+            .parse()
+            .map(Step::Number)
+            .map_err(|_| ErrorKind::Expected("a place in a list, * or a name in quotation marks"))
+    }
+
+    /// A path as XPath has it: `/name`, `/@name` and `/0`, and one place in brackets at the end.
+    fn strokes(&mut self) -> Result<TokenKind, ErrorKind> {
+        let mut steps = Vec::new();
+        while let (Some(b'/'), Some(b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'@')) =
+            (self.byte(0), self.byte(1))
+        {
+            self.at += 1;
+            let sign = usize::from(self.byte(0) == Some(b'@'));
+            let length = sign + self.count(sign, is_name_byte);
+            let word = self.take(length);
+            if word == "@" {
+                return Err(ErrorKind::Expected("a name behind the @"));
+            }
+            let is_place = word.bytes().all(|byte| byte.is_ascii_digit());
+            steps.push(match word.parse() {
+                Ok(place) if is_place => Step::Number(place),
+                _ => Step::Name(word.to_owned()),
+            });
+        }
+        if self.byte(0) == Some(b'[') {
+            self.at += 1;
+            steps.push(self.place()?);
+            self.close_step()?;
+        }
+        path(steps)
     }
 
     /// A binary, `0x` and pairs of upper-case digits; an approximate number, digits on both sides of its point; or an
@@ -290,6 +429,10 @@ impl<'a> Lexer<'a> {
         }
         Err(ErrorKind::Unterminated)
     }
+}
+
+fn path(steps: Vec<Step>) -> Result<TokenKind, ErrorKind> {
+    Path::new(steps).map(|path| TokenKind::Name(Name::Body(path))).ok_or(ErrorKind::PathTooLong)
 }
 
 fn float(digits: &str) -> Result<TokenKind, ErrorKind> {

@@ -4,21 +4,37 @@
 //! any        = all {OR all}
 //! all        = negation {AND negation}
 //! negation   = NOT negation | condition
-//! condition  = sum [comparison sum | [NOT] LIKE string [ESCAPE string] | [NOT] IN (sum {, sum})]
-//!            | name IS [NOT] NULL
+//! condition  = predicate {IS [NOT] (TRUE | FALSE | UNKNOWN)}
+//! predicate  = sum [comparison sum | [NOT] LIKE string [ESCAPE string] | [NOT] IN (sum {, sum})
+//!              | [NOT] BETWEEN sum AND sum]
+//!            | name IS [NOT] NULL, where a function of the message or of the client is a name too
 //! sum        = product {(+ | -) product}
 //! product    = signed {(* | / | %) signed}
 //! signed     = [+ | -] operand
-//! operand    = (any) | literal | name | UTC()
+//! operand    = (any) | literal | name | UTC() | CASE WHEN any THEN sum {WHEN any THEN sum} [ELSE sum] END
+//!            | function ([sum {, sum}]) | function of the message () | TOPIC_MATCH (string)
+//!            | function of the client () | CLAIM (string) | JSON_VALUE (BODY (), string)
+//!            | REGEXP_REPLACE (sum, string, string [, 'i']) | REGEXP_LIKE (sum, string [, 'i'])
+//!            | CAST (sum AS type) | EXISTS (name)
 //! ```
 //!
-//! Comparisons do not chain, and neither do signs: `a = b = c` and `--a` are refused.
+//! Comparisons do not chain, and neither do signs: `a = b = c` and `--a` are refused. `IS TRUE` and its like, `BETWEEN`,
+//! `CASE` and functions are ours; their words are words only where a name could not stand, so that each of them may be the
+//! name of an application property.
 
 use crate::error::{Error, ErrorKind};
-use crate::expression::{Arithmetic, Expression, Literal};
+use crate::expression::{Expression, Literal, Name};
+use crate::function::Function;
 use crate::lexer::{Keyword, Lexer, Token, TokenKind};
 use crate::limits::Limits;
+use crate::operator::Arithmetic;
+use crate::path::Path;
 use crate::pattern::{LikePattern, PatternError};
+use crate::regexp::Regexp;
+use crate::site::{Known, Names, Site};
+use std::collections::BTreeSet;
+
+mod said;
 
 impl Expression {
     /// The expression a text says.
@@ -26,9 +42,20 @@ impl Expression {
     /// # Errors
     /// The fault of the text and its place; `limits` bound the cost of parsing.
     pub fn parse(text: &str, limits: &Limits) -> Result<Expression, Error> {
-        let mut lexer = Lexer::new(text, limits)?;
+        Expression::parse_at(text, &Site { limits: *limits, known: Known::ALL, names: Names::Own })
+    }
+
+    /// The expression a text says at a site.
+    ///
+    /// # Errors
+    /// As [`Expression::parse`], and [`ErrorKind::NotKnown`].
+    pub fn parse_at(text: &str, site: &Site) -> Result<Expression, Error> {
+        let Site { limits, known, names: naming } = *site;
+        let mut lexer = Lexer::new(text, &limits, naming)?;
         let token = lexer.next()?;
-        let mut parser = Parser { lexer, token, depth: 0, limits: *limits };
+        let paths = BTreeSet::new();
+        let mut parser =
+            Parser { lexer, token, depth: 0, paths, names: 0, regexps: 0, limits, known, naming };
         let part = parser.any()?;
         match parser.token.kind {
             TokenKind::End => Ok(part.expression),
@@ -43,7 +70,16 @@ struct Parser<'a> {
     token: Token,
     /// Open brackets and negations: the bound of the parser's own recursion.
     depth: usize,
+    /// Places in the body so far.
+    paths: BTreeSet<Path>,
+    /// Names that are none of those.
+    names: usize,
+    /// Regular expressions so far.
+    regexps: usize,
     limits: Limits,
+    /// Functions of the message and of the client that have a value.
+    known: Known,
+    naming: Names,
 }
 
 /// A tree and its levels.
@@ -84,7 +120,36 @@ impl Parser<'_> {
     }
 
     fn condition(&mut self) -> Parsed {
-        let starts_with_name = matches!(self.token.kind, TokenKind::Name(_));
+        let starts_with_name = matches!(self.token.kind, TokenKind::Name(_) | TokenKind::Word(_));
+        let computed = self.computed();
+        let mut condition = self.predicate()?;
+        while self.accept_keyword(Keyword::Is)? {
+            let is_negated = self.accept_keyword(Keyword::Not)?;
+            let tested = match (self.truth()?, condition.expression) {
+                (Some(truth), expression) => {
+                    self.one(Part { expression, ..condition }, |operand| Expression::Is(operand, truth))?
+                }
+                // A name in brackets or with a sign is none any more.
+                (None, Expression::Field(name)) if starts_with_name => {
+                    self.expect_keyword(Keyword::Null, "NULL, TRUE, FALSE or UNKNOWN")?;
+                    Part { expression: Expression::IsNull(name), depth: 1 }
+                }
+                (None, Expression::Asked(asked)) if starts_with_name => {
+                    self.expect_keyword(Keyword::Null, "NULL, TRUE, FALSE or UNKNOWN")?;
+                    Part { expression: Expression::AskedIsNull(asked), depth: 1 }
+                }
+                (None, expression) if computed.as_ref() == Some(&expression) => {
+                    self.expect_keyword(Keyword::Null, "NULL, TRUE, FALSE or UNKNOWN")?;
+                    Part { expression: Expression::Literal(Literal::Bool(false)), depth: 1 }
+                }
+                _ => return Err(self.expected("TRUE, FALSE or UNKNOWN")),
+            };
+            condition = self.negated(tested, is_negated)?;
+        }
+        Ok(condition)
+    }
+
+    fn predicate(&mut self) -> Parsed {
         let left = self.sum()?;
         match self.token.kind {
             TokenKind::Comparison(comparison) => {
@@ -92,29 +157,45 @@ impl Parser<'_> {
                 let right = self.sum()?;
                 self.two(left, right, |left, right| Expression::Compare(comparison, left, right))
             }
-            TokenKind::Keyword(Keyword::Is) => match left.expression {
-                // A name in brackets or with a sign is none any more.
-                Expression::Field(name) if starts_with_name => {
-                    self.advance()?;
-                    let is_negated = self.accept_keyword(Keyword::Not)?;
-                    self.expect_keyword(Keyword::Null, "NULL")?;
-                    self.negated(Part { expression: Expression::IsNull(name), depth: 1 }, is_negated)
-                }
-                _ => Err(self.expected("an operator or the end")),
-            },
             TokenKind::Keyword(Keyword::Not | Keyword::Like | Keyword::In) => {
                 let is_negated = self.accept_keyword(Keyword::Not)?;
                 let condition = if self.accept_keyword(Keyword::Like)? {
                     self.like(left)?
                 } else if self.accept_keyword(Keyword::In)? {
                     self.list(left)?
+                } else if self.accept_word("BETWEEN")? {
+                    self.between(left)?
                 } else {
-                    return Err(self.expected("LIKE or IN"));
+                    return Err(self.expected("LIKE, IN or BETWEEN"));
                 };
                 self.negated(condition, is_negated)
             }
+            TokenKind::Word(_) if self.is_word("BETWEEN") => {
+                self.accept_word("BETWEEN")?;
+                self.between(left)
+            }
             _ => Ok(left),
         }
+    }
+
+    /// `TRUE`, `FALSE` or `UNKNOWN` behind `IS`; none if it is another.
+    fn truth(&mut self) -> Result<Option<Option<bool>>, Error> {
+        let truth = match &self.token.kind {
+            TokenKind::Literal(Literal::Bool(truth)) => Some(*truth),
+            TokenKind::Word(word) if word == "UNKNOWN" => None,
+            _ => return Ok(None),
+        };
+        self.advance()?;
+        Ok(Some(truth))
+    }
+
+    fn between(&mut self, value: Part) -> Parsed {
+        let least = self.sum()?;
+        self.expect_keyword(Keyword::And, "AND")?;
+        let most = self.sum()?;
+        let depth = value.depth.max(least.depth).max(most.depth);
+        let [value, least, most] = [value, least, most].map(|part| Box::new(part.expression));
+        self.part(Expression::Between(value, least, most), depth)
     }
 
     fn like(&mut self, subject: Part) -> Parsed {
@@ -216,13 +297,138 @@ impl Parser<'_> {
                 self.expect(&TokenKind::Close, "a closing bracket")?;
                 self.part(Expression::Utc, 0)
             }
-            TokenKind::Literal(_) | TokenKind::Name(_) => match self.advance()?.kind {
-                TokenKind::Literal(literal) => self.part(Expression::Literal(literal), 0),
-                TokenKind::Name(name) => self.part(Expression::Field(name), 0),
-                _ => unreachable!("one of the two was there"),
-            },
+            TokenKind::Literal(_) | TokenKind::Name(_) | TokenKind::Word(_) => {
+                let Token { at, kind } = self.advance()?;
+                match kind {
+                    TokenKind::Literal(literal) => self.part(Expression::Literal(literal), 0),
+                    TokenKind::Name(name) => self.name(at, name),
+                    TokenKind::Word(word) if self.token.kind == TokenKind::Open => self.call(at, &word),
+                    TokenKind::Word(word) if word == "CASE" && self.accept_word("WHEN")? => self.case(),
+                    TokenKind::Word(word) => self.word(at, word),
+                    _ => unreachable!("one of the three was there"),
+                }
+            }
             _ => Err(self.expected("a value")),
         }
+    }
+
+    fn name(&mut self, at: usize, name: Name) -> Parsed {
+        let Limits { names_max, paths_max, .. } = self.limits;
+        match &name {
+            Name::Body(path) if self.paths.contains(path) => {}
+            Name::Body(_) if self.paths.len() == paths_max => {
+                return Err(Error { at, kind: ErrorKind::TooManyPaths { paths_max } });
+            }
+            Name::Body(path) => _ = self.paths.insert(path.clone()),
+            _ if self.names == names_max => {
+                return Err(Error { at, kind: ErrorKind::TooManyNames { names_max } });
+            }
+            _ => self.names += 1,
+        }
+        self.part(Expression::Field(name), 0)
+    }
+
+    /// Behind the first `WHEN`.
+    fn case(&mut self) -> Parsed {
+        self.enter()?;
+        let (mut branches, mut depth) = (Vec::new(), 0);
+        loop {
+            let condition = self.any()?;
+            self.expect_word("THEN")?;
+            let value = self.sum()?;
+            depth = depth.max(condition.depth).max(value.depth);
+            branches.push((condition.expression, value.expression));
+            if !self.accept_word("WHEN")? {
+                break;
+            }
+        }
+        let otherwise = if self.accept_word("ELSE")? { Some(self.sum()?) } else { None };
+        depth = depth.max(otherwise.as_ref().map_or(0, |part| part.depth));
+        // An operator follows, as behind every other operand.
+        if !self.is_word("END") {
+            return Err(self.expected("WHEN, ELSE or END"));
+        }
+        self.advance()?;
+        self.depth -= 1;
+        self.part(Expression::Case(branches, otherwise.map(|part| Box::new(part.expression))), depth)
+    }
+
+    /// A function by its name, and what it takes, from the opening bracket on.
+    fn call(&mut self, at: usize, name: &str) -> Parsed {
+        self.enter()?;
+        self.advance()?;
+        let part = match () {
+            () if name.eq_ignore_ascii_case("EXISTS") => self.exists()?,
+            () if name.eq_ignore_ascii_case("CAST") => self.cast()?,
+            () if name.eq_ignore_ascii_case("REGEXP_LIKE") => self.regexp()?,
+            () if let Some(part) = self.said(at, name) => part?,
+            () => {
+                let function = Function::named(name)
+                    .ok_or_else(|| Error { at, kind: ErrorKind::UnknownFunction(name.to_owned()) })?;
+                self.arguments(at, function)?
+            }
+        };
+        self.expect(&TokenKind::Close, "a comma or a closing bracket")?;
+        self.depth -= 1;
+        Ok(part)
+    }
+
+    fn arguments(&mut self, at: usize, function: Function) -> Parsed {
+        let (least, most) = function.takes();
+        let (mut arguments, mut depth) = (Vec::new(), 0);
+        while self.token.kind != TokenKind::Close {
+            let argument = self.sum()?;
+            depth = depth.max(argument.depth);
+            arguments.push(argument.expression);
+            if self.token.kind != TokenKind::Comma {
+                break;
+            }
+            self.advance()?;
+        }
+        if self.token.kind == TokenKind::Close && !(least..=most).contains(&arguments.len()) {
+            let kind = ErrorKind::Arguments { function: function.name(), takes: (least, most) };
+            return Err(Error { at, kind });
+        }
+        self.part(Expression::Call(function, arguments), depth)
+    }
+
+    fn exists(&mut self) -> Parsed {
+        let part = match self.advance()? {
+            Token { at, kind: TokenKind::Name(name) } => self.name(at, name)?,
+            Token { at, kind: TokenKind::Word(word) } => self.word(at, word)?,
+            Token { at, .. } => return Err(Error { at, kind: ErrorKind::Expected("a name or a path") }),
+        };
+        match part.expression {
+            Expression::Field(name) => {
+                self.negated(Part { expression: Expression::IsNull(name), depth: 1 }, true)
+            }
+            // A value that is computed of a message is always there.
+            _ => self.part(Expression::Literal(Literal::Bool(true)), 0),
+        }
+    }
+
+    fn cast(&mut self) -> Parsed {
+        let value = self.sum()?;
+        self.expect_word("AS")?;
+        let function = match &self.token.kind {
+            TokenKind::Word(word) => Function::of_type(word),
+            _ => None,
+        };
+        let function = function.ok_or_else(|| self.expected("NUMBER, TEXT, BOOLEAN or TIMESTAMP"))?;
+        self.advance()?;
+        self.part(Expression::Call(function, vec![value.expression]), value.depth)
+    }
+
+    fn regexp(&mut self) -> Parsed {
+        let subject = self.sum()?;
+        self.expect(&TokenKind::Comma, "a comma")?;
+        let at = self.token.at;
+        let pattern = self.expect_string("a pattern in quotation marks")?;
+        let ignores_case = self.ignores_case()?;
+        self.count_regexp(at)?;
+        let regexp = Regexp::new(pattern, ignores_case, self.limits.regexp_bytes_max)
+            .map_err(|why| Error { at, kind: ErrorKind::Regexp(why) })?;
+        self.one(subject, |subject| Expression::Regexp(subject, regexp))
     }
 
     /// One level above the deepest of its operands.
@@ -258,8 +464,35 @@ impl Parser<'_> {
     }
 
     fn advance(&mut self) -> Result<Token, Error> {
+        // Behind a value comes an operator.
+        self.lexer.awaits_operand = !matches!(
+            self.token.kind,
+            TokenKind::Literal(_) | TokenKind::Name(_) | TokenKind::Word(_) | TokenKind::Close
+        );
         let next = self.lexer.next()?;
         Ok(std::mem::replace(&mut self.token, next))
+    }
+
+    /// Passes a word where no name can stand; an operand comes behind it.
+    fn accept_word(&mut self, wanted: &str) -> Result<bool, Error> {
+        let is_there = self.is_word(wanted);
+        if is_there {
+            self.lexer.awaits_operand = true;
+            self.token = self.lexer.next()?;
+        }
+        Ok(is_there)
+    }
+
+    fn is_word(&self, wanted: &str) -> bool {
+        let is_wanted = |word: &str| match self.naming {
+            Names::Own => word == wanted,
+            Names::Jms => word.eq_ignore_ascii_case(wanted),
+        };
+        matches!(&self.token.kind, TokenKind::Word(word) if is_wanted(word))
+    }
+
+    fn expect_word(&mut self, word: &'static str) -> Result<(), Error> {
+        if self.accept_word(word)? { Ok(()) } else { Err(self.expected(word)) }
     }
 
     fn accept_keyword(&mut self, keyword: Keyword) -> Result<bool, Error> {

@@ -125,7 +125,7 @@ impl LikePattern {
 }
 
 /// A pattern ready to be matched.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Matcher {
     Exact(Box<[u8]>),
     Affixes { prefix: Box<[u8]>, suffix: Box<[u8]> },
@@ -156,6 +156,11 @@ impl Matcher {
         }
     }
 
+    /// Whether it looks at every character of a subject, not at its ends alone.
+    pub(crate) fn sees_all(&self) -> bool {
+        matches!(self, Matcher::Wild(_))
+    }
+
     /// Whether the pattern is like this; `None` if nobody can say.
     pub(crate) fn matches(&self, subject: &[u8]) -> Option<bool> {
         match self {
@@ -174,7 +179,7 @@ impl Matcher {
 }
 
 /// Bit `i` of the state: the subject so far is like the first `i` characters of the pattern.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Automaton {
     /// Whether any number of characters may stand before character `i`, or after the last one.
     loops: Box<[u64]>,

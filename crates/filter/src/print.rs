@@ -1,10 +1,14 @@
 //! An expression as text that parses to the same tree again.
 //!
 //! Not so where the language has no form: a negative literal comes back as a sign and its operand, a name with a
-//! control character and [`Expression::IsPresent`] do not come back at all. Only reference values make such.
+//! control character and [`Expression::IsPresent`] do not come back at all. Only reference values make such. A literal
+//! null, of a client, comes back as a function that has none.
 
-use crate::expression::{Arithmetic, Comparison, Expression, Literal, Name};
+use crate::expression::{Expression, Literal, Name};
 use crate::lexer::is_regular;
+use crate::operator::{Arithmetic, Comparison};
+use crate::path::Step;
+use crate::value::Field;
 use std::fmt::{self, Display, Formatter, Write};
 
 /// How tightly an expression binds: the levels of the grammar, loosest first.
@@ -27,15 +31,26 @@ fn level(expression: &Expression) -> Level {
         Expression::Not(_) => Level::Negation,
         Expression::Compare(..)
         | Expression::Like(..)
+        | Expression::Between(..)
+        | Expression::Is(..)
         | Expression::In(..)
         | Expression::IsNull(_)
+        | Expression::AskedIsNull(_)
         | Expression::IsPresent(_) => Level::Condition,
         Expression::Arithmetic(Arithmetic::Add | Arithmetic::Subtract, ..) => Level::Sum,
         Expression::Arithmetic(..) => Level::Product,
         Expression::Plus(_) | Expression::Minus(_) => Level::Signed,
         Expression::Literal(Literal::Integer(integer)) if *integer < 0 => Level::Signed,
         Expression::Literal(Literal::Float(float)) if float.is_sign_negative() => Level::Signed,
-        Expression::Literal(_) | Expression::Field(_) | Expression::Utc => Level::Operand,
+        Expression::Literal(_)
+        | Expression::Field(_)
+        | Expression::Asked(_)
+        | Expression::Utc
+        | Expression::Case(..)
+        | Expression::Call(..)
+        | Expression::Replace(..)
+        | Expression::Topic(_)
+        | Expression::Regexp(..) => Level::Operand,
     }
 }
 
@@ -44,6 +59,8 @@ impl Display for Expression {
         match self {
             Expression::Literal(literal) => literal.fmt(out),
             Expression::Field(name) => name.fmt(out),
+            Expression::Asked(asked) => asked.fmt(out),
+            Expression::AskedIsNull(asked) => write!(out, "{asked} IS NULL"),
             Expression::Utc => out.write_str("UTC()"),
             Expression::Plus(operand) => write!(out, "+{}", At(Level::Operand, operand)),
             Expression::Minus(operand) => write!(out, "-{}", At(Level::Operand, operand)),
@@ -64,12 +81,57 @@ impl Display for Expression {
                 out.write_str(" ESCAPE ")?;
                 quoted(out, escape.encode_utf8(&mut [0; 4]))
             }
+            Expression::Between(value, least, most) => {
+                let [value, least, most] = [value, least, most].map(|operand| At(Level::Sum, operand));
+                write!(out, "{value} BETWEEN {least} AND {most}")
+            }
+            Expression::Is(operand, truth) => {
+                write!(out, "{} IS ", At(Level::Sum, operand))?;
+                out.write_str(match truth {
+                    Some(true) => "TRUE",
+                    Some(false) => "FALSE",
+                    None => "UNKNOWN",
+                })
+            }
+            Expression::Regexp(subject, regexp) => {
+                write!(out, "REGEXP_LIKE({}, ", At(Level::Sum, subject))?;
+                quoted(out, regexp.text())?;
+                out.write_str(if regexp.ignores_case() { ", 'i')" } else { ")" })
+            }
+            Expression::Replace(subject, replacement) => {
+                write!(out, "REGEXP_REPLACE({}, ", At(Level::Sum, subject))?;
+                quoted(out, replacement.text())?;
+                out.write_str(", ")?;
+                quoted(out, replacement.with())?;
+                out.write_str(if replacement.ignores_case() { ", 'i')" } else { ")" })
+            }
+            Expression::Topic(pattern) => {
+                out.write_str("TOPIC_MATCH(")?;
+                quoted(out, pattern.text())?;
+                out.write_char(')')
+            }
+            Expression::Case(branches, otherwise) => {
+                out.write_str("CASE")?;
+                for (condition, value) in branches {
+                    write!(out, " WHEN {condition} THEN {}", At(Level::Sum, value))?;
+                }
+                if let Some(value) = otherwise {
+                    write!(out, " ELSE {}", At(Level::Sum, value))?;
+                }
+                out.write_str(" END")
+            }
+            Expression::Call(function, arguments) if function.is_cast() => {
+                let of = arguments.first().into_iter().map(|argument| At(Level::Sum, argument));
+                of.into_iter().try_for_each(|argument| write!(out, "CAST({argument} AS {})", function.name()))
+            }
+            Expression::Call(function, arguments) => {
+                write!(out, "{}(", function.name())?;
+                listed(out, arguments)?;
+                out.write_char(')')
+            }
             Expression::In(value, entries) => {
                 write!(out, "{} IN (", At(Level::Sum, value))?;
-                for (index, entry) in entries.iter().enumerate() {
-                    let comma = if index == 0 { "" } else { ", " };
-                    write!(out, "{comma}{}", At(Level::Sum, entry))?;
-                }
+                listed(out, entries)?;
                 out.write_char(')')
             }
             Expression::IsNull(name) => write!(out, "{name} IS NULL"),
@@ -98,6 +160,8 @@ impl Display for At<'_> {
 impl Display for Literal {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
         match self {
+            // An expression without a value.
+            Literal::Null => out.write_str("NULLIF(0, 0)"),
             Literal::Bool(true) => out.write_str("TRUE"),
             Literal::Bool(false) => out.write_str("FALSE"),
             Literal::Integer(integer) => integer.fmt(out),
@@ -120,12 +184,31 @@ impl Display for Literal {
 
 impl Display for Name {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        self.field().fmt(out)
+    }
+}
+
+impl Display for Field<'_> {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Name::Priority => out.write_str("header.priority"),
-            Name::Property(property) => write!(out, "properties.{}", property.name()),
-            Name::ApplicationProperty(name) if is_regular(name) => out.write_str(name),
-            Name::ApplicationProperty(name) => {
+            Field::Priority => out.write_str("header.priority"),
+            Field::Property(property) => write!(out, "properties.{}", property.name()),
+            Field::ApplicationProperty(name) if is_regular(name) => out.write_str(name),
+            Field::ApplicationProperty(name) => {
                 write!(out, "[{}]", name.replace('[', "[[").replace(']', "]]"))
+            }
+            Field::Annotation(name) => {
+                out.write_str("annotations")?;
+                step(out, name)
+            }
+            Field::Message(field) => write!(out, "{}()", field.name()),
+            Field::Body(path) => {
+                out.write_str("body")?;
+                path.steps().iter().try_for_each(|one| match one {
+                    Step::Name(name) => step(out, name),
+                    Step::Number(place) => write!(out, "[{place}]"),
+                    Step::Each => out.write_str("[*]"),
+                })
             }
         }
     }
@@ -156,6 +239,25 @@ impl Display for Comparison {
     }
 }
 
-fn quoted(out: &mut Formatter<'_>, string: &str) -> fmt::Result {
+fn listed(out: &mut Formatter<'_>, expressions: &[Expression]) -> fmt::Result {
+    for (index, expression) in expressions.iter().enumerate() {
+        let comma = if index == 0 { "" } else { ", " };
+        write!(out, "{comma}{}", At(Level::Sum, expression))?;
+    }
+    Ok(())
+}
+
+/// A step by name: behind a point if it can stand there.
+fn step(out: &mut Formatter<'_>, name: &str) -> fmt::Result {
+    let starts = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
+    if starts && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+        return write!(out, ".{name}");
+    }
+    out.write_char('[')?;
+    quoted(out, name)?;
+    out.write_char(']')
+}
+
+pub(crate) fn quoted(out: &mut Formatter<'_>, string: &str) -> fmt::Result {
     write!(out, "'{}'", string.replace('\'', "''"))
 }

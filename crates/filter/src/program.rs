@@ -1,16 +1,25 @@
 //! A filter ready to run: operations in a row over a small stack of values.
 //!
-//! Evaluation allocates nothing, looks at each operation at most once and at a field only when it is needed. It needs
+//! Evaluation allocates nothing but what a [`Room`] keeps, looks at each operation at most once and at a field only when it
+//! is needed: the first place in the body that is, has all of them looked for in one pass. It needs
 //! at most [`STACK_MAX`] places, which the compiler sees to; most programs need [`STACK_FEW`] and get no more.
 
-use crate::compare::{both, calculate, compare, either, equal, list_order, negate, number};
 use crate::compiler::compile;
 use crate::error::Error;
-use crate::expression::{Arithmetic, Comparison, Expression};
+use crate::expression::Expression;
+use crate::found::Room;
 use crate::limits::Limits;
+use crate::machine::{Message, Source};
+use crate::message::{Class, MessageField};
+use crate::operation::{Operation, Push};
 use crate::pattern::Matcher;
-use crate::value::{Field, Fields, PRIORITY_DEFAULT, Property, Value};
-use std::cmp::Ordering;
+use crate::regexp::Regexp;
+use crate::replacement::Replacement;
+use crate::shape::Shape;
+use crate::site::Known;
+use crate::topic::TopicPattern;
+use crate::value::{Field, Fields, Property, Value};
+use std::sync::Arc;
 
 /// Values that may wait at once for the operation that combines them.
 pub(crate) const STACK_MAX: usize = 64;
@@ -22,18 +31,21 @@ const STACK_FEW: usize = 4;
 const MESSAGE_PRICE: usize = 50;
 
 /// Looks at a byte in one unit.
-const LOOKS_A_UNIT: usize = 2;
+pub(crate) const LOOKS_A_UNIT: usize = 2;
 
 /// A filter ready to run.
 #[derive(Clone, Debug)]
 pub struct Program {
     pub(crate) operations: Box<[Operation]>,
-    /// Each field once.
-    pub(crate) fields: Box<[Slot]>,
+    /// The fields it reads.
+    pub(crate) shape: Arc<Shape>,
     pub(crate) constants: Box<[Constant]>,
     pub(crate) patterns: Box<[Matcher]>,
-    /// The names of all fields.
-    pub(crate) names: Box<str>,
+    pub(crate) regexps: Box<[Regexp]>,
+    pub(crate) replacements: Box<[Replacement]>,
+    pub(crate) topics: Box<[TopicPattern]>,
+    /// The functions of the message that it reads.
+    pub(crate) reads: Known,
     /// The bytes of all constants.
     pub(crate) bytes: Box<[u8]>,
     pub(crate) stack: usize,
@@ -44,75 +56,38 @@ pub struct Program {
 /// The parts of a message that a program reads; the others need not be looked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sections {
-    /// The priority of the header.
+    /// The header.
     pub header: bool,
     /// The section properties.
     pub properties: bool,
     /// The section application properties.
     pub application_properties: bool,
+    /// The message annotations.
+    pub annotations: bool,
+    /// The body, or its size.
+    pub body: bool,
 }
 
-/// One step: its operands are popped from the stack, its result is pushed.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Operation {
-    /// Pushes the value of a field.
-    Field(u32),
-    /// Pushes a constant.
-    Constant(u32),
-    /// Pushes the present.
-    Utc,
-    Plus,
-    Minus,
-    Not,
-    /// Takes two.
-    Compare(Comparison),
-    /// Compares a field with a constant: the most frequent operation of filters.
-    CompareField {
-        comparison: Comparison,
-        field: u32,
-        constant: u32,
-    },
-    /// Takes two; `is_exchanged`: the left one is on top.
-    Arithmetic {
-        arithmetic: Arithmetic,
-        is_exchanged: bool,
-    },
-    /// Take two.
-    And,
-    Or,
-    /// Go on elsewhere if this is on top, and leave it there.
-    JumpIfFalse(u32),
-    JumpIfTrue(u32),
-    JumpIfNull(u32),
-    /// Takes the subject.
-    Like(u32),
-    /// Whether its operand is one of constants, which are in [`list_order`].
-    Member {
-        first: u32,
-        end: u32,
-    },
-    /// Takes an entry of a list; if it equals the value below, that becomes true and it goes on elsewhere.
-    Entry(u32),
-    /// The value on top was none of the entries.
-    NoEntry,
-    IsNull(u32),
-    IsPresent(u32),
-}
-
-impl Operation {
-    /// Whether it looks for a field.
-    pub(crate) fn loads(self) -> bool {
-        matches!(
-            self,
-            Operation::Field(_)
-                | Operation::CompareField { .. }
-                | Operation::IsNull(_)
-                | Operation::IsPresent(_)
-        )
+/// The sections of fields.
+impl FromIterator<Slot> for Sections {
+    fn from_iter<I: IntoIterator<Item = Slot>>(slots: I) -> Sections {
+        let mut sections = Sections::default();
+        for slot in slots {
+            match slot {
+                Slot::Priority => sections.header = true,
+                Slot::Property(_) => sections.properties = true,
+                Slot::ApplicationProperty { .. } => sections.application_properties = true,
+                Slot::Annotation { .. } => sections.annotations = true,
+                Slot::Message(MessageField::Size) | Slot::Body(_) => sections.body = true,
+                Slot::Message(MessageField::Durable) => sections.header = true,
+                Slot::Message(_) => {}
+            }
+        }
+        sections
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Slot {
     Priority,
     Property(Property),
@@ -121,6 +96,14 @@ pub(crate) enum Slot {
         start: u32,
         end: u32,
     },
+    /// The same.
+    Annotation {
+        start: u32,
+        end: u32,
+    },
+    Message(MessageField),
+    /// Which of the places in the body.
+    Body(u32),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -141,7 +124,8 @@ impl Program {
     ///
     /// # Errors
     /// [`crate::ErrorKind::TooDeep`] if more values would wait at once than a program has room for: never within
-    /// the limits that are the default.
+    /// the limits that are the default. [`crate::ErrorKind::NotKnown`] if something of the client is not
+    /// [bound](Expression::bound).
     pub fn compile(expression: &Expression) -> Result<Program, Error> {
         compile(expression)
     }
@@ -156,200 +140,91 @@ impl Program {
 
     /// The fields it reads, each once.
     pub fn fields(&self) -> impl Iterator<Item = Field<'_>> {
-        self.fields.iter().map(|slot| self.field(*slot))
+        self.shape.all()
     }
 
     /// The sections it reads.
     pub fn sections(&self) -> Sections {
-        let mut sections = Sections::default();
-        for slot in &self.fields {
-            match slot {
-                Slot::Priority => sections.header = true,
-                Slot::Property(_) => sections.properties = true,
-                Slot::ApplicationProperty { .. } => sections.application_properties = true,
-            }
-        }
-        sections
+        self.shape.fields.iter().copied().collect()
     }
 
     /// Bytes it keeps on the heap.
     pub fn memory(&self) -> usize {
+        self.own_memory() + size_of::<Shape>() + self.shape.memory()
+    }
+
+    /// The same without the fields, which it may share.
+    pub(crate) fn own_memory(&self) -> usize {
         let matchers = self.patterns.iter().map(Matcher::memory).sum::<usize>();
         size_of_val(&*self.operations)
-            + size_of_val(&*self.fields)
             + size_of_val(&*self.constants)
             + size_of_val(&*self.patterns)
-            + self.names.len()
             + self.bytes.len()
             + matchers
+            + self.regexps.iter().map(Regexp::memory).sum::<usize>()
+            + self.replacements.iter().map(Replacement::memory).sum::<usize>()
+            + self.topics.iter().map(TopicPattern::memory).sum::<usize>()
     }
 
     /// The most that evaluation may cost of a message whose properties and application properties have so many bytes, in
-    /// units of about 2 ns: each field that is loaded looks through them, each `LIKE` once for 64 characters of its pattern.
+    /// units of some 60 instructions: each field that is loaded looks through them. The work on values and bodies is
+    /// [counted in the room](Room::spent), and bounded there.
     pub fn price(&self, section_bytes: usize) -> usize {
         MESSAGE_PRICE + 2 * self.operations.len() + section_bytes.saturating_mul(self.looks) / LOOKS_A_UNIT
     }
 
     /// Whether a message passes: the expression is true of it, not false and not unknown. `now_ms`: the present in
     /// milliseconds since 1970, which `UTC()` says.
-    pub fn matches<F: Fields + ?Sized>(&self, message: &F, now_ms: u64) -> bool {
-        self.evaluate(message, now_ms) == Value::Bool(true)
+    /// `room` is cleared.
+    pub fn matches<F: Fields + ?Sized>(&self, message: &F, room: &mut Room, now_ms: u64) -> bool {
+        self.verdict(message, room, now_ms) == Some(true)
     }
 
-    /// The value of the expression for a message; see [`Program::matches`].
-    pub fn evaluate<'a, F: Fields + ?Sized>(&'a self, message: &'a F, now_ms: u64) -> Value<'a> {
+    /// The truth of the expression for a message, none if it is unknown; see [`Program::matches`].
+    pub fn verdict<F: Fields + ?Sized>(&self, message: &F, room: &mut Room, now_ms: u64) -> Option<bool> {
+        room.clear();
+        self.evaluate(message, room, now_ms).truth()
+    }
+
+    /// The functions of the message that it reads.
+    #[inline]
+    pub fn reads(&self) -> Known {
+        self.reads
+    }
+
+    /// The class of its value.
+    pub fn class(&self) -> Class {
+        let own = if self.is_timed() { Class::Timed } else { Class::Stable };
+        self.reads().fields().map(MessageField::class).fold(own, Class::max)
+    }
+
+    /// Whether it hangs on the present (`UTC()`), and not on the message alone.
+    pub fn is_timed(&self) -> bool {
+        self.operations.contains(&Operation::Push(Push::Utc))
+    }
+
+    /// The value of the expression for a message; see [`Program::matches`]. What it makes takes place in the room.
+    pub fn evaluate<'a, F: Fields + ?Sized>(
+        &'a self,
+        message: &'a F,
+        room: &'a Room,
+        now_ms: u64,
+    ) -> Value<'a> {
+        self.evaluate_from(&mut Message::new(&self.shape, message, room), room, now_ms)
+    }
+
+    /// The same of values that come from elsewhere.
+    #[inline]
+    pub(crate) fn evaluate_from<'a>(
+        &'a self,
+        source: &mut impl Source<'a>,
+        room: &'a Room,
+        now_ms: u64,
+    ) -> Value<'a> {
         if self.stack <= STACK_FEW {
-            self.run::<F, STACK_FEW>(message, now_ms)
+            self.run::<_, STACK_FEW>(source, room, now_ms)
         } else {
-            self.run::<F, STACK_MAX>(message, now_ms)
+            self.run::<_, STACK_MAX>(source, room, now_ms)
         }
-    }
-
-    fn run<'a, F: Fields + ?Sized, const STACK: usize>(&'a self, message: &'a F, now_ms: u64) -> Value<'a> {
-        let mut stack = [Value::Null; STACK];
-        // Values on the stack; the topmost is at `height - 1`. The compiler keeps it between the operands of an
-        // operation and the room there is.
-        let mut height = 0;
-        let mut next = 0;
-        while let Some(operation) = self.operations.get(next) {
-            next += 1;
-            match *operation {
-                Operation::Field(field) => {
-                    stack[height] = self.load(message, field).unwrap_or(Value::Null);
-                    height += 1;
-                }
-                Operation::Constant(constant) => {
-                    stack[height] = self.constant(constant);
-                    height += 1;
-                }
-                Operation::Utc => {
-                    stack[height] = Value::Integer(i128::from(now_ms));
-                    height += 1;
-                }
-                Operation::Plus => stack[height - 1] = number(stack[height - 1]),
-                Operation::Minus => stack[height - 1] = negate(stack[height - 1]),
-                Operation::Not => {
-                    stack[height - 1] = Value::of_truth(stack[height - 1].truth().map(|truth| !truth));
-                }
-                Operation::Compare(comparison) => {
-                    height -= 1;
-                    stack[height - 1] = compare(comparison, stack[height - 1], stack[height]);
-                }
-                Operation::CompareField { comparison, field, constant } => {
-                    let value = self.load(message, field).unwrap_or(Value::Null);
-                    stack[height] = compare(comparison, value, self.constant(constant));
-                    height += 1;
-                }
-                Operation::Arithmetic { arithmetic, is_exchanged } => {
-                    height -= 1;
-                    let (below, top) = (stack[height - 1], stack[height]);
-                    let (left, right) = if is_exchanged { (top, below) } else { (below, top) };
-                    stack[height - 1] = calculate(arithmetic, left, right);
-                }
-                Operation::And => {
-                    height -= 1;
-                    stack[height - 1] =
-                        Value::of_truth(both(stack[height - 1].truth(), stack[height].truth()));
-                }
-                Operation::Or => {
-                    height -= 1;
-                    stack[height - 1] =
-                        Value::of_truth(either(stack[height - 1].truth(), stack[height].truth()));
-                }
-                Operation::JumpIfFalse(target) => {
-                    if stack[height - 1] == Value::Bool(false) {
-                        next = target as usize;
-                    }
-                }
-                Operation::JumpIfTrue(target) => {
-                    if stack[height - 1] == Value::Bool(true) {
-                        next = target as usize;
-                    }
-                }
-                Operation::JumpIfNull(target) => {
-                    if stack[height - 1] == Value::Null {
-                        next = target as usize;
-                    }
-                }
-                Operation::Like(pattern) => {
-                    stack[height - 1] = like(stack[height - 1], &self.patterns[pattern as usize]);
-                }
-                Operation::Member { first, end } => {
-                    stack[height - 1] = self.member(stack[height - 1], first, end);
-                }
-                Operation::Entry(target) => {
-                    height -= 1;
-                    if equal(stack[height], stack[height - 1]) {
-                        stack[height - 1] = Value::Bool(true);
-                        next = target as usize;
-                    }
-                }
-                Operation::NoEntry => stack[height - 1] = Value::Bool(false),
-                Operation::IsNull(field) => {
-                    let value = self.load(message, field).unwrap_or(Value::Null);
-                    stack[height] = Value::Bool(value == Value::Null);
-                    height += 1;
-                }
-                Operation::IsPresent(field) => {
-                    stack[height] = Value::Bool(self.load(message, field).is_some());
-                    height += 1;
-                }
-            }
-        }
-        stack[0]
-    }
-
-    #[inline]
-    fn load<'a, F: Fields + ?Sized>(&'a self, message: &'a F, field: u32) -> Option<Value<'a>> {
-        let slot = self.fields[field as usize];
-        match message.field(self.field(slot)) {
-            Some(Value::Float(float)) if !float.is_finite() => None,
-            None if slot == Slot::Priority => Some(Value::Integer(i128::from(PRIORITY_DEFAULT))),
-            value => value,
-        }
-    }
-
-    #[inline]
-    fn field(&self, slot: Slot) -> Field<'_> {
-        match slot {
-            Slot::Priority => Field::Priority,
-            Slot::Property(property) => Field::Property(property),
-            Slot::ApplicationProperty { start, end } => {
-                Field::ApplicationProperty(&self.names[start as usize..end as usize])
-            }
-        }
-    }
-
-    #[inline]
-    fn constant(&self, constant: u32) -> Value<'_> {
-        self.value(self.constants[constant as usize])
-    }
-
-    #[inline]
-    fn value(&self, constant: Constant) -> Value<'_> {
-        match constant {
-            Constant::Null => Value::Null,
-            Constant::Bool(truth) => Value::Bool(truth),
-            Constant::Integer(integer) => Value::Integer(integer),
-            Constant::Float(float) => Value::Float(float),
-            Constant::Bytes { start, end } => Value::Bytes(&self.bytes[start as usize..end as usize]),
-        }
-    }
-
-    fn member(&self, value: Value<'_>, first: u32, end: u32) -> Value<'static> {
-        if value == Value::Null {
-            return Value::Null;
-        }
-        let entries = &self.constants[first as usize..end as usize];
-        let order = |entry: &Constant| -> Ordering { list_order(self.value(*entry), value) };
-        Value::Bool(entries.binary_search_by(order).is_ok())
-    }
-}
-
-/// `LIKE`: unknown if the subject is no bytes.
-pub(crate) fn like(subject: Value<'_>, pattern: &Matcher) -> Value<'static> {
-    match subject {
-        Value::Bytes(subject) => Value::of_truth(pattern.matches(subject)),
-        _ => Value::Null,
     }
 }

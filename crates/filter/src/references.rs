@@ -4,8 +4,9 @@
 //! Each makes an expression whose parts must all be true. A message passes a set of filters if it passes each, so two
 //! of them are joined by [`Expression::And`].
 
-use crate::expression::{Comparison, Expression, Literal, Name};
+use crate::expression::{Expression, Literal, Name};
 use crate::limits::Limits;
+use crate::operator::Comparison;
 use crate::pattern::LikePattern;
 use crate::value::Property;
 use std::fmt;

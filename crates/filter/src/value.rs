@@ -1,9 +1,15 @@
 //! Values of messages as filters see them, and the trait by which a message shows them.
 
-/// A value, borrowed from the message or the expression.
-#[derive(Clone, Copy, Debug, PartialEq)]
+use crate::found::Found;
+use crate::message::MessageField;
+use crate::path::{Path, Paths};
+use crate::untyped::Untyped;
+
+/// A value, borrowed from the message, the expression or the [room](crate::Room) of an evaluation.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Value<'a> {
     /// No value: SQL's unknown.
+    #[default]
     Null,
     /// A truth value.
     Bool(bool),
@@ -14,20 +20,107 @@ pub enum Value<'a> {
     Float(f64),
     /// Strings, symbols, binaries and UUIDs (16 bytes): they are equal if their bytes are.
     Bytes(&'a [u8]),
+    /// A text of a format that has no types: it takes that of what it is compared with or used as.
+    Untyped(&'a Untyped<'a>),
+    /// A map, or a list in a list: something is there, which is unknown to all that asks for its value.
+    Composite,
+    /// Something that cannot be read, or was not: it is unknown also whether it is there.
+    Unreadable,
+    /// The values of a path that leads through a list or to one. What is asked of them is true if it is of one of them,
+    /// otherwise unknown if it is of one, otherwise false. Who needs a single value takes the first.
+    Several(&'a [Value<'a>]),
 }
 
-impl Value<'_> {
+impl<'a> Value<'a> {
     /// The truth of a value: `None` for unknown, and for every value that is no truth value.
     pub(crate) fn truth(self) -> Option<bool> {
         match self {
             Value::Bool(truth) => Some(truth),
+            Value::Untyped(untyped) => untyped.truth(),
+            Value::Several(values) => any(values, |value| value.truth()),
             _ => None,
         }
+    }
+
+    /// The first of several values; unknown where there is none.
+    #[inline]
+    pub(crate) fn first(self) -> Value<'a> {
+        match self {
+            Value::Several(values) => values.first().map_or(Value::Null, |value| value.known()),
+            value => value,
+        }
+    }
+
+    /// The value, where it is one that can be reckoned with.
+    #[inline]
+    pub(crate) fn known(self) -> Value<'a> {
+        match self {
+            Value::Composite | Value::Unreadable => Value::Null,
+            value => value,
+        }
+    }
+
+    /// The first of several values; an untyped one as the number that it reads as.
+    #[inline]
+    pub(crate) fn first_number(self) -> Value<'a> {
+        match self.first() {
+            Value::Untyped(untyped) => untyped.number(),
+            value => value,
+        }
+    }
+
+    /// The first of several values; an untyped one as the text that it is.
+    #[inline]
+    pub(crate) fn first_text(self) -> Value<'a> {
+        match self.first() {
+            Value::Untyped(untyped) => Value::Bytes(untyped.text()),
+            value => value,
+        }
+    }
+
+    /// An untyped value as a number or as a text.
+    pub(crate) fn as_one_of(self, are_numbers: bool) -> Value<'a> {
+        match self {
+            Value::Untyped(untyped) if are_numbers => untyped.number(),
+            Value::Untyped(untyped) => Value::Bytes(untyped.text()),
+            value => value,
+        }
+    }
+
+    /// The bytes of a text, untyped or not; of a single value.
+    #[inline]
+    pub(crate) fn text(self) -> Option<&'a [u8]> {
+        match self {
+            Value::Bytes(bytes) => Some(bytes),
+            Value::Untyped(untyped) => Some(untyped.text()),
+            _ => None,
+        }
+    }
+
+    /// The answer to a question about a value, about each where there are several.
+    pub(crate) fn ask(self, is: impl Fn(Value<'a>) -> Option<bool>) -> Value<'static> {
+        Value::of_truth(match self {
+            Value::Several(values) => any(values, is),
+            value => is(value),
+        })
     }
 
     pub(crate) fn of_truth(truth: Option<bool>) -> Value<'static> {
         truth.map_or(Value::Null, Value::Bool)
     }
+}
+
+/// Whether it is so of one of several values: false where there are none.
+pub(crate) fn any<'a>(values: &[Value<'a>], is: impl Fn(Value<'a>) -> Option<bool>) -> Option<bool> {
+    let mut truth = Some(false);
+    for value in values {
+        match is(value.known()) {
+            Some(true) => return Some(true),
+            Some(false) => {}
+            None => truth = None,
+        }
+    }
+    truth
 }
 
 /// The priority of a message that has none, AMQP 1.0 section 3.2.1.
@@ -42,6 +135,12 @@ pub enum Field<'a> {
     Property(Property),
     /// An entry of the application properties.
     ApplicationProperty(&'a str),
+    /// An entry of the message annotations.
+    Annotation(&'a str),
+    /// A function of the message, as `OFFSET()`.
+    Message(MessageField),
+    /// A place in the body. It is not asked for by itself: see [`Fields::body`].
+    Body(&'a Path),
 }
 
 /// The fields of the section properties, AMQP 1.0 section 3.2.4.
@@ -133,4 +232,8 @@ pub trait Fields {
     /// A value that is neither number, truth value, string nor bytes (a list, a decimal) is absent. Of two application
     /// properties of one name the first counts.
     fn field(&self, field: Field<'_>) -> Option<Value<'_>>;
+
+    /// Looks for all paths of a program in the body, at once. Returns whether all that was needed could be read; what was
+    /// not found otherwise is unknown.
+    fn body<'a>(&'a self, paths: &Paths, found: &mut Found<'a>) -> bool;
 }

@@ -1,120 +1,32 @@
 //! Expressions and texts at random: printed expressions parse again, a program answers as its tree does, and no text
 //! makes a panic.
 
+mod generate;
 mod message;
 
 use filter::{
-    Arithmetic, Comparison, Expression, Fields, LikePattern, Limits, Literal, Name, Program, Property, Value,
+    Arithmetic, Asked, Asker, Comparison, Expression, Fields, LikePattern, Limits, Literal, MessageField,
+    Name, Program, Room, Value,
 };
-use message::{Held, Message};
+use generate::message;
+use message::Message;
 use proptest::prelude::*;
+use regex_lite::{NoExpand, RegexBuilder};
 use std::cmp::Ordering;
-
-const NAMES: [&str; 4] = ["a", "b", "not", "ö]["];
-const CHARACTERS: [char; 7] = ['a', 'b', '%', '_', '\'', 'ö', '\n'];
 
 /// Trees get deeper than texts may be.
 fn limits() -> Limits {
     Limits { tokens_max: 100_000, characters_max: 1_000_000, ..Limits::default() }
 }
 
-fn text(characters: &'static [char]) -> impl Strategy<Value = String> {
-    prop::collection::vec(prop::sample::select(characters), 0..6).prop_map(|text| text.into_iter().collect())
-}
-
-fn name() -> impl Strategy<Value = Name> {
-    prop_oneof![
-        4 => prop::sample::select(&NAMES[..]).prop_map(|name| Name::ApplicationProperty(name.to_owned())),
-        1 => prop::sample::select(&[Property::To, Property::GroupSequence][..]).prop_map(Name::Property),
-        1 => Just(Name::Priority),
-    ]
-}
-
-fn literal() -> impl Strategy<Value = Literal> {
-    prop_oneof![
-        any::<bool>().prop_map(Literal::Bool),
-        (0..4i128).prop_map(Literal::Integer),
-        any::<u128>().prop_map(|integer| Literal::Integer((integer >> 1) as i128)),
-        prop::sample::select(&[0.0, 0.5, 1.0, 3.0, 1e300, 9_007_199_254_740_993.0][..])
-            .prop_map(Literal::Float),
-        any::<f64>()
-            .prop_filter("finite", |float| float.is_finite())
-            .prop_map(|float| Literal::Float(float.abs())),
-        text(&CHARACTERS).prop_map(Literal::String),
-        prop::collection::vec(any::<u8>(), 1..3).prop_map(Literal::Binary),
-    ]
-}
-
-fn pattern() -> impl Strategy<Value = LikePattern> {
-    let escape = prop::option::of(prop::sample::select(&CHARACTERS[..]));
-    (text(&CHARACTERS), escape)
-        .prop_filter_map("a pattern with meaning", |(text, escape)| LikePattern::new(text, escape).ok())
+fn asked() -> impl Strategy<Value = Asked> {
+    let claim = prop::sample::select(&["a", "it's", ""][..]).prop_map(|name| Asked::Claim(name.to_owned()));
+    prop_oneof![Just(Asked::User), Just(Asked::Vhost), Just(Asked::ClientId), claim]
 }
 
 fn expression() -> impl Strategy<Value = Expression> {
-    let leaf = prop_oneof![
-        literal().prop_map(Expression::Literal),
-        name().prop_map(Expression::Field),
-        name().prop_map(Expression::Field),
-        name().prop_map(Expression::IsNull),
-        Just(Expression::Utc),
-    ];
-    leaf.prop_recursive(6, 48, 4, |inside| {
-        let boxed = || inside.clone().prop_map(Box::new);
-        let arithmetics = [
-            Arithmetic::Add,
-            Arithmetic::Subtract,
-            Arithmetic::Multiply,
-            Arithmetic::Divide,
-            Arithmetic::Remainder,
-        ];
-        let comparisons = [
-            Comparison::Equal,
-            Comparison::NotEqual,
-            Comparison::Less,
-            Comparison::LessOrEqual,
-            Comparison::Greater,
-            Comparison::GreaterOrEqual,
-        ];
-        prop_oneof![
-            boxed().prop_map(Expression::Plus),
-            boxed().prop_map(Expression::Minus),
-            boxed().prop_map(Expression::Not),
-            (prop::sample::select(arithmetics.to_vec()), boxed(), boxed())
-                .prop_map(|(sign, left, right)| Expression::Arithmetic(sign, left, right)),
-            (prop::sample::select(comparisons.to_vec()), boxed(), boxed())
-                .prop_map(|(sign, left, right)| Expression::Compare(sign, left, right)),
-            (boxed(), pattern()).prop_map(|(subject, pattern)| Expression::Like(subject, pattern)),
-            (boxed(), prop::collection::vec(inside.clone(), 1..5))
-                .prop_map(|(value, entries)| Expression::In(value, entries)),
-            (boxed(), boxed()).prop_map(|(left, right)| Expression::And(left, right)),
-            (boxed(), boxed()).prop_map(|(left, right)| Expression::Or(left, right)),
-        ]
-    })
-}
-
-fn held() -> impl Strategy<Value = Held> {
-    prop_oneof![
-        Just(Held::Null),
-        any::<bool>().prop_map(Held::Bool),
-        (-3..4i64).prop_map(Held::from),
-        any::<i64>().prop_map(Held::from),
-        any::<f64>().prop_map(Held::Float),
-        Just(Held::Float(1.0)),
-        text(&CHARACTERS).prop_map(|text| Held::Bytes(text.into_bytes())),
-        prop::collection::vec(any::<u8>(), 0..3).prop_map(Held::Bytes),
-    ]
-}
-
-fn message() -> impl Strategy<Value = Message> {
-    let application = NAMES.map(|name| prop::option::of(held().prop_map(move |held| (name, held))));
-    let properties = [Property::To, Property::GroupSequence]
-        .map(|property| prop::option::of(held().prop_map(move |held| (property, held))));
-    (any::<Option<u8>>(), application, properties).prop_map(|(priority, application, properties)| Message {
-        priority,
-        application: application.into_iter().flatten().collect(),
-        properties: properties.into_iter().flatten().collect(),
-    })
+    let asked = prop_oneof![asked().prop_map(Expression::Asked), asked().prop_map(Expression::AskedIsNull)];
+    generate::expression(generate::name().boxed(), asked.boxed())
 }
 
 /// The value of a tree, node by node: no folding, no jumps, no sorted lists, patterns by trying everything.
@@ -132,6 +44,8 @@ fn naive<'a>(expression: &'a Expression, message: &'a Message, now_ms: u64) -> V
     };
     let value = |truth: Option<bool>| truth.map_or(Value::Null, Value::Bool);
     match expression {
+        Expression::Asked(_) | Expression::AskedIsNull(_) => panic!("bound"),
+        Expression::Literal(Literal::Null) => Value::Null,
         Expression::Literal(Literal::Bool(truth)) => Value::Bool(*truth),
         Expression::Literal(Literal::Integer(integer)) => Value::Integer(*integer),
         Expression::Literal(Literal::Float(float)) => Value::Float(*float),
@@ -173,6 +87,54 @@ fn naive<'a>(expression: &'a Expression, message: &'a Message, now_ms: u64) -> V
             }
         },
         Expression::Arithmetic(sign, left, right) => calculated(*sign, of(left), of(right)),
+        Expression::Between(subject, least, most) => {
+            let (subject, least, most) = (of(subject), of(least), of(most));
+            let is_above = compared(Comparison::GreaterOrEqual, subject, least);
+            let is_below = compared(Comparison::LessOrEqual, subject, most);
+            value(match (is_above, is_below) {
+                (Some(false), _) | (_, Some(false)) => Some(false),
+                (above, below) => above.and(below),
+            })
+        }
+        Expression::Is(operand, wanted) => Value::Bool(truth(of(operand)) == *wanted),
+        Expression::Case(branches, otherwise) => {
+            let branch = branches.iter().find(|(condition, _)| truth(of(condition)) == Some(true));
+            let value = branch.map(|(_, value)| value).or(otherwise.as_deref());
+            value.map_or(Value::Null, of)
+        }
+        Expression::Topic(pattern) => match field(&Name::Message(MessageField::RoutingKey)) {
+            Value::Bytes(key) => {
+                let key = std::str::from_utf8(key).expect("words");
+                let words = |text: &'a str| text.split('.').filter(|_| !text.is_empty()).collect::<Vec<_>>();
+                Value::Bool(is_of_topic(&words(pattern.text()), &words(key)))
+            }
+            _ => Value::Null,
+        },
+        Expression::Replace(subject, replacement) => match of(subject) {
+            Value::Bytes(text) => std::str::from_utf8(text).map_or(Value::Null, |text| {
+                let ignores_case = replacement.ignores_case();
+                let oracle = RegexBuilder::new(replacement.text()).case_insensitive(ignores_case).build();
+                let oracle = oracle.expect("a pattern");
+                let replaced = oracle.replace_all(text, NoExpand(replacement.with())).into_owned();
+                Value::Bytes(replaced.leak().as_bytes())
+            }),
+            _ => Value::Null,
+        },
+        Expression::Call(..) | Expression::Regexp(..) => panic!("not made here"),
+    }
+}
+
+/// By trying every count that a `#` can stand for.
+fn is_of_topic(pattern: &[&str], key: &[&str]) -> bool {
+    match (pattern, key) {
+        ([], []) => true,
+        (["#", rest @ ..], key) => {
+            is_of_topic(rest, key) || !key.is_empty() && is_of_topic(pattern, &key[1..])
+        }
+        ([wanted, rest @ ..], [word, words @ ..]) => {
+            (*wanted == "*" || wanted == word) && is_of_topic(rest, words)
+        }
+        _ => false,
     }
 }
 
@@ -308,9 +270,12 @@ proptest! {
 
     #[test]
     fn a_program_says_what_its_tree_says(expression in expression(), messages in prop::collection::vec(message(), 1..8)) {
+        let claims = [("a", Literal::Float(1.0))];
+        let expression = expression.bound(&Asker { user: "a", vhost: "", client_id: None, claims: &claims });
         let program = Program::compile(&expression).expect("a small one");
+        let room = Room::default();
         for message in &messages {
-            let (said, expected) = (program.evaluate(message, 1_000), naive(&expression, message, 1_000));
+            let (said, expected) = (program.evaluate(message, &room, 1_000), naive(&expression, message, 1_000));
             prop_assert_eq!(said, expected, "{} of {:?}", expression, message);
         }
     }
@@ -322,8 +287,9 @@ proptest! {
             Ok(expression) => {
                 let again = Expression::parse(&expression.to_string(), &limits());
                 prop_assert_eq!(again, Ok(expression.clone()), "{}", text);
-                let program = Program::compile(&expression).expect("within the limits");
-                let _ = program.evaluate(&Message::default(), 0);
+                let program = Program::compile(&expression.bound(&Asker::default())).expect("within the limits");
+                let (message, room) = (Message { body: br#"{"a":{"b":1},"x":"b"}"#.into(), ..Message::default() }, Room::default());
+                let _ = program.evaluate(&message, &room, 0);
             }
             Err(error) => prop_assert!(text.is_char_boundary(error.at), "{} {}", text, error),
         }
@@ -339,7 +305,39 @@ proptest! {
 
 /// A piece of a text: mostly a token, so that many texts get far.
 fn piece() -> impl Strategy<Value = String> {
-    const TOKENS: [&str; 46] = [
+    const TOKENS: [&str; 78] = [
+        "JSON_VALUE(BODY(),",
+        "'$.a[0]')",
+        "REGEXP_REPLACE(",
+        "'x', 'y')",
+        "USER()",
+        "CLAIM('x')",
+        "CLAIM(",
+        "EXCHANGE()",
+        "offset(",
+        "TOPIC_MATCH('a.#')",
+        "TOPIC_MATCH(",
+        "body.a",
+        "body[0]",
+        "body['x']",
+        "body.a[*].b",
+        "/a/b",
+        "/a/@b[1]",
+        "annotations.x",
+        "BETWEEN",
+        "CASE",
+        "WHEN",
+        "THEN",
+        "ELSE",
+        "END",
+        "UNKNOWN",
+        "EXISTS(",
+        "LOWER(",
+        "CONCAT(",
+        "CAST(",
+        "AS NUMBER)",
+        "REGEXP_LIKE(",
+        "'x+')",
         "a",
         "b",
         "p.to",

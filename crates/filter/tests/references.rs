@@ -2,7 +2,7 @@
 
 mod message;
 
-use filter::{Expression, Limits, Program, Property, Reference, ReferenceError, References};
+use filter::{Expression, Limits, Program, Property, Reference, ReferenceError, References, Room};
 use message::{Held, Message};
 
 const PROPERTIES: [(&[u8], Reference<'static>, Property); 13] = [
@@ -37,9 +37,9 @@ fn each_property_has_its_types() {
             Reference::Uuid(bytes) => Held::Bytes(bytes.to_vec()),
             _ => "x".into(),
         };
-        assert!(!program.matches(&Message::default(), 0), "{property:?}");
+        assert!(!program.matches(&Message::default(), &mut Room::default(), 0), "{property:?}");
         let message = Message { properties: vec![(property, held)], ..Message::default() };
-        assert!(program.matches(&message, 0), "{property:?}");
+        assert!(program.matches(&message, &mut Room::default(), 0), "{property:?}");
         for wrong in [Reference::Null, Reference::Bool(true), Reference::Integer(1), Reference::Other] {
             assert_eq!(expression_of(name, wrong), Err(ReferenceError::WrongType), "{property:?}");
         }
@@ -81,7 +81,7 @@ fn application_properties_match_by_value() {
         let mut references = References::new(&Limits::default());
         references.application_property(name, reference).expect("a reference");
         let program = Program::compile(&references.expression().expect("one entry")).expect("a small one");
-        assert_eq!(program.matches(&message, 0), expected, "{name} {reference:?}");
+        assert_eq!(program.matches(&message, &mut Room::default(), 0), expected, "{name} {reference:?}");
     };
     for (name, reference, expected) in [
         ("int", Reference::Uint(10), true),
@@ -151,13 +151,13 @@ fn all_entries_of_all_filters_must_match() {
     let program = Program::compile(&both).expect("a small one");
     for wrong in 0..4 {
         let message = Message {
-            priority: None,
             properties: vec![
                 (Property::Subject, if wrong == 1 { "b" } else { "ab" }.into()),
                 (Property::GroupSequence, i64::from(wrong != 2).into()),
             ],
             application: vec![("k", (wrong != 3).into())],
+            ..Message::default()
         };
-        assert_eq!(program.matches(&message, 0), wrong == 0, "{wrong}");
+        assert_eq!(program.matches(&message, &mut Room::default(), 0), wrong == 0, "{wrong}");
     }
 }

@@ -2,13 +2,18 @@
 
 #![allow(dead_code, reason = "each test takes what it needs")]
 
-use filter::{Field, Fields, Property, Value};
+use filter::{Field, Fields, Format, Found, MessageField, Paths, Property, Value};
 
 #[derive(Clone, Debug, Default)]
 pub struct Message {
     pub priority: Option<u8>,
     pub properties: Vec<(Property, Held)>,
     pub application: Vec<(&'static str, Held)>,
+    pub annotations: Vec<(&'static str, Held)>,
+    /// Functions of the message.
+    pub said: Vec<(MessageField, Held)>,
+    /// JSON.
+    pub body: Vec<u8>,
 }
 
 #[derive(Clone, Debug)]
@@ -72,6 +77,17 @@ impl Fields for Message {
             Field::ApplicationProperty(name) => {
                 self.application.iter().find(|entry| entry.0 == name).map(|entry| entry.1.value())
             }
+            Field::Annotation(name) => {
+                self.annotations.iter().find(|entry| entry.0 == name).map(|entry| entry.1.value())
+            }
+            Field::Message(field) => {
+                self.said.iter().find(|entry| entry.0 == field).map(|entry| entry.1.value())
+            }
+            Field::Body(_) => None,
         }
+    }
+
+    fn body<'a>(&'a self, paths: &Paths, found: &mut Found<'a>) -> bool {
+        Format::Json.find(&self.body, paths, found)
     }
 }

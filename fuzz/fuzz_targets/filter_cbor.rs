@@ -1,0 +1,60 @@
+#![no_main]
+//! Bodies of CBOR: any bytes are looked into, and of those that another library reads elements are what it says they are.
+
+use ciborium::Value as Cbor;
+use filter::{Field, Fields, Format, Found, Limits, Paths, Program, Room, Value};
+use libfuzzer_sys::fuzz_target;
+use std::sync::LazyLock;
+
+struct Body<'b>(&'b [u8]);
+
+impl Fields for Body<'_> {
+    fn field(&self, _field: Field<'_>) -> Option<Value<'_>> {
+        None
+    }
+
+    fn body<'a>(&'a self, paths: &Paths, found: &mut Found<'a>) -> bool {
+        Format::Cbor.find(self.0, paths, found)
+    }
+}
+
+/// Places in lists.
+static PLACES: LazyLock<Vec<(Vec<usize>, Program)>> = LazyLock::new(|| {
+    let places = [vec![0], vec![1], vec![2], vec![0, 0], vec![1, 0], vec![0, 1], vec![0, 0, 0]];
+    let of = |places: Vec<usize>| {
+        let text = places.iter().fold("body".to_owned(), |text, place| format!("{text}[{place}]"));
+        let program = Program::parse(&text, &Limits::content()).expect("a path");
+        (places, program)
+    };
+    places.into_iter().map(of).collect()
+});
+
+static ALL: LazyLock<Program> = LazyLock::new(|| {
+    let text = "body.a = 1 OR body.a.b = body[*].a OR body[0].a[1] = 'x' OR body['0'] IS NULL OR EXISTS(body.a[*][0])";
+    Program::parse(text, &Limits::content()).expect("an expression")
+});
+
+fuzz_target!(|bytes: &[u8]| {
+    let (body, room) = (Body(bytes), Room::default());
+    _ = ALL.evaluate(&body, &room, 0);
+    let mut rest = bytes;
+    // That library reads strings of indefinite length in each other, which RFC 8949 section 3.2.3 forbids.
+    let has_chunks = bytes.iter().any(|byte| matches!(byte, 0x5F | 0x7F));
+    let document = ciborium::from_reader::<Cbor, _>(&mut rest).ok().filter(|_| rest.is_empty() && !has_chunks);
+    for (places, program) in PLACES.iter() {
+        let found = program.evaluate(&body, &room, 0);
+        let Some(document) = &document else { continue };
+        let leaf = places.iter().try_fold(document, |value, place| value.as_array()?.get(*place));
+        match leaf {
+            Some(Cbor::Bool(truth)) => assert_eq!(found, Value::Bool(*truth)),
+            Some(Cbor::Text(text)) => assert_eq!(found, Value::Bytes(text.as_bytes())),
+            Some(Cbor::Bytes(bytes)) => assert_eq!(found, Value::Bytes(bytes)),
+            Some(Cbor::Integer(number)) => assert_eq!(found, Value::Integer((*number).into())),
+            Some(Cbor::Float(number)) if number.is_finite() => assert_eq!(found, Value::Float(*number)),
+            Some(Cbor::Array(_)) => assert!(matches!(found, Value::Several(_))),
+            Some(Cbor::Null | Cbor::Map(_)) => assert_eq!(found, Value::Null),
+            // Tags, and a member of that number, in a map.
+            _ => {}
+        }
+    }
+});
