@@ -7,6 +7,7 @@
 mod alarm;
 pub mod amqp091;
 pub mod amqp10;
+mod asking;
 mod clients;
 mod connection;
 mod context;

@@ -244,8 +244,8 @@ impl Peer {
     }
 
     /// Its client's name for the connection.
-    pub(crate) fn given_name(&self) -> Option<Box<str>> {
-        self.names.as_ref()?.given.clone()
+    pub(crate) fn given_name(&self) -> Option<&str> {
+        self.names.as_ref()?.given.as_deref()
     }
 
     /// Keeps the user its certificate names.

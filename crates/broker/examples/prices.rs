@@ -30,6 +30,13 @@ fn main() {
         "wide" => wide(count),
         "letters" => letters(count),
         "filter" => filter(count),
+        "content" => content(
+            count,
+            "body.order.symbol = 'IBM' AND body.order.price > 10 AND body.order.account.region IN ('EU', 'US') AND body.seq < 0",
+        ),
+        "lists" => content(count, "body.many > body.high"),
+        "regexp" => content(count, "REGEXP_LIKE(body.note, '(a|b)+[c-f]{2}x')"),
+        "bindings" => bindings(count),
         "policy" => policy(count),
         other => panic!("no kind of work is called {other}"),
     };
@@ -167,6 +174,10 @@ impl Fields for Subject {
         matches!(field, filter::Field::Property(filter::Property::Subject))
             .then(|| filter::Value::Bytes(self.0.as_bytes()))
     }
+
+    fn body<'a>(&'a self, _paths: &filter::Paths, _found: &mut filter::Found<'a>) -> bool {
+        true
+    }
 }
 
 /// Messages that a filter looks at from one end to the other.
@@ -174,8 +185,48 @@ fn filter(count: u64) -> u64 {
     let subject = Subject("ab".repeat(120));
     let text = format!("properties.subject LIKE '%{}%c'", "a_".repeat(1900));
     let program = filter::Program::parse(&text, &filter::Limits::default()).expect("it is an expression");
-    assert!((0..count).all(|now_ms| !program.matches(&subject, now_ms)), "no subject is so long");
-    count * program.price(subject.0.len()) as u64
+    let mut room = filter::Room::default();
+    assert!((0..count).all(|now_ms| !program.matches(&subject, &mut room, now_ms)), "no subject is so long");
+    count * (program.price(subject.0.len()) + room.spent()) as u64
+}
+
+/// Messages that many bindings have filters for, of which they pass none.
+fn bindings(count: u64) -> u64 {
+    let mut exchange = Exchange::new(Kind::Content);
+    for at in 0..600u64 {
+        let text = match at % 3 {
+            0 => format!("body.id = {at} AND body.price > 10"),
+            1 => format!("body.price BETWEEN {at} AND {} AND body.side = 'sell'", at + 50),
+            _ => format!("NOT body.side = 'buy' OR body.price + {at} < {at}"),
+        };
+        let arguments = [(routing::X_FILTER.to_vec(), Value::text(&text))].into_iter().collect();
+        exchange.bind(&b""[..], arguments, Destination::Queue(base::id::QueueId(at)));
+    }
+    let content =
+        &filter::json::Document(br#"{"id":17,"symbol":"IBM","side":"buy","price":101.25,"qty":300}"#);
+    steps(&exchange, &Envelope { content, ..Envelope::keyed(&[b""]) }, count)
+}
+
+/// Bodies of which an expression reads all.
+fn content(count: u64, text: &str) -> u64 {
+    let [many, high] = [0, 1000]
+        .map(|from| (from..from + 200).map(|number| number.to_string()).collect::<Vec<_>>().join(","));
+    let body = format!(
+        r#"{{"header":{{"id":"7f3c2a10","trace":{{"span":"a1b2c3d4","sampled":true}}}},
+            "order":{{"id":17,"symbol":"IBM","side":"buy","price":101.25,"qty":300,"account":{{"id":"ACC-1","region":"EU"}},
+            "legs":[{{"leg":1,"venue":"XNYS"}},{{"leg":2,"venue":"BATS"}}],"note":"work it over the day"}},
+            "tags":["algo","vwap"],"limits":{{"credit":1000000,"used":5,"breaches":[]}},"note":"{}","seq":9,"many":[{many}],"high":[{high}]}}"#,
+        "abab".repeat(100)
+    );
+    let body = filter::json::Document(body.as_bytes());
+    let program = filter::Program::parse(text, &filter::Limits::content()).expect("it is an expression");
+    let mut room = filter::Room::default();
+    let mut units = 0;
+    for now_ms in 0..count {
+        assert!(!program.matches(&body, &mut room, now_ms), "it is of no body");
+        units += (program.price(0) + room.spent()) as u64;
+    }
+    units
 }
 
 /// Names that are held against the pattern of a policy.

@@ -5,6 +5,7 @@
 //! arrive: then it is tried again later. Not here: which messages those are ([`crate::placed::queue::dead_letters`]).
 
 use crate::catalog::{DeadLetterRule, QueueDefinition, Reason};
+use crate::content::Content;
 use crate::dead_lettering::DeadLettering;
 use crate::fields::Fields;
 use crate::limits::Limits;
@@ -226,7 +227,11 @@ fn route_dead(
 ) -> Way {
     let headers = &Fields::read(message.format, &letter.head, message.body);
     let view = own.view((0, id));
-    let envelope = Envelope { keys: &letter.keys, headers, roll: view.roll(own_port(own.settings.id)) };
+    let (head, body) = ([&*letter.head], [message.body]);
+    let way = (to.exchange.as_bytes(), letter.keys.first().copied().unwrap_or_default());
+    let content = &Content::new((message.format, letter.flags), way, (&head, &body));
+    let (roll, now_ms) = (view.roll(own_port(own.settings.id)), own.now.wall_ms);
+    let envelope = Envelope { keys: &letter.keys, headers, roll, content, now_ms };
     let history = History::read(message.format, letter.flags, &letter.head);
     let again = Cell::new(None);
     let is_cycle = |id: QueueId| {

@@ -13,6 +13,7 @@
 //! has ([`crate::TRACED`]).
 
 use crate::catalog::VhostId;
+use crate::content::Content;
 use crate::fields::Fields;
 use crate::ports::{Ports, Told};
 use crate::publisher::{OwnPublisher, Publish};
@@ -151,10 +152,12 @@ fn tell(
     let Some((head, body)) = worded(own, &deed, subject, &mut converted, more) else { return };
     let keys = [&*deed.key];
     let headers = &Fields::read(Format::Amqp091, &head, body);
-    let envelope = Envelope { keys: &keys, headers, roll: own.now.wall_ms };
+    let (head, body) = ([&*head], [body]);
+    let content = &Content::new((Format::Amqp091, 0), (EXCHANGE, &deed.key), (&head, &body));
+    let now_ms = own.now.wall_ms;
+    let envelope = Envelope { keys: &keys, headers, roll: now_ms, content, now_ms };
     let mut matches = Matches::within(own.settings.limits.route_steps_max);
     own.catalog.route_from(id, &envelope, &mut matches);
-    let (head, body) = ([&*head], [body]);
     let message = own.message((EXCHANGE, &deed.key), &head, &body);
     own.publish(&message, &matches);
 }

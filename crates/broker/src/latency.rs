@@ -80,6 +80,16 @@ impl Watch {
         given_up
     }
 
+    /// Since when a message is held that is watched, monotonic nanoseconds, if one is.
+    pub(crate) fn any_since(&self) -> Option<u64> {
+        (self.since != 0).then_some(self.since)
+    }
+
+    /// Since when a message was held, monotonic nanoseconds, where it is the one that is watched.
+    pub(crate) fn since(&self, seq: QueueSeq) -> Option<u64> {
+        (self.since != 0 && self.seq == seq.0).then_some(self.since)
+    }
+
     /// Positions are settled: how long the one that was watched was held, if it is among them.
     #[inline]
     pub(crate) fn settled(&mut self, range: SeqRange, now_ns: u64) -> Option<u64> {

@@ -7,7 +7,9 @@ mod ahead;
 mod batches;
 pub mod catalog;
 mod commit;
+mod condition;
 mod connection_limits;
+mod content;
 mod damages;
 mod dead_lettering;
 mod dead_letterings;
@@ -49,7 +51,9 @@ mod watch;
 mod whereabouts;
 
 pub use commit::CommitRule;
+pub use condition::{Condition, Subject};
 pub use connection_limits::Unit;
+pub use content::Content;
 pub use damages::{Damaged, MessageDamage, StreamDamage};
 pub use event::{Event, Events, Item, REDELIVERED, TRACED};
 pub use event_exchange::{Announcement, Arrived, Caller, Encryption, Occurrence, Settled};
@@ -63,8 +67,8 @@ pub use notices::Notice;
 pub use placed::queue::modified::Modified;
 pub use placed::queue::sizing::Sample;
 pub use placed::stream::{
-    CONSUMER_NAME_MAX, FILTER_VALUES_MAX, Messages, NewMessages, RATE_MAX, SingleActive, StreamCommand,
-    StreamFilter, StreamFrom, StreamReply, StreamStats, Wanted,
+    CONSUMER_NAME_MAX, Envelope, FILTER_VALUES_MAX, Messages, NewMessages, RATE_MAX, SingleActive,
+    StreamCommand, StreamFilter, StreamFrom, StreamReply, StreamStats, Wanted,
 };
 pub use ports::Leaver;
 pub use publisher::{More, Publish, Published, Publisher, ROUTES_SHOWN_MAX, price_of_queues};
@@ -77,7 +81,9 @@ pub use rows::channels::{
     StreamPublisherRow,
 };
 pub use rows::connections::{ConnectionId, ConnectionRow, process_id};
-pub use rows::queues::{Pulse, QueueRow, QueueTally, QuorumRow, StreamRow, Tracking};
+pub use rows::queues::{
+    HeldRow, Pulse, QueueRow, QueueSums, QueueTally, QuorumRow, Standing, StreamRow, Tracking,
+};
 pub use rows::sums::{ChannelSums, ConnectionSums, OpenSums};
 pub use rows::tenants::{HeldBack, HeldCounts, TenantRow};
 pub use shard::{CATALOG_LOG, Shard, ShardSettings};

@@ -7,8 +7,10 @@ use crate::log::Log;
 use crate::logs::Logs;
 use crate::placed::Placed;
 use crate::placed::stream::OwnedStream;
-use crate::rows::queues::{Pulse, QueueRow, QueueTally, Tracking};
+use crate::rows::queues::{HeldRow, Pulse, QueueRow, QueueSums, QueueTally, Standing, Tracking};
+use crate::tally::Count;
 use base::Quantum;
+use base::hash::MapById;
 use base::id::{LogId, QueueSeq};
 use std::sync::Arc;
 
@@ -155,6 +157,46 @@ impl<'a> Listing<'a> {
         })
     }
 
+    /// Queues with messages that live here, streams apart, in brief: as [`Listing::rows_from`].
+    pub fn standings_from(
+        self,
+        from: ListedTo,
+        quantum: &mut Quantum<'_>,
+        standings: &mut Vec<Standing>,
+    ) -> Option<ListedTo> {
+        self.walk(from, quantum, |_, placed| {
+            let ([ready, unsettled], consumers) = placed.lengths();
+            if let Some(queue) = placed.as_queue()
+                && ready + unsettled > 0
+            {
+                let (definition, held_since_ns) = (placed.definition().clone(), queue.held_since_ns());
+                standings.push(Standing { definition, ready, unsettled, consumers, held_since_ns });
+            }
+            1
+        })
+    }
+
+    /// Sums over the queues of each virtual host that live here: as [`Listing::rows_from`].
+    pub fn sums_from(
+        self,
+        from: ListedTo,
+        quantum: &mut Quantum<'_>,
+        sums: &mut MapById<VhostId, QueueSums>,
+    ) -> Option<ListedTo> {
+        self.walk(from, quantum, |_, placed| {
+            let ([ready, unsettled], consumers) = placed.lengths();
+            let sum = sums.entry(placed.definition().vhost).or_default();
+            sum.queues += 1;
+            sum.ready += ready;
+            sum.unsettled += unsettled;
+            sum.consumers += u64::from(consumers);
+            if placed.definition().is_kept() {
+                sum.written += placed.tally().get(Count::Publish);
+            }
+            1
+        })
+    }
+
     /// How a queue is that lives here; `None` where it does not. It is found without passing over others.
     pub fn pulse(self, vhost: VhostId, name: &str) -> Option<Pulse> {
         let definition = self.catalog.queue_by_name(vhost, name.as_bytes())?;
@@ -181,6 +223,14 @@ impl<'a> Listing<'a> {
     pub fn delayed(self, vhost: &str, queue: &str, count_max: usize) -> Option<Vec<(u64, QueueSeq)>> {
         let (log, slot) = self.find_queue(vhost, queue)?;
         Some(self.logs.all[log].machines.queue(slot)?.fifo.delayed_list(count_max))
+    }
+
+    /// Messages of a queue that lives here which consumers hold, at most `count_max` from `from` on, lowest position first.
+    /// `None` where it does not. It costs a step for each consumer of the queue, and a few for each message.
+    pub fn held(self, vhost: VhostId, name: &str, from: QueueSeq, count_max: usize) -> Option<Vec<HeldRow>> {
+        let definition = self.catalog.queue_by_name(vhost, name.as_bytes())?;
+        let queue = self.logs.get(definition.log)?.machines.get(definition.id)?.as_queue()?;
+        Some(queue.held(from, count_max))
     }
 
     /// The log, and the slot in it.

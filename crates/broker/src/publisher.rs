@@ -15,6 +15,7 @@ pub(crate) use route::{Due, Target};
 
 use crate::access::AccessCache;
 use crate::catalog::{Actor, Refusal, VhostId};
+use crate::content::Content;
 use crate::ledger::{Holding, Kind};
 use crate::limits::Limits;
 use base::Now;
@@ -86,6 +87,13 @@ impl<'a> More<'a> {
 }
 
 impl<'a> Publish<'a> {
+    /// All that is in it, for filters.
+    fn content(&self) -> Content<'_> {
+        let is_stamped = self.more.is_some_and(|more| more.stamped);
+        let flags = if is_stamped { flag::STAMPED } else { 0 };
+        Content::new((self.format, flags), (self.exchange, self.routing_key), (self.head, self.body))
+    }
+
     /// As it is recorded when it is published now.
     #[inline(always)]
     fn record(&self, now: Now) -> NewEnqueue<'a> {

@@ -51,7 +51,7 @@ impl Recalls {
     }
 
     /// Gives as much with `give`, which says how many units that took, as the turn has room for, to one after the other.
-    pub(crate) fn go_on(&mut self, catalog: &Catalog, mut give: impl FnMut(Destination, &[u8]) -> u32) {
+    pub(crate) fn go_on(&mut self, catalog: &Catalog, mut give: impl FnMut(Pair, &[u8]) -> u32) {
         while self.units > 0
             && self.bytes > 0
             && let Some(pair) = self.waiting.pop_front()
@@ -68,7 +68,7 @@ impl Recalls {
                     next = number;
                     break;
                 }
-                self.units -= i64::from(give(destination, &record));
+                self.units -= i64::from(give(pair, &record));
                 self.bytes = self.bytes.saturating_sub(record.len());
             }
             if next <= *numbers.end() {

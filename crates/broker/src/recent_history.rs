@@ -6,6 +6,7 @@
 //! A destination gets few in the turn in which it is bound, and many piece by piece: others have their turns meanwhile.
 
 use crate::catalog::Destination;
+use crate::content::Content;
 use crate::fields::Fields;
 use crate::mail::Mail;
 use crate::publisher::{OwnPublisher, QUEUE_PRICE};
@@ -66,23 +67,36 @@ const RECALL_PRICE: u32 = 40;
 /// On the planning shard: destinations that wait for what exchanges remember get as much of it as a turn has room for.
 pub(crate) fn recall(own: &mut OwnPublisher<'_>, recalls: &mut Recalls) {
     let catalog = own.catalog;
-    recalls.go_on(catalog, |destination, record| {
+    recalls.go_on(catalog, |pair, record| {
         let message = Enqueue::read(record).expect("messages alone are remembered");
-        recall_one(own, destination, &message)
+        recall_one(own, pair, &message)
     });
 }
 
-/// Gives a message to a destination; the units of work that took.
-fn recall_one(own: &mut OwnPublisher<'_>, destination: Destination, message: &Enqueue<'_>) -> u32 {
+/// Gives a message that an exchange remembers to a destination of it, unless filters of its bindings keep it back; the units of
+/// work that took.
+fn recall_one(
+    own: &mut OwnPublisher<'_>,
+    (source, destination): (ExchangeId, Destination),
+    message: &Enqueue<'_>,
+) -> u32 {
     let mut matches = Matches::within(own.settings.limits.route_steps_max);
+    let headers = &Fields::read(message.format, message.head, message.body);
+    let keys = routing_keys(message);
+    let (head, body) = ([message.head], [message.body]);
+    let content = &Content::new(
+        (message.format, message.flags),
+        (message.exchange, message.routing_key),
+        (&head, &body),
+    );
+    let (roll, now_ms) = (message.received_at_ms, own.now.wall_ms);
+    let envelope = Envelope { keys: &keys, headers, roll, content, now_ms };
+    if !own.catalog.sends_to(source, destination, &envelope, &mut matches) {
+        return RECALL_PRICE.saturating_add(matches.steps());
+    }
     match destination {
         Destination::Queue(_) => matches.push(destination),
-        Destination::Exchange(id) => {
-            let headers = &Fields::read(message.format, message.head, message.body);
-            let keys = routing_keys(message);
-            let envelope = Envelope { keys: &keys, headers, roll: message.received_at_ms };
-            own.catalog.route_from(id, &envelope, &mut matches);
-        }
+        Destination::Exchange(id) => _ = own.catalog.route_from(id, &envelope, &mut matches),
     }
     let expires_at_ms = match message.expires_at_ms {
         0 => 0,

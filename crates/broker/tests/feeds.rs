@@ -518,8 +518,23 @@ fn a_queue_that_wants_few_is_filled_in_turns() {
 fn dear_filter(subject: usize) -> (String, usize) {
     let text = format!("properties.subject LIKE '%{}%c'", "a_".repeat(1900));
     let program = filter::Program::parse(&text, &filter::Limits::default()).unwrap();
-    let price = program.price(subject);
-    (text, price)
+    let mut room = filter::Room::default();
+    assert_eq!(program.verdict(&Subject("ab".repeat(subject / 2)), &mut room, 0), Some(false));
+    (text, program.price(subject) + room.spent())
+}
+
+/// A message that has a subject alone.
+struct Subject(String);
+
+impl filter::Fields for Subject {
+    fn field(&self, field: filter::Field<'_>) -> Option<filter::Value<'_>> {
+        let is_subject = field == filter::Field::Property(filter::Property::Subject);
+        is_subject.then_some(filter::Value::Bytes(self.0.as_bytes()))
+    }
+
+    fn body<'a>(&'a self, _paths: &filter::Paths, _found: &mut filter::Found<'a>) -> bool {
+        true
+    }
 }
 
 /// Turns until a shard has nothing more to do.
@@ -564,6 +579,25 @@ fn dear_filters_take_turns() {
     for (kind, node) in [("fed", &mut fed), ("consumed", &mut consumed)] {
         let turns = turns(node);
         assert!((least..3 * least).contains(&turns), "{kind}: {turns}, at least {least}");
+    }
+}
+
+/// Messages of the stream protocol say nothing of an exchange: readers see the stream's name as their key.
+#[test]
+fn filters_ask_where_a_message_is_and_where_it_came_from() {
+    let all = ["one", "two", "three"];
+    for (filter, expected) in [
+        ("OFFSET() >= 1 AND OFFSET() < 3", &all[1..]),
+        ("SIZE() = 3", &all[..2]),
+        ("EXCHANGE() = '' AND ROUTING_KEY() = 's' AND TOPIC_MATCH('*')", &all[..]),
+        ("RECEIVED() > 0 AND RECEIVED() <= UTC() AND SIZE() = 5", &all[2..]),
+        ("RECEIVED() > UTC() OR EXCHANGE() IS NULL", &[]),
+        ("REDELIVERED() OR DELIVERIES() <> 0", &[]),
+    ] {
+        let mut node = node(1);
+        fill(&mut node, 0, &all);
+        declare(&mut node, 0, "q", &[("x-source-filter", Value::text(filter))]);
+        assert_eq!(holds(&mut node, "q"), expected, "{filter}");
     }
 }
 

@@ -3,9 +3,10 @@
 mod node;
 
 use base::Quantum;
+use base::hash::MapById;
 use base::id::LogIndex;
 use base::time::NS_PER_MS;
-use broker::{Limits, ListedTo, Publish, Publisher};
+use broker::{Limits, ListedTo, Publish, Publisher, QueueSums};
 use message::record::{Format, Outcome};
 use node::Node;
 use routing::{NoHeaders, Value};
@@ -184,6 +185,29 @@ fn queues_are_listed_a_few_at_a_time() {
         }
         names.sort();
         assert_eq!(names, ["q0", "q1", "q3", "q4", "q5", "q6"], "{most} at a time");
+    }
+}
+
+#[test]
+fn sums_over_queues_are_those_of_their_rows_however_few_are_looked_at_in_a_turn() {
+    let mut node = Node::new(1);
+    for (number, durable) in [true, true, false].into_iter().enumerate() {
+        node.declare(0, &format!("q{number}"), durable);
+    }
+    node.consume(0, "q1", 9, 2);
+    let mut publisher = node.publisher(0);
+    for queue in ["q0", "q1", "q1", "q1", "q2"] {
+        node.publish(0, &mut publisher, queue, "x", true);
+        node.settle();
+    }
+    for most in [1, 2, 100] {
+        let (mut from, mut sums) = (Some(ListedTo::default()), MapById::default());
+        while let Some(at) = from {
+            from = node.shards[0].listing().sums_from(at, &mut Quantum::of(most), &mut sums);
+        }
+        let sums: Vec<QueueSums> = sums.into_values().collect();
+        let expected = QueueSums { queues: 3, ready: 3, unsettled: 2, consumers: 1, written: 4 };
+        assert_eq!(sums, [expected], "{most} at a time");
     }
 }
 

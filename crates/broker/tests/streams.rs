@@ -159,7 +159,7 @@ fn chunks_come_for_credit() {
         handle: 6,
         from: StreamFrom::Offset(1),
         credit: 2,
-        filter: None,
+        filter: StreamFilter::default(),
         group: None,
     };
     let expected = ["0: Consuming", "0: 6 gets chunk 0+2 of 3", "0: 6 gets chunk 2+1 of 3"];
@@ -180,8 +180,30 @@ fn chunks_come_for_credit() {
     assert_eq!(node.take_seen(), ["0: 9 confirmed 7-7"]);
 }
 
+#[test]
+fn chunks_without_a_message_that_is_wanted_are_not_sent_and_cost_no_credit() {
+    let mut node = node(1);
+    append(&mut node, 0, 1, None, &[(0, "", "{\"n\":1}"), (0, "", "{\"n\":2}")]);
+    append(&mut node, 0, 3, None, &[(0, "", "{\"n\":3}")]);
+    append(&mut node, 0, 4, None, &[(0, "", "[{\"n\":1}]"), (0, "", "x")]);
+    append(&mut node, 0, 6, None, &[(0, "", "{\"n\":1,")]);
+    node.take_seen();
+    let messages = Some(Wanted::parse(b"body.n < 3", None).unwrap());
+    let filter = StreamFilter { chunks: None, messages };
+    let (from, group) = (StreamFrom::First, None);
+    let subscribe = StreamCommand::Subscribe { token: 2, handle: 6, from, credit: 2, filter, group };
+    let expected = ["0: Consuming", "0: 6 gets chunk 0+2 of 5", "0: 6 gets chunk 3+2 of 5"];
+    assert_eq!(ask(&mut node, 0, subscribe), expected);
+    append(&mut node, 0, 7, None, &[(0, "", "{\"n\":7}")]);
+    assert_eq!(node.take_seen(), ["0: 9 confirmed 7-7"]);
+    let credit = StreamCommand::Credit { handle: 6, chunks: 2 };
+    assert_eq!(ask(&mut node, 0, credit), ["0: 6 gets chunk 5+1 of 6"]);
+    append(&mut node, 0, 8, None, &[(0, "", "{\"n\":0}")]);
+    assert_eq!(node.take_seen(), ["0: 9 confirmed 8-8", "0: 6 gets chunk 7+1 of 7"]);
+}
+
 fn subscribe(handle: u32, credit: u16) -> StreamCommand {
-    let (filter, group) = (None, None);
+    let (filter, group) = (StreamFilter::default(), None);
     StreamCommand::Subscribe { token: 2, handle, from: StreamFrom::First, credit, filter, group }
 }
 
@@ -191,7 +213,7 @@ fn a_turn_that_a_member_left_behind_is_nobody_elses() {
     append(&mut node, 0, 1, None, &[(0, "", "a")]);
     node.take_seen();
     let group = Some(SingleActive { name: "g".into(), partition: None });
-    let (from, filter) = (StreamFrom::First, None);
+    let (from, filter) = (StreamFrom::First, StreamFilter::default());
     let member = StreamCommand::Subscribe { token: 2, handle: 6, from, credit: 1, filter, group };
     // All in one turn: it comes, its turn comes, it leaves, and the next reader has its number.
     let commands = [member, StreamCommand::Unsubscribe { token: 3, handle: 6 }, subscribe(7, 1)];
@@ -205,7 +227,8 @@ fn a_turn_that_a_member_left_behind_is_nobody_elses() {
 
 fn in_group(handle: u32, partition: Option<u32>) -> StreamCommand {
     let group = Some(SingleActive { name: "g".into(), partition });
-    StreamCommand::Subscribe { token: 2, handle, from: StreamFrom::First, credit: 1, filter: None, group }
+    let (from, filter) = (StreamFrom::First, StreamFilter::default());
+    StreamCommand::Subscribe { token: 2, handle, from, credit: 1, filter, group }
 }
 
 /// Subscriptions to a stream that is restarted end at once, wherever they are: none has its turn because one before it
@@ -498,7 +521,7 @@ fn who_comes_and_goes_has_few_things_read() {
             handle,
             from: StreamFrom::Offset(from),
             credit: 9,
-            filter: has_filter.then(blue),
+            filter: StreamFilter { chunks: has_filter.then(blue), messages: None },
             group: None,
         };
         let mut jobs = Vec::new();

@@ -14,6 +14,6 @@ pub mod properties;
 pub mod table;
 
 pub use counts::write_counts;
-pub use position::{take_position, write_position};
+pub use position::{position_of, take_position, write_position};
 pub use properties::{EXPIRATION_MS_MAX, ExpirationError, NewProperties, Properties};
 pub use table::{Array, Malformed, Table, TableWriter, Value};

@@ -268,7 +268,8 @@ pub fn recover(
         (coming.tell)(Found::Stray(stray));
     }
     let shards = coming.shards;
-    let in_use: BTreeSet<u64> = shards.iter().flat_map(|shard| shard.logs().segments_in_use()).collect();
+    let in_use: BTreeSet<u64> =
+        base::brief::collect(shards.iter().flat_map(|shard| shard.logs().segments_in_use()));
     let keeper = Keeper::new(disk, &journal, placement, snapshots, is_sound.then_some(&in_use))?;
     Ok(Recovered { journal, keeper, shards, placement, identity: identity.node })
 }

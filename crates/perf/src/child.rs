@@ -92,7 +92,7 @@ impl Broker {
                 Ok(line) => {
                     ports.extend(listener(&line));
                     if line.contains("Server startup complete") {
-                        ports.sort_by_key(|(transport, _)| *transport != Transport::Tcp);
+                        base::brief::sort_by_key(&mut ports, |(transport, _)| *transport != Transport::Tcp);
                         return Ok(ports);
                     }
                     last_words.push(line);

@@ -73,6 +73,8 @@ pub struct Consumer {
     pub queues: Vec<usize>,
     /// Deliveries that are settled together.
     pub ack_every: u64,
+    /// Bodies have their stamp at the end.
+    pub is_content: bool,
     /// Came in this turn.
     fresh: u64,
     unsettled: u64,
@@ -146,6 +148,7 @@ impl Consumer {
             latency: latencies(),
             size,
             ack_every,
+            is_content: false,
             fresh: 0,
             unsettled: 0,
             now_us: 0,
@@ -197,7 +200,8 @@ impl Happenings for Role {
     fn delivered(&mut self, queue: usize, is_redelivered: bool, body: &[u8]) {
         let Role::Consumer(consumer) = self else { return };
         consumer.fresh += 1;
-        let Some(stamp) = Stamp::read(body) else {
+        let stamp = if consumer.is_content { Stamp::read_last(body) } else { Stamp::read(body) };
+        let Some(stamp) = stamp else {
             consumer.seen.note_foreign();
             return;
         };

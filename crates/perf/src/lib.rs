@@ -12,6 +12,7 @@
 
 mod child;
 mod confirms;
+mod content;
 mod control;
 mod crew;
 #[cfg(test)]

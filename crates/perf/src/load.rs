@@ -1,13 +1,14 @@
 //! One run of a case: queues made, ends connected, started together, watched, counted.
 
+use crate::content;
 use crate::control::Control;
 use crate::end::{Consumer, End, Publisher, Role, latencies};
 use crate::meter::Meter;
-use crate::options::{Bench, Placement, Protocol, QueueType, Transport};
+use crate::options::{Argument, Bench, Placement, Protocol, QueueType, Transport};
 use crate::process::{Process, Usage};
 use crate::progress::Progress;
 use crate::run::{Figures, Latency, Resident, Writing};
-use crate::scenario::{Case, Spread};
+use crate::scenario::{Case, Filters, Spread};
 use crate::stamp::{Findings, Seen};
 use crate::stream::Stream;
 use crate::trial::{Look, Step, Trial, Verdict, Witness};
@@ -17,6 +18,7 @@ use crate::wire::amqp091::Amqp091;
 use crate::wire::stream::Streaming;
 use crate::wire::{Purpose, Target, Wire};
 use crate::worker::{News, Worker, process_cpu_ns};
+use message::amqp091::{TableWriter, Value};
 use std::net::TcpStream;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
@@ -75,9 +77,13 @@ pub fn run(case: &Case, aim: &mut Aim<'_>, progress: &mut Progress) -> Result<Ve
     if aim.bench.queue.is_some() {
         control.purge_queues(&names)?;
     }
-    if case.spread == Spread::Copy {
-        control.declare_exchange(&exchange, "fanout")?;
-        control.bind_queues(&names, &exchange)?;
+    match &case.filters {
+        Some(filters) => bind_by_content(&mut control, filters, &names, &exchange)?,
+        None if case.spread == Spread::Copy => {
+            control.declare_exchange(&exchange, "fanout")?;
+            control.bind_queues(&names, &exchange)?;
+        }
+        None => {}
     }
     let parts: &[Part] = if case.is_backlog { &[Part::Publishers, Part::Consumers] } else { &[Part::Both] };
     let mut figures = Vec::new();
@@ -108,9 +114,44 @@ pub fn run(case: &Case, aim: &mut Aim<'_>, progress: &mut Progress) -> Result<Ve
         if case.spread == Spread::Copy {
             control.delete_exchange(&exchange)?;
         }
+        if case.filters.is_some() {
+            control.delete_queues(&[CHOSEN.to_owned()])?;
+        }
     }
     control.close();
     result.map(|()| figures)
+}
+
+/// The queue of the messages that filters choose beside the load; it keeps one.
+const CHOSEN: &str = "leveret-bench-chosen";
+
+/// Binds the load's queue to an exchange that looks into messages, and another queue by as many filters.
+fn bind_by_content(
+    control: &mut Control,
+    filters: &Filters,
+    names: &[String],
+    exchange: &str,
+) -> Result<(), String> {
+    control.delete_exchange(exchange)?;
+    control.declare_exchange(exchange, "x-content")?;
+    let said = |filter: &str| {
+        let fields = TableWriter::fields(|table| table.put(b"x-filter", Value::Text(filter.as_bytes())));
+        (String::new(), fields)
+    };
+    match filters.of_all {
+        false => control.bind_queues(names, exchange)?,
+        true => {
+            for name in names {
+                control.bind_by(name, exchange, &[said(content::OF_ALL)])?;
+            }
+        }
+    }
+    control.delete_queues(&[CHOSEN.to_owned()])?;
+    let one = [("x-max-length".to_owned(), Argument::Number(1))];
+    control.declare_queues(&[CHOSEN.to_owned()], QueueType::Classic, &one)?;
+    let all = content::filters(filters.count).into_iter().chain(content::unindexable(filters.unindexable));
+    let all: Vec<_> = all.map(|filter| said(&filter)).collect();
+    control.bind_by(CHOSEN, exchange, &all)
 }
 
 fn prefix(bench: &Bench) -> &str {
@@ -248,6 +289,7 @@ fn phase<W: Wire>(
                 is_durable: case.is_durable,
                 size: case.size,
                 priorities: case.priorities,
+                is_content: case.filters.is_some(),
                 headers: Vec::new(),
             };
             let rate = case.rate.map(|rate| rate as f64 / f64::from(case.publishers));
@@ -269,7 +311,9 @@ fn phase<W: Wire>(
                 is_replay: false,
             };
             let queues = if case.spread == Spread::Readers { vec![index as usize] } else { queues };
-            let consumer = Consumer::new(seen(case), queues, case.size as usize, u64::from(case.ack_every));
+            let mut consumer =
+                Consumer::new(seen(case), queues, case.size as usize, u64::from(case.ack_every));
+            consumer.is_content = case.filters.is_some();
             consuming
                 .ends
                 .push(End::new(W::new(meter.now(), uri, purpose)?, Role::Consumer(Box::new(consumer))));

@@ -112,7 +112,7 @@ pub fn run(bench: &Bench, target: &mut Target, progress: &mut Progress) -> Resul
 /// The run in the middle by CPU time, or by how long it took where that is not known, and the span of all.
 fn middle(mut runs: Vec<Replay>) -> Option<Replay> {
     let cost = |replay: &Replay| replay.cpu_us_per_mb.unwrap_or(replay.seconds);
-    runs.sort_by(|a, b| cost(a).total_cmp(&cost(b)));
+    base::brief::sort_by(&mut runs, |a, b| cost(a).total_cmp(&cost(b)));
     let least = runs.first()?.cpu_us_per_mb;
     let most = runs.last()?.cpu_us_per_mb;
     let mut replay = runs[runs.len() / 2].clone();

@@ -163,7 +163,7 @@ impl Figures {
 /// The run in the middle, by cost; of an even number the dearer of the two. Panics where there are no runs.
 pub fn median(runs: &[Figures]) -> &Figures {
     let mut sorted: Vec<&Figures> = runs.iter().collect();
-    sorted.sort_by(|a, b| a.cost().total_cmp(&b.cost()));
+    base::brief::sort_by(&mut sorted, |a, b| a.cost().total_cmp(&b.cost()));
     sorted[sorted.len() / 2]
 }
 

@@ -54,6 +54,9 @@ pub enum Scenario {
     /// 200 messages a second, confirmed and consumed, alone and beside a tenant: another user at full speed whose messages are
     /// dear to route, to 100 queues, by patterns and by headers
     Tenants,
+    /// 1 KiB of JSON to an exchange that looks into bodies: without a filter, with one, with 10,000 of five conditions each, and
+    /// with 100 more that no index can look up
+    ContentBindings,
     /// AMQP 1.0, stream: credit 5000, read from the end while it is written
     StreamAmqp10,
     /// AMQP 0-9-1, stream: confirm window 3000, prefetch and multi-ack 5000, read from the end while it is written
@@ -111,8 +114,21 @@ pub struct Case {
     pub is_backlog: bool,
     /// How many priorities messages have, in turn; 0: they have none.
     pub priorities: u32,
+    /// Messages are of JSON, and go through an exchange whose bindings have filters: of these.
+    pub filters: Option<Filters>,
     /// Demands on the load besides.
     pub trial: Trial,
+}
+
+/// The filters of bindings of an exchange that messages go through, beside the binding of the load's queue.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Filters {
+    /// The load's queue has one, which every message passes.
+    pub of_all: bool,
+    /// Filters that an index can look up.
+    pub count: u32,
+    /// Filters that it cannot.
+    pub unindexable: u32,
 }
 
 impl Case {
@@ -193,6 +209,7 @@ fn base(protocol: Protocol, queue_type: QueueType) -> Case {
         lead: None,
         is_backlog: false,
         priorities: 0,
+        filters: None,
         trial: Trial::None,
     }
 }
@@ -211,6 +228,7 @@ impl Scenario {
             Scenario::QuorumAmqp10 => Some((Protocol::Amqp10, QueueType::Quorum)),
             Scenario::QuorumAmqp091 => Some((Protocol::Amqp091, QueueType::Quorum)),
             Scenario::StreamNative | Scenario::StreamFanOut => Some((Protocol::Stream, QueueType::Stream)),
+            Scenario::ContentBindings => Some((Protocol::Amqp091, QueueType::Classic)),
             Scenario::StreamAmqp10 => Some((Protocol::Amqp10, QueueType::Stream)),
             Scenario::StreamAmqp091 => Some((Protocol::Amqp091, QueueType::Stream)),
             _ => None,
@@ -394,6 +412,7 @@ impl Scenario {
             Scenario::Backlog => (&[12], &[1], &[1, 1000]),
             Scenario::FlatMemory => (&[1024], &[10], &[10]),
             Scenario::BacklogDrain => (&[20_000], &[1], &[1]),
+            Scenario::ContentBindings => (&[1024], &[1], &[1]),
             _ => (&[12], &[1], &[1]),
         };
         let or = |given: &[u32], own: &[u32]| if given.is_empty() { own.to_vec() } else { given.to_vec() };
@@ -404,6 +423,16 @@ impl Scenario {
                     if self == Scenario::StreamFanOut {
                         for consumers in or(&bench.readers, &[1, 50]) {
                             let case = Case { consumers, spread: Spread::Readers, ..case.clone() };
+                            self.add_case(bench, case, cases);
+                        }
+                        continue;
+                    }
+                    if self == Scenario::ContentBindings {
+                        for (of_all, count, unindexable) in
+                            [(false, 0, 0), (true, 0, 0), (false, 10_000, 0), (false, 10_000, 100)]
+                        {
+                            let filters = Some(Filters { of_all, count, unindexable });
+                            let case = Case { filters, spread: Spread::Copy, ..case.clone() };
                             self.add_case(bench, case, cases);
                         }
                         continue;
@@ -429,6 +458,7 @@ impl Scenario {
                 case.messages = MILLION / u64::from(case.queues).clamp(1, 100);
             }
             Scenario::StreamFanOut => case.messages = 10 * MILLION,
+            Scenario::ContentBindings => case.messages = 300_000,
             // A prefetch counts per consumer, and there is one on every queue.
             Scenario::ManyQueues => case.confirm_window = case.confirm_window.max(3000),
             Scenario::Trickle => {
@@ -493,6 +523,10 @@ impl Scenario {
             }
         }
         case.ack_every = bench.ack_every.unwrap_or(case.ack_every);
+        if case.filters.is_some() {
+            // Shorter ones would not hold a document.
+            case.size = case.size.max(512);
+        }
         let has_transient_twin = self == Scenario::FsyncBound && !bench.transient;
         let twin = has_transient_twin.then(|| Case { is_durable: false, ..case.clone() });
         cases.push(case);
@@ -552,6 +586,12 @@ fn label(case: &Case) -> String {
     }
     if case.priorities > 0 {
         label.push_str(&format!(", {} priorities", case.priorities));
+    }
+    if let Some(Filters { of_all, count, unindexable }) = case.filters {
+        let own = if of_all { ", filtered" } else { "" };
+        let more =
+            if unindexable > 0 { format!(" and {unindexable} without an index") } else { String::new() };
+        label.push_str(&format!("{own}, {count} filters{more}"));
     }
     if let Some(rate) = case.rate {
         label.push_str(&format!(", {rate}/s"));

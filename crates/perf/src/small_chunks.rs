@@ -216,13 +216,13 @@ fn middle(all: &[Cell], protocol: Protocol, read_ahead: Option<bool>) -> Option<
         all.iter().filter(move |cell| (cell.protocol, cell.read_ahead) == (protocol, read_ahead))
     };
     let mut rounds: Vec<&Cell> = of(read_ahead).collect();
-    rounds.sort_by(|a, b| a.per_second.total_cmp(&b.per_second));
+    base::brief::sort_by(&mut rounds, |a, b| a.per_second.total_cmp(&b.per_second));
     let mut cell = (*rounds.get(rounds.len() / 2)?).clone();
     if read_ahead == Some(true) {
         let pairs = of(read_ahead).zip(of(Some(false)));
         let mut shares: Vec<f64> =
             pairs.map(|(ahead, not)| ahead.per_second / not.per_second.max(1e-9)).collect();
-        shares.sort_by(f64::total_cmp);
+        base::brief::sort_by(&mut shares, f64::total_cmp);
         cell.share_of_not_ahead = shares.get(shares.len() / 2).copied();
     }
     Some(cell)

@@ -34,6 +34,12 @@ impl Stamp {
         bytes
     }
 
+    /// The stamp at the end of `body`, where it is long enough to have one.
+    #[inline]
+    pub fn read_last(body: &[u8]) -> Option<Stamp> {
+        Stamp::read(body.last_chunk::<STAMP>()?)
+    }
+
     /// The stamp of `body`, where it is long enough to have one.
     #[inline]
     pub fn read(body: &[u8]) -> Option<Stamp> {

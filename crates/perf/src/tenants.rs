@@ -241,6 +241,7 @@ fn worker(uri: &Uri, connections: u32, meter: &Meter) -> Result<Worker<Amqp091>,
             is_durable: false,
             size: STAMP as u32,
             priorities: 0,
+            is_content: false,
             headers: TableWriter::fields(|table| put_headers(table, 0)),
         };
         let publisher = Publisher::new(index as u16, u64::MAX, WINDOW, true, None);

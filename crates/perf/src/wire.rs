@@ -26,6 +26,8 @@ pub enum Purpose {
         size: u32,
         /// How many priorities messages have, in turn; 0: they have none.
         priorities: u32,
+        /// Whether bodies are [documents](crate::content) of JSON, in turn, with the stamp at their end: over AMQP 0-9-1 alone.
+        is_content: bool,
         /// Fields of the headers that each message has over AMQP 0-9-1; empty: it has none.
         headers: Vec<u8>,
     },

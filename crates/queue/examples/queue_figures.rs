@@ -1,12 +1,12 @@
 //! The cost of a message in the machine: enqueue, hand out, settle, and the settle's record.
 //!
-//! `cargo run -p queue --profile quick --example queue_figures`
+//! `cargo run -p queue --profile quick --example queue_figures [LOADS] [MESSAGES]`: loads whose names contain that text.
 
 #![allow(clippy::disallowed_methods, reason = "measuring needs a clock")]
 
 use base::id::LogIndex;
 use message::record::{Kind, Outcome};
-use queue::{Command, Consume, ConsumerId, Credit, Effect, Effects, Fifo, Record, Settings};
+use queue::{Command, Consume, ConsumerId, Credit, Effect, Effects, Fairness, Fifo, Record, Rules, Settings};
 use std::time::Instant;
 
 struct Load {
@@ -16,12 +16,16 @@ struct Load {
     consumers: u32,
     settled: bool,
     counts: bool,
+    fairness: Fairness,
 }
 
 /// One life: nanoseconds a message for enqueue, dispatch, settle and applying the settle.
 fn run(load: &Load, messages: u64) -> [f64; 4] {
     let mut fifo = Fifo::new(Settings { counts: load.counts, ..Settings::default() });
     let mut effects = Effects::default();
+    if load.fairness != Fairness::RoundRobin {
+        fifo.set_rules(Rules { fairness: load.fairness, ..Rules::default() }, &mut effects);
+    }
     for slot in 0..load.consumers {
         let consume = Consume {
             consumer: ConsumerId(slot),
@@ -91,7 +95,16 @@ fn run(load: &Load, messages: u64) -> [f64; 4] {
 }
 
 fn main() {
-    let plain = Load { name: "", batch: 100, backlog: 0, consumers: 1, settled: false, counts: false };
+    let plain = Load {
+        name: "",
+        batch: 100,
+        backlog: 0,
+        consumers: 1,
+        settled: false,
+        counts: false,
+        fairness: Fairness::RoundRobin,
+    };
+    let many = Load { batch: 1500, consumers: 1000, ..plain };
     let loads = [
         Load { name: "lone consumer, batches of 1", batch: 1, ..plain },
         Load { name: "lone consumer, batches of 10", batch: 10, ..plain },
@@ -103,11 +116,17 @@ fn main() {
         Load { name: "2 consumers in turn, 1500", batch: 1500, consumers: 2, ..plain },
         Load { name: "10 consumers in turn, 1500", batch: 1500, consumers: 10, ..plain },
         Load { name: "10 consumers in turn, settled", batch: 1500, consumers: 10, settled: true, ..plain },
+        Load { name: "1,000 consumers in turn", ..many },
+        Load { name: "1,000 consumers, proportional", fairness: Fairness::Proportional, ..many },
+        Load { name: "1,000 consumers, fast", fairness: Fairness::Fast, ..many },
     ];
     println!("{:34} enqueue  dispatch  settle   apply     all   (ns a message, best of 7)", "");
-    for load in &loads {
+    let mut words = std::env::args().skip(1);
+    let wanted = words.next().unwrap_or_default();
+    let messages = words.next().map_or(1_500_000, |word| word.parse().expect("a number of messages"));
+    for load in loads.iter().filter(|load| load.name.contains(&wanted)) {
         let best = (0..7)
-            .map(|_| run(load, 1_500_000))
+            .map(|_| run(load, messages))
             .min_by(|a, b| a.iter().sum::<f64>().total_cmp(&b.iter().sum()))
             .unwrap();
         let [enqueue, dispatch, settle, apply] = best;

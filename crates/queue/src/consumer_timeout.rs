@@ -56,6 +56,12 @@ impl Watch {
         over
     }
 
+    /// Since when it holds a position, at least, milliseconds; none: no look saw it yet.
+    pub(crate) fn since_ms(&self, seq: u64) -> Option<u64> {
+        let (since, _) = self.since.iter().find(|(_, held)| held.contains(seq))?;
+        Some(*since)
+    }
+
     /// Heap bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
         let held: usize = self.since.iter().map(|(_, held)| held.heap_bytes()).sum();

@@ -2,17 +2,20 @@
 //!
 //! Consumers that could take a message stand in a ring per priority; only rings with somebody in them exist. So finding
 //! the next in turn costs O(1), however many consumers are idle or blocked.
+//! Where fairness is more than turns, they stand in a ranking instead (`crate::ranking`).
 //! Knows nothing of positions but those that each consumer holds. Where one consumer at a time is active, that one
 //! stands in `crate::active`.
 //!
-//! Invariants: a consumer is in the ring of its priority exactly while [`Consumer::can_take`]; `unsettled` is how many
-//! positions all of them hold.
+//! Invariants: a consumer is in the ring of its priority, or in the ranking, exactly while [`Consumer::can_take`];
+//! `unsettled` is how many positions all of them hold.
 
 use crate::active::Active;
 use crate::command::{Consume, ConsumerId, Credit, Refused};
 use crate::consumer_timeout::Watch;
 use crate::effect::{Accepted, Effect, Effects};
 use crate::priority_blocks::Block;
+use crate::ranking::Ranking;
+use crate::settings::Fairness;
 use crate::timeout_rounds::Rounds;
 use base::RangeSet;
 use base::ranges::Range;
@@ -35,7 +38,7 @@ pub(crate) struct Consumer {
     pub(crate) drain: bool,
     /// It is a consumer, and not one that waits to become the active one.
     pub(crate) receives: bool,
-    in_ring: bool,
+    standing: Standing,
     /// It is watched, and no look is at it: it held nothing at the last.
     pub(crate) is_unmarked: bool,
     /// How long it has held its messages, where that has an end.
@@ -47,6 +50,17 @@ const PAUSED: u8 = 1;
 
 /// It has not settled messages that were taken back from it.
 pub(crate) const LATE: u8 = 2;
+
+/// Where a consumer stands. The numbers are such that one comparison tells whether that is to be looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+enum Standing {
+    /// Nowhere: it can take nothing.
+    Out = 0,
+    InRing = 1,
+    /// In the ranking, which depends on all that changes.
+    Ranked = 2,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
@@ -103,11 +117,15 @@ pub(crate) struct Consumers {
     pub(crate) slots: Vec<Option<Consumer>>,
     /// Lowest priority first; none is empty.
     rings: Vec<Ring>,
+    /// In place of the rings, where consumers do not take turns.
+    ranking: Option<Box<Ranking>>,
     /// Those asked to drain.
     draining: Vec<ConsumerId>,
     /// Positions they hold, all of them together.
     pub(crate) unsettled: u64,
     consumers: u32,
+    /// How many of them settle what they are given at once.
+    settling: u32,
     joined: u32,
     has_exclusive: bool,
     pub(crate) active: Active,
@@ -123,7 +141,38 @@ impl Consumers {
 
     /// Somebody could take a message.
     pub(crate) fn has_taker(&self) -> bool {
-        !self.rings.is_empty()
+        !self.rings.is_empty() || self.ranking.as_ref().is_some_and(|ranking| !ranking.is_empty())
+    }
+
+    /// From now on the next consumer is found so.
+    pub(crate) fn set_fairness(&mut self, fairness: Fairness) {
+        if self.ranking.as_ref().map_or(Fairness::RoundRobin, |ranking| ranking.fairness()) == fairness {
+            return;
+        }
+        let mut all: Vec<(u32, ConsumerId)> = Vec::new();
+        all.extend(self.iter().map(|(id, consumer)| (consumer.joined, id)));
+        all.sort_unstable_by_key(|(joined, _)| *joined);
+        for (_, id) in &all {
+            self.leave_standing(*id);
+        }
+        self.ranking = match fairness {
+            Fairness::RoundRobin => None,
+            fairness => Some(Box::new(Ranking::new(fairness))),
+        };
+        for (_, id) in all {
+            self.ranking.iter_mut().for_each(|ranking| ranking.join(id));
+            self.refresh(id);
+        }
+    }
+
+    /// Some consumer settles what it is given at once.
+    pub(crate) fn has_settling(&self) -> bool {
+        self.settling > 0
+    }
+
+    /// Deliveries to it are settled at once.
+    pub(crate) fn settles(&self, id: ConsumerId) -> bool {
+        self.get(id).is_some_and(|consumer| consumer.settled)
     }
 
     /// Messages its consumers could take now, counted until there are `most`.
@@ -153,6 +202,7 @@ impl Consumers {
         let held: usize = self.iter().map(|(_, consumer)| of_each(consumer)).sum();
         held + self.slots.capacity() * size_of::<Option<Consumer>>()
             + self.rings.capacity() * size_of::<Ring>()
+            + self.ranking.as_ref().map_or(0, |ranking| size_of::<Ranking>() + ranking.heap_bytes())
             + self.draining.capacity() * size_of::<ConsumerId>()
             + self.rounds.as_ref().map_or(0, |rounds| size_of::<Rounds>() + rounds.heap_bytes())
     }
@@ -187,6 +237,7 @@ impl Consumers {
         let Consume { consumer, credit, settled, exclusive, priority } = new;
         let role = if exclusive { Role::Exclusive } else { Role::Consumer };
         self.consumers += 1;
+        self.settling += u32::from(settled);
         self.has_exclusive |= exclusive;
         self.active.is_open = true;
         self.add(consumer, credit, settled, priority, role);
@@ -206,7 +257,7 @@ impl Consumers {
         assert!(self.slots[slot].is_none(), "slot {slot} is taken");
         let unsettled = RangeSet::new();
         let (next, previous) = (id.0, id.0);
-        let (drain, in_ring) = (false, false);
+        let drain = false;
         let receives = role != Role::Holder;
         let joined = self.joined;
         self.joined = joined.wrapping_add(1);
@@ -222,20 +273,23 @@ impl Consumers {
             held_up: 0,
             drain,
             receives,
-            in_ring,
+            standing: Standing::Out,
             is_unmarked: false,
             watch: None,
         });
+        self.ranking.iter_mut().for_each(|ranking| ranking.join(id));
     }
 
     /// It is given nothing more, but stays to hold its messages.
     pub(crate) fn cancel(&mut self, id: ConsumerId) {
         let Some(consumer) = self.get_mut(id) else { return };
         let role = std::mem::replace(&mut consumer.role, Role::Holder);
+        let settled = consumer.settled;
         consumer.drain = false;
         consumer.receives = false;
         self.active.leave(id);
         self.consumers -= u32::from(role != Role::Holder);
+        self.settling -= u32::from(role != Role::Holder && settled);
         self.has_exclusive &= role != Role::Exclusive;
         self.draining.retain(|draining| *draining != id);
         self.refresh(id);
@@ -318,10 +372,41 @@ impl Consumers {
     #[inline]
     pub(crate) fn refresh(&mut self, id: ConsumerId) {
         let Some(consumer) = self.get(id) else { return };
-        match (consumer.in_ring, consumer.can_take()) {
-            (false, true) => self.enter(id.0),
-            (true, false) => self.leave(id.0),
-            _ => {}
+        if consumer.standing as u8 != u8::from(consumer.can_take()) {
+            self.change_standing(id);
+        }
+    }
+
+    fn change_standing(&mut self, id: ConsumerId) {
+        let can_take = self.get(id).is_some_and(Consumer::can_take);
+        if self.ranking.is_some() {
+            return self.rank(id, can_take);
+        }
+        match can_take {
+            true => self.enter(id.0),
+            false => self.leave(id.0),
+        }
+    }
+
+    /// Gives it its place in the ranking, or none.
+    fn rank(&mut self, id: ConsumerId, can_take: bool) {
+        let Consumers { slots, ranking: Some(ranking), .. } = self else { return };
+        let Some(consumer) = slots.get_mut(id.0 as usize).and_then(Option::as_mut) else { return };
+        if can_take {
+            consumer.standing = Standing::Ranked;
+            ranking.place(id, consumer);
+        } else {
+            consumer.standing = Standing::Out;
+            ranking.remove(id);
+        }
+    }
+
+    /// It is neither in a ring nor in the ranking.
+    fn leave_standing(&mut self, id: ConsumerId) {
+        match self.consumer(id.0).standing {
+            Standing::Out => {}
+            Standing::InRing => self.leave(id.0),
+            Standing::Ranked => self.rank(id, false),
         }
     }
 
@@ -332,6 +417,22 @@ impl Consumers {
         let consumer = self.consumer(turn);
         let count_max = if consumer.next == turn { consumer.room() } else { 1 };
         Some((ConsumerId(turn), count_max))
+    }
+
+    /// As [`Consumers::turn`], in the ranking too.
+    pub(crate) fn next_taker(&self) -> Option<(ConsumerId, u32)> {
+        let Some(ranking) = &self.ranking else { return self.turn() };
+        let (id, takes_all) = ranking.first()?;
+        Some((id, if takes_all { self.consumer(id.0).room() } else { 1 }))
+    }
+
+    /// All behind the one that is next that could take something, in order. It costs a step for each, and in the ranking
+    /// as many as the logarithm of their number.
+    pub(crate) fn takers_behind(&self, first: ConsumerId) -> Vec<ConsumerId> {
+        if let Some(ranking) = &self.ranking {
+            return ranking.in_order().split_off(1);
+        }
+        std::iter::successors(self.after(first), |id| self.after(*id)).collect()
     }
 
     /// Gives it positions: true, it holds them; false, they are settled at once.
@@ -422,6 +523,17 @@ impl Consumers {
         self.got(id);
     }
 
+    /// As [`Consumers::took_before`], in the ranking too.
+    pub(crate) fn took_any(&mut self, id: ConsumerId) {
+        match &mut self.ranking {
+            Some(ranking) => {
+                ranking.took(id);
+                self.got(id);
+            }
+            None => self.took_before(id),
+        }
+    }
+
     /// It was given something to hold, out of turn.
     #[inline]
     pub(crate) fn got(&mut self, id: ConsumerId) {
@@ -472,7 +584,7 @@ impl Consumers {
     /// Joins the ring of its priority behind everybody else.
     fn enter(&mut self, slot: u32) {
         let priority = self.consumer(slot).priority;
-        self.consumer_mut(slot).in_ring = true;
+        self.consumer_mut(slot).standing = Standing::InRing;
         match self.rings.binary_search_by_key(&priority, |ring| ring.priority) {
             Ok(at) => {
                 let turn = self.rings[at].turn;
@@ -492,7 +604,7 @@ impl Consumers {
 
     fn leave(&mut self, slot: u32) {
         let consumer = self.consumer_mut(slot);
-        consumer.in_ring = false;
+        consumer.standing = Standing::Out;
         let (previous, next, priority) = (consumer.previous, consumer.next, consumer.priority);
         self.consumer_mut(previous).next = next;
         self.consumer_mut(next).previous = previous;

@@ -1,8 +1,9 @@
 //! Handing out: the next ready positions to the consumer in turn.
 //!
 //! Where messages are in groups, consumers are asked in turn, those of lower priority behind those of higher, until one may have
-//! something.
+//! something. Rules about consumers ([`crate::settings::Rules::has_consumer_rules`]) have a way of their own, so that no other queue pays.
 
+use crate::command::ConsumerId;
 use crate::consumers::Consumers;
 use crate::delivery::Delivery;
 use crate::effect::{Accepted, Effect, Effects};
@@ -41,6 +42,9 @@ pub(crate) fn hand_out_featured(
     line: &mut Line,
     effects: &mut Effects,
 ) -> u32 {
+    if features.rules.has_consumer_rules() {
+        return hand_out_ruled(consumers, budget, features, line, effects);
+    }
     if features.groups.is_some() {
         return hand_out_groups(consumers, budget, features, line, effects);
     }
@@ -120,4 +124,57 @@ fn hand_out_groups(
     }
     accepted.finish(effects);
     given
+}
+
+/// As [`hand_out`], where rules say which consumer is next ([`crate::Rules::fairness`]), or how many messages all of them
+/// may hold.
+#[cold]
+#[inline(never)]
+fn hand_out_ruled(
+    consumers: &mut Consumers,
+    budget: u32,
+    features: &mut Features,
+    line: &mut Line,
+    effects: &mut Effects,
+) -> u32 {
+    let mut given = 0;
+    let mut accepted = Accepted::default();
+    let is_line = features.is_line();
+    while given < budget {
+        let Some((first, count_max)) = consumers.next_taker() else { break };
+        let left = features.may_hold_more(consumers);
+        if left == 0 && !consumers.has_settling() {
+            break;
+        }
+        // A consumer that settles at once holds nothing.
+        let room = |id| if consumers.settles(id) { u64::MAX } else { left };
+        let mut next = match room(first).min(count_max.min(budget - given).into()) {
+            0 => None,
+            count_max if is_line => line.next(count_max),
+            count_max => next_for(first, count_max, features, line),
+        }
+        .map(|delivery| (first, delivery));
+        if next.is_none() && (features.groups.is_some() || left == 0) {
+            let others = consumers.takers_behind(first).into_iter();
+            next =
+                others.filter(|id| room(*id) > 0).find_map(|id| Some((id, next_for(id, 1, features, line)?)));
+        }
+        let Some((id, delivery)) = next else { break };
+        effects.list.push(delivery.to(id));
+        if consumers.give(id, delivery.range, &mut accepted, effects) {
+            features.hold(delivery.range, id);
+        }
+        given += delivery.range.len() as u32;
+        consumers.took_any(id);
+    }
+    accepted.finish(effects);
+    given
+}
+
+/// Takes up to `count_max` positions that this consumer may have.
+fn next_for(id: ConsumerId, count_max: u64, features: &mut Features, line: &mut Line) -> Option<Delivery> {
+    if features.groups.is_some() {
+        return features.next_for(id, line);
+    }
+    features.next(line, count_max)
 }

@@ -14,6 +14,7 @@ pub(crate) use order::Given;
 use crate::ahead::Ahead;
 use crate::annotations::Annotations;
 use crate::command::ConsumerId;
+use crate::consumers::Consumers;
 use crate::deadlines::Deadlines;
 use crate::dedup_window::Window;
 use crate::delays::Delays;
@@ -69,7 +70,7 @@ impl Features {
     /// Nothing recorded but the properties of a plain queue, and nothing the owner needs.
     pub(crate) fn is_plain(&self) -> bool {
         self.settings == Settings::plain(self.settings.counts)
-            && Rules { delivery_limit: None, drops_head: false, ..self.rules } == Rules::default()
+            && self.rules.are_plain()
             && self.window.is_none()
             && !self.is_grouped
             && self.groups.is_none()
@@ -231,6 +232,11 @@ impl Features {
         self.groups.iter_mut().for_each(|groups| groups.hold(range, id));
     }
 
+    /// How many messages more all consumers may hold.
+    pub(crate) fn may_hold_more(&self, consumers: &Consumers) -> u64 {
+        self.rules.unsettled_max.map_or(u64::MAX, |max| max.saturating_sub(consumers.unsettled))
+    }
+
     /// It was not seen yet whether some consumer can be given a message behind those that groups keep back.
     pub(crate) fn is_on_the_way(&self) -> bool {
         self.groups.as_ref().is_some_and(|groups| groups.is_on_the_way())
@@ -337,6 +343,11 @@ impl Features {
         };
         ready.hide(u64::from(ahead.count_ones()));
         true
+    }
+
+    /// Messages are handed out as those of a queue without features are, until something more is known of one.
+    pub(crate) fn is_line(&self) -> bool {
+        self.levels.is_empty() && self.knows_levels_alone()
     }
 
     /// All that is known of a message that leaves is its priority.

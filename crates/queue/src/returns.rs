@@ -6,6 +6,7 @@
 use crate::delivery::{Counts, Delivery};
 use crate::effect::Effects;
 use crate::failures::Failures;
+use crate::settings::Rules;
 use base::RangeSet;
 use base::ranges::Range;
 use message::record::{Kind, Outcome};
@@ -18,8 +19,32 @@ struct Counting {
     counts: BTreeMap<u64, Counts>,
     /// Volatile: positions with a return that was asked for and has not come back.
     returning: RangeSet,
-    /// Volatile: failed deliveries of a message at most.
-    delivery_limit: Option<u32>,
+    /// Volatile.
+    limits: ReturnLimits,
+}
+
+/// How often a message may come back at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ReturnLimits {
+    /// As failed.
+    pub(crate) failed: Option<u32>,
+    /// Otherwise.
+    pub(crate) cancelled: Option<u32>,
+}
+
+impl ReturnLimits {
+    pub(crate) fn of(rules: &Rules) -> ReturnLimits {
+        ReturnLimits { failed: rules.delivery_limit, cancelled: rules.cancel_limit }
+    }
+
+    /// A message came back too often. One that had failed too often before it came is given one more chance, and of its
+    /// first returns so many are not told from those failures.
+    fn are_passed(self, counts: &Counts) -> bool {
+        let cancelled = counts.acquired_count.saturating_sub(counts.delivery_count);
+        let is_over = |limit: Option<u32>, count| limit.is_some_and(|limit| count > limit);
+        counts.acquired_count > 0
+            && (is_over(self.failed, counts.delivery_count) || is_over(self.cancelled, cancelled))
+    }
 }
 
 /// See the module's head.
@@ -41,15 +66,15 @@ impl Returns {
         self.counting.is_some()
     }
 
-    /// Failed deliveries of a message at most.
-    pub(crate) fn delivery_limit(&self) -> Option<u32> {
-        self.counting.as_ref()?.delivery_limit
+    /// How often a message may come back; without end where the queue does not count.
+    pub(crate) fn limits(&self) -> ReturnLimits {
+        self.counting.as_ref().map_or_else(ReturnLimits::default, |counting| counting.limits)
     }
 
     /// Nothing where the queue does not count.
-    pub(crate) fn set_delivery_limit(&mut self, delivery_limit: Option<u32>) {
+    pub(crate) fn set_limits(&mut self, limits: ReturnLimits) {
         if let Some(counting) = &mut self.counting {
-            counting.delivery_limit = delivery_limit;
+            counting.limits = limits;
         }
     }
 
@@ -128,14 +153,15 @@ impl Returns {
         asked
     }
 
-    /// Those of `parts` that came back and failed more often than is allowed. One that had failed too often before it came
-    /// is given one more chance.
+    /// Those of `parts` that came back, or failed, more often than is allowed.
     pub(crate) fn over_limit(&self, parts: impl Iterator<Item = Range>) -> RangeSet {
         let mut over = RangeSet::new();
         let Some(counting) = &self.counting else { return over };
-        let Some(delivery_limit) = counting.delivery_limit else { return over };
+        if counting.limits == ReturnLimits::default() {
+            return over;
+        }
         for (&seq, counts) in parts.flat_map(|part| counting.counts.range(part.first..=part.last)) {
-            if counts.delivery_count > delivery_limit && counts.acquired_count > 0 {
+            if counting.limits.are_passed(counts) {
                 over.insert(Range { first: seq, last: seq });
             }
         }

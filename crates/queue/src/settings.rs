@@ -90,12 +90,45 @@ pub struct Rules {
     pub drops_head: bool,
     /// Failed deliveries of a message at most; only in queues that count.
     pub delivery_limit: Option<u32>,
+    /// Returns of a message without failure at most; only in queues that count.
+    pub cancel_limit: Option<u32>,
     /// Somebody takes messages that die ([`crate::Effect::DeadLetter`]).
     pub takes_dead: bool,
     /// One consumer at a time is given messages; gets are no consumers.
     pub single_active: bool,
     /// Messages that come back wait; only in queues that count.
     pub retry: Option<Retry>,
+    /// Which of the consumers with room is next.
+    pub fairness: Fairness,
+    /// Messages that all consumers together hold at most, for them to be given more; gets are given theirs at any number,
+    /// and count.
+    pub unsettled_max: Option<u64>,
+}
+
+impl Rules {
+    /// An owner needs nothing for them but the counts that a queue keeps anyway.
+    pub(crate) fn are_plain(&self) -> bool {
+        let others = Rules { delivery_limit: None, cancel_limit: None, drops_head: false, ..*self };
+        others == Rules::default()
+    }
+
+    /// Consumers do not simply take turns, or not without end.
+    #[inline]
+    pub(crate) fn has_consumer_rules(&self) -> bool {
+        self.fairness != Fairness::RoundRobin || self.unsettled_max.is_some()
+    }
+}
+
+/// Which consumer is given the next message, among those of the highest priority that have room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fairness {
+    /// One after the other.
+    #[default]
+    RoundRobin,
+    /// The one that came first: the others are for what it has no room for.
+    Fast,
+    /// The one that holds the least share of what it may hold; of several the one that has waited longest.
+    Proportional,
 }
 
 /// Digest of the value that names a group: messages that have the same are in the same one.

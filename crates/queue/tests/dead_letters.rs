@@ -7,21 +7,15 @@ use message::record::Outcome;
 use owner::Owner;
 use queue::{Arrival, Command, Credit, Rules, Settings};
 
-const TAKEN: Rules = Rules {
-    length_max: None,
-    bytes_max: None,
-    drops_head: false,
-    delivery_limit: None,
-    takes_dead: true,
-    single_active: false,
-    retry: None,
-};
+fn taken() -> Rules {
+    Rules { takes_dead: true, ..Rules::default() }
+}
 
 #[test]
 fn the_refused_die() {
     for takes_dead in [false, true] {
         let mut owner = Owner::new(false);
-        owner.rules(Rules { takes_dead, ..TAKEN });
+        owner.rules(Rules { takes_dead, ..taken() });
         owner.consume(0, Credit::Prefetch(0));
         owner.publish(5);
         owner.dispatch();
@@ -38,7 +32,7 @@ fn the_refused_die() {
 #[test]
 fn they_stay_until_they_are_dead_lettered_and_are_told_once() {
     let mut owner = Owner::new(false);
-    owner.rules(TAKEN);
+    owner.rules(taken());
     owner.consume(0, Credit::Prefetch(0));
     owner.publish(4);
     owner.dispatch();
@@ -59,7 +53,7 @@ fn they_stay_until_they_are_dead_lettered_and_are_told_once() {
 #[test]
 fn the_expired_and_the_dropped_die() {
     let mut owner = Owner::with(Settings { ttl_ms: Some(50), ..Settings::default() });
-    owner.rules(Rules { length_max: Some(2), drops_head: true, ..TAKEN });
+    owner.rules(Rules { length_max: Some(2), drops_head: true, ..taken() });
     (0..3).for_each(|_| owner.arrive(Arrival::default()));
     assert_eq!(owner.dispatch(), "maxlen 0-0");
     assert_eq!(owner.at(1050), "expired 1-2");
@@ -73,7 +67,7 @@ fn the_expired_and_the_dropped_die() {
 fn a_delivery_too_many_kills() {
     for takes_dead in [false, true] {
         let mut owner = Owner::new(true);
-        owner.rules(Rules { delivery_limit: Some(1), takes_dead, ..TAKEN });
+        owner.rules(Rules { delivery_limit: Some(1), takes_dead, ..taken() });
         owner.consume(0, Credit::Prefetch(0));
         owner.publish(3);
         assert_eq!(owner.dispatch(), "c0<0-2");
@@ -95,6 +89,52 @@ fn a_delivery_too_many_kills() {
 }
 
 #[test]
+fn a_return_too_many_kills() {
+    for takes_dead in [false, true] {
+        let mut owner = Owner::new(true);
+        let rules = Rules { cancel_limit: Some(1), takes_dead, ..taken() };
+        owner.rules(rules);
+        owner.consume(0, Credit::Prefetch(0));
+        owner.publish(3);
+        assert_eq!(owner.dispatch(), "c0<0-2");
+        owner.settle(0, 0, 1, Outcome::Released);
+        // Failures are counted by themselves, however many.
+        owner.settle(0, 2, 2, Outcome::Failed);
+        owner.commit();
+        assert_eq!(owner.dispatch(), "c0<0-1! c0<2-2!x1");
+        owner.settle(0, 2, 2, Outcome::Failed);
+        owner.settle(0, 1, 1, Outcome::Failed);
+        assert_eq!(owner.settle(0, 0, 0, Outcome::Released), "+return 0-0");
+        owner.commit();
+        assert_eq!(owner.told(), if takes_dead { "limit 0-0" } else { "+drop 0-0" });
+        owner.bury(0, 0);
+        owner.commit();
+        // Counts are recorded: a new owner goes on.
+        owner.restart(rules);
+        owner.consume(0, Credit::Prefetch(0));
+        assert_eq!(owner.dispatch(), "c0<1-1!x1 c0<2-2!x2");
+        owner.settle(0, 1, 2, Outcome::Released);
+        owner.commit();
+        assert_eq!(owner.told(), if takes_dead { "limit 1-1" } else { "+drop 1-1" });
+        owner.bury(1, 1);
+        owner.commit();
+        assert_eq!(owner.dispatch(), "c0<2-2!x2");
+        // A lower limit ends what is ready and came back before.
+        owner.settle(0, 2, 2, Outcome::Failed);
+        owner.commit();
+        let lower = Rules { cancel_limit: Some(0), ..rules };
+        assert_eq!(owner.rules(lower), if takes_dead { "limit 2-2" } else { "+drop 2-2" });
+    }
+    let mut classic = Owner::new(false);
+    classic.rules(Rules { cancel_limit: Some(0), ..taken() });
+    classic.consume(0, Credit::Prefetch(0));
+    classic.publish(1);
+    classic.dispatch();
+    classic.settle(0, 0, 0, Outcome::Released);
+    assert_eq!(classic.dispatch(), "c0<0-0!", "queues that do not count have no such limit");
+}
+
+#[test]
 fn a_lower_limit_kills_what_is_ready() {
     let mut owner = Owner::new(true);
     owner.consume(0, Credit::Link(2));
@@ -105,16 +145,16 @@ fn a_lower_limit_kills_what_is_ready() {
         owner.commit();
         owner.apply(Command::Credit { consumer: queue::ConsumerId(0), credit: 2, drain: false });
     }
-    assert_eq!(owner.rules(Rules { delivery_limit: Some(2), ..TAKEN }), "");
-    assert_eq!(owner.rules(Rules { delivery_limit: Some(1), ..TAKEN }), "limit 0-1");
-    assert_eq!(owner.rules(Rules { delivery_limit: Some(0), ..TAKEN }), "");
+    assert_eq!(owner.rules(Rules { delivery_limit: Some(2), ..taken() }), "");
+    assert_eq!(owner.rules(Rules { delivery_limit: Some(1), ..taken() }), "limit 0-1");
+    assert_eq!(owner.rules(Rules { delivery_limit: Some(0), ..taken() }), "");
     assert_eq!(owner.counts(), (1, 0, 3));
     assert_eq!(owner.dispatch(), "c0<2-2");
 }
 
 #[test]
 fn after_a_restart_they_die_anew_or_are_handed_out_once_more() {
-    let rules = Rules { delivery_limit: Some(0), length_max: Some(3), drops_head: true, ..TAKEN };
+    let rules = Rules { delivery_limit: Some(0), length_max: Some(3), drops_head: true, ..taken() };
     let mut owner = Owner::with(Settings { counts: true, ttl_ms: Some(50), ..Settings::default() });
     owner.rules(rules);
     owner.consume(0, Credit::Link(3));
@@ -137,7 +177,7 @@ fn after_a_restart_they_die_anew_or_are_handed_out_once_more() {
 #[test]
 fn records_end_the_dying() {
     let mut owner = Owner::new(false);
-    owner.rules(TAKEN);
+    owner.rules(taken());
     owner.consume(0, Credit::Prefetch(0));
     owner.publish(4);
     owner.dispatch();

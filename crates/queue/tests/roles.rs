@@ -240,6 +240,7 @@ impl Replica {
                     bytes_max: dice.one_in(4).then(|| dice.below(9000)),
                     drops_head: dice.one_in(2),
                     delivery_limit: dice.one_in(2).then(|| dice.below(4) as u32).filter(|_| counts),
+                    cancel_limit: dice.one_in(2).then(|| dice.below(4) as u32).filter(|_| counts),
                     takes_dead: dice.one_in(2),
                     single_active: dice.one_in(3),
                     retry: (counts && dice.one_in(3)).then_some(Retry {
@@ -248,6 +249,7 @@ impl Replica {
                         min_ms: 10,
                         max_ms: 100,
                     }),
+                    ..Rules::default()
                 };
                 fifo.set_rules(rules, effects);
             }

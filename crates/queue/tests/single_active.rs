@@ -7,19 +7,13 @@ use message::record::Outcome;
 use owner::Owner;
 use queue::{Command, ConsumerId, Credit, Rules};
 
-const SINGLE: Rules = Rules {
-    length_max: None,
-    bytes_max: None,
-    drops_head: false,
-    delivery_limit: None,
-    takes_dead: false,
-    single_active: true,
-    retry: None,
-};
+fn one_at_a_time() -> Rules {
+    Rules { single_active: true, ..Rules::default() }
+}
 
 fn single(counts: bool) -> Owner {
     let mut owner = Owner::new(counts);
-    owner.rules(SINGLE);
+    owner.rules(one_at_a_time());
     owner
 }
 
@@ -131,7 +125,7 @@ fn switched_on_and_off_while_consumers_are_there() {
     (0..3).for_each(|slot| joins(&mut owner, slot, 0));
     owner.publish(3);
     assert_eq!(owner.dispatch(), "c0<0-0 c1<1-1 c2<2-2");
-    owner.rules(SINGLE);
+    owner.rules(one_at_a_time());
     owner.publish(2);
     assert_eq!(owner.dispatch(), "c0 active c0<3-4");
     owner.rules(Rules::default());

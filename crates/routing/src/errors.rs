@@ -66,7 +66,7 @@ impl std::fmt::Display for DeclareError {
 
 impl std::error::Error for DeclareError {}
 
-/// Why a binding is refused; displayed in RabbitMQ's words.
+/// Why a binding is refused; displayed in RabbitMQ's words where it has any.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BindError {
     /// A topic binding key has more than [`WILDCARDS_MAX`] `#` words.
@@ -88,6 +88,10 @@ pub enum BindError {
     WeightTooLarge,
     /// The key of a binding to a local random exchange is not empty.
     NotEmpty(Box<[u8]>),
+    /// `x-filter` is no text.
+    FilterType,
+    /// `x-filter` cannot be read: the fault and its place.
+    Filter(filter::Error),
 }
 
 impl std::fmt::Display for BindError {
@@ -117,6 +121,8 @@ impl std::fmt::Display for BindError {
             BindError::NotEmpty(key) => {
                 write!(f, "Non empty binding '{}' key not permitted", String::from_utf8_lossy(key))
             }
+            BindError::FilterType => f.write_str("invalid arg 'x-filter': it is to be an expression"),
+            BindError::Filter(error) => write!(f, "invalid arg 'x-filter': {error}"),
         }
     }
 }

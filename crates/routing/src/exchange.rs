@@ -5,13 +5,14 @@ use crate::arguments::Arguments;
 use crate::binding::Binding;
 use crate::errors::{BindError, DeclareError};
 use crate::federation;
+use crate::filtered::{self, Filtered};
 use crate::hash;
-use crate::headers::{self, Field, Headers, NoHeaders, Property, X_MATCH};
+use crate::headers::{self, Field, Headers, NoHeaders, Property, X_FILTER, X_MATCH};
 use crate::keyed::Keyed;
-use crate::lots::Lots;
 use crate::matches::{Destination, Matches};
-use crate::ring::{self, Ring, WEIGHT_MAX};
-use crate::topic::{self, Topic};
+use crate::ring::{self, WEIGHT_MAX};
+use crate::table::{Rows, Table};
+use crate::topic;
 use crate::value::IntType;
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
@@ -44,6 +45,8 @@ pub enum Kind {
     /// Always, but for messages that came through too many brokers or were already where they would go: brokers that
     /// federate an exchange declare it for themselves.
     FederationUpstream,
+    /// Always, where the filter of the binding says so: a fanout by another name, for bindings by what is in messages.
+    Content,
 }
 
 /// Of a delayed-message exchange: the kind it chooses as.
@@ -60,7 +63,7 @@ pub const HISTORY_LENGTH: &[u8] = b"x-recent-history-length";
 
 impl Kind {
     /// All there are.
-    pub const ALL: [Kind; 11] = [
+    pub const ALL: [Kind; 12] = [
         Kind::Direct,
         Kind::Fanout,
         Kind::Topic,
@@ -72,6 +75,7 @@ impl Kind {
         Kind::RecentHistory,
         Kind::Delayed,
         Kind::FederationUpstream,
+        Kind::Content,
     ];
 
     /// The kind clients call `name`.
@@ -84,6 +88,7 @@ impl Kind {
         match self {
             Kind::Direct => "direct",
             Kind::Fanout => "fanout",
+            Kind::Content => "x-content",
             Kind::Topic => "topic",
             Kind::Headers => "headers",
             Kind::ConsistentHash => "x-consistent-hash",
@@ -101,6 +106,7 @@ impl Kind {
         match self {
             Kind::Direct => "AMQP direct exchange, as per the AMQP specification",
             Kind::Fanout => "AMQP fanout exchange, as per the AMQP specification",
+            Kind::Content => "Content exchange: by the filters of its bindings",
             Kind::Topic => "AMQP topic exchange, as per the AMQP specification",
             Kind::Headers => "AMQP headers exchange, as per the AMQP specification",
             Kind::ConsistentHash => "Consistent Hashing Exchange",
@@ -169,9 +175,12 @@ impl Kind {
     /// Whether an exchange that [chooses as](Kind::chooses_as) this kind may be bound so; the error is 406
     /// precondition-failed.
     pub fn check(self, key: &[u8], arguments: &Arguments) -> Result<(), BindError> {
+        filtered::expression(arguments)
+            .map_err(|error| error.map_or(BindError::FilterType, BindError::Filter))?;
         match self {
             Kind::Direct
             | Kind::Fanout
+            | Kind::Content
             | Kind::ModulusHash
             | Kind::Random
             | Kind::RecentHistory
@@ -198,6 +207,20 @@ impl Kind {
     }
 }
 
+/// Adds the destinations of bindings whose arguments the headers of a message match.
+fn route_by_headers(keyed: &Keyed, message: &Envelope<'_>, out: &mut Matches) {
+    let mut lookup = headers::Lookup::new(message.headers);
+    for bound in keyed.iter().flat_map(|(_, bounds)| bounds.list()) {
+        let lets_through = |arguments| out.take(1) && headers::is_match(arguments, &mut lookup, out);
+        if bound.variants().any(lets_through) {
+            out.push(bound.destination());
+        }
+        if out.is_too_dear() {
+            return;
+        }
+    }
+}
+
 /// Checks how much a recent-history exchange is to remember.
 fn check_history(arguments: &Arguments) -> Result<(), DeclareError> {
     match arguments.get(HISTORY_LENGTH) {
@@ -209,20 +232,6 @@ fn check_history(arguments: &Arguments) -> Result<(), DeclareError> {
     }
 }
 
-#[derive(Clone, Debug)]
-enum Table {
-    Direct(Keyed),
-    Fanout(Keyed),
-    Topic(Box<Topic>),
-    Headers(Keyed),
-    ConsistentHash(Box<Ring>),
-    ModulusHash(Box<Lots>),
-    Random(Box<Lots>),
-    LocalRandom(Box<Lots>),
-    RecentHistory(Keyed),
-    FederationUpstream(Keyed),
-}
-
 /// The part of a message that an exchange looks at.
 #[derive(Clone, Copy)]
 pub struct Envelope<'a> {
@@ -232,12 +241,30 @@ pub struct Envelope<'a> {
     pub headers: &'a dyn Headers,
     /// Random bits for exchanges that draw lots.
     pub roll: u64,
+    /// All that is in it, for filters.
+    pub content: &'a dyn filter::Fields,
+    /// The present, milliseconds since 1970, for filters that ask for it.
+    pub now_ms: u64,
 }
 
 impl<'a> Envelope<'a> {
     /// Keys alone.
     pub fn keyed(keys: &'a [&'a [u8]]) -> Envelope<'a> {
-        Envelope { keys, headers: &NoHeaders, roll: 0 }
+        Envelope { keys, headers: &NoHeaders, roll: 0, content: &NoContent, now_ms: 0 }
+    }
+}
+
+/// A message with nothing in it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoContent;
+
+impl filter::Fields for NoContent {
+    fn field(&self, _field: filter::Field<'_>) -> Option<filter::Value<'_>> {
+        None
+    }
+
+    fn body<'a>(&'a self, _paths: &filter::Paths, _found: &mut filter::Found<'a>) -> bool {
+        true
     }
 }
 
@@ -253,6 +280,8 @@ pub struct Exchange {
     /// As it was declared with.
     pub arguments: Arguments,
     table: Table,
+    /// Bindings with a filter, if there are any.
+    filtered: Option<Box<Filtered>>,
     bindings: usize,
 }
 
@@ -260,83 +289,57 @@ impl Exchange {
     /// A durable exchange without bindings or arguments; set the fields for any other. One that delays
     /// [chooses as](Kind::chooses_as) another kind, and is made as that.
     pub fn new(kind: Kind) -> Exchange {
-        let table = match kind {
-            Kind::Direct | Kind::Delayed => Table::Direct(Keyed::default()),
-            Kind::Fanout => Table::Fanout(Keyed::default()),
-            Kind::Topic => Table::Topic(Box::default()),
-            Kind::Headers => Table::Headers(Keyed::default()),
-            Kind::ConsistentHash => Table::ConsistentHash(Box::default()),
-            Kind::ModulusHash => Table::ModulusHash(Box::default()),
-            Kind::Random => Table::Random(Box::default()),
-            Kind::LocalRandom => Table::LocalRandom(Box::default()),
-            Kind::RecentHistory => Table::RecentHistory(Keyed::default()),
-            Kind::FederationUpstream => Table::FederationUpstream(Keyed::default()),
-        };
+        let table = Table::new(kind);
         let (durable, auto_delete, internal) = (true, false, false);
-        Exchange { durable, auto_delete, internal, arguments: Arguments::new(), table, bindings: 0 }
+        let arguments = Arguments::new();
+        Exchange { durable, auto_delete, internal, arguments, table, filtered: None, bindings: 0 }
     }
 
     /// How it chooses.
     pub fn kind(&self) -> Kind {
-        match &self.table {
-            Table::Direct(_) => Kind::Direct,
-            Table::Fanout(_) => Kind::Fanout,
-            Table::Topic(_) => Kind::Topic,
-            Table::Headers(_) => Kind::Headers,
-            Table::ConsistentHash(_) => Kind::ConsistentHash,
-            Table::ModulusHash(_) => Kind::ModulusHash,
-            Table::Random(_) => Kind::Random,
-            Table::LocalRandom(_) => Kind::LocalRandom,
-            Table::RecentHistory(_) => Kind::RecentHistory,
-            Table::FederationUpstream(_) => Kind::FederationUpstream,
-        }
+        self.table.kind()
     }
 
     /// Adds where a message goes to `out`, each destination once. Where that takes too many steps
     /// ([`Matches::is_too_dear`]), some are missing.
     #[inline]
     pub fn route(&self, message: &Envelope<'_>, out: &mut Matches) {
-        match &self.table {
-            Table::Direct(keyed) => {
-                for key in message.keys {
-                    keyed.route(key, out);
-                }
-            }
-            Table::Fanout(keyed) | Table::RecentHistory(keyed) => keyed.route_all(out),
-            Table::FederationUpstream(keyed) => {
-                if federation::goes_on(&self.arguments, message.headers) {
-                    keyed.route_all(out);
-                }
-            }
-            Table::Topic(topic) => topic.route(message.keys, out),
-            Table::Headers(keyed) => {
-                let mut lookup = headers::Lookup::new(message.headers);
-                for bound in keyed.iter().flat_map(|(_, bounds)| bounds.list()) {
-                    let lets_through =
-                        |arguments| out.take(1) && headers::is_match(arguments, &mut lookup, out);
-                    if bound.variants().any(lets_through) {
-                        out.push(bound.destination());
-                    }
-                    if out.is_too_dear() {
-                        return;
-                    }
-                }
-            }
-            Table::ConsistentHash(ring) => {
+        match self.table.rows() {
+            Rows::Keyed(keyed) => match self.kind() {
+                Kind::Direct => message.keys.iter().for_each(|key| keyed.route(key, out)),
+                Kind::Headers => route_by_headers(keyed, message, out),
+                Kind::FederationUpstream if !federation::goes_on(&self.arguments, message.headers) => return,
+                _ => keyed.route_all(out),
+            },
+            Rows::Topic(topic) => topic.route(message.keys, out),
+            Rows::Ring(ring) => {
                 if out.take(hash::steps(message.keys.iter().take(1))) {
-                    out.extend(ring.get(self.hash(message)));
+                    self.give(ring.get(self.hash(message)), message, out);
                 }
             }
-            Table::ModulusHash(lots) => {
+            Rows::Lots(lots) if self.kind() == Kind::ModulusHash => {
                 if out.take(hash::steps(message.keys.iter())) {
-                    out.extend(lots.by_remainder(hash::of_keys(message.keys)));
+                    self.give(lots.by_remainder(hash::of_keys(message.keys)), message, out);
                 }
             }
-            Table::Random(lots) | Table::LocalRandom(lots) => {
+            Rows::Lots(lots) => {
                 if out.take(1) {
-                    out.extend(lots.by_roll(message.roll));
+                    self.give(lots.by_roll(message.roll), message, out);
                 }
             }
+        }
+        if let Some(filtered) = &self.filtered {
+            filtered.route(message, out);
+        }
+    }
+
+    /// Adds the one destination of a message, if it wants it.
+    fn give(&self, destination: Option<Destination>, message: &Envelope<'_>, out: &mut Matches) {
+        let Some(destination) = destination else { return };
+        let lets_through =
+            |filtered: &Filtered| filtered.lets_through(destination, &self.table, message, out);
+        if self.filtered.as_deref().is_none_or(lets_through) {
+            out.push(destination);
         }
     }
 
@@ -355,18 +358,28 @@ impl Exchange {
         message.keys.first().map_or(0, |key| hash::of_bytes(key).into())
     }
 
+    /// Whether a binding has a filter.
+    pub fn has_filters(&self) -> bool {
+        self.filtered.is_some()
+    }
+
     /// Whether where a message goes depends on more than its keys, or it leaves a trace here, so that these are no key
     /// for a cache.
     #[inline]
     pub fn sees_more_than_keys(&self) -> bool {
-        match &self.table {
-            Table::Direct(_) | Table::Fanout(_) | Table::Topic(_) | Table::ModulusHash(_) => false,
-            Table::Headers(_)
-            | Table::Random(_)
-            | Table::LocalRandom(_)
-            | Table::RecentHistory(_)
-            | Table::FederationUpstream(_) => true,
-            Table::ConsistentHash(_) => {
+        if self.filtered.is_some() {
+            return true;
+        }
+        match self.kind() {
+            Kind::Direct | Kind::Fanout | Kind::Content | Kind::Topic | Kind::ModulusHash | Kind::Delayed => {
+                false
+            }
+            Kind::Headers
+            | Kind::Random
+            | Kind::LocalRandom
+            | Kind::RecentHistory
+            | Kind::FederationUpstream => true,
+            Kind::ConsistentHash => {
                 self.arguments.get(HASH_HEADER).or(self.arguments.get(HASH_PROPERTY)).is_some()
             }
         }
@@ -380,36 +393,37 @@ impl Exchange {
         destination: Destination,
     ) -> bool {
         let key = key.into();
-        let is_new = match &mut self.table {
-            Table::Direct(keyed)
-            | Table::Fanout(keyed)
-            | Table::Headers(keyed)
-            | Table::RecentHistory(keyed)
-            | Table::FederationUpstream(keyed) => keyed.bind(key, arguments, destination),
-            Table::Topic(topic) => topic.bind(key, arguments, destination),
-            Table::ConsistentHash(ring) => ring.bind(&key, arguments, destination),
-            Table::ModulusHash(lots) | Table::Random(lots) | Table::LocalRandom(lots) => {
-                lots.bind(key, arguments, destination)
-            }
+        let is_new = match arguments.get(X_FILTER) {
+            None => self.table.bind(key, arguments, destination),
+            Some(_) => self.bind_filtered(key, arguments, destination),
         };
         self.bindings += usize::from(is_new);
         is_new
     }
 
+    #[cold]
+    fn bind_filtered(&mut self, key: Arc<[u8]>, arguments: Arguments, destination: Destination) -> bool {
+        let Exchange { table, filtered, .. } = self;
+        let filtered = filtered.get_or_insert_with(|| Box::new(Filtered::new(table.kind())));
+        // One that gives each message to one destination chooses it among all its bindings.
+        let may_be_new = !table.gives_to_one() || table.bind(key.clone(), arguments.clone(), destination);
+        may_be_new && filtered.bind(key, arguments, destination)
+    }
+
     /// Takes a binding away; whether it was there.
     pub fn unbind(&mut self, key: &[u8], arguments: &Arguments, destination: Destination) -> bool {
-        let existed = match &mut self.table {
-            Table::Direct(keyed)
-            | Table::Fanout(keyed)
-            | Table::Headers(keyed)
-            | Table::RecentHistory(keyed)
-            | Table::FederationUpstream(keyed) => keyed.unbind(key, arguments, destination),
-            Table::Topic(topic) => topic.unbind(key, arguments, destination),
-            Table::ConsistentHash(ring) => ring.unbind(key, arguments, destination),
-            Table::ModulusHash(lots) | Table::Random(lots) | Table::LocalRandom(lots) => {
-                lots.unbind(key, arguments, destination)
+        let Exchange { table, filtered, .. } = self;
+        let existed = match (arguments.get(X_FILTER), filtered) {
+            (None, _) => table.unbind(key, arguments, destination),
+            (Some(_), None) => false,
+            (Some(_), Some(filtered)) => {
+                (!table.gives_to_one() || table.unbind(key, arguments, destination))
+                    && filtered.unbind(key, arguments, destination)
             }
         };
+        if self.filtered.as_ref().is_some_and(|filtered| filtered.is_empty()) {
+            self.filtered = None;
+        }
         self.bindings -= usize::from(existed);
         existed
     }
@@ -431,40 +445,22 @@ impl Exchange {
         &self,
         mut visit: impl FnMut(&[u8], &Arguments, Destination) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        let mut each = |key: &[u8], bounds: &crate::bounds::Bounds| {
-            bounds.list().iter().try_for_each(|bound| {
-                let mut variants = bound.variants();
-                variants.try_for_each(|arguments| visit(key, arguments, bound.destination()))
-            })
-        };
-        match &self.table {
-            Table::Direct(keyed)
-            | Table::Fanout(keyed)
-            | Table::Headers(keyed)
-            | Table::RecentHistory(keyed)
-            | Table::FederationUpstream(keyed) => {
-                keyed.iter().try_for_each(|(key, bounds)| each(key, bounds))
-            }
-            Table::Topic(topic) => topic.try_for_each(each),
-            Table::ConsistentHash(ring) => {
-                let mut all = ring.bindings();
-                all.try_for_each(|own| visit(&own.key, &own.arguments, own.destination))
-            }
-            Table::ModulusHash(lots) | Table::Random(lots) | Table::LocalRandom(lots) => {
-                lots.keyed().iter().try_for_each(|(key, bounds)| each(key, bounds))
-            }
+        self.table.visit(&mut visit)?;
+        match &self.filtered {
+            Some(filtered) => filtered.visit(visit),
+            None => ControlFlow::Continue(()),
         }
     }
 
     /// Its bindings in the order in which they were made, where that order has a part in where messages go.
     pub fn ordered_bindings(&self) -> impl Iterator<Item = &Binding> {
-        let ring = if let Table::ConsistentHash(ring) = &self.table { Some(ring) } else { None };
+        let ring = if let Rows::Ring(ring) = self.table.rows() { Some(ring) } else { None };
         ring.into_iter().flat_map(|ring| ring.bindings())
     }
 
     /// Whether the order in which its bindings were made has a part in where messages go.
     pub fn keeps_order(&self) -> bool {
-        matches!(self.table, Table::ConsistentHash(_))
+        matches!(self.table.rows(), Rows::Ring(_))
     }
 
     /// How many bindings it has.
@@ -479,18 +475,7 @@ impl Exchange {
 
     /// Bytes of memory, its own included; of many bindings some stand for all, so that the caller holds nobody up.
     pub fn memory_bytes(&self) -> usize {
-        let table = match &self.table {
-            Table::Direct(keyed)
-            | Table::Fanout(keyed)
-            | Table::Headers(keyed)
-            | Table::RecentHistory(keyed)
-            | Table::FederationUpstream(keyed) => keyed.heap_bytes(),
-            Table::Topic(topic) => size_of::<Topic>() + topic.heap_bytes(),
-            Table::ConsistentHash(ring) => size_of::<Ring>() + ring.heap_bytes(),
-            Table::ModulusHash(lots) | Table::Random(lots) | Table::LocalRandom(lots) => {
-                size_of::<Lots>() + lots.heap_bytes()
-            }
-        };
-        size_of::<Exchange>() + self.arguments.heap_bytes() + table
+        let filtered = self.filtered.as_ref().map_or(0, |filtered| filtered.heap_bytes());
+        size_of::<Exchange>() + self.arguments.heap_bytes() + self.table.heap_bytes() + filtered
     }
 }

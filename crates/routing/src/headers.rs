@@ -4,8 +4,8 @@
 //! types by their number, text and bytes by their bytes, floating-point numbers by their bits (0 is not -0), lists and
 //! tables only where all types in them are the same too; a number never matches its text. A moment is a number: a
 //! header's counts milliseconds, a binding's is taken as given. A binding argument without a value matches whatever
-//! the header holds. Arguments that begin with `x-` take no part unless the mode says `-with-x`, and `x-match` itself
-//! never does.
+//! the header holds. Arguments that begin with `x-` take no part unless the mode says `-with-x`, and `x-match` and
+//! `x-filter` never do.
 
 use crate::argument::Argument;
 use crate::arguments::Arguments;
@@ -158,6 +158,9 @@ struct Mode {
 /// The name of the argument that says how.
 pub(crate) const X_MATCH: &[u8] = b"x-match";
 
+/// The argument of a binding to an exchange of any kind that says by an expression which messages it is for: no header.
+pub const X_FILTER: &[u8] = b"x-filter";
+
 /// The mode `x-match` names; all of them without it.
 fn mode(arguments: &Arguments) -> Mode {
     match arguments.get(X_MATCH).and_then(Argument::as_str) {
@@ -275,7 +278,9 @@ pub(crate) fn is_match(arguments: &Arguments, headers: &mut Lookup<'_>, out: &mu
     let Mode { any, with_x } = mode(arguments);
     let mut weighed = arguments
         .iter()
-        .filter(|(name, _)| if with_x { *name != X_MATCH } else { !name.starts_with(b"x-") })
+        .filter(
+            |(name, _)| if with_x { ![X_MATCH, X_FILTER].contains(name) } else { !name.starts_with(b"x-") },
+        )
         .map(|(name, value)| headers.is_match(name, value, out));
     if any { weighed.any(|is_match| is_match) } else { weighed.all(|is_match| is_match) }
 }

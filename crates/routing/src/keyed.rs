@@ -20,6 +20,11 @@ impl Keyed {
         self.keys.get(key)
     }
 
+    /// All that is bound under a key; none, too, where looking for it would take too many steps.
+    pub(crate) fn find(&self, key: &[u8], out: &mut Matches) -> Option<&Bounds> {
+        if out.take_bytes(key) { self.get(key) } else { None }
+    }
+
     /// The destinations of one key.
     #[inline]
     pub(crate) fn route(&self, key: &[u8], out: &mut Matches) {

@@ -94,6 +94,12 @@ impl Lots {
         existed
     }
 
+    /// How many bindings a destination has.
+    pub(crate) fn bindings_of(&self, destination: Destination) -> u32 {
+        let owner = self.owners.get(self.place(destination));
+        owner.filter(|(own, _)| *own == destination).map_or(0, |(_, lots)| *lots)
+    }
+
     /// The place of a destination among the owners: where it is, or is to be.
     fn place(&self, destination: Destination) -> usize {
         self.owners.partition_point(|(own, _)| order(own) < order(&destination))

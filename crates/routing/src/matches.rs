@@ -126,6 +126,11 @@ impl Matches {
         self.steps_max
     }
 
+    /// Units of work that the message may still take.
+    pub(crate) fn steps_left(&self) -> usize {
+        self.steps_max.saturating_sub(self.steps) as usize
+    }
+
     /// Routing the message takes more steps than it may: destinations may be missing, so it is to be refused.
     #[inline]
     pub fn is_too_dear(&self) -> bool {
@@ -182,14 +187,6 @@ impl Matches {
             }
         } else {
             self.push_to_many(destination);
-        }
-    }
-
-    /// Adds a destination, if there is one, unless it is there.
-    #[inline]
-    pub(crate) fn extend(&mut self, destination: Option<Destination>) {
-        if let Some(destination) = destination {
-            self.push(destination);
         }
     }
 

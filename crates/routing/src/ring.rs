@@ -85,6 +85,14 @@ impl Ring {
         self.places[at].as_ref().map(|place| place.binding.destination)
     }
 
+    /// The bindings of a destination, the youngest first, by their places.
+    pub(crate) fn bindings_of(&self, destination: Destination) -> impl Iterator<Item = u32> {
+        let place = |at: u32| self.places.get(at as usize).and_then(Option::as_ref);
+        let youngest = self.youngest.get(&destination).copied();
+        std::iter::successors(youngest, move |at| place(*at).map(|place| place.older))
+            .take_while(|at| *at != NONE)
+    }
+
     pub(crate) fn bind(&mut self, key: &[u8], arguments: Arguments, destination: Destination) -> bool {
         if self.find(key, &arguments, destination).is_some() {
             return false;

@@ -94,6 +94,26 @@ impl Topic {
         }
     }
 
+    /// Visits what is bound under keys that match, until that takes too many steps.
+    pub(crate) fn visit_matching(
+        &self,
+        keys: &[&[u8]],
+        out: &mut Matches,
+        visit: &mut impl FnMut(&Bounds, &mut Matches),
+    ) {
+        for key in keys {
+            if let Some(bounds) = self.exact.find(key, out) {
+                visit(bounds, out);
+            }
+            if !self.patterns.is_empty() {
+                self.patterns.visit_matching(key, out, visit);
+            }
+            if out.is_too_dear() {
+                return;
+            }
+        }
+    }
+
     pub(crate) fn bind(&mut self, key: Arc<[u8]>, arguments: Arguments, destination: Destination) -> bool {
         match is_pattern(&key) {
             true => self.patterns.bind(&key, arguments, destination),
@@ -160,12 +180,18 @@ impl Trie {
         self.nodes[ROOT as usize].children == 0 && self.nodes[ROOT as usize].bounds.is_none()
     }
 
+    #[inline]
     fn route(&self, key: &[u8], out: &mut Matches) {
+        self.visit_matching(key, out, &mut |bounds, out| bounds.route(out));
+    }
+
+    #[inline]
+    fn visit_matching(&self, key: &[u8], out: &mut Matches, visit: &mut impl FnMut(&Bounds, &mut Matches)) {
         let mut walk = std::mem::take(&mut out.walk);
         if self.walk(key, &mut walk, out) {
             for &at in &walk.current {
                 if let Some(bounds) = &self.nodes[at as usize].bounds {
-                    bounds.route(out);
+                    visit(bounds, out);
                 }
             }
         }

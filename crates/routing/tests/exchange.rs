@@ -499,7 +499,7 @@ fn compare(exchange: &Exchange, bound: &[Binding]) {
     let mut expected: Vec<_> = bound
         .iter()
         .filter(|binding| match exchange.kind() {
-            Kind::Fanout | Kind::RecentHistory | Kind::FederationUpstream => true,
+            Kind::Fanout | Kind::Content | Kind::RecentHistory | Kind::FederationUpstream => true,
             Kind::Headers => binding.arguments.is_empty(),
             _ => *binding.key == *b"k",
         })

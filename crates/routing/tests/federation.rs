@@ -56,7 +56,7 @@ fn messages_go_as_far_as_they_may() {
         let given = Given(received.clone());
         let mut matches = Matches::default();
         matches.start();
-        exchange.route(&Envelope { keys: &[b"k"], headers: &given, roll: 0 }, &mut matches);
+        exchange.route(&Envelope { headers: &given, ..Envelope::keyed(&[b"k"]) }, &mut matches);
         assert_eq!(matches.destinations().len(), usize::from(expected), "{hops} hops, {received:?}");
     };
     check(1, None, true);
@@ -86,7 +86,7 @@ fn a_nameless_broker_has_seen_nothing() {
         let given = Given(Some(Value::list([received])));
         let mut matches = Matches::default();
         matches.start();
-        exchange.route(&Envelope { keys: &[b"k"], headers: &given, roll: 0 }, &mut matches);
+        exchange.route(&Envelope { headers: &given, ..Envelope::keyed(&[b"k"]) }, &mut matches);
         assert_eq!(matches.destinations().len(), 1);
     }
 }

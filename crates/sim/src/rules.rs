@@ -28,6 +28,12 @@ pub struct Rules {
     pub timeout_ms: Option<u64>,
     /// Which messages wait when they come back, and how many milliseconds for each time they failed.
     pub retry: Option<(&'static str, u64)>,
+    /// Which consumer is next, where they do not take turns.
+    pub fairness: Option<&'static str>,
+    /// Messages that all consumers together hold.
+    pub unsettled_max: Option<u64>,
+    /// Returns without failure after which a message dies.
+    pub cancel_limit: Option<u32>,
 }
 
 impl Rules {
@@ -50,7 +56,11 @@ impl Rules {
             (of_type, [1, 40, 400][dice.below(3) as usize])
         });
         let retry = retry.filter(|_| is_quorum);
-        let limits = Rules { ttl_ms, length_max, refuses, delivery_limit, ..Rules::default() };
+        let fairness = [None, Some("fast"), Some("proportional")][dice.below(3) as usize];
+        let unsettled_max = dice.one_in(4).then(|| 1 + dice.below(8));
+        let cancel_limit = dice.one_in(4).then(|| dice.below(4) as u32).filter(|_| is_quorum);
+        let limits = Rules { ttl_ms, length_max, refuses, delivery_limit, cancel_limit, ..Rules::default() };
+        let limits = Rules { fairness, unsettled_max, ..limits };
         Rules { priority_max, grave, deduplicates, timeout_ms, retry, ..limits }
     }
 
@@ -61,8 +71,13 @@ impl Rules {
 
     /// Whether it may drop a message for good without any client's knowledge.
     pub fn drops(&self) -> bool {
-        let has_limit = self.length_max.is_some() && !self.refuses || self.delivery_limit.is_some();
+        let has_limit = self.length_max.is_some() && !self.refuses || self.limits_returns();
         has_limit && self.grave.is_none()
+    }
+
+    /// A message dies that comes back too often.
+    pub fn limits_returns(&self) -> bool {
+        self.delivery_limit.is_some() || self.cancel_limit.is_some()
     }
 }
 

@@ -19,6 +19,7 @@ use broker::{
     Count, Credit, Events, Held, NewConsumer, Occurrence, Publisher, QueueCommand, REPLY_TO, Reply,
 };
 use message::record::Outcome;
+use std::mem::discriminant;
 use std::sync::Arc;
 
 /// channel.open.
@@ -613,7 +614,14 @@ impl Adapter {
                 }
                 self.machine.send(channel, &BasicGetEmpty { cluster_id: b"" });
             }
-            (request, reply) => panic!("{reply:?} does not answer {request:?}"),
+            (request, reply) => {
+                // Not as they are: a message may be in them.
+                panic!(
+                    "{:?} of replies does not answer {:?} of requests",
+                    discriminant(&reply),
+                    discriminant(&request)
+                )
+            }
         }
     }
 
@@ -653,7 +661,7 @@ fn integer(
 }
 
 /// Arguments that readers of streams alone have. RabbitMQ asks for them in this order.
-const OF_STREAMS: [&str; 3] = ["x-stream-offset", "x-stream-filter", "x-stream-match-unfiltered"];
+const OF_STREAMS: [&str; 4] = ["x-stream-offset", "x-stream-filter", "x-stream-match-unfiltered", "x-filter"];
 
 /// A consumer that names a place in a queue that has none is told so, rather than served from wherever the queue is.
 fn check_not_of_streams(consume: &BasicConsume<'_>, queue: &QueueDefinition) -> Result<(), Refusal> {

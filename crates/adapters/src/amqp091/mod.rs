@@ -427,7 +427,7 @@ impl Adapter {
         let over = self.is_over.then_some("closing");
         let row = ConnectionRow::new(catalog, self.actor.as_ref(), "AMQP 0-9-1", over);
         ConnectionRow {
-            given_name: self.peer.given_name(),
+            given_name: self.peer.given_name().map(Box::from),
             frame_max: self.machine.frame_max(),
             channel_max: self.machine.channel_max(),
             timeout_s: self.machine.heartbeat_s(),

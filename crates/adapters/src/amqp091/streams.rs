@@ -6,14 +6,16 @@ use super::consumer::Kind;
 use super::pending::BrokerRequest;
 use super::pending::News;
 use super::{Adapter, tables};
+use crate::asking;
 use crate::context::Context;
 use ::amqp091::DeliverPrefix;
 use ::amqp091::method::{BasicConsume, MethodId};
 use broker::catalog::{QueueDefinition, Reason, Refusal, age_ms};
 use broker::{
     CONSUMER_NAME_MAX, Credit, FILTER_VALUES_MAX, NewConsumer, QueueCommand, RATE_MAX, StreamCommand,
-    StreamFilter, StreamFrom,
+    StreamFilter, StreamFrom, Wanted,
 };
+use filter::Asker;
 use message::amqp091::Value;
 use message::chunk::Filter;
 use message::record::{Format, Owner};
@@ -34,7 +36,10 @@ impl Adapter {
         tag: &[u8],
     ) -> Result<(), Refusal> {
         let prefetch = self.channels.get(number).map_or(0, |channel| channel.prefetch);
-        let (from, filter, rate, name) = read_options(consume, stream, prefetch, context.now.wall_ms)?;
+        let catalog = context.shard.catalog();
+        let asker = asking::asker(catalog, self.actor.as_ref(), self.peer.given_name());
+        let (from, filter, rate, name) =
+            read_options(consume, stream, prefetch, &asker, context.now.wall_ms)?;
         // Consumers of streams share no prefetch.
         self.check_shared(number, stream)?;
         let kind = Kind::Plain(DeliverPrefix::new(number, tag));
@@ -90,6 +95,7 @@ fn read_options(
     consume: &BasicConsume<'_>,
     stream: &QueueDefinition,
     prefetch: u16,
+    asker: &Asker<'_>,
     now_ms: u64,
 ) -> Result<ReadOptions, Refusal> {
     let named = stream.named();
@@ -146,7 +152,15 @@ fn read_options(
         let text = format!("automatic acknowledgement not supported by stream {named}");
         return Err(Refusal::not_served(text));
     }
-    Ok((from, StreamFilter { chunks: filter(consume), messages: None }, rate, name))
+    let messages = match consume.arguments.get(b"x-filter") {
+        None => None,
+        Some(Value::Text(text) | Value::Bytes(text)) => match Wanted::parse(text, Some(asker)) {
+            Ok(wanted) => Some(wanted),
+            Err(why) => return invalid("x-filter", format!(": {why}")),
+        },
+        Some(_) => return invalid("x-filter", ": it is to be an expression".to_owned()),
+    };
+    Ok((from, StreamFilter { chunks: filter(consume), messages }, rate, name))
 }
 
 /// Where `x-stream-offset` says; none where it says nothing.

@@ -9,6 +9,7 @@ use super::receiving::Receiving;
 use super::refused::Refused;
 use super::streams::{CAPABILITIES, ReadOptions};
 use super::{Adapter, termini};
+use crate::asking;
 use crate::context::Context;
 use ::amqp10::{
     Attach, Error, LinkId, ReceiverSettleMode, Role, SenderSettleMode, SessionId, Source, Symbols, Target,
@@ -170,7 +171,8 @@ impl Adapter {
         let access = session.publisher.access();
         let queue = catalog.open_queue(access.actor(), &name).map_err(Refused::at_source)?.clone();
         access.check(catalog, Access::Read, Resource::Queue(&name))?;
-        let receiving = Receiving::of(attach, &source, &queue, context.now.wall_ms)?;
+        let asker = asking::asker(catalog, self.actor.as_ref(), self.container.as_deref());
+        let receiving = Receiving::of(attach, &source, &queue, &asker, context.now.wall_ms)?;
         match self.goes_to_consume(context, (id, link), &queue, receiving) {
             Some(receiving) => self.consume(context, id, link, &queue, receiving),
             None => Ok(()),

@@ -365,7 +365,7 @@ impl Adapter {
         let over = self.is_over().then_some("closed");
         let row = ConnectionRow::new(catalog, self.actor.as_ref(), "AMQP 1-0", over);
         ConnectionRow {
-            given_name: self.peer.given_name(),
+            given_name: self.peer.given_name().map(Box::from),
             container: self.container.clone(),
             frame_max: self.machine.remote_frame_bytes(),
             channel_max: self.machine.channel_max(),

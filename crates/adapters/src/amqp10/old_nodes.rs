@@ -10,6 +10,7 @@ use super::link::Aim;
 use super::pending::{Sending, Step, Waiting};
 use super::receiving::Receiving;
 use super::refused::Refused;
+use crate::asking;
 use crate::context::Context;
 use ::amqp10::{Attach, LinkId, ReceiverSettleMode, Role, SessionId, Source, Target, condition};
 use broker::Reply;
@@ -94,14 +95,14 @@ impl Adapter {
         match named {
             Named::Existing(queue) => {
                 let queue = self.find(context, id, &queue)?;
-                let receiving = Receiving::of(attach, &source, &queue, context.now.wall_ms)?;
+                let receiving = self.receiving(context, attach, &source, &queue)?;
                 self.receive(context, (id, link), &queue, receiving)
             }
             Named::Queue(name) => {
                 self.may_declare(context, id, &name)?;
                 match self.find(context, id, &name) {
                     Ok(queue) => {
-                        let receiving = Receiving::of(attach, &source, &queue, context.now.wall_ms)?;
+                        let receiving = self.receiving(context, attach, &source, &queue)?;
                         self.receive(context, (id, link), &queue, receiving)
                     }
                     Err(_) => self.declare_old(context, (id, link), name, durable, Step::Receive(receiving)),
@@ -119,6 +120,18 @@ impl Adapter {
             }
             Named::Queues => Err(Refused::new(condition::INVALID_FIELD, "only senders go by subjects")),
         }
+    }
+
+    fn receiving(
+        &self,
+        context: &Context<'_>,
+        attach: &Attach<'_>,
+        source: &Source<'_>,
+        queue: &QueueDefinition,
+    ) -> Result<Receiving, Refused> {
+        let catalog = context.shard.catalog();
+        let asker = asking::asker(catalog, self.actor.as_ref(), self.container.as_deref());
+        Receiving::of(attach, source, queue, &asker, context.now.wall_ms)
     }
 
     /// The queue of this name.

@@ -6,6 +6,7 @@ use super::streams::ReadOptions;
 use super::termini;
 use ::amqp10::{Attach, ReceiverSettleMode, SenderSettleMode, Source};
 use broker::catalog::QueueDefinition;
+use filter::Asker;
 use message::amqp10::Value;
 
 /// A receiver's attach.
@@ -58,12 +59,13 @@ impl Receiving {
         attach: &Attach<'_>,
         source: &Source<'_>,
         queue: &QueueDefinition,
+        asker: &Asker<'_>,
         now_ms: u64,
     ) -> Result<Receiving, Refused> {
         if !queue.is_stream() {
             return Ok(Receiving::new(attach, source));
         }
-        let options = ReadOptions::of(source, queue, now_ms)?;
+        let options = ReadOptions::of(source, queue, asker, now_ms)?;
         let source = termini::answered_of_stream(source, &options);
         let receiving = Receiving::new(attach, &Source::default());
         Ok(Receiving { source, browses: false, options: Some(options), is_of_stream: true, ..receiving })

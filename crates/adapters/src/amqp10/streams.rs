@@ -1,14 +1,14 @@
 //! The requests of a stream's receiver in its filters (§3.5.8): where it begins and which messages it is to see.
 //!
 //! Rules are RabbitMQ 4.3's: filters that mean nothing are passed over, and the answer has those that are in place. By
-//! content a stream is filtered by SQL or by reference values of properties, and of application properties, not by
-//! both; the last of the set is looked at first.
+//! content a stream is filtered by SQL, by a selector of JMS (which RabbitMQ leaves out), or by reference values of
+//! properties and of application properties, not by two of these three; the last of the set is looked at first.
 
 use super::refused::Refused;
 use ::amqp10::{Source, condition};
 use broker::catalog::{QueueDefinition, age_ms};
 use broker::{CONSUMER_NAME_MAX, FILTER_VALUES_MAX, RATE_MAX, StreamFilter, StreamFrom, Wanted};
-use filter::{Expression, Limits, Program, Reference, References};
+use filter::{Asker, Expression, Limits, Names, Program, Reference, References, Site};
 use message::amqp10::{Descriptor, Map, Value};
 use message::chunk::Filter;
 use std::sync::Arc;
@@ -26,6 +26,8 @@ const MATCH_UNFILTERED: &str = "rabbitmq:stream-match-unfiltered";
 /// How the one in the set is called that is SQL.
 const SQL_NAME: &str = "sql-filter";
 const SQL: (&str, u64) = ("amqp:sql-filter", 0x120);
+/// A selector of JMS, whatever it is called in the set.
+const SELECTOR: (&str, u64) = ("apache.org:selector-filter:string", 0x0000_468C_0000_0004);
 const PROPERTIES: (&str, u64) = ("amqp:properties-filter", 0x173);
 const APPLICATION_PROPERTIES: (&str, u64) = ("amqp:application-properties-filter", 0x174);
 
@@ -62,6 +64,7 @@ impl ReadOptions {
     pub(super) fn of(
         source: &Source<'_>,
         stream: &QueueDefinition,
+        asker: &Asker<'_>,
         now_ms: u64,
     ) -> Result<ReadOptions, Refused> {
         let filters: Vec<_> = source.filter.iter().flat_map(|filter| filter.iter()).collect();
@@ -84,7 +87,7 @@ impl ReadOptions {
                     }
                     None => false,
                 },
-                descriptor => found.take(name, descriptor, value),
+                descriptor => found.take(name, descriptor, value, asker),
             };
         }
         let (rate, name) = (found.rate, found.name.take());
@@ -138,7 +141,7 @@ fn is(descriptor: Descriptor<'_>, (name, code): (&str, u64)) -> bool {
 
 impl Found {
     /// Takes in a filter; false: it is not in place.
-    fn take(&mut self, name: &str, descriptor: Descriptor<'_>, value: Value<'_>) -> bool {
+    fn take(&mut self, name: &str, descriptor: Descriptor<'_>, value: Value<'_>, asker: &Asker<'_>) -> bool {
         match (descriptor, value) {
             (Descriptor::Name(FILTER), Value::List(values)) => {
                 let texts = values.iter().filter_map(|value| match value {
@@ -170,11 +173,10 @@ impl Found {
                 true
             }
             (descriptor, Value::String(text)) if name == SQL_NAME && is(descriptor, SQL) => {
-                if self.sql.is_some() || self.properties.is_some() || self.application_properties.is_some() {
-                    return false;
-                }
-                self.sql = Expression::parse(text, &Limits::default()).ok();
-                self.sql.is_some()
+                self.expression(text, (Limits::default(), Names::Own), asker)
+            }
+            (descriptor, Value::String(text)) if is(descriptor, SELECTOR) => {
+                self.expression(text, (Limits::content(), Names::Jms), asker)
             }
             (descriptor, Value::Map(fields)) if is(descriptor, PROPERTIES) => {
                 let is_free = self.sql.is_none() && self.properties.is_none();
@@ -190,6 +192,16 @@ impl Found {
             }
             _ => false,
         }
+    }
+
+    /// Takes in an expression, if it is the only one.
+    fn expression(&mut self, text: &str, (limits, names): (Limits, Names), asker: &Asker<'_>) -> bool {
+        if self.sql.is_some() || self.properties.is_some() || self.application_properties.is_some() {
+            return false;
+        }
+        let site = Site { limits, known: Wanted::KNOWN.and_asker(), names };
+        self.sql = Expression::parse_at(text, &site).ok().map(|expression| expression.bound(asker));
+        self.sql.is_some()
     }
 
     fn finish(self) -> Result<StreamFilter, Refused> {
@@ -247,7 +259,34 @@ fn reference(value: Value<'_>) -> Reference<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{FILTER_VALUES_MAX, Found};
+    use super::{FILTER_VALUES_MAX, Found, SELECTOR, SQL, SQL_NAME};
+    use filter::Asker;
+    use message::amqp10::{Descriptor, Value};
+
+    #[test]
+    fn a_selector_of_jms_is_in_place_under_any_name() {
+        let asker = Asker { user: "ann", ..Asker::default() };
+        let (by_name, by_code) = (Descriptor::Name(SELECTOR.0), Descriptor::Code(SELECTOR.1));
+        for (name, descriptor, text, is_in_place) in [
+            ("jms-selector", by_code, "JMSType = 'x' AND owner = USER()", true),
+            ("selector", by_name, "JMSType = 'x'", true),
+            ("selector", by_name, "JMSRedelivered or JMSDeliveryMode = 'PERSISTENT'", true),
+            ("selector", by_name, "JMSType = ", false),
+            ("selector", by_code, "STATE() = 'ready'", false),
+            ("selector", Descriptor::Name("apache.org:selector-filter:text"), "a = 1", false),
+            (SQL_NAME, Descriptor::Name(SQL.0), "JMSType = 'x' and a", false),
+            (SQL_NAME, Descriptor::Code(SQL.1), "JMSType = 'x' AND USER() = owner", true),
+        ] {
+            let mut found = Found::default();
+            assert_eq!(found.take(name, descriptor, Value::String(text), &asker), is_in_place, "{text}");
+            assert_eq!(found.finish().unwrap().messages.is_some(), is_in_place, "{text}");
+        }
+        // The one that is looked at first is in place alone.
+        let mut found = Found::default();
+        assert!(found.take("s", by_code, Value::String("a = 1"), &asker));
+        assert!(!found.take(SQL_NAME, Descriptor::Name(SQL.0), Value::String("a = 1"), &asker));
+        assert!(!found.take("s", by_code, Value::Symbol("a = 1"), &asker));
+    }
 
     #[test]
     fn filter_values_are_bounded() {

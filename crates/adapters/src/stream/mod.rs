@@ -390,7 +390,7 @@ impl Adapter {
         let over = self.is_over.then_some("closing");
         let row = ConnectionRow::new(catalog, self.rights.actor(), "stream", over);
         ConnectionRow {
-            given_name: self.peer.given_name(),
+            given_name: self.peer.given_name().map(Box::from),
             frame_max: self.machine.frame_max(),
             mechanism: self.mechanism,
             client: self.client.clone(),

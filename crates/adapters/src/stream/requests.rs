@@ -10,6 +10,7 @@ use ::stream_protocol::{Key, List, Request, Response, ResponseCode, Statistic};
 use broker::access::Access;
 use broker::catalog::{Op, QueueDefinition, Refusal};
 use broker::{QueueCommand, Reply, StreamCommand, StreamReply, StreamStats};
+use std::mem::discriminant;
 
 impl Adapter {
     pub(super) fn plan(&mut self, context: &mut Context<'_>, token: u32, op: Op) {
@@ -113,8 +114,13 @@ impl Adapter {
             Request::Subscribe { .. } => {
                 let token =
                     self.requests.wait(correlation_id, 1, BrokerRequest::Subscribe { handle: u32::MAX });
-                let new =
-                    self.subscriptions.subscribe(context, &self.rights, &mut self.watched, token, request)?;
+                let new = self.subscriptions.subscribe(
+                    context,
+                    (&self.rights, self.peer.given_name()),
+                    &mut self.watched,
+                    token,
+                    request,
+                )?;
                 self.requests.name_subscription(new);
             }
             Request::QueryPublisherSequence { reference, stream } => {
@@ -245,7 +251,8 @@ impl Adapter {
             }
             (request, reply) => {
                 // The broker answers each request in kind.
-                let text = format!("error: {request:?} was answered with {reply:?}");
+                let (request, reply) = (discriminant(&request), discriminant(&reply));
+                let text = format!("error: {request:?} of requests was answered with {reply:?} of replies");
                 return self.note(context, Gravity::Error, text);
             }
         };

@@ -7,6 +7,7 @@ use super::settings::{
     PAIR_BYTES, PROPERTIES_BYTES_MAX, REFERENCE_BYTES_MAX, STORED_OFFSETS_MAX, SUBSCRIPTIONS_MAX,
 };
 use super::watching::Watched;
+use crate::asking;
 use crate::context::Context;
 use crate::handles::Handles;
 use ::stream_protocol::{Command, Connection, List, OffsetSpec, Pair, Request, Response, ResponseCode};
@@ -16,7 +17,7 @@ use broker::access::Access;
 use broker::catalog::QueueDefinition;
 use broker::{
     Count, Depth, FILTER_VALUES_MAX, Protocol, QueueCommand, SingleActive, StreamCommand, StreamConsumerRow,
-    StreamFrom,
+    StreamFilter, StreamFrom, Wanted,
 };
 use message::chunk::{Filter, HEADER_LEN, Header, Kind};
 use message::record::Owner;
@@ -139,7 +140,7 @@ impl Subscriptions {
     pub(super) fn subscribe(
         &mut self,
         context: &mut Context<'_>,
-        rights: &Rights,
+        (rights, client_id): (&Rights, Option<&str>),
         watched: &mut Watched,
         token: u32,
         request: &Request<'_>,
@@ -162,6 +163,9 @@ impl Subscriptions {
         if group.is_some_and(|group| group.len() > REFERENCE_BYTES_MAX) {
             return Err(ResponseCode::PRECONDITION_FAILED);
         }
+        let asker = asking::asker(context.shard.catalog(), rights.actor(), client_id);
+        let messages = properties.get(b"x-filter").map(|text| Wanted::parse(text, Some(&asker))).transpose();
+        let messages = messages.map_err(|_| ResponseCode::PRECONDITION_FAILED)?;
         let stream = rights.stream(context, name).ok_or(ResponseCode::STREAM_DOES_NOT_EXIST)?;
         if self.handle(subscription_id).is_some() {
             return Err(ResponseCode::SUBSCRIPTION_ID_ALREADY_EXISTS);
@@ -192,7 +196,8 @@ impl Subscriptions {
         };
         let handle = self.add(subscription).ok_or(ResponseCode::PRECONDITION_FAILED)?;
         watched.add(context, &stream);
-        let (from, filter) = (from(offset), filter(&properties));
+        let filter = StreamFilter { chunks: filter(&properties), messages };
+        let from = from(offset);
         let command = StreamCommand::Subscribe { token, handle, from, credit, filter, group };
         tell(context, &stream, command);
         Ok(handle)

@@ -9,6 +9,7 @@ use super::source;
 use super::source_arguments;
 use super::stream::{age_ms, compared};
 use super::{Object, QueueDefinition, QueueType, Reason, Refusal, ReplyCode};
+use crate::placed::stream::Wanted;
 use queue::WindowSettings;
 use routing::{Argument, Arguments, Value, disagreement};
 
@@ -82,7 +83,7 @@ impl Row {
 }
 
 /// In the order in which values are checked.
-static ROWS: [Row; 39] = [
+static ROWS: [Row; 42] = [
     row("x-expires", Check::Expiry, "cq", true),
     row("x-message-ttl", Check::Time, "cq", true),
     row("x-dead-letter-exchange", Check::Text, "cq", true),
@@ -135,6 +136,9 @@ static ROWS: [Row; 39] = [
     row("x-deduplication-header", Check::Text, "cq", true),
     // Nobody else's.
     row("x-group-key", Check::GroupKey, "cq", true),
+    row("x-fairness", Check::OneOf(&["round-robin", "fast", "proportional"], "invalid_fairness"), "cq", true),
+    row("x-max-unsettled", Check::Size, "cq", true),
+    row("x-cancel-limit", Check::Count, "q", true),
     row("x-stream-first-chunk-messages", Check::Count, "s", true),
     row(source_arguments::STREAM, Check::Text, "cq", true),
     row(source_arguments::OFFSET, Check::Offset, "cq", true),
@@ -300,7 +304,7 @@ fn check_value(check: Check, value: Argument<'_>, arguments: &Arguments) -> Resu
             Some(_) => Ok(()),
             None => Err("invalid_stream_offset".to_owned()),
         },
-        Check::Expression => source::program(text()?).map(drop),
+        Check::Expression => Wanted::parse(text()?, None).map(drop),
         Check::FilterValues => source::filter_values(value).map(drop),
     }
 }

@@ -93,6 +93,12 @@ impl QueueDefinition {
         self.queue_type == QueueType::Quorum
     }
 
+    /// Whether its messages survive a restart, transient ones apart.
+    #[inline]
+    pub fn is_kept(&self) -> bool {
+        self.durable || self.is_quorum()
+    }
+
     /// Whether it is a stream: its messages stay.
     #[inline]
     pub fn is_stream(&self) -> bool {

@@ -11,7 +11,7 @@ use super::policy::Matched;
 use super::retry::retry;
 use super::stream::StreamRules;
 use super::{Catalog, ExchangeDefinition, QueueDefinition, QueueType};
-use queue::{Retry, WindowSettings};
+use queue::{Fairness, Retry, WindowSettings};
 use routing::{Argument, Arguments};
 use std::sync::Arc;
 
@@ -71,6 +71,12 @@ pub struct QueueRules {
     pub consumer_timeout_ms: Option<u64>,
     /// The messages that wait when they come back, and how long: quorum queues alone.
     pub retry: Option<Retry>,
+    /// Which of the consumers with room is next.
+    pub fairness: Fairness,
+    /// Messages that all consumers together hold at most, 1 or more.
+    pub unsettled_max: Option<u64>,
+    /// How often a message may come back without failure before it dies: quorum queues alone.
+    pub cancel_limit: Option<u32>,
     /// How much a stream keeps; of streams nothing else is said.
     pub stream: Option<Box<StreamRules>>,
 }
@@ -114,6 +120,9 @@ pub(super) fn rules(queue: &QueueDefinition, policies: Matched<'_>) -> QueueRule
         window: window(&queue.arguments),
         consumer_timeout_ms: if is_quorum { given.lowest("consumer-timeout") } else { None },
         retry: if is_quorum { given.retry() } else { None },
+        fairness: given.fairness(),
+        unsettled_max: given.lowest("max-unsettled"),
+        cancel_limit: if is_quorum { given.cancel_limit() } else { None },
         stream: None,
     }
 }
@@ -254,6 +263,18 @@ impl<'a> Given<'a> {
             (argument, policy) => argument.or(policy).unwrap_or(i128::from(DELIVERY_LIMIT)),
         };
         if limit < 0 { None } else { Some(u32::try_from(limit).unwrap_or(u32::MAX)) }
+    }
+
+    fn cancel_limit(&self) -> Option<u32> {
+        self.lowest("cancel-limit").map(|limit| u32::try_from(limit).unwrap_or(u32::MAX))
+    }
+
+    fn fairness(&self) -> Fairness {
+        match self.text("fairness") {
+            Some("fast") => Fairness::Fast,
+            Some("proportional") => Fairness::Proportional,
+            _ => Fairness::RoundRobin,
+        }
     }
 
     fn dead_letter(&self, may_be_at_least_once: bool) -> Option<Arc<DeadLetterRule>> {
@@ -457,6 +478,35 @@ mod tests {
         check(None, Some(-1), Some(4), Some(4));
         check(None, Some(3), Some(-1), Some(3));
         check(None, Some(3), Some(2), Some(2));
+    }
+
+    #[test]
+    fn consumers_by_arguments_and_policies() {
+        let text = |word: &'static str| Value::text(word);
+        let own: Keys<'_> = &[("x-fairness", text("fast")), ("x-max-unsettled", Value::long(7))];
+        let user: Keys<'_> = &[("fairness", text("proportional")), ("max-unsettled", Value::long(9))];
+        let operator: Keys<'_> = &[("fairness", text("round-robin")), ("max-unsettled", Value::long(5))];
+        for queue_type in [QueueType::Classic, QueueType::Quorum] {
+            let of = |all: [Keys<'_>; 3]| {
+                let rules = under(queue_type, all);
+                (rules.fairness, rules.unsettled_max)
+            };
+            assert_eq!(of([&[], &[], &[]]), (Fairness::RoundRobin, None));
+            assert_eq!(of([own, user, &[]]), (Fairness::Fast, Some(7)));
+            assert_eq!(of([&[], user, &[]]), (Fairness::Proportional, Some(9)));
+            assert_eq!(of([&[], user, operator]), (Fairness::RoundRobin, Some(5)));
+        }
+        let limit = |queue_type, own, user, operator| {
+            let keys = |key, number: Option<i64>| {
+                number.map(|number| (key, Value::long(number))).into_iter().collect::<Vec<_>>()
+            };
+            let (user, operator) = (keys("cancel-limit", user), keys("cancel-limit", operator));
+            under(queue_type, [&keys("x-cancel-limit", own), &user, &operator]).cancel_limit
+        };
+        assert_eq!(limit(QueueType::Quorum, None, None, None), None);
+        assert_eq!(limit(QueueType::Quorum, Some(3), Some(2), Some(5)), Some(2));
+        assert_eq!(limit(QueueType::Quorum, Some(i64::MAX), None, None), Some(u32::MAX));
+        assert_eq!(limit(QueueType::Classic, Some(3), None, None), None);
     }
 
     #[test]

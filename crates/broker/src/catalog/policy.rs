@@ -123,8 +123,8 @@ impl PolicyDefinition {
         matches!(self.apply_to, ApplyTo::All | ApplyTo::Exchanges) && self.matches(&exchange.name)
     }
 
-    /// Those that count more come first.
-    fn comes_before(&self, other: &PolicyDefinition) -> bool {
+    /// Whether it counts more than another of its kind: those that count more come first.
+    pub fn comes_before(&self, other: &PolicyDefinition) -> bool {
         (other.priority, &self.name) < (self.priority, &other.name)
     }
 }

@@ -41,6 +41,7 @@ struct Row {
 const MAX: i128 = i128::MAX;
 const OVERFLOWS: &[&str] = &["drop-head", "reject-publish", "reject-publish-dlx"];
 const LOCATORS: &[&str] = &["client-local", "balanced", "random", "least-leaders"];
+const FAIRNESS: &[&str] = &["round-robin", "fast", "proportional"];
 const RETRIES: &[&str] = &["all", "failed", "returned", "disabled"];
 
 const fn row(key: &'static str, check: Check, operator: bool, what: &'static str) -> Row {
@@ -48,7 +49,7 @@ const fn row(key: &'static str, check: Check, operator: bool, what: &'static str
 }
 
 /// In the order in which they are checked: the first group, by key, before the others.
-const ROWS: [Row; 29] = [
+const ROWS: [Row; 32] = [
     row("alternate-exchange", Check::Text, false, "alternate exchange name"),
     row("consumer-disconnected-timeout", Check::Between(0, MAX), false, "consumer disconnected timeout"),
     row("consumer-timeout", Check::Between(0, MAX), false, "consumer timeout"),
@@ -95,6 +96,13 @@ const ROWS: [Row; 29] = [
         ..row("delayed-retry-type", Check::OneOf(RETRIES), true, "delayed retry type")
     },
     row("queue-master-locator", Check::Never, true, ""),
+    // Nobody else's.
+    Row {
+        more: ". Must be one of: round-robin, fast, proportional",
+        ..row("fairness", Check::OneOf(FAIRNESS), true, "fairness")
+    },
+    row("max-unsettled", Check::Between(1, MAX), true, "maximum of unsettled messages"),
+    row("cancel-limit", Check::Between(0, MAX), true, "cancel limit"),
 ];
 
 /// Checks a definition; the fault in the words of RabbitMQ's validation, `Ok` where there is none.
@@ -229,6 +237,12 @@ mod tests {
         check(&[("queue-mode", table)], "#{<<\"a\">> => 1} is not a valid queue-mode value");
         check(&[("overflow", Value::text("reject-publish-dlx"))], "");
         check(&[("delivery-limit", int(-9))], "");
+        let fair = "<<\"lazy\">> is not a valid fairness. Must be one of: round-robin, fast, proportional";
+        check(&[("fairness", Value::text("lazy"))], fair);
+        check(&[("fairness", Value::text("proportional")), ("max-unsettled", int(1))], "");
+        check(&[("max-unsettled", int(0))], "0 is not a valid maximum of unsettled messages");
+        check(&[("cancel-limit", int(0))], "");
+        check(&[("cancel-limit", int(-1))], "-1 is not a valid cancel limit");
         check(
             &[("stream-filter-size-bytes", int(15))],
             "15 is not a valid filter size. Valid range is 16-255",
@@ -301,6 +315,8 @@ mod tests {
         let one = || Value::long(1);
         for key in
             ["expires", "message-ttl", "max-length", "max-length-bytes", "delivery-limit", "queue-version"]
+                .into_iter()
+                .chain(["max-unsettled", "cancel-limit"])
         {
             check_as(PolicyKind::Operator, &[(key, one())], "");
         }

@@ -76,13 +76,15 @@ impl QueueType {
 }
 
 /// Arguments beyond RabbitMQ's of queues that hand their messages out.
-const OWN_SAME: [&str; 10] = [
+const OWN_SAME: [&str; 12] = [
     source_arguments::STREAM,
     source_arguments::OFFSET,
     source_arguments::FILTER,
     source_arguments::FILTER_VALUES,
     source_arguments::MATCH_UNFILTERED,
     "x-group-key",
+    "x-fairness",
+    "x-max-unsettled",
     "x-message-deduplication",
     "x-cache-size",
     "x-cache-ttl",
@@ -105,7 +107,7 @@ const CLASSIC_SAME: [&str; 13] = [
     "x-queue-leader-locator",
 ];
 
-const QUORUM_SAME: [&str; 20] = [
+const QUORUM_SAME: [&str; 21] = [
     "x-dead-letter-exchange",
     "x-dead-letter-routing-key",
     "x-dead-letter-strategy",
@@ -126,6 +128,7 @@ const QUORUM_SAME: [&str; 20] = [
     "x-delayed-retry-type",
     "x-delayed-retry-min",
     "x-delayed-retry-max",
+    "x-cancel-limit",
 ];
 
 const STREAM_SAME: [&str; 8] = [
@@ -139,7 +142,7 @@ const STREAM_SAME: [&str; 8] = [
     "x-queue-leader-locator",
 ];
 
-const NOT_FOR_CLASSIC: [&str; 8] = [
+const NOT_FOR_CLASSIC: [&str; 9] = [
     "max-age",
     "stream-max-segment-size-bytes",
     "initial-cluster-size",
@@ -148,12 +151,13 @@ const NOT_FOR_CLASSIC: [&str; 8] = [
     "max-in-memory-length",
     "max-in-memory-bytes",
     "target-group-size",
+    "cancel-limit",
 ];
 
 const NOT_FOR_QUORUM: [&str; 4] =
     ["queue-mode", "max-age", "stream-max-segment-size-bytes", "initial-cluster-size"];
 
-const NOT_FOR_STREAMS: [&str; 14] = [
+const NOT_FOR_STREAMS: [&str; 17] = [
     "expires",
     "message-ttl",
     "dead-letter-exchange",
@@ -168,4 +172,7 @@ const NOT_FOR_STREAMS: [&str; 14] = [
     "queue-master-locator",
     "dead-letter-strategy",
     "target-group-size",
+    "fairness",
+    "max-unsettled",
+    "cancel-limit",
 ];

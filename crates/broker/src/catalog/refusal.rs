@@ -231,12 +231,13 @@ impl Refusal {
         Refusal::precondition(reason, "message size is larger than what a record can hold")
     }
 
-    /// Finding where a message goes takes too long. `named`: the exchange as error texts have it.
+    /// Finding where a message goes takes too long. `named`: the exchange as error texts have it; `key_bytes`: none where
+    /// filters have a part in it.
     #[cold]
-    pub(crate) fn route_too_dear(named: &str, key_bytes: usize, steps_max: u32) -> Refusal {
-        let text = format!(
-            "routing by a key of {key_bytes} bytes takes more than {steps_max} steps (leveret.route_steps_max) in {named}"
-        );
+    pub(crate) fn route_too_dear(named: &str, key_bytes: Option<usize>, steps_max: u32) -> Refusal {
+        let by = key_bytes.map_or("filters".to_owned(), |bytes| format!("a key of {bytes} bytes"));
+        let text =
+            format!("routing by {by} takes more than {steps_max} steps (leveret.route_steps_max) in {named}");
         Refusal::new(ReplyCode::WorkExceeded, Reason::RouteTooDear, text)
     }
 

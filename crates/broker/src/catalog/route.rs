@@ -49,15 +49,33 @@ impl Catalog {
         if !out.is_too_dear() {
             return Ok(());
         }
-        let exchange = self.exchange_named(vhost, &String::from_utf8_lossy(exchange));
-        let key_bytes = keys.iter().map(|key| key.len()).sum();
-        Err(Refusal::route_too_dear(&exchange, key_bytes, out.steps_max()))
+        let has_filters = self.exchange(vhost, exchange).is_some_and(|entry| entry.exchange.has_filters());
+        let named = self.exchange_named(vhost, &String::from_utf8_lossy(exchange));
+        let key_bytes = (!has_filters).then(|| keys.iter().map(|key| key.len()).sum());
+        Err(Refusal::route_too_dear(&named, key_bytes, out.steps_max()))
     }
 
     /// As [`Catalog::route`], from an exchange that is not the default one; none keeps the message for later: where it goes
     /// on from one that did ([`Matches::held`]). Whether it takes too many steps is asked of `out`.
     pub(crate) fn route_from(&self, first: ExchangeId, message: &Envelope<'_>, out: &mut Matches) -> bool {
         self.spread(first, message, false, out)
+    }
+
+    /// Whether an exchange that keeps no message from a destination but by the filters of its bindings sends it a message.
+    pub(crate) fn sends_to(
+        &self,
+        exchange: ExchangeId,
+        destination: Destination,
+        message: &Envelope<'_>,
+        out: &mut Matches,
+    ) -> bool {
+        let Some(entry) = self.exchanges.get(&exchange).filter(|entry| entry.exchange.has_filters()) else {
+            return true;
+        };
+        let mut own = out.beside();
+        entry.exchange.route(message, &mut own);
+        out.count(&own);
+        own.destinations().contains(&destination)
     }
 
     fn spread(&self, first: ExchangeId, message: &Envelope<'_>, may_hold: bool, out: &mut Matches) -> bool {

@@ -12,10 +12,8 @@ use super::{Actor, Catalog, Object, QueueDefinition, Refusal};
 use crate::access::{Access, Resource};
 use crate::placed::stream::{FILTER_VALUES_MAX, StreamFrom, Wanted};
 use base::id::{LogId, QueueId};
-use filter::{Expression, Limits, Program};
 use message::chunk::Filter;
 use routing::{Argument, Arguments};
-use std::sync::Arc;
 
 /// The stream a queue is filled from, and the part of it that the queue takes.
 #[derive(Clone, Debug)]
@@ -56,16 +54,6 @@ pub(super) fn from(value: Argument<'_>) -> Option<SourceFrom> {
             count => StreamFrom::LastMessages(u64::try_from(-count).unwrap_or(u64::MAX)),
         },
     }))
-}
-
-/// The program that an argument is.
-///
-/// # Errors
-/// Text that is not UTF-8 or no expression, or an expression beyond the limits; told in words.
-pub(super) fn program(text: &[u8]) -> Result<Program, String> {
-    let text = str::from_utf8(text).map_err(|error| error.to_string())?;
-    let expression = Expression::parse(text, &Limits::default()).map_err(|error| error.to_string())?;
-    Program::compile(&expression).map_err(|error| error.to_string())
 }
 
 /// The filter values that an argument names: a text, or a list of texts.
@@ -129,7 +117,7 @@ impl Catalog {
         let begin = queue.arguments.get(OFFSET.as_bytes()).and_then(from);
         let wanted = match queue.arguments.get(FILTER.as_bytes()) {
             // It was compiled when the queue was declared.
-            Some(Argument::Text(text)) => Some(Wanted(Arc::new(program(text).ok()?))),
+            Some(Argument::Text(text)) => Some(Wanted::parse(text, None).ok()?),
             _ => None,
         };
         let begin = begin.unwrap_or(SourceFrom::At(StreamFrom::First));

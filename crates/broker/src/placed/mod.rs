@@ -215,7 +215,7 @@ impl Machines {
             match (&mut self.slab[slot as usize], definition.queue_type) {
                 (Placed::Queue(queue), QueueType::Classic | QueueType::Quorum) => queue.claim(definition),
                 (Placed::Stream(stream), QueueType::Stream) => stream.claim(definition),
-                (placed, _) => panic!("the log of {definition:?} has {placed:?} in its place"),
+                _ => panic!("{} has another machine in its place", definition.named()),
             }
             return self.slab[slot as usize].is_open();
         }
@@ -250,7 +250,7 @@ impl Machines {
         match (&mut self.slab[slot as usize], open.machine) {
             (Placed::Queue(queue), Machine::Queue { groups, .. }) => queue.opened(groups),
             (Placed::Stream(stream), Machine::Stream) => stream.is_open = true,
-            (placed, _) => panic!("{open:?} opens {placed:?}"),
+            _ => panic!("{open:?} opens another machine"),
         }
     }
 

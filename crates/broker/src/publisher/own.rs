@@ -27,7 +27,13 @@ pub(crate) struct OwnPublisher<'a> {
 impl OwnPublisher<'_> {
     /// The parts that routing looks at; `message`: as in [`View`].
     pub(crate) fn view(&self, message: (u32, u64)) -> View<'_> {
-        View::of(self.settings, self.catalog, (&self.post.whereabouts, self.logs.slots()), message)
+        View::of(
+            self.settings,
+            self.catalog,
+            (&self.post.whereabouts, self.logs.slots()),
+            message,
+            self.now.wall_ms,
+        )
     }
 
     /// A transient AMQP 0-9-1 message of the node's: received now, without priority, expiry or keys.

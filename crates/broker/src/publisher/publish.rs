@@ -42,7 +42,7 @@ impl Shard {
         publisher: &mut Publisher,
         publish: &Publish<'_>,
     ) -> Result<u32, Refusal> {
-        let view = self.view((publisher.handle, publisher.next_seq));
+        let view = self.view(now, (publisher.handle, publisher.next_seq));
         let steps = &mut publisher.known.get_or_insert_default().steps;
         let (route, _) = view.route(&mut publisher.access, publish, steps)?;
         if let Some(target) = route.targets.iter().find(|target| self.logs.is_stopped(target.log)) {
@@ -63,8 +63,9 @@ impl Shard {
     }
 
     /// The parts that routing looks at; `message`: the publisher, and the message's number.
-    fn view(&self, message: (u32, u64)) -> View<'_> {
-        View::of(&self.settings, &self.catalog, (&self.post.whereabouts, self.logs.slots()), message)
+    fn view(&self, now: Now, message: (u32, u64)) -> View<'_> {
+        let places = (&self.post.whereabouts, self.logs.slots());
+        View::of(&self.settings, &self.catalog, places, message, now.wall_ms)
     }
 
     /// Publishes a message. Uses up one number of the publisher's, also when it goes nowhere or is refused.
@@ -81,7 +82,7 @@ impl Shard {
         let at = match known.last_route(version(&self.catalog, &self.post.whereabouts), publish) {
             Some(at) => at,
             None => {
-                let found = known.route(access, &self.view((*handle, seq)), publish);
+                let found = known.route(access, &self.view(now, (*handle, seq)), publish);
                 self.pace.work.spend(known.take_steps());
                 let mut at = found.inspect_err(|refusal| self.tallies.note_refused(refusal))?;
                 if known.due() != known.counted {
@@ -172,7 +173,7 @@ impl Shard {
         }
         let (_, handle, seq) = waiter;
         if route.is_remembered {
-            let exchanges = self.remembering((handle, seq), access, publish);
+            let exchanges = self.remembering(now, (handle, seq), access, publish);
             recent_history::have_remembered(&mut self.own(now), exchanges, &message);
         }
         if route.is_traced {
@@ -204,6 +205,7 @@ impl Shard {
     /// The exchanges on a message's way that remember it.
     fn remembering(
         &self,
+        now: Now,
         message: (u32, u64),
         access: &AccessCache,
         publish: &Publish<'_>,
@@ -213,8 +215,9 @@ impl Shard {
             .into_iter()
             .chain(publish.more.iter().flat_map(|more| more.keys.iter().copied()))
             .collect();
-        let roll = self.view(message).roll(access.actor().port);
-        let envelope = Envelope { keys: &keys, headers: publish.headers, roll };
+        let roll = self.view(now, message).roll(access.actor().port);
+        let content = &publish.content();
+        let envelope = Envelope { keys: &keys, headers: publish.headers, roll, content, now_ms: now.wall_ms };
         let (vhost, exchange) = (access.vhost(), publish.exchange);
         let mut matches = Matches::within(self.settings.limits.route_steps_max);
         match self.catalog.route(vhost, exchange, &envelope, &mut matches) {

@@ -115,6 +115,8 @@ pub(crate) struct View<'a> {
     pub(super) seed: u64,
     /// The publisher, and the message's number.
     pub(super) message: (u32, u64),
+    /// The present, milliseconds since 1970.
+    now_ms: u64,
 }
 
 impl<'a> View<'a> {
@@ -124,9 +126,10 @@ impl<'a> View<'a> {
         catalog: &'a Catalog,
         (whereabouts, log_slots): (&'a Whereabouts, &'a MapById<LogId, u32>),
         message: (u32, u64),
+        now_ms: u64,
     ) -> View<'a> {
         let ShardSettings { id, limits, seed, .. } = settings;
-        View { catalog, limits, me: *id, whereabouts, log_slots, seed: *seed, message }
+        View { catalog, limits, me: *id, whereabouts, log_slots, seed: *seed, message, now_ms }
     }
 }
 
@@ -172,7 +175,9 @@ impl View<'_> {
         };
         let user_id = more.and_then(|more| more.user_id);
         access.check_publish(self.catalog, exchange, keys.iter().copied(), user_id)?;
-        let message = Envelope { keys, headers: publish.headers, roll: self.roll(access.actor().port) };
+        let (content, now_ms) = (&publish.content(), self.now_ms);
+        let roll = self.roll(access.actor().port);
+        let message = Envelope { keys, headers: publish.headers, roll, content, now_ms };
         let due = match more {
             Some(More { due_at_ms, .. }) if *due_at_ms > 0 => Due::At(*due_at_ms),
             _ => Due::Now,

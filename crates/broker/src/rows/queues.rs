@@ -7,6 +7,21 @@ use base::id::PortId;
 use queue::Retry;
 use std::sync::Arc;
 
+/// A message that a consumer holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeldRow {
+    /// Its position in its queue.
+    pub position: u64,
+    /// The connection that has it.
+    pub port: PortId,
+    /// That connection's name for the consumer, or for what it got there.
+    pub handle: u32,
+    /// Since when at least, monotonic nanoseconds; none: nobody noted it.
+    pub since_ns: Option<u64>,
+    /// It was out before.
+    pub redelivered: bool,
+}
+
 /// A queue as it is listed.
 #[derive(Clone, Debug)]
 pub struct QueueRow {
@@ -61,6 +76,36 @@ impl QueueRow {
 
 /// A queue, its counts, and how many messages are ready and held.
 pub type QueueTally = (Arc<QueueDefinition>, Tally, [u64; 2]);
+
+/// A queue with messages, in brief.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    /// Its entry in the catalog.
+    pub definition: Arc<QueueDefinition>,
+    /// Messages that nobody holds.
+    pub ready: u64,
+    /// Messages that consumers hold.
+    pub unsettled: u64,
+    /// Consumers.
+    pub consumers: u32,
+    /// Since when a consumer holds the one of them that is watched, monotonic nanoseconds, if one is.
+    pub held_since_ns: Option<u64>,
+}
+
+/// Sums over the queues of a virtual host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueSums {
+    /// Queues, and streams.
+    pub queues: u64,
+    /// Messages that nobody holds.
+    pub ready: u64,
+    /// Messages that consumers hold.
+    pub unsettled: u64,
+    /// Consumers.
+    pub consumers: u64,
+    /// Messages that came to those [of which messages survive a restart](QueueDefinition::is_kept).
+    pub written: u64,
+}
 
 /// How a queue is just now.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -21,11 +21,16 @@ pub fn write_position(head: &[u8], position: u64, into: &mut Vec<u8>) {
     NewProperties { headers: Some(headers), ..properties.to_new() }.write(into);
 }
 
+/// The position in the output of [`write_position`].
+pub fn position_of(properties: &Properties<'_>) -> Option<u64> {
+    let position = properties.headers()?.get(POSITION)?.as_i64()?;
+    Some(position as u64)
+}
+
 /// Reads the output of [`write_position`]: the position, and the head without it. A table of headers that had nothing
 /// else goes too.
 pub fn take_position(properties: &Properties<'_>) -> Option<(u64, Vec<u8>)> {
-    let headers = properties.headers()?;
-    let position = headers.get(POSITION)?.as_i64()? as u64;
+    let (position, headers) = (position_of(properties)?, properties.headers()?);
     let fields = TableWriter::fields(|table| {
         for (name, encoding) in headers.encodings().filter(|(name, _)| *name != POSITION) {
             table.encoding(name, encoding);
@@ -57,6 +62,7 @@ mod tests {
             write_position(&write(fields), position, &mut told);
             let told = Properties::read(&told).expect("just written");
             let kept: Vec<_> = fields.iter().copied().filter(|(name, _)| *name != POSITION).collect();
+            assert_eq!(position_of(&told), Some(position));
             assert_eq!(take_position(&told), Some((position, write(&kept))));
         };
         check(&[], 0);

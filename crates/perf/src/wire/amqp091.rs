@@ -1,6 +1,7 @@
 //! The load over AMQP 0-9-1: one channel, publisher confirms, `basic.consume` with multiple acknowledgement.
 
 use super::{Happenings, Purpose, Target, Wire, unexpected};
+use crate::content;
 use crate::stamp::STAMP;
 use crate::uri::Uri;
 use amqp091::limits::BODY_SIZE_MAX;
@@ -121,21 +122,27 @@ impl Amqp091 {
 
     /// Lets the connection encode one message and takes its frames apart.
     fn template(&mut self) -> Template {
-        let Purpose::Publish { targets, is_durable, size, priorities, headers, .. } = &self.purpose else {
+        let Purpose::Publish { targets, is_durable, size, priorities, is_content, headers, .. } =
+            &self.purpose
+        else {
             unreachable!("only a publisher has a template")
         };
         let delivery_mode = Some(if *is_durable { 2 } else { 1 });
         let headers = Table::new(headers).ok().filter(|_| !headers.is_empty());
-        let body = vec![b'.'; *size as usize];
+        let bodies = match is_content {
+            true => content::documents(*size as usize),
+            false => vec![vec![b'.'; *size as usize]],
+        };
         let mut methods = Vec::new();
         let mut contents = Vec::new();
-        for number in 0..(*priorities).max(1) {
-            let priority = (*priorities > 0).then_some(number as u8);
+        for number in 0..(*priorities).max(bodies.len() as u32) {
+            let priority = (*priorities > 0).then(|| (number % priorities) as u8);
+            let body = &bodies[number as usize % bodies.len()];
             let mut head = Vec::new();
             NewProperties { headers, delivery_mode, priority, ..NewProperties::default() }.write(&mut head);
             let prefix = PublishPrefix::new(CHANNEL, b"", b"", true);
             let before = self.connection.output_mut().own().len();
-            self.connection.publish(&prefix, &head, &Body::Bytes(&body));
+            self.connection.publish(&prefix, &head, &Body::Bytes(body));
             let mut frames = self.connection.output_mut().own().split_off(before);
             let mut content = Buffer::default();
             content.extend(&frames.split_off(frame_len(&frames)));
@@ -154,7 +161,11 @@ impl Amqp091 {
             frames.truncate(frame_len(&frames));
             methods.push(frames.into_boxed_slice());
         }
-        let stamp_at = frame_len(&contents[0]) + amqp091::frame::HEAD;
+        let stamp_at = match is_content {
+            // In front of the frame's end.
+            true => contents[0].len() - 1 - STAMP,
+            false => frame_len(&contents[0]) + amqp091::frame::HEAD,
+        };
         Template { methods, contents, stamp_at }
     }
 

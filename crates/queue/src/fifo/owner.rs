@@ -10,7 +10,8 @@ use crate::line::Line;
 use crate::pick::choices;
 use crate::priority_blocks::Block;
 use crate::ranges::{numbers, positions};
-use crate::settings::Rules;
+use crate::returns::ReturnLimits;
+use crate::settings::{Fairness, Rules};
 use crate::settle_many::{Some64, by_block};
 use base::RangeSet;
 use base::ranges::Range;
@@ -57,7 +58,8 @@ impl Fifo {
         if self.rules().single_active && !rules.single_active {
             self.with_consumers(Consumers::end_election);
         }
-        self.line.returns.set_delivery_limit(rules.delivery_limit);
+        self.line.returns.set_limits(ReturnLimits::of(&rules));
+        self.with_consumers(|all| all.set_fairness(rules.fairness));
         self.with_features().0.rules = rules;
         self.drop_failed(effects);
         let (features, line) = self.with_features();
@@ -84,14 +86,25 @@ impl Fifo {
         if let Some(consumers) = &self.consumers {
             consumers.admit(new.exclusive)?;
         }
-        self.consumers.get_or_insert_default().consume(new);
+        self.consumers_or_new().consume(new);
         Ok(())
     }
 
     /// Adds a holder of messages that [`Fifo::take`] and [`Fifo::pick`] give it (AMQP 0-9-1 basic.get); it is no
     /// consumer. Panics where its slot is taken.
     pub fn add_getter(&mut self, id: ConsumerId) {
-        self.consumers.get_or_insert_default().add_holder(id);
+        self.consumers_or_new().add_holder(id);
+    }
+
+    /// The consumers, of whom there may be none so far.
+    fn consumers_or_new(&mut self) -> &mut Consumers {
+        let fairness =
+            self.features.as_ref().map_or(Fairness::RoundRobin, |features| features.rules.fairness);
+        self.consumers.get_or_insert_with(|| {
+            let mut consumers = Box::<Consumers>::default();
+            consumers.set_fairness(fairness);
+            consumers
+        })
     }
 
     #[inline]
@@ -306,7 +319,8 @@ impl Fifo {
         if let Some(consumers) = consumers {
             given = hand_out_featured(consumers, budget, features, line, effects);
             if consumers.is_draining() {
-                let is_over = given < budget && features.groups.is_some() && !features.is_on_the_way();
+                let is_kept_back = features.groups.is_some() || features.may_hold_more(consumers) == 0;
+                let is_over = given < budget && is_kept_back && !features.is_on_the_way();
                 consumers.drain(features.ready_count(line) == 0, is_over, effects);
             }
         }

@@ -5,6 +5,7 @@ use crate::browse;
 use crate::command::ConsumerId;
 use crate::dedup_window::WindowSettings;
 use crate::delivery::Counts;
+use crate::held::HeldAt;
 use crate::places::{Place, Stretch};
 use crate::ranges::{numbers, positions};
 use crate::settings::{GroupKey, Priorities, Rules, Settings};
@@ -183,7 +184,8 @@ impl Fifo {
     /// The rules it goes by.
     pub fn rules(&self) -> Rules {
         let rules = self.features.as_ref().map_or_else(Rules::default, |features| features.rules);
-        Rules { delivery_limit: self.line.returns.delivery_limit(), ..rules }
+        let limits = self.line.returns.limits();
+        Rules { delivery_limit: limits.failed, cancel_limit: limits.cancelled, ..rules }
     }
 
     /// The settings of its window, if it has one.
@@ -240,6 +242,13 @@ impl Fifo {
         self.consumers.as_ref().map_or(0, |consumers| consumers.consumers())
     }
 
+    /// The first `count_max` messages that consumers hold from `from` on, lowest position first. It costs a step for each
+    /// consumer, and for each message as many as the logarithm of their number.
+    pub fn held_list(&self, from: QueueSeq, count_max: usize) -> Vec<HeldAt> {
+        let consumers = self.consumers.as_ref();
+        consumers.map_or_else(Vec::new, |consumers| consumers.held_list(from, count_max))
+    }
+
     /// Messages came back and are ready, or delayed, when that is recorded.
     pub fn is_returning(&self) -> bool {
         self.line.returns.is_returning()
@@ -248,12 +257,19 @@ impl Fifo {
 
     /// Somebody could be given a message now.
     pub fn has_taker(&self) -> bool {
-        self.consumers.as_ref().is_some_and(|consumers| consumers.has_taker())
+        let Some(consumers) = self.consumers.as_ref().filter(|consumers| consumers.has_taker()) else {
+            return false;
+        };
+        let features = self.features.as_ref();
+        consumers.has_settling() || features.is_none_or(|features| features.may_hold_more(consumers) > 0)
     }
 
     /// Messages that consumers could be given now, counted until there are `most`.
     pub fn room(&self, most: u64) -> u64 {
-        self.consumers.as_ref().map_or(0, |consumers| consumers.room(most))
+        let Some(consumers) = &self.consumers else { return 0 };
+        let may_hold = self.features.as_ref().map_or(u64::MAX, |features| features.may_hold_more(consumers));
+        let most = if consumers.has_settling() { most } else { most.min(may_hold) };
+        consumers.room(most)
     }
 
     /// The position the next message gets.

@@ -6,6 +6,7 @@
 use super::Fifo;
 use crate::effect::Effects;
 use crate::ranges::positions;
+use crate::returns::ReturnLimits;
 use crate::settings::Rules;
 use base::id::QueueSeq;
 use base::ranges::Range;
@@ -36,7 +37,7 @@ impl Fifo {
     /// Everything live is ready, which records may say otherwise about: those that this owner asked for, too.
     pub fn resign(&mut self) {
         self.consumers = None;
-        self.line.returns.set_delivery_limit(None);
+        self.line.returns.set_limits(ReturnLimits::default());
         if let Some(features) = &mut self.features {
             features.rules = Rules::default();
         }
@@ -74,7 +75,7 @@ impl Fifo {
         }
     }
 
-    /// Ready messages that failed too often die.
+    /// Ready messages that failed, or came back, too often die.
     pub(super) fn drop_failed(&mut self, effects: &mut Effects) {
         let all = Range { first: 0, last: u64::MAX - 1 };
         let failed = self.line.returns.over_limit(std::iter::once(all));

@@ -32,6 +32,48 @@ impl Bench {
         }
     }
 
+    /// Consumers that could take something, the next one first, each with its place in the line of its priority.
+    pub(super) fn asked(&self) -> Vec<(usize, u32)> {
+        let lines = self.turns.values().rev();
+        let in_turn = lines.flat_map(|line| line.iter().copied().enumerate());
+        let mut asked: Vec<(usize, u32)> = in_turn.collect();
+        let of = |slot: &u32| &self.consumers[slot];
+        match self.rules.fairness {
+            Fairness::RoundRobin => {}
+            Fairness::Fast => asked.sort_by_key(|(_, slot)| (Reverse(of(slot).priority), of(slot).joined)),
+            Fairness::Proportional => asked.sort_by(|(_, one), (_, other)| {
+                let (held, window) = self.share(*one);
+                let (held_of_other, window_of_other) = self.share(*other);
+                let (one, other) = (of(one), of(other));
+                let by_share = (held * window_of_other).cmp(&(held_of_other * window));
+                other.priority.cmp(&one.priority).then(by_share).then(one.turn.cmp(&other.turn))
+            }),
+        }
+        asked
+    }
+
+    /// How many messages it holds, of how many it may hold.
+    fn share(&self, slot: u32) -> (u64, u64) {
+        let held = self.messages.iter().filter(|message| message.state == State::Held(slot)).count() as u64;
+        match self.consumers[&slot].credit {
+            Credit::Prefetch(0) => (held, 2000),
+            Credit::Prefetch(prefetch) => (held, u64::from(prefetch)),
+            Credit::Link(credit) => (held, held + u64::from(credit)),
+        }
+    }
+
+    /// Another rule says which consumer is next: all line up anew, in the order in which they came.
+    pub(super) fn line_up_anew(&mut self) {
+        self.turns.clear();
+        let mut all: Vec<(u64, u32)> = self.consumers.iter().map(|(slot, it)| (it.joined, *slot)).collect();
+        all.sort_unstable();
+        for (_, slot) in all {
+            self.turn += 1;
+            self.consumers.get_mut(&slot).unwrap().turn = self.turn;
+            self.line_up(slot);
+        }
+    }
+
     pub(super) fn consume(&mut self) {
         let slot = self.dice.below(u64::from(SLOTS)) as u32;
         if self.consumers.contains_key(&slot) {
@@ -49,6 +91,7 @@ impl Bench {
                 is_consumer: false,
                 receives: false,
                 joined: 0,
+                turn: 0,
                 watch: Watch::default(),
             };
             self.consumers.insert(slot, consumer);
@@ -81,7 +124,8 @@ impl Bench {
         let Consume { consumer, credit, settled, exclusive, priority } = new;
         let (paused, drain, is_consumer, receives) = (false, false, true, true);
         self.joined += 1;
-        let joined = self.joined;
+        self.turn += 1;
+        let (joined, turn) = (self.joined, self.turn);
         let watch = Watch::default();
         let model = Consumer {
             credit,
@@ -93,6 +137,7 @@ impl Bench {
             is_consumer,
             receives,
             joined,
+            turn,
             watch,
         };
         self.consumers.insert(consumer.0, model);

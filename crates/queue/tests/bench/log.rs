@@ -137,11 +137,10 @@ impl Bench {
                         message.failed += u32::from(outcome == Outcome::Failed);
                     }
                     (message.due_ms, message.is_postponed) = (Some(due_at_ms), true);
-                    let failed = message.failed;
                     if std::mem::take(&mut message.is_postponing) {
-                        match self.rules.delivery_limit {
-                            Some(limit) if failed > limit => killed.push(seq),
-                            _ => self.turn_to(seq, State::Delayed),
+                        match self.came_too_often(seq) {
+                            true => killed.push(seq),
+                            false => self.turn_to(seq, State::Delayed),
                         }
                     }
                 }
@@ -182,11 +181,10 @@ impl Bench {
                         message.acquired += 1;
                         message.failed += u32::from(outcome == Outcome::Failed);
                     }
-                    let failed = message.failed;
                     if std::mem::take(&mut message.is_returning) {
-                        match self.rules.delivery_limit {
-                            Some(limit) if failed > limit => killed.push(seq),
-                            _ => self.model_ready_again(seq),
+                        match self.came_too_often(seq) {
+                            true => killed.push(seq),
+                            false => self.model_ready_again(seq),
                         }
                     }
                 }

@@ -22,8 +22,8 @@ use base::Random;
 use base::id::{LogIndex, QueueSeq};
 use message::record::{DeathReason, Kind, Outcome, SeqRange, SizesKept};
 use queue::{
-    Arrival, Command, Consume, ConsumerId, Credit, Effect, Effects, Fifo, GroupKey, Place, Priorities,
-    Record, Recovery, Rules, Run, Settings, Stretch,
+    Arrival, Command, Consume, ConsumerId, Credit, Effect, Effects, Fairness, Fifo, GroupKey, Place,
+    Priorities, Record, Recovery, Rules, Run, Settings, Stretch,
 };
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -100,6 +100,8 @@ struct Consumer {
     is_consumer: bool,
     receives: bool,
     joined: u64,
+    /// When it was given something last, or came.
+    turn: u64,
     watch: Watch,
 }
 
@@ -135,6 +137,7 @@ pub struct Bench {
     grown: u64,
     active: Option<u32>,
     joined: u64,
+    turn: u64,
     /// Effects that the machine should have.
     appends: Vec<(Kind, Outcome, u64)>,
     postpones: Vec<(Outcome, u64, u64)>,
@@ -147,7 +150,7 @@ pub struct Bench {
     consumers: BTreeMap<u32, Consumer>,
     /// By group: the messages that are out, each with its holder; none: it is on its way back.
     out: BTreeMap<u32, BTreeMap<u64, Option<u32>>>,
-    /// Consumers that are next, by priority: the front.
+    /// Consumers that could take something, by priority; the front is next where they take turns.
     turns: BTreeMap<i32, VecDeque<u32>>,
     draining: Vec<u32>,
     /// Written, in order; the machine has seen `applied` of it.
@@ -166,6 +169,8 @@ pub struct Bench {
     pub kept_apart: u64,
     /// Taken by position.
     pub picked: u64,
+    /// Given to another consumer than the one whose turn it would have been.
+    pub out_of_turn: u64,
 }
 
 fn range(first: u64, last: u64) -> SeqRange {
@@ -219,6 +224,7 @@ impl Bench {
             grown: 0,
             active: None,
             joined: 0,
+            turn: 0,
             appends: Vec::new(),
             postpones: Vec::new(),
             deaths: Vec::new(),
@@ -240,6 +246,7 @@ impl Bench {
             taken_back: 0,
             kept_apart: 0,
             picked: 0,
+            out_of_turn: 0,
         }
     }
 

@@ -130,9 +130,12 @@ impl Bench {
             bytes_max: dice.one_in(4).then(|| dice.below(60_000)),
             drops_head: dice.one_in(2),
             delivery_limit: dice.one_in(2).then(|| dice.below(5) as u32).filter(|_| self.counts),
+            cancel_limit: dice.one_in(2).then(|| dice.below(6) as u32).filter(|_| self.counts),
             takes_dead: dice.one_in(2),
             single_active: dice.one_in(3),
             retry: None,
+            fairness: [Fairness::RoundRobin, Fairness::Fast, Fairness::Proportional][dice.below(3) as usize],
+            unsettled_max: dice.one_in(4).then(|| dice.below(40)),
         };
         let rules = Rules { retry: self.any_retry(), ..rules };
         self.go_by(rules);
@@ -146,17 +149,24 @@ impl Bench {
             self.active = None;
             self.let_receive(|_| true);
         }
-        if let Some(limit) = rules.delivery_limit {
-            let mut failed: Vec<u64> = self.ready.iter().map(|(_, seq)| *seq).collect();
-            failed.retain(|seq| {
-                let message = &self.messages[*seq as usize];
-                message.failed > limit && message.acquired > 0
-            });
-            failed.sort_unstable();
-            failed.into_iter().for_each(|seq| self.model_die(seq, DeathReason::DeliveryLimit));
+        if before.fairness != rules.fairness {
+            self.line_up_anew();
         }
+        let mut over: Vec<u64> = self.ready.iter().map(|(_, seq)| *seq).collect();
+        over.retain(|seq| self.came_too_often(*seq));
+        over.sort_unstable();
+        over.into_iter().for_each(|seq| self.model_die(seq, DeathReason::DeliveryLimit));
         self.model_drop_over();
         self.write(&[]);
+    }
+
+    /// It came back, or failed, more often than it may.
+    pub(super) fn came_too_often(&self, seq: u64) -> bool {
+        let Message { failed, acquired, .. } = self.messages[seq as usize];
+        let is_over = |limit: Option<u32>, count| limit.is_some_and(|limit| count > limit);
+        let cancelled = acquired.saturating_sub(failed);
+        let Rules { delivery_limit, cancel_limit, .. } = self.rules;
+        acquired > 0 && (is_over(delivery_limit, failed) || is_over(cancel_limit, cancelled))
     }
 
     pub(super) fn bury_some(&mut self) {

@@ -36,10 +36,11 @@ impl Bench {
         let mut settled = Vec::new();
         while expected.len() < budget as usize {
             // The consumer that is next, and those that are asked if there is nothing for it.
-            let lines = self.turns.values().rev();
-            let asked: Vec<(usize, u32)> = lines.flat_map(|line| line.iter().copied().enumerate()).collect();
-            let next = asked.into_iter().find_map(|(at, slot)| {
+            let next = self.asked().into_iter().find_map(|(at, slot)| {
                 let is_settled = self.consumers[&slot].settled;
+                if !is_settled && self.is_capped() {
+                    return None;
+                }
                 Some((at, slot, self.model_hand_out(slot, is_settled)?))
             });
             let Some((at, slot, out)) = next else { break };
@@ -53,6 +54,9 @@ impl Bench {
             if let Credit::Link(credit) = &mut self.consumers.get_mut(&slot).unwrap().credit {
                 *credit -= 1;
             }
+            self.turn += 1;
+            self.consumers.get_mut(&slot).unwrap().turn = self.turn;
+            self.out_of_turn += u64::from(at > 0 && self.rules.fairness != Fairness::RoundRobin);
             let line = self.turns.get_mut(&consumer.priority).unwrap();
             line.rotate_left(at);
             line.pop_front();
@@ -90,6 +94,13 @@ impl Bench {
         }
         self.compare_out(&expected, &drained);
         assert_eq!(self.fifo.active().map(|id| id.0), self.active.filter(|_| self.rules.single_active));
+    }
+
+    /// Consumers hold as many messages as they may together.
+    fn is_capped(&self) -> bool {
+        let held =
+            self.messages.iter().filter(|message| matches!(message.state, State::Held(_))).count() as u64;
+        self.rules.unsettled_max.is_some_and(|max| held >= max)
     }
 
     pub(super) fn compare_out(&mut self, expected: &[(u32, u64, bool, u32)], drained: &[(u32, u32)]) {

@@ -381,10 +381,15 @@ impl Wire {
             number(b"x-message-ttl", rules.ttl_ms);
             number(b"x-max-length", rules.length_max);
             number(b"x-delivery-limit", rules.delivery_limit.map(u64::from));
+            number(b"x-cancel-limit", rules.cancel_limit.map(u64::from));
+            number(b"x-max-unsettled", rules.unsettled_max);
             number(b"x-consumer-timeout", rules.timeout_ms);
             number(b"x-max-priority", rules.priority_max.map(u64::from));
             number(b"x-delayed-retry-min", rules.retry.map(|(_, min_ms)| min_ms));
             number(b"x-delayed-retry-max", rules.retry.map(|_| RETRY_MS_MAX));
+            if let Some(fairness) = rules.fairness {
+                table.put(b"x-fairness", Value::Text(fairness.as_bytes()));
+            }
             if let Some((of_type, _)) = rules.retry {
                 table.put(b"x-delayed-retry-type", Value::Text(of_type.as_bytes()));
             }

@@ -268,6 +268,8 @@ fn arguments(encoder: &mut Encoder<'_>, is_quorum: bool, rules: &Rules) {
         ("x-message-ttl", rules.ttl_ms),
         ("x-max-length", rules.length_max),
         ("x-delivery-limit", rules.delivery_limit.map(u64::from)),
+        ("x-cancel-limit", rules.cancel_limit.map(u64::from)),
+        ("x-max-unsettled", rules.unsettled_max),
         ("x-consumer-timeout", rules.timeout_ms),
         ("x-max-priority", rules.priority_max.map(u64::from)),
         ("x-delayed-retry-min", rules.retry.map(|(_, min_ms)| min_ms)),
@@ -277,6 +279,9 @@ fn arguments(encoder: &mut Encoder<'_>, is_quorum: bool, rules: &Rules) {
         if let Some(number) = number {
             put(name, Value::Ulong(number));
         }
+    }
+    if let Some(fairness) = rules.fairness {
+        put("x-fairness", Value::String(fairness));
     }
     if let Some((of_type, _)) = rules.retry {
         put("x-delayed-retry-type", Value::String(of_type));

@@ -147,7 +147,7 @@ impl Oracle {
             }
             let due = |id: &u64| self.messages[*id as usize].due;
             let must = copies.iter().filter(|(id, copy)| {
-                let certain_ms = copy.certain_ms.filter(|_| rules.delivery_limit.is_none());
+                let certain_ms = copy.certain_ms.filter(|_| !rules.limits_returns());
                 let until_ms = due(id).map(|due| due.not_before_ms).max(certain_ms);
                 copy.presence == Presence::Must
                     && copy.due_at_ms.is_none_or(|at| at > self.now_ms)

@@ -14,7 +14,7 @@ use message::amqp091::{NewProperties, Table, TableWriter, Value};
 const KINDS: [&[u8]; EXCHANGES as usize] = [
     b"topic",
     b"headers",
-    b"fanout",
+    b"x-content",
     b"direct",
     b"x-consistent-hash",
     b"topic",
@@ -58,12 +58,23 @@ fn key(dice: &mut Random, is_pattern: bool) -> Vec<u8> {
     words.join(".").into_bytes()
 }
 
+/// Expressions of his bindings: dear ones, and one that nothing can look up.
+const FILTERS: [&[u8]; 4] = [
+    b"REGEXP_LIKE(body.s, '(a|aa)+$')",
+    b"body.a = 1 AND h1 = 1",
+    b"NOT h2 = 1 OR body.list.x LIKE '%a%a%'",
+    b"body.a BETWEEN 1 AND 5 AND h3 IN (1, 2)",
+];
+
 /// Headers of a message, or arguments of a binding that asks for some of them.
-fn headers(dice: &mut Random) -> Vec<u8> {
+fn headers(dice: &mut Random, of_binding: bool) -> Vec<u8> {
     let count = dice.between(0, 40);
     TableWriter::fields(|table| {
         if dice.one_in(2) {
             table.put(b"x-match", Value::Text(if dice.one_in(2) { b"any" } else { b"all" }));
+        }
+        if of_binding && dice.one_in(3) {
+            table.put(b"x-filter", Value::Text(FILTERS[dice.below(FILTERS.len() as u64) as usize]));
         }
         for at in 0..count {
             table.put(format!("h{at}").as_bytes(), Value::I64(dice.below(3) as i64));
@@ -154,7 +165,7 @@ impl TenantClient {
     }
 
     fn bind(&mut self, dice: &mut Random) {
-        let (queue, exchange, arguments) = (queue(dice), exchange(dice), headers(dice));
+        let (queue, exchange, arguments) = (queue(dice), exchange(dice), headers(dice, true));
         let routing_key = if exchange == b"hx4" { b"3".to_vec() } else { key(dice, true) };
         let arguments = Table::new(&arguments).unwrap_or_default();
         if dice.one_in(12) {
@@ -188,7 +199,7 @@ impl TenantClient {
             0 => (Vec::new(), queue(dice)),
             _ => (exchange(dice), key(dice, false)),
         };
-        let headers = headers(dice);
+        let headers = headers(dice, false);
         let properties = NewProperties {
             headers: Table::new(&headers).ok(),
             delivery_mode: dice.one_in(2).then_some(2),
@@ -199,7 +210,11 @@ impl TenantClient {
         properties.write(&mut head);
         let is_mandatory = dice.one_in(3);
         let prefix = PublishPrefix::new(channel, &exchange, &key, is_mandatory);
-        let body = vec![b'x'; dice.between(0, 300) as usize];
+        let mut body = vec![b'a'; dice.between(0, 300) as usize];
+        if dice.one_in(4) {
+            let (number, text) = (dice.below(9), "a".repeat(dice.below(3000) as usize));
+            body = format!(r#"{{"a":{number},"list":[{{"x":"{text}"}}],"s":"{text}b"}}"#).into_bytes();
+        }
         self.connection.publish(&prefix, &head, &Body::Bytes(&body));
     }
 

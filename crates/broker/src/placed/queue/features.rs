@@ -108,6 +108,9 @@ impl QueueRules {
             takes_dead: self.dead_letter.is_some(),
             single_active: self.single_active,
             retry: self.retry,
+            fairness: self.fairness,
+            unsettled_max: self.unsettled_max,
+            cancel_limit: self.cancel_limit,
         }
     }
 }

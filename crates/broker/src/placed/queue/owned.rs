@@ -460,6 +460,16 @@ impl OwnedQueue {
         self.counted.as_mut()?.watch.settled(range, now.mono_ns)
     }
 
+    /// Since when the message is held that is watched, if one is: see [`Watch::any_since`].
+    pub(crate) fn held_since_ns(&self) -> Option<u64> {
+        self.counted.as_ref()?.watch.any_since()
+    }
+
+    /// Since when a message is held, where it is the one that is watched: see [`Watch::since`].
+    pub(crate) fn watched_since(&self, seq: QueueSeq) -> Option<u64> {
+        self.counted.as_ref()?.watch.since(seq)
+    }
+
     /// So many more of something.
     #[inline]
     pub(crate) fn count(&mut self, count: Count, more: u64) {

@@ -2,7 +2,10 @@
 
 use super::owned::OwnedQueue;
 use super::sizing::Sample;
-use crate::rows::queues::{QueueRow, QuorumRow};
+use crate::placed::queue::owned::Member;
+use crate::rows::queues::{HeldRow, QueueRow, QuorumRow};
+use base::id::QueueSeq;
+use base::time::NS_PER_MS;
 
 impl OwnedQueue {
     pub(crate) fn row(&self) -> QueueRow {
@@ -36,6 +39,19 @@ impl OwnedQueue {
     /// How many of its messages are ready, how many are held, and its consumers.
     pub(crate) fn lengths(&self) -> ([u64; 2], u32) {
         ([self.fifo.ready(), self.fifo.unsettled()], self.fifo.consumers())
+    }
+
+    /// Messages that consumers hold.
+    pub(crate) fn held(&self, from: QueueSeq, count_max: usize) -> Vec<HeldRow> {
+        let held = self.fifo.held_list(from, count_max);
+        let rows = held.into_iter().filter_map(|held| {
+            let Member { port, handle } = self.member(held.consumer)?;
+            let seen_ns = held.since_ms.map(|ms| ms * NS_PER_MS);
+            let redelivered = self.fifo.past(held.seq).0 || self.fifo.failed(held.seq) > 0;
+            let since_ns = self.watched_since(held.seq).or(seen_ns);
+            Some(HeldRow { position: held.seq.0, port, handle, since_ns, redelivered })
+        });
+        rows.collect()
     }
 
     /// Bytes of memory it takes, messages apart.

@@ -57,6 +57,9 @@ pub(crate) trait Sink {
     /// Writes a message of a chunk as a record, if it is expected; whether it was.
     fn take(&mut self, entry: (&[u8], Entry<'_>), wanted: Expected<'_>, into: &mut Buffer) -> bool;
 
+    /// Messages are left out that are compressed together.
+    fn pass_compressed(&mut self) {}
+
     /// Bytes of messages that were taken and are not in their records.
     fn referred_bytes(&self) -> usize {
         0
@@ -188,6 +191,7 @@ impl Cursor {
                     *offset += u64::from(batch.records);
                     *messages_left -= 1;
                     *at = behind;
+                    sink.pass_compressed();
                 }
             }
         };

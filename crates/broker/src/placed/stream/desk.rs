@@ -1,5 +1,6 @@
 //! Requests of connections to the streams of a log.
 
+use super::choosing::Choosing;
 use super::consumer::Consumer;
 use super::owned::Reader;
 use super::progress::Progress;
@@ -128,11 +129,13 @@ impl AtStream<'_> {
                     return post.reply(port, token, Err(Refusal::precondition(Reason::WrongState, text)));
                 }
                 post.reply(port, token, Ok(Reply::Consuming));
-                let filter = filter.map(Box::new);
+                let StreamFilter { chunks, messages } = filter;
+                let filter = chunks.map(Box::new);
                 let new = NewReader { from: from(begin), filter, credit: credit.into(), group };
                 let id = stream.machine.attach(new, common, effects);
+                let choosing = messages.map(|wanted| Box::new(Choosing::new(wanted)));
                 let member = Member { port, handle };
-                stream.add(id, Reader::Chunks { member, is_paused: false, handed: 0 });
+                stream.add(id, Reader::Chunks { member, is_paused: false, handed: 0, choosing });
                 self.sort();
                 self.list(id);
             }

@@ -6,11 +6,12 @@
 
 use super::alike::{self, NewShown, OFFSET};
 use super::cursor::{Expected, Filter};
-use super::shown::Shown;
+use super::shown::{Envelope, Shown, size};
 use crate::catalog::QueueDefinition;
 use crate::message_keys::KeyRule;
 use base::Buffer;
 use base::id::QueueId;
+use filter::{Known, MessageField, Room};
 use message::amqp10::section::data_prefix;
 use message::amqp10::section::descriptor::MESSAGE_ANNOTATIONS;
 use message::amqp10::{Encoder, Header, Map, Message, Value};
@@ -34,6 +35,8 @@ pub(crate) struct Converter {
     prefix: [u8; 8],
     for_amqp091: alike::Shown,
     for_amqp10: alike::Shown,
+    /// For filters.
+    room: Room,
 }
 
 impl Default for Converter {
@@ -46,6 +49,7 @@ impl Default for Converter {
             prefix: [0; 8],
             for_amqp091: alike::Shown::new(Format::Amqp091),
             for_amqp10: alike::Shown::new(Format::Amqp10),
+            room: Room::default(),
         }
     }
 }
@@ -121,6 +125,11 @@ impl Converter {
         stored.set(message, is_sections);
     }
 
+    /// Whether a message of a chunk is wanted.
+    pub(crate) fn is_wanted(&mut self, entry: Entry<'_>, wanted: Expected<'_>) -> bool {
+        wanted.is_none_or(|filter| is_wanted(entry, filter, &mut self.room))
+    }
+
     /// Writes a message of a chunk as a record for no queue, with a head as consumers of this protocol get it, if it is
     /// wanted.
     #[inline]
@@ -131,7 +140,7 @@ impl Converter {
         wanted: Expected<'_>,
         into: &mut Buffer,
     ) -> bool {
-        if wanted.is_some_and(|filter| !is_wanted(entry.message, filter)) {
+        if !self.is_wanted(entry, wanted) {
             return false;
         }
         let alike = match format {
@@ -151,7 +160,7 @@ impl Converter {
         wanted: Expected<'_>,
         into: &mut Buffer,
     ) -> bool {
-        if wanted.is_some_and(|filter| !is_wanted(entry.message, filter)) {
+        if !self.is_wanted(entry, wanted) {
             return false;
         }
         let Entry { message, offset, stream, .. } = entry;
@@ -273,30 +282,95 @@ impl Converter {
 const EMPTY_DATA: &[u8] = b"\0\x53\x75\xa0\0";
 
 #[inline(never)]
-fn is_wanted(message: &[u8], Filter { program, now_ms, spent }: Filter<'_>) -> bool {
-    let read = Message::read(message);
-    let sections = read.as_ref().map_or(0, |message| message.bare.len() - message.body_and_footer().len());
-    spent.set(spent.get().saturating_add(program.price(sections)));
-    read.is_ok_and(|message| program.matches(&Shown(&message), now_ms))
+fn is_wanted(entry: Entry<'_>, filter: Filter<'_>, room: &mut Room) -> bool {
+    let Filter { program, now_ms, spent } = filter;
+    let (sections, is_match) = match Message::read(entry.message) {
+        Ok(message) => {
+            let sections = entry.message.len() - message.body_and_footer().len();
+            let envelope = envelope(entry, Some(&message), program.reads());
+            (sections, program.matches(&Shown::new(&message, envelope), room, now_ms))
+        }
+        // It is shown as one data section.
+        Err(_) => {
+            let envelope = envelope(entry, None, program.reads());
+            let data = |empty: Message<'_>| {
+                program.matches(&Shown::with_data(&empty, envelope, entry.message), room, now_ms)
+            };
+            (0, Message::read(EMPTY_DATA).is_ok_and(data))
+        }
+    };
+    spent.set(spent.get().saturating_add(program.price(sections) + room.spent()));
+    is_match
+}
+
+/// The functions of messages of a stream that filters may ask. Nothing in one is delivered twice.
+pub(crate) const KNOWN: Known = Known::of(&[
+    MessageField::Exchange,
+    MessageField::RoutingKey,
+    MessageField::Size,
+    MessageField::Received,
+    MessageField::Offset,
+    MessageField::Durable,
+    MessageField::Redelivered,
+    MessageField::Deliveries,
+]);
+
+/// The facts of a message, as far as somebody asks. None: it is no message of AMQP 1.0.
+fn envelope<'a>(entry: Entry<'a>, message: Option<&Message<'a>>, asked: Known) -> Envelope<'a> {
+    let is_of_route = asked.has(MessageField::Exchange) || asked.has(MessageField::RoutingKey);
+    let (exchange, routing_key) = match message {
+        _ if !is_of_route => (None, None),
+        message => {
+            let theirs = message.map(|message| message.message_annotations).unwrap_or_default();
+            let (exchange, routing_key) = published_to(theirs, entry.stream.name.as_bytes());
+            (Some(exchange), Some(routing_key))
+        }
+    };
+    let size_of = || message.map_or(entry.message.len(), |message| size(message.body));
+    Envelope {
+        exchange,
+        routing_key,
+        size: asked.has(MessageField::Size).then(size_of),
+        received_ms: Some(entry.at_ms),
+        offset: Some(entry.offset),
+        is_redelivered: Some(false),
+        deliveries: Some(0),
+        state: None,
+    }
+}
+
+/// Where a message was published to, as its annotations say: exchange and routing key. That is the stream's name where
+/// they say nothing.
+fn published_to<'a>(theirs: Map<'a>, name: &'a [u8]) -> (&'a [u8], &'a [u8]) {
+    let (mut exchange, mut routing_key): (&[u8], &[u8]) = (b"", name);
+    for (name, value) in theirs.iter() {
+        match (name.as_str(), value) {
+            (Some(EXCHANGE), Value::String(text)) => exchange = text.as_bytes(),
+            (Some(ROUTING_KEY), Value::String(text)) => routing_key = text.as_bytes(),
+            _ => {}
+        }
+    }
+    // A client of the stream protocol may have written what is no name.
+    let exchange = exchange.get(..exchange.len().min(255)).unwrap_or_default();
+    let routing_key = routing_key.get(..routing_key.len().min(usize::from(u16::MAX))).unwrap_or_default();
+    (exchange, routing_key)
 }
 
 /// Writes the annotations of a message for consumers, `theirs` and where it is; and, of 1.0, where it was published to, which
-/// is answered: exchange and routing key. That is the stream's name where it says nothing.
+/// is answered as by [`published_to`].
 fn show_annotations<'a>(
     (offset, name): (u64, &'a [u8]),
     theirs: Map<'a>,
     format: Format,
     bytes: &mut Vec<u8>,
 ) -> (&'a [u8], &'a [u8]) {
-    let (mut exchange, mut routing_key): (&[u8], &[u8]) = (b"", name);
+    let (exchange, routing_key) = published_to(theirs, name);
     let mut encoder = Encoder::new(bytes);
     encoder.descriptor(MESSAGE_ANNOTATIONS.into());
     let mut map = encoder.map();
-    for ((name, value), (key, encoding)) in theirs.iter().zip(theirs.encodings()) {
-        match (name.as_str(), value) {
-            (Some(EXCHANGE), Value::String(text)) => exchange = text.as_bytes(),
-            (Some(ROUTING_KEY), Value::String(text)) => routing_key = text.as_bytes(),
-            (Some(EXCHANGE | ROUTING_KEY | OFFSET), _) => {}
+    for ((name, _), (key, encoding)) in theirs.iter().zip(theirs.encodings()) {
+        match name.as_str() {
+            Some(EXCHANGE | ROUTING_KEY | OFFSET) => {}
             _ => {
                 encoder.encoding(key);
                 map.field(&encoder);
@@ -308,9 +382,6 @@ fn show_annotations<'a>(
     encoder.encoding(&alike::offset_field(offset));
     map.field(&encoder);
     map.field(&encoder);
-    // A client of the stream protocol may have written what is no name.
-    let exchange = exchange.get(..exchange.len().min(255)).unwrap_or_default();
-    let routing_key = routing_key.get(..routing_key.len().min(usize::from(u16::MAX))).unwrap_or_default();
     if format == Format::Amqp10 {
         for (name, value) in [(ROUTING_KEY, routing_key), (EXCHANGE, exchange)] {
             encoder.symbol(name);

@@ -7,6 +7,7 @@
 
 mod alike;
 mod applying;
+mod choosing;
 mod consumer;
 mod cursor;
 mod desk;
@@ -30,6 +31,9 @@ pub use request::{
     CONSUMER_NAME_MAX, FILTER_VALUES_MAX, Messages, NewMessages, RATE_MAX, SingleActive, StreamCommand,
     StreamFilter, StreamFrom, StreamReply, StreamStats, Wanted,
 };
+
+pub use shown::Envelope;
+pub(crate) use shown::{Shown, look, read, size};
 
 use crate::damages::StreamDamage;
 use crate::notices::DrivenOut;

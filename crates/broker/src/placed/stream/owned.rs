@@ -1,5 +1,6 @@
 //! A stream of a log: the machine, and at its owner which connections its readers belong to.
 
+use super::choosing::Choosing;
 use super::consumer::Consumer;
 use super::feeding::Feed;
 use crate::catalog::QueueDefinition;
@@ -20,6 +21,8 @@ pub(crate) enum Reader {
         is_paused: bool,
         /// Bytes it was handed since it said so.
         handed: usize,
+        /// Which chunks it is to see, where it wants messages of which something is true.
+        choosing: Option<Box<Choosing>>,
     },
     /// A consumer of AMQP messages.
     Messages(Box<Consumer>),

@@ -1,5 +1,6 @@
 //! Handing out: chunks to subscriptions, messages to consumers, to each its share before the next has its turn.
 
+use super::choosing::Choice;
 use super::cursor::{Budget, Unpacked};
 use super::owned::{OwnedStream, Reader, named};
 use super::request::StreamReply;
@@ -91,11 +92,37 @@ impl AtStream<'_> {
     }
 
     fn hand_chunks(&mut self, turn: &mut Turn<'_>, reader: ReaderId, member: Member) -> usize {
-        let mut bytes = 0;
+        let (mut bytes, mut spent, mut next) = (0, 0, None);
+        let mut messages_left = turn.limits.dispatch_messages_max;
         loop {
-            let AtStream { stream, streams: Streams { common, effects, .. }, .. } = self;
-            let OwnedStream { machine, readers, delivered, .. } = &mut **stream;
-            let Next::Chunk(chunk) = machine.next(reader, common, effects) else { break };
+            let AtStream { stream, streams: Streams { common, effects, converter, .. }, .. } = self;
+            let OwnedStream { machine, readers, delivered, definition, .. } = &mut **stream;
+            let Some(Reader::Chunks { choosing, .. }) = readers.get_mut(&reader) else { break };
+            if !choosing.as_ref().is_some_and(|choosing| choosing.holds()) {
+                let Next::Chunk(chunk) = machine.next(reader, common, effects) else { break };
+                next = Some(chunk);
+            }
+            let chunk = match (choosing, next.take()) {
+                (None, Some(chunk)) => chunk,
+                (None, None) => break,
+                (Some(choosing), next) => {
+                    next.into_iter().for_each(|chunk| choosing.hold(chunk));
+                    let messages_left = &mut messages_left;
+                    let bytes_max = turn.limits.stream_turn_bytes_max;
+                    let budget = Budget { bytes_max, spent: &mut spent, messages_left, room: 1 };
+                    match choosing.look(named(definition), turn.now.wall_ms, budget, converter) {
+                        Choice::Send(chunk) => chunk,
+                        Choice::Skip => {
+                            machine.credit(reader, 1);
+                            continue;
+                        }
+                        Choice::Later => {
+                            self.list(reader);
+                            break;
+                        }
+                    }
+                }
+            };
             *delivered += messages_of(&chunk.memory[chunk.at as usize..]);
             let committed_chunk_id = machine.last_chunk_id().unwrap_or(0);
             let range = chunk.at..chunk.at + chunk.len;
@@ -111,13 +138,13 @@ impl AtStream<'_> {
             if asks {
                 break;
             }
-            if bytes >= turn.limits.stream_turn_bytes_max {
+            if bytes + spent >= turn.limits.stream_turn_bytes_max {
                 self.list(reader);
                 break;
             }
         }
         self.sort();
-        bytes
+        bytes + spent
     }
 
     fn hand_messages(&mut self, turn: &mut Turn<'_>, reader: ReaderId) -> usize {

@@ -13,7 +13,9 @@ pub const CONSUMER_NAME_MAX: usize = 255;
 /// Filter values that a reader of a stream may name: each is looked for in each chunk.
 pub const FILTER_VALUES_MAX: usize = 255;
 
+use super::messages::KNOWN;
 use crate::request::NewConsumer;
+use filter::{Asker, Expression, Known, Limits, Names, Program, Site};
 use message::chunk::Filter;
 use message::record::{Appended, Format};
 use std::sync::Arc;
@@ -35,7 +37,7 @@ pub enum StreamFrom {
     LastMessages(u64),
 }
 
-/// Which messages a consumer over AMQP is to see.
+/// Which messages a consumer over AMQP is to see, and of which a subscription is to see the chunks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StreamFilter {
     /// Chunks that may hold messages with one of these filter values, where any are named.
@@ -46,7 +48,27 @@ pub struct StreamFilter {
 
 /// Which messages are wanted: a program that is shared, and like no other.
 #[derive(Clone, Debug)]
-pub struct Wanted(pub Arc<filter::Program>);
+pub struct Wanted(pub Arc<Program>);
+
+impl Wanted {
+    /// The functions of the message that have a value in a stream.
+    pub const KNOWN: Known = KNOWN;
+
+    /// Messages of which an expression is true, by the limits of [contents](Limits::content), for a client, or for
+    /// nobody.
+    ///
+    /// # Errors
+    /// In words: it is no UTF-8, or no expression, and where the fault is.
+    pub fn parse(text: &[u8], asker: Option<&Asker<'_>>) -> Result<Wanted, String> {
+        let text = str::from_utf8(text).map_err(|error| error.to_string())?;
+        let known = if asker.is_some() { Wanted::KNOWN.and_asker() } else { Wanted::KNOWN };
+        let site = Site { limits: Limits::content(), known, names: Names::Own };
+        let expression = Expression::parse_at(text, &site).map_err(|error| error.to_string())?;
+        let expression = asker.map(|asker| expression.bound(asker)).unwrap_or(expression);
+        let program = Program::compile(&expression).map_err(|error| error.to_string())?;
+        Ok(Wanted(Arc::new(program)))
+    }
+}
 
 impl PartialEq for Wanted {
     fn eq(&self, other: &Wanted) -> bool {
@@ -103,7 +125,7 @@ pub enum StreamCommand {
         /// Chunks it may be sent.
         credit: u16,
         /// Only chunks that may hold what it wants.
-        filter: Option<Filter>,
+        filter: StreamFilter,
         /// It is one of a group.
         group: Option<SingleActive>,
     },
