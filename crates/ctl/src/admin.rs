@@ -226,7 +226,7 @@ fn shown(
 ) -> String {
     let pick = |row: Value| -> Value {
         let own = |column: &String| (column.clone(), row.get(column).cloned().unwrap_or(Value::Null));
-        Value::Object(columns.iter().map(own).collect())
+        Value::Object(base::brief::collect(columns.iter().map(own)))
     };
     let rows: Vec<Value> = if columns.is_empty() { rows } else { rows.into_iter().map(pick).collect() };
     match format {

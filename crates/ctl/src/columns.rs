@@ -272,7 +272,7 @@ fn join(rows: &mut Value, more: Vec<Value>) {
         _ => Map::new(),
     };
     let mut by_name: BTreeMap<String, Map<String, Value>> =
-        more.into_iter().map(|row| (name(&row), fields(row))).collect();
+        base::brief::collect(more.into_iter().map(|row| (name(&row), fields(row))));
     for row in rows.as_array_mut().into_iter().flatten() {
         if let (Some(more), Some(row)) = (by_name.remove(&name(row)), row.as_object_mut()) {
             row.extend(more);

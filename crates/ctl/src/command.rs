@@ -102,6 +102,14 @@ enum Word {
         /// The first offset to keep
         before: u64,
     },
+    /// The meaning of a filter: its normal form, what it reads, and what it says of a body that is given
+    CheckFilter {
+        /// The expression
+        filter: String,
+        /// A body that it is asked of
+        #[arg(long)]
+        payload: Option<String>,
+    },
     /// Connections to the node and their properties
     ListConnections {
         /// Columns to show: user, peer_host, state, held_back, ...
@@ -346,6 +354,7 @@ fn execute(word: &Word, session: &Session<'_>) -> Result<String, Refusal> {
             Ok(show.message(&format!("Cancelled {}", delayed::cancel(session, queue, ids)?)))
         }
         Word::TruncateStream { stream, before } => truncate(session, stream, *before),
+        Word::CheckFilter { filter, payload } => check_filter(session, filter, payload.as_deref()),
         Word::ListConnections { columns } => columns::connections(session, columns),
         Word::ListTenants { columns } => columns::tenants(session, columns),
         Word::Change(word) => change::run(word, session),
@@ -491,6 +500,27 @@ fn truncate(session: &Session<'_>, stream: &str, before: u64) -> Result<String, 
     response.changed().map_err(|refusal| Refusal { code: exit::DATA, ..refusal })?;
     let told: Value = serde_json::from_str(&response.body).unwrap_or_default();
     Ok(show.message(&format!("The first offset is {}", told["first_offset"])))
+}
+
+/// Has a filter explained.
+fn check_filter(session: &Session<'_>, filter: &str, payload: Option<&str>) -> Result<String, Refusal> {
+    let show = session.announce("Checking a filter ...".to_owned());
+    let asked = json!({ "filter": filter, "payload": payload });
+    let response = session.api("POST", &["x", "filter", "check"], "", Some(&asked))?;
+    response.changed().map_err(|refusal| Refusal { code: exit::DATA, ..refusal })?;
+    let told: Value = serde_json::from_str(&response.body).unwrap_or_default();
+    let text = |name: &str| told[name].as_str().unwrap_or_default().to_owned();
+    let reads = told["reads"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let mut lines = vec![
+        format!("filter: {}", text("filter")),
+        format!("reads: {}", reads.collect::<Vec<_>>().join(", ")),
+        format!("class: {}", text("class")),
+    ];
+    if payload.is_some() {
+        let verdict = told["matches"].as_bool().map_or("unknown", |is| if is { "true" } else { "false" });
+        lines.push(format!("of this body: {verdict}"));
+    }
+    Ok(lines.iter().map(|line| show.message(line)).collect())
 }
 
 fn check_name(asked: &str, name: &str) -> Result<(), Refusal> {

@@ -99,6 +99,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         &[
             "activate_stream_consumer",
             "add_super_stream",
+            "check_filter",
             "delete_super_stream",
             "list_stream_connections",
             "list_stream_consumer_groups",
@@ -281,7 +282,7 @@ fn meant(command: &Command, typed: &str) -> Vec<String> {
     let words = command.get_subcommands().filter(|word| !word.is_hide_set()).map(Command::get_name);
     let like = words.map(|word| (normalized_damerau_levenshtein(word, typed), word));
     let mut like: Vec<(f64, &str)> = like.filter(|(likeness, _)| *likeness >= LIKENESS_MIN).collect();
-    like.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
+    base::brief::sort_by(&mut like, |a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
     like.truncate(MEANT_MAX);
     like.into_iter().map(|(_, word)| word.to_owned()).collect()
 }

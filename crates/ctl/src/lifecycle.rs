@@ -328,7 +328,7 @@ fn cluster_status(session: &Session<'_>) -> Result<String, Refusal> {
     );
     let listeners = status["listeners"].as_array().cloned().unwrap_or_default();
     if session.is_for_programs() {
-        let of = |value: Value| Value::Object([(node.to_owned(), value)].into_iter().collect());
+        let of = |value: Value| Value::Object(base::brief::collect([(node.to_owned(), value)]));
         let all = json!({
             "cluster_name": cluster,
             "cluster_tags": match &overview["cluster_tags"] {

@@ -279,7 +279,7 @@ pub(crate) fn items(session: &Session<'_>, path: &[&str], query: &str) -> Result
 
 /// A query for columns of a list, each once.
 pub(crate) fn asking<'a>(columns: impl IntoIterator<Item = &'a str>) -> String {
-    let columns: BTreeSet<&str> = columns.into_iter().collect();
+    let columns: BTreeSet<&str> = base::brief::collect(columns);
     format!("columns={}", Vec::from_iter(columns).join(","))
 }
 
@@ -315,7 +315,7 @@ fn list(
 pub(crate) fn pids(session: &Session<'_>) -> Result<BTreeMap<String, String>, Refusal> {
     let rows = items(session, &["connections"], "columns=name,pid")?;
     let text = |row: &Value, name: &str| row[name].as_str().unwrap_or_default().to_owned();
-    Ok(rows.iter().map(|row| (text(row, "name"), text(row, "pid"))).collect())
+    Ok(base::brief::collect(rows.iter().map(|row| (text(row, "name"), text(row, "pid")))))
 }
 
 /// How many of these rows are of which connection, by its name.

@@ -383,7 +383,7 @@ fn peek(session: &Session<'_>, vhost: &str, queue: &str, position: u32) -> Resul
         message => {
             let message = groups::peeked(message);
             if session.is_for_programs() {
-                let fields = message.into_iter().collect::<serde_json::Map<_, _>>();
+                let fields = base::brief::collect::<serde_json::Map<_, _>, _>(message);
                 return Ok(format!("{}\n", json!({ "message": fields, "result": "ok" })));
             }
             let row = |(keys, values): (String, Value)| json!({ "keys": keys, "values": values });

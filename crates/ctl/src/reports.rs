@@ -260,7 +260,8 @@ fn environment(session: &Session<'_>) -> Result<String, Refusal> {
         let is_variable = from.starts_with("RABBITMQ_") || from.starts_with("LEVERET_");
         is_variable.then(|| (from.to_owned(), row["value"].clone()))
     };
-    let all: BTreeMap<String, Value> = rows.as_array().into_iter().flatten().filter_map(variable).collect();
+    let all: BTreeMap<String, Value> =
+        base::brief::collect(rows.as_array().into_iter().flatten().filter_map(variable));
     if session.is_for_programs() {
         return Ok(format!("{}\n", json!({ "result": "ok", "node": node, "variables": all })));
     }

@@ -2,7 +2,7 @@
 
 use crate::terms;
 use clap::ValueEnum;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::fmt::Write;
 
 /// How an answer is shown.
@@ -94,7 +94,7 @@ impl Show {
         let field = |row: &Value, column: &String| row.get(column).cloned().unwrap_or(Value::Null);
         let object = |row: &Value| {
             let fields = columns.iter().map(|column| (column.clone(), field(row, column)));
-            Value::Object(fields.collect::<Map<_, _>>()).to_string()
+            Value::Object(base::brief::collect(fields)).to_string()
         };
         let cells = |row: &Value| columns.iter().map(|column| cell(column, &field(row, column))).collect();
         let mut text = self.begin();
@@ -155,7 +155,7 @@ impl Show {
                 let one = |(name, bytes): &(String, u64)| {
                     (name.clone(), serde_json::json!({ "bytes": bytes, "percentage": share(*bytes) }))
                 };
-                let _ = writeln!(text, "{}", Value::Object(pools.iter().map(one).collect()));
+                let _ = writeln!(text, "{}", Value::Object(base::brief::collect(pools.iter().map(one))));
             }
             Formatter::Csv => {
                 let parts = ["percentage", "bytes"];
@@ -280,7 +280,7 @@ fn pools(memory: &Value) -> Vec<(String, u64)> {
     let fields = memory.as_object().into_iter().flatten();
     let sizes = fields.filter_map(|(name, bytes)| Some((name.clone(), bytes.as_u64()?)));
     let mut pools: Vec<(String, u64)> = sizes.collect();
-    pools.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    base::brief::sort_by(&mut pools, |a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     pools
 }
 

@@ -133,7 +133,8 @@ fn of<N: Node>(node: &N, vhost: &str, id: VhostId, all: &mut Vec<Named>) -> Resu
         });
         (catalog.vhost_queues(id).cloned().collect(), exchanges.collect())
     })?;
-    let names: BTreeMap<ExchangeId, &str> = exchanges.iter().map(|(id, name, _)| (*id, &**name)).collect();
+    let names: BTreeMap<ExchangeId, &str> =
+        base::brief::collect(exchanges.iter().map(|(id, name, _)| (*id, &**name)));
     let mut add = |destination: &str, binding: &Binding| {
         // An exchange that came meanwhile is in the next answer.
         let Some(source) = names.get(&binding.source) else { return };

@@ -31,7 +31,8 @@ fn peer(connection: &str) -> (&str, u64) {
     (host.trim_start_matches('[').trim_end_matches(']'), port.parse().unwrap_or(0))
 }
 
-fn channel_name(opened: &Opened, number: u16) -> String {
+/// `CONNECTION (NUMBER)`.
+pub(crate) fn channel_name(opened: &Opened, number: u16) -> String {
     format!("{} ({number})", opened.connection)
 }
 

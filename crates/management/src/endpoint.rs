@@ -227,7 +227,7 @@ impl Endpoint {
         use Name::{
             AllConfiguration, ConfigEffective, Definitions, DefinitionsOf, GlobalParameterOf,
             GlobalParameters, HashPassword, Login, ParameterOf, Parameters, ParametersIn, ParametersOf,
-            QueueGet, QueueMessages, Session, ShovelOf, UserOf, Users, UsersBulkDelete,
+            QueueGet, QueueMessages, QueueTail, Session, ShovelOf, UserOf, Users, UsersBulkDelete,
             UsersWithoutPermissions,
         };
         matches!(
@@ -246,6 +246,7 @@ impl Endpoint {
                 | ParametersOf
                 | QueueGet
                 | QueueMessages
+                | QueueTail
                 | Session
                 | ShovelOf
                 | UserOf

@@ -10,9 +10,10 @@ use crate::node::Node;
 use crate::response::{Answer, Response};
 use crate::streams::Asked;
 use crate::{
-    beyond, bindings, channels, connections, definitions, exchanges, features, health, limits, live, memory,
-    messages, openapi, operations, overview, parameters, peek, permissions, policies, queues, quorum,
-    sessions, shovels, streams, tenants, traces, trial, users, vhosts,
+    advice, beyond, bindings, channels, connections, dead_letters, definitions, exchanges, expressions,
+    features, health, held, latency, limits, live, log, may, memory, messages, openapi, operations, overview,
+    parameters, permissions, policies, preview, queues, quorum, search, sessions, shovels, streams, tail,
+    tenants, topology, traces, trial, users, vhosts,
 };
 use broker::catalog::PolicyKind;
 use serde_json::json;
@@ -61,6 +62,16 @@ const MESSAGE: &[Field] = &[
     must("routing_key", Kind::Text),
     must("payload", Kind::Text),
     must("payload_encoding", Kind::OneOf(&["string", "base64"])),
+];
+const EXPRESSION: &[Field] = &[
+    must("filter", Kind::Text),
+    may("properties", Kind::Object),
+    may("payload", Kind::Text),
+    may("payload_encoding", Kind::OneOf(&["string", "base64"])),
+    may("exchange", Kind::Text),
+    may("routing_key", Kind::Text),
+    may("vhost", Kind::Text),
+    may("as_answer", Kind::Boolean),
 ];
 const GET: &[Field] = &[
     must("count", Kind::Integer),
@@ -154,10 +165,35 @@ const PEEK: &[Field] = &[
     may("position", Kind::Integer),
     may("last", Kind::Integer),
     may("from", Kind::Text),
+    may("where", Kind::Text),
     may("count", Kind::Integer),
     may("encoding", Kind::OneOf(&["auto", "base64"])),
     may("truncate", Kind::Integer),
 ];
+const TAIL: &[Field] = &[
+    may("position", Kind::Integer),
+    may("from", Kind::Integer),
+    may("where", Kind::Text),
+    may("count", Kind::Integer),
+    may("events", Kind::Integer),
+    may("encoding", Kind::OneOf(&["auto", "base64"])),
+    may("truncate", Kind::Integer),
+];
+const LOG: &[Field] = &[
+    may("level", Kind::OneOf(&["debug", "info", "notice", "warning", "error", "critical"])),
+    may("text", Kind::Text),
+    may("last", Kind::Integer),
+    may("events", Kind::Integer),
+];
+const MAY: &[Field] = &[
+    must("access", Kind::OneOf(&["configure", "write", "read"])),
+    may("queue", Kind::Text),
+    may("exchange", Kind::Text),
+    may("routing_key", Kind::Text),
+];
+const TOPOLOGY: &[Field] =
+    &[must("vhost", Kind::Text), may("prefix", Kind::Text), may("most", Kind::Integer)];
+const UNACKED: &[Field] = &[may("position", Kind::Integer), may("count", Kind::Integer)];
 const EVENTS: &[Field] = &[may("vhost", Kind::Text), may("queue", Kind::Texts), may("count", Kind::Integer)];
 const REDRIVE: &[Field] =
     &[may("count", Kind::Integer), may("rate", Kind::Integer), may("positions", Kind::Integers)];
@@ -169,7 +205,12 @@ const MOVE: &[Field] = &[
     may("rate", Kind::Integer),
     may("positions", Kind::Integers),
 ];
-const TRIAL: &[Field] = &[must("routing_key", Kind::Text), may("properties", Kind::Object)];
+const TRIAL: &[Field] = &[
+    must("routing_key", Kind::Text),
+    may("properties", Kind::Object),
+    may("payload", Kind::Text),
+    may("payload_encoding", Kind::OneOf(&["string", "base64"])),
+];
 const COUNT: &[Field] = &[may("count", Kind::Integer)];
 const IDS: &[Field] = &[must("ids", Kind::Integers)];
 /// Objects that are not there yet, or those that are.
@@ -668,14 +709,37 @@ table! { call;
     Events "x/events" () => live::event(call), [
         get(User, "rates of messages each second, of all and of some queues", Gives::Events).asking(EVENTS),
     ];
+    Settings "x/settings" () => operations::settings(call), [
+        array(Administrator, "each setting that was read, and where"),
+    ];
+    Topology "x/topology" () => topology::topology(call), [
+        object(User, "exchanges and queues of a virtual host, what binds them, and how much goes where").asking(TOPOLOGY),
+    ];
+    Advice "x/advice" () => advice::advice(call), [array(User, "what needs somebody: what is wrong, or soon will be")];
+    DeadLetters "x/dead-letters" () => dead_letters::list(call), [
+        get(User, "queues that dead letters go to, and from which queues", Gives::Array)
+            .asking(&[may("vhost", Kind::Text)]),
+    ];
+    Log "x/log" () => log::event(call), [
+        get(Administrator, "lines of the node's log as they come, each second", Gives::Events).asking(LOG),
+    ];
+    Latency "x/latency" () => latency::latency(call), [
+        object(Monitor, "how long messages, flushes and turns took, by time").asking(&[may("age", Kind::Integer)]),
+    ];
     Tenants "x/tenants" () => tenants::list(call), [
         rows(Monitor, "users, what each takes of what all share, and what holds each back"),
     ];
     SharedPlaces "x/places" () => tenants::places(call), [
         rows(Monitor, "places that clients share: how many are taken, by user"),
     ];
-    QueueMessages "x/queues/{vhost}/{queue}/messages" (vhost, queue) => peek::peek(call, vhost, queue), [
+    QueueMessages "x/queues/{vhost}/{queue}/messages" (vhost, queue) => search::messages(call, vhost, queue), [
         object(Vhost, "messages of a queue that are ready, or of a stream, without taking them").asking(PEEK),
+    ];
+    QueueUnacked "x/queues/{vhost}/{queue}/unacked" (vhost, queue) => held::unacked(call, vhost, queue), [
+        object(Vhost, "messages of a queue that consumers hold, and who holds each").asking(UNACKED),
+    ];
+    QueueTail "x/queues/{vhost}/{queue}/tail" (vhost, queue) => tail::event(call, vhost, queue), [
+        get(Vhost, "messages as they come to a queue or a stream, each second", Gives::Events).asking(TAIL),
     ];
     QueueMove "x/queues/{vhost}/{queue}/move" (vhost, queue) => beyond::move_on(call, vhost, queue), [
         post(Vhost, "moves messages to where an exchange sends them", Takes::Object(MOVE), Gives::Object),
@@ -692,6 +756,20 @@ table! { call;
     ExchangePolicies "x/exchanges/{vhost}/{exchange}/policies" (vhost, exchange) => {
         policies::matching(call, vhost, exchanges::named(exchange), true)
     }, [get(Vhost, "policies whose patterns match an exchange, those that count most first", Gives::Array)];
+    PolicyPreview "x/policies/{vhost}/{name}/preview" (vhost, name) => {
+        preview::preview(call, PolicyKind::User, vhost, name)
+    }, [post(PolicymakerIn, "says what a policy would do, and saves nothing", Takes::Object(POLICY), Gives::Object)];
+    OperatorPolicyPreview "x/operator-policies/{vhost}/{name}/preview" (vhost, name) => {
+        preview::preview(call, PolicyKind::Operator, vhost, name)
+    }, [
+        post(Administrator, "says what a policy of the operator's would do", Takes::Object(POLICY), Gives::Object),
+    ];
+    FilterCheck "x/filter/check" () => expressions::check(call), [
+        post(User, "what an expression means, and what it says of a message", Takes::Object(EXPRESSION), Gives::Object),
+    ];
+    PermissionTest "x/permissions/{vhost}/{user}/test" (vhost, user) => may::test(call, vhost, user), [
+        object(Administrator, "whether a user may do something with a queue or an exchange, and why").asking(MAY),
+    ];
     QueueDelayed "x/queues/{vhost}/{queue}/delayed" (vhost, queue) => beyond::delayed(call, vhost, queue), [
         get(Vhost, "messages of a queue that wait for their time, those that are due first", Gives::Array)
             .asking(COUNT),

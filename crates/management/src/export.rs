@@ -34,11 +34,11 @@ pub(crate) fn export<N: Node>(call: &Call<'_, N>, only: Option<&str>) -> Answer 
     let mut exchanges: Vec<Value> =
         taken.iter().flat_map(|(vhost, _, all, _)| exchange_rows(vhost, all)).collect();
     let mut queues: Vec<Value> = taken.iter().flat_map(|(_, _, _, all)| queue_rows(all)).collect();
-    queues.sort_by(|a, b| order(a).cmp(&order(b)));
+    base::brief::sort_by(&mut queues, |a, b| order(a).cmp(&order(b)));
     let made = bindings::find(call.node, names.clone())?;
     let mut bindings: Vec<Value> =
         made.iter().filter(|binding| binding.is_made()).map(bindings::Named::definition).collect();
-    bindings.sort_by_key(Value::to_string);
+    base::brief::sort_by_key(&mut bindings, Value::to_string);
     let mut policies = policies::find(call.node, PolicyKind::User, names.clone())?;
     let mut parameters = parameters::find(call.node, names)?;
     let about = call.node.about();

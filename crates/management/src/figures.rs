@@ -21,6 +21,9 @@ const SYNC_GROUPS: usize = SYNC_NS + 1;
 /// Figures that may shrink come last.
 const FIRST_GAUGE: usize = SYNC_GROUPS + 1;
 
+/// Where the files are that are open.
+pub(crate) const FILES: usize = FIRST_GAUGE;
+
 /// Where the messages are that came to queues on disk.
 const DISK_WRITES: usize = FIRST_GAUGE + 4;
 

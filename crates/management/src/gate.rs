@@ -28,13 +28,21 @@ pub struct GateRules {
     pub hosts: BTreeMap<String, Authority>,
     /// Segments of the path before `api`.
     pub prefix: Vec<String>,
+    /// The word to browsers about coming over TLS, in answers over TLS; none: there is none.
+    pub transport_policy: Option<String>,
 }
 
 impl Default for GateRules {
     fn default() -> GateRules {
         // As RabbitMQ's.
         let max_age_s = 1800;
-        GateRules { origins: BTreeMap::new(), max_age_s, hosts: BTreeMap::new(), prefix: Vec::new() }
+        GateRules {
+            origins: BTreeMap::new(),
+            max_age_s,
+            hosts: BTreeMap::new(),
+            prefix: Vec::new(),
+            transport_policy: None,
+        }
     }
 }
 

@@ -96,6 +96,17 @@ impl History {
         Growth { series: self.series.get(&whose), past: self.past.of(whose), now_ms: self.now_ms }
     }
 
+    /// The newest counters of a thing, where there are any.
+    pub(crate) fn newest(&self, whose: Whose) -> Option<&Counters> {
+        let sample = self.series.get(&whose).and_then(|series| series.samples.back());
+        sample.map(|(_, counters)| counters).or_else(|| self.past.newest(whose))
+    }
+
+    /// Samples of durations, oldest first, of the last hour.
+    pub(crate) fn durations(&self) -> impl Iterator<Item = &(u64, Counters)> {
+        self.past.durations()
+    }
+
     /// Since when nothing was counted of a thing, milliseconds since 1970; none: something was in the last round, or nobody
     /// knows.
     pub(crate) fn idle_since_ms(&self, whose: Whose) -> Option<u64> {
@@ -130,7 +141,7 @@ fn is_less(counters: &[u64], last: &[u64], whose: Whose) -> bool {
     let lengths = match whose {
         Whose::Node | Whose::Vhost(_) | Whose::Queue(_) => 2,
         Whose::Machine => MACHINE_GAUGES,
-        Whose::Exchange(_) | Whose::Connection(_) | Whose::Channel(..) => 0,
+        Whose::Durations | Whose::Exchange(_) | Whose::Connection(_) | Whose::Channel(..) => 0,
     };
     let counted = counters.len().saturating_sub(lengths);
     counters.len() != last.len() || counters[..counted].iter().zip(last).any(|(new, old)| new < old)
@@ -176,7 +187,7 @@ impl Growth<'_> {
     }
 
     /// The latest value at a moment; moments before the first sample have that of the first.
-    fn at_moment(&self, at: usize, moment_ms: u64) -> Option<u64> {
+    pub(crate) fn at_moment(&self, at: usize, moment_ms: u64) -> Option<u64> {
         let samples = self.series.map(|series| &series.samples).filter(|samples| !samples.is_empty());
         let begin_ms = samples.and_then(|samples| samples.front()).map(|(begin, _)| *begin);
         // The past is looked at where it is longer: its samples are farther apart.
@@ -187,7 +198,7 @@ impl Growth<'_> {
     }
 
     /// When the first sample was taken that is there.
-    fn begin_ms(&self) -> u64 {
+    pub(crate) fn begin_ms(&self) -> u64 {
         let recent = self.series.and_then(|series| series.samples.front()).map(|(begin, _)| *begin);
         recent.into_iter().chain(self.past.and_then(Samples::begin_ms)).min().unwrap_or(u64::MAX)
     }

@@ -21,7 +21,7 @@ pub(crate) fn object(arguments: &Arguments) -> Json {
 fn fields(fields: Fields<'_>) -> Json {
     let pair =
         |(name, value): (&[u8], Argument<'_>)| (String::from_utf8_lossy(name).into_owned(), argument(value));
-    Json::Object(fields.iter().map(pair).collect())
+    Json::Object(base::brief::collect(fields.iter().map(pair)))
 }
 
 fn argument(value: Argument<'_>) -> Json {

@@ -44,6 +44,7 @@ impl Lane {
                 | Name::ExchangePublish
                 | Name::QueueGet
                 | Name::QueueMessages
+                | Name::QueueTail
                 | Name::QueueDiscard,
             ) => Lane::Message,
             Some(Name::QueueMove | Name::QueueRedrive) => Lane::Move,

@@ -4,21 +4,25 @@
 //! not here: sockets and HTTP itself (the server's part), and the state of a node (the [`Node`] it is asked through). A
 //! field that an endpoint has no value for is left out rather than made up; `docs/guide/reference/management.md` lists these.
 
+mod advice;
 mod authority;
 mod beyond;
 mod bindings;
 mod block;
 mod body;
+mod browsers;
 mod call;
 mod caller;
 mod channels;
 mod connections;
 mod counters;
+mod dead_letters;
 mod definitions;
 mod endpoint;
 mod endpoints;
 mod exchanges;
 mod export;
+mod expressions;
 mod features;
 mod fields;
 mod figures;
@@ -27,14 +31,18 @@ mod flags;
 pub mod form;
 mod gate;
 mod health;
+mod held;
 mod history;
 mod import;
 mod json;
 mod kept;
 mod lane;
+mod latency;
 mod limits;
 mod list;
 mod live;
+mod log;
+mod may;
 mod memory;
 mod messages;
 mod metrics;
@@ -48,13 +56,13 @@ mod operations;
 mod overview;
 mod parameters;
 mod past;
-mod pattern;
 mod peek;
 mod permissions;
 mod places;
 mod plain;
 mod policies;
 mod pool;
+mod preview;
 mod queues;
 mod quorum;
 mod rehearsal;
@@ -64,12 +72,15 @@ mod response;
 mod rota;
 mod routes;
 mod rows;
+mod search;
 mod seen;
 mod sessions;
 mod shovels;
 mod stats;
 mod streams;
+mod tail;
 mod tenants;
+mod topology;
 mod traces;
 pub mod trail;
 mod trial;
@@ -90,12 +101,13 @@ pub use figures::figures;
 pub use gate::{Gate, GateRules, Head, Passed, path};
 pub use history::{History, SAMPLE_MS, Whose};
 pub use lane::Lane;
+pub use latency::durations;
 pub use metrics::metrics;
 pub use moving::Moving;
 pub use node::{
-    About, Action, Begun, Busy, COMMIT_BOUNDS, Compared, Condition, Delayed, FLUSH_BOUNDS_US, GetMode, Goal,
-    Got, Listener, Login, Memory, Node, Outcome, Pace, Publication, ReadFrom, TURN_BOUNDS_US, Trouble, Turns,
-    Which, Writing,
+    About, Action, Begun, BrowsersSee, Busy, COMMIT_BOUNDS, Compared, Condition, Delayed, FLUSH_BOUNDS_US,
+    Found, GetMode, Goal, Got, Listener, Login, Memory, Node, Outcome, Pace, Publication, ReadFrom, Search,
+    TURN_BOUNDS_US, Trouble, Turns, Which, Writing,
 };
 pub use places::{PlaceId, PlaceLimits, Places, Taken};
 pub use pool::{PlacesOf, Pool, PoolRow, Refused, Short};
@@ -169,6 +181,8 @@ pub struct Limits {
     pub peek_skip_max: u32,
     /// Milliseconds that one request may look at messages for.
     pub peek_ms_max: u64,
+    /// Milliseconds that one request may look for messages of which a condition is true.
+    pub search_ms_max: u64,
     /// Milliseconds that one request may move messages for.
     pub move_ms_max: u64,
     /// Milliseconds that it may do so at a time while others wait to.
@@ -179,6 +193,8 @@ pub struct Limits {
     pub positions_max: usize,
     /// Bindings that are looked at to say where a message does not go, and why.
     pub trial_bindings_max: usize,
+    /// Exchanges, and queues, in a picture of a virtual host.
+    pub topology_things_max: u32,
     /// Bytes of a regular expression over names, and of the names of columns.
     pub pattern_bytes_max: usize,
     /// Milliseconds for which the order of all queues by a column is kept for those that ask for pages of it.
@@ -200,6 +216,8 @@ pub struct Limits {
     pub past_share: u64,
     /// Such samples of the node: a day.
     pub past_samples_max: usize,
+    /// Such samples of durations: an hour.
+    pub past_durations_max: usize,
     /// Queues of which such samples are kept, the busiest.
     pub past_queues_max: usize,
     /// Such samples of a queue: an hour.
@@ -212,6 +230,8 @@ pub struct Limits {
     pub event_streams_address_share: usize,
     /// Of these are kept for administrators.
     pub event_streams_kept: usize,
+    /// Bytes of messages in one event; at least one message comes, at any size.
+    pub tail_bytes_max: usize,
     /// Milliseconds between two events of a stream.
     pub event_gap_ms: u64,
     /// Milliseconds that an event waits for a client to take those before it, of which two are kept; then it is closed.
@@ -260,11 +280,13 @@ impl Default for Limits {
             get_bytes_max: 64 << 20,
             peek_skip_max: 65_000,
             peek_ms_max: 10_000,
+            search_ms_max: 250,
             move_ms_max: 60_000,
             move_slice_ms: 1000,
             move_unplaced_max: 10_000,
             positions_max: 1000,
             trial_bindings_max: 1000,
+            topology_things_max: 2000,
             pattern_bytes_max: 1024,
             order_kept_ms: 5000,
             order_queues_min: 2000,
@@ -275,12 +297,14 @@ impl Default for Limits {
             past_gap_ms: 10_000,
             past_share: 1000,
             past_samples_max: 8640,
+            past_durations_max: 360,
             past_queues_max: 1000,
             past_queue_samples_max: 360,
             event_streams_max: 1000,
             event_streams_user_share: 4,
             event_streams_address_share: 8,
             event_streams_kept: 16,
+            tail_bytes_max: 1 << 20,
             event_gap_ms: 1000,
             event_wait_ms_max: 5000,
             event_queues_max: 50,

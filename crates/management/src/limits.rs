@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 fn object(limits: [(&str, Option<u64>); 3]) -> Value {
     let given = limits.into_iter().filter_map(|(name, limit)| Some((name.to_owned(), Value::from(limit?))));
-    Value::Object(given.collect())
+    Value::Object(base::brief::collect(given))
 }
 
 pub(crate) fn of_vhost(limits: &VhostLimits) -> Value {

@@ -69,7 +69,7 @@ pub(crate) fn of_ordered<T: Listed>(
     limits: &Limits,
     show: impl Fn(&[T]) -> Result<Vec<Value>, Response>,
 ) -> Answer {
-    if request.says("sort_reverse") {
+    if wish(request).is_some() && request.says("sort_reverse") {
         things.reverse();
     }
     let (things, page) = narrowed(things, request, limits)?;
@@ -184,6 +184,11 @@ fn wish(request: &Request) -> Option<&str> {
     request.asked("sort").filter(|column| !column.is_empty())
 }
 
+/// Whether a list is asked for in the order of this column.
+pub(crate) fn is_sorted_by(request: &Request, column: &str) -> bool {
+    wish(request) == Some(column)
+}
+
 /// Checks all that is asked of a list.
 ///
 /// # Errors
@@ -268,11 +273,13 @@ pub(crate) fn sorted<T: Listed>(
     let wish = wish(request);
     let order = wish.as_ref().map_or(order, std::slice::from_ref);
     if things.iter().all(|thing| order.iter().all(|column| thing.column(column).is_some())) {
-        things.sort_by(|a, b| first_that_differs(order, |column| a.column(column).cmp(&b.column(column))));
+        base::brief::sort_by(&mut things, |a, b| {
+            first_that_differs(order, |column| a.column(column).cmp(&b.column(column)))
+        });
     } else if let [column] = order
         && things.iter().all(|thing| thing.number(column).is_some())
     {
-        things.sort_by_key(|thing| thing.number(column));
+        base::brief::sort_by_key(&mut things, |thing| thing.number(column));
     } else {
         let mut keys = Vec::with_capacity(things.len());
         for things in things.chunks(SHOWN) {
@@ -282,7 +289,9 @@ pub(crate) fn sorted<T: Listed>(
         assert_eq!(keys.len(), things.len(), "each is shown");
         let mut keyed: Vec<_> = keys.into_iter().zip(things).collect();
         let places = 0..order.len();
-        keyed.sort_by(|(a, _), (b, _)| first_that_differs(places.clone(), |at| compare(&a[at], &b[at])));
+        base::brief::sort_by(&mut keyed, |(a, _), (b, _)| {
+            first_that_differs(places.clone(), |at| compare(&a[at], &b[at]))
+        });
         things = keyed.into_iter().map(|(_, thing)| thing).collect();
     }
     if wish.is_some() && request.says("sort_reverse") {

@@ -11,7 +11,8 @@ use crate::overview::told_to;
 use crate::request::Method;
 use crate::response::{Answer, Response};
 use crate::seen::Seen;
-use crate::stats;
+use crate::whose::Whose;
+use crate::{figures, latency, stats, tail};
 use broker::catalog::VhostId;
 use broker::{Count, Pulse};
 use serde_json::{Map, Value, json};
@@ -21,7 +22,8 @@ type Steps<'a> = (&'a [u64], Option<(&'a [u64], u64)>);
 
 /// `GET /api/x/events`: one event, and the counters that the next one starts from.
 pub(crate) fn event<N: Node>(call: &Call<'_, N>) -> Answer {
-    let (wanted, names) = (wanted(call)?, named(call)?);
+    let (wanted, (names, vhosts)) = (wanted(call, "count")?, named(call)?.into_iter().unzip());
+    let (names, vhosts): (Vec<(VhostId, String)>, Vec<&str>) = (names, vhosts);
     let before = call.request.seen.as_deref();
     let survey = call.node.survey()?;
     let churn = survey.churn.named();
@@ -37,7 +39,7 @@ pub(crate) fn event<N: Node>(call: &Call<'_, N>) -> Answer {
         put(&mut came, name, steps, stats::MESSAGES + at);
     }
     let rows = names.iter().zip(&pulses).enumerate().map(|(at, ((_, name), pulse))| {
-        let Some(pulse) = pulse else { return json!({ "name": name, "gone": true }) };
+        let Some(pulse) = pulse else { return json!({ "name": name, "vhost": vhosts[at], "gone": true }) };
         let now: &[u64] = queues[at].as_deref().unwrap_or_default();
         let last = before.zip(gap_ms).and_then(|(before, gap_ms)| {
             // It may have come since, or be named elsewhere.
@@ -45,6 +47,7 @@ pub(crate) fn event<N: Node>(call: &Call<'_, N>) -> Answer {
         });
         json!({
             "name": name,
+            "vhost": vhosts[at],
             "messages": pulse.ready + pulse.unsettled,
             "messages_ready": pulse.ready,
             "messages_unacknowledged": pulse.unsettled,
@@ -52,54 +55,82 @@ pub(crate) fn event<N: Node>(call: &Call<'_, N>) -> Answer {
             "message_stats": messages((now, last), stats::OF_QUEUE),
         })
     });
-    let told = json!({
+    let mut told = json!({
         "timestamp": call.node.now_ms(),
         "milliseconds": gap_ms,
         "message_stats": messages(steps, stats::ALL),
         "churn_rates": came,
         "queues": rows.collect::<Vec<Value>>(),
     });
+    if call.caller.is_monitor() {
+        told["node"] = node(call);
+    }
     let events = before.map_or(0, |before| before.events) + 1;
     let goes_on = wanted.is_none_or(|wanted| events < wanted) && call.request.method != Method::Head;
     let is_administrator = call.caller.is_administrator();
-    let headers = vec![
-        ("content-type", "text/event-stream".to_owned()),
-        ("cache-control", "no-cache".to_owned()),
-        // Proxies that gather responses before they pass them on would hold events back.
-        ("x-accel-buffering", "no".to_owned()),
-    ];
     Ok(Response {
-        headers,
+        headers: tail::headers(),
         body: format!("event: rates\ndata: {told}\n\n").into_bytes(),
-        next: goes_on.then(|| Box::new(Seen { at_ms, whole, queues, events, is_administrator })),
+        next: goes_on.then(|| Box::new(Seen { at_ms, whole, queues, events, is_administrator, place: 0 })),
         ..Response::empty(200)
     })
 }
 
-/// How many events are asked for; none: as many as there are.
-fn wanted<N: Node>(call: &Call<'_, N>) -> Result<Option<u64>, Response> {
-    let Some(text) = call.request.asked("count") else { return Ok(None) };
+/// How many events are asked for by a key of the query; none: as many as there are.
+pub(crate) fn wanted<N: Node>(call: &Call<'_, N>, key: &str) -> Result<Option<u64>, Response> {
+    let Some(text) = call.request.asked(key) else { return Ok(None) };
     let number = text.parse().ok().filter(|number| *number > 0);
-    number.map(Some).ok_or_else(|| Response::bad_request(format!("count is no number above 0: {text}")))
+    number.map(Some).ok_or_else(|| Response::bad_request(format!("{key} is no number above 0: {text}")))
 }
 
-/// The queues that are asked for, in that order.
-fn named<N: Node>(call: &Call<'_, N>) -> Result<Vec<(VhostId, String)>, Response> {
-    let names = call.request.query.iter().filter(|(name, _)| name == "queue").map(|(_, queue)| queue.clone());
-    let names: Vec<String> = names.collect();
-    if names.is_empty() {
-        return Ok(Vec::new());
-    }
+/// The node's use of the machine, for those that may know.
+fn node<N: Node>(call: &Call<'_, N>) -> Value {
+    let now = call.node.vitals();
+    let (files, [flush_p99_us, turn_p99_us]) = call.node.history(|history| {
+        let machine = history.newest(Whose::Machine);
+        (machine.and_then(|own| own.get(figures::FILES).copied()), latency::lately(history))
+    });
+    json!({
+        "name": call.node.about().node,
+        "uptime": call.node.uptime_ms(),
+        "mem_used": now.memory_used,
+        "mem_limit": now.memory_limit,
+        "mem_alarm": now.is_memory_alarm,
+        "disk_free": now.disk_free,
+        "disk_free_limit": now.disk_limit,
+        "disk_free_alarm": now.is_disk_alarm,
+        "fd_used": files,
+        "fd_total": now.files[1].min(u64::from(u32::MAX)),
+        "flush_p99_us": flush_p99_us,
+        "turn_p99_us": turn_p99_us,
+    })
+}
+
+/// A queue to watch: where and which, and the name of its virtual host.
+type Watched<'c> = ((VhostId, String), &'c str);
+
+/// The queues that are asked for, in that order: each in the virtual host that is named last before it, or last of all.
+fn named<'c, N: Node>(call: &'c Call<'_, N>) -> Result<Vec<Watched<'c>>, Response> {
     let most = call.node.about().limits.event_queues_max;
-    if names.len() > most {
-        return Err(Response::bad_request(format!("at most {most} queues can be watched at once")));
+    let (mut watched, mut before) = (Vec::new(), None);
+    for (key, value) in &call.request.query {
+        match key.as_str() {
+            "vhost" => before = Some(value.as_str()),
+            "queue" => {
+                let vhost = before.or_else(|| call.request.asked("vhost"));
+                let vhost = vhost.ok_or_else(|| Response::missing_key("vhost"))?;
+                if !call.caller.sees(vhost) {
+                    return Err(Response::not_found());
+                }
+                watched.push(((call.caller.vhost(vhost)?, value.clone()), vhost));
+            }
+            _ => {}
+        }
     }
-    let vhost = call.request.asked("vhost").ok_or_else(|| Response::missing_key("vhost"))?;
-    if !call.caller.sees(vhost) {
-        return Err(Response::not_found());
+    match watched.len() <= most {
+        true => Ok(watched),
+        false => Err(Response::bad_request(format!("at most {most} queues can be watched at once"))),
     }
-    let vhost = call.caller.vhost(vhost)?;
-    Ok(names.into_iter().map(|name| (vhost, name)).collect())
 }
 
 fn messages(steps: Steps<'_>, told: &[Count]) -> Map<String, Value> {

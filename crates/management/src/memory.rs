@@ -57,7 +57,7 @@ pub(crate) fn of_node<N: Node>(call: &Call<'_, N>, name: &str, is_relative: bool
     let sum: u64 = pools.iter().map(|(_, bytes)| bytes).sum();
     let shown = |bytes: u64| if is_relative { bytes * 100 / sum.max(1) } else { bytes };
     let mut memory: Map<String, Value> =
-        pools.iter().map(|(name, bytes)| ((*name).to_owned(), shown(*bytes).into())).collect();
+        base::brief::collect(pools.iter().map(|(name, bytes)| ((*name).to_owned(), shown(*bytes).into())));
     if is_relative {
         memory.insert("total".into(), 100.into());
     } else {

@@ -1,10 +1,11 @@
 //! Messages over HTTP: publish one, get some. For tests and for a look, not for work: each request is a connection.
 
 use crate::body::Body;
+use crate::browsers;
 use crate::call::Call;
 use crate::exchanges::named;
 use crate::json;
-use crate::node::{Action, GetMode, Got, Node, Outcome, Publication, Trouble};
+use crate::node::{Action, BrowsersSee, GetMode, Got, Node, Outcome, Publication, Trouble};
 use crate::response::{Answer, Response};
 use broker::catalog::{Refusal, ReplyCode};
 use data_encoding::BASE64;
@@ -19,15 +20,7 @@ pub(crate) fn publish<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> A
     let body = Body::read(&call.request.body)?;
     body.need("properties")?;
     let key = body.need_text("routing_key")?.to_owned();
-    let payload = body.need_text("payload")?;
-    let payload = match body.need_text("payload_encoding")? {
-        "string" => payload.as_bytes().to_vec(),
-        "base64" => {
-            let no_base64 = |_| Response::bad_request(json!(["not_base64", payload]));
-            BASE64.decode(payload.as_bytes()).map_err(no_base64)?
-        }
-        other => return Err(Response::bad_request(json!(["unsupported_encoding", other]))),
-    };
+    let payload = payload(body.need_text("payload")?, body.need_text("payload_encoding")?)?;
     let properties = properties(&body.object("properties")?)?;
     let exchange = named(name).to_owned();
     let publication = Publication { exchange, key, properties, body: payload };
@@ -38,6 +31,21 @@ pub(crate) fn publish<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> A
         }
         Err(Trouble::Refused(refusal)) => Err(numbered(&refusal)),
         Err(trouble) => Err(trouble.into()),
+    }
+}
+
+/// The bytes that a text is in this encoding.
+///
+/// # Errors
+/// The response to another encoding, and to a text that is not in it.
+pub(crate) fn payload(payload: &str, encoding: &str) -> Result<Vec<u8>, Response> {
+    match encoding {
+        "string" => Ok(payload.as_bytes().to_vec()),
+        "base64" => {
+            let no_base64 = |_| Response::bad_request(json!(["not_base64", payload]));
+            BASE64.decode(payload.as_bytes()).map_err(no_base64)
+        }
+        other => Err(Response::bad_request(json!(["unsupported_encoding", other]))),
     }
 }
 
@@ -135,6 +143,9 @@ fn shown(raw: &[u8]) -> Value {
 
 /// `POST /api/queues/VHOST/NAME/get`.
 pub(crate) fn get<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answer {
+    if browsers::seen(call) != BrowsersSee::Full {
+        return Err(browsers::not_shown());
+    }
     let body = Body::read(&call.request.body)?;
     let mode = match (body.text("ackmode")?, body.get("requeue")) {
         (Some("ack_requeue_true" | "reject_requeue_true"), _) => GetMode::Requeue,

@@ -1,8 +1,8 @@
 //! The filter of a list by names: a part of them, or a regular expression.
 
 use crate::Limits;
-use crate::pattern::{Pattern, TooDear};
 use crate::response::Response;
+use filter::{Pattern, TooDear};
 use std::borrow::Cow;
 
 /// States that an expression may pass over in all names of a list: half a second of one processor, or one where each

@@ -5,13 +5,14 @@ use crate::pool::PoolRow;
 use crate::request::Tried;
 use crate::web_sessions::WebSessions;
 use base::Now;
+use base::hash::MapById;
 use base::id::QueueSeq;
 use broker::access::{AccessRules, Guard, Hashing, PasswordHash, Trial};
 use broker::catalog::{Catalog, Op, QueueDefinition, Refusal, VhostDefaults, VhostId};
 use broker::ledger::Ledger;
 use broker::{
-    Begin, ConnectionId, ConnectionRow, HeldCounts, OpenSums, Opened, Pulse, QueueRow, SessionRow, Survey,
-    TenantRow, Tracking,
+    Begin, ConnectionId, ConnectionRow, HeldCounts, HeldRow, OpenSums, Opened, Pulse, QueueRow, QueueSums,
+    SessionRow, Standing, Survey, TenantRow, Tracking,
 };
 use std::sync::Arc;
 
@@ -22,6 +23,9 @@ pub trait Node {
 
     /// How it is now.
     fn condition(&self) -> Condition;
+
+    /// The same, but files and threads, which take long to count, are 0 of as many as there may be.
+    fn vitals(&self) -> Condition;
 
     /// Has a look at the catalog. The look is had on a shard's thread: it takes what it needs and leaves the rest for later.
     ///
@@ -63,6 +67,18 @@ pub trait Node {
     /// # Errors
     /// The node did not answer in time.
     fn rows_of(&self, queues: &[Arc<QueueDefinition>]) -> Result<Vec<QueueRow>, Busy>;
+
+    /// Queues with messages, streams apart, in brief and in no order.
+    ///
+    /// # Errors
+    /// The node did not answer in time.
+    fn standings(&self) -> Result<Vec<Standing>, Busy>;
+
+    /// Sums over the queues of each virtual host that has any.
+    ///
+    /// # Errors
+    /// The node did not answer in time.
+    fn queue_sums(&self) -> Result<MapById<VhostId, QueueSums>, Busy>;
 
     /// How queues are just now, in this order; none: it is not there. Nothing is asked of any other.
     ///
@@ -233,6 +249,19 @@ pub trait Node {
     /// The node did not answer in time.
     fn delayed(&self, vhost: &str, queue: &str, count_max: usize) -> Result<Option<Delayed>, Busy>;
 
+    /// Messages of a queue that consumers hold, at most so many from a position on, lowest first. None: there is no such
+    /// queue.
+    ///
+    /// # Errors
+    /// The node did not answer in time.
+    fn held(
+        &self,
+        vhost: VhostId,
+        queue: &str,
+        from: QueueSeq,
+        count_max: usize,
+    ) -> Result<Option<Vec<HeldRow>>, Busy>;
+
     /// Throws away those of these messages of a queue that wait for their time: how many. None: there is no such queue.
     ///
     /// # Errors
@@ -253,6 +282,10 @@ pub trait Node {
 
     /// The settings that a new virtual host of this name begins with.
     fn vhost_defaults(&self, name: &str) -> VhostDefaults;
+
+    /// Lines of the log with their levels, of those that are kept: from number `next` on, or all; and the number of the one to
+    /// come.
+    fn log_lines(&self, next: Option<u64>) -> (Vec<(&'static str, String)>, u64);
 
     /// Has a line in the node's log.
     fn log(&self, line: String);
@@ -348,6 +381,8 @@ pub struct About {
     pub listeners: Vec<Listener>,
     /// The settings as in its configuration file, later ones winning.
     pub settings: Vec<(String, String)>,
+    /// Every setting that was read with where that was, in the order of reading; secrets are stars.
+    pub settings_read: Vec<(String, String, String)>,
     /// Files its configuration was read from.
     pub config_files: Vec<String>,
     /// Where it keeps everything.
@@ -374,10 +409,35 @@ pub struct About {
     pub connections_max: Option<u64>,
     /// Milliseconds a consumer of a quorum queue may hold a message.
     pub consumer_timeout_ms: u64,
+    /// Parts of messages that browsers are shown.
+    pub browsers_see: BrowsersSee,
     /// The path that the API is below, without a slash at its end.
     pub prefix: String,
     /// Bounds.
     pub limits: crate::Limits,
+}
+
+/// The parts of messages that logins of browsers are shown; other clients are shown what their permissions allow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BrowsersSee {
+    /// All of them.
+    #[default]
+    Full,
+    /// Properties and headers: payloads are nobody's business.
+    Headers,
+    /// Nothing.
+    None,
+}
+
+impl BrowsersSee {
+    /// As the configuration names it.
+    pub fn name(self) -> &'static str {
+        match self {
+            BrowsersSee::Full => "full",
+            BrowsersSee::Headers => "headers",
+            BrowsersSee::None => "none",
+        }
+    }
 }
 
 /// A port somebody may connect to.
@@ -614,6 +674,8 @@ pub enum Action {
         /// No more of them after so long.
         ms_max: u64,
     },
+    /// Be shown messages of which a condition is true.
+    Search(Search),
     /// Have messages elsewhere: each leaves when its copy is safe.
     Move {
         /// From here.
@@ -724,6 +786,8 @@ pub enum Outcome {
     Published(bool),
     /// These messages.
     Got(Vec<Got>),
+    /// The outcome of a search.
+    Found(Found),
     /// Messages moved.
     Moved {
         /// So many.
@@ -744,6 +808,40 @@ pub enum Outcome {
         /// At these positions nothing was ready or delayed.
         missing: Vec<u64>,
     },
+}
+
+/// A search among the messages of a queue or a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Search {
+    /// The queue, or the stream.
+    pub queue: String,
+    /// It is a stream.
+    pub is_stream: bool,
+    /// Where it begins; an offset is a position where it is in a queue.
+    pub from: ReadFrom,
+    /// Nothing is looked at from this offset or position on.
+    pub end: u64,
+    /// True of the messages that are looked for: an expression in SQL without faults.
+    pub condition: String,
+    /// The present, milliseconds since 1970, for expressions that ask for it.
+    pub now_ms: u64,
+    /// Not more than so many are found.
+    pub count: u32,
+    /// Not so many bytes of them, once there is one.
+    pub bytes_max: usize,
+    /// It ends after so many milliseconds.
+    pub ms_max: u64,
+}
+
+/// The outcome of a search.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// The messages.
+    pub messages: Vec<Got>,
+    /// Messages that were looked at.
+    pub looked_at: u64,
+    /// Where to go on; none: all that there was was looked at.
+    pub next: Option<u64>,
 }
 
 /// A message that was looked at.

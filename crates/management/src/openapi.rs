@@ -16,8 +16,9 @@ pub(crate) fn document<N: Node>(call: &Call<'_, N>, endpoints: &[Endpoint]) -> A
 
 /// The document.
 pub(crate) fn describe(endpoints: &[Endpoint], version: &str, prefix: &str) -> Value {
-    let paths: Map<String, Value> =
-        endpoints.iter().map(|endpoint| (format!("/{}", endpoint.path), path(endpoint))).collect();
+    let paths: Map<String, Value> = base::brief::collect(
+        endpoints.iter().map(|endpoint| (format!("/{}", endpoint.path), path(endpoint))),
+    );
     json!({
         "openapi": "3.1.0",
         "info": { "title": "Leveret", "version": version, "summary": "The management HTTP API" },
@@ -39,7 +40,7 @@ fn schema_of_page() -> Value {
     let number = json!({ "type": "integer", "minimum": 0 });
     let names = ["total_count", "item_count", "filtered_count", "page", "page_size", "page_count"];
     let mut properties: Map<String, Value> =
-        names.iter().map(|name| ((*name).to_owned(), number.clone())).collect();
+        base::brief::collect(names.iter().map(|name| ((*name).to_owned(), number.clone())));
     properties.insert("items".to_owned(), json!({ "type": "array", "items": { "type": "object" } }));
     json!({ "type": "object", "required": ["items", "page", "page_count"], "properties": properties })
 }
@@ -101,7 +102,7 @@ fn who(need: Need) -> &'static str {
 
 fn object(fields: &[Field]) -> Value {
     let properties: Map<String, Value> =
-        fields.iter().map(|field| (field.name.to_owned(), kind(field.kind))).collect();
+        base::brief::collect(fields.iter().map(|field| (field.name.to_owned(), kind(field.kind))));
     let needed: Vec<&str> = fields.iter().filter(|field| field.is_needed).map(|field| field.name).collect();
     let mut object = json!({ "type": "object", "properties": properties });
     if !needed.is_empty() {
@@ -169,7 +170,8 @@ fn responses(endpoint: &Endpoint, verb: &Verb) -> Value {
         put(401, json!({}), "nobody is logged in, or not who may");
         put(429, error(), "too many passwords were wrong: this one was not looked at");
     }
-    if endpoint.names().next().is_some() || verb.takes != Takes::Nothing {
+    let asks_for_object = verb.asks.iter().any(|field| field.name == "vhost");
+    if endpoint.names().next().is_some() || verb.takes != Takes::Nothing || asks_for_object {
         put(404, error(), "there is no such thing");
     }
     if verb.asks.iter().any(|field| field.name == "only") {

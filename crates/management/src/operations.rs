@@ -4,6 +4,7 @@ use crate::body::Body;
 use crate::call::Call;
 use crate::caller::Caller;
 use crate::node::Node;
+use crate::parameters;
 use crate::request::{Method, Request, decode};
 use crate::response::{Answer, Response};
 use crate::web_sessions::cookie_name;
@@ -41,7 +42,7 @@ pub(crate) fn session<N: Node>(call: &Call<'_, N>) -> Answer {
             return nobody();
         }
         return match Caller::enter(*node, request) {
-            Ok(caller) => Ok(Response::ok(&json!({ "name": caller.login.user, "tags": caller.tags }))),
+            Ok(caller) => Ok(Response::ok(&told(&caller, *node)?)),
             Err(refused) if refused.status == 401 => nobody(),
             // Its password is to be compared first, or cannot be now.
             Err(other) => Err(other),
@@ -53,9 +54,21 @@ pub(crate) fn session<N: Node>(call: &Call<'_, N>) -> Answer {
     }
     let (caller, token) = entered(call)?;
     request.session.iter().for_each(|key| sessions.end(key));
+    let told = told(&caller, *node)?;
     let secret = sessions.begin(node.now(), &caller.login.user, format!("Basic {token}"));
-    let told = json!({ "name": caller.login.user, "tags": caller.tags });
     Ok(Response::ok(&told).with("set-cookie", cookie(&secret)).logged_in())
+}
+
+/// A user that is logged in by a browser, where that is, and the parts of messages that it may see there.
+///
+/// # Errors
+/// The response where the node is busy.
+fn told<N: Node>(caller: &Caller, node: &N) -> Result<Value, Response> {
+    let messages = node.about().browsers_see.name();
+    let Caller { login, tags, .. } = caller;
+    Ok(
+        json!({ "name": login.user, "tags": tags, "messages": messages, "cluster_name": parameters::cluster(node)? }),
+    )
 }
 
 /// The user that a body names, and its token of basic authentication.
@@ -93,6 +106,15 @@ pub(crate) fn effective<N: Node>(call: &Call<'_, N>) -> Answer {
     }
     let headers = vec![("content-type", "text/plain".to_owned()), ("cache-control", "no-cache".to_owned())];
     Ok(Response { headers, body: text.into_bytes(), ..Response::empty(200) })
+}
+
+/// `GET /api/x/settings`: each setting that was read, and where; without secrets.
+pub(crate) fn settings<N: Node>(call: &Call<'_, N>) -> Answer {
+    let rows = call.node.about().settings_read.iter().map(|(key, value, from)| {
+        let is_secret = SECRETS.iter().any(|word| key.contains(word)) && !key.starts_with("password_hashing");
+        json!({ "key": key, "value": if is_secret { "********" } else { value }, "from": from })
+    });
+    Ok(Response::ok(&rows.collect::<Value>()))
 }
 
 /// `POST /api/x/certificates/reload`.

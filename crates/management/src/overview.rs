@@ -3,11 +3,11 @@
 use crate::call::Call;
 use crate::caller::Caller;
 use crate::history::{Growth, Span, Whose, put};
-use crate::node::{About, Condition, Listener, Node, Which};
+use crate::node::{About, Condition, Listener, Node};
 use crate::response::{Answer, Response};
 use crate::{figures, list, parameters, stats};
 use base::rabbitmq::PLUGINS;
-use broker::{Survey, Tally};
+use broker::{QueueSums, Survey, Tally};
 use routing::Kind;
 use serde_json::{Map, Value, json};
 
@@ -53,17 +53,15 @@ pub(crate) fn overview<N: Node>(call: &Call<'_, N>) -> Answer {
     let visible: Vec<_> = call.caller.visible().map(|(_, id)| id).collect();
     let exchanges: usize =
         call.node.look(move |catalog| visible.into_iter().map(|id| catalog.exchanges(id).len()).sum())?;
-    let (mut queues, mut ready, mut unacknowledged, mut consumers) = (0u64, 0, 0, 0u64);
-    let mut disk_writes = 0;
-    call.node.each_queue(Which::All, |row| {
-        if call.caller.sees(&row.definition.vhost_name) {
-            queues += 1;
-            ready += row.ready;
-            unacknowledged += row.unsettled;
-            consumers += u64::from(row.consumers);
-            disk_writes += stats::disk_writes(&row.definition, &row.tally);
-        }
-    })?;
+    let mut sum = QueueSums::default();
+    let sums = call.node.queue_sums()?;
+    for own in call.caller.visible().filter_map(|(_, id)| sums.get(&id)) {
+        sum.queues += own.queues;
+        sum.ready += own.ready;
+        sum.unsettled += own.unsettled;
+        sum.consumers += own.consumers;
+        sum.written += own.written;
+    }
     let [connections, channels] = connections(call)?;
     let mut body = json!({
         "management_version": about.version,
@@ -93,9 +91,9 @@ pub(crate) fn overview<N: Node>(call: &Call<'_, N>) -> Answer {
         "object_totals": {
             "channels": channels,
             "connections": connections,
-            "consumers": consumers,
+            "consumers": sum.consumers,
             "exchanges": exchanges,
-            "queues": queues,
+            "queues": sum.queues,
         },
         "statistics_db_event_queue": 0,
     });
@@ -109,10 +107,10 @@ pub(crate) fn overview<N: Node>(call: &Call<'_, N>) -> Answer {
         put_churn(&mut churn, named, growth, rates);
         body["churn_rates"] = churn.into();
         let first = stats::MESSAGES + named.len();
-        stats::put_lengths(&mut body["queue_totals"], [ready, unacknowledged], (growth, first), lengths);
+        stats::put_lengths(&mut body["queue_totals"], [sum.ready, sum.unsettled], (growth, first), lengths);
         let Some(mut stats) = stats::messages(&tally, growth, stats::ALL, rates) else { return };
         if call.caller.is_monitor() {
-            let disk = [call.node.writing().reads, disk_writes];
+            let disk = [call.node.writing().reads, sum.written];
             figures::put_disk(&mut stats, disk, history.of(Whose::Machine), rates);
         }
         body["message_stats"] = stats.into();

@@ -216,7 +216,7 @@ pub(crate) fn of_node<N: Node>(node: &N) -> Result<Vec<(String, Value)>, Respons
             None => all.push((name, value)),
         }
     }
-    all.sort_by(|(a, _), (b, _)| a.cmp(b));
+    base::brief::sort_by(&mut all, |(a, _), (b, _)| a.cmp(b));
     Ok(all)
 }
 

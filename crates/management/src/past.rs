@@ -1,4 +1,4 @@
-//! The past: figures of the node for a day and of its busiest queues for an hour, a sample each ten seconds, whether
+//! The past: figures of the node for a day, its durations and its busiest queues for an hour, a sample each ten seconds, whether
 //! somebody asks or not: an operator that is called in the morning wants to see the night.
 //!
 //! A queue is busy by the messages that came and went. Where more are busy than are kept, the least busy goes for one that
@@ -56,6 +56,10 @@ impl Past {
                     let samples = self.whole.entry(*whose).or_default();
                     push(samples, (now_ms, counters.clone()), limits.past_samples_max);
                 }
+                Whose::Durations => {
+                    let samples = self.whole.entry(*whose).or_default();
+                    push(samples, (now_ms, counters.clone()), limits.past_durations_max);
+                }
                 Whose::Queue(id) => {
                     let figures = KEPT.map(|at| counters.get(at).copied().unwrap_or(0));
                     let done = busyness(&figures);
@@ -108,6 +112,16 @@ impl Past {
             samples.push_back((self.at_ms, figures));
             self.queues.insert(id, samples);
         }
+    }
+
+    /// The newest counters of the node.
+    pub(crate) fn newest(&self, whose: Whose) -> Option<&Counters> {
+        self.whole.get(&whose)?.back().map(|(_, counters)| counters)
+    }
+
+    /// Samples of durations, oldest first.
+    pub(crate) fn durations(&self) -> impl Iterator<Item = &(u64, Counters)> {
+        self.whole.get(&Whose::Durations).into_iter().flatten()
     }
 
     /// The samples of one thing.

@@ -4,10 +4,11 @@
 //! stream at an offset, at a time or at either end (`from`). What lies before a position costs nothing; what lies before
 //! an offset of a queue is read. At most a page is held at once.
 
+use crate::browsers;
 use crate::call::Call;
 use crate::messages::{message, numbered};
 use crate::moment;
-use crate::node::{Action, Got, Node, Outcome, ReadFrom, Trouble, Which};
+use crate::node::{Action, BrowsersSee, Got, Node, Outcome, ReadFrom, Trouble, Which};
 use crate::response::{Answer, Response};
 use base::id::QueueSeq;
 use broker::access::Access;
@@ -19,13 +20,15 @@ use serde_json::{Value, json};
 const PAGE: u32 = 10;
 
 /// How messages are to be shown.
-struct Shown {
+pub(crate) struct Shown {
     is_base64: bool,
     /// Bytes of a payload.
     most: usize,
+    /// There is no payload for this client.
+    is_bare: bool,
 }
 
-/// `GET /api/x/queues/VHOST/NAME/messages`.
+/// A page of messages, or those of a stream.
 pub(crate) fn peek<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answer {
     let shown = Shown::asked(call)?;
     let which = Which::One(call.caller.vhost(vhost)?, name.to_owned());
@@ -39,7 +42,7 @@ pub(crate) fn peek<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answ
 }
 
 impl Shown {
-    fn asked<N: Node>(call: &Call<'_, N>) -> Result<Shown, Response> {
+    pub(crate) fn asked<N: Node>(call: &Call<'_, N>) -> Result<Shown, Response> {
         let most = match call.request.asked("truncate") {
             None => usize::MAX,
             Some(_) => asked(call, "truncate", 0, u32::MAX)? as usize,
@@ -51,15 +54,25 @@ impl Shown {
                 return Err(Response::bad_request("Unsupported encoding. Please use auto or base64."));
             }
         };
-        Ok(Shown { is_base64, most })
+        let is_bare = match browsers::seen(call) {
+            BrowsersSee::Full => false,
+            BrowsersSee::Headers => true,
+            BrowsersSee::None => return Err(browsers::not_shown()),
+        };
+        Ok(Shown { is_base64, most, is_bare })
     }
 
     /// A message with where it is.
-    fn row(&self, got: &Got, places: [(&str, Option<u64>); 2]) -> Value {
+    pub(crate) fn row(&self, got: &Got, places: [(&str, Option<u64>); 2]) -> Value {
         let most = if self.is_base64 { self.most } else { whole(&got.body, self.most) };
         let mut row = message(got, self.is_base64, most);
         if let Some(row) = row.as_object_mut() {
             row.remove("message_count");
+            if self.is_bare {
+                row.insert("payload".to_owned(), "".into());
+                row.insert("payload_encoding".to_owned(), "string".into());
+                row.insert("payload_hidden".to_owned(), true.into());
+            }
             let told = places.into_iter().filter_map(|(key, place)| Some((key, place?)));
             row.extend(told.map(|(key, place)| (key.to_owned(), place.into())));
         }
@@ -76,14 +89,22 @@ fn whole(body: &[u8], most: usize) -> usize {
 }
 
 /// A number of the query, within bounds.
-fn asked<N: Node>(call: &Call<'_, N>, name: &str, otherwise: u32, most: u32) -> Result<u32, Response> {
+pub(crate) fn asked<N: Node>(
+    call: &Call<'_, N>,
+    name: &str,
+    otherwise: u32,
+    most: u32,
+) -> Result<u32, Response> {
     let Some(text) = call.request.asked(name) else { return Ok(otherwise) };
     let number = text.parse().ok().filter(|number| *number <= most);
     number.ok_or_else(|| Response::bad_request(format!("{name} is no number of 0 to {most}: {text}")))
 }
 
-/// How many messages are asked for, and which key says where they begin: one of these at most.
-fn page<N: Node>(call: &Call<'_, N>, keys: &[&'static str]) -> Result<(u32, Option<&'static str>), Response> {
+/// Which key of these says where messages begin: one at most.
+pub(crate) fn begin<N: Node>(
+    call: &Call<'_, N>,
+    keys: &[&'static str],
+) -> Result<Option<&'static str>, Response> {
     let is_said = |key: &str| call.request.asked(key).is_some();
     let said: Vec<&'static str> = keys.iter().copied().filter(|key| is_said(key)).collect();
     let others = ["offset", "position", "last", "from"];
@@ -91,24 +112,40 @@ fn page<N: Node>(call: &Call<'_, N>, keys: &[&'static str]) -> Result<(u32, Opti
         let why = format!("{other} means nothing here: it can be {}", keys.join(" or "));
         return Err(Response::bad_request(why));
     }
-    let begin = match said[..] {
-        [] => None,
-        [one] => Some(one),
-        _ => return Err(Response::bad_request(format!("{}: either one or another", said.join(" and ")))),
-    };
-    let most = call.node.about().limits.page_items_max as u32;
+    match said[..] {
+        [] => Ok(None),
+        [one] => Ok(Some(one)),
+        _ => Err(Response::bad_request(format!("{}: either one or another", said.join(" and ")))),
+    }
+}
+
+/// How many messages are asked for, and which key says where they begin: one of these at most.
+fn page<N: Node>(call: &Call<'_, N>, keys: &[&'static str]) -> Result<(u32, Option<&'static str>), Response> {
+    let begin = begin(call, keys)?;
     let count = match begin {
         Some("last") if call.request.asked("count").is_some() => {
             return Err(Response::bad_request("last and count: last alone says how many"));
         }
-        Some("last") => asked(call, "last", PAGE, most)?,
-        _ => asked(call, "count", PAGE, most)?,
+        Some("last") => count(call, "last")?,
+        _ => count(call, "count")?,
     };
     Ok((count, begin))
 }
 
+/// How many messages are asked for.
+pub(crate) fn count<N: Node>(call: &Call<'_, N>, key: &str) -> Result<u32, Response> {
+    asked(call, key, PAGE, call.node.about().limits.page_items_max as u32)
+}
+
+/// The position in the query.
+pub(crate) fn position<N: Node>(call: &Call<'_, N>) -> Result<u64, Response> {
+    let Some(text) = call.request.asked("position") else { return Ok(0) };
+    let position = text.parse::<u64>().ok().filter(|position| i64::try_from(*position).is_ok());
+    position.ok_or_else(|| Response::bad_request(format!("position is no number: {text}")))
+}
+
 /// The messages, of what comes of asking for them.
-fn got(outcome: Result<Outcome, Trouble>) -> Result<Vec<Got>, Response> {
+pub(crate) fn got(outcome: Result<Outcome, Trouble>) -> Result<Vec<Got>, Response> {
     match outcome {
         Ok(Outcome::Got(got)) => Ok(got),
         Ok(_) => Ok(Vec::new()),
@@ -130,12 +167,7 @@ impl QueueBegin {
         let (count, begin) = page(call, &["offset", "position", "last"])?;
         Ok(match begin {
             Some("last") => QueueBegin::At(Begin::Last(count.into()), count),
-            Some("position") => {
-                let text = call.request.asked("position").unwrap_or_default();
-                let position = text.parse::<u64>().ok().filter(|position| i64::try_from(*position).is_ok());
-                let bad = || Response::bad_request(format!("position is no number: {text}"));
-                QueueBegin::At(Begin::At(QueueSeq(position.ok_or_else(bad)?)), count)
-            }
+            Some("position") => QueueBegin::At(Begin::At(QueueSeq(position(call)?)), count),
             _ => QueueBegin::Offset(asked(call, "offset", 0, call.node.about().limits.peek_skip_max)?, count),
         })
     }
@@ -200,23 +232,27 @@ impl StreamBegin {
         if begin == Some("last") {
             return Ok(StreamBegin::Last(count));
         }
-        let from = call.request.asked("from").unwrap_or("first");
-        let from = match from {
+        let from = match call.request.asked("from").unwrap_or("first") {
             "first" => return Ok(StreamBegin::First(count)),
             "next" => return Ok(StreamBegin::Next),
-            "last" => ReadFrom::Last,
-            text => match (text.parse::<u64>(), moment::read(text)) {
-                (Ok(offset), _) if i64::try_from(offset).is_ok() => ReadFrom::Offset(offset),
-                (_, Some(ms)) => ReadFrom::Time(ms / 1000),
-                _ if age_ms(text).is_some() => ReadFrom::Age(text.to_owned()),
-                _ => {
-                    return Err(Response::bad_request(format!(
-                        "from is none of first, last, next, an offset, a time as 2026-11-27T08:00:00Z or an age as 1h: {text}"
-                    )));
-                }
-            },
+            text => place(text)?,
         };
         Ok(StreamBegin::From(from, count))
+    }
+}
+
+/// The place in a stream that a text says.
+pub(crate) fn place(text: &str) -> Result<ReadFrom, Response> {
+    if text == "last" {
+        return Ok(ReadFrom::Last);
+    }
+    match (text.parse::<u64>(), moment::read(text)) {
+        (Ok(offset), _) if i64::try_from(offset).is_ok() => Ok(ReadFrom::Offset(offset)),
+        (_, Some(ms)) => Ok(ReadFrom::Time(ms / 1000)),
+        _ if age_ms(text).is_some() => Ok(ReadFrom::Age(text.to_owned())),
+        _ => Err(Response::bad_request(format!(
+            "from is none of first, last, next, an offset, a time as 2026-11-27T08:00:00Z or an age as 1h: {text}"
+        ))),
     }
 }
 

@@ -82,7 +82,7 @@ fn by_column<N: Node>(call: &Call<'_, N>, column: &str) -> Result<Vec<Arc<QueueD
     let request = Request { query: query.into(), ..call.request.clone() };
     let by = Call { node: call.node, request: &request, caller: call.caller.clone() };
     let mut rows = call.node.queues(Which::All, list::wants(&request, SAMPLED))?;
-    rows.sort_by(|a, b| {
+    base::brief::sort_by(&mut rows, |a, b| {
         let (a, b) = (&a.definition, &b.definition);
         (&a.vhost_name, &a.name).cmp(&(&b.vhost_name, &b.name))
     });
@@ -94,7 +94,7 @@ fn by_column<N: Node>(call: &Call<'_, N>, column: &str) -> Result<Vec<Arc<QueueD
 /// A page of queues that are in its order: they are shown as they are now, at the places that they had a moment ago.
 fn ordered<N: Node>(call: &Call<'_, N>, order: &[Arc<QueueDefinition>], only: Option<&str>) -> Answer {
     let visible = call.caller.visible().filter(|(vhost, _)| only.is_none_or(|only| *vhost == only));
-    let visible: BTreeSet<VhostId> = visible.map(|(_, id)| id).collect();
+    let visible: BTreeSet<VhostId> = base::brief::collect(visible.map(|(_, id)| id));
     let names: Vec<&Arc<QueueDefinition>> =
         order.iter().filter(|queue| visible.contains(&queue.vhost)).collect();
     let show = |names: &[&Arc<QueueDefinition>]| {
@@ -141,6 +141,10 @@ fn named<N: Node>(call: &Call<'_, N>, names: Vec<&Arc<QueueDefinition>>) -> Answ
         let rows = rows_of(names)?;
         shown(call, &rows, &active_tags(call, &rows)?)
     };
+    let is_in_one_vhost = names.first().map(|queue| queue.vhost) == names.last().map(|queue| queue.vhost);
+    if is_in_one_vhost || !list::is_sorted_by(call.request, "name") {
+        return list::of_ordered(names, call.request, &call.node.about().limits, show);
+    }
     list::of(names, call.request, &call.node.about().limits, ORDER, show)
 }
 
@@ -371,7 +375,7 @@ fn arguments(queue: &QueueDefinition) -> Value {
 /// How many messages of a queue survive a restart, and how many do not.
 pub(crate) fn kept(row: &QueueRow) -> [u64; 2] {
     let all = row.ready + row.unsettled;
-    let lost = if stats::is_kept(&row.definition) { row.transient.min(all) } else { all };
+    let lost = if row.definition.is_kept() { row.transient.min(all) } else { all };
     [all - lost, lost]
 }
 

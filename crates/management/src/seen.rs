@@ -1,8 +1,8 @@
-//! The counters that an event is told from: those in the event before, which come back with the request for the next.
+//! The event before, from which the next is told: it comes back with the request for that.
 
 use crate::counters::Counters;
 
-/// The counters in the last event of a stream.
+/// The last event of a stream, as far as the next one is told from it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     /// When, milliseconds since the node started.
@@ -11,6 +11,8 @@ pub struct Seen {
     pub(crate) whole: Counters,
     /// Of each queue that was named; none: it is not there.
     pub(crate) queues: Vec<Option<Counters>>,
+    /// Where the next event goes on: a position, an offset, or the number of a line.
+    pub(crate) place: u64,
     /// Events so far.
     pub(crate) events: u64,
     /// They are told to an administrator.

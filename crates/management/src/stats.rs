@@ -31,14 +31,9 @@ pub fn counters(tally: &Tally, more: &[u64]) -> Counters {
     own.chain(more.iter().copied()).collect()
 }
 
-/// Whether messages of a queue survive a restart, transient ones apart.
-pub(crate) fn is_kept(queue: &QueueDefinition) -> bool {
-    queue.durable || queue.is_quorum()
-}
-
 /// Messages that came to a queue and were written to the disk.
 pub fn disk_writes(queue: &QueueDefinition, tally: &Tally) -> u64 {
-    if is_kept(queue) { tally.get(Count::Publish) } else { 0 }
+    if queue.is_kept() { tally.get(Count::Publish) } else { 0 }
 }
 
 /// As `PREFIX_age` and `PREFIX_incr` of a query say.

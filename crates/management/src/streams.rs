@@ -140,8 +140,9 @@ pub(crate) fn consumers<N: Node>(call: &Call<'_, N>, asked: Asked<'_>) -> Answer
     let shown = |own: &Peer<'_, StreamConsumerRow>| {
         let StreamConsumerRow { id, credits, consumed, offset, active, properties, .. } = own.row;
         let last = ends.get(&own.stream.id).map_or(0, |end| end.saturating_sub(1));
-        let properties: Map<String, Value> =
-            properties.iter().map(|(name, value)| (name.to_string(), Value::from(&**value))).collect();
+        let properties: Map<String, Value> = base::brief::collect(
+            properties.iter().map(|(name, value)| (name.to_string(), Value::from(&**value))),
+        );
         let is_single = properties.contains_key("single-active-consumer");
         json!({
             "connection_details": connection(call, own.opened),

@@ -47,7 +47,7 @@ fn shown(row: &TenantRow, memory: Option<&AccountRow>, pools: &[PoolRow], held_l
 /// `GET /api/x/tenants`.
 pub(crate) fn list<N: Node>(call: &Call<'_, N>) -> Answer {
     let mut rows: BTreeMap<String, TenantRow> =
-        call.node.tenants()?.into_iter().map(|row| (row.user.to_string(), row)).collect();
+        base::brief::collect(call.node.tenants()?.into_iter().map(|row| (row.user.to_string(), row)));
     let pools = call.node.pools();
     // A user may have places of the HTTP API, or be refused some, and have no connection.
     for user in pools.iter().flat_map(|pool| pool.by_user.keys()) {
@@ -68,11 +68,11 @@ pub(crate) fn list<N: Node>(call: &Call<'_, N>) -> Answer {
 /// `GET /api/x/places`.
 pub(crate) fn places<N: Node>(call: &Call<'_, N>) -> Answer {
     let shown = |pool: &PoolRow| {
-        let users: Map<String, Value> = pool
-            .by_user
-            .iter()
-            .map(|(user, own)| (user.clone(), json!({ "taken": own.taken, "refused": own.refused })))
-            .collect();
+        let users: Map<String, Value> = base::brief::collect(
+            pool.by_user
+                .iter()
+                .map(|(user, own)| (user.clone(), json!({ "taken": own.taken, "refused": own.refused }))),
+        );
         json!({
             "name": pool.name,
             "places": pool.most,

@@ -6,6 +6,7 @@ mod counted;
 mod first_page;
 mod imported;
 mod listened;
+mod looked;
 mod meant;
 mod operated;
 mod paged;
@@ -18,8 +19,8 @@ mod weighed;
 use crate::endpoints::ENDPOINTS;
 use crate::history::{History, Whose};
 use crate::node::{
-    About, Action, Begun, Busy, Compared, Condition, Delayed, Goal, Got, Login, Memory, Node, Outcome,
-    TURN_BOUNDS_US, Trouble, Turns, Which, Writing,
+    About, Action, Begun, BrowsersSee, Busy, Compared, Condition, Delayed, Found, Goal, Got, Login, Memory,
+    Node, Outcome, TURN_BOUNDS_US, Trouble, Turns, Which, Writing,
 };
 use crate::openapi;
 use crate::pool::PoolRow;
@@ -27,13 +28,14 @@ use crate::request::{Request, Tried};
 use crate::routes::handle;
 use crate::web_sessions::WebSessions;
 use base::Now;
+use base::hash::MapById;
 use base::id::{PortId, QueueSeq, ShardId};
 use broker::access::{Hashing, LONG_SALT, PasswordHash, SALT, Trial};
 use broker::catalog::{Actor, Catalog, Object, Op, Places, QueueDefinition, Refusal, VhostDefaults, VhostId};
 use broker::{
     Begin, ChannelRow, ConnectionId, ConnectionRow, ConnectionSums, ConsumerRow, Count, ExchangeTally,
-    HeldCounts, LinkEnd, LinkRow, OpenSums, Opened, Protocol, Pulse, QueueRow, QuorumRow, SessionRow,
-    StreamConsumerRow, StreamPublisherRow, Survey, Tally, TenantRow, Tracking,
+    HeldCounts, HeldRow, LinkEnd, LinkRow, OpenSums, Opened, Protocol, Pulse, QueueRow, QueueSums, QuorumRow,
+    SessionRow, Standing, StreamConsumerRow, StreamPublisherRow, Survey, Tally, TenantRow, Tracking,
 };
 use data_encoding::BASE64;
 use message::amqp091::Table;

@@ -4,16 +4,19 @@ use crate::body::Body;
 use crate::call::Call;
 use crate::exchanges::named;
 use crate::json;
-use crate::messages::properties;
+use crate::messages::{payload, properties};
 use crate::node::Node;
 use crate::response::{Answer, Response};
+use broker::Content;
 use broker::catalog::{Catalog, Refusal, ReplyCode, VhostId};
 use broker::fields::Fields091;
 use message::amqp091::Properties;
-use routing::{Arguments, Binding, Destination, Envelope, Exchange, Kind, Matches};
+use message::record::Format;
+use routing::{Arguments, Binding, Destination, Envelope, Exchange, Kind, Matches, X_FILTER};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// Names that are looked up in one turn of a shard.
 const NAMES_TURN: usize = 1000;
@@ -28,6 +31,8 @@ struct Seen {
     is_reached: bool,
     /// By this one.
     is_matched: bool,
+    /// It would, were it not for the filter.
+    is_filtered: bool,
 }
 
 /// The part of the catalog that is read at once: as much work as publishing the message, and some bindings. The rest is
@@ -50,18 +55,23 @@ pub(crate) fn route<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Ans
     let body = Body::read(&call.request.body)?;
     let key = body.need_text("routing_key")?.to_owned();
     let raw = properties(&body.object("properties")?)?;
+    let encoding = body.text("payload_encoding")?.unwrap_or("string");
+    let payload: Arc<[u8]> = payload(body.text("payload")?.unwrap_or_default(), encoding)?.into();
+    let now_ms = call.node.now_ms();
     let properties = Properties::read(&raw).map_err(|_| Response::not_found())?;
     let (id, exchange) = (call.caller.vhost(vhost)?, named(name).to_owned());
     let most = call.node.about().limits.trial_bindings_max;
-    let (asked, fields) = (key.clone(), raw.clone());
-    let taken = call.node.look(move |catalog| take(catalog, id, &exchange, &asked, &fields, most))?;
+    let (asked, fields, content) = (key.clone(), raw.clone(), payload.clone());
+    let taken = call
+        .node
+        .look(move |catalog| take(catalog, (id, &exchange), &asked, (&fields, &content, now_ms), most))?;
     let mut taken = match taken.ok_or_else(Response::not_found)? {
         Ok(taken) => taken,
         Err(refusal) if refusal.code == ReplyCode::NotFound => return Err(Response::not_found()),
         Err(refusal) => return Err(Response::refused(&refusal)),
     };
-    taken.bindings.sort_by(|a, b| (&a.key, a.destination).cmp(&(&b.key, b.destination)));
-    let reached: BTreeSet<Destination> = taken.destinations.iter().copied().collect();
+    base::brief::sort_by(&mut taken.bindings, |a, b| (&a.key, a.destination).cmp(&(&b.key, b.destination)));
+    let reached: BTreeSet<Destination> = base::brief::collect(taken.destinations.iter().copied());
     let bound = taken.bindings.iter().map(|binding| binding.destination);
     let names = names(call, reached.iter().copied().chain(bound).collect())?;
     let (mut queues, mut through) = (Vec::new(), Vec::new());
@@ -74,19 +84,30 @@ pub(crate) fn route<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Ans
     }
     queues.sort_unstable();
     let keys = [key.as_bytes()];
-    let message = Envelope { keys: &keys, headers: &Fields091(&properties), roll: 0 };
+    let (head, payload) = ([&raw[..]], [&payload[..]]);
+    let content =
+        &Content::new((Format::Amqp091, 0), (named(name).as_bytes(), key.as_bytes()), (&head, &payload));
+    let message = Envelope { keys: &keys, headers: &Fields091(&properties), roll: 0, content, now_ms };
     let rows = taken.bindings.into_iter().filter_map(|binding| {
-        let mut alone = Exchange::new(taken.kind);
-        alone.bind(&*binding.key, binding.arguments.clone(), binding.destination);
-        let mut own = Matches::default();
-        own.start();
-        alone.route(&message, &mut own);
+        let leads = |arguments: Arguments| {
+            let mut alone = Exchange::new(taken.kind);
+            alone.bind(&*binding.key, arguments, binding.destination);
+            let mut own = Matches::default();
+            own.start();
+            alone.route(&message, &mut own);
+            !own.destinations().is_empty()
+        };
+        let is_matched = leads(binding.arguments.clone());
+        let has_filter = binding.arguments.get(X_FILTER).is_some();
+        let others = || binding.arguments.iter().filter(|(name, _)| *name != X_FILTER);
+        let without = || others().map(|(name, value)| (Box::<[u8]>::from(name), value.to_value())).collect();
         Some(Seen {
             destination: names.get(&binding.destination)?.clone(),
             to_exchange: matches!(binding.destination, Destination::Exchange(_)),
             key: String::from_utf8_lossy(&binding.key).into_owned(),
             is_reached: reached.contains(&binding.destination),
-            is_matched: !own.destinations().is_empty(),
+            is_matched,
+            is_filtered: has_filter && !is_matched && leads(without()),
             arguments: binding.arguments,
         })
     });
@@ -104,15 +125,16 @@ pub(crate) fn route<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Ans
 
 fn take(
     catalog: &Catalog,
-    vhost: VhostId,
-    exchange: &str,
+    (vhost, exchange): (VhostId, &str),
     key: &str,
-    raw: &[u8],
+    (raw, payload, now_ms): (&[u8], &[u8], u64),
     most: usize,
 ) -> Option<Result<Taken, Refusal>> {
     let properties = Properties::read(raw).ok()?;
     let keys = [key.as_bytes()];
-    let message = Envelope { keys: &keys, headers: &Fields091(&properties), roll: 0 };
+    let (head, body) = ([raw], [payload]);
+    let content = &Content::new((Format::Amqp091, 0), (exchange.as_bytes(), key.as_bytes()), (&head, &body));
+    let message = Envelope { keys: &keys, headers: &Fields091(&properties), roll: 0, content, now_ms };
     let mut matches = Matches::default();
     matches.start();
     if let Err(refusal) = catalog.route(vhost, exchange.as_bytes(), &message, &mut matches) {
@@ -190,6 +212,9 @@ fn why(seen: &Seen, kind: Kind, key: &str) -> String {
             _ => "the exchange chose another".to_owned(),
         },
         (false, true) => "the message goes there, but not by this binding".to_owned(),
+        (false, false) if seen.is_filtered => {
+            "the filter of the binding is false of the message, or unknown".to_owned()
+        }
         (false, false) => match kind {
             Kind::Headers => "the headers of the message are not what the arguments ask for".to_owned(),
             Kind::Topic => format!("the key '{key}' does not match the pattern '{own}'"),

@@ -3,11 +3,11 @@
 use crate::body::Body;
 use crate::call::Call;
 use crate::history::{Whose, put};
-use crate::node::{Node, Trouble, Which};
+use crate::node::{Node, Trouble};
 use crate::request::{Method, Only};
 use crate::response::{Answer, Response};
 use crate::{list, stats};
-use broker::catalog::{Op, QueueType, Reason, VhostDefinition, VhostId};
+use broker::catalog::{Op, QueueType, Reason, VhostDefinition};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -47,13 +47,8 @@ fn rows<N: Node>(call: &Call<'_, N>, only: Option<&str>) -> Result<Vec<Value>, R
     if !list::wants(call.request, COUNTED) {
         return Ok(seen.map(|(vhost, is_traced)| shown(vhost, *is_traced, node)).collect());
     }
-    let mut counts: BTreeMap<VhostId, [u64; 2]> = BTreeMap::new();
-    let which = only.map(|name| call.caller.vhost(name)).transpose()?.map_or(Which::All, Which::Of);
-    call.node.each_queue(which, |row| {
-        let count = counts.entry(row.definition.vhost).or_default();
-        count[0] += row.ready;
-        count[1] += row.unsettled;
-    })?;
+    only.map(|name| call.caller.vhost(name)).transpose()?;
+    let counts = call.node.queue_sums()?;
     let survey = call.node.survey()?;
     let mut bytes: BTreeMap<String, [u64; 2]> = BTreeMap::new();
     for row in call.node.connections()? {
@@ -65,11 +60,11 @@ fn rows<N: Node>(call: &Call<'_, N>, only: Option<&str>) -> Result<Vec<Value>, R
     let row = |(vhost, is_traced): &(Arc<VhostDefinition>, bool)| {
         let whose = Whose::Vhost(vhost.id);
         let mut item = shown(vhost, *is_traced, node);
-        let count = counts.get(&vhost.id).copied().unwrap_or_default();
+        let sum = counts.get(&vhost.id).copied().unwrap_or_default();
         let [received, sent] = bytes.get(&*vhost.name).copied().unwrap_or_default();
         call.node.history(|history| {
             let growth = history.of(whose);
-            stats::put_lengths(&mut item, count, (growth, stats::MESSAGES + 2), lengths);
+            stats::put_lengths(&mut item, [sum.ready, sum.unsettled], (growth, stats::MESSAGES + 2), lengths);
             if let Some(item) = item.as_object_mut() {
                 put(item, "recv_oct", received, growth.details(stats::MESSAGES, data));
                 put(item, "send_oct", sent, growth.details(stats::MESSAGES + 1, data));

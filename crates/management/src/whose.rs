@@ -12,6 +12,8 @@ pub enum Whose {
     Node,
     /// The node's use of the machine: see [`crate::figures()`].
     Machine,
+    /// The node's durations: see [`crate::durations()`].
+    Durations,
     /// A virtual host: messages, then bytes, then lengths of queues.
     Vhost(VhostId),
     /// An exchange: messages in and out.

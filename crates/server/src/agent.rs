@@ -24,6 +24,7 @@ use std::time::{Duration, Instant};
 
 mod moving;
 mod reading;
+mod searching;
 
 const CHANNEL: u16 = 1;
 
@@ -257,6 +258,7 @@ impl<'a> Agent<'a> {
             Action::Read { stream, from, count, end, bytes_max, ms_max } => {
                 return self.read_stream(&bytes(stream)?, from, (*count, *end), *bytes_max, *ms_max);
             }
+            Action::Search(search) => return self.search(&bytes(&search.queue)?, search).map(Outcome::Found),
             Action::Move { queue, goal, positions, pace } => {
                 let mut publisher = another()?;
                 let chosen = positions.as_deref();

@@ -8,8 +8,8 @@ use base::id::{LogId, ShardId};
 use broker::catalog::{Op, Refusal};
 use broker::{Mail, Reply, Shard};
 use node::keeper::{Answer, Errand};
-use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// A letter of the node to a shard; messages travel by the other mailbox.
@@ -158,9 +158,12 @@ impl Door {
         patience: Duration,
         look: impl FnOnce(&Shard) -> T + Send + 'static,
     ) -> Option<T> {
-        let (sender, receiver) = channel();
-        self.letters.put(Letter::Look(Box::new(move |shard| outcome(sender, look(shard)))));
-        receiver.recv_timeout(patience).ok()
+        self.ask(patience, |slot, done| {
+            Letter::Look(Box::new(move |shard| {
+                slot.fill(look(shard));
+                outcome(done, ())
+            }))
+        })
     }
 
     /// The result of `visit` in the shard and its connections: as [`Door::look`].
@@ -169,8 +172,38 @@ impl Door {
         patience: Duration,
         visit: impl FnOnce(&Room<'_>) -> T + Send + 'static,
     ) -> Option<T> {
-        let (sender, receiver) = channel();
-        self.letters.put(Letter::Visit(Box::new(move |room| outcome(sender, visit(room)))));
-        receiver.recv_timeout(patience).ok()
+        self.ask(patience, |slot, done| {
+            Letter::Visit(Box::new(move |room| {
+                slot.fill(visit(room));
+                outcome(done, ())
+            }))
+        })
+    }
+
+    /// Puts the letter that is made and waits until it is answered. The result has a place of its own, so that there is one kind
+    /// of channel for all: each kind is 4 KB of code.
+    fn ask<T>(
+        &self,
+        patience: Duration,
+        letter: impl FnOnce(Arc<Slot<T>>, Sender<()>) -> Letter,
+    ) -> Option<T> {
+        let slot = Arc::new(Slot(Mutex::new(None)));
+        let (done, is_done) = channel();
+        self.letters.put(letter(slot.clone(), done));
+        is_done.recv_timeout(patience).ok()?;
+        slot.take()
+    }
+}
+
+/// The place of a result.
+struct Slot<T>(Mutex<Option<T>>);
+
+impl<T> Slot<T> {
+    fn fill(&self, result: T) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+    }
+
+    fn take(&self) -> Option<T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }

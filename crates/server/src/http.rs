@@ -16,7 +16,10 @@ use events::live;
 pub use files::Files;
 use http_body_util::Limited;
 use hyper::body::{Body, Incoming};
-use hyper::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderName, IF_NONE_MATCH};
+use hyper::header::{
+    ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, IF_NONE_MATCH,
+    STRICT_TRANSPORT_SECURITY,
+};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -156,8 +159,18 @@ async fn converse(stream: TcpStream, client: Arc<Client>, line: Line) {
 }
 
 async fn talk(stream: impl AsyncRead + AsyncWrite + Unpin, client: &Arc<Client>, line: &Line) {
-    let answer =
-        service_fn(|request| async move { Ok::<_, Infallible>(answer(request, client, line).await) });
+    let answer = service_fn(|request| async move {
+        let mut answer = answer(request, client, line).await;
+        // Told over anything but TLS it would count for nothing (RFC 6797 §7.2).
+        if line.service == Service::Api
+            && line.tls.is_some()
+            && let Some(policy) = &line.shared.gate.rules.transport_policy
+            && let Ok(policy) = HeaderValue::from_str(policy)
+        {
+            answer.headers_mut().insert(STRICT_TRANSPORT_SECURITY, policy);
+        }
+        Ok::<_, Infallible>(answer)
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(Duration::from_millis(line.shared.limits.idle_ms_max))

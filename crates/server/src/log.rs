@@ -46,7 +46,7 @@ pub struct Logger {
 /// The last lines that were written, and how many there were.
 #[derive(Default)]
 struct Kept {
-    lines: VecDeque<String>,
+    lines: VecDeque<(Level, String)>,
     count: u64,
 }
 
@@ -138,12 +138,19 @@ impl Logger {
     /// The last `count` lines that were written, of those that are kept.
     pub fn last(&self, count: usize) -> Vec<String> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.lines.iter().skip(kept.lines.len().saturating_sub(count)).cloned().collect()
+        let lines = kept.lines.iter().skip(kept.lines.len().saturating_sub(count));
+        lines.map(|(_, line)| line.clone()).collect()
     }
 
     /// The lines that were written from number `next` on, of those that are kept, and the number of the one to come. Without
     /// a number: none.
     pub fn since(&self, next: Option<u64>) -> (Vec<String>, u64) {
+        let (lines, next) = self.leveled_since(next);
+        (lines.into_iter().map(|(_, line)| line).collect(), next)
+    }
+
+    /// The same with the level of each.
+    pub fn leveled_since(&self, next: Option<u64>) -> (Vec<(Level, String)>, u64) {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let behind = kept.count.saturating_sub(next.unwrap_or(kept.count));
         let skipped = kept.lines.len().saturating_sub(usize::try_from(behind).unwrap_or(usize::MAX));
@@ -181,13 +188,16 @@ impl Logger {
 
 fn write(receiver: &Receiver<Message>, dropped: &AtomicU64, kept: &Mutex<Kept>, mut outputs: Vec<Output>) {
     let mut blocks: Vec<String> = outputs.iter().map(|_| String::new()).collect();
-    'open: while let Ok(first) = receiver.recv() {
-        let mut next = Some(first);
+    // All outputs have the same lines but for their levels: the first is the one that is asked for.
+    let mut first = Vec::new();
+    'open: while let Ok(message) = receiver.recv() {
+        let mut next = Some(message);
         let mut is_last = false;
         while let Some(message) = next {
             match message {
                 Message::Line { at_us, level, source, outputs: mask, text } => {
-                    add(&outputs, mask, &mut blocks, &Line { at_us, level, source, text: &text });
+                    let line = Line { at_us, level, source, text: &text };
+                    add(&outputs, mask, &mut blocks, &mut first, &line);
                 }
                 Message::Stop => is_last = true,
             }
@@ -198,10 +208,9 @@ fn write(receiver: &Receiver<Message>, dropped: &AtomicU64, kept: &Mutex<Kept>, 
         if lost > 0 {
             let text = format!("{lost} lines were dropped: the log could not be written fast enough");
             let line = Line { at_us: now_us(), level: Level::Warning, source: 0, text: &text };
-            add(&outputs, u8::MAX, &mut blocks, &line);
+            add(&outputs, u8::MAX, &mut blocks, &mut first, &line);
         }
-        // All outputs have the same lines but for their levels: the first is the one that is asked for.
-        blocks.first().into_iter().for_each(|block| keep(kept, block));
+        blocks.first().into_iter().for_each(|block| keep(kept, block, &mut first));
         for (output, block) in outputs.iter_mut().zip(&mut blocks) {
             // A log that nobody takes (a closed pipe) must not stop the node.
             let _ = output.to.write_all(block.as_bytes()).and_then(|()| output.to.flush());
@@ -213,11 +222,21 @@ fn write(receiver: &Receiver<Message>, dropped: &AtomicU64, kept: &Mutex<Kept>, 
     }
 }
 
-/// Puts a line where it belongs: `mask` has a bit for each output.
-fn add(outputs: &[Output], mask: u8, blocks: &mut [String], line: &Line<'_>) {
+/// Puts a line where it belongs: `mask` has a bit for each output. `first` is told where those of the first one end, and the
+/// level of each.
+fn add(
+    outputs: &[Output],
+    mask: u8,
+    blocks: &mut [String],
+    first: &mut Vec<(usize, Level)>,
+    line: &Line<'_>,
+) {
     for (index, (output, block)) in outputs.iter().zip(blocks).enumerate() {
         if mask >> index & 1 == 1 {
             output.format.write(line, block);
+            if index == 0 {
+                first.push((block.len(), line.level));
+            }
         }
     }
 }
@@ -226,14 +245,19 @@ fn now_us() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as u64
 }
 
-fn keep(kept: &Mutex<Kept>, block: &str) {
+/// Keeps the lines of a block; `ends` says where each ends.
+fn keep(kept: &Mutex<Kept>, block: &str, ends: &mut Vec<(usize, Level)>) {
     let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-    for line in block.lines() {
-        if kept.lines.len() == LINES_KEPT_MAX {
-            kept.lines.pop_front();
+    let mut begin = 0;
+    for (end, level) in ends.drain(..) {
+        for line in block[begin..end].lines() {
+            if kept.lines.len() == LINES_KEPT_MAX {
+                kept.lines.pop_front();
+            }
+            kept.count += 1;
+            kept.lines.push_back((level, line[..line.floor_char_boundary(KEPT_BYTES_MAX)].to_owned()));
         }
-        kept.count += 1;
-        kept.lines.push_back(line[..line.floor_char_boundary(KEPT_BYTES_MAX)].to_owned());
+        begin = end;
     }
 }
 
@@ -323,6 +347,7 @@ mod tests {
         assert_eq!((lines, same), (kept.last(3), next));
         assert_eq!(kept.since(Some(0)).0.len(), LINES_KEPT_MAX, "others are gone");
         assert_eq!(kept.since(Some(next + 7)).0.len(), 0);
+        assert!(kept.leveled_since(Some(0)).0.iter().all(|(level, _)| *level == Level::Info));
     }
 
     /// Takes nothing until it is let.

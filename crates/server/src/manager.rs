@@ -17,18 +17,22 @@ use crate::reader::Reads;
 use crate::seed;
 use crate::socket::Traffic;
 use crate::tls::LiveConfig;
+use base::hash::MapById;
+use base::id::QueueSeq;
 use base::time::NS_PER_MS;
 use base::{Now, Quantum};
 use broker::access::{AccessRules, Guard, Hashing, PasswordHash, Trial};
 use broker::catalog::{Catalog, Op, QueueDefinition, Refusal, VhostDefaults, VhostId};
 use broker::ledger::Ledger;
 use broker::{
-    Begin, ConnectionId, ConnectionRow, ConnectionSums, HeldCounts, ListedTo, Listing, OpenSums, Opened,
-    Pulse, QueueRow, QueueTally, Reply, SessionRow, Shard, StreamReply, Survey, Tally, TenantRow, Tracking,
+    Begin, ConnectionId, ConnectionRow, ConnectionSums, HeldCounts, HeldRow, ListedTo, Listing, OpenSums,
+    Opened, Pulse, QueueRow, QueueSums, QueueTally, Reply, SessionRow, Shard, Standing, StreamReply, Survey,
+    Tally, TenantRow, Tracking,
 };
 use management::{
     About, Action, Authority, Begun, Busy, Compared, Condition, Counters, Delayed, Gate, History, Login,
-    Memory, Node, Outcome, PoolRow, SAMPLE_MS, Tried, Trouble, Which, Whose, Writing, counters, figures,
+    Memory, Node, Outcome, PoolRow, SAMPLE_MS, Tried, Trouble, Which, Whose, Writing, counters, durations,
+    figures,
 };
 use node::turn::Raised;
 use rustix::process::Resource;
@@ -136,6 +140,11 @@ impl Manager<'_> {
             product_version: env!("CARGO_PKG_VERSION").to_owned(),
             listeners: listeners.iter().map(listener).collect(),
             settings: settings(config),
+            settings_read: config
+                .shown
+                .iter()
+                .map(|own| (own.key.clone(), own.value.clone(), own.from.clone()))
+                .collect(),
             config_files: config.files.iter().map(|path| path.display().to_string()).collect(),
             data_dir: std::path::absolute(&config.data_dir)
                 .unwrap_or_else(|_| config.data_dir.clone())
@@ -147,6 +156,7 @@ impl Manager<'_> {
             guard,
             ledger,
             web_sessions: None,
+            browsers_see: config.browsers_see,
             permits_transient_queues: config.permits_transient_queues,
             permits_global_qos: config.permits_global_qos,
             permits_address_v1: config.permits_address_v1,
@@ -323,6 +333,9 @@ impl Manager<'_> {
         survey.vhosts.values().for_each(|tally| whole.merge(tally));
         let machine = figures(&self.writing(), &self.condition(), disk_writes);
         round.insert(0, (Whose::Machine, machine));
+        // A shard that does not answer in time has no durations.
+        let turns = self.turns().unwrap_or_default();
+        round.insert(0, (Whose::Durations, durations(&survey.latencies, &self.writing(), &turns)));
         let churn = survey.churn.named().map(|(_, count)| count);
         round.insert(0, (Whose::Node, counters(&whole, &[&churn[..], &lengths].concat())));
     }
@@ -469,22 +482,28 @@ impl Node for Manager<'_> {
     }
 
     fn condition(&self) -> Condition {
+        let files = std::fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count() as u64);
+        let threads = std::fs::read_dir("/proc/self/task").map_or(0, |entries| entries.count() as u64);
+        let mut condition = self.vitals();
+        (condition.files[0], condition.threads[0]) = (files, threads);
+        condition
+    }
+
+    fn vitals(&self) -> Condition {
         let (memory_limit, disk_limit) = self.watermarks.bytes();
         let sample = Meter::new(&self.config.data_dir).sample();
         let raised = (self.raised)();
-        let files = std::fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count() as u64);
-        let threads = std::fs::read_dir("/proc/self/task").map_or(0, |entries| entries.count() as u64);
-        let most = rustix::process::getrlimit(Resource::Nofile).current;
+        let most = |resource| rustix::process::getrlimit(resource).current.unwrap_or(u64::MAX);
         Condition {
-            uptime_ms: self.clock.now().mono_ns / base::time::NS_PER_MS,
+            uptime_ms: self.clock.now().mono_ns / NS_PER_MS,
             memory_used: sample.as_ref().map_or(0, |sample| sample.memory_used),
             memory_limit,
             is_memory_alarm: raised.memory,
             disk_free: sample.map_or(0, |sample| sample.disk_free),
             disk_limit,
             is_disk_alarm: raised.disk,
-            files: [files, most.unwrap_or(u64::MAX)],
-            threads: [threads, rustix::process::getrlimit(Resource::Nproc).current.unwrap_or(u64::MAX)],
+            files: [0, most(Resource::Nofile)],
+            threads: [0, most(Resource::Nproc)],
         }
     }
 
@@ -540,6 +559,20 @@ impl Node for Manager<'_> {
         }
         all.sort_unstable_by_key(|(number, _)| *number);
         Ok(all.into_iter().map(|(_, row)| row).collect())
+    }
+
+    fn standings(&self) -> Result<Vec<Standing>, Busy> {
+        self.look_at_queues(NAMES_TURN, |queues, from, quantum, found| {
+            queues.standings_from(from, quantum, found)
+        })
+    }
+
+    fn queue_sums(&self) -> Result<MapById<VhostId, QueueSums>, Busy> {
+        let visit =
+            |room: &Room<'_>, from, quantum: &mut Quantum<'_>, sums: &mut MapById<VhostId, QueueSums>| {
+                room.shard.listing().sums_from(from, quantum, sums)
+            };
+        self.visit_with(NAMES_TURN, MapById::default(), visit, |_| {})
     }
 
     fn pulses(&self, queues: Vec<(VhostId, String)>) -> Result<Vec<Option<Pulse>>, Busy> {
@@ -795,6 +828,7 @@ impl Node for Manager<'_> {
                 | Action::Get { .. }
                 | Action::Peek { .. }
                 | Action::Read { .. }
+                | Action::Search(_)
                 | Action::Move { .. }
                 | Action::Discard { .. }
         );
@@ -814,7 +848,10 @@ impl Node for Manager<'_> {
         self.next_door().letters.put(Letter::Truncate(Box::new(asked), sender));
         match receiver.recv_timeout(PATIENCE).map_err(|_| Busy)? {
             Ok(Reply::Stream(StreamReply::Truncated(first_offset))) => Ok(first_offset),
-            Ok(other) => Err(Trouble::Broken(format!("a stream answered with {other:?}"))),
+            Ok(other) => {
+                let reply = std::mem::discriminant(&other);
+                Err(Trouble::Broken(format!("a stream answered with {reply:?} of replies")))
+            }
             Err(refusal) => Err(Trouble::Refused(refusal)),
         }
     }
@@ -844,6 +881,24 @@ impl Node for Manager<'_> {
                 self.look_at(door, move |shard| shard.listing().delayed(&vhost, &queue, count_max))?;
             if found.is_some() {
                 return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    fn held(
+        &self,
+        vhost: VhostId,
+        queue: &str,
+        from: QueueSeq,
+        count_max: usize,
+    ) -> Result<Option<Vec<HeldRow>>, Busy> {
+        for door in self.doors {
+            let queue = queue.to_owned();
+            let held =
+                self.look_at(door, move |shard| shard.listing().held(vhost, &queue, from, count_max))?;
+            if held.is_some() {
+                return Ok(held);
             }
         }
         Ok(None)
@@ -885,6 +940,11 @@ impl Node for Manager<'_> {
         self.config.defaults_of_vhost(name, hash)
     }
 
+    fn log_lines(&self, next: Option<u64>) -> (Vec<(&'static str, String)>, u64) {
+        let (lines, next) = self.logger.leveled_since(Some(next.unwrap_or(0)));
+        (lines.into_iter().map(|(level, line)| (level.name(), line)).collect(), next)
+    }
+
     fn log(&self, line: String) {
         self.logger.info(line);
     }
@@ -919,7 +979,7 @@ fn granted(answer: &Receiver<Result<Reply, Refusal>>) -> Result<(), Trouble> {
 
 /// The settings that are in force, by key: of several with one key the last.
 fn settings(config: &Config) -> Vec<(String, String)> {
-    let own: BTreeMap<_, _> = config.settings.iter().cloned().collect();
+    let own: BTreeMap<_, _> = base::brief::collect(config.settings.iter().cloned());
     own.into_iter().collect()
 }
 

@@ -102,7 +102,7 @@ pub fn server_config(options: &TlsOptions) -> Result<Arc<ServerConfig>, String> 
     if !options.ciphers.is_empty() {
         let place = |suite| options.ciphers.iter().position(|wanted| *wanted == suite);
         provider.cipher_suites.retain(|suite| place(suite.suite()).is_some());
-        provider.cipher_suites.sort_by_key(|suite| place(suite.suite()));
+        base::brief::sort_by_key(&mut provider.cipher_suites, |suite| place(suite.suite()));
     }
     let provider = Arc::new(provider);
     let has = |version| options.versions.is_empty() || options.versions.contains(&version);

@@ -244,7 +244,8 @@ impl Kind {
     pub(super) fn body(&self, pairs: &Pairs) -> Value {
         let in_path = |key: &str| self.path.iter().any(|part| part.strip_prefix(':') == Some(key));
         let own = pairs.0.iter().filter(|(key, _)| !in_path(key));
-        let mut body: Map<String, Value> = own.map(|(key, value)| (key.to_string(), value.clone())).collect();
+        let mut body: Map<String, Value> =
+            base::brief::collect(own.map(|(key, value)| (key.to_string(), value.clone())));
         // A property of the tool alone, which stands for an argument.
         if let Some(queue_type) = body.remove("queue_type")
             && let Some(Value::Object(arguments)) = body.get_mut("arguments")

@@ -15,6 +15,7 @@ fn gate() -> Gate {
                 ("2".to_owned(), read("side.example:8080")),
             ]),
             prefix: Vec::new(),
+            transport_policy: None,
         },
         names: vec![read("hare.field.example")],
         loopback_users: vec!["guest".into()],

@@ -251,7 +251,7 @@ struct Routed<'a> {
 
 fn routed(facts: &Facts) -> Vec<Routed<'_>> {
     let by_id: BTreeMap<QueueId, &QueueDefinition> =
-        facts.queues.iter().map(|(queue, _)| (queue.id, &**queue)).collect();
+        base::brief::collect(facts.queues.iter().map(|(queue, _)| (queue.id, &**queue)));
     let mut all: Vec<Routed<'_>> = Vec::new();
     for (_, row, channel) in channels(facts) {
         for (exchange, queue, messages) in &row.routes {

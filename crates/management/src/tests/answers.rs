@@ -11,6 +11,35 @@ impl Node for Bench {
         Condition { is_memory_alarm: true, ..Condition::default() }
     }
 
+    fn vitals(&self) -> Condition {
+        Condition { memory_used: 7, memory_limit: 9, ..self.condition() }
+    }
+
+    fn standings(&self) -> Result<Vec<Standing>, Busy> {
+        let row = |row: QueueRow| Standing {
+            // Nobody consumes from queues of such names.
+            consumers: if row.definition.name.starts_with("alone") { 0 } else { row.consumers },
+            definition: row.definition,
+            ready: row.ready,
+            unsettled: row.unsettled,
+            held_since_ns: Some(0),
+        };
+        Ok(self.queues(Which::All, false)?.into_iter().map(row).collect())
+    }
+
+    fn queue_sums(&self) -> Result<MapById<VhostId, QueueSums>, Busy> {
+        let mut sums = MapById::<VhostId, QueueSums>::default();
+        for row in self.queues(Which::All, false)? {
+            let sum = sums.entry(row.definition.vhost).or_default();
+            sum.queues += 1;
+            sum.ready += row.ready;
+            sum.unsettled += row.unsettled;
+            sum.consumers += u64::from(row.consumers);
+            sum.written += crate::stats::disk_writes(&row.definition, &row.tally);
+        }
+        Ok(sums)
+    }
+
     fn look<T: Send + 'static>(&self, look: impl FnOnce(&Catalog) -> T + Send + 'static) -> Result<T, Busy> {
         *self.looks.lock().unwrap() += 1;
         Ok(look(&self.catalog.lock().unwrap()))
@@ -214,13 +243,13 @@ impl Node for Bench {
         let id = self.catalog.lock().unwrap().vhost(vhost).unwrap();
         let actor = Actor::new(login.user.as_str().into(), id, PORT);
         let op = match action {
-            Action::DeclareQueue { name, durable, auto_delete, .. } => Op::DeclareQueue {
+            Action::DeclareQueue { name, durable, auto_delete, arguments } => Op::DeclareQueue {
                 name: name.into(),
                 passive: false,
                 durable,
                 exclusive: false,
                 auto_delete,
-                arguments: Default::default(),
+                arguments: broker::fields::arguments(&Table::new(&arguments).unwrap()),
                 random: [0; 16],
             },
             Action::DeclareExchange { name, kind, durable, auto_delete, internal, .. } => {
@@ -256,6 +285,24 @@ impl Node for Bench {
                     body: b"body".to_vec(),
                 };
                 return Ok(Outcome::Got((skip..(skip + count).min(2)).map(got).collect()));
+            }
+            Action::Search(search) => {
+                // The first hundred are looked at, and every tenth is wanted.
+                let crate::ReadFrom::Offset(from) = search.from else { panic!("not here: {search:?}") };
+                let end = search.end.min(from + 100);
+                let wanted = (from..end).filter(|at| at % 10 == 0).take(search.count as usize);
+                let got = |at: u64| Got {
+                    redelivered: false,
+                    exchange: "x".into(),
+                    key: at.to_string(),
+                    left: 0,
+                    position: Some(at),
+                    properties: vec![0, 0],
+                    body: search.condition.clone().into_bytes(),
+                };
+                let messages = wanted.map(got).collect();
+                let next = (end < search.end).then_some(end);
+                return Ok(Outcome::Found(Found { messages, looked_at: end - from, next }));
             }
             Action::Move { goal, positions, pace, .. } => {
                 let unplaced = u32::from(goal == Goal::Origin);
@@ -318,6 +365,31 @@ impl Node for Bench {
     fn delayed(&self, _vhost: &str, queue: &str, count_max: usize) -> Result<Option<Delayed>, Busy> {
         let all = (3..9).map(|id| (1000 + id, QueueSeq(id)));
         Ok((queue == "q").then(|| all.take(count_max).collect()))
+    }
+
+    fn held(
+        &self,
+        _vhost: VhostId,
+        queue: &str,
+        from: QueueSeq,
+        count_max: usize,
+    ) -> Result<Option<Vec<HeldRow>>, Busy> {
+        let all = (3..9).map(|position| HeldRow {
+            position,
+            port: PortId::here(ShardId(0), if position == 8 { 9 } else { 0 }, 1),
+            handle: position as u32,
+            since_ns: (position == 3).then_some(0),
+            redelivered: position == 4,
+        });
+        let all = all.filter(|row| row.position >= from.0);
+        Ok((queue == "q").then(|| all.take(count_max).collect()))
+    }
+
+    fn log_lines(&self, next: Option<u64>) -> (Vec<(&'static str, String)>, u64) {
+        let lines = self.lines.lock().unwrap();
+        let from = next.unwrap_or(0) as usize;
+        let level = |line: &String| if line.contains("Deleted") { "warning" } else { "info" };
+        (lines.iter().skip(from).map(|line| (level(line), line.clone())).collect(), lines.len() as u64)
     }
 
     fn cancel_delayed(&self, _vhost: &str, queue: &str, ids: Vec<u64>) -> Result<Option<u64>, Busy> {

@@ -68,7 +68,7 @@ fn metrics_of_all_are_the_sums_of_those_of_each() {
     let bench = with_queue();
     bench.statuses(&[
         ("PUT queues/v/other", "{}", 201),
-        ("PUT queues/v/quorum", r#"{"arguments": {"x-queue-type": "quorum"}}"#, 201),
+        ("PUT queues/v/quorum", r#"{"durable": true, "arguments": {"x-queue-type": "quorum"}}"#, 201),
     ]);
     let second = Opened { senders: 2, channels: Vec::new(), ..opened(&bench, "v", "other") };
     let third = Opened { port: (9, 1), ..opened(&bench, "v", "other") };

@@ -5,7 +5,7 @@ use crate::{Attempt, Response};
 
 impl Bench {
     /// The answer to a request that is asked again with the counters that the answer before had.
-    fn listen(&self, user: &str, line: &str, before: Option<&Response>) -> Response {
+    pub(super) fn listen(&self, user: &str, line: &str, before: Option<&Response>) -> Response {
         let (method, target) = line.split_once(' ').unwrap();
         let mut request = Request::new(method, &format!("/api/{target}"), Vec::new(), true).unwrap();
         request.authorization = Some(format!("Basic {}", BASE64.encode(format!("{user}:{user}").as_bytes())));
@@ -45,7 +45,10 @@ fn each_event_has_what_happened_since_the_one_before() {
     assert_eq!((&event["milliseconds"], &event["message_stats"]["publish"]), (&json!(2000), &json!(150)));
     assert_eq!(event["message_stats"]["publish_details"], json!({ "rate": 25.0 }));
     let [own, none] = [0, 1].map(|at| event["queues"][at].clone());
-    assert_eq!(none, json!({ "name": "none", "gone": true }));
+    assert_eq!(none, json!({ "name": "none", "vhost": "v", "gone": true }));
+    assert_eq!((&own["vhost"], &event["node"]["mem_used"]), (&json!("v"), &json!(7)));
+    let node = ["name", "uptime", "mem_alarm"].map(|name| event["node"][name].clone());
+    assert_eq!(node, [json!(bench.about.node), json!(2000), json!(true)]);
     assert_eq!(own["message_stats"]["publish_details"], json!({ "rate": 25.0 }));
     let lengths = ["messages", "messages_ready", "messages_unacknowledged", "consumers"];
     assert_eq!(lengths.map(|name| own[name].as_u64()), [3, 2, 1, 3].map(Some));
@@ -76,6 +79,7 @@ fn who_listens_hears_of_what_they_may_see() {
     for (user, expected) in [("manager", 7), ("monitor", 107), ("guest", 107)] {
         let event = told(&bench.listen(user, "GET x/events", None));
         assert_eq!(event["message_stats"]["publish"], expected, "{user}");
+        assert_eq!(event["node"].is_null(), user == "manager", "{user}");
     }
     let many = "&queue=q".repeat(bench.about.limits.event_queues_max + 1);
     let rows = [
@@ -84,6 +88,9 @@ fn who_listens_hears_of_what_they_may_see() {
         ("manager", "x/events?vhost=v&queue=q", 200),
         ("guest", "x/events?queue=q", 400),
         ("guest", "x/events?vhost=none&queue=q", 404),
+        ("guest", "x/events?vhost=v&queue=q&vhost=%2F&queue=q", 200),
+        ("manager", "x/events?vhost=v&queue=q&vhost=%2F&queue=q", 404),
+        ("guest", "x/events?queue=q&vhost=v", 200),
         ("guest", "x/events?count=0", 400),
         ("guest", "x/events?count=x", 400),
         ("guest", &format!("x/events?vhost=v{many}"), 400),

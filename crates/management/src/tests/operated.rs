@@ -310,6 +310,8 @@ fn a_browser_is_given_a_cookie_for_its_login() {
     assert!(cookie.starts_with("leveret-session-15672="), "{cookie}");
     assert!(cookie.ends_with("; Path=/; HttpOnly; SameSite=Strict"), "{cookie}");
     assert_eq!(answer.header("cache-control"), Some("no-store"));
+    let told = serde_json::from_slice::<Value>(&answer.body).unwrap();
+    assert_eq!((&told["name"], &told["cluster_name"]), (&json!("guest"), &json!("burrow")));
     let secure = Request { is_secure: true, ..request("POST", right) };
     assert!(handle(&bench, &secure).header("set-cookie").unwrap().ends_with("; Secure"));
     assert_eq!(sessions.len(), 2);
@@ -380,4 +382,36 @@ fn a_session_lasts_while_its_password_is_compared_or_its_account_held_back() {
     let held = ask(&own);
     assert_eq!(held.status, 429, "it is not looked at, and no reason to log out");
     assert_eq!(sessions.len(), 2);
+}
+
+#[test]
+fn browsers_see_of_messages_what_they_may() {
+    let mut bench = Bench::new();
+    bench.statuses(&[("PUT queues/v/q", "", 201)]);
+    let ask = |bench: &Bench, method: &str, path: &str, body: &str, is_browser: bool| {
+        let mut request = Request::new(method, &format!("/api/{path}"), body.into(), true).unwrap();
+        request.authorization = Some(format!("Basic {}", BASE64.encode(b"guest:guest")));
+        request.session = is_browser.then_some([7; 32]);
+        let answer = handle(bench, &request);
+        (answer.status, serde_json::from_slice::<Value>(&answer.body).unwrap_or_default())
+    };
+    let (look, get) = (
+        "x/queues/v/q/messages?count=1",
+        r#"{"count": 0, "ackmode": "ack_requeue_true", "encoding": "auto"}"#,
+    );
+    for (sees, is_browser, looked, payload, got) in [
+        (BrowsersSee::Full, true, 200, json!("body"), 200),
+        (BrowsersSee::Headers, true, 200, json!(""), 401),
+        (BrowsersSee::None, true, 401, Value::Null, 401),
+        (BrowsersSee::None, false, 200, json!("body"), 200),
+    ] {
+        bench.about.browsers_see = sees;
+        let (status, page) = ask(&bench, "GET", look, "", is_browser);
+        assert_eq!((status, &page["messages"][0]["payload"]), (looked, &payload), "{sees:?} {is_browser}");
+        let is_hidden = page["messages"][0]["payload_hidden"] == true;
+        assert_eq!(is_hidden, sees == BrowsersSee::Headers, "{sees:?}");
+        if got != 200 {
+            assert_eq!(ask(&bench, "POST", "queues/v/q/get", get, is_browser).0, got, "{sees:?}");
+        }
+    }
 }

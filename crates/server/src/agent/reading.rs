@@ -6,7 +6,7 @@ use super::{Agent, CHANNEL, delivered, unexpected};
 use amqp091::Event;
 use amqp091::method::{BasicConsume, BasicQos};
 use management::{Got, Outcome, ReadFrom, Trouble};
-use message::amqp091::{TableWriter, Value};
+use message::amqp091::{Properties, TableWriter, Value};
 use std::time::{Duration, Instant};
 
 /// The header with a message's offset.
@@ -26,19 +26,10 @@ impl Agent<'_> {
         bytes_max: usize,
         ms_max: u64,
     ) -> Result<Outcome, Trouble> {
-        let from = match from {
-            ReadFrom::Offset(offset) => Value::I64(*offset as i64),
-            ReadFrom::Last => Value::Text(b"last"),
-            ReadFrom::Time(seconds) => Value::Timestamp(*seconds),
-            ReadFrom::Age(age) => Value::Text(age.as_bytes()),
-        };
-        let arguments = TableWriter::fields(|table| table.put(OFFSET, from));
-        let arguments = super::table(&arguments)?;
         // 0 would be no bound at all.
         let prefetch_count = u16::try_from(count).unwrap_or(u16::MAX);
         self.connection.send(CHANNEL, &BasicQos { prefetch_count, ..BasicQos::default() });
-        let queue = stream;
-        self.connection.send(CHANNEL, &BasicConsume { queue, arguments, ..BasicConsume::default() });
+        self.read_from(stream, from)?;
         let mut messages: Vec<Got> = Vec::new();
         let (mut size, begin) = (0, Instant::now());
         let is_last = |got: &Got| got.position.is_some_and(|offset| offset + 1 >= end);
@@ -49,9 +40,7 @@ impl Agent<'_> {
         {
             let shown = self.wait_for(Some(PAUSE), |_, _, event| match event {
                 Event::Deliver { deliver, properties, body, .. } => {
-                    let offset = properties.headers().and_then(|headers| headers.get(OFFSET)?.as_i64());
-                    let position = offset.map(|offset| offset as u64);
-                    Ok(Some(delivered(&deliver, position, properties.raw().to_vec(), body)))
+                    Ok(Some(delivered(&deliver, offset(&properties), properties.raw().to_vec(), body)))
                 }
                 Event::Method { .. } => Ok(None),
                 other => Err(unexpected(&other)),
@@ -64,4 +53,24 @@ impl Agent<'_> {
         messages.retain(|got| got.position.is_none_or(|offset| offset < end));
         Ok(Outcome::Got(messages))
     }
+
+    /// Has messages of a stream come from there.
+    pub(super) fn read_from(&mut self, stream: &[u8], from: &ReadFrom) -> Result<(), Trouble> {
+        let from = match from {
+            ReadFrom::Offset(offset) => Value::I64(*offset as i64),
+            ReadFrom::Last => Value::Text(b"last"),
+            ReadFrom::Time(seconds) => Value::Timestamp(*seconds),
+            ReadFrom::Age(age) => Value::Text(age.as_bytes()),
+        };
+        let arguments = TableWriter::fields(|table| table.put(OFFSET, from));
+        let (queue, arguments) = (stream, super::table(&arguments)?);
+        self.connection.send(CHANNEL, &BasicConsume { queue, arguments, ..BasicConsume::default() });
+        Ok(())
+    }
+}
+
+/// The offset of a message that came from a stream.
+pub(super) fn offset(properties: &Properties<'_>) -> Option<u64> {
+    let offset = properties.headers()?.get(OFFSET)?.as_i64()?;
+    Some(offset as u64)
 }

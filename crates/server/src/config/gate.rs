@@ -1,5 +1,5 @@
 //! Settings of the HTTP API's gate, by origins of pages, names and path: `management.cors.*`, `management.hosts.N`,
-//! `management.path_prefix`.
+//! `management.path_prefix`, `management.hsts.policy`.
 
 use management::{Authority, GateRules, Request};
 
@@ -28,6 +28,22 @@ pub fn add_host(rules: &mut GateRules, name: &str, value: &str) -> Result<(), St
         "accepted values: a name as browsers show it, such as rabbit.example.org or rabbit.example.org:8080",
     )?;
     rules.hosts.insert(name.to_owned(), host);
+    Ok(())
+}
+
+/// Takes what browsers are told about coming over TLS (RFC 6797), in answers over TLS.
+///
+/// # Errors
+/// The values that would be accepted.
+pub fn set_transport_policy(rules: &mut GateRules, value: &str) -> Result<(), String> {
+    let has_age = value.split(';').any(|part| {
+        let age = part.trim().to_ascii_lowercase();
+        age.strip_prefix("max-age=").is_some_and(|age| age.trim_matches('"').parse::<u64>().is_ok())
+    });
+    if !has_age || !value.bytes().all(|byte| (b' '..0x7f).contains(&byte)) {
+        return Err("accepted values: a policy such as max-age=31536000; includeSubDomains".into());
+    }
+    rules.transport_policy = Some(value.to_owned());
     Ok(())
 }
 

@@ -14,6 +14,7 @@ use super::verdict::Verdict;
 use super::{Draft, Limit};
 use crate::http::Files;
 use broker::access::Hashing;
+use management::BrowsersSee;
 
 /// Puts a value where it works, or says what would be accepted. The second argument is what `$` stood for.
 pub type Put = fn(&mut Draft, &str, &str) -> Result<(), String>;
@@ -510,6 +511,10 @@ pub const KEYS: &[(&str, Standing)] = &[
             put(integer(value, 0, u64::MAX >> 1), |it| draft.config.gate.max_age_s = it)
         }),
     ),
+    (
+        "management.hsts.policy",
+        Served(|draft, _, value| gate::set_transport_policy(&mut draft.config.gate, value)),
+    ),
     ("management.hosts.$", Served(|draft, name, value| gate::add_host(&mut draft.config.gate, name, value))),
     (
         "management.disable_basic_auth",
@@ -530,6 +535,14 @@ pub const KEYS: &[(&str, Standing)] = &[
                 // As in RabbitMQ, in minutes; 0: no end.
                 draft.config.web_sessions.session_ms_max = if it == 0 { u64::MAX } else { 60_000 * it };
             })
+        }),
+    ),
+    (
+        "management.ui.messages",
+        Served(|draft, _, value| {
+            let all =
+                [BrowsersSee::Full, BrowsersSee::Headers, BrowsersSee::None].map(|own| (own.name(), own));
+            put(one_of(value, &all), |it| draft.config.browsers_see = it)
         }),
     ),
     ("management.*", Inert(LATER)),

@@ -33,7 +33,7 @@ use broker::catalog::VhostDefaults;
 use broker::ledger::LedgerLimits;
 use defaults::Defaults;
 use log::LogOptions;
-use management::{GateRules, WebSessionLimits};
+use management::{BrowsersSee, GateRules, WebSessionLimits};
 use network::{ListenerKind, Network};
 use std::path::PathBuf;
 use stream::StreamOptions;
@@ -240,6 +240,8 @@ pub struct Config {
     pub ui: Files,
     /// Bounds of the logins of browsers.
     pub web_sessions: WebSessionLimits,
+    /// Parts of messages that browsers are shown.
+    pub browsers_see: BrowsersSee,
     /// The part of the places for connections that one user may have; 1: all.
     pub user_connection_share: f64,
     /// Bytes of memory that a connection may hold: none said, or any number, or so many.
@@ -407,6 +409,7 @@ impl Config {
             http_shares: true,
             ui: Files::default(),
             web_sessions: WebSessionLimits::default(),
+            browsers_see: BrowsersSee::default(),
             user_connection_share: 0.5,
             connection_memory_max: None,
             user_memory_share: Some(LedgerLimits::USER_SHARE),

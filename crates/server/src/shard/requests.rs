@@ -209,6 +209,7 @@ impl ShardLoop {
             | Action::Get { .. }
             | Action::Peek { .. }
             | Action::Read { .. }
+            | Action::Search(_)
             | Action::Move { .. }
             | Action::Discard { .. } => {
                 let text = "messages are published and got in a user's name";
