@@ -3,7 +3,7 @@
 import { every, signal, untracked, whenGone } from './core.js';
 import { text } from './text.js';
 
-/** @typedef {{ name: string, tags: string[] }} User */
+/** @typedef {{ name: string, tags: string[], messages?: 'full' | 'headers' | 'none', cluster_name?: string }} User */
 
 /** Below which the API is, whatever path stands before the page. */
 const BASE = new URL('api/', document.baseURI);
@@ -124,6 +124,9 @@ export async function logOut() {
   try { await remove('x/session'); } finally { user.value = null; }
 }
 
+/** The parts of messages that the node shows to browsers. */
+export const seesMessages = () => user.value?.messages ?? 'full';
+
 /** Whether who is logged in may do what takes this tag. @param {string} tag */
 export function may(tag) {
   const tags = user.value?.tags ?? [];
@@ -151,7 +154,8 @@ export function polled(load, milliseconds = 5000) {
       refused.value = null;
     } catch (error) {
       // The numbers stay, with their age: the band above says that the node is away.
-      if (!isOver && error instanceof Refused && error.status !== 0 && error.status !== 401) refused.value = error;
+      // A session that is over has its login above the page; what a user may not do has the same status.
+      if (!isOver && error instanceof Refused && error.status !== 0 && (error.status !== 401 || user.peek())) refused.value = error;
     } finally { isAsking = false; }
   };
   every(milliseconds, () => void again());
@@ -176,17 +180,21 @@ function told(lines, hear) {
 /**
  * Listens to what the node tells by itself, and again where that breaks off. An `EventSource` has no headers, and without
  * those nothing says over plain HTTP that a page of this origin asks.
- * @param {string} where  below `/api`
+ * @param {string | (() => string)} where  below `/api`; asked anew when it is listened to again
  * @param {Record<string, (data: any) => void>} hear  by the names of events
  * @param {(isOpen: boolean) => void} state
+ * @param {(why: Refused) => boolean} [refuse]  told where the node says no; true: it is not asked again
  * @returns {() => void} ends it
  */
-export function listen(where, hear, state) {
+export function listen(where, hear, state, refuse) {
   const end = new AbortController();
   const run = async () => {
-    const answer = await fetch(new URL(where, BASE), { headers: { 'x-leveret': '1' }, credentials: 'same-origin', signal: end.signal });
-    if (answer.status === 401) user.value = null;
-    if (!answer.ok || !answer.body) throw new Refused(answer.status, answer.statusText);
+    const answer = await fetch(addressed(typeof where === 'string' ? where : where()), { headers: { 'x-leveret': '1' }, credentials: 'same-origin', signal: end.signal });
+    if (!answer.ok || !answer.body) {
+      const no = read(await answer.text());
+      if (answer.status === 401 && no.error !== 'not_authorised') user.value = null;
+      throw new Refused(answer.status, String(no.reason ?? no.error ?? answer.statusText));
+    }
     state(true);
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
     for (let rest = ''; ;) {
@@ -199,7 +207,9 @@ export function listen(where, hear, state) {
   };
   const again = async () => {
     while (!end.signal.aborted) {
-      try { await run(); } catch { /* it is tried again */ }
+      try { await run(); } catch (error) {
+        if (!end.signal.aborted && error instanceof Refused && refuse?.(error)) return state(false);
+      }
       if (end.signal.aborted) return;
       state(false);
       await new Promise((go) => { setTimeout(go, AGAIN_MS); });

@@ -29,7 +29,7 @@ export function bindingRows(rows, shown, done) {
 
 /** @param {{ vhost: string, name: string, isQueue: boolean, into: boolean }} it  the end that is given @param {() => void} done */
 export function bindingForm(it, done) {
-  const more = pairsEditor(['x-match', 'x-message-ttl'], text.forms.arguments);
+  const more = pairsEditor(['x-filter', 'x-match', 'x-message-ttl'], text.forms.arguments);
   const id = it.into ? 'bind-in' : 'bind-out';
   return h('form', { class: 'form', onsubmit: async (/** @type {Event} */ event) => {
     event.preventDefault();

@@ -52,13 +52,25 @@ function valueAt(line, time) {
   return best;
 }
 
+/** The width of a canvas in the page. It changes with the theme too, so that what is drawn by it takes the new colours. @param {HTMLCanvasElement} canvas */
+export function widthOf(canvas) {
+  const width = signal(0);
+  const size = new ResizeObserver(() => { width.value = canvas.clientWidth; });
+  size.observe(canvas);
+  const themed = new MutationObserver(() => { const now = width.peek(); width.value = 0; queueMicrotask(() => { width.value = now; }); });
+  themed.observe(document.documentElement, { attributeFilter: ['data-theme'] });
+  whenGone(() => { size.disconnect(); themed.disconnect(); });
+  return width;
+}
+
 /**
  * @param {{ title: string, lines: () => Line[], format: (n: number | null | undefined) => string, height?: number, most?: () => number }} it
  */
 export function chart(it) {
   const height = it.height ?? 160;
-  const isTable = signal(false), width = signal(0);
+  const isTable = signal(false);
   const canvas = /** @type {HTMLCanvasElement} */ (h('canvas', { role: 'img', tabindex: 0, vars: { '--height': `${height}px` } }));
+  const width = widthOf(canvas);
   const shown = () => {
     const range = zoom();
     const lines = it.lines().map((line) => ({ ...line, points: thinned(range ? line.points.filter(([at]) => at >= range[0] && at <= range[1]) : line.points) }));
@@ -156,12 +168,6 @@ export function chart(it) {
     event.preventDefault();
   });
   canvas.addEventListener('blur', () => { cross.value = null; });
-  const size = new ResizeObserver(() => { width.value = canvas.clientWidth; });
-  size.observe(canvas);
-  const themed = new MutationObserver(() => { const now = width.peek(); width.value = 0; queueMicrotask(() => { width.value = now; }); });
-  themed.observe(document.documentElement, { attributeFilter: ['data-theme'] });
-  whenGone(() => { size.disconnect(); themed.disconnect(); });
-
   const rows = () => {
     const { lines } = shown();
     const times = (lines[0]?.points ?? []).map(([time]) => time).slice(-ROWS_MAX).reverse();

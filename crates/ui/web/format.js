@@ -50,6 +50,13 @@ export function span(milliseconds) {
   return `${Math.round(milliseconds)} ms`;
 }
 
+/** @param {number | null | undefined} microseconds  a short length of time: 50 µs, 1.5 ms, 12 s */
+export function duration(microseconds) {
+  if (microseconds == null || Number.isNaN(microseconds)) return NONE;
+  if (microseconds < 1000) return `${Math.round(microseconds)} µs`;
+  return microseconds < 1_000_000 ? `${Number((microseconds / 1000).toPrecision(3))} ms` : span(microseconds / 1000);
+}
+
 /** @param {number} at  milliseconds since 1970: 14:02:31 */
 export const clock = (at) => clock_.format(at);
 

@@ -67,7 +67,7 @@ export function vhostField() {
 }
 
 const QUEUE_ARGUMENTS = ['x-message-ttl', 'x-expires', 'x-max-length', 'x-max-length-bytes', 'x-overflow', 'x-dead-letter-exchange',
-  'x-dead-letter-routing-key', 'x-dead-letter-strategy', 'x-single-active-consumer', 'x-max-priority', 'x-delivery-limit', 'x-queue-leader-locator',
+  'x-dead-letter-routing-key', 'x-dead-letter-strategy', 'x-single-active-consumer', 'x-max-priority', 'x-delivery-limit', 'x-cancel-limit', 'x-fairness', 'x-max-unsettled', 'x-queue-leader-locator',
   'x-max-age', 'x-stream-max-segment-size-bytes', 'x-stream-filter-size-bytes'];
 
 /** @param {() => void} done */
@@ -97,7 +97,7 @@ export async function declareQueue(done) {
   });
 }
 
-const EXCHANGE_TYPES = ['direct', 'fanout', 'topic', 'headers', 'x-consistent-hash', 'x-modulus-hash', 'x-random', 'x-recent-history', 'x-local-random', 'x-delayed-message'];
+const EXCHANGE_TYPES = ['direct', 'fanout', 'topic', 'headers', 'x-content', 'x-consistent-hash', 'x-modulus-hash', 'x-random', 'x-recent-history', 'x-local-random', 'x-delayed-message'];
 
 /** @param {() => void} done */
 export async function declareExchange(done) {

@@ -1,10 +1,8 @@
 // @ts-check
 /** The keyboard: letters that go somewhere, and the map of them. */
-import { user } from './api.js';
-import { ask } from './dialog.js';
+import { may, user } from './api.js';
 import { h } from './core.js';
 import { NAV } from './pages.js';
-import { openPalette } from './palette.js';
 import { go } from './route.js';
 import { text } from './text.js';
 
@@ -15,16 +13,26 @@ const SECOND_MS = 1500;
 const isTyping = (element) => element instanceof HTMLInputElement && element.type !== 'checkbox'
   || element instanceof HTMLTextAreaElement || element instanceof HTMLSelectElement;
 
-export function showKeys() {
-  const pages = NAV.flatMap(([, all]) => all).filter(([, , , letter]) => letter);
-  const row = (/** @type {string[]} */ keys, /** @type {string} */ what) => h('tr', null, h('td', null, keys.map((key) => [h('kbd', null, key), ' '])), h('td', null, what));
-  void ask({
-    title: text.keys, verb: text.close, act: async () => {},
-    body: () => h('table', { class: 'plain' }, h('tbody', null,
-      row(['Ctrl', 'K'], text.goTo), row(['/'], text.keyboard.filter), row(['j', 'k'], text.keyboard.rows), row(['Enter'], text.keyboard.open),
-      row(['x'], text.keyboard.select), row(['Esc'], text.keyboard.back), row(['?'], text.keyboard.map),
-      pages.map(([, name, , letter]) => row(['g', letter], name)))),
-  });
+/** Keys, and what each does. @returns {[string[], string][]} */
+const rows = () => [
+  [['Ctrl', 'K'], text.goTo], [['/'], text.keyboard.filter], [['j', 'k'], text.keyboard.rows], [['Enter'], text.keyboard.open],
+  [['x'], text.keyboard.select], [['c'], text.keyboard.copy], [['Esc'], text.keyboard.back], [['?'], text.keyboard.map],
+  ...NAV.flatMap(([, all]) => all).filter(([, , tag, letter]) => letter && (!tag || may(tag))).map(([, name, , letter]) => /** @type {[string[], string]} */ ([['g', letter], name])),
+];
+
+/** The map of keys. */
+export const keyTable = () => h('table', { class: 'plain' }, h('tbody', null,
+  rows().map(([keys, what]) => h('tr', null, h('td', null, keys.map((key) => [h('kbd', null, key), ' '])), h('td', null, what)))));
+
+/** @param {string} words  typed already */
+export async function openPalette(words) {
+  (await import('./palette.js')).openPalette(words);
+}
+
+export async function showKeys() {
+  const { ask } = await import('./dialog.js');
+  if (document.querySelector('dialog[open]')) return;
+  void ask({ title: text.keys, verb: text.close, act: async () => {}, body: keyTable });
 }
 
 let sawG = 0;
@@ -35,7 +43,7 @@ export function hearKeys() {
     if (!user.peek()) return;
     if (event.key === 'k' && (event.ctrlKey || event.metaKey)) {
       event.preventDefault();
-      openPalette('');
+      void openPalette('');
       return;
     }
     if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]')) return;
@@ -47,10 +55,10 @@ export function hearKeys() {
     if (event.key === '/') {
       document.getElementById('filter')?.focus();
       event.preventDefault();
-    } else if (event.key === '?') showKeys();
+    } else if (event.key === '?') void showKeys();
     else if (event.key === 'g') sawG = Date.now();
     else if (Date.now() - sawG < SECOND_MS) {
-      const page = NAV.flatMap(([, all]) => all).find(([, , , letter]) => letter === event.key);
+      const page = NAV.flatMap(([, all]) => all).find(([, , tag, letter]) => letter === event.key && (!tag || may(tag)));
       sawG = 0;
       if (page) go(`#/${page[0]}`);
     }

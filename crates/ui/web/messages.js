@@ -1,111 +1,94 @@
 // @ts-check
-/** Messages of a queue or stream, looked at without being taken: by pages, from either end or a place. */
-import { ask, path, post, query } from './api.js';
-import { shownBody } from './bodies.js';
-import { attempt, confirm, note } from './dialog.js';
+/** Messages of a queue or stream, looked at without being taken: by pages from any place, by a condition, or as they come. */
+import { ask, path, query } from './api.js';
+import { conditionBox } from './condition.js';
 import { computed, effect, h, signal, untracked } from './core.js';
-import { bytes, date, named, visible, whole } from './format.js';
-import { badge, card, facts, pairs } from './parts.js';
+import { rate } from './format.js';
+import { messageList } from './message_list.js';
 import { said, say as remember } from './route.js';
+import { following, placeOf, searching } from './search.js';
+import { selection } from './selection.js';
 import { text } from './text.js';
 
 const say = text.messages;
 /** Messages of a page, and bytes of each that a list shows. */
 const PAGE = 50, SHOWN = 4096;
-/** Bytes of a message that is looked at alone. */
-const WHOLE = 1 << 20;
 
-/** @param {any} message @param {boolean} isStream */
-const placeOf = (message, isStream) => (isStream ? message.offset : message.position);
-
-/** @param {any} message */
-function properties(message) {
-  const { headers, ...rest } = message.properties ?? {};
-  const told = Object.entries(rest).map(([name, value]) => /** @type {[string, any]} */ ([name, name === 'timestamp' ? date(1000 * Number(value)) : typeof value === 'string' ? visible(value) : String(value)]));
-  const { 'x-death': deaths, ...own } = headers ?? {};
-  return [told.length > 0 && [h('h2', null, say.properties), facts(told)],
-    Object.keys(own).length > 0 && [h('h2', null, say.headers), pairs(own)],
-    Array.isArray(deaths) && [h('h2', null, say.deaths), h('ol', null, deaths.map((one) => h('li', null, say.died(one.count, one.reason, named(one.queue), one.time ? date(1000 * Number(one.time)) : ''))))]];
-}
-
-/** @param {any} message @param {boolean} isStream @param {() => Promise<any>} whole_ @param {() => void} close */
-function detail(message, isStream, whole_, close) {
-  const full = signal(message);
-  void attempt(async () => { full.value = (await whole_()) ?? message; });
-  return h('section', { class: 'card', 'aria-label': say.one(String(placeOf(message, isStream))) },
-    h('div', { class: 'head-line' }, h('h2', null, say.one(whole(placeOf(message, isStream)))), h('div', { class: 'tools' }, h('button', { type: 'button', onclick: close }, text.close))),
-    facts([[text.columns.exchange, message.exchange === '' ? say.byDefault : visible(message.exchange ?? '')], [text.columns.key, h('code', null, visible(message.routing_key ?? ''))],
-      [text.columns.bytes, bytes(message.payload_bytes)], [say.redelivered, message.redelivered && text.queue.yes], [say.timestamp, message.timestamp && date(message.timestamp)]]),
-    properties(message), h('h2', null, say.payload), () => shownBody(full.value));
-}
+/** How far a search is. @param {ReturnType<typeof searching>} it */
+export const progress = (it) => h('div', { class: 'tools', role: 'status' },
+  () => (it.state.value === 'running' ? h('progress', { 'aria-label': say.searching }) : null),
+  h('span', null, () => say.scanned(it.scanned.value, it.found.value.length)), h('span', { class: 'pale' }, () => (it.state.value === 'running' ? rate(it.rate.value) : say.states[it.state.value])),
+  () => (it.state.value === 'running' ? h('button', { type: 'button', onclick: it.stop }, say.stop)
+    : it.state.value === 'over' || it.state.value === 'refused' || it.isFull() ? null : h('button', { type: 'button', onclick: it.more }, say.more)),
+  () => (it.refused.value ? h('p', { class: 'band bad' }, text.refused(it.refused.value)) : null));
 
 /** @param {string} vhost @param {string} name @param {import('./core.js').Signal<any>} queue */
 export function messages(vhost, name, queue) {
   const where = `x/queues/${path(vhost, name)}`;
-  const isStream = computed(() => queue.value?.type === 'stream');
-  const isKnown = computed(() => queue.value != null);
-  const list = signal(/** @type {any[] | null} */ (null)), refused = signal(''), chosen = signal(/** @type {Set<number>} */ (new Set()));
-  const from = computed(() => said('from', isKnown.value && isStream.value ? 'first' : 'head'));
-  const load = async () => {
+  const kind = computed(() => (queue.value ? (queue.value.type === 'stream' ? 'stream' : 'queue') : ''));
+  const isStream = () => kind.peek() === 'stream';
+  const chosen = signal(/** @type {Map<number, any>} */ (new Map()));
+  const list = signal(/** @type {any[] | null} */ (null)), refused = signal('');
+  const from = computed(() => said('from')), condition = computed(() => said('where')), isFollowing = computed(() => said('follow') === '1');
+  const begin = () => {
     const at = from.peek();
-    const begin = isStream.peek() ? (at === 'tail' ? { last: PAGE } : { from: at === 'head' ? 'first' : at, count: PAGE })
-      : at === 'tail' ? { last: PAGE } : at === 'head' ? { count: PAGE } : { position: at, count: PAGE };
+    if (isStream()) return at === 'tail' ? { last: PAGE } : { from: at || 'first', count: PAGE };
+    return at === 'tail' ? { last: PAGE } : at === '' || at === 'head' ? { count: PAGE } : { position: at, count: PAGE };
+  };
+  const load = async () => {
     try {
-      const got = await ask(`${where}/messages${query({ ...begin, truncate: SHOWN })}`);
+      const got = await ask(`${where}/messages${query({ ...begin(), truncate: SHOWN })}`);
       list.value = got.messages;
       refused.value = '';
-      chosen.value = new Set();
+      chosen.value = new Map();
     } catch (error) { refused.value = /** @type {Error} */ (error).message; list.value = []; }
   };
-  effect(() => { from.value; if (isKnown.value) untracked(() => void load()); });
-
-  const goTo = h('input', { id: 'message-place', 'aria-label': say.place, placeholder: say.place, inputmode: 'numeric', spellcheck: 'false' });
-  const next = () => { const last = list.peek()?.at(-1); if (last) remember({ from: String(placeOf(last, isStream.peek()) + 1), message: null }); };
-  const tools = h('form', { class: 'tools', onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); const at = /** @type {HTMLInputElement} */ (goTo).value.trim(); if (at) remember({ from: at, message: null }); } },
-    h('button', { type: 'button', onclick: () => (from.peek() === 'head' || from.peek() === 'first' ? void load() : remember({ from: null, message: null })) }, say.head),
-    h('button', { type: 'button', onclick: () => (from.peek() === 'tail' ? void load() : remember({ from: 'tail', message: null })) }, say.tail),
-    goTo, h('button', null, say.go), h('button', { type: 'button', disabled: () => (list.value?.length ?? 0) < PAGE, onclick: next }, say.next),
-    h('span', { class: 'end' }),
-    () => (chosen.value.size > 0 && !isStream.value ? [h('span', null, text.table.selected(chosen.value.size)),
-      h('button', { type: 'button', onclick: () => void act('redrive') }, say.redrive),
-      h('button', { type: 'button', class: 'danger', onclick: () => void act('delete') }, say.delete)] : null));
-
-  const act = (/** @type {'redrive' | 'delete'} */ what) => {
-    const positions = [...chosen.peek()];
-    const words = what === 'delete' ? say.deleteMany : say.redriveMany;
-    return confirm({ title: words.title(positions.length, named(name)), verb: words.verb, name, act: async () => {
-      const got = await post(`${where}/${what}`, { positions });
-      note(words.done(what === 'delete' ? got.deleted : got.moved));
-      void load();
-    } });
-  };
-  const open = computed(() => said('message'));
-  const shown = (/** @type {any} */ message) => {
-    const place = placeOf(message, isStream.peek());
-    const begin = isStream.peek() ? { from: place } : { position: place };
-    return detail(message, isStream.peek(), async () => {
-      const got = await ask(`${where}/messages${query({ ...begin, count: 1, truncate: WHOLE })}`);
-      return got.messages[0];
-    }, () => remember({ message: null }));
-  };
-  const rows = () => (list.value ?? []).map((message) => {
-    const place = placeOf(message, isStream.value);
-    return [h('tr', null,
-      !isStream.value && h('td', null, h('input', { type: 'checkbox', 'aria-label': say.select(whole(place)), checked: chosen.value.has(place), onchange: () => {
-        const all = new Set(chosen.peek());
-        if (!all.delete(place)) all.add(place);
-        chosen.value = all;
-      } })),
-      h('td', { class: 'number' }, h('button', { type: 'button', class: 'link', 'aria-expanded': () => String(open.value === String(place)), onclick: () => remember({ message: open.peek() === String(place) ? null : String(place) }) }, whole(place))),
-      h('td', null, h('code', null, visible(message.routing_key ?? ''))), h('td', { class: 'number' }, bytes(message.payload_bytes)),
-      h('td', null, h('code', null, message.payload_encoding === 'base64' ? say.binary : visible(String(message.payload).slice(0, 120)))),
-      h('td', null, message.redelivered && badge(say.again, 'warn'))),
-    () => (open.value === String(place) ? h('tr', { class: 'opened' }, h('td', { colspan: isStream.value ? 5 : 6 }, shown(message))) : null)];
+  const search = signal(/** @type {ReturnType<typeof searching> | null} */ (null)), follow = signal(/** @type {ReturnType<typeof following> | null} */ (null));
+  effect(() => {
+    from.value;
+    search.value = null;
+    follow.value = null;
+    const [asked, follows] = [condition.value, isFollowing.value];
+    if (!kind.value) return;
+    untracked(() => {
+      chosen.value = new Map();
+      refused.value = '';
+      const it = { where, condition: asked, isStream: isStream() };
+      if (follows) follow.value = following(it);
+      else if (asked) {
+        const at = from.peek(), first = at === '' || at === 'head' || at === 'first';
+        const begin = at === 'tail' ? { last: 100_000 } : { [isStream() ? 'from' : 'position']: first ? (isStream() ? 'first' : 0) : at };
+        search.value = searching({ ...it, begin });
+      } else void load();
+    });
   });
-  return [tools, h('p', { class: 'pale small' }, say.untouched),
+
+  const goTo = /** @type {HTMLInputElement} */ (h('input', { id: 'message-place', 'aria-label': say.place, placeholder: () => (kind.value === 'stream' ? say.placeOfStream : say.place), spellcheck: 'false' }));
+  const { box, element: conditions } = conditionBox({ id: 'message-where', value: condition.peek(), messages: () => untracked(shown) ?? [], where });
+  const next = () => { const last = list.peek()?.at(-1); if (last) remember({ from: String(placeOf(last, isStream()) + 1), message: null }); };
+  const again = (/** @type {string} */ at) => (from.peek() === at && !condition.peek() && !isFollowing.peek() ? void load() : remember({ from: at, message: null, follow: null }));
+  const submit = (/** @type {() => void} */ work) => (/** @type {Event} */ event) => { event.preventDefault(); work(); };
+  const done = () => { chosen.value = new Map(); if (!condition.peek() && !isFollowing.peek()) void load(); };
+  const shown = () => (follow.value ? follow.value.rows.value : search.value ? search.value.found.value : list.value);
+  return [
+    h('div', { class: 'tools' },
+      h('form', { class: 'tools', onsubmit: submit(() => { if (goTo.value.trim()) remember({ from: goTo.value.trim(), message: null, follow: null }); }) },
+        h('button', { type: 'button', onclick: () => again('') }, say.head), h('button', { type: 'button', onclick: () => again('tail') }, say.tail), goTo, h('button', null, say.go),
+        h('button', { type: 'button', disabled: () => (list.value?.length ?? 0) < PAGE || !!condition.value || isFollowing.value, onclick: next }, say.next)),
+      h('form', { class: 'tools', onsubmit: submit(() => remember({ where: box.value.trim(), message: null })) },
+        conditions, h('button', null, say.find), () => (condition.value ? h('button', { type: 'button', class: 'link', onclick: () => { box.value = ''; remember({ where: null, message: null }); } }, say.all) : null)),
+      h('button', { type: 'button', 'aria-pressed': () => String(isFollowing.value), onclick: () => remember({ follow: isFollowing.peek() ? null : '1', message: null }) }, say.follow),
+      h('span', { class: 'end' }), selection({ vhost, name, isStream, chosen, done })),
+    h('p', { class: 'pale small' }, say.untouched),
+    () => (search.value ? progress(search.value) : null),
+    () => (follow.value ? followed(follow.value) : null),
     h('div', { role: 'status', class: 'notes' }, () => (refused.value ? h('p', { class: 'band bad' }, text.refused(refused.value)) : null)),
-    card(text.queue.tabs.messages, () => (list.value == null ? h('p', { class: 'empty' }, text.loading) : list.value.length === 0 ? h('p', { class: 'empty' }, say.none)
-      : h('div', { class: 'scroll-x' }, h('table', { class: 'plain messages' }, h('thead', null, h('tr', null, !isStream.value && h('th', { scope: 'col', class: 'choose' }, h('span', { class: 'unseen' }, say.selects)),
-        h('th', { scope: 'col', class: 'number' }, isStream.value ? say.offset : say.position), h('th', { scope: 'col' }, text.columns.key), h('th', { scope: 'col', class: 'number' }, text.columns.bytes),
-        h('th', { scope: 'col' }, say.payload), h('th', { scope: 'col' }, h('span', { class: 'unseen' }, say.redelivered)))), h('tbody', null, rows)))))];
+    messageList({ vhost, name, where, isStream, rows: shown, chosen, empty: () => (search.value ? say.nothingFound : follow.value ? say.nothingCame : say.none) }),
+  ];
 }
+
+/** @param {ReturnType<typeof following>} it */
+const followed = (it) => h('div', { class: 'tools', role: 'status' },
+  h('span', null, () => say.came(it.came.value)), h('span', { class: 'pale', title: say.unseenWhy }, () => (it.unseen.value ? say.unseen(it.unseen.value) : '')),
+  () => h('button', { type: 'button', onclick: () => (it.isOn.peek() ? it.stop() : it.go()) }, it.isOn.value ? say.stop : say.goOn),
+  () => (it.refused.value ? h('p', { class: 'band bad' }, text.refused(it.refused.value)) : null));

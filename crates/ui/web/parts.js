@@ -2,7 +2,7 @@
 /** Small things that many pages are made of. */
 import { h } from './core.js';
 import { named, percent, visible } from './format.js';
-import { to } from './route.js';
+import { said, say, to } from './route.js';
 import { text } from './text.js';
 
 /** @param {string} name @param {() => any} value @param {() => any} under */
@@ -53,7 +53,20 @@ export const connectionLink = (name) => h('a', { href: to(['connections', name])
  * @param {[string, string][]} all  keys and names @param {() => string} open @param {(key: string) => string} href
  */
 export const tabs = (all, open, href) => h('div', { class: 'tabs', role: 'navigation', 'aria-label': text.tabs },
-  all.map(([key, name]) => h('a', { href: href(key), 'aria-current': () => (open() === key ? 'page' : null) }, name)));
+  all.map(([key, name]) => h('a', { href: () => href(key), 'aria-current': () => (open() === key ? 'page' : null) }, name)));
+
+/** The spans of time that figures are shown over: in the hash, how many seconds, and how far apart samples are. */
+export const AGES = /** @type {Record<string, [number, number]>} */ ({ '10m': [600, 5], '1h': [3600, 30], '24h': [86_400, 300] });
+
+/** The span that is chosen, as the API is asked for it. @param {string[]} [known] */
+export function asksAge(known = Object.keys(AGES)) {
+  const [age, step] = AGES[known.includes(said('age')) ? said('age') : '10m'];
+  return { msg_rates_age: age, msg_rates_incr: step, lengths_age: age, lengths_incr: step, samples: 'known' };
+}
+
+/** A choice of the span. @param {string[]} [known] @param {() => void} [again]  asks anew at once */
+export const ageChoice = (known = Object.keys(AGES), again = () => {}) => h('div', { class: 'ages', role: 'group', 'aria-label': text.ages.title },
+  known.map((key) => h('button', { type: 'button', 'aria-pressed': () => String(said('age', '10m') === key), onclick: () => { say({ age: key === '10m' ? null : key, range: null }); again(); } }, text.ages[/** @type {'1h'} */ (key)])));
 
 /** Values of arguments, of any kind, in one line each. @param {Record<string, any> | null | undefined} values */
 export function pairs(values) {

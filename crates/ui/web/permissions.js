@@ -1,7 +1,7 @@
 // @ts-check
 /** What users may do where: shown, given and taken away, from either end. */
-import { ask, path, polled, put, remove } from './api.js';
-import { h } from './core.js';
+import { ask, path, polled, put, query, remove } from './api.js';
+import { h, signal } from './core.js';
 import { attempt, confirm } from './dialog.js';
 import { named, visible } from './format.js';
 import { plain } from './parts.js';
@@ -62,4 +62,20 @@ export function topicForm(it, done) {
     void attempt(async () => { await put(`topic-permissions/${path(it.vhost ?? of('vhost'), it.user ?? of('user'))}`, { exchange: of('exchange'), write: of('write'), read: of('read') }); done(); }, say.given);
   } }, otherEnd(it, 'topic'), h('label', { for: 'topic-exchange' }, text.columns.exchange), h('input', { id: 'topic-exchange', name: 'exchange', value: 'amq.topic', spellcheck: 'false' }),
   pattern('topic', 'write', say.writeKey, '.*'), pattern('topic', 'read', say.readKey, '.*'), h('span', null), h('div', null, h('button', { class: 'main' }, say.set)));
+}
+
+/** Whether a user may do something, and by which pattern. @param {string} name  the user */
+export function permissionTest(name) {
+  const told = signal(/** @type {any} */ (null));
+  return [h('form', { class: 'form', onsubmit: (/** @type {Event} */ event) => {
+    event.preventDefault();
+    const data = new FormData(/** @type {HTMLFormElement} */ (event.target)), of = (/** @type {string} */ key) => String(data.get(key));
+    const object = of('kind') === 'queue' ? { queue: of('name') } : { exchange: of('name') || 'amq.default', routing_key: of('key') };
+    void attempt(async () => { told.value = await ask(`x/permissions/${path(of('vhost'), name)}/test${query({ access: of('access'), ...object })}`); });
+  } },
+  otherEnd({ user: name }, 'test'), h('label', { for: 'test-access' }, say.access), h('select', { id: 'test-access', name: 'access' }, ['configure', 'write', 'read'].map((one) => h('option', { value: one }, one))),
+  h('label', { for: 'test-kind' }, say.of), h('select', { id: 'test-kind', name: 'kind' }, ['queue', 'exchange'].map((one) => h('option', { value: one }, say.kinds[/** @type {'queue'} */ (one)]))),
+  h('label', { for: 'test-name' }, text.columns.name), h('input', { id: 'test-name', name: 'name', spellcheck: 'false' }), h('label', { for: 'test-key' }, text.columns.key), h('input', { id: 'test-key', name: 'key', placeholder: say.keyHint, spellcheck: 'false' }),
+  h('span', null), h('div', null, h('button', { class: 'main' }, say.ask))),
+  h('div', { role: 'status' }, () => (told.value ? h('p', { class: `band ${told.value.allowed ? 'good' : 'bad'}` }, told.value.allowed ? say.yes(told.value.topic_pattern ?? told.value.pattern) : say.no(told.value.reason)) : null))];
 }

@@ -144,6 +144,22 @@ export function table(it) {
           n === 0 && it.href ? h('a', { href: it.href(one) }, what) : what);
       }));
   };
+  /** Rows that are elements, by their place in the list: each is made anew only where it would look otherwise. */
+  const drawn = new Map();
+  const draw = (/** @type {number} */ at, /** @type {number} */ place, /** @type {HTMLElement | null} */ next) => {
+    const one = pages.get(Math.floor(at / PAGE) + 1)?.[at % PAGE], isOn = !!one && selected.peek().has(it.key(one)), columns = chosen.peek();
+    let row = drawn.get(at);
+    if (row && row.one === one && row.isOn === isOn && row.columns === columns) {
+      if (row.place !== place) row.element.style.setProperty('--top', `${place}px`);
+      row.place = place;
+    } else {
+      row?.element.remove();
+      row = { one, isOn, columns, place, element: shown(at, place) };
+      drawn.set(at, row);
+    }
+    if (row.element.nextSibling !== next || !row.element.parentNode) tall.insertBefore(row.element, next);
+    return row.element;
+  };
   effect(() => {
     tick.value; selected.value; chosen.value;
     const scrolled = top.value, factor = stretch.value, seen = Math.ceil(room.value / row);
@@ -151,17 +167,14 @@ export function table(it) {
     const last = Math.min(total.value, first + Math.min(ROWS_MAX, seen + 2 * MARGIN));
     untracked(() => {
       const focused = /** @type {HTMLElement | null} */ (document.activeElement?.closest?.('.row'))?.dataset.key;
-      const wasIn = !!focused && tall.contains(document.activeElement);
-      const which = wasIn && document.activeElement instanceof HTMLInputElement ? 'input' : 'a';
-      const rows = [];
-      for (let at = first; at < last; at += 1) {
-        const page = Math.floor(at / PAGE) + 1;
-        if (!pages.has(page)) void want(page);
-        // Rows keep their distance from what is in view, whatever the bar stands for.
-        rows.push(shown(at, factor === 1 ? at * row : scrolled + at * row - scrolled * factor));
-      }
-      tall.replaceChildren(...rows);
-      if (wasIn) /** @type {HTMLElement | null} */ (tall.querySelector(`[data-key="${CSS.escape(focused)}"] ${which}`))?.focus({ preventScroll: true });
+      const held = tall.contains(document.activeElement) ? document.activeElement : null;
+      const which = held instanceof HTMLInputElement ? 'input' : 'a';
+      for (let page = Math.floor(first / PAGE) + 1; page <= Math.ceil(last / PAGE); page += 1) if (!pages.has(page)) void want(page);
+      for (const [at, { element }] of drawn) if (at < first || at >= last) { element.remove(); drawn.delete(at); }
+      let next = null;
+      // Rows keep their distance from what is in view, whatever the bar stands for.
+      for (let at = last - 1; at >= first; at -= 1) next = draw(at, factor === 1 ? at * row : scrolled + at * row - scrolled * factor, next);
+      if (held && focused && document.activeElement !== held) /** @type {HTMLElement | null} */ (tall.querySelector(`[data-key="${CSS.escape(focused)}"] ${which}`))?.focus({ preventScroll: true });
     });
   });
 

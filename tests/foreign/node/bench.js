@@ -94,6 +94,9 @@ function cut() {
   });
 }
 
+/** A case that finds out that it cannot be run here. */
+class Skipped extends Error {}
+
 class Suite {
   constructor(name) {
     this.name = name;
@@ -101,8 +104,8 @@ class Suite {
   }
 
   /** `act` gets a list to which it adds what is to be called at the end. */
-  add(name, behaviour, answer, act, { later = false, needsRelay = false } = {}) {
-    this.cases.push({ name: `${this.name}.${name}`, behaviour, answer, act, later, needsRelay });
+  add(name, behaviour, answer, act, { later = false, needsRelay = false, ms = CASE_MS } = {}) {
+    this.cases.push({ name: `${this.name}.${name}`, behaviour, answer, act, later, needsRelay, ms });
   }
 
   async main() {
@@ -125,10 +128,10 @@ async function run(one) {
   try {
     if (one.needsRelay && !options.relay) [status, why] = ['skipped', 'needs a relay (--relay and --cut)'];
     else if (options.web === '') [status, why] = ['skipped', 'RabbitMQ has AMQP over WebSocket in its paid edition alone'];
-    else await soon(one.act(ends), 'the case', CASE_MS);
+    else await soon(one.act(ends), 'the case', one.ms);
   } catch (error) {
     const place = /at .*?([a-z0-9]+\.js:\d+)/.exec(error?.stack ?? '');
-    [status, why] = ['failed', `${error?.message || error?.condition || error} (${place ? place[1] : '?'})`];
+    [status, why] = error instanceof Skipped ? ['skipped', error.message] : ['failed', `${error?.message || error?.condition || error} (${place ? place[1] : '?'})`];
   }
   for (const end of ends.reverse()) {
     try {
@@ -145,4 +148,4 @@ async function run(one) {
 process.on('unhandledRejection', (error) => console.error('unhandled rejection', error));
 process.on('uncaughtException', (error) => console.error('uncaught exception', error));
 
-module.exports = { Inbox, Suite, cut, equal, fresh, options, sleep, soon, uri };
+module.exports = { Inbox, Skipped, Suite, cut, equal, fresh, options, sleep, soon, uri };

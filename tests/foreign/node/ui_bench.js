@@ -1,11 +1,12 @@
 // A broker of its own and a browser for the cases of the web interface: who logs in, what is asked for, what goes wrong.
 'use strict';
 
-const { spawn } = require('node:child_process');
+const { execFile, spawn } = require('node:child_process');
 const fs = require('node:fs');
 const http = require('node:http');
 const os = require('node:os');
 const path = require('node:path');
+const { promisify } = require('node:util');
 const puppeteer = require('puppeteer-core');
 const { options, sleep } = require('./bench');
 
@@ -21,9 +22,11 @@ let browser;
 async function start() {
   if (broker) return broker;
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'leveret-ui-'));
-  const sets = { 'listeners.tcp.default': '127.0.0.1:0', 'management.tcp.ip': '127.0.0.1', 'management.tcp.port': 0, 'prometheus.tcp': 'none', 'web_amqp.tcp': 'none', ...(process.env.LEVERET_UI_DIR ? { 'leveret.ui_dir': process.env.LEVERET_UI_DIR } : {}), 'stream.listeners.tcp.1': '127.0.0.1:0' };
+  const sets = { 'listeners.tcp.default': '127.0.0.1:0', 'management.tcp.ip': '127.0.0.1', 'management.tcp.port': 0, 'prometheus.tcp': 'none', 'web_amqp.tcp': 'none', ...(process.env.LEVERET_UI_DIR ? { 'leveret.ui_dir': process.env.LEVERET_UI_DIR } : {}), 'stream.listeners.tcp.1': '127.0.0.1:0', channel_max: 2047 };
   const words = ['server', '--data-dir', folder, ...Object.entries(sets).flatMap(([key, value]) => ['--set', `${key}=${value}`])];
-  const child = spawn(options.broker, words, { stdio: ['ignore', 'pipe', 'pipe'] });
+  // A setting that stands twice: the command line counts.
+  // Pictures tell nothing of the machine that they are drawn on.
+  const child = spawn(options.broker, words, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, RABBITMQ_NODENAME: 'rabbit@hare', LEVERET_CHANNEL_MAX: '2000' } });
   let said = '';
   child.stdout.on('data', (text) => { said += text; });
   child.stderr.on('data', (text) => { said += text; });
@@ -31,11 +34,20 @@ async function start() {
   for (const end = Date.now() + START_MS; ; await sleep(20)) {
     const port = /HTTP API http:\/\/localhost:(\d+)/.exec(said)?.[1], amqp = /AMQP amqp:\/\/localhost:(\d+)/.exec(said)?.[1];
     if (port && amqp) {
-      broker = { port: Number(port), amqp: Number(amqp), base: `http://127.0.0.1:${port}/` };
+      broker = { port: Number(port), amqp: Number(amqp), folder, base: `http://127.0.0.1:${port}/`, pid: child.pid };
       return broker;
     }
     if (Date.now() > end || child.exitCode !== null) throw new Error(`the broker did not start: ${said.slice(-500)}`);
   }
+}
+
+/** The broker's process. */
+const pid = async () => (await start()).pid;
+
+/** A command of `ctl` on the broker. */
+async function tool(...words) {
+  const { folder } = await start();
+  await promisify(execFile)(options.broker, ['ctl', '--data-dir', folder, '-q', ...words]);
 }
 
 /** A request without a browser: its status, headers and body. */
@@ -74,7 +86,8 @@ async function launched() {
 async function opened(ends, { theme = 'light', width = 1440, height = 900, unguarded = false, host = '127.0.0.1' } = {}) {
   const base = (await start()).base.replace('127.0.0.1', host);
   const context = await (await launched()).createBrowserContext();
-  ends.push(() => context.close());
+  // A case may close it before it ends.
+  ends.push(() => context.close().catch(() => {}));
   const page = await context.newPage();
   await page.setViewport({ width, height });
   if (unguarded) await page.setBypassCSP(true);
@@ -130,10 +143,14 @@ async function says(page, text, within = 'body') {
   await seenBy(page, `"${text}" in ${within}`, (one, where) => (document.querySelector(where)?.textContent ?? '').includes(one), text, within);
 }
 
-/** Presses the button or link of this text. */
+/** Presses the button or link of this text; what is drawn anew meanwhile is looked for again. */
 async function press(page, text, within = 'body') {
-  const handle = await seenBy(page, `the button ${text}`, (one, where) => [...document.querySelectorAll(`${where} button, ${where} a, ${where} summary`)].find((it) => it.textContent.trim() === one && it.offsetParent !== null), text, within);
-  await handle.asElement().click();
+  for (let tries = 3; ; tries -= 1) {
+    const handle = await seenBy(page, `the button ${text}`, (one, where) => [...document.querySelectorAll(`${where} button, ${where} a, ${where} summary`)].find((it) => it.textContent.trim() === one && it.offsetParent !== null), text, within);
+    try { return await handle.asElement().click(); } catch (error) {
+      if (tries === 1 || !/detached|not clickable/.test(error.message)) throw error;
+    }
+  }
 }
 
-module.exports = { api, entered, go, logIn, opened, press, raw, says, start, until };
+module.exports = { api, entered, go, logIn, opened, pid, press, raw, says, start, tool, until };

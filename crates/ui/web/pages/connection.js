@@ -2,7 +2,7 @@
 /** A connection: who it is, what it does, and its channels or sessions. */
 import { ask, path, polled, query, remove } from '../api.js';
 import { chart, samples } from '../chart.js';
-import { h } from '../core.js';
+import { computed, effect, h, untracked } from '../core.js';
 import { ask as askFor, note } from '../dialog.js';
 import { leave } from '../forms.js';
 import { age, bytes, date, visible, whole } from '../format.js';
@@ -39,8 +39,11 @@ export default function connection(path_) {
   const name = String(path_.at(-1));
   const got = polled(() => ask(`connections/${path(name)}${query({ data_rates_age: AGE, data_rates_incr: STEP, samples: 'known' })}`));
   const channels = polled(() => ask(`connections/${path(name)}/channels`));
-  const sessions_ = polled(async () => { try { return await ask(`connections/${path(name)}/sessions`); } catch { return []; } });
   const it = () => got.value.value ?? {};
+  // Only AMQP 1.0 has sessions: of other connections they are not asked for.
+  const has = computed(() => /1-0/.test(it().protocol ?? ''));
+  const sessions_ = polled(async () => (has.peek() ? ask(`connections/${path(name)}/sessions`).catch(() => []) : []));
+  effect(() => { if (has.value) untracked(() => void sessions_.again()); });
   const flow = (/** @type {string} */ of, /** @type {string} */ label, /** @type {string} */ color) => ({ name: label, color, points: samples(it()[`${of}_details`], true) });
   return [
     h('div', { class: 'head-line' }, h('h1', null, () => visible(it().client_properties?.connection_name ?? it().user_provided_name ?? name)), () => (got.value.value ? state(it()) : null),

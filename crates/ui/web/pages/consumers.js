@@ -25,7 +25,7 @@ const COLUMNS = [
 export default function consumers() {
   const list = table({
     id: 'consumers', label: say.title, columns: COLUMNS, sort: 'consumer_tag',
-    key: (row) => `${row.channel_details?.name}\u0000${row.consumer_tag}`, href: (row) => to(['channels', row.channel_details?.name ?? '']),
+    key: (row) => JSON.stringify([row.channel_details?.name, row.consumer_tag]), href: (row) => to(['channels', row.channel_details?.name ?? '']),
     load: listed(() => within('consumers')),
     empty: say.empty,
   });

@@ -6,16 +6,14 @@ import { chart, flow } from '../chart.js';
 import { h, signal } from '../core.js';
 import { attempt, confirm, note } from '../dialog.js';
 import { leave, pairsEditor } from '../forms.js';
-import { named, rate, short, visible, whole } from '../format.js';
-import { badge, card, facts, flags, orMissing, pairs, plain, queueLink, stat, tabs } from '../parts.js';
+import { named, rate, short, whole } from '../format.js';
+import { badge, card, facts, flags, orMissing, pairs, stat, tabs } from '../parts.js';
 import { said, to } from '../route.js';
+import { asked, routeShown, traced } from '../routing.js';
 import { text } from '../text.js';
 
 const say = text.exchange;
 const AGE = 600, STEP = 5;
-
-/** The default exchange has no name, and a path needs one. @param {string} name */
-const asked = (name) => (name === '' ? 'amq.default' : name);
 
 /** @param {{ value: any }} it @param {string} vhost @param {string} name @param {() => void} again */
 function now(it, vhost, name, again) {
@@ -40,7 +38,7 @@ function now(it, vhost, name, again) {
 /** @param {string} vhost @param {string} name */
 function publish(vhost, name) {
   const headers = pairsEditor([], say.headers), properties = pairsEditor(['content_type', 'content_encoding', 'delivery_mode', 'priority', 'correlation_id', 'reply_to', 'expiration', 'message_id', 'timestamp', 'type', 'user_id', 'app_id'], say.properties);
-  const route = signal(/** @type {any} */ (null));
+  const route = signal(/** @type {import('../routing.js').Step[] | null} */ (null));
   const body = (/** @type {FormData} */ data) => {
     const own = headers.read();
     return { routing_key: String(data.get('key')), properties: { ...properties.read(), ...(Object.keys(own).length ? { headers: own } : {}) } };
@@ -49,7 +47,7 @@ function publish(vhost, name) {
     event.preventDefault();
     const data = new FormData(form), isTrial = /** @type {HTMLButtonElement | null} */ (event.submitter)?.value === 'trace';
     await attempt(async () => {
-      if (isTrial) { route.value = await post(`x/exchanges/${path(vhost, asked(name))}/route`, body(data)); return; }
+      if (isTrial) { route.value = await traced({ vhost, exchange: name, body: body(data) }); return; }
       const got = await post(`exchanges/${path(vhost, asked(name))}/publish`, { ...body(data), payload: String(data.get('payload')), payload_encoding: data.has('base64') ? 'base64' : 'string' });
       note(got.routed ? say.wentOut : say.wentNowhere, got.routed ? 'good' : 'warn');
     });
@@ -59,15 +57,7 @@ function publish(vhost, name) {
   h('label', { for: 'publish-payload' }, text.messages.payload), h('textarea', { id: 'publish-payload', name: 'payload', spellcheck: 'false' }),
   h('span', null), h('label', null, h('input', { type: 'checkbox', name: 'base64' }), ` ${say.base64}`),
   h('span', null), h('div', { class: 'tools' }, h('button', { class: 'main', value: 'publish' }, say.publish), h('button', { value: 'trace' }, say.trace))));
-  return [card(say.publish, form), () => (route.value ? traced(vhost, route.value) : null)];
-}
-
-/** Where a message would go, and why not elsewhere. @param {string} vhost @param {any} route */
-function traced(vhost, route) {
-  return card(say.traced, h('p', null, route.routed ? say.goes : say.goesNowhere, ' ', h('span', { class: 'badges' }, route.queues.map((/** @type {string} */ one) => queueLink(vhost, one)))),
-    plain([[text.columns.to], [text.columns.key], [text.columns.arguments], [say.matches], [say.why]], route.bindings.map((/** @type {any} */ one) => [
-      visible(one.destination), h('code', null, visible(one.routing_key ?? '')), pairs(one.arguments) ?? '', one.matched ? badge(text.queue.yes, 'good') : badge(say.no), one.why ?? ''])),
-    route.has_more_bindings && h('p', { class: 'pale' }, say.more));
+  return [card(say.publish, form), () => (route.value ? routeShown(vhost, route.value) : null)];
 }
 
 /** @param {string[]} path_ */

@@ -23,7 +23,7 @@ const COLUMNS = [
 
 export default function exchanges() {
   const list = table({
-    id: 'exchanges', label: say.title, columns: COLUMNS, sort: 'name', key: (row) => `${row.vhost}\u0000${row.name}`,
+    id: 'exchanges', label: say.title, columns: COLUMNS, sort: 'name', key: (row) => JSON.stringify([row.vhost, row.name]),
     href: (row) => to(['exchanges', row.vhost, row.name]),
     load: listed(() => within('exchanges')),
   });

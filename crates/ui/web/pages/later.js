@@ -5,6 +5,6 @@ import { text } from '../text.js';
 
 /** @param {string[]} path */
 export default function later(path) {
-  const of = /federation/.test(path[0]) ? text.later.federation : /shovel/.test(path[0]) ? text.later.shovels : /^(top|process)$/.test(path[0]) ? text.later.top : text.later.other;
+  const of = /federation/.test(path[0]) ? text.later.federation : /shovel/.test(path[0]) ? text.later.shovels : text.later.top;
   return [h('h1', null, of.title), h('p', null, of.why)];
 }

@@ -1,6 +1,6 @@
 // @ts-check
 /** Limits of all users and virtual hosts. */
-import { ask, polled } from '../api.js';
+import { ask, may, polled } from '../api.js';
 import { h } from '../core.js';
 import { visible } from '../format.js';
 import { LIMITS, limited } from '../limits.js';
@@ -14,9 +14,9 @@ const say = text.limits;
 function section(of, title, why) {
   const got = polled(() => ask(`${of}-limits`));
   return card(title, h('p', { class: 'pale' }, why), () => plain([[text.columns.name], ...LIMITS[of].map((limit) => /** @type {[string, boolean]} */ ([limit, true]))], (got.value.value ?? []).map((/** @type {any} */ one) => [
-    h('a', { href: to([`${of}s`, one[of]]), class: 'name' }, visible(one[of])), ...LIMITS[of].map((limit) => (one.value[limit] == null ? '' : limited(limit, one.value[limit])))]), say.none));
+    may('administrator') ? h('a', { href: to([`${of}s`, one[of]]), class: 'name' }, visible(one[of])) : visible(one[of]), ...LIMITS[of].map((limit) => (one.value[limit] == null ? '' : limited(limit, one.value[limit])))]), say.none));
 }
 
 export default function limits() {
-  return [h('h1', null, say.title), section('vhost', text.nav.vhosts, say.vhostWhy), section('user', text.nav.users, say.userWhy)];
+  return [h('h1', null, say.title), section('vhost', text.nav.vhosts, say.vhostWhy), may('administrator') ? section('user', text.nav.users, say.userWhy) : card(text.nav.users, h('p', { class: 'empty' }, say.usersHidden))];
 }

@@ -2,10 +2,11 @@
 /** The node at a glance: five numbers, what flows, what is kept, and the queues with most in them. */
 import { ask, may, polled, query } from '../api.js';
 import { chart, samples } from '../chart.js';
-import { computed, h } from '../core.js';
+import { computed, effect, h, signal } from '../core.js';
 import { bytes, rate, short, span, whole } from '../format.js';
 import { now, past } from '../live.js';
-import { badge, card, meter, plain, queueLink, stat } from '../parts.js';
+import { advice } from '../advice.js';
+import { ageChoice, asksAge, badge, card, meter, plain, queueLink, stat } from '../parts.js';
 import { to } from '../route.js';
 import { text } from '../text.js';
 import { vhost, within } from '../vhost.js';
@@ -13,8 +14,6 @@ import { vhost, within } from '../vhost.js';
 const say = text.overview;
 /** Queues of the list of the longest. */
 const LONGEST = 8;
-/** Seconds before now that the charts begin at, and between two samples of them. */
-const AGE = 600, STEP = 5;
 
 /** @typedef {import('../chart.js').Line} Line */
 
@@ -38,30 +37,36 @@ function nodeCard(node) {
 }
 
 export default function overview() {
-  const about = polled(() => ask(`overview${query({ msg_rates_age: AGE, msg_rates_incr: STEP, lengths_age: AGE, lengths_incr: STEP, samples: 'known' })}`));
+  const about = polled(() => ask(`overview${query(asksAge())}`));
   const isMonitor = may('monitoring');
-  const nodes = polled(() => (isMonitor ? ask('nodes') : Promise.resolve([])));
   const longest = polled(() => ask(`${within('queues')}${query({ page: 1, page_size: LONGEST, sort: 'messages', sort_reverse: true, columns: 'name,vhost,type,messages_ready,messages_unacknowledged,consumers,messages' })}`));
-  const node = computed(() => nodes.value.value?.[0] ?? {});
+  const node = computed(() => now.value?.node ?? {});
   const totals = () => about.value.value?.queue_totals, objects = () => about.value.value?.object_totals;
   const last = (/** @type {string} */ name) => (now.value?.milliseconds ? now.value.message_stats[`${name}_details`]?.rate : about.value.value?.message_stats?.[`${name}_details`]?.rate) ?? 0;
   const flow = (/** @type {string} */ name, /** @type {string} */ label, /** @type {string} */ color, dash = false) => /** @type {Line} */ ({
     name: label, color, dash, points: joined(about.value.value?.message_stats, name) });
   const depth = (/** @type {string} */ name, /** @type {string} */ label, /** @type {string} */ color, dash = false) => /** @type {Line} */ ({
     name: label, color, dash, points: samples(totals()?.[`${name}_details`], false) });
+  /** The first steps on a node without a queue; they stay until the page is left. */
+  const first = signal(/** @type {typeof import('../first_run.js').firstRun | null} */ (null));
+  effect(() => {
+    if (objects()?.queues === 0 && may('administrator') && !first.peek()) void import('../first_run.js').then((it) => { first.value = it.firstRun; });
+  });
   return [
-    h('h1', null, say.title),
+    h('div', { class: 'head-line' }, h('h1', null, say.title), h('div', { class: 'tools' }, ageChoice(undefined, () => void about.again()))),
     h('dl', { class: 'stats' },
       stat(say.ready, () => short(totals()?.messages_ready ?? 0), () => say.unacked(totals()?.messages_unacknowledged ?? 0)),
       stat(say.in, () => rate(Math.round(last('publish'))), () => say.confirmed(rate(Math.round(last('confirm'))))),
       stat(say.out, () => rate(Math.round(last('deliver_get'))), () => say.acknowledged(rate(Math.round(last('ack'))))),
       stat(say.queues, () => short(objects()?.queues), () => say.consumers(objects()?.consumers ?? 0)),
       stat(say.connections, () => short(objects()?.connections), () => say.channels(objects()?.channels ?? 0))),
+    () => first.value?.(() => ({ queues: objects()?.queues ?? 0, listeners: about.value.value?.listeners ?? [] })),
     h('div', { class: 'two' },
       chart({ title: say.rates, format: short, lines: () => [
         flow('publish', say.lines.publish, '--in'), flow('deliver_get', say.lines.deliver, '--out'),
         flow('ack', say.lines.ack, '--ack', true), flow('return_unroutable', say.lines.unroutable, '--bad', true)] }),
       isMonitor ? nodeCard(node) : chart({ title: say.depth, format: short, lines: () => [depth('messages_ready', say.lines.ready, '--in'), depth('messages_unacknowledged', say.lines.unacked, '--ack', true)] })),
+    advice(),
     h('div', { class: 'two even' },
       isMonitor && chart({ title: say.depth, format: short, lines: () => [
         depth('messages_ready', say.lines.ready, '--in'), depth('messages_unacknowledged', say.lines.unacked, '--ack', true)] }),

@@ -1,25 +1,29 @@
 // @ts-check
 /** A queue or stream: what it does now, what is in it, who reads it, and what leads to it. */
-import { ask, path, polled, post, query, remove } from '../api.js';
+import { ask, path, polled, post, query, remove, seesMessages } from '../api.js';
 import { chart, depth, flow } from '../chart.js';
 import { attempt, confirm, note } from '../dialog.js';
-import { h } from '../core.js';
+import { computed, h } from '../core.js';
 import { bytes, date, named, percent, rate, rateOf, short, visible, whole } from '../format.js';
 import { bindingForm, bindingRows } from '../bindings.js';
 import { leave } from '../forms.js';
 import { messages } from '../messages.js';
-import { badge, bar, card, connectionLink, facts, flags, orMissing, pairs, plain, stat, tabs } from '../parts.js';
+import { unacked } from '../unacked.js';
+import { ageChoice, asksAge, badge, bar, card, connectionLink, facts, flags, orMissing, pairs, plain, stat, tabs } from '../parts.js';
 import { said, to } from '../route.js';
+import { publishTo } from '../selection.js';
 import { text } from '../text.js';
 
 const say = text.queue;
-const AGE = 600, STEP = 5;
+/** A queue is remembered for an hour. */
+const SPANS = ['10m', '1h'];
 
-/** @param {{ value: any }} it @param {string} vhost @param {string} name */
-function now(it, vhost, name) {
+/** @param {{ value: any }} it @param {string} vhost @param {string} name @param {() => void} again */
+function now(it, vhost, name, again) {
   const queue = () => it.value ?? {};
   const isStream = () => queue().type === 'stream';
   return [
+    h('div', { class: 'tools' }, h('span', { class: 'end' }), ageChoice(SPANS, again)),
     h('dl', { class: 'stats' },
       stat(text.columns.ready, () => whole(queue().messages_ready ?? queue().messages), () => (queue().message_bytes == null ? '' : bytes(queue().message_bytes))),
       stat(text.columns.unacked, () => whole(queue().messages_unacknowledged ?? 0), () => (queue().head_message_timestamp ? say.oldest(date(1000 * queue().head_message_timestamp)) : '')),
@@ -37,7 +41,7 @@ function now(it, vhost, name) {
         [say.operatorPolicy, queue().operator_policy], [say.single, queue().single_active_consumer_tag],
         [say.idle, queue().idle_since], [say.first, queue().first_timestamp ? date(queue().first_timestamp) : ''], [say.segments, queue().segments && whole(queue().segments)],
         [say.deliveryLimit, queue().delivery_limit], [say.memory, queue().memory && bytes(queue().memory)],
-        [say.delayed, queue().messages_delayed ? h('a', { href: '#/delayed' }, whole(queue().messages_delayed)) : ''],
+        [say.delayed, queue().messages_delayed ? h('a', { href: to(['delayed', vhost, name]) }, whole(queue().messages_delayed)) : ''],
       ])),
       card(say.arguments, () => pairs(queue().arguments) ?? h('p', { class: 'empty' }, text.table.empty),
         () => (Object.keys(queue().effective_policy_definition ?? {}).length ? [h('h2', null, say.byPolicy), pairs(queue().effective_policy_definition)] : null))),
@@ -53,6 +57,15 @@ function consumers(it) {
       one.channel_details?.name ? h('a', { href: to(['channels', one.channel_details.name]) }, visible(one.channel_details.name)) : '',
       one.ack_required ? say.manual : say.automatic, one.prefetch_count ? [bar(text.columns.prefetch, () => 1), whole(one.prefetch_count)] : say.unlimited,
       one.active === false ? badge(say.waits) : badge(say.active, 'good'), pairs(one.arguments) ?? '']), say.noConsumers));
+}
+
+/** Publishers of a stream over its own protocol: the others are channels and links. @param {string} vhost @param {string} name */
+function publishers(vhost, name) {
+  const got = polled(() => ask(`stream/publishers/${path(vhost, name)}`));
+  return card(say.tabs.publishers, () => plain([[text.columns.connection], [say.reference], [text.columns.number, true], [say.published, true], [say.confirmed, true], [say.refused, true]],
+    (got.value.value ?? []).map((/** @type {any} */ one) => [
+      one.connection_details?.name ? connectionLink(one.connection_details.name) : '', h('span', { class: 'mono' }, visible(one.reference ?? '')), whole(one.publisher_id),
+      whole(one.published), whole(one.confirmed), whole(one.errored)]), say.noPublishers));
 }
 
 /** @param {string} vhost @param {string} name */
@@ -76,6 +89,7 @@ function actions(it, vhost, name) {
   const where = `queues/${path(vhost, name)}`, shown = named(name);
   const count = () => it.value?.messages ?? 0, isUsed = () => (it.value?.consumers ?? 0) > 0;
   return h('div', { class: 'tools' },
+    h('button', { type: 'button', onclick: () => void publishTo(vhost, name) }, text.messages.publish),
     () => (it.value && it.value.type !== 'stream' ? h('button', { type: 'button', onclick: () => void confirm({
       title: say.purgeTitle(count(), shown), verb: say.purge, name, messages: count(), isUsed: isUsed(),
       act: async () => { await remove(`${where}/contents`); note(say.purged(shown)); },
@@ -105,12 +119,14 @@ function moveAll(vhost, name) {
 /** @param {string[]} path_ */
 export default function queue(path_) {
   const [, vhost, name] = path_;
-  const got = polled(() => ask(`queues/${path(vhost, name)}${query({ msg_rates_age: AGE, msg_rates_incr: STEP, lengths_age: AGE, lengths_incr: STEP, samples: 'known' })}`));
+  const got = polled(() => ask(`queues/${path(vhost, name)}${query(asksAge(SPANS))}`));
   const it = got.value;
   const open = () => said('tab', 'now');
-  const all = /** @type {[string, string][]} */ (Object.entries(say.tabs));
+  const isStream = computed(() => it.value?.type === 'stream');
+  /** A stream has publishers of its own, and what is in it stays there. */
+  const all = () => /** @type {[string, string][]} */ (Object.entries(say.tabs)).filter(([key]) => (isStream.value ? key !== 'move' && key !== 'unacked' : key !== 'publishers'));
   const bodies = /** @type {Record<string, () => any>} */ ({
-    now: () => now(it, vhost, name), messages: () => messages(vhost, name, it), consumers: () => consumers(it), routes: () => routesIn(vhost, name),
+    now: () => now(it, vhost, name, () => void got.again()), messages: () => (seesMessages() === 'none' ? h('p', { class: 'empty' }, text.messages.notShown) : messages(vhost, name, it)), consumers: () => consumers(it), publishers: () => publishers(vhost, name), unacked: () => unacked(vhost, name), routes: () => routesIn(vhost, name),
     policy: () => policies(vhost, name), move: () => card(say.moveTitle, h('p', { class: 'pale' }, say.moveWhy), moveAll(vhost, name)),
     raw: () => card(say.tabs.raw, () => h('pre', null, JSON.stringify(it.value ?? {}, null, 2))),
   });
@@ -118,7 +134,7 @@ export default function queue(path_) {
     h('div', { class: 'head-line' }, h('h1', null, named(name)), () => (it.value ? [badge(it.value.type), it.value.state && badge(it.value.state, it.value.state === 'running' ? 'good' : ''), flags(it.value)] : null),
       h('span', { class: 'crumb' }, text.inVhost('', vhost).trim()), actions(it, vhost, name)),
     () => orMissing(got, text.kinds.queue),
-    tabs(all, open, (key) => to(['queues', vhost, name], { tab: key === 'now' ? '' : key })),
+    () => tabs(all(), open, (key) => to(['queues', vhost, name], { tab: key === 'now' ? '' : key })),
     () => (bodies[open()] ?? bodies.now)(),
   ];
 }

@@ -1,7 +1,7 @@
 // @ts-check
 /** All queues and streams: a list of any length, and what can be done with many at once. */
-import { path, remove } from '../api.js';
-import { confirm, note } from '../dialog.js';
+import { path, post, remove } from '../api.js';
+import { ask, confirm, note } from '../dialog.js';
 import { h } from '../core.js';
 import { bytes, named, percent, rate, rateOf, whole } from '../format.js';
 import { badge, bar, flags } from '../parts.js';
@@ -53,7 +53,7 @@ async function each(rows, work) {
 export default function queues() {
   const list = table({
     id: 'queues', label: say.title, columns: COLUMNS, selects: true, sort: 'name',
-    key: (row) => `${row.vhost}\u0000${row.name}`, href: (row) => to(['queues', row.vhost, row.name]),
+    key: (row) => JSON.stringify([row.vhost, row.name]), href: (row) => to(['queues', row.vhost, row.name]),
     load: listed(() => within('queues'), { columns: ASKED }),
     empty: [say.empty, ' ', h('button', { type: 'button', class: 'link', onclick: () => void declareQueue(list.again) }, say.declare)],
   });
@@ -74,11 +74,34 @@ export default function queues() {
       },
     });
   };
+  /** Messages of the chosen queues to one place: of one queue after the other, as long as there are any. */
+  const move = () => {
+    const rows = chosen().filter((row) => row.type !== 'stream'), messages = rows.reduce((sum, row) => sum + (row.messages ?? 0), 0);
+    void ask({
+      title: say.moveMany.title(rows.length, messages), verb: say.moveMany.verb,
+      body: () => h('div', { class: 'form' },
+        h('label', { for: 'move-exchange' }, name.exchange), h('input', { id: 'move-exchange', name: 'exchange', spellcheck: 'false', placeholder: text.queue.defaultExchange }),
+        h('label', { for: 'move-key' }, text.queue.moveKey), h('input', { id: 'move-key', name: 'key', required: true, spellcheck: 'false' })),
+      act: async (data) => {
+        let moved = 0;
+        for (const row of rows) {
+          for (let isOver = false; !isOver;) {
+            const got = await post(`x/queues/${path(row.vhost, row.name)}/move`, { exchange: String(data.get('exchange')), routing_key: String(data.get('key')) });
+            moved += got.moved;
+            isOver = got.is_over !== false || got.moved === 0;
+          }
+        }
+        list.selected.value = new Map();
+        list.again();
+        note(say.moveMany.done(moved));
+      },
+    });
+  };
   return [
     h('div', { class: 'head-line' }, h('h1', null, say.title),
       h('div', { class: 'tools' },
         () => (list.selected.value.size ? [h('span', null, text.table.selected(list.selected.value.size)),
-          h('button', { type: 'button', onclick: () => many('purge') }, say.purge), h('button', { type: 'button', class: 'danger', onclick: () => many('delete') }, say.delete)] : null),
+          h('button', { type: 'button', onclick: move }, say.move), h('button', { type: 'button', onclick: () => many('purge') }, say.purge), h('button', { type: 'button', class: 'danger', onclick: () => many('delete') }, say.delete)] : null),
         h('button', { type: 'button', class: 'main', onclick: () => void declareQueue(list.again) }, say.declare))),
     list.tools, list.note, list.element,
   ];

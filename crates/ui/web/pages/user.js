@@ -7,7 +7,7 @@ import { leave } from '../forms.js';
 import { age, visible } from '../format.js';
 import { limitRows } from '../limits.js';
 import { badge, card, connectionLink, orMissing, plain } from '../parts.js';
-import { permissionForm, permissionRows, topicForm, topicRows } from '../permissions.js';
+import { permissionForm, permissionRows, permissionTest, topicForm, topicRows } from '../permissions.js';
 import { text } from '../text.js';
 import { putUser, userFields } from './users.js';
 
@@ -34,6 +34,7 @@ export default function user(path_) {
     () => (got.value.value && !got.value.value.password_hash ? h('p', { class: 'band warn' }, say.cannotLogIn) : null),
     card(text.permissions.title, () => permissionRows(permissions.value.value ?? [], 'vhost', () => void permissions.again()), h('h2', null, text.permissions.set), permissionForm({ user: name }, () => void permissions.again())),
     card(text.permissions.topics, () => topicRows(topics.value.value ?? [], 'vhost', () => void topics.again()), h('h2', null, text.permissions.set), topicForm({ user: name }, () => void topics.again())),
+    card(text.permissions.test, permissionTest(name)),
     limitRows('user', name),
     card(text.nav.connections, () => plain([[text.columns.name], [text.columns.vhost], [text.columns.protocol], [text.columns.since, true]], rows().map((/** @type {any} */ one) => [connectionLink(one.name), visible(one.vhost ?? ''), one.protocol, age(one.connected_at)]), text.connections.empty)),
   ];

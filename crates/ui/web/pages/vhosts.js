@@ -17,6 +17,7 @@ const COLUMNS = [
   { key: 'name', name: name.name, width: 'minmax(180px, 2fr)', show: (row) => visible(row.name) },
   { key: 'description', name: say.description, width: 'minmax(140px, 2fr)', show: (row) => visible(row.description ?? '') },
   { key: 'default_queue_type', name: say.defaultType, width: '130px', show: (row) => row.default_queue_type ?? '' },
+  { key: 'tags', name: say.tags, width: '120px', sorts: false, show: (row) => (row.tags ?? []).map((/** @type {string} */ tag) => badge(visible(tag))) },
   { key: 'protected_from_deletion', name: say.protected, width: '110px', show: (row) => (row.protected_from_deletion ? badge(say.protected, 'good') : '') },
   { key: 'tracing', name: say.tracing, width: '90px', show: (row) => (row.tracing ? badge(say.traced, 'warn') : '') },
   { key: 'messages_ready', name: name.ready, width: '100px', number: true, show: (row) => whole(row.messages_ready ?? 0) },
