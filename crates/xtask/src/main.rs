@@ -22,7 +22,9 @@ const USAGE: &str = "usage: cargo xtask tidy            format, lints, floors, l
                                    writes the pages of the guide that tables in the code say
        cargo xtask chart           draws the chart of the README from the table of docs/performance
        cargo xtask pictures [--broker PATH] [top | bench]
-                                   draws the terminals of README and guide from a run of the broker";
+                                   draws the terminals of README and guide from a run of the broker
+       cargo xtask shots [--broker PATH]
+                                   draws the pictures of the web interface from a browser";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -57,11 +59,14 @@ fn main() -> ExitCode {
         ["pictures", "--broker", path] => xtask::suites::write_pictures(Some(Path::new(path)), ""),
         ["pictures", "--broker", path, which] => xtask::suites::write_pictures(Some(Path::new(path)), which),
         ["pictures", which] => xtask::suites::write_pictures(None, which),
+        ["shots"] => xtask::suites::write_shots(None),
+        ["shots", "--broker", path] => xtask::suites::write_shots(Some(Path::new(path))),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(64);
         }
     };
+    report.failures().iter().for_each(|name| println!("failed: {name}"));
     println!("{}", report.totals());
     if report.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

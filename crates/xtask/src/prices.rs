@@ -11,8 +11,18 @@ use std::process::{Command, Stdio};
 const INSTRUCTIONS: f64 = 60.0;
 
 /// Kinds of work of `crates/broker/examples/prices.rs`, and how often they are done in the shorter run.
-const KINDS: [(&str, u64); 6] =
-    [("topic", 4), ("headers", 10), ("wide", 20), ("letters", 30), ("filter", 20), ("policy", 4)];
+const KINDS: [(&str, u64); 10] = [
+    ("topic", 4),
+    ("headers", 10),
+    ("wide", 20),
+    ("letters", 30),
+    ("filter", 20),
+    ("content", 100),
+    ("lists", 10),
+    ("regexp", 20),
+    ("bindings", 20),
+    ("policy", 4),
+];
 
 /// Holds the prices together.
 pub fn check(report: &mut Report) {

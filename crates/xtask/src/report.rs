@@ -42,6 +42,13 @@ impl Totals {
     }
 }
 
+/// The name in a line of a check that failed: `FAILED name: why` of a suite, `test name ... FAILED` of cargo's.
+pub fn failed_name(line: &str) -> Option<&str> {
+    let of_suite = || line.strip_prefix("FAILED ").map(|rest| rest.split(": ").next().unwrap_or(rest));
+    let of_cargo = || line.strip_prefix("test ")?.strip_suffix(" ... FAILED");
+    of_suite().or_else(of_cargo)
+}
+
 impl std::ops::AddAssign for Totals {
     fn add_assign(&mut self, other: Totals) {
         self.passed += other.passed;
@@ -56,6 +63,7 @@ pub struct Report {
     /// Checks that have failed so far.
     pub failed: u64,
     totals: Totals,
+    failures: Vec<String>,
 }
 
 impl Report {
@@ -68,6 +76,7 @@ impl Report {
     /// One check did not.
     pub fn fail(&mut self, name: &str, why: &str) {
         println!("FAILED {name}: {why}");
+        self.name_failure(name);
         self.add(Totals { failed: 1, ..Totals::default() });
     }
 
@@ -91,6 +100,16 @@ impl Report {
         self.failed = self.totals.failed;
     }
 
+    /// Keeps the name of a check that failed, or of a suite's, which counts it: of whom [`Report::failures`] tells.
+    pub fn name_failure(&mut self, name: &str) {
+        self.failures.push(name.to_owned());
+    }
+
+    /// The checks that failed, by name: the end of a long run is often all one sees of it.
+    pub fn failures(&self) -> &[String] {
+        &self.failures
+    }
+
     /// The sum.
     pub fn totals(&self) -> Totals {
         self.totals
@@ -99,7 +118,7 @@ impl Report {
 
 #[cfg(test)]
 mod tests {
-    use super::Totals;
+    use super::{Totals, failed_name};
 
     #[test]
     fn totals_come_back_from_their_line() {
@@ -120,5 +139,16 @@ mod tests {
         let line = "test result: FAILED. 11 passed; 2 failed; 1 ignored; 0 measured; 4 filtered out; finished in 0.1s";
         assert_eq!(Totals::parse_cargo(line), Some(Totals { passed: 11, failed: 2, skipped: 1 }));
         assert_eq!(Totals::parse_cargo("test floors ... ok"), None);
+    }
+
+    #[test]
+    fn failures_are_found_by_name() {
+        let check = |line: &str, expected: Option<&str>| assert_eq!(failed_name(line), expected, "{line}");
+        check("FAILED ui.login: 21 requests: too many", Some("ui.login"));
+        check("FAILED ui.login", Some("ui.login"));
+        check("test shape::tests::long_lines ... FAILED", Some("shape::tests::long_lines"));
+        check("test shape::tests::long_lines ... ok", None);
+        check("ok ui.login", None);
+        check("test result: FAILED. 1 passed; 1 failed; 0 ignored", None);
     }
 }

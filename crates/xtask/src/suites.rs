@@ -4,7 +4,7 @@
 //! that ships.
 
 use crate::package::{self, Order};
-use crate::report::{Report, Totals};
+use crate::report::{Report, Totals, failed_name};
 use crate::sandbox::Sandbox;
 use crate::{cargo, chart, guards, guide, pictures, prices, reference, text, tidy};
 use std::io::{BufRead, BufReader};
@@ -151,6 +151,20 @@ pub fn write_pictures(broker: Option<&Path>, which: &str) -> Report {
     report
 }
 
+/// Draws the pictures of the web interface anew, in a browser.
+pub fn write_shots(broker: Option<&Path>) -> Report {
+    let mut report = Report::default();
+    match with_broker(&mut report, broker) {
+        Ok((root, broker)) => {
+            let mut command = Command::new(root.join("tests").join("foreign").join("run"));
+            command.arg("--broker").arg(broker).args(["--only", "ui.pictures"]).env("LEVERET_PICTURES", "1");
+            suite(&mut report, "shots", command);
+        }
+        Err(why) => report.fail("shots", &why),
+    }
+    report
+}
+
 /// The root of the workspace, and the broker that is given or built here.
 fn with_broker(report: &mut Report, broker: Option<&Path>) -> Result<(PathBuf, PathBuf), String> {
     let metadata = cargo::metadata(false)?;
@@ -217,6 +231,7 @@ fn cargo_test(report: &mut Report, arguments: &[&str]) {
         if let Some(more) = Totals::parse_cargo(line) {
             totals += more;
         }
+        failed_name(line).into_iter().for_each(|name| report.name_failure(name));
     });
     report.add(totals);
     match status {
@@ -255,6 +270,7 @@ fn packages(report: &mut Report, metadata: &cargo::Metadata) {
     let folder = metadata.target_directory.join("package");
     let order = Order { folder: Some(folder.clone()), ..Order::default() };
     let made = package::package(&order);
+    made.failures().iter().for_each(|name| report.name_failure(name));
     report.add(made.totals());
     if made.failed == 0 {
         package::check_again(report, &folder);
@@ -304,6 +320,7 @@ fn suite(report: &mut Report, name: &str, command: Command) -> Vec<String> {
     let mut skipped = Vec::new();
     let status = stream(command, |line| {
         last = Totals::parse(line).or(last.take());
+        failed_name(line).into_iter().for_each(|name| report.name_failure(name));
         if let Some(rest) = line.strip_prefix("skipped ") {
             skipped.push(rest.split(':').next().unwrap_or(rest).to_owned());
         }
@@ -363,9 +380,10 @@ mod tests {
             let mut report = Report::default();
             suite(&mut report, "suite", command);
             assert_eq!(report.totals(), Totals { passed, failed, skipped }, "{script}");
+            assert_eq!(report.failures().is_empty(), failed == 0, "{script}");
         };
         check("echo 3 passed, 0 failed, 1 skipped", 3, 0, 1);
-        check("echo 3 passed, 2 failed, 1 skipped; exit 1", 3, 2, 1);
+        check("echo FAILED two: why; echo 3 passed, 2 failed, 1 skipped; exit 1", 3, 2, 1);
         check("echo 3 passed, 0 failed, 1 skipped; exit 1", 3, 1, 1);
         check("echo nothing", 0, 1, 0);
     }

@@ -145,9 +145,14 @@ def jars(deps, name):
 
 def node(deps):
     """The folder with the packages of node/package.json, for NODE_PATH."""
+    return packages(deps, "node", "node")
+
+
+def packages(deps, name, source):
+    """The folder with the packages that package.json in the folder `source` names, for NODE_PATH."""
     need("node", "npm")
-    folder = os.path.join(deps, "node")
-    recipe = [os.path.join(HERE, "node", name) for name in ("package.json", "package-lock.json")]
+    folder = os.path.join(deps, name)
+    recipe = [os.path.join(HERE, source, one) for one in ("package.json", "package-lock.json")]
 
     def make():
         shutil.rmtree(folder, ignore_errors=True)
@@ -156,7 +161,7 @@ def node(deps):
             shutil.copy(path, folder)
         command(["npm", "ci", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", folder])
 
-    once(deps, "node", "".join(text(path) for path in recipe), make)
+    once(deps, name, "".join(text(path) for path in recipe), make)
     return os.path.join(folder, "node_modules")
 
 

@@ -564,7 +564,7 @@ def heard(vhost):
         first = own.event()
         equal(first["milliseconds"], None)
         equal([queue["name"] for queue in first["queues"]], ["classic", "quorum", "later"])
-        equal(first["queues"][2], {"name": "later", "gone": True})
+        equal(first["queues"][2], {"name": "later", "vhost": vhost.name, "gone": True})
         for name, count in (("classic", 30), ("quorum", 20)):
             for _ in range(count):
                 channel.basic_publish("", name, b"x")

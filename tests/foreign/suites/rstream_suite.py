@@ -290,6 +290,27 @@ async def _(desk):
     await reader.quiet()
 
 
+@case("read.content", "messages of JSON in chunks of their own, readers with the property x-filter, one of them with a fault",
+      "ours alone: a reader gets the chunks in which something matches, and no others; 0x11")
+async def _(desk):
+    stream = await desk.stream()
+    for number in range(5):
+        await desk.send(stream, b'{"n": %d, "tags": ["t%d"]}' % (number, number % 2))
+    for wanted, numbers in (("body.n >= 3", (3, 4)), ("body.tags = 't1'", (1, 3)), ("/n = 7", ())):
+        reader = await desk.reader(stream, properties={"x-filter": wanted})
+        equal(await reader.bodies(len(numbers)), [b'{"n": %d, "tags": ["t%d"]}' % (number, number % 2) for number in numbers], wanted)
+        await reader.quiet()
+    late = await desk.reader(stream, OffsetType.NEXT, properties={"x-filter": "body.n = 9"})
+    await desk.send(stream, b'{"n": 8}', b'{"n": 9}')
+    equal(await late.bodies(1), [b'{"n": 9}'])
+    try:
+        await desk.reader(stream, properties={"x-filter": "body.n > > 1"})
+    except exceptions.PreconditionFailed:
+        pass
+    else:
+        raise AssertionError("it was let in")
+
+
 # ---- across protocols
 
 

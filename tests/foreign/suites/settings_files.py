@@ -386,7 +386,7 @@ default_policies.operator.caps.max_length = 1000000
 deprecated_features.permit.transient_nonexcl_queues = false
 log.console.formatter = json
 max_mesage_size = 1048576
-"""}, (8, 6, 3, 1), [
+"""}, (9, 5, 3, 1), [
         "'password_hashing_module = rabbit_password_hashing_sha512' cannot be used: new passwords are hashed with salted SHA-256",
         "rules for passwords are not enforced yet",
         "administrators may change operators' policies",

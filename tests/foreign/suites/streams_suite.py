@@ -9,7 +9,7 @@ from proton.reactor import ReceiverOption
 from proton.utils import LinkDetached
 
 from lab.cases import Skip, Suite, Uri, equal, eventually
-from suites import pika_bench, proton_bench, streams_beyond
+from suites import pika_bench, proton_bench, streams_beyond, streams_content
 from suites.pika_bench import Consumer, Desk, fresh
 from suites.queue_bench import needs_broker, refusal
 
@@ -496,6 +496,7 @@ def _():
 
 
 streams_beyond.add(suite, Streams, needs_replay, seen10, numbered)
+streams_content.add(suite, Streams, seen10)
 
 
 def options(parser):

@@ -20,18 +20,24 @@ PORTS = {
 }
 
 
+# What browsers are told about coming over TLS.
+POLICY = "max-age=600; includeSubDomains"
+
+
 class Ground:
     """A broker with TLS on three kinds of listeners, and the folder of its certificates."""
 
     def __init__(self, binary, folder):
         self.folder = folder
+        self.policy = None  # of the last answer
         certificates.make(folder)
         files = {"certfile": "server.pem", "keyfile": "server.key"}
         options = [f"{prefix}.{name}={os.path.join(folder, file)}" for name, file in files.items()
                    for prefix in ("ssl_options", "management.ssl", "prometheus.ssl")]
         self.broker = Broker(binary, [
             "listeners.ssl.default=127.0.0.1:0", "management.ssl.ip=127.0.0.1", "management.ssl.port=0",
-            "prometheus.ssl.ip=127.0.0.1", "prometheus.ssl.port=0", *options]).start()
+            "prometheus.ssl.ip=127.0.0.1", "prometheus.ssl.port=0", f"management.hsts.policy={POLICY}",
+            *options]).start()
         self.ports = {name: self.broker.port_of(pattern, name) for name, pattern in PORTS.items()}
 
     def context(self):
@@ -43,6 +49,7 @@ class Ground:
             head = {"Authorization": "Basic " + base64.b64encode(b"guest:guest").decode()}
             connection.request(method, path, headers=head)
             response = connection.getresponse()
+            self.policy = response.getheader("strict-transport-security")
             return response.status, response.read()
         finally:
             connection.close()
@@ -64,9 +71,10 @@ def served(binary):
     with tempfile.TemporaryDirectory(prefix="leveret-certificates-") as folder:
         ground = Ground(binary, folder)
         try:
-            equal(ground.ask("GET", "/api/whoami")[0], 200)
+            equal((ground.ask("GET", "/api/whoami")[0], ground.policy), (200, POLICY))
+            equal((ground.ask("GET", "/")[0], ground.policy), (200, POLICY))
             status, text = ground.ask("GET", "/metrics", "metrics")
-            equal((status, b"rabbitmq_identity_info" in text), (200, True))
+            equal((status, b"rabbitmq_identity_info" in text, ground.policy), (200, True, None))
             equal(b"started HTTP listener" in open(ground.broker.log, "rb").read(), False)
             with socket.create_connection(("localhost", ground.ports["https"]), timeout=20) as plain:
                 plain.sendall(b"GET /api/whoami HTTP/1.1\r\nhost: h\r\n\r\n")
