@@ -10,6 +10,7 @@
 pub mod cargo;
 pub mod chart;
 pub mod circles;
+pub mod clock;
 pub mod floors;
 pub mod fuzzing;
 pub mod guards;

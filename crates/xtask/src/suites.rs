@@ -3,6 +3,7 @@
 //! Order: checks that find errors cheaply come first. The broker that foreign clients talk to is built with the profile
 //! that ships.
 
+use crate::clock::Clock;
 use crate::package::{self, Order};
 use crate::report::{Report, Totals, failed_name};
 use crate::sandbox::Sandbox;
@@ -52,7 +53,15 @@ impl Depth {
 
 /// Runs all suites; the broker is built with `profile`.
 pub fn test(profile: &str, depth: Depth) -> Report {
+    let mut clock = Clock::start();
+    let report = timed(profile, depth, &mut clock);
+    println!("{clock}");
+    report
+}
+
+fn timed(profile: &str, depth: Depth, clock: &mut Clock) -> Report {
     let mut report = tidy::tidy();
+    clock.lap("tidy");
     let metadata = match cargo::metadata(false) {
         Ok(metadata) => metadata,
         Err(why) => {
@@ -64,19 +73,27 @@ pub fn test(profile: &str, depth: Depth) -> Report {
     let built = std::thread::scope(|threads| {
         let broker = threads.spawn(|| build(&metadata, profile));
         cargo_tests(&mut report);
+        clock.lap("tests of the workspace");
         simulation(&mut report, &metadata, depth);
+        clock.lap("simulation");
         broker.join().unwrap_or_else(|_| Err("did not end".to_owned()))
     });
     if let Some(broker) = told(&mut report, built) {
+        clock.lap("rest of the broker's build");
         guards::check(&mut report, profile, &broker);
+        clock.lap("guards");
         prices::check(&mut report);
+        clock.lap("prices");
         if depth == Depth::Long {
             measured(&mut report);
             packages(&mut report, &metadata);
+            clock.lap("packages");
         }
         foreign(&mut report, &metadata.workspace_root, &broker, depth);
+        clock.lap("foreign clients");
         // Behind the foreign clients, which bring pika.
         documents(&mut report, &metadata.workspace_root, &broker, "", depth);
+        clock.lap("documents");
     }
     report
 }

@@ -47,6 +47,7 @@ class Report:
 
     def __init__(self):
         self.results = []
+        self.seconds = {}
         self.lock = threading.Lock()
 
     def add(self, result):
@@ -58,6 +59,16 @@ class Report:
 
     def note(self, name, status, why):
         self.add({"name": name, "status": status, "why": why, "seconds": 0})
+
+    def took(self, suite, seconds):
+        """How long a suite ran, or what it needs took to fetch and build."""
+        with self.lock:
+            self.seconds[suite] = self.seconds.get(suite, 0) + seconds
+
+    def slowest(self):
+        """One line: the suites that took most of the time."""
+        most = sorted(self.seconds.items(), key=lambda entry: -entry[1])[:16]
+        return "seconds: " + ", ".join(f"{name} {seconds:.0f}" for name, seconds in most)
 
     def count(self, status):
         return sum(result["status"] == status for result in self.results)
