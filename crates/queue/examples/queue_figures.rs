@@ -33,6 +33,7 @@ fn run(load: &Load, messages: u64) -> [f64; 4] {
             settled: load.settled,
             exclusive: false,
             priority: 0,
+            selector: None,
         };
         fifo.consume(consume).unwrap();
     }

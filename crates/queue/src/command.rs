@@ -1,5 +1,6 @@
 //! Input of the machine: records in log order, commands of the owner.
 
+use crate::selector_sets::SelectorId;
 use crate::settings::{Arrival, Settings};
 use base::id::{LogIndex, QueueSeq};
 use message::record::{Outcome, SeqRange};
@@ -166,6 +167,8 @@ pub struct Consume {
     pub exclusive: bool,
     /// Higher goes first, as long as it has credit.
     pub priority: i32,
+    /// It is given only messages of which this is true; one that is open ([`crate::Fifo::open_selector`]).
+    pub selector: Option<SelectorId>,
 }
 
 /// How a consumer gets credit.

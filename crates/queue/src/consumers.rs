@@ -15,6 +15,7 @@ use crate::consumer_timeout::Watch;
 use crate::effect::{Accepted, Effect, Effects};
 use crate::priority_blocks::Block;
 use crate::ranking::Ranking;
+use crate::selector_sets::{SelectorId, SelectorSet};
 use crate::settings::Fairness;
 use crate::timeout_rounds::Rounds;
 use base::RangeSet;
@@ -26,6 +27,8 @@ pub(crate) struct Consumer {
     pub(crate) unsettled: RangeSet,
     pub(crate) credit: Credit,
     pub(crate) priority: i32,
+    /// It wants only messages of which this is true.
+    pub(crate) selector: Option<SelectorId>,
     /// How many came before it, at least.
     pub(crate) joined: u32,
     next: u32,
@@ -88,6 +91,11 @@ impl Consumer {
         self.role != Role::Holder
     }
 
+    /// It is a consumer with this selector.
+    pub(crate) fn wants(&self, id: SelectorId) -> bool {
+        self.is_consumer() && self.selector == Some(id)
+    }
+
     /// It is a consumer, and another one is active.
     pub(crate) fn waits(&self) -> bool {
         self.is_consumer() && !self.receives
@@ -97,26 +105,35 @@ impl Consumer {
         self.held_up & LATE != 0
     }
 
+    fn key(&self) -> RingKey {
+        (self.priority, self.selector)
+    }
+
     #[inline]
     fn can_take(&self) -> bool {
         self.held_up == 0 && self.receives && self.room() > 0
     }
 }
 
-/// The ring of one priority.
+/// The ring of one priority, and of those of one selector or of none.
 #[derive(Debug)]
 struct Ring {
-    priority: i32,
+    key: RingKey,
     /// The consumer that is next.
     turn: u32,
 }
+
+/// Rings of a higher priority go first; among those of one priority the ones with selectors take turns.
+type RingKey = (i32, Option<SelectorId>);
 
 /// All consumers of a queue.
 #[derive(Debug, Default)]
 pub(crate) struct Consumers {
     pub(crate) slots: Vec<Option<Consumer>>,
-    /// Lowest priority first; none is empty.
+    /// Lowest key first; none is empty.
     rings: Vec<Ring>,
+    /// The selector, or none, of the one that was given something last where some have one.
+    served: Option<SelectorId>,
     /// In place of the rings, where consumers do not take turns.
     ranking: Option<Box<Ranking>>,
     /// Those asked to drain.
@@ -234,22 +251,22 @@ impl Consumers {
 
     /// Adds a consumer that was admitted. Panics where the slot is taken.
     pub(crate) fn consume(&mut self, new: Consume) {
-        let Consume { consumer, credit, settled, exclusive, priority } = new;
+        let Consume { consumer, credit, settled, exclusive, priority, selector } = new;
         let role = if exclusive { Role::Exclusive } else { Role::Consumer };
         self.consumers += 1;
         self.settling += u32::from(settled);
         self.has_exclusive |= exclusive;
         self.active.is_open = true;
-        self.add(consumer, credit, settled, priority, role);
+        self.add(consumer, credit, settled, (priority, selector), role);
         self.refresh(consumer);
     }
 
     /// Adds one that only holds. Panics where the slot is taken.
     pub(crate) fn add_holder(&mut self, id: ConsumerId) {
-        self.add(id, Credit::Link(0), false, 0, Role::Holder);
+        self.add(id, Credit::Link(0), false, (0, None), Role::Holder);
     }
 
-    fn add(&mut self, id: ConsumerId, credit: Credit, settled: bool, priority: i32, role: Role) {
+    fn add(&mut self, id: ConsumerId, credit: Credit, settled: bool, key: RingKey, role: Role) {
         let slot = id.0 as usize;
         if self.slots.len() <= slot {
             self.slots.resize_with(slot + 1, || None);
@@ -259,12 +276,14 @@ impl Consumers {
         let (next, previous) = (id.0, id.0);
         let drain = false;
         let receives = role != Role::Holder;
+        let (priority, selector) = key;
         let joined = self.joined;
         self.joined = joined.wrapping_add(1);
         self.slots[slot] = Some(Consumer {
             unsettled,
             credit,
             priority,
+            selector,
             joined,
             next,
             previous,
@@ -419,6 +438,75 @@ impl Consumers {
         Some((ConsumerId(turn), count_max))
     }
 
+    /// As [`Consumers::turn`], of those whose selector, or want of one, `has` something: of the highest priority that has any
+    /// of them, the ones behind those that were given something last.
+    pub(crate) fn turn_among(
+        &self,
+        has: impl Fn(Option<SelectorId>) -> bool,
+    ) -> Option<(ConsumerId, u32, Option<SelectorId>)> {
+        let mut end = self.rings.len();
+        while end > 0 {
+            let (first, behind) = self.rings_of_last(end);
+            let mut rings = self.rings[behind..end].iter().chain(&self.rings[first..behind]);
+            if let Some(ring) = rings.find(|ring| has(ring.key.1)) {
+                let consumer = self.consumer(ring.turn);
+                let is_alone = consumer.next == ring.turn && first + 1 == end;
+                let count_max = if is_alone { consumer.room() } else { 1 };
+                return Some((ConsumerId(ring.turn), count_max, ring.key.1));
+            }
+            end = first;
+        }
+        None
+    }
+
+    /// Of the rings below `end` the first one of the priority of the last, and the first of those behind the one whose consumer was
+    /// given something last.
+    fn rings_of_last(&self, end: usize) -> (usize, usize) {
+        let rings = &self.rings[..end];
+        let priority = rings[end - 1].key.0;
+        let first = rings.partition_point(|ring| ring.key.0 < priority);
+        (first, rings.partition_point(|ring| ring.key <= (priority, self.served)))
+    }
+
+    /// All that could take something, in turn: a step for each.
+    pub(crate) fn takers(&self) -> Vec<ConsumerId> {
+        if let Some(ranking) = &self.ranking {
+            return ranking.in_order();
+        }
+        let mut takers = Vec::new();
+        let mut end = self.rings.len();
+        while end > 0 {
+            let (first, behind) = self.rings_of_last(end);
+            for ring in self.rings[behind..end].iter().chain(&self.rings[first..behind]) {
+                let others = std::iter::successors(Some(ring.turn), |slot| {
+                    Some(self.consumer(*slot).next).filter(|next| *next != ring.turn)
+                });
+                takers.extend(others.map(ConsumerId));
+            }
+            end = first;
+        }
+        takers
+    }
+
+    /// One with this selector, or without, was given something.
+    pub(crate) fn served(&mut self, selector: Option<SelectorId>) {
+        self.served = selector;
+    }
+
+    /// The selector of a consumer that has one.
+    pub(crate) fn selector(&self, id: ConsumerId) -> Option<SelectorId> {
+        self.get(id)?.selector
+    }
+
+    /// The selectors of all that are consumers; none where one of them wants everything.
+    pub(crate) fn selectors(&self) -> Option<SelectorSet> {
+        let mut set = SelectorSet::default();
+        for (_, consumer) in self.iter().filter(|(_, consumer)| consumer.is_consumer()) {
+            set.insert(consumer.selector?);
+        }
+        Some(set)
+    }
+
     /// As [`Consumers::turn`], in the ranking too.
     pub(crate) fn next_taker(&self) -> Option<(ConsumerId, u32)> {
         let Some(ranking) = &self.ranking else { return self.turn() };
@@ -505,8 +593,8 @@ impl Consumers {
 
     /// The consumer behind one that has nothing to take.
     pub(crate) fn after(&self, id: ConsumerId) -> Option<ConsumerId> {
-        let Consumer { next, priority, .. } = *self.consumer(id.0);
-        let at = self.rings.binary_search_by_key(&priority, |ring| ring.priority).ok()?;
+        let consumer = self.consumer(id.0);
+        let (next, at) = (consumer.next, self.ring(consumer.key()).ok()?);
         if next != self.rings[at].turn {
             return Some(ConsumerId(next));
         }
@@ -516,8 +604,8 @@ impl Consumers {
     /// It got something, though it may not have been its turn: the consumer behind it is on.
     pub(crate) fn took_before(&mut self, id: ConsumerId) {
         let consumer = self.consumer(id.0);
-        let (next, priority) = (consumer.next, consumer.priority);
-        if let Ok(at) = self.rings.binary_search_by_key(&priority, |ring| ring.priority) {
+        let (next, key) = (consumer.next, consumer.key());
+        if let Ok(at) = self.ring(key) {
             self.rings[at].turn = next;
         }
         self.got(id);
@@ -560,15 +648,22 @@ impl Consumers {
     }
 
     /// Draining consumers whose credit is used up are done draining; where nothing is ready, all; where all were
-    /// `asked`, those that could have taken something.
+    /// `asked`, those that could have taken something, and whose selector is not `behind`.
     #[cold]
-    pub(crate) fn drain(&mut self, is_empty: bool, asked: bool, effects: &mut Effects) {
+    pub(crate) fn drain(
+        &mut self,
+        is_empty: bool,
+        asked: bool,
+        is_behind: impl Fn(SelectorId) -> bool,
+        effects: &mut Effects,
+    ) {
         let mut draining = std::mem::take(&mut self.draining);
         draining.retain(|id| {
             let Some(consumer) = self.get_mut(*id) else { return false };
             let Credit::Link(unused) = consumer.credit else { return false };
             // A consumer that waits to become the active one, or is late, has nothing coming.
-            let is_over = is_empty || asked && consumer.receives && consumer.held_up == 0;
+            let was_asked = asked && !consumer.selector.is_some_and(&is_behind);
+            let is_over = is_empty || was_asked && consumer.receives && consumer.held_up == 0;
             if !is_over && unused > 0 && !consumer.waits() && !consumer.is_late() {
                 return true;
             }
@@ -581,11 +676,15 @@ impl Consumers {
         self.draining = draining;
     }
 
-    /// Joins the ring of its priority behind everybody else.
+    fn ring(&self, key: RingKey) -> Result<usize, usize> {
+        self.rings.binary_search_by_key(&key, |ring| ring.key)
+    }
+
+    /// Joins its ring behind everybody else.
     fn enter(&mut self, slot: u32) {
-        let priority = self.consumer(slot).priority;
+        let key = self.consumer(slot).key();
         self.consumer_mut(slot).standing = Standing::InRing;
-        match self.rings.binary_search_by_key(&priority, |ring| ring.priority) {
+        match self.ring(key) {
             Ok(at) => {
                 let turn = self.rings[at].turn;
                 let last = self.consumer(turn).previous;
@@ -597,7 +696,7 @@ impl Consumers {
             Err(at) => {
                 let consumer = self.consumer_mut(slot);
                 (consumer.previous, consumer.next) = (slot, slot);
-                self.rings.insert(at, Ring { priority, turn: slot });
+                self.rings.insert(at, Ring { key, turn: slot });
             }
         }
     }
@@ -605,10 +704,10 @@ impl Consumers {
     fn leave(&mut self, slot: u32) {
         let consumer = self.consumer_mut(slot);
         consumer.standing = Standing::Out;
-        let (previous, next, priority) = (consumer.previous, consumer.next, consumer.priority);
+        let (previous, next, key) = (consumer.previous, consumer.next, consumer.key());
         self.consumer_mut(previous).next = next;
         self.consumer_mut(next).previous = previous;
-        if let Ok(at) = self.rings.binary_search_by_key(&priority, |ring| ring.priority) {
+        if let Ok(at) = self.ring(key) {
             if next == slot {
                 self.rings.remove(at);
             } else if self.rings[at].turn == slot {

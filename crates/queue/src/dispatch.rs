@@ -42,11 +42,17 @@ pub(crate) fn hand_out_featured(
     line: &mut Line,
     effects: &mut Effects,
 ) -> u32 {
+    if features.rules.has_consumer_rules() && features.selectors.is_some() {
+        return hand_out_ruled_selected(consumers, budget, features, line, effects);
+    }
     if features.rules.has_consumer_rules() {
         return hand_out_ruled(consumers, budget, features, line, effects);
     }
     if features.groups.is_some() {
         return hand_out_groups(consumers, budget, features, line, effects);
+    }
+    if features.selectors.is_some() {
+        return hand_out_selected(consumers, budget, features, line, effects);
     }
     // The rest of the last priority lies scattered as well.
     if !features.levels.is_empty() || line.ready.has_gone_ahead() {
@@ -126,6 +132,38 @@ fn hand_out_groups(
     given
 }
 
+/// As [`hand_out`], where consumers choose: in turn by selector, and among those of one selector. A step for each selector
+/// that has consumers, and nothing for consumers whose selector has no message.
+#[cold]
+#[inline(never)]
+fn hand_out_selected(
+    consumers: &mut Consumers,
+    budget: u32,
+    features: &mut Features,
+    line: &mut Line,
+    effects: &mut Effects,
+) -> u32 {
+    let mut given = 0;
+    let mut accepted = Accepted::default();
+    while given < budget {
+        let turn = consumers.turn_among(|selector| features.has_for(selector, line));
+        let Some((id, count_max, selector)) = turn else { break };
+        let count_max = count_max.min(budget - given).into();
+        let next = match selector {
+            Some(selector) => features.next_selected(selector, line, count_max),
+            None => features.next(line, count_max),
+        };
+        let Some(delivery) = next else { break };
+        effects.list.push(delivery.to(id));
+        consumers.give(id, delivery.range, &mut accepted, effects);
+        given += delivery.range.len() as u32;
+        consumers.took_before(id);
+        consumers.served(selector);
+    }
+    accepted.finish(effects);
+    given
+}
+
 /// As [`hand_out`], where rules say which consumer is next ([`crate::Rules::fairness`]), or how many messages all of them
 /// may hold.
 #[cold]
@@ -177,4 +215,37 @@ fn next_for(id: ConsumerId, count_max: u64, features: &mut Features, line: &mut 
         return features.next_for(id, line);
     }
     features.next(line, count_max)
+}
+
+/// As [`hand_out_ruled`], where consumers choose: each is asked in its turn, until one may have something.
+#[cold]
+#[inline(never)]
+fn hand_out_ruled_selected(
+    consumers: &mut Consumers,
+    budget: u32,
+    features: &mut Features,
+    line: &mut Line,
+    effects: &mut Effects,
+) -> u32 {
+    let mut given = 0;
+    let mut accepted = Accepted::default();
+    while given < budget {
+        let left = features.may_hold_more(consumers);
+        let takers = consumers.takers().into_iter().filter(|id| left > 0 || consumers.settles(*id));
+        let next = takers.map(|id| (id, consumers.selector(id))).find_map(|(id, selector)| {
+            let next = match selector {
+                Some(selector) => features.next_selected(selector, line, 1),
+                None => features.next(line, 1),
+            };
+            Some((id, selector, next?))
+        });
+        let Some((id, selector, delivery)) = next else { break };
+        effects.list.push(delivery.to(id));
+        consumers.give(id, delivery.range, &mut accepted, effects);
+        given += 1;
+        consumers.took_any(id);
+        consumers.served(selector);
+    }
+    accepted.finish(effects);
+    given
 }

@@ -3,8 +3,10 @@
 //! Recorded are the settings, and of live messages the priority, the deadline, the size, the annotations and the group.
 //! The rules, and the dying messages, are the owner's.
 //! Here are steps that concern several of the parts: messages that arrive, are withdrawn, come back and leave. The
-//! order of handing out stands in `order`, the effects of time in `time`, those of limits in `limits`.
+//! order of handing out stands in `order`, what consumers choose in `choosing`, the effects of time in `time`, those of
+//! limits in `limits`.
 
+mod choosing;
 mod limits;
 mod order;
 mod time;
@@ -26,6 +28,7 @@ use crate::line::Line;
 use crate::prior_failures::PriorFailures;
 use crate::priority_blocks::BLOCK;
 use crate::returns::Returns;
+use crate::selectors::Selectors;
 use crate::settings::{Arrival, Priorities, Rules, Settings};
 use crate::weights::Weights;
 use base::RangeSet;
@@ -55,6 +58,8 @@ pub(crate) struct Features {
     pub(crate) rules: Rules,
     pub(crate) ahead: Ahead,
     pub(crate) dying: Dying,
+    /// Where consumers choose.
+    pub(crate) selectors: Option<Box<Selectors>>,
     /// Positions below it had their chance to be handed out.
     offered_below: u64,
     /// Above every position that was handed out of another level than the usual, or by choice.
@@ -81,10 +86,12 @@ impl Features {
             && self.prior.is_empty()
             && self.ahead.is_empty()
             && self.dying.is_empty()
+            && self.selectors.is_none()
     }
 
     /// Parts go with their last user.
     pub(crate) fn tidy(&mut self) {
+        self.selectors.take_if(|selectors| selectors.is_empty());
         self.groups.take_if(|groups| groups.is_empty());
     }
 
@@ -160,6 +167,24 @@ impl Features {
 
     // Ready positions.
 
+    /// Positions are ready from now on.
+    fn add_ready(&mut self, range: Range) {
+        self.weights.add_ready(range);
+        if let Some(selectors) = &mut self.selectors {
+            let usual = self.settings.priorities.usual();
+            self.levels.by_level(range, usual, |level, part| selectors.add_ready(level, part));
+        }
+    }
+
+    /// Positions are ready no more.
+    #[inline]
+    fn take_ready(&mut self, range: Range) {
+        self.weights.take_ready(range);
+        if let Some(selectors) = &mut self.selectors {
+            selectors.take_ready(range);
+        }
+    }
+
     /// It is ready, and was out.
     pub(crate) fn came_back(&self, seq: u64) -> bool {
         self.ahead.back().contains(seq)
@@ -211,7 +236,7 @@ impl Features {
             self.levels.withdraw(part);
             self.delays.withdraw(part);
             self.groups.iter_mut().for_each(|groups| groups.withdraw(part));
-            self.weights.take_ready(part);
+            self.take_ready(part);
         }
         withdrawn
     }
@@ -247,7 +272,7 @@ impl Features {
     #[inline(never)]
     pub(crate) fn put_back(&mut self, range: Range, line: &mut Line) {
         self.deadlines.come_back(range);
-        self.weights.add_ready(range);
+        self.add_ready(range);
         match &mut self.groups {
             Some(groups) => {
                 let others = groups.rejoin(range, true, &mut line.ready, &mut self.ahead);
@@ -325,6 +350,7 @@ impl Features {
         self.annotations.leave(part);
         self.prior.leave(part);
         self.groups.iter_mut().for_each(|groups| groups.leave(part));
+        self.selectors.iter_mut().for_each(|selectors| selectors.leave(part));
     }
 
     /// As [`Features::leave`] and [`Line::leave`], of some positions of the block that begins at `block`; false, and nothing is
@@ -360,11 +386,13 @@ impl Features {
             && self.annotations.has_none()
             && self.prior.is_empty()
             && self.groups.is_none()
+            && self.selectors.is_none()
             && self.levels.is_all_mixed()
     }
 
     /// Everything live is ready: the owner's knowledge is forgotten, but for the rules. The line has done so.
     pub(crate) fn forget(&mut self, line: &mut Line) {
+        self.selectors = None;
         self.dying.forget();
         self.ahead.forget();
         self.deadlines.forget();
@@ -392,8 +420,11 @@ impl Features {
     pub(crate) fn heap_bytes(&self) -> usize {
         let window = self.window.as_ref().map_or(0, |window| size_of::<Window>() + window.heap_bytes());
         let groups = self.groups.as_ref().map_or(0, |groups| size_of::<Groups>() + groups.heap_bytes());
+        let selectors = self.selectors.as_ref();
+        let selectors = selectors.map_or(0, |selectors| size_of::<Selectors>() + selectors.heap_bytes());
         window
             + groups
+            + selectors
             + self.ahead.heap_bytes()
             + self.dying.heap_bytes()
             + self.levels.heap_bytes()

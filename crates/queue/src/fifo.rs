@@ -10,6 +10,7 @@
 //! held by one consumer, or on its way (a record about it was asked for and has not come back), or waits for its time
 //! ([`crate::delays`]).
 
+mod choosing;
 mod owner;
 mod questions;
 mod role;

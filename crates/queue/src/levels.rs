@@ -337,6 +337,14 @@ impl Levels {
         }
     }
 
+    /// Tells `part` of the parts of `range`, each of one level; `usual`: that of those that are no members.
+    pub(crate) fn by_level(&self, range: Range, usual: u8, mut part: impl FnMut(u8, Range)) {
+        if !self.is_empty() {
+            self.each_within(range, |at, of_level| part(self.list[at].level, of_level));
+        }
+        self.usual_within(range).for_each(|of_usual| part(usual, of_usual));
+    }
+
     /// The parts of `range` that are of the usual level, lowest first.
     pub(crate) fn usual_within(&self, range: Range) -> impl Iterator<Item = Range> + '_ {
         let mut from = range.first;

@@ -37,7 +37,9 @@ impl Desk {
 
     fn consume(&mut self, credit: Credit, priority: i32) {
         let consumer = ConsumerId(self.out.len() as u32);
-        self.fifo.consume(Consume { consumer, credit, settled: false, exclusive: false, priority }).unwrap();
+        self.fifo
+            .consume(Consume { consumer, credit, settled: false, exclusive: false, priority, selector: None })
+            .unwrap();
         self.out.push(VecDeque::new());
     }
 
@@ -236,6 +238,7 @@ fn no_more_is_held_than_the_queue_allows() {
             settled: true,
             exclusive: false,
             priority: -1,
+            selector: None,
         };
         desk.fifo.consume(settling).unwrap();
         desk.out.extend([VecDeque::new(), VecDeque::new()]);

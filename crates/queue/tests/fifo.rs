@@ -85,7 +85,14 @@ fn only_who_holds_a_message_settles_it() {
 fn settled_as_delivered_needs_no_settling() {
     let mut owner = Owner::new(false);
     let credit = Credit::Prefetch(3);
-    let new = Consume { consumer: ConsumerId(0), credit, settled: true, exclusive: false, priority: 0 };
+    let new = Consume {
+        consumer: ConsumerId(0),
+        credit,
+        settled: true,
+        exclusive: false,
+        priority: 0,
+        selector: None,
+    };
     owner.fifo.consume(new).unwrap();
     owner.publish(9);
     assert_eq!(owner.dispatch(), "c0<0-8 +settle 0-8");
@@ -170,6 +177,7 @@ fn exclusive_means_nobody_else() {
         settled: false,
         exclusive: true,
         priority: 0,
+        selector: None,
     };
     owner.consume(0, Credit::Prefetch(0));
     assert_eq!(owner.fifo.consume(alone(1)), Err(Refused::InUse));

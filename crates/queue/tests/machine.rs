@@ -6,8 +6,9 @@ use bench::{Bench, replay, snapshot};
 use queue::{Fifo, Settings};
 
 /// How many messages were delivered, how many died, how many were held for too long, how many passed others that were for
-/// somebody else, how many were picked, and how many went to another consumer than the one in turn.
-fn run(seed: u64, steps: u64) -> [u64; 6] {
+/// somebody else, how many were picked, how many went to another consumer than the one in turn, and how many to one that
+/// chose them.
+fn run(seed: u64, steps: u64) -> [u64; 7] {
     println!("seed {seed}");
     let mut bench = Bench::new(seed);
     for _ in 0..steps {
@@ -17,15 +18,24 @@ fn run(seed: u64, steps: u64) -> [u64; 6] {
     let mut again = Fifo::new(Settings { counts: bench.counts(), ..Settings::default() });
     replay(&mut again, &bench.history);
     assert_eq!(snapshot(&again), snapshot(&bench.fifo));
-    [bench.delivered, bench.died, bench.taken_back, bench.kept_apart, bench.picked, bench.out_of_turn]
+    [
+        bench.delivered,
+        bench.died,
+        bench.taken_back,
+        bench.kept_apart,
+        bench.picked,
+        bench.out_of_turn,
+        bench.chosen,
+    ]
 }
 
 fn run_all(seeds: std::ops::Range<u64>, steps: u64) {
     let lives = seeds.map(|seed| run(seed, steps));
-    let all = lives.fold([0; 6], |sum, life| std::array::from_fn(|at| sum[at] + life[at]));
-    let [delivered, died, taken_back, kept_apart, picked, out_of_turn] = all;
+    let all = lives.fold([0; 7], |sum, life| std::array::from_fn(|at| sum[at] + life[at]));
+    let [delivered, died, taken_back, kept_apart, picked, out_of_turn, chosen] = all;
     let is_much = delivered > 100_000 && died > 10_000 && taken_back > 10_000 && kept_apart > 5000;
-    assert!(is_much && picked > 5000 && out_of_turn > 5000, "the bench does little: {all:?}");
+    let is_much = is_much && picked > 5000 && out_of_turn > 5000 && chosen > 5000;
+    assert!(is_much, "the bench does little: {all:?}");
 }
 
 /// Short lives: many beginnings and ends.

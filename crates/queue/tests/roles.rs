@@ -156,6 +156,7 @@ impl Replica {
                 settled: false,
                 exclusive: false,
                 priority: 0,
+                selector: None,
             };
             fifo.consume(new).expect("nobody else does");
             let mut effects = Effects::default();
@@ -207,7 +208,7 @@ impl Replica {
                 let count = dice.below(40) as u32;
                 let credit = if dice.one_in(2) { Credit::Prefetch(count) } else { Credit::Link(count) };
                 let (settled, priority) = (dice.one_in(3), dice.below(3) as i32);
-                let new = Consume { consumer, credit, settled, exclusive: false, priority };
+                let new = Consume { consumer, credit, settled, exclusive: false, priority, selector: None };
                 if slots.len() < 5 && fifo.consume(new).is_ok() {
                     slots.push(consumer);
                 }

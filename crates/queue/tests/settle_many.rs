@@ -28,6 +28,7 @@ impl Twins {
                 settled: false,
                 exclusive: false,
                 priority: 0,
+                selector: None,
             };
             fifo.consume(consumer).unwrap();
             (fifo, Effects::default())

@@ -40,7 +40,7 @@ impl Features {
     pub(crate) fn next(&mut self, line: &mut Line, count_max: u64) -> Option<Delivery> {
         let next = self.next_in_front(line, count_max);
         let next = next.or_else(|| self.next_passed(line)).or_else(|| self.next_behind(line, count_max));
-        next.inspect(|delivery| self.weights.take_ready(delivery.range))
+        next.inspect(|delivery| self.take_ready(delivery.range))
     }
 
     /// Takes one position for `id`, out of turn.
@@ -162,6 +162,7 @@ impl Features {
             && self.prior.is_empty()
             && self.annotations.has_none()
             && self.delays.lined().is_empty()
+            && self.selectors.is_none()
     }
 
     /// Takes up to `count_max` positions of one block and priority that go next, if it is as simple as that.

@@ -64,7 +64,7 @@ impl Features {
 
     /// Positions that were delayed when they came, and wait no more, are ready.
     fn line_up(&mut self, due: Due, line: &mut Line) {
-        self.weights.add_ready(due.range);
+        self.add_ready(due.range);
         self.deadlines.come_back(due.range);
         let others: Vec<Range> = match &mut self.groups {
             Some(groups) => {

@@ -305,7 +305,7 @@ impl Fifo {
         let Fifo { line, consumers: Some(consumers), .. } = self else { return 0 };
         let given = hand_out(consumers, budget, effects, |count_max| line.next(count_max));
         if consumers.is_draining() {
-            consumers.drain(line.ready_count() == 0, false, effects);
+            consumers.drain(line.ready_count() == 0, false, |_| false, effects);
         }
         given
     }
@@ -319,9 +319,12 @@ impl Fifo {
         if let Some(consumers) = consumers {
             given = hand_out_featured(consumers, budget, features, line, effects);
             if consumers.is_draining() {
-                let is_kept_back = features.groups.is_some() || features.may_hold_more(consumers) == 0;
+                let may_choose = features.groups.is_some() || features.selectors.is_some();
+                let is_kept_back = may_choose || features.may_hold_more(consumers) == 0;
                 let is_over = given < budget && is_kept_back && !features.is_on_the_way();
-                consumers.drain(features.ready_count(line) == 0, is_over, effects);
+                let selectors = features.selectors.as_ref();
+                let is_behind = |id| selectors.is_some_and(|all| all.is_behind(id, &line.live));
+                consumers.drain(features.ready_count(line) == 0, is_over, is_behind, effects);
             }
         }
         let is_done = (given < budget || budget == 0) && !features.is_on_the_way();

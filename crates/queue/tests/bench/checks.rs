@@ -32,6 +32,7 @@ impl Bench {
         assert_eq!(self.fifo.next_seq().0, self.messages.len() as u64);
         let consumers = self.consumers.values().filter(|consumer| consumer.is_consumer).count();
         assert_eq!(self.fifo.consumers() as usize, consumers);
+        self.check_choice();
         if self.steps.is_multiple_of(8) {
             self.check_browsing();
         }

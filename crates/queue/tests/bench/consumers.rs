@@ -21,9 +21,9 @@ impl Bench {
 
     /// As the machine should: in line exactly while there is room.
     pub(super) fn line_up(&mut self, slot: u32) {
-        let priority = self.consumers[&slot].priority;
+        let key = self.ring(slot);
         let can_take = self.room(slot) > 0;
-        let line = self.turns.entry(priority).or_default();
+        let line = self.turns.entry(key).or_default();
         let at = line.iter().position(|have| *have == slot);
         match (at, can_take) {
             (None, true) => line.push_back(slot),
@@ -34,8 +34,12 @@ impl Bench {
 
     /// Consumers that could take something, the next one first, each with its place in the line of its priority.
     pub(super) fn asked(&self) -> Vec<(usize, u32)> {
-        let lines = self.turns.values().rev();
-        let in_turn = lines.flat_map(|line| line.iter().copied().enumerate());
+        let mut lines: Vec<_> = self.turns.iter().collect();
+        // Of one priority, those behind the selector that was served last are next.
+        lines.sort_by_key(|((priority, selector), _)| {
+            (Reverse(*priority), *selector <= self.choice.served, *selector)
+        });
+        let in_turn = lines.into_iter().flat_map(|(_, line)| line.iter().copied().enumerate());
         let mut asked: Vec<(usize, u32)> = in_turn.collect();
         let of = |slot: &u32| &self.consumers[slot];
         match self.rules.fairness {
@@ -86,6 +90,7 @@ impl Bench {
                 settled: false,
                 exclusive: false,
                 priority: 0,
+                selector: None,
                 paused: false,
                 drain: false,
                 is_consumer: false,
@@ -109,6 +114,7 @@ impl Bench {
             settled: self.dice.one_in(4),
             exclusive: self.dice.one_in(12),
             priority: self.dice.below(3) as i32 - 1,
+            selector: self.any_selector(),
         };
         self.open(new);
     }
@@ -121,7 +127,7 @@ impl Bench {
         if is_refused {
             return;
         }
-        let Consume { consumer, credit, settled, exclusive, priority } = new;
+        let Consume { consumer, credit, settled, exclusive, priority, selector } = new;
         let (paused, drain, is_consumer, receives) = (false, false, true, true);
         self.joined += 1;
         self.turn += 1;
@@ -132,6 +138,7 @@ impl Bench {
             settled,
             exclusive,
             priority,
+            selector,
             paused,
             drain,
             is_consumer,
@@ -231,9 +238,11 @@ impl Bench {
     pub(super) fn close(&mut self, slot: u32) {
         let held = self.held(slot);
         self.fifo.apply(Command::Close { consumer: ConsumerId(slot) }, &mut self.effects);
-        let consumer = self.consumers.remove(&slot).unwrap();
+        let key = self.ring(slot);
+        self.consumers.remove(&slot).unwrap();
+        self.model_left();
         self.active = self.active.filter(|active| *active != slot);
-        self.turns.entry(consumer.priority).or_default().retain(|have| *have != slot);
+        self.turns.entry(key).or_default().retain(|have| *have != slot);
         self.draining.retain(|draining| *draining != slot);
         self.model_back(&held, Outcome::Failed);
     }

@@ -3,8 +3,8 @@
 //! The model knows one thing per message and searches; its expectation is compared with every effect of the machine.
 //!
 //! Here is the bench and how it goes on; its steps are beside: the records (`log`), their meaning (`model`), the takers
-//! of messages (`consumers`), deliveries and settling (`out`), choice by position (`pick`), segments (`places`), new
-//! owners (`restarts`), and invariants (`checks`).
+//! of messages (`consumers`), deliveries and settling (`out`), choice by position (`pick`) and by content (`selectors`),
+//! segments (`places`), new owners (`restarts`), and invariants (`checks`).
 
 mod checks;
 mod consumers;
@@ -16,6 +16,7 @@ mod out;
 mod pick;
 mod places;
 mod restarts;
+mod selectors;
 mod weigh;
 
 use base::Random;
@@ -23,7 +24,7 @@ use base::id::{LogIndex, QueueSeq};
 use message::record::{DeathReason, Kind, Outcome, SeqRange, SizesKept};
 use queue::{
     Arrival, Command, Consume, ConsumerId, Credit, Effect, Effects, Fairness, Fifo, GroupKey, Place,
-    Priorities, Record, Recovery, Rules, Run, Settings, Stretch,
+    Priorities, Record, Recovery, Rules, Run, SelectorId, SelectorSet, Settings, Stretch,
 };
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -84,6 +85,8 @@ struct Message {
     /// It failed before it came, and has not come back since.
     is_tried: bool,
     group: Option<u32>,
+    /// The selectors that are true of it, as far as it was read: those that were there then.
+    class: Option<SelectorSet>,
 }
 
 /// The order of handing out: by level, messages that came back before others, and by place in line.
@@ -95,6 +98,7 @@ struct Consumer {
     settled: bool,
     exclusive: bool,
     priority: i32,
+    selector: Option<SelectorId>,
     paused: bool,
     drain: bool,
     is_consumer: bool,
@@ -121,6 +125,9 @@ pub struct Bench {
     is_featured: bool,
     /// Some messages that come are in groups.
     is_grouped: bool,
+    /// Some consumers choose.
+    has_choice: bool,
+    choice: selectors::Choice,
     settings: Settings,
     /// From here to there nobody knows sizes.
     unweighed: Option<(u64, u64)>,
@@ -150,8 +157,8 @@ pub struct Bench {
     consumers: BTreeMap<u32, Consumer>,
     /// By group: the messages that are out, each with its holder; none: it is on its way back.
     out: BTreeMap<u32, BTreeMap<u64, Option<u32>>>,
-    /// Consumers that could take something, by priority; the front is next where they take turns.
-    turns: BTreeMap<i32, VecDeque<u32>>,
+    /// Consumers that could take something, by priority and selector; the front is next where they take turns.
+    turns: BTreeMap<(i32, Option<SelectorId>), VecDeque<u32>>,
     draining: Vec<u32>,
     /// Written, in order; the machine has seen `applied` of it.
     log: VecDeque<Record>,
@@ -171,6 +178,8 @@ pub struct Bench {
     pub picked: u64,
     /// Given to another consumer than the one whose turn it would have been.
     pub out_of_turn: u64,
+    /// Given to a consumer that chose it.
+    pub chosen: u64,
 }
 
 fn range(first: u64, last: u64) -> SeqRange {
@@ -203,6 +212,7 @@ impl Bench {
         let counts = dice.one_in(2);
         let is_featured = dice.one_in(2);
         let is_grouped = is_featured && dice.one_in(2);
+        let has_choice = !is_grouped && dice.one_in(2);
         let fifo = Fifo::new(Settings { counts, ..Settings::default() });
         let settings = fifo.settings();
         let base = snapshot(&fifo);
@@ -212,6 +222,8 @@ impl Bench {
             counts,
             is_featured,
             is_grouped,
+            has_choice,
+            choice: selectors::Choice::default(),
             settings,
             unweighed: None,
             rules: Rules::default(),
@@ -247,6 +259,7 @@ impl Bench {
             kept_apart: 0,
             picked: 0,
             out_of_turn: 0,
+            chosen: 0,
         }
     }
 
@@ -282,6 +295,9 @@ impl Bench {
             121..124 => self.weigh(),
             _ => self.now_ms += self.dice.below(200),
         }
+        if self.has_choice && self.dice.one_in(4) {
+            self.choose();
+        }
         self.steps += 1;
         if self.steps.is_multiple_of(16) {
             self.check_counts();
@@ -293,12 +309,14 @@ impl Bench {
         for slot in self.consumers.keys().copied().collect::<Vec<_>>() {
             self.close(slot);
         }
+        self.close_selectors();
         let new = Consume {
             consumer: ConsumerId(0),
             credit: Credit::Prefetch(0),
             settled: false,
             exclusive: true,
             priority: 0,
+            selector: None,
         };
         self.log.push_back(Record::Configure { settings: Settings::default() });
         self.go_by(Rules::default());

@@ -8,6 +8,11 @@ impl Bench {
     fn model_hand_out(&mut self, slot: u32, settled: bool) -> Option<(u32, u64, bool, u32)> {
         let mut ready = self.ready.iter().map(|(_, seq)| *seq);
         let seq = ready.find(|seq| self.may_have(slot, *seq))?;
+        Some(self.model_take(seq, slot, settled))
+    }
+
+    /// A message is handed out.
+    pub(super) fn model_take(&mut self, seq: u64, slot: u32, settled: bool) -> (u32, u64, bool, u32) {
         self.kept_apart += u64::from(self.ready.first().is_some_and(|(_, first)| *first != seq));
         self.turn_to(seq, if settled { State::Away } else { State::Held(slot) });
         if !settled {
@@ -16,7 +21,7 @@ impl Bench {
         let message = &mut self.messages[seq as usize];
         let redelivered = std::mem::replace(&mut message.was_delivered, true) || message.is_tried;
         message.came_back = false;
-        Some((slot, seq, redelivered, message.failed))
+        (slot, seq, redelivered, message.failed)
     }
 
     pub(super) fn dispatch(&mut self) {
@@ -41,7 +46,11 @@ impl Bench {
                 if !is_settled && self.is_capped() {
                     return None;
                 }
-                Some((at, slot, self.model_hand_out(slot, is_settled)?))
+                let out = match self.consumers[&slot].selector {
+                    Some(selector) => self.model_choose(slot, selector, is_settled),
+                    None => self.model_hand_out(slot, is_settled),
+                };
+                Some((at, slot, out?))
             });
             let Some((at, slot, out)) = next else { break };
             let consumer = self.consumers[&slot].clone();
@@ -57,7 +66,8 @@ impl Bench {
             self.turn += 1;
             self.consumers.get_mut(&slot).unwrap().turn = self.turn;
             self.out_of_turn += u64::from(at > 0 && self.rules.fairness != Fairness::RoundRobin);
-            let line = self.turns.get_mut(&consumer.priority).unwrap();
+            self.model_served(consumer.selector);
+            let line = self.turns.get_mut(&self.ring(slot)).unwrap();
             line.rotate_left(at);
             line.pop_front();
             if *room > 0 {
@@ -68,11 +78,12 @@ impl Bench {
         let mut drained = Vec::new();
         let is_empty = self.ready.is_empty();
         for slot in std::mem::take(&mut self.draining) {
+            let is_behind = self.consumers[&slot].selector.is_some_and(|selector| self.is_behind(selector));
             let consumer = self.consumers.get_mut(&slot).unwrap();
             let Credit::Link(unused) = consumer.credit else { panic!("prefetch does not drain") };
             if is_empty
                 || unused == 0
-                || given < budget && !consumer.paused && consumer.receives
+                || given < budget && !is_behind && !consumer.paused && consumer.receives
                 || consumer.is_consumer && !consumer.receives
                 || !consumer.watch.late.is_empty()
             {

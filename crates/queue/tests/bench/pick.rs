@@ -44,7 +44,7 @@ impl Bench {
     }
 
     /// The machine hands out as seen before a message that was delayed, and may have been out.
-    fn fifo_says_again(&self, seq: u64) -> bool {
+    pub(super) fn fifo_says_again(&self, seq: u64) -> bool {
         let is_it = |effect: &Effect| match *effect {
             Effect::Deliver { first, count, redelivered, .. }
             | Effect::DeliverAnnotated { first, count, redelivered, .. } => {

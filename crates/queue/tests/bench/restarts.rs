@@ -31,6 +31,8 @@ impl Bench {
         // Records that were not committed are lost with the owner.
         self.log.clear();
         self.consumers.clear();
+        self.forget_selectors();
+        self.model_left();
         self.turns.clear();
         self.out.clear();
         self.draining.clear();

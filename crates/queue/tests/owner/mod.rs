@@ -109,7 +109,14 @@ impl Owner {
 
     pub fn consume_as(&mut self, slot: u32, credit: Credit, priority: i32) -> Result<(), Refused> {
         let (settled, exclusive) = (false, false);
-        self.fifo.consume(Consume { consumer: ConsumerId(slot), credit, settled, exclusive, priority })
+        self.fifo.consume(Consume {
+            consumer: ConsumerId(slot),
+            credit,
+            settled,
+            exclusive,
+            priority,
+            selector: None,
+        })
     }
 
     pub fn apply(&mut self, command: Command) -> String {

@@ -1,0 +1,47 @@
+//! Messages for consumers that choose: their classes, and what each is given next.
+
+use super::Features;
+use crate::delivery::Delivery;
+use crate::line::Line;
+use crate::selector_sets::{SelectorId, SelectorSet};
+use base::ranges::Range;
+
+impl Features {
+    /// A live message has this class.
+    pub(crate) fn classify(&mut self, seq: u64, class: SelectorSet, line: &Line) {
+        let one = Range { first: seq, last: seq };
+        let mut ready_at = None;
+        if !class.is_empty() && !self.ready_within(one, line).is_empty() {
+            self.levels.by_level(one, self.settings.priorities.usual(), |level, _| ready_at = Some(level));
+        }
+        if let Some(selectors) = &mut self.selectors {
+            selectors.classify(seq, class, ready_at);
+        }
+    }
+
+    /// Whether a consumer with this selector, or without, could be given something.
+    pub(crate) fn has_for(&self, selector: Option<SelectorId>, line: &Line) -> bool {
+        match (selector, &self.selectors) {
+            (Some(id), Some(selectors)) => selectors.next(id, line.live.head()).is_some(),
+            _ => self.ready_count(line) > 0,
+        }
+    }
+
+    /// Takes up to `count_max` positions that are alike and that a consumer with this selector may have.
+    pub(crate) fn next_selected(
+        &mut self,
+        id: SelectorId,
+        line: &mut Line,
+        count_max: u64,
+    ) -> Option<Delivery> {
+        let range = self.selectors.as_ref()?.next(id, line.live.head())?;
+        let was_out = |seq: u64| line.ready.returned().contains(seq) || self.came_back(seq);
+        let came_back = was_out(range.first);
+        let last = range.last.min(range.first.saturating_add(count_max - 1));
+        let alike = (range.first + 1..=last).take_while(|seq| was_out(*seq) == came_back);
+        let range = Range { last: range.first + alike.count() as u64, ..range };
+        let delivery = if came_back { line.again(range) } else { line.fresh(range) };
+        self.hand_out_chosen(delivery.range, line);
+        Some(delivery)
+    }
+}
