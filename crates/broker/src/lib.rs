@@ -42,6 +42,7 @@ mod referred;
 mod reply;
 mod request;
 mod rows;
+mod selector;
 mod shard;
 mod spare;
 mod tally;
@@ -86,6 +87,7 @@ pub use rows::queues::{
 };
 pub use rows::sums::{ChannelSums, ConnectionSums, OpenSums};
 pub use rows::tenants::{HeldBack, HeldCounts, TenantRow};
+pub use selector::Selector;
 pub use shard::{CATALOG_LOG, Shard, ShardSettings};
 pub use tally::{
     COUNTS, Churn, Count, DEAD_LETTER_STRATEGIES, DeadLetterStrategy, ENDS, End, Ends, ExchangeTally,

@@ -103,6 +103,9 @@ pub struct Limits {
     /// [Units of work](base::Work) in a turn for exchanges that remember to give messages to new destinations: a message to a
     /// queue takes 100.
     pub recalling_work_max: u32,
+    /// [Units of work](base::Work) in a turn of a log on messages that were there before a consumer that chooses, and on those that
+    /// came faster than they are asked.
+    pub choosing_work_max: u32,
     /// Milliseconds a consumer of a quorum queue may hold a message, where neither it nor the queue says how long.
     pub consumer_timeout_ms: u64,
     /// [Units of work](base::Work) on the input of connections in a turn, of all users together: beyond it a connection goes on
@@ -195,6 +198,7 @@ impl Default for Limits {
             reply_bytes_max: 16 << 20,
             taken_in_at_once_max: 64,
             recalling_work_max: 200_000,
+            choosing_work_max: 200_000,
             consumer_timeout_ms: 1_800_000,
             turn_work_max: 400_000,
             stream_turn_bytes_max: 256 << 10,

@@ -191,6 +191,7 @@ impl Log {
     /// The log is led from here on: the owner of its queues begins, as another one before may have handed out anything.
     pub(crate) fn begin(&mut self, turn: &mut Turn<'_>) {
         self.commons.agenda.dirty.clear();
+        self.commons.agenda.choosing.clear();
         for slot in self.machines.slots() {
             self.at(slot).begin(turn);
         }
@@ -287,7 +288,8 @@ impl Log {
     /// shard's to say.
     pub(crate) fn has_pressing_work(&self) -> bool {
         let Commons { agenda, pipeline, is_stopped, .. } = &self.commons;
-        let has_dirty = !agenda.dirty.is_empty() && pipeline.leads() && !is_stopped;
+        let has_queues = !agenda.dirty.is_empty() || !agenda.choosing.is_empty();
+        let has_dirty = has_queues && pipeline.leads() && !is_stopped;
         has_dirty || self.commons.pipeline.is_pressing()
     }
 }

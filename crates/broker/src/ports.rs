@@ -140,7 +140,7 @@ impl Ports {
     #[cold]
     pub(crate) fn note_consumer(&mut self, port: PortId, log: LogId, queue: QueueId, command: &QueueCommand) {
         let handle = match command {
-            QueueCommand::Consume { handle, .. } => Some(*handle),
+            QueueCommand::Consume { handle, .. } | QueueCommand::Select { handle, .. } => Some(*handle),
             QueueCommand::Stream(command) => command.opens(),
             other => other.getter(),
         };

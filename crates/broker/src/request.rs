@@ -3,6 +3,7 @@
 use crate::catalog::QueueDefinition;
 use crate::placed::queue::modified::Modified;
 use crate::placed::stream::{StreamCommand, StreamReply};
+use crate::selector::Selector;
 use base::id::{LogId, QueueId, QueueSeq, ShardId};
 use message::record::{Outcome, SeqRange};
 use std::sync::Arc;
@@ -105,6 +106,17 @@ pub enum QueueCommand {
         handle: u32,
         /// The consumer.
         consumer: NewConsumer,
+    },
+    /// Open a consumer that chooses, or a browser that does. Answer: [`Reply::Consuming`].
+    Select {
+        /// For the answer.
+        token: u32,
+        /// The consumer's handle.
+        handle: u32,
+        /// The consumer.
+        consumer: NewConsumer,
+        /// What it chooses by.
+        selector: Selector,
     },
     /// No more deliveries for this consumer. Answer: [`Reply::Cancelled`].
     Cancel {
@@ -225,6 +237,7 @@ impl QueueCommand {
     pub fn token(&self) -> Option<u32> {
         match self {
             QueueCommand::Consume { token, .. }
+            | QueueCommand::Select { token, .. }
             | QueueCommand::Get { token, .. }
             | QueueCommand::Pick { token, .. }
             | QueueCommand::Purge { token }

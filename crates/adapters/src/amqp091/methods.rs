@@ -452,6 +452,7 @@ impl Adapter {
             return self.consume_stream(context, (number, method), consume, &queue, &tag);
         }
         check_not_of_streams(consume, &queue)?;
+        let selector = self.selector(context, consume, &queue)?;
         let priority = integer(consume, &queue, "x-priority")?;
         let timeout_ms = timeout(consume, &queue)?;
         let is_agent = self.peer.is_agent();
@@ -487,7 +488,11 @@ impl Adapter {
         });
         let token =
             self.requests.wait(number, method, consume.nowait, BrokerRequest::Consume { handle, news });
-        self.command(context, &queue, QueueCommand::Consume { token, handle, consumer });
+        let command = match selector {
+            None => QueueCommand::Consume { token, handle, consumer },
+            Some(selector) => QueueCommand::Select { token, handle, consumer, selector },
+        };
+        self.command(context, &queue, command);
         if self.is_paused {
             self.command(context, &queue, QueueCommand::Pause { handle, paused: true });
         }
@@ -661,7 +666,7 @@ fn integer(
 }
 
 /// Arguments that readers of streams alone have. RabbitMQ asks for them in this order.
-const OF_STREAMS: [&str; 4] = ["x-stream-offset", "x-stream-filter", "x-stream-match-unfiltered", "x-filter"];
+const OF_STREAMS: [&str; 3] = ["x-stream-offset", "x-stream-filter", "x-stream-match-unfiltered"];
 
 /// A consumer that names a place in a queue that has none is told so, rather than served from wherever the queue is.
 fn check_not_of_streams(consume: &BasicConsume<'_>, queue: &QueueDefinition) -> Result<(), Refusal> {

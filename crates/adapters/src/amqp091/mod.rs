@@ -25,6 +25,7 @@ mod parked;
 mod pending;
 mod publish_options;
 mod publishing;
+mod selecting;
 mod settling;
 mod shared_prefetch;
 mod sharing;

@@ -199,7 +199,7 @@ impl Adapter {
         };
         let token = self.tokens.next();
         receiving.consumer = handle;
-        let options = receiving.options.take();
+        let (options, selector) = (receiving.options.take(), receiving.selector.take());
         if queue.is_quorum() && !receiving.browses {
             // Where one is active at a time it is told whether it is the one; else all are.
             let is_single =
@@ -217,7 +217,10 @@ impl Adapter {
         let waiting = Waiting::Consume(receiving);
         self.requests.wait(token, (id, link), waiting);
         let consume = match options {
-            None => QueueCommand::Consume { token, handle, consumer },
+            None => match selector {
+                None => QueueCommand::Consume { token, handle, consumer },
+                Some(selector) => QueueCommand::Select { token, handle, consumer, selector },
+            },
             Some(ReadOptions { from, filter, rate, name, .. }) => {
                 let user = self.actor.as_ref().map_or(0, |actor| Owner::user_of(&actor.user));
                 let consume = StreamCommand::Consume {

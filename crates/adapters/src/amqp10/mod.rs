@@ -33,6 +33,7 @@ mod pending;
 mod publishing;
 mod receiving;
 mod refused;
+mod selecting;
 mod session;
 mod streams;
 mod termini;

@@ -8,6 +8,7 @@ use super::link::{Activity, Aim, ConsumerAt, End, Link, Particulars};
 use super::pending::{Making, Waiting};
 use super::receiving::Receiving;
 use super::refused::Refused;
+use super::selecting::Selecting;
 use super::{Adapter, termini};
 use crate::context::{Context, Gravity};
 use ::amqp10::{
@@ -91,8 +92,11 @@ impl Adapter {
     ) -> Result<(), Refused> {
         let source = attach.source.unwrap_or_default();
         if source.capabilities.contains(TEMPORARY) {
-            let receiving =
-                Receiving::new(attach, &Source { outcomes: source.outcomes, ..Source::default() });
+            let receiving = Receiving::new(
+                attach,
+                &Source { outcomes: source.outcomes, ..Source::default() },
+                Selecting::default(),
+            );
             return self.make_queue(context, id, link, attach.name, Making::Source(receiving));
         }
         let is_volatile = source.capabilities.contains(VOLATILE)
@@ -215,7 +219,10 @@ impl Adapter {
             Making::Source(mut receiving) => {
                 let address = format!("/queues/{}", percent::encoded(&queue.name));
                 let asked = Source::from_bytes(&receiving.source).unwrap_or_default();
-                let source = termini::answered(&dynamic_source(&address, asked.outcomes, &mut Vec::new()));
+                let source = termini::answered(
+                    &dynamic_source(&address, asked.outcomes, &mut Vec::new()),
+                    &Selecting::default(),
+                );
                 receiving.source = source;
                 if let Err(refused) = self.consume(context, id, link, &queue, receiving) {
                     self.drop_node(context, id, link);

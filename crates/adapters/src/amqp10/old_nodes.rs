@@ -10,12 +10,14 @@ use super::link::Aim;
 use super::pending::{Sending, Step, Waiting};
 use super::receiving::Receiving;
 use super::refused::Refused;
+use super::selecting::Selecting;
 use crate::asking;
 use crate::context::Context;
 use ::amqp10::{Attach, LinkId, ReceiverSettleMode, Role, SessionId, Source, Target, condition};
 use broker::Reply;
 use broker::access::{Access, Resource};
 use broker::catalog::{Object, Op, QueueDefinition, Refusal};
+use filter::Asker;
 use routing::Arguments;
 use std::sync::Arc;
 
@@ -90,7 +92,7 @@ impl Adapter {
     ) -> Result<(), Refused> {
         let named = named(address, false).map_err(|text| Refused::new(condition::INVALID_FIELD, text))?;
         let source = attach.source.unwrap_or_default();
-        let receiving = Receiving::new(attach, &source);
+        let receiving = Receiving::new(attach, &source, Selecting::of(&source, &self.asker(context))?);
         let durable = source.durable != 0;
         match named {
             Named::Existing(queue) => {
@@ -129,9 +131,12 @@ impl Adapter {
         source: &Source<'_>,
         queue: &QueueDefinition,
     ) -> Result<Receiving, Refused> {
-        let catalog = context.shard.catalog();
-        let asker = asking::asker(catalog, self.actor.as_ref(), self.container.as_deref());
-        Receiving::of(attach, source, queue, &asker, context.now.wall_ms)
+        Receiving::of(attach, source, queue, &self.asker(context), context.now.wall_ms)
+    }
+
+    /// The client as filters know it.
+    pub(super) fn asker<'a>(&'a self, context: &'a Context<'_>) -> Asker<'a> {
+        asking::asker(context.shard.catalog(), self.actor.as_ref(), self.container.as_deref())
     }
 
     /// The queue of this name.

@@ -2,9 +2,11 @@
 
 use super::link::Activity;
 use super::refused::Refused;
+use super::selecting::Selecting;
 use super::streams::ReadOptions;
 use super::termini;
 use ::amqp10::{Attach, ReceiverSettleMode, SenderSettleMode, Source};
+use broker::Selector;
 use broker::catalog::QueueDefinition;
 use filter::Asker;
 use message::amqp10::Value;
@@ -19,6 +21,8 @@ pub(super) struct Receiving {
     pub(super) receiver_settle_mode: ReceiverSettleMode,
     pub(super) priority: i32,
     pub(super) browses: bool,
+    /// What it chooses by, of a queue.
+    pub(super) selector: Option<Selector>,
     pub(super) timeout_ms: Option<u64>,
     pub(super) activity: Activity,
     /// As it was asked: it is told that this is respected.
@@ -29,7 +33,7 @@ pub(super) struct Receiving {
 }
 
 impl Receiving {
-    pub(super) fn new(attach: &Attach<'_>, source: &Source<'_>) -> Receiving {
+    pub(super) fn new(attach: &Attach<'_>, source: &Source<'_>, selecting: Selecting) -> Receiving {
         let priority = match attach.properties.get("rabbitmq:priority") {
             Some(Value::Int(priority)) => priority,
             // Of another type it is passed over, as in RabbitMQ.
@@ -41,7 +45,8 @@ impl Receiving {
         };
         Receiving {
             consumer: 0,
-            source: termini::answered(source),
+            source: termini::answered(source, &selecting),
+            selector: selecting.selector,
             sender_settle_mode: attach.sender_settle_mode,
             receiver_settle_mode: attach.receiver_settle_mode,
             priority,
@@ -55,6 +60,9 @@ impl Receiving {
     }
 
     /// As [`Receiving::new`], of this queue.
+    ///
+    /// # Errors
+    /// A filter cannot be read, where that matters.
     pub(super) fn of(
         attach: &Attach<'_>,
         source: &Source<'_>,
@@ -63,11 +71,11 @@ impl Receiving {
         now_ms: u64,
     ) -> Result<Receiving, Refused> {
         if !queue.is_stream() {
-            return Ok(Receiving::new(attach, source));
+            return Ok(Receiving::new(attach, source, Selecting::of(source, asker)?));
         }
         let options = ReadOptions::of(source, queue, asker, now_ms)?;
         let source = termini::answered_of_stream(source, &options);
-        let receiving = Receiving::new(attach, &Source::default());
+        let receiving = Receiving::new(attach, &Source::default(), Selecting::default());
         Ok(Receiving { source, browses: false, options: Some(options), is_of_stream: true, ..receiving })
     }
 }

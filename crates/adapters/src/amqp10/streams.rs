@@ -8,8 +8,8 @@ use super::refused::Refused;
 use ::amqp10::{Source, condition};
 use broker::catalog::{QueueDefinition, age_ms};
 use broker::{CONSUMER_NAME_MAX, FILTER_VALUES_MAX, RATE_MAX, StreamFilter, StreamFrom, Wanted};
-use filter::{Asker, Expression, Limits, Names, Program, Reference, References, Site};
-use message::amqp10::{Descriptor, Map, Value};
+use filter::{Asker, Expression, Known, Limits, Names, Program, Reference, References, Site};
+use message::amqp10::{Described, Descriptor, Map, Value};
 use message::chunk::Filter;
 use std::sync::Arc;
 
@@ -105,6 +105,46 @@ impl ReadOptions {
             }
         }
         Map::new(count, bytes)
+    }
+}
+
+/// What a filter chooses by.
+pub(super) enum Chosen {
+    /// It is none that chooses.
+    Nothing,
+    By(Expression),
+    /// It cannot be read: why.
+    Fault(String),
+}
+
+/// What a filter chooses by, where the functions of the message that are known are these.
+pub(super) fn chosen(name: &str, described: &Described<'_>, known: Known, asker: &Asker<'_>) -> Chosen {
+    let (descriptor, value) = (described.descriptor(), described.value());
+    let parsed = |text: &str, limits: Limits, names: Names| {
+        let site = Site { limits, known: known.and_asker(), names };
+        match Expression::parse_at(text, &site) {
+            Ok(expression) => Chosen::By(expression.bound(asker)),
+            Err(error) => Chosen::Fault(error.to_string()),
+        }
+    };
+    let referred = |fields, of_properties| match references(fields, of_properties) {
+        Some(expression) => Chosen::By(expression),
+        None => Chosen::Fault("expected reference values of the types that the fields have".to_owned()),
+    };
+    match value {
+        Value::String(text) if name == SQL_NAME && is(descriptor, SQL) => {
+            parsed(text, Limits::default(), Names::Own)
+        }
+        Value::String(text) if is(descriptor, SELECTOR) => parsed(text, Limits::content(), Names::Jms),
+        Value::Map(fields) if is(descriptor, PROPERTIES) => referred(fields, true),
+        Value::Map(fields) if is(descriptor, APPLICATION_PROPERTIES) => referred(fields, false),
+        _ if (name == SQL_NAME && is(descriptor, SQL)) || is(descriptor, SELECTOR) => {
+            Chosen::Fault("expected a string".to_owned())
+        }
+        _ if is(descriptor, PROPERTIES) || is(descriptor, APPLICATION_PROPERTIES) => {
+            Chosen::Fault("expected a map".to_owned())
+        }
+        _ => Chosen::Nothing,
     }
 }
 

@@ -5,6 +5,7 @@
 //! something of streams, which a queue passes over; those that select by content are not in place and so are left out.
 
 use super::refused::Refused;
+use super::selecting::Selecting;
 use super::streams::ReadOptions;
 use ::amqp10::{Attach, ReceiverSettleMode, SenderSettleMode, Source, Symbols, condition};
 use message::amqp10::{Decoder, Descriptor, Map, Value};
@@ -112,9 +113,9 @@ pub(super) fn copies(source: &Source<'_>) -> bool {
 }
 
 /// The source of a queue as its receiver is told of it, in bytes: the answer may have to wait.
-pub(super) fn answered(asked: &Source<'_>) -> Box<[u8]> {
+pub(super) fn answered(asked: &Source<'_>, selecting: &Selecting) -> Box<[u8]> {
     let mut bytes = Vec::new();
-    let filter = asked.filter.map(|filter| in_place(filter, &mut bytes));
+    let filter = asked.filter.map(|filter| selecting.echo(filter, &mut bytes));
     let mode = if copies(asked) { COPY } else { MOVE };
     told(asked, filter, mode)
 }
@@ -142,21 +143,8 @@ fn told(asked: &Source<'_>, filter: Option<Map<'_>>, mode: &str) -> Box<[u8]> {
     source.to_bytes().into()
 }
 
-/// Of the filters asked for those that are in place, written into `bytes`.
-fn in_place<'b>(filter: Map<'_>, bytes: &'b mut Vec<u8>) -> Map<'b> {
-    let mut count = 0;
-    for ((name, value), (name_encoding, encoding)) in filter.iter().zip(filter.encodings()) {
-        if matches!(name, Value::Symbol(_)) && is_of_streams(value) {
-            bytes.extend_from_slice(name_encoding);
-            bytes.extend_from_slice(encoding);
-            count += 2;
-        }
-    }
-    Map::new(count, bytes)
-}
-
 /// Whether a filter says from where, or by which condition, a stream is read.
-fn is_of_streams(filter: Value<'_>) -> bool {
+pub(super) fn is_of_streams(filter: Value<'_>) -> bool {
     let Value::Described(described) = filter else { return false };
     let Descriptor::Name(name) = described.descriptor() else { return false };
     match (name, described.value()) {

@@ -65,6 +65,8 @@ pub(crate) struct Reads {
 pub(crate) struct Agenda {
     /// Queues that may hand out something.
     pub(crate) dirty: VecDeque<u32>,
+    /// Queues with messages that are to be asked which selectors are true of them.
+    pub(crate) choosing: VecDeque<u32>,
     /// Queues with dead letters.
     pub(crate) dying: VecDeque<u32>,
     pub(crate) timers: Timers,
@@ -180,6 +182,7 @@ impl Agenda {
     /// The queue in `slot` is gone, for which these two timers are set.
     pub(crate) fn forget(&mut self, slot: u32, timer: Option<u64>, look: Option<u64>) {
         self.dirty.retain(|dirty| *dirty != slot);
+        self.choosing.retain(|choosing| *choosing != slot);
         self.dying.retain(|dying| *dying != slot);
         self.timers.forget(slot, timer);
         self.timers.forget_look(slot, look);

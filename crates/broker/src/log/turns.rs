@@ -119,6 +119,23 @@ impl Log {
             let Some(slot) = self.commons.agenda.dirty.pop_front() else { break };
             self.at(slot).hand_out(turn);
         }
+        if !self.commons.agenda.choosing.is_empty() {
+            self.choose(turn);
+        }
+    }
+
+    /// Asks messages of queues whose consumers choose, in turn, as many as a turn has work for.
+    #[cold]
+    #[inline(never)]
+    fn choose(&mut self, turn: &mut Turn<'_>) {
+        let mut left = turn.limits.choosing_work_max;
+        while left > 0
+            && let Some(slot) = self.commons.agenda.choosing.pop_front()
+        {
+            if let Some(mut at) = self.queue_at(slot) {
+                left = left.saturating_sub(at.choose_some(turn.now).max(1));
+            }
+        }
     }
 
     /// Carries out the effects that were set aside when records were applied, but for queues that are gone.

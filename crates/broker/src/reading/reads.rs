@@ -106,6 +106,7 @@ impl AtQueue<'_> {
             self.pass_over_dying(what);
             self.pass_over_shown(what);
             self.pass_over_weighing(turn.now, what);
+            self.pass_over_choosing(what);
         }
         self.list_dying();
         while let Some(first) = self.queue.first_waiting() {

@@ -12,6 +12,7 @@ mod showing;
 
 use crate::placed::queue::owned::Member;
 use base::id::QueueSeq;
+use filter::{Program, Room};
 use message::record::SeqRange;
 use queue::{Command, Credit};
 
@@ -30,6 +31,15 @@ pub(crate) struct Browser {
     settled: bool,
     paused: bool,
     drain: bool,
+    /// It is shown only messages of which this is true.
+    chooses: Option<Box<Chooser>>,
+}
+
+/// A selector of a browser, which is asked message by message when they would be shown.
+#[derive(Debug)]
+struct Chooser {
+    program: Program,
+    room: Room,
 }
 
 impl Browser {

@@ -9,6 +9,7 @@ use crate::placed::queue::modified::Modified;
 use crate::placed::queue::owned::{Member, Notice, OwnedQueue, Waiting};
 use crate::post::Post;
 use crate::request::{Held, NewConsumer, QueueCommand, Reply};
+use crate::selector::Selector;
 use crate::tally::Count;
 use crate::turn::Turn;
 use base::Now;
@@ -35,6 +36,7 @@ pub(crate) const NO_CONSUMER: ConsumerId = ConsumerId(u32::MAX);
 pub(crate) fn answer_gone(post: &mut Post, port: PortId, command: QueueCommand) {
     match command {
         QueueCommand::Consume { token, .. }
+        | QueueCommand::Select { token, .. }
         | QueueCommand::Get { token, .. }
         | QueueCommand::Pick { token, .. }
         | QueueCommand::Purge { token }
@@ -65,14 +67,17 @@ impl AtQueue<'_> {
         let owned = &mut *self.queue;
         match command {
             QueueCommand::Consume { token, handle, consumer } if consumer.browses.is_some() => {
-                self.browse(turn.now, Member { port, handle }, consumer);
+                self.browse(turn.now, Member { port, handle }, consumer, None);
                 turn.post.reply(port, token, Ok(Reply::Consuming));
             }
             QueueCommand::Consume { token, handle, consumer } => {
-                let answer = self.consume(turn.now, Member { port, handle }, consumer, turn.limits);
+                let answer = self.consume(turn.now, Member { port, handle }, consumer, None, turn.limits);
                 turn.post.reply(port, token, answer);
                 self.carry_out(turn, None);
                 self.mark_dirty();
+            }
+            QueueCommand::Select { token, handle, consumer, selector } => {
+                self.select(turn, Member { port, handle }, (token, consumer), &selector);
             }
             QueueCommand::Get { token, .. } if owned.is_quorum() && owned.has_single_active() => {
                 turn.post.reply(port, token, Err(Refusal::get_from_single_active(owned.definition())));
@@ -284,11 +289,30 @@ impl AtQueue<'_> {
         self.mark_dirty();
     }
 
+    /// Opens a consumer that chooses, or a browser.
+    #[cold]
+    fn select(
+        &mut self,
+        turn: &mut Turn<'_>,
+        member: Member,
+        (token, consumer): (u32, NewConsumer),
+        selector: &Selector,
+    ) {
+        let answer = match consumer.browses {
+            Some(_) => self.browse_chosen(turn.now, member, consumer, selector),
+            None => self.consume(turn.now, member, consumer, Some(selector), turn.limits),
+        };
+        turn.post.reply(member.port, token, answer);
+        self.carry_out(turn, None);
+        self.mark_dirty();
+    }
+
     fn consume(
         &mut self,
         now: Now,
         member: Member,
         consumer: NewConsumer,
+        selector: Option<&Selector>,
         limits: &Limits,
     ) -> Result<Reply, Refusal> {
         let owned = &mut *self.queue;
@@ -298,9 +322,11 @@ impl AtQueue<'_> {
         if exclusive && owned.has_single_active() {
             return Err(Refusal::exclusive_use(owned.definition()));
         }
+        let selector = selector.map(|selector| self.open_selector(now, selector)).transpose()?;
+        let owned = &mut *self.queue;
         let counts = if settled { Count::DeliverNoAck } else { Count::Deliver };
         let id = owned.add_member(member, Some(counts));
-        let new = Consume { consumer: id, credit, settled, exclusive, priority };
+        let new = Consume { consumer: id, credit, settled, exclusive, priority, selector };
         match owned.fifo.consume(new) {
             Ok(()) => {
                 owned.had_consumer = true;

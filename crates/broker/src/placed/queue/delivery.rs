@@ -42,6 +42,9 @@ impl AtQueue<'_> {
     #[inline]
     pub(crate) fn hand_out(&mut self, turn: &mut Turn<'_>) {
         self.queue.is_dirty = false;
+        if self.queue.is_chosen_from() {
+            self.choose_first(turn);
+        }
         let room = turn.limits.waiting_for_bytes_max.saturating_sub(self.queue.waiting_len());
         let budget = turn.limits.dispatch_messages_max.min(room as u32);
         let given = self.queue.fifo.dispatch(turn.now.wall_ms, budget, &mut self.commons.effects);

@@ -5,6 +5,7 @@
 use crate::catalog::{DeadLetterRule, Overflow, QueueDefinition, QueueRules};
 use crate::placed::queue::browse::Browser;
 use crate::placed::queue::modified::LastWords;
+use crate::placed::queue::selectors::Selectors;
 use base::id::LogIndex;
 use message::record::{Configure, DeathReason, SeqRange, SizesKept};
 use queue::{Priorities, Rules, Settings};
@@ -40,6 +41,8 @@ pub(crate) struct Features {
     pub(crate) weighed_to: LogIndex,
     /// A consumer has not settled what was taken back from it.
     pub(crate) has_late: bool,
+    /// Where consumers choose.
+    pub(crate) selectors: Option<Box<Selectors>>,
 }
 
 impl Features {
@@ -59,6 +62,7 @@ impl Features {
             && !self.is_listed
             && !self.has_late
             && self.last_words.is_none()
+            && self.selectors.is_none()
     }
 
     /// When the queue has been unused for too long, if nobody consumes from it, milliseconds since 1970.

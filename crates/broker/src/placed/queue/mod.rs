@@ -3,6 +3,7 @@
 mod applying;
 pub(crate) mod at;
 pub(crate) mod browse;
+mod choosing;
 pub(crate) mod commands;
 mod configuring;
 pub(crate) mod dead_letters;
@@ -17,6 +18,7 @@ pub(crate) mod recovery;
 mod reject_publish;
 mod ringing;
 mod row;
+mod selectors;
 mod settling;
 pub(crate) mod sizing;
 mod weighing;

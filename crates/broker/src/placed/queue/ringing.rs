@@ -29,7 +29,8 @@ impl AtQueue<'_> {
         };
         let ends = features.ends_at_ms().filter(|_| !is_used);
         let retry = (!features.unplaced.is_empty()).then_some(features.retry_at_ms);
-        let next = [deadline, ends, retry].into_iter().flatten().min();
+        let looks = features.selectors.as_ref().map(|selectors| selectors.looks_at_ms());
+        let next = [deadline, ends, retry, looks].into_iter().flatten().min();
         let Some(next) = next else { return };
         let at = now.after_ms(next.saturating_sub(now.wall_ms));
         if features.timer.is_none_or(|timer| at < timer) {

@@ -252,6 +252,10 @@ impl AtStream<'_> {
                 let new = (consumer, Format::Amqp10);
                 self.consume(member, new, StreamFrom::Next, Default::default());
             }
+            // Its readers say so in a request of streams.
+            QueueCommand::Select { token, .. } => {
+                turn.post.reply(port, token, Err(Refusal::not_for_streams("selectors", &definition)));
+            }
             QueueCommand::Get { token, .. } | QueueCommand::Pick { token, .. } => {
                 turn.post.reply(port, token, Err(Refusal::not_for_streams("basic.get", &definition)));
             }

@@ -1,18 +1,28 @@
 //! A queue at work shows its browsers what is ready.
 
-use super::Browser;
+use super::{Browser, Chooser};
+use crate::catalog::Refusal;
+use crate::content::Content;
 use crate::event::{Event, Item};
 use crate::placed::queue::at::AtQueue;
 use crate::placed::queue::delivery::Site;
 use crate::placed::queue::owned::{Member, OwnedQueue};
 use crate::post::Post;
 use crate::reading::ReadWhat;
-use crate::request::NewConsumer;
+use crate::request::{NewConsumer, Reply};
+use crate::selector::Selector;
 use crate::turn::Turn;
 use base::Now;
 use base::id::QueueSeq;
-use message::record::SeqRange;
+use filter::{Program, Room};
+use message::record::{Enqueue, SeqRange};
 use queue::{Command, Credit};
+
+/// Units of work on a message that is looked at which count as one message more.
+const UNITS_A_MESSAGE: usize = 50;
+
+/// Bytes of memory for evaluating that a browser keeps.
+const ROOM_KEPT_MAX: usize = 16 << 10;
 
 impl OwnedQueue {
     fn browser(&self, member: Member) -> Option<&Browser> {
@@ -39,18 +49,60 @@ impl OwnedQueue {
     }
 }
 
+impl Browser {
+    /// Whether it is to be shown the message of this record, and the units of work that it took to find out.
+    fn wants(&mut self, record: &[u8], now: Now) -> (bool, usize) {
+        let Some(Chooser { program, room }) = self.chooses.as_deref_mut() else { return (true, 0) };
+        let message = Enqueue::read(record).expect("a live message is a record");
+        let (head, body) = ([message.head], [message.body]);
+        let way = (message.exchange, message.routing_key);
+        let content = Content::new((message.format, message.flags), way, (&head, &body));
+        let is_wanted = program.matches(&content, room, now.wall_ms);
+        let units = program.price(message.head.len()) + room.spent();
+        room.trim(ROOM_KEPT_MAX);
+        (is_wanted, units)
+    }
+}
+
 impl AtQueue<'_> {
     /// Somebody begins to browse a queue, at its head or behind it.
     #[cold]
-    pub(crate) fn browse(&mut self, now: Now, member: Member, consumer: NewConsumer) {
+    pub(crate) fn browse(
+        &mut self,
+        now: Now,
+        member: Member,
+        consumer: NewConsumer,
+        program: Option<Program>,
+    ) {
         let NewConsumer { credit, settled, browses, .. } = consumer;
         let queue = &mut *self.queue;
         let next = queue.fifo.head().max(browses.unwrap_or_default());
         let credit = credit.at_first();
         let (shown, unsettled, paused, drain) = (0, 0, false, false);
-        let browser = Browser { member, next, credit, shown, unsettled, settled, paused, drain };
+        let chooses = program.map(|program| Box::new(Chooser { program, room: Room::default() }));
+        let browser = Browser { member, next, credit, shown, unsettled, settled, paused, drain, chooses };
         queue.features_mut(now).browsers.push(browser);
         self.mark_dirty();
+    }
+
+    /// As [`AtQueue::browse`], of one that is shown what it chooses.
+    ///
+    /// # Errors
+    /// Its selector is too much.
+    #[cold]
+    pub(crate) fn browse_chosen(
+        &mut self,
+        now: Now,
+        member: Member,
+        consumer: NewConsumer,
+        selector: &Selector,
+    ) -> Result<Reply, Refusal> {
+        let program = Program::compile(&selector.0).map_err(|fault| {
+            let named = self.queue.definition().named();
+            Refusal::invalid_argument("x-filter", &named, &format!(": {fault}"))
+        })?;
+        self.browse(now, member, consumer, Some(program));
+        Ok(Reply::Consuming)
     }
 
     /// Browsers are gone. What is kept for them goes with the last.
@@ -98,7 +150,7 @@ impl AtQueue<'_> {
         let share = (turn.limits.dispatch_messages_max / browsers.len() as u32).max(1);
         let mut has_more = false;
         for browser in &mut browsers {
-            has_more |= self.show(browser, share, turn.post);
+            has_more |= self.show(browser, share, turn.now, turn.post);
         }
         if let Some(features) = &mut self.queue.features {
             features.browsers = browsers;
@@ -109,18 +161,24 @@ impl AtQueue<'_> {
     }
 
     /// Shows a browser up to `count_max` messages. True: it could be shown more at once.
-    fn show(&mut self, browser: &mut Browser, count_max: u32, post: &mut Post) -> bool {
+    fn show(&mut self, browser: &mut Browser, count_max: u32, now: Now, post: &mut Post) -> bool {
         let mut looked_at = 0;
         while browser.has_room() {
             let fifo = &self.queue.fifo;
             let Some(seq) = fifo.next_ready_at(browser.next) else { break };
-            if looked_at == count_max {
+            if looked_at >= count_max {
                 return true;
             }
             looked_at += 1;
             let (redelivered, counts) = fifo.past(seq);
             match self.locate(seq) {
                 Site::Here(memory, offset) => {
+                    let (is_wanted, units) = browser.wants(&memory[offset as usize..], now);
+                    looked_at = looked_at.saturating_add((units / UNITS_A_MESSAGE) as u32);
+                    if !is_wanted {
+                        browser.next = QueueSeq(seq.0 + 1);
+                        continue;
+                    }
                     let here = (memory.clone(), offset);
                     let (memory, offset) = self.with_annotations(seq, here);
                     let marks = Item::marks_of(redelivered, counts.delivery_count, counts.acquired_count);
