@@ -13,7 +13,7 @@ use std::net::IpAddr;
 const TIMEOUT_S: u32 = 60;
 
 /// Columns of queues.
-const QUEUE: [&str; 38] = [
+const QUEUE: [&str; 40] = [
     "name",
     "vhost",
     "type",
@@ -35,6 +35,8 @@ const QUEUE: [&str; 38] = [
     "messages_ready",
     "messages_unacknowledged",
     "messages_delayed",
+    "messages_unmatched",
+    "selectors",
     "consumers",
     "memory",
     "messages_ready_ram",

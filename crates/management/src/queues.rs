@@ -184,6 +184,7 @@ impl Listed for QueueRow {
             "messages_ready" => Some(self.ready),
             "messages_unacknowledged" => Some(self.unsettled),
             "messages_delayed" => Some(self.delayed),
+            "messages_unmatched" => Some(self.unmatched),
             "consumers" => Some(self.consumers.into()),
             "memory" => Some(self.memory_bytes as u64),
             _ => None,
@@ -284,6 +285,8 @@ impl Item<'_> {
         self.put("operator_policy", || policies.operator.as_deref().into());
         self.put("effective_policy_definition", || json::object(&policies.definition));
         self.put("messages_delayed", || row.delayed.into());
+        self.put("messages_unmatched", || row.unmatched.into());
+        self.put("selectors", || row.selectors.into());
         self.put("consumers", || row.consumers.into());
         self.put("memory", || row.memory_bytes.into());
         // Whether it could hand out a new message at once.

@@ -6,8 +6,9 @@ Queues are declared with pika: the two protocols of one broker meet in every cas
 import collections
 import logging
 
-from proton import Delivery, Endpoint, Message
+from proton import Delivery, Described, Endpoint, Message, Timeout, symbol, ulong
 from proton.handlers import MessagingHandler
+from proton.reactor import ReceiverOption
 from proton.utils import BlockingConnection, LinkDetached
 
 from lab.cases import Suite
@@ -75,6 +76,18 @@ class Taker(MessagingHandler):
             raise LinkDetached(event.link)
 
 
+class Wants(ReceiverOption):
+    """Filters of a receiver's source: by name the descriptor and the value."""
+
+    def __init__(self, filters):
+        self.filters = filters
+
+    def apply(self, link):
+        filters = {symbol(name): Described(symbol(of) if isinstance(of, str) else ulong(of), value)
+                   for name, (of, value) in self.filters.items()}
+        link.source.filter.put_dict(filters)
+
+
 class Receiver:
     """A receiver whose credit is what the case grants; deliveries stay unsettled until settled."""
 
@@ -95,6 +108,21 @@ class Receiver:
         if not delivery.settled:
             self.unsettled.append(delivery)
         return message
+
+    def gets_nothing(self, seconds=0.3):
+        """Nothing more comes."""
+        try:
+            self.receive(timeout=seconds)
+        except Timeout:
+            return
+        raise AssertionError("one more")
+
+    def filters(self):
+        """Those of its source that are in place, by name."""
+        told = self.link.remote_source.filter
+        told.rewind()
+        in_place = told.get_dict() if told.next() else {}
+        return sorted(str(name) for name in in_place)
 
     def settle(self, state):
         """Settles the oldest delivery taken."""

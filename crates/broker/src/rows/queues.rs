@@ -37,6 +37,10 @@ pub struct QueueRow {
     pub unsettled: u64,
     /// Messages that wait for their time.
     pub delayed: u64,
+    /// Selectors that consumers have, or had of late.
+    pub selectors: u32,
+    /// Messages that no consumer wants, where all choose, as far as they were asked.
+    pub unmatched: u64,
     /// Messages of those that are ready or held, or wait, that are gone after a restart.
     pub transient: u64,
     /// Messages that are ready, and were out before.

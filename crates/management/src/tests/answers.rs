@@ -83,6 +83,8 @@ impl Node for Bench {
             sample: broker::Sample { bytes_mean: Some(50.0), head_timestamp_s: None },
             unsettled: 1,
             delayed: 0,
+            selectors: 0,
+            unmatched: 0,
             transient: 1,
             returned: 0,
             dying: 0,

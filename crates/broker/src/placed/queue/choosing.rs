@@ -47,6 +47,12 @@ impl OwnedQueue {
     pub(crate) fn is_chosen_from(&self) -> bool {
         self.features.as_ref().is_some_and(|features| features.selectors.is_some())
     }
+
+    /// Selectors that consumers have, or had of late.
+    pub(crate) fn selectors(&self) -> u32 {
+        let selectors = self.features.as_ref().and_then(|features| features.selectors.as_ref());
+        selectors.map_or(0, |selectors| selectors.len() as u32)
+    }
 }
 
 impl AtQueue<'_> {

@@ -16,6 +16,8 @@ impl OwnedQueue {
             sample: Sample::default(),
             unsettled: self.fifo.unsettled(),
             delayed: self.fifo.delayed(),
+            selectors: self.selectors(),
+            unmatched: self.fifo.unmatched(),
             transient: self.fifo.transient(),
             returned: self.fifo.ready_returned(),
             dying: self.fifo.dying(),
@@ -56,6 +58,7 @@ impl OwnedQueue {
 
     /// Bytes of memory it takes, messages apart.
     pub(crate) fn bytes(&self) -> usize {
-        self.fifo.memory_bytes() + size_of_val(self)
+        let selectors = self.features.as_ref().and_then(|features| features.selectors.as_ref());
+        self.fifo.memory_bytes() + size_of_val(self) + selectors.map_or(0, |selectors| selectors.bytes())
     }
 }

@@ -122,6 +122,11 @@ impl Selectors {
         }
     }
 
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.index.len()
+    }
+
     /// There is none.
     pub(crate) fn is_empty(&self) -> bool {
         self.index.is_empty()
@@ -164,9 +169,10 @@ impl Selectors {
         }
     }
 
-    /// Heap bytes.
-    pub(crate) fn heap_bytes(&self) -> usize {
-        self.index.memory()
+    /// Bytes of memory.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<Selectors>()
+            + self.index.memory()
             + self.cursor.memory()
             + self.room.memory()
             + self.open.capacity() * size_of::<Option<(Filed, u64)>>()

@@ -14,6 +14,8 @@ impl OwnedStream {
             sample: Sample::default(),
             unsettled: 0,
             delayed: 0,
+            selectors: 0,
+            unmatched: 0,
             transient: 0,
             returned: 0,
             dying: 0,

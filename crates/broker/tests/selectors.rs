@@ -1,0 +1,200 @@
+//! Consumers of queues that choose: each is given what it asked for, in order, wherever it lies and whenever it came.
+
+#[allow(dead_code, reason = "shared; this test uses a part")]
+mod node;
+
+use base::id::QueueSeq;
+use broker::{Credit, Held, Limits, NewConsumer, QueueCommand, QueueRow, Selector};
+use filter::{Asker, Names};
+use journal::Disk;
+use message::record::Outcome;
+use node::Node;
+use routing::Value;
+
+const ANN: Asker<'_> = Asker { user: "ann", vhost: "/", client_id: None, claims: &[] };
+
+/// The deliveries and answers that were seen, confirms apart, without the port.
+fn seen(node: &mut Node) -> Vec<String> {
+    node.settle();
+    let seen = node.take_seen().into_iter().filter(|line| !line.contains("confirmed"));
+    seen.map(|line| line.split_once(": ").unwrap().1.to_owned()).collect()
+}
+
+fn select(node: &mut Node, port: usize, (handle, text): (u32, &str), credit: Credit) {
+    choose(node, port, (handle, text), credit, None);
+}
+
+fn choose(
+    node: &mut Node,
+    port: usize,
+    (handle, text): (u32, &str),
+    credit: Credit,
+    browses: Option<QueueSeq>,
+) {
+    let selector = Selector::parse(text.as_bytes(), Names::Own, &ANN).unwrap();
+    let (settled, exclusive) = (false, false);
+    let consumer = NewConsumer { credit, settled, exclusive, priority: 0, browses, timeout_ms: None };
+    node.command(port, "q", QueueCommand::Select { token: 2, handle, consumer, selector });
+}
+
+/// Publishes messages `first..end` to `q`, each with its number and what is left of it by 10.
+fn fill(node: &mut Node, first: u64, end: u64) {
+    let mut publisher = node.publisher(0);
+    for number in first..end {
+        let body = format!("{{\"n\":{number},\"k\":{}}}", number % 10);
+        node.publish(0, &mut publisher, "q", &body, true);
+    }
+    node.settle();
+}
+
+fn row(node: &Node) -> QueueRow {
+    node.shards[0].listing().rows().find(|row| &*row.definition.name == "q").expect("it is there")
+}
+
+/// The numbers in what a consumer was given.
+fn given(seen: &[String], handle: u32) -> Vec<u64> {
+    let of = format!("{handle} gets {{\"n\":");
+    let numbers = seen.iter().filter_map(|line| line.strip_prefix(&of)?.split(',').next()?.parse().ok());
+    numbers.collect()
+}
+
+#[test]
+fn each_is_given_its_own_in_order() {
+    // One shard, or the consumers on another than the queue.
+    for (mut node, far) in [(Node::new(1), 0), (Node::new(2), 1)] {
+        node.declare(0, "q", true);
+        fill(&mut node, 0, 20);
+        select(&mut node, far, (7, "body.k = 3"), Credit::Prefetch(0));
+        select(&mut node, far, (8, "body.k IN (3, 5) AND DURABLE()"), Credit::Prefetch(1));
+        select(&mut node, 0, (9, "body.k = 11"), Credit::Prefetch(0));
+        let first = seen(&mut node);
+        let (mut three, five) = (given(&first, 7), given(&first, 8));
+        assert_eq!(five.len(), 1, "{first:?}");
+        three.extend(&five);
+        three.retain(|number| number % 10 == 3);
+        three.sort_unstable();
+        assert_eq!(three, [3, 13], "{first:?}");
+        assert!(given(&first, 9).is_empty());
+        fill(&mut node, 20, 40);
+        assert_eq!(given(&seen(&mut node), 7), [23, 33]);
+        // 3s are gone, so what is left of the second's are 5s, one at a time.
+        let next = five.iter().copied().filter(|number| *number == 5);
+        let next: Vec<u64> = next.chain([5, 15, 25, 35]).skip(five.iter().filter(|n| **n == 5).count()).collect();
+        let mut held = five;
+        for expected in next {
+            if held == [expected] {
+                continue;
+            }
+            node.settled(far, "q", 8, (held[0], held[0]), Outcome::Accepted);
+            held = given(&seen(&mut node), 8);
+            assert_eq!(held, [expected]);
+        }
+        let row = row(&node);
+        assert_eq!((row.selectors, row.unmatched, row.consumers), (3, 32, 3), "{row:?}");
+        // One that takes everything takes what nobody wants; then nothing is unwanted.
+        node.consume(0, "q", 10, 3);
+        let rest = given(&seen(&mut node), 10);
+        assert_eq!((rest, self::row(&node).unmatched), (vec![0, 1, 2], 0));
+    }
+}
+
+#[test]
+fn what_comes_back_is_at_its_place_and_what_goes_is_gone() {
+    let mut node = Node::new(1);
+    node.declare(0, "q", true);
+    fill(&mut node, 0, 30);
+    select(&mut node, 0, (7, "body.k = 4"), Credit::Prefetch(2));
+    assert_eq!(given(&seen(&mut node), 7), [4, 14]);
+    node.command(0, "q", QueueCommand::Cancel { token: None, handle: 7, held: Held::GoesBack });
+    select(&mut node, 0, (8, "body.k = 4"), Credit::Prefetch(0));
+    assert_eq!(given(&seen(&mut node), 8), [4, 14, 24]);
+    node.settled(0, "q", 8, (14, 14), Outcome::Released);
+    assert_eq!(given(&seen(&mut node), 8), [14]);
+    node.command(0, "q", QueueCommand::Purge { token: 3 });
+    node.command(0, "q", QueueCommand::Cancel { token: None, handle: 8, held: Held::GoesBack });
+    select(&mut node, 0, (9, "body.k <> 4"), Credit::Prefetch(0));
+    assert!(given(&seen(&mut node), 9).is_empty());
+}
+
+#[test]
+fn a_browser_is_shown_what_it_chooses() {
+    let mut node = Node::new(1);
+    node.declare(0, "q", true);
+    fill(&mut node, 0, 30);
+    choose(&mut node, 0, (7, "body.k = 6"), Credit::Prefetch(0), Some(QueueSeq(5)));
+    assert_eq!(given(&seen(&mut node), 7), [6, 16, 26]);
+    fill(&mut node, 30, 40);
+    assert_eq!(given(&seen(&mut node), 7), [36]);
+    assert_eq!((row(&node).ready, row(&node).selectors), (40, 0));
+}
+
+#[test]
+fn what_was_there_before_is_read_in_the_background() {
+    let mut node = Node::new(1);
+    node.declare(0, "q", true);
+    fill(&mut node, 0, 3000);
+    let mut shard = node.restarted();
+    assert!(shard.finish_recovery(node.now).is_empty());
+    shard.open_port(node.ports[0], Node::actor(node.ports[0]));
+    node.shards[0] = shard;
+    node.turn();
+    node.take_seen();
+    select(&mut node, 0, (7, "body.n >= 2990"), Credit::Prefetch(0));
+    // What comes meanwhile stays behind what is there.
+    fill(&mut node, 3000, 3002);
+    assert!(given(&seen(&mut node), 7).is_empty());
+    let mut all = Vec::new();
+    loop {
+        let mut reads = Vec::new();
+        node.shards[0].take_reads(&mut reads);
+        if reads.is_empty() {
+            break;
+        }
+        for mut read in reads {
+            let brought = read.carry_out(&node.disk).into_iter().map(|part| part.ok().flatten()).collect();
+            node.shards[0].read_done(node.now, read, brought);
+            node.settle();
+        }
+        all.extend(given(&seen(&mut node), 7));
+    }
+    assert_eq!(all, (2990..3002).collect::<Vec<u64>>());
+    assert_eq!(row(&node).unmatched, 2990);
+}
+
+#[test]
+fn a_selector_stays_for_a_while_and_only_so_many_do() {
+    let mut node = Node::new(1);
+    node.declare(0, "q", true);
+    for number in 0..256 {
+        select(&mut node, 0, (100 + number, &format!("body.k = {number}")), Credit::Prefetch(0));
+    }
+    // The same once more is no other.
+    select(&mut node, 0, (99, "body.k = 7"), Credit::Prefetch(0));
+    seen(&mut node);
+    assert_eq!(row(&node).selectors, 256);
+    select(&mut node, 0, (98, "body.k = 256"), Credit::Prefetch(0));
+    let refused = seen(&mut node);
+    assert!(refused.iter().any(|line| line.contains("has 256 selectors, which is the most")), "{refused:?}");
+    // One that nobody has makes room, the one that was used longest ago.
+    node.command(0, "q", QueueCommand::Cancel { token: None, handle: 105, held: Held::GoesBack });
+    select(&mut node, 0, (98, "body.k = 256"), Credit::Prefetch(0));
+    assert_eq!((seen(&mut node), row(&node).selectors), (vec!["Consuming".to_owned()], 256));
+    for handle in (98..=99).chain(100..356) {
+        node.command(0, "q", QueueCommand::Cancel { token: None, handle, held: Held::GoesBack });
+    }
+    seen(&mut node);
+    node.pass(500_000);
+    assert_eq!(row(&node).selectors, 256);
+    node.pass(200_000);
+    assert_eq!(row(&node).selectors, 0);
+}
+
+#[test]
+fn a_queue_with_groups_takes_none() {
+    let mut node = Node::new(1);
+    node.declare_with(0, "q", true, &[("x-group-key", Value::text("properties.group_id"))]);
+    select(&mut node, 0, (7, "body.k = 1"), Credit::Prefetch(0));
+    let refused = seen(&mut node);
+    assert!(refused.iter().any(|line| line.contains("whose messages are in groups")), "{refused:?}");
+    assert_eq!(Limits::default().choosing_work_max, 200_000);
+}
