@@ -25,6 +25,7 @@ pub fn run(world: &mut World) -> Check {
     (world.tally.buried, world.tally.expired) = (world.oracle.buried, world.oracle.expired);
     world.tally.noted = world.oracle.noted;
     (world.tally.delayed, world.tally.taken_back) = (world.oracle.delayed, world.oracle.taken_back);
+    world.tally.chosen = world.oracle.chosen;
     world.tally.driven_out = world.streams.oracle.driven_out;
     if let Some(double) = &world.double {
         (world.tally.compared, world.tally.resigned) = (double.compared, double.resigned);

@@ -6,12 +6,13 @@
 //! it sends it, and of everything it hears when it hears it.
 
 mod browsers;
+mod choices;
 mod delays;
 mod groups;
 mod late;
 mod whole;
 
-use crate::client::{Asked, Delivery, Held, Target, Transaction, Verdict, read_body};
+use crate::client::{Asked, Delivery, Held, Target, Transaction, Verdict, Wants, read_body};
 use crate::rules::{MessageOptions, Rules, group_of};
 use base::Random;
 use base::id::LogId;
@@ -165,6 +166,10 @@ pub struct Oracle {
     postponed: BTreeMap<u64, Vec<Postponed>>,
     /// Browsers, which are shown messages without taking them: by connection and consumer.
     browsers: BTreeMap<(u64, u32), Browser>,
+    /// Consumers that choose.
+    choices: BTreeMap<(u64, u32), Wants>,
+    /// Messages that came to them.
+    pub chosen: u64,
     /// Connections to both of which a message came: a mistake, unless one of them is about to hear that it is closed.
     suspects: BTreeMap<(u64, u64), String>,
     /// Connections that are over, of which the node may not know yet.
@@ -557,6 +562,7 @@ impl Oracle {
         let Some((id, len)) = read_body(&delivery.body) else {
             return Err(format!("queue {number}: a body of {} bytes nobody sent", delivery.body.len()));
         };
+        self.is_wanted(client, delivery, len)?;
         let is_damaged = self.is_damaged(number);
         let message = self.messages.get(id as usize).filter(|message| message.len == len);
         let message = message.ok_or_else(|| format!("message {id} of {len} bytes was never published"))?;
@@ -677,6 +683,7 @@ impl Oracle {
             self.postponed.remove(&client);
         }
         self.browsers.retain(|(of, _), _| *of != client);
+        self.choices.retain(|(of, _), _| *of != client);
         self.suspects.retain(|(one, other), _| *one != client && *other != client);
         self.requests.retain(|_, requester| *requester != client);
         self.replies.retain(|_, (requester, _)| *requester != client);

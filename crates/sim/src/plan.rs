@@ -115,6 +115,8 @@ pub struct Tally {
     pub shown: u64,
     /// Messages that came to another consumer because one held them for too long.
     pub taken_back: u64,
+    /// Messages that came to consumers that choose.
+    pub chosen: u64,
     /// Limits in bytes that came to a queue with messages in it.
     pub limits: u64,
     /// Messages published to streams.
@@ -180,6 +182,7 @@ impl Tally {
         self.cancelled += other.cancelled;
         self.shown += other.shown;
         self.taken_back += other.taken_back;
+        self.chosen += other.chosen;
         self.limits += other.limits;
         self.stream_published += other.stream_published;
         self.stream_confirmed += other.stream_confirmed;

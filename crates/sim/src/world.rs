@@ -868,7 +868,7 @@ impl World {
             }
             self.oracle.consuming(number, queue, false);
             if let Some(client) = &mut self.clients[at] {
-                client.consume(queue, 0, false);
+                client.consume(queue, 0, false, None);
             }
         }
         self.is_draining = true;

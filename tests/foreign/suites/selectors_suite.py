@@ -20,6 +20,7 @@ from suites.queue_bench import BOTH, CLASSIC, QUORUM, Bench, QueueSuite, killabl
 from suites.streams_content import BAD, EXPRESSIONS, ORDERS, SELECTORS, SQL, SELECTOR, SELECTOR_CODE
 
 suite = QueueSuite("selectors")
+proton_bench.suite = suite
 _are_there = []
 
 

@@ -309,7 +309,7 @@ impl Wire {
     }
 
     pub(super) fn consume(&mut self, consumer: &Consumer, credit: u32) {
-        let Consumer { handle, queue, settled, browses, .. } = *consumer;
+        let Consumer { handle, queue, settled, browses, wants, .. } = *consumer;
         if self.prefetch != credit {
             self.prefetch = credit;
             let prefetch_count = credit as u16;
@@ -321,6 +321,9 @@ impl Wire {
         let arguments = TableWriter::fields(|table| {
             if browses {
                 table.put(b"x-browse", Value::Bool(true));
+            }
+            if let Some(wants) = wants {
+                table.put(b"x-filter", Value::Text(wants.text().as_bytes()));
             }
         });
         self.connection.send(

@@ -3,7 +3,8 @@
 use super::management10::Management;
 use super::transactions10::{CONTROL, Control};
 use super::{
-    Asked, Consumer, Delivery, NOTE, Seen, Target, Transaction, Verdict, exchange_name, queue_name, read_body,
+    Asked, Consumer, Delivery, NOTE, Seen, Target, Transaction, Verdict, Wants, exchange_name, queue_name,
+    read_body,
 };
 use crate::rules::{Delay, GROUP_HEADER, MessageOptions, Rules, group_of};
 use crate::streams::stream_name;
@@ -308,14 +309,16 @@ impl Wire {
     }
 
     pub(super) fn consume(&mut self, consumer: &Consumer, credit: u32) {
-        let Consumer { handle, queue, settled, browses, .. } = *consumer;
+        let Consumer { handle, queue, settled, browses, wants, .. } = *consumer;
         let (address, name) = (format!("/queues/{}", queue_name(queue)), format!("consumer {handle}"));
         let mode = if settled { SenderSettleMode::Settled } else { SenderSettleMode::Unsettled };
+        let filter = wants.map(sql_filter);
         let attach = Attach {
             sender_settle_mode: mode,
             source: Some(Source {
                 address: Some(&address),
                 distribution_mode: browses.then_some("copy"),
+                filter: filter.as_deref().map(|filter| Map::new(2, filter)),
                 ..Source::default()
             }),
             target: Some(amqp10::Target::default()),
@@ -402,4 +405,17 @@ impl Wire {
     pub(super) fn close(&mut self, _now: Now) {
         self.connection.close(None);
     }
+}
+
+/// The descriptor of an expression (AMQP Filter Expressions 1.0 section 6).
+const SQL_FILTER: u64 = 0x120;
+
+/// A filter set that chooses so: its name and value.
+fn sql_filter(wants: Wants) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut encoder = Encoder::new(&mut bytes);
+    encoder.symbol("sql-filter");
+    encoder.descriptor(SQL_FILTER);
+    encoder.string(&wants.text());
+    bytes
 }

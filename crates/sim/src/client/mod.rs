@@ -136,6 +136,22 @@ pub enum Verdict {
     Postpone(u64),
 }
 
+/// Messages that a consumer chooses: those the length of whose body leaves this, by 3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wants(pub u8);
+
+impl Wants {
+    /// Whether it chooses one with a body of so many bytes.
+    pub fn holds(self, len: usize) -> bool {
+        len % 3 == usize::from(self.0)
+    }
+
+    /// As an expression.
+    pub fn text(self) -> String {
+        format!("SIZE() % 3 = {}", self.0)
+    }
+}
+
 /// A consumer of a client's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Consumer {
@@ -147,6 +163,8 @@ pub struct Consumer {
     pub settled: bool,
     /// It is shown messages and takes none.
     pub browses: bool,
+    /// It chooses messages by the length of their bodies.
+    pub wants: Option<Wants>,
     /// It was cancelled, by either end.
     pub is_over: bool,
 }
@@ -347,19 +365,25 @@ impl Client {
     }
 
     /// Opens a consumer. `credit`: how many it may hold, 0: any number.
-    pub fn consume(&mut self, queue: usize, credit: u32, settled: bool) -> u32 {
-        self.open(queue, credit, settled, false)
+    pub fn consume(&mut self, queue: usize, credit: u32, settled: bool, wants: Option<Wants>) -> u32 {
+        self.open(queue, credit, settled, (false, wants))
     }
 
     /// Opens a browser. `credit`: how many it may be shown before it settles one, 0: any number.
     pub fn browse(&mut self, queue: usize, credit: u32, settled: bool) -> u32 {
-        self.open(queue, credit, settled, true)
+        self.open(queue, credit, settled, (true, None))
     }
 
-    fn open(&mut self, queue: usize, credit: u32, settled: bool, browses: bool) -> u32 {
+    fn open(
+        &mut self,
+        queue: usize,
+        credit: u32,
+        settled: bool,
+        (browses, wants): (bool, Option<Wants>),
+    ) -> u32 {
         let handle = self.next_handle;
         self.next_handle += 1;
-        let consumer = Consumer { handle, queue, settled, browses, is_over: false };
+        let consumer = Consumer { handle, queue, settled, browses, wants, is_over: false };
         self.consumers.push(consumer);
         wire!(self, wire => wire.consume(&consumer, credit));
         handle

@@ -424,7 +424,7 @@ impl World {
         let rows = self.node.queues();
         for queue in &there {
             let Some(client) = &mut self.clients[at] else { break };
-            client.consume(*queue, 0, true);
+            client.consume(*queue, 0, true, None);
             self.rest_while(|_| false)?;
         }
         for queue in there {

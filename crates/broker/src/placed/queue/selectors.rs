@@ -86,7 +86,7 @@ impl Selectors {
     }
 
     fn numbers(&self) -> impl Iterator<Item = (SelectorId, u64)> + '_ {
-        let all = (0..).zip(&self.open);
+        let all = (0..=u8::MAX).zip(&self.open);
         all.filter_map(|(number, open)| open.map(|(_, used_at_ms)| (SelectorId(number), used_at_ms)))
     }
 
