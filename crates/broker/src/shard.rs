@@ -253,6 +253,7 @@ impl Shard {
         if matches!(
             command,
             QueueCommand::Consume { .. }
+                | QueueCommand::Select { .. }
                 | QueueCommand::Get { .. }
                 | QueueCommand::Pick { .. }
                 | QueueCommand::Stream(_)

@@ -118,6 +118,20 @@ fn what_comes_back_is_at_its_place_and_what_goes_is_gone() {
 }
 
 #[test]
+fn a_connection_that_goes_holds_nothing() {
+    for (mut node, far) in [(Node::new(1), 0), (Node::new(2), 1)] {
+        node.declare(0, "q", true);
+        fill(&mut node, 0, 30);
+        select(&mut node, far, (7, "body.k = 4"), Credit::Prefetch(2));
+        assert_eq!(given(&seen(&mut node), 7), [4, 14]);
+        let (now, port) = (node.now, node.ports[far]);
+        node.shards[far].close_port(now, port);
+        seen(&mut node);
+        assert_eq!((row(&node).unsettled, row(&node).ready, row(&node).consumers), (0, 30, 0));
+    }
+}
+
+#[test]
 fn a_browser_is_shown_what_it_chooses() {
     let mut node = Node::new(1);
     node.declare(0, "q", true);

@@ -8,6 +8,14 @@ pub const DOCUMENTS: u32 = 97;
 /// Customers that filters ask for.
 const CUSTOMERS: u32 = 100_000;
 
+/// Desks that documents are for, in turn.
+pub const DESKS: u32 = 16;
+
+/// A selector that the documents for a desk pass.
+pub fn of_desk(desk: u32) -> String {
+    format!("body.desk = 'd{desk}'")
+}
+
 /// A filter that every document passes.
 pub const OF_ALL: &str = "body.kind = 'order'";
 
@@ -22,7 +30,8 @@ fn document(number: u32, size: usize) -> Vec<u8> {
     let customer = number * (CUSTOMERS / DOCUMENTS);
     let mut text = format!(
         "{{\"kind\":\"order\",\"id\":\"o-{number:08}\",\"customer\":{{\"id\":{customer},\"name\":\"Customer {number}\"}},\
-         \"region\":\"{region}\",\"total\":{}.25,\"paid\":{},\"lines\":[",
+         \"region\":\"{region}\",\"desk\":\"d{}\",\"total\":{}.25,\"paid\":{},\"lines\":[",
+        number % DESKS,
         number * 103 % 10_000,
         number.is_multiple_of(2),
     );

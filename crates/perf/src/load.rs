@@ -289,7 +289,7 @@ fn phase<W: Wire>(
                 is_durable: case.is_durable,
                 size: case.size,
                 priorities: case.priorities,
-                is_content: case.filters.is_some(),
+                is_content: case.is_content(),
                 headers: Vec::new(),
             };
             let rate = case.rate.map(|rate| rate as f64 / f64::from(case.publishers));
@@ -309,11 +309,15 @@ fn phase<W: Wire>(
                 queues: queues.iter().map(|&queue| names[queue].clone()).collect(),
                 credit: case.credit,
                 is_replay: false,
+                selector: case
+                    .selectors
+                    .filter(|count| *count > 0)
+                    .map(|count| content::of_desk(index % count)),
             };
             let queues = if case.spread == Spread::Readers { vec![index as usize] } else { queues };
             let mut consumer =
                 Consumer::new(seen(case), queues, case.size as usize, u64::from(case.ack_every));
-            consumer.is_content = case.filters.is_some();
+            consumer.is_content = case.is_content();
             consuming
                 .ends
                 .push(End::new(W::new(meter.now(), uri, purpose)?, Role::Consumer(Box::new(consumer))));

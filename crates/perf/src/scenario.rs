@@ -2,6 +2,7 @@
 //!
 //! The loads of record stand in DESIGN.md section 5; values of the command line replace a scenario's own.
 
+use crate::content;
 use crate::options::{Bench, Placement, Protocol, QueueType, Transport};
 use crate::trial::{SETTLE_SECONDS, Trial};
 use crate::uri::Uri;
@@ -57,6 +58,8 @@ pub enum Scenario {
     /// 1 KiB of JSON to an exchange that looks into bodies: without a filter, with one, with 10,000 of five conditions each, and
     /// with 100 more that no index can look up
     ContentBindings,
+    /// 1 KiB of JSON to a queue with 16 consumers: without selectors, and each with one of its own
+    ContentSelectors,
     /// AMQP 1.0, stream: credit 5000, read from the end while it is written
     StreamAmqp10,
     /// AMQP 0-9-1, stream: confirm window 3000, prefetch and multi-ack 5000, read from the end while it is written
@@ -116,8 +119,17 @@ pub struct Case {
     pub priorities: u32,
     /// Messages are of JSON, and go through an exchange whose bindings have filters: of these.
     pub filters: Option<Filters>,
+    /// Messages are of JSON, and consumers choose among them by so many selectors; 0: they take all.
+    pub selectors: Option<u32>,
     /// Demands on the load besides.
     pub trial: Trial,
+}
+
+impl Case {
+    /// Messages are of JSON.
+    pub fn is_content(&self) -> bool {
+        self.filters.is_some() || self.selectors.is_some()
+    }
 }
 
 /// The filters of bindings of an exchange that messages go through, beside the binding of the load's queue.
@@ -210,6 +222,7 @@ fn base(protocol: Protocol, queue_type: QueueType) -> Case {
         is_backlog: false,
         priorities: 0,
         filters: None,
+        selectors: None,
         trial: Trial::None,
     }
 }
@@ -228,7 +241,9 @@ impl Scenario {
             Scenario::QuorumAmqp10 => Some((Protocol::Amqp10, QueueType::Quorum)),
             Scenario::QuorumAmqp091 => Some((Protocol::Amqp091, QueueType::Quorum)),
             Scenario::StreamNative | Scenario::StreamFanOut => Some((Protocol::Stream, QueueType::Stream)),
-            Scenario::ContentBindings => Some((Protocol::Amqp091, QueueType::Classic)),
+            Scenario::ContentBindings | Scenario::ContentSelectors => {
+                Some((Protocol::Amqp091, QueueType::Classic))
+            }
             Scenario::StreamAmqp10 => Some((Protocol::Amqp10, QueueType::Stream)),
             Scenario::StreamAmqp091 => Some((Protocol::Amqp091, QueueType::Stream)),
             _ => None,
@@ -412,7 +427,7 @@ impl Scenario {
             Scenario::Backlog => (&[12], &[1], &[1, 1000]),
             Scenario::FlatMemory => (&[1024], &[10], &[10]),
             Scenario::BacklogDrain => (&[20_000], &[1], &[1]),
-            Scenario::ContentBindings => (&[1024], &[1], &[1]),
+            Scenario::ContentBindings | Scenario::ContentSelectors => (&[1024], &[1], &[1]),
             _ => (&[12], &[1], &[1]),
         };
         let or = |given: &[u32], own: &[u32]| if given.is_empty() { own.to_vec() } else { given.to_vec() };
@@ -433,6 +448,14 @@ impl Scenario {
                         {
                             let filters = Some(Filters { of_all, count, unindexable });
                             let case = Case { filters, spread: Spread::Copy, ..case.clone() };
+                            self.add_case(bench, case, cases);
+                        }
+                        continue;
+                    }
+                    if self == Scenario::ContentSelectors {
+                        for selectors in [0, content::DESKS] {
+                            let selectors = Some(selectors);
+                            let case = Case { selectors, consumers: content::DESKS, ..case.clone() };
                             self.add_case(bench, case, cases);
                         }
                         continue;
@@ -458,7 +481,7 @@ impl Scenario {
                 case.messages = MILLION / u64::from(case.queues).clamp(1, 100);
             }
             Scenario::StreamFanOut => case.messages = 10 * MILLION,
-            Scenario::ContentBindings => case.messages = 300_000,
+            Scenario::ContentBindings | Scenario::ContentSelectors => case.messages = 300_000,
             // A prefetch counts per consumer, and there is one on every queue.
             Scenario::ManyQueues => case.confirm_window = case.confirm_window.max(3000),
             Scenario::Trickle => {
@@ -523,7 +546,7 @@ impl Scenario {
             }
         }
         case.ack_every = bench.ack_every.unwrap_or(case.ack_every);
-        if case.filters.is_some() {
+        if case.is_content() {
             // Shorter ones would not hold a document.
             case.size = case.size.max(512);
         }
@@ -592,6 +615,9 @@ fn label(case: &Case) -> String {
         let more =
             if unindexable > 0 { format!(" and {unindexable} without an index") } else { String::new() };
         label.push_str(&format!("{own}, {count} filters{more}"));
+    }
+    if let Some(selectors) = case.selectors {
+        label.push_str(&format!(", {} consumers, {selectors} selectors", case.consumers));
     }
     if let Some(rate) = case.rate {
         label.push_str(&format!(", {rate}/s"));

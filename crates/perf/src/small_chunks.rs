@@ -390,8 +390,12 @@ impl Happenings for Coming<'_> {
 fn read_messages(uri: &Uri, filling: &Filling) -> Result<Got, String> {
     let mut socket = connect(uri)?;
     socket.set_read_timeout(Some(Duration::from_secs(60))).map_err(|error| error.to_string())?;
-    let purpose =
-        Purpose::Consume { queues: vec![filling.stream.clone()], credit: PREFETCH, is_replay: true };
+    let purpose = Purpose::Consume {
+        queues: vec![filling.stream.clone()],
+        credit: PREFETCH,
+        is_replay: true,
+        selector: None,
+    };
     let started = Instant::now();
     let now = || Now { mono_ns: started.elapsed().as_nanos() as u64, wall_ms: 0 };
     let mut wire = Amqp091::new(now(), uri, purpose)?;

@@ -67,9 +67,9 @@ fn a_thousand_seeds() {
             && rollbacks.min(begun).min(replies).min(managed) > SEEDS / 10,
         "{tally:?}"
     );
-    let Tally { delayed, shown, postponed, cancelled, taken_back, .. } = tally;
+    let Tally { delayed, shown, postponed, cancelled, taken_back, chosen, .. } = tally;
     assert!(delayed.min(shown) > SEEDS && postponed.min(cancelled) > SEEDS / 50, "{tally:?}");
-    assert!(taken_back > SEEDS / 100, "{tally:?}");
+    assert!(taken_back > SEEDS / 100 && chosen > SEEDS, "{tally:?}");
     let Tally { stream_published, stream_confirmed, stream_delivered, republished, .. } = tally;
     let Tally { chunks, offsets_told, torn, fed, outlived, .. } = tally;
     let done = [stream_published, stream_confirmed, stream_delivered, chunks];

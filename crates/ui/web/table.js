@@ -19,7 +19,7 @@ const ROWS_MAX = 120;
 const TALL_MAX = 8_000_000;
 
 /**
- * @typedef {{ key: string, name: string, width: string, show: (row: any) => any, number?: boolean, sorts?: boolean, hidden?: boolean, title?: (row: any) => string }} Column
+ * @typedef {{ key: string, name: string, width: string, show: (row: any) => any, number?: boolean, sorts?: boolean, hidden?: boolean, ages?: boolean, title?: (row: any) => string }} Column
  * @typedef {{ page: number, size: number, sort: string, reverse: boolean, name: string }} Wanted
  * @typedef {{ items: any[], total: number, all: number }} Page
  * @typedef {{
@@ -149,6 +149,8 @@ export function table(it) {
   const draw = (/** @type {number} */ at, /** @type {number} */ place, /** @type {HTMLElement | null} */ next) => {
     const one = pages.get(Math.floor(at / PAGE) + 1)?.[at % PAGE], isOn = !!one && selected.peek().has(it.key(one)), columns = chosen.peek();
     let row = drawn.get(at);
+    // A page that is loaded again is mostly as it was, and looks so unless a column tells how long something has lasted.
+    if (row && row.one !== one && one && row.one && !columns.some((own) => own.ages) && JSON.stringify(row.one) === JSON.stringify(one)) row.one = one;
     if (row && row.one === one && row.isOn === isOn && row.columns === columns) {
       if (row.place !== place) row.element.style.setProperty('--top', `${place}px`);
       row.place = place;
@@ -160,6 +162,7 @@ export function table(it) {
     if (row.element.nextSibling !== next || !row.element.parentNode) tall.insertBefore(row.element, next);
     return row.element;
   };
+  let before = 0;
   effect(() => {
     tick.value; selected.value; chosen.value;
     const scrolled = top.value, factor = stretch.value, seen = Math.ceil(room.value / row);
@@ -169,7 +172,12 @@ export function table(it) {
       const focused = /** @type {HTMLElement | null} */ (document.activeElement?.closest?.('.row'))?.dataset.key;
       const held = tall.contains(document.activeElement) ? document.activeElement : null;
       const which = held instanceof HTMLInputElement ? 'input' : 'a';
-      for (let page = Math.floor(first / PAGE) + 1; page <= Math.ceil(last / PAGE); page += 1) if (!pages.has(page)) void want(page);
+      // Whoever scrolls finds the next page loaded: its rows come one by one, and are not all made when it is there.
+      const ahead = Math.sign(scrolled - before);
+      before = scrolled;
+      const from = Math.max(1, Math.floor(first / PAGE) + 1 + Math.min(0, ahead));
+      const to = Math.min(Math.ceil(last / PAGE) + Math.max(0, ahead), Math.ceil(total.peek() / PAGE));
+      for (let page = from; page <= to; page += 1) if (!pages.has(page)) void want(page);
       for (const [at, { element }] of drawn) if (at < first || at >= last) { element.remove(); drawn.delete(at); }
       let next = null;
       // Rows keep their distance from what is in view, whatever the bar stands for.

@@ -148,7 +148,7 @@ def _(desk, kind):
     desk.gets(high, [1, 3])
 
 
-@each("returns", "a consumer that chooses gives messages back, and is closed with some", "they are at their places for the next one "
+@each("returns", "a consumer that chooses gives messages back, and is closed with some; the connection of another one is closed", "they are at their places for the next one "
       "with the same selector, marked as redelivered")
 def _(desk, kind):
     queue = desk.make(kind)
@@ -159,6 +159,10 @@ def _(desk, kind):
     desk.gets(consumer, [1, 4, 7, 4])
     equal(consumer.deliveries[3][0].redelivered, True)
     consumer.channel.close()
+    # The connection of another one goes.
+    gone = Desk()
+    gone.gets(gone.chooser(queue, "body.k = 1 AND TRUE", prefetch=2), [1, 4])
+    gone.connection.close()
     other = desk.chooser(queue, "body.k = 1 AND TRUE", prefetch=0)
     desk.gets(other, [1, 4, 7, 10])
 

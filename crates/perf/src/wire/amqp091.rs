@@ -90,13 +90,16 @@ impl Amqp091 {
                 }
                 self.template = Some(self.template());
             }
-            Purpose::Consume { queues, credit, is_replay } => {
+            Purpose::Consume { queues, credit, is_replay, selector } => {
                 let prefetch_count = *credit as u16;
                 self.connection.send(CHANNEL, &BasicQos { prefetch_count, ..BasicQos::default() });
                 self.awaited += 1 + queues.len();
                 let arguments = TableWriter::fields(|table| {
                     if *is_replay {
                         table.put(b"x-stream-offset", Value::Text(b"first"));
+                    }
+                    if let Some(selector) = selector {
+                        table.put(b"x-filter", Value::Text(selector.as_bytes()));
                     }
                 });
                 let arguments = Table::new(&arguments).unwrap_or_default();

@@ -30,7 +30,7 @@ const COLUMNS = [
   { key: 'send_oct_details.rate', name: name.sent, width: '110px', number: true, show: (row) => `${bytes(row.send_oct_details?.rate ?? 0)}/s` },
   { key: 'memory_held', name: name.memory, width: '100px', number: true, hidden: true, show: (row) => bytes(row.memory_held) },
   { key: 'client_properties.product', name: name.client, width: '160px', hidden: true, show: (row) => visible(`${row.client_properties?.product ?? ''} ${row.client_properties?.version ?? ''}`) },
-  { key: 'connected_at', name: name.since, width: '90px', number: true, hidden: true, show: (row) => age(row.connected_at) },
+  { key: 'connected_at', name: name.since, width: '90px', number: true, hidden: true, ages: true, show: (row) => age(row.connected_at) },
 ];
 
 /** @param {string[]} path_ */

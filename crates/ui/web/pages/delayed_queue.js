@@ -17,7 +17,7 @@ const MOST = 500;
 /** @type {import('../table.js').Column[]} */
 const COLUMNS = [
   { key: 'due_at', name: say.due, width: 'minmax(190px, 1fr)', sorts: false, show: (/** @type {Delayed} */ row) => date(row.due_at) },
-  { key: 'in', name: say.in, width: 'minmax(110px, 1fr)', sorts: false, number: true, show: (/** @type {Delayed} */ row) => (row.due_at > Date.now() ? span(row.due_at - Date.now()) : say.isDue) },
+  { key: 'in', name: say.in, width: 'minmax(110px, 1fr)', sorts: false, number: true, ages: true, show: (/** @type {Delayed} */ row) => (row.due_at > Date.now() ? span(row.due_at - Date.now()) : say.isDue) },
   { key: 'id', name: text.messages.position, width: 'minmax(110px, 1fr)', sorts: false, number: true, show: (/** @type {Delayed} */ row) => whole(row.id) },
 ];
 
