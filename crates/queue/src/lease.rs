@@ -173,6 +173,13 @@ impl Consumers {
         over
     }
 
+    /// Its connection has answered: leases of messages that it holds all the same begin anew.
+    pub(crate) fn lease_on(&mut self, id: ConsumerId, ranges: &[SeqRange]) {
+        if let Some(lease) = self.lease_of(id) {
+            ranges.iter().filter_map(|range| numbers(*range)).for_each(|range| lease.forget(range));
+        }
+    }
+
     /// A consumer settles deliveries that are over, one at each position of `range`. Others are passed over.
     pub(crate) fn settle_over(&mut self, id: ConsumerId, range: SeqRange) {
         let Some((lease, range)) = self.lease_of(id).zip(numbers(range)) else { return };

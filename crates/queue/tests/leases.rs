@@ -49,6 +49,7 @@ fn look(owner: &mut Owner, now_ms: u64) -> String {
 /// The connection answers: the records, and what is handed out then.
 fn over(owner: &mut Owner, slot: u32, (first, last): (u64, u64), is_late: bool) -> String {
     owner.fifo.lease_over(ConsumerId(slot), &[range(first, last)], is_late, &mut owner.effects);
+    owner.fifo.lease_on(ConsumerId(slot), &[range(first, last)]);
     let told = owner.told();
     owner.commit();
     let given = owner.dispatch();
@@ -88,6 +89,17 @@ fn settles_that_come_before_the_answer_count() {
     assert_eq!(owner.settle(0, 0, 0, Outcome::Accepted), "+settle 0-0");
     assert_eq!(over(&mut owner, 0, (1, 1), true), "+return 1-1; c0<1-1!x1");
     assert_eq!(owner.counts(), (0, 1, 1));
+}
+
+#[test]
+fn messages_that_are_settled_but_for_a_transaction_are_leased_anew() {
+    let mut owner = bench(true, LEASE, 1, &[Credit::Prefetch(2)]);
+    owner.dispatch();
+    look(&mut owner, 0);
+    assert_eq!(look(&mut owner, 1000), "c0 0-0");
+    owner.fifo.lease_on(ConsumerId(0), &[range(0, 0)]);
+    assert_eq!(look(&mut owner, 1100), "");
+    assert_eq!(look(&mut owner, 2100), "c0 0-0");
 }
 
 #[test]

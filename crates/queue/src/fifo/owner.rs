@@ -223,7 +223,7 @@ impl Fifo {
 
     /// The leases that [`Fifo::look`] told of are over, of those messages of `ranges` that the consumer holds: they come
     /// back as failed. `is_late`: it may settle them yet, by [`Fifo::settle_over`], and they take room of its prefetch until it
-    /// has. How many messages.
+    /// has. How many messages. [`Fifo::lease_on`] is to follow.
     #[cold]
     #[inline(never)]
     pub fn lease_over(
@@ -237,6 +237,14 @@ impl Fifo {
         let over = consumers.lease_over(consumer, ranges, is_late);
         over.iter().for_each(|part| self.give_back(part, Outcome::Failed, effects));
         over.count()
+    }
+
+    /// The answer to [`Fifo::look`] has come for the leases of `range`: those of messages that the consumer holds all the same
+    /// begin anew.
+    #[cold]
+    #[inline(never)]
+    pub fn lease_on(&mut self, consumer: ConsumerId, ranges: &[SeqRange]) {
+        self.with_consumers(|all| all.lease_on(consumer, ranges));
     }
 
     /// A consumer settles, in whatever way, deliveries whose leases are over, one of each position: that changes nothing but its
