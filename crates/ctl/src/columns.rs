@@ -13,7 +13,7 @@ use std::net::IpAddr;
 const TIMEOUT_S: u32 = 60;
 
 /// Columns of queues.
-const QUEUE: [&str; 38] = [
+const QUEUE: [&str; 39] = [
     "name",
     "vhost",
     "type",
@@ -35,6 +35,7 @@ const QUEUE: [&str; 38] = [
     "messages_ready",
     "messages_unacknowledged",
     "messages_delayed",
+    "lease_expiries",
     "consumers",
     "memory",
     "messages_ready_ram",

@@ -284,6 +284,9 @@ impl Item<'_> {
         self.put("operator_policy", || policies.operator.as_deref().into());
         self.put("effective_policy_definition", || json::object(&policies.definition));
         self.put("messages_delayed", || row.delayed.into());
+        if let Some(count) = row.leases_over {
+            self.put("lease_expiries", || count.into());
+        }
         self.put("consumers", || row.consumers.into());
         self.put("memory", || row.memory_bytes.into());
         // Whether it could hand out a new message at once.

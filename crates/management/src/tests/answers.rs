@@ -84,6 +84,7 @@ impl Node for Bench {
             unsettled: 1,
             delayed: 0,
             transient: 1,
+            leases_over: None,
             returned: 0,
             dying: 0,
             quorum: (*queue.name == *"quorum").then(|| QuorumRow {

@@ -473,9 +473,10 @@ impl OwnedQueue {
         self.counted.get_or_insert_default().leases_over += more;
     }
 
-    /// How many leases were over since the node started.
-    pub(crate) fn leases_over(&self) -> u64 {
-        self.counted.as_ref().map_or(0, |counted| counted.leases_over)
+    /// How many leases were over since the node started, where something is leased or was over.
+    pub(crate) fn leases_over(&self) -> Option<u64> {
+        let count = self.counted.as_ref().map_or(0, |counted| counted.leases_over);
+        (count > 0 || self.lease_ms().is_some()).then_some(count)
     }
 
     /// See [`Members::hand`].

@@ -17,6 +17,7 @@ impl OwnedQueue {
             unsettled: self.fifo.unsettled(),
             delayed: self.fifo.delayed(),
             transient: self.fifo.transient(),
+            leases_over: self.leases_over(),
             returned: self.fifo.ready_returned(),
             dying: self.fifo.dying(),
             quorum: self.is_quorum().then(|| self.quorum_row()),

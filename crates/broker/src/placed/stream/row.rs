@@ -15,6 +15,7 @@ impl OwnedStream {
             unsettled: 0,
             delayed: 0,
             transient: 0,
+            leases_over: None,
             returned: 0,
             dying: 0,
             quorum: None,
