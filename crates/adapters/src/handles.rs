@@ -11,12 +11,25 @@ pub(crate) const HANDLES_MAX: usize = 0xFFFF;
 
 const SLOT: u32 = 0xFFFF;
 
-/// The count of tenants goes round beyond this: the highest bit of a handle is the broker's ([`broker::TRACED`]).
-const TENANTS: u16 = 0x7FFF;
+/// The marks of events for a consumer, none of which is part of a handle.
+const MARKS: u32 = broker::TRACED | broker::LEASED;
 
-/// The handle without its mark, if it has the mark of traced events.
-pub(crate) fn untraced(handle: u32) -> Option<u32> {
-    (handle & broker::TRACED != 0).then_some(handle & !broker::TRACED)
+/// The count of tenants goes round beyond this: the highest bits of a handle are the broker's ([`MARKS`]).
+const TENANTS: u16 = 0x3FFF;
+
+/// The handle without its marks, if it has any.
+pub(crate) fn unmarked(handle: u32) -> Option<u32> {
+    (handle & MARKS != 0).then_some(handle & !MARKS)
+}
+
+/// Events for a consumer are told of.
+pub(crate) fn is_traced(handle: u32) -> bool {
+    handle & broker::TRACED != 0
+}
+
+/// Deliveries to a consumer are leased.
+pub(crate) fn is_leased(handle: u32) -> bool {
+    handle & broker::LEASED != 0
 }
 
 /// The next number for a publisher: its channel in the lower half, and in the upper a count, so that an event that
@@ -128,7 +141,7 @@ mod tests {
         let mut handles = Handles::default();
         for _ in 0..0x1_0001 {
             let handle = handles.add(|_| ()).unwrap();
-            assert_eq!(handle & broker::TRACED, 0);
+            assert_eq!(handle & MARKS, 0);
             handles.remove(handle);
         }
     }

@@ -167,15 +167,10 @@ impl Unsettled {
         }
     }
 
-    /// Tells the ids of the link's deliveries with a token of `first..=last`, in order, in ranges.
-    pub fn find(&self, link: u16, first: u64, last: u64, mut each: impl FnMut(u32, u32)) {
-        let base = self.base;
-        let old = self.stragglers.iter().map(|(id, entry)| (*id, *entry));
-        let ring = self.ring.iter().enumerate();
-        let ring = ring.map(|(at, entry)| (base.wrapping_add(at as u32), *entry));
-        let is_meant = |entry: &Entry| entry.link == link && (first..=last).contains(&entry.token);
+    /// Tells the ids of the deliveries whose link and token are meant, in order, in ranges.
+    pub fn find(&self, is_meant: impl Fn(u16, u64) -> bool, mut each: impl FnMut(u32, u32)) {
         let mut run: Option<(u32, u32)> = None;
-        for (id, _) in old.chain(ring).filter(|(_, entry)| is_meant(entry)) {
+        for (id, _) in self.iter().filter(|(_, entry)| is_meant(entry.link, entry.token)) {
             match &mut run {
                 Some((_, end)) if end.wrapping_add(1) == id => *end = id,
                 _ => {
@@ -188,6 +183,30 @@ impl Unsettled {
         if let Some((from, to)) = run {
             each(from, to);
         }
+    }
+
+    /// Tells link and token of those of `first..=last`, in order. It costs a step for each of these ids that is in use, and for
+    /// each straggler.
+    pub fn look(&self, first: u32, last: u32, mut each: impl FnMut(u16, u64)) {
+        let age = last.wrapping_sub(first);
+        if age > i32::MAX as u32 {
+            return;
+        }
+        let old = self.stragglers.iter().filter(|(id, _)| id.wrapping_sub(first) <= age);
+        old.for_each(|(_, entry)| each(entry.link, entry.token));
+        let at = |id: u32| usize::try_from(id.wrapping_sub(self.base) as i32).ok();
+        let to = at(last).map_or(0, |at| (at + 1).min(self.ring.len()));
+        let from = at(first).unwrap_or(0).min(to);
+        let ring = self.ring.range(from..to).filter(|entry| entry.link != GONE);
+        ring.for_each(|entry| each(entry.link, entry.token));
+    }
+
+    /// All that are not settled, with their ids, in order.
+    fn iter(&self) -> impl Iterator<Item = (u32, Entry)> {
+        let base = self.base;
+        let ring = self.ring.iter().enumerate();
+        let ring = ring.map(move |(at, entry)| (base.wrapping_add(at as u32), *entry));
+        self.stragglers.iter().copied().chain(ring).filter(|(_, entry)| entry.link != GONE)
     }
 
     /// Forgets the deliveries of a link.
@@ -274,13 +293,22 @@ mod tests {
         unsettled.push(7, 1001);
         let found = |link, first, last| {
             let mut found = Vec::new();
-            unsettled.find(link, first, last, |from, to| found.push((from, to)));
+            let is_meant = |of: u16, token: u64| of == link && (first..=last).contains(&token);
+            unsettled.find(is_meant, |from, to| found.push((from, to)));
             found
         };
         assert_eq!(found(7, 0, 2000), [(u32::MAX, u32::MAX), (600, 600)]);
         assert_eq!(found(1, 0, 2000), [(0, 0), (591, 599)]);
         assert_eq!(found(1, 595, 596), [(595, 596)]);
         assert_eq!(found(2, 0, 2000), [], "settled");
+        let looked = |first, last| {
+            let mut looked = Vec::new();
+            unsettled.look(first, last, |link, token| looked.push((link, token)));
+            looked
+        };
+        assert_eq!(looked(u32::MAX, 0), [(7, 1000), (1, 0)]);
+        assert_eq!(looked(599, 9999), [(1, 598), (1, 599), (7, 1001)]);
+        assert_eq!(looked(600, 599), [], "runs backwards");
     }
 
     #[test]

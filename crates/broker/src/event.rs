@@ -55,7 +55,8 @@ pub enum Event {
     Introduce,
     /// Messages for a consumer.
     Deliver {
-        /// The consumer's handle, with [`TRACED`] where each is to be told of with [`crate::Shard::trace_delivery`].
+        /// The consumer's handle, with [`TRACED`] where each is to be told of with [`crate::Shard::trace_delivery`], and with
+        /// [`LEASED`] where each is leased.
         consumer: u32,
         /// Which of [`Events::memories`] holds them.
         memory: u32,
@@ -79,7 +80,7 @@ pub enum Event {
     Got {
         /// The token given with the request.
         token: u32,
-        /// The handle given with the request, with [`TRACED`] as in [`Event::Deliver`].
+        /// The handle given with the request, with marks as in [`Event::Deliver`].
         consumer: u32,
         /// Which of [`Events::memories`] holds it.
         memory: u32,
@@ -111,6 +112,22 @@ pub enum Event {
         range: SeqRange,
         /// There are others, told of next.
         has_more: bool,
+    },
+    /// From now on messages for the consumer are leased to it for so long, and its deliveries are marked ([`LEASED`]); none:
+    /// no longer.
+    Leased {
+        /// The consumer's handle, or that under which a `basic.get` is unsettled.
+        consumer: u32,
+        /// Milliseconds.
+        lease_ms: Option<u64>,
+    },
+    /// The leases of these are over. The connection is to answer with [`crate::QueueCommand::LeaseOver`]; until then the messages
+    /// are the consumer's.
+    LeaseOver {
+        /// The consumer's handle, or that under which a `basic.get` is unsettled.
+        consumer: u32,
+        /// Their positions, lowest first.
+        ranges: Box<[SeqRange]>,
     },
     /// The consumer is gone because its queue is.
     Cancelled {
@@ -153,6 +170,9 @@ pub struct Item {
 /// The bit of a consumer's handle that says that its deliveries are traced. It is part of no handle, so that a look-up
 /// of the consumer as ever finds nobody.
 pub const TRACED: u32 = 1 << 31;
+
+/// The bit of a consumer's handle that says that its deliveries are leased ([`Event::Leased`]); no part of it either.
+pub const LEASED: u32 = 1 << 30;
 
 /// The bit of [`Item::marks`] that says the message was delivered before.
 pub const REDELIVERED: u32 = 1 << 31;

@@ -56,7 +56,7 @@ pub use condition::{Condition, Subject};
 pub use connection_limits::Unit;
 pub use content::Content;
 pub use damages::{Damaged, MessageDamage, StreamDamage};
-pub use event::{Event, Events, Item, REDELIVERED, TRACED};
+pub use event::{Event, Events, Item, LEASED, REDELIVERED, TRACED};
 pub use event_exchange::{Announcement, Arrived, Caller, Encryption, Occurrence, Settled};
 pub use latency::{Durations, LATENCY_BOUNDS_US, Latencies};
 pub use limits::Limits;
@@ -76,7 +76,7 @@ pub use publisher::{More, Publish, Published, Publisher, ROUTES_SHOWN_MAX, price
 pub use reading::{BlockKey, Brought, ReadBytes, ReadRequest, ReadWhat, StretchKey};
 pub use recovery::{LogSnapshot, RecoveryError, SECTION};
 pub use reply::{REPLY_TO, Replies, ReplyAddress};
-pub use request::{ConsumerRef, Credit, Held, NewConsumer, Placement, QueueCommand, Reply};
+pub use request::{ConsumerRef, Credit, Held, LeaseOver, NewConsumer, Placement, QueueCommand, Reply};
 pub use rows::channels::{
     ChannelRow, ChannelTally, ConsumerRow, Depth, LinkEnd, LinkRow, Opened, SessionRow, StreamConsumerRow,
     StreamPublisherRow,

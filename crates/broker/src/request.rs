@@ -84,6 +84,20 @@ pub struct NewConsumer {
     pub timeout_ms: Option<u64>,
 }
 
+/// How a connection answers when leases of a consumer's messages are over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaseOver {
+    /// The consumer's handle.
+    pub handle: u32,
+    /// The positions that [`crate::Event::LeaseOver`] named. Those that are not `over` were settled meanwhile, or will be when a
+    /// transaction is committed: their leases begin anew.
+    pub asked: Box<[SeqRange]>,
+    /// Those of them that it has sent and that are not settled: they come back.
+    pub over: Box<[SeqRange]>,
+    /// The client may settle those yet, by [`QueueCommand::SettleOver`]; else it was told that they are over.
+    pub is_late: bool,
+}
+
 /// The fate of the messages a consumer holds when it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
@@ -198,6 +212,22 @@ pub enum QueueCommand {
         /// The positions.
         range: SeqRange,
     },
+    /// The answer to [`crate::Event::LeaseOver`].
+    LeaseOver(Box<LeaseOver>),
+    /// Positions are settled whose leases were over: of no effect but that there is room for others.
+    SettleOver {
+        /// The consumer's handle.
+        handle: u32,
+        /// The positions.
+        range: SeqRange,
+    },
+    /// The leases of these positions begin anew, as far as this consumer holds them and they are not over.
+    Renew {
+        /// The consumer's handle.
+        handle: u32,
+        /// The positions.
+        range: SeqRange,
+    },
     /// These positions, held by this consumer, are done with; where they come back, with annotations.
     Modify(Box<Modified>),
     /// Remove all ready and all delayed messages. Answer: [`Reply::Purged`].
@@ -252,6 +282,9 @@ impl QueueCommand {
             | QueueCommand::Settle { .. }
             | QueueCommand::Accept { .. }
             | QueueCommand::Unsent { .. }
+            | QueueCommand::LeaseOver(_)
+            | QueueCommand::SettleOver { .. }
+            | QueueCommand::Renew { .. }
             | QueueCommand::Modify(_)
             | QueueCommand::Leave => None,
         }

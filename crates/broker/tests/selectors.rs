@@ -6,7 +6,6 @@ mod node;
 use base::id::QueueSeq;
 use broker::{Credit, Held, Limits, NewConsumer, QueueCommand, QueueRow, Selector};
 use filter::{Asker, Names};
-use journal::Disk;
 use message::record::Outcome;
 use node::Node;
 use routing::Value;

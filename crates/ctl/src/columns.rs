@@ -13,7 +13,7 @@ use std::net::IpAddr;
 const TIMEOUT_S: u32 = 60;
 
 /// Columns of queues.
-const QUEUE: [&str; 40] = [
+const QUEUE: [&str; 41] = [
     "name",
     "vhost",
     "type",
@@ -37,6 +37,7 @@ const QUEUE: [&str; 40] = [
     "messages_delayed",
     "messages_unmatched",
     "selectors",
+    "lease_expiries",
     "consumers",
     "memory",
     "messages_ready_ram",

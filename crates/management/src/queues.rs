@@ -287,6 +287,9 @@ impl Item<'_> {
         self.put("messages_delayed", || row.delayed.into());
         self.put("messages_unmatched", || row.unmatched.into());
         self.put("selectors", || row.selectors.into());
+        if let Some(count) = row.leases_over {
+            self.put("lease_expiries", || count.into());
+        }
         self.put("consumers", || row.consumers.into());
         self.put("memory", || row.memory_bytes.into());
         // Whether it could hand out a new message at once.

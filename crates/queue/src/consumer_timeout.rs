@@ -9,7 +9,8 @@
 //! Invariant: a position noted as held is held, since then, by that consumer; one that is late is not held by it.
 
 use crate::command::{ConsumerId, Credit};
-use crate::consumers::{Consumers, LATE};
+use crate::consumers::Consumers;
+use crate::lease::Lease;
 use crate::ranges::numbers;
 use base::RangeSet;
 use base::ranges::Range;
@@ -24,12 +25,25 @@ pub(crate) struct Watch {
     since: VecDeque<(u64, RangeSet)>,
     /// Taken back from it and not settled by it.
     late: RangeSet,
+    /// Where the queue leases its messages, for `timeout_ms`: no timeout then counts.
+    pub(crate) lease: Option<Box<Lease>>,
 }
 
 impl Watch {
-    /// Positions are held no more, or not since when it is noted.
+    /// Positions are held no more.
     pub(crate) fn forget(&mut self, range: Range) {
+        self.begin_anew(range);
+        self.lease.iter_mut().for_each(|lease| lease.forget(range));
+    }
+
+    /// Positions are held from the next look on.
+    pub(crate) fn begin_anew(&mut self, range: Range) {
         self.since.iter_mut().for_each(|(_, held)| _ = held.remove(range, |_| {}));
+    }
+
+    /// It is given nothing for now.
+    pub(crate) fn is_late(&self) -> bool {
+        !self.late.is_empty() || self.lease.as_ref().is_some_and(|lease| lease.is_stuck())
     }
 
     /// Notes positions of `held` that are new, and hands out those that were held for too long.
@@ -43,6 +57,7 @@ impl Watch {
                 fresh.remove(part, |_| {});
             }
         }
+        self.lease.iter_mut().for_each(|lease| lease.look(held, &mut fresh));
         if !fresh.is_empty() {
             self.since.push_back((now_ms, fresh));
         }
@@ -65,17 +80,27 @@ impl Watch {
     /// Heap bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
         let held: usize = self.since.iter().map(|(_, held)| held.heap_bytes()).sum();
-        held + self.since.capacity() * size_of::<(u64, RangeSet)>() + self.late.heap_bytes()
+        let lease = self.lease.as_ref().map_or(0, |lease| size_of::<Lease>() + lease.heap_bytes());
+        held + self.since.capacity() * size_of::<(u64, RangeSet)>() + self.late.heap_bytes() + lease
     }
 }
 
-/// Messages that were taken back from a consumer.
+/// Messages that a consumer held for too long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Late {
-    /// The consumer that held them for too long.
+    /// The consumer.
     pub consumer: ConsumerId,
     /// Which positions, lowest first.
     pub ranges: Vec<SeqRange>,
+    /// Their leases are over: they are with it until [`crate::Fifo::lease_over`]. Else they were taken back.
+    pub is_leased: bool,
+}
+
+/// As [`Late`], in the numbers of the machine.
+pub(crate) struct Over {
+    pub(crate) consumer: ConsumerId,
+    pub(crate) held: RangeSet,
+    pub(crate) is_leased: bool,
 }
 
 impl Consumers {
@@ -84,23 +109,27 @@ impl Consumers {
         self.rounds.as_ref()?.every_ms()
     }
 
-    /// Takes back the messages that watched consumers hold for too long: their positions, by consumer.
-    pub(crate) fn look(&mut self, now_ms: u64) -> Vec<(ConsumerId, RangeSet)> {
+    /// Takes back the messages that watched consumers hold for too long, or tells that their leases are over.
+    pub(crate) fn look(&mut self, now_ms: u64) -> Vec<Over> {
         let Some(rounds) = &mut self.rounds else { return Vec::new() };
         let due = rounds.begin(now_ms);
-        let over = due.into_iter().map(|id| (id, self.look_at(id, now_ms)));
-        over.filter(|(_, over)| !over.is_empty()).collect()
+        let over = due.into_iter().filter_map(|id| self.look_at(id, now_ms));
+        over.filter(|over| !over.held.is_empty()).collect()
     }
 
-    /// Takes from this consumer the messages that it holds for too long.
-    fn look_at(&mut self, id: ConsumerId, now_ms: u64) -> RangeSet {
-        let Some(found) = self.slots.get_mut(id.0 as usize).and_then(Option::as_mut) else {
-            return RangeSet::new();
-        };
-        let (Some(watch), Some(rounds)) = (&mut found.watch, &mut self.rounds) else {
-            return RangeSet::new();
-        };
+    /// Takes from this consumer the messages that it holds for too long, or tells that their leases are over.
+    fn look_at(&mut self, id: ConsumerId, now_ms: u64) -> Option<Over> {
+        let found = self.slots.get_mut(id.0 as usize)?.as_mut()?;
+        let (Some(watch), Some(rounds)) = (&mut found.watch, &mut self.rounds) else { return None };
         let over = watch.look(now_ms, &found.unsettled);
+        if let Some(lease) = &mut watch.lease {
+            lease.tell(&over);
+            if found.unsettled.is_empty() {
+                rounds.unmark(id, watch.timeout_ms);
+                found.is_unmarked = true;
+            }
+            return Some(Over { consumer: id, held: over, is_leased: true });
+        }
         let mut count = 0;
         for part in over.iter() {
             watch.late.insert(part);
@@ -110,13 +139,11 @@ impl Consumers {
             rounds.unmark(id, watch.timeout_ms);
             found.is_unmarked = true;
         }
-        if !over.is_empty() {
-            rounds.late += u32::from(found.held_up & LATE == 0);
-            found.held_up |= LATE;
-            self.may_take(id);
-        }
         self.unsettled -= count;
-        over
+        if !over.is_empty() {
+            self.weigh_late(id);
+        }
+        Some(Over { consumer: id, held: over, is_leased: false })
     }
 
     /// A consumer settles messages that were taken back from it. Positions that are not late are passed over.
@@ -124,14 +151,11 @@ impl Consumers {
         let found = self.slots.get_mut(id.0 as usize).and_then(Option::as_mut);
         if let Some(found) = found
             && let Some(watch) = &mut found.watch
-            && let Some(rounds) = &mut self.rounds
             && let Some(range) = numbers(range)
             && watch.late.remove(range, |_| {}) > 0
             && watch.late.is_empty()
         {
-            found.held_up &= !LATE;
-            rounds.late -= 1;
-            self.may_take(id);
+            self.weigh_late(id);
         }
     }
 
@@ -151,17 +175,35 @@ impl Consumers {
     }
 
     /// A consumer may be given more or less than before.
-    fn may_take(&mut self, id: ConsumerId) {
+    pub(crate) fn may_take(&mut self, id: ConsumerId) {
         // A late consumer makes room for another active one, and may come back as one.
         self.active.is_open = true;
         self.refresh(id);
     }
 
-    /// From now on messages that it holds for longer are taken back from it.
+    /// From now on messages that it holds for longer are taken back from it, unless they are leased.
     pub(crate) fn watch(&mut self, id: ConsumerId, timeout_ms: u64) {
+        if self.set_timeout(id, timeout_ms) {
+            return;
+        }
         self.end_watch(id);
         let Some(consumer) = self.get_mut(id) else { return };
         consumer.watch = Some(Box::new(Watch { timeout_ms, ..Watch::default() }));
+        self.enter_rounds(id, timeout_ms);
+    }
+
+    /// It is watched no more, and the messages that were taken back from it are forgotten.
+    pub(crate) fn end_watch(&mut self, id: ConsumerId) {
+        let Some(consumer) = self.get_mut(id) else { return };
+        let Some(timeout_ms) = consumer.watch.as_ref().map(|watch| watch.timeout_ms) else { return };
+        consumer.watch = None;
+        self.weigh_late(id);
+        self.leave_rounds(id, timeout_ms);
+    }
+
+    /// Looks are at it from now on, once it holds something.
+    pub(crate) fn enter_rounds(&mut self, id: ConsumerId, timeout_ms: u64) {
+        let Some(consumer) = self.get_mut(id) else { return };
         consumer.is_unmarked = true;
         let holds = !consumer.unsettled.is_empty();
         self.rounds.get_or_insert_default().enter(id, timeout_ms);
@@ -170,21 +212,17 @@ impl Consumers {
         }
     }
 
-    /// It is watched no more, and the messages that were taken back from it are forgotten.
-    pub(crate) fn end_watch(&mut self, id: ConsumerId) {
-        let Some(consumer) = self.get_mut(id) else { return };
-        let Some(watch) = consumer.watch.take() else { return };
-        let was_late = consumer.is_late();
-        consumer.held_up &= !LATE;
-        consumer.is_unmarked = false;
+    /// No look is at it any more.
+    pub(crate) fn leave_rounds(&mut self, id: ConsumerId, timeout_ms: u64) {
+        if let Some(consumer) = self.get_mut(id) {
+            consumer.is_unmarked = false;
+        }
         if let Some(rounds) = &mut self.rounds {
-            rounds.late -= u32::from(was_late);
-            rounds.leave(id, watch.timeout_ms);
+            rounds.leave(id, timeout_ms);
             if rounds.is_empty() {
                 self.rounds = None;
             }
         }
-        self.refresh(id);
     }
 
     /// It was given something to hold: the next looks are at it, too. Called where [`Consumer::is_unmarked`].

@@ -338,6 +338,7 @@ impl Consumers {
             _ => {}
         }
         self.refresh(id);
+        self.set_prefetch(id, None);
     }
 
     /// Sets its prefetch.
@@ -348,6 +349,7 @@ impl Consumers {
             self.draining.retain(|draining| *draining != id);
         }
         self.refresh(id);
+        self.set_prefetch(id, Some(prefetch));
     }
 
     /// Its connection cannot take more for now, or can again.

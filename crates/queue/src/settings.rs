@@ -103,6 +103,9 @@ pub struct Rules {
     /// Messages that all consumers together hold at most, for them to be given more; gets are given theirs at any number,
     /// and count.
     pub unsettled_max: Option<u64>,
+    /// A consumer has a message for so long, milliseconds; then it comes back as failed, if it was not settled, and the
+    /// consumer goes on ([`crate::Fifo::lease_over`]). Consumer timeouts ([`crate::Fifo::watch`]) do not count then.
+    pub lease_ms: Option<u64>,
 }
 
 impl Rules {

@@ -613,7 +613,7 @@ impl Oracle {
                 self.suspects.entry((client, client)).or_insert(text);
             }
         }
-        let is_first_late = redelivered && !copy.was_delivered && rules.timeout_ms.is_some();
+        let is_first_late = redelivered && !copy.was_delivered && rules.holding_ms().is_some();
         copy.is_first_awaited = is_first_late || copy.is_first_awaited && redelivered;
         copy.was_delivered = true;
         if settled {

@@ -26,6 +26,8 @@ pub struct Rules {
     pub is_grouped: bool,
     /// Milliseconds a consumer may hold a message.
     pub timeout_ms: Option<u64>,
+    /// Milliseconds a message is a consumer's, where it is leased: no timeout counts then.
+    pub lease_ms: Option<u64>,
     /// Which messages wait when they come back, and how many milliseconds for each time they failed.
     pub retry: Option<(&'static str, u64)>,
     /// Which consumer is next, where they do not take turns.
@@ -67,6 +69,11 @@ impl Rules {
     /// It asks for nothing.
     pub fn is_plain(&self) -> bool {
         *self == Rules::default()
+    }
+
+    /// Milliseconds after which another may have a message that a consumer holds.
+    pub fn holding_ms(&self) -> Option<u64> {
+        self.lease_ms.or(self.timeout_ms)
     }
 
     /// Whether it may drop a message for good without any client's knowledge.

@@ -37,6 +37,8 @@ pub(super) struct Consumer {
     pub(super) exclusive: bool,
     /// Its queue's type; none: it takes direct replies.
     pub(super) of: Option<QueueType>,
+    /// How long it has its messages, milliseconds, where that has an end.
+    pub(super) lease_ms: Option<u64>,
     /// The arguments it was declared with, if any.
     pub(super) arguments: Option<Box<Arguments>>,
     /// Deliveries it was sent.

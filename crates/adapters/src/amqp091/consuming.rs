@@ -1,12 +1,12 @@
 //! Messages out, acks in.
 
 use super::consumer::{Consumer, Kind};
-use super::outgoing::{counted, outgoing};
+use super::outgoing::{counted, locked, outgoing};
 use super::settling::Leaving;
 use super::unacked::Delivery;
 use super::{Adapter, tables};
 use crate::context::Context;
-use crate::handles::HANDLES_MAX;
+use crate::handles::{HANDLES_MAX, is_leased};
 use ::amqp091::method::{BasicCancel, MethodId};
 use ::amqp091::{DeliverPrefix, Outgoing};
 use broker::catalog::{Object, QueueDefinition, Reason, Refusal, ReplyCode};
@@ -30,10 +30,14 @@ impl Adapter {
         let count = u64::from(items.end - items.start);
         let (handle, consumer) = match self.consumers.get_mut(handle) {
             Some(consumer) => (handle, consumer),
-            // Gone, or its deliveries are told of.
+            // Gone, or its deliveries are told of or leased.
             None => {
                 let told = self.tell_delivered(context, handle, memory, items.clone(), events);
-                let Some(handle) = told else { return };
+                let Some(own) = told else { return };
+                if is_leased(handle) {
+                    return self.deliver_leased(context, own, memory, items, events);
+                }
+                let handle = own;
                 let Some(consumer) = self.consumers.get_mut(handle) else { return };
                 (handle, consumer)
             }
@@ -119,7 +123,9 @@ impl Adapter {
         events: &Events,
     ) {
         let Some(channel) = self.channels.get(number) else { return };
+        let mut lease_ms = None;
         let of = self.consumers.get_mut(handle).and_then(|consumer| {
+            lease_ms = consumer.lease_ms.filter(|_| !no_ack);
             consumer.delivered += 1;
             consumer.again += u64::from(item.is_redelivered());
             consumer.got_settled += u64::from(no_ack);
@@ -137,6 +143,10 @@ impl Adapter {
         }
         let outgoing = outgoing(&message, &events.memories[memory as usize], &mut context.scratch.amqp091);
         let head = counted(&outgoing, item);
+        let head = match lease_ms {
+            Some(lease_ms) => locked(&head, context.now.wall_ms.saturating_add(lease_ms)).into(),
+            None => head,
+        };
         let outgoing = Outgoing { head: &head, ..outgoing };
         let ready = u32::try_from(ready).unwrap_or(u32::MAX);
         self.machine.get_ok(number, tag, item.is_redelivered(), ready, &outgoing);
@@ -222,6 +232,7 @@ impl Adapter {
                 newest: u64::MAX,
                 exclusive: false,
                 of: Some(queue.queue_type),
+                lease_ms: None,
                 arguments: None,
                 delivered: 0,
                 again: 0,

@@ -40,6 +40,7 @@ impl Adapter {
             newest: u64::MAX,
             exclusive: false,
             of: None,
+            lease_ms: None,
             arguments: None,
             delivered: 0,
             again: 0,

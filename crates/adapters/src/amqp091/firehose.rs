@@ -2,26 +2,29 @@
 
 use super::Adapter;
 use crate::context::Context;
-use crate::handles::untraced;
+use crate::handles::{is_traced, unmarked};
 use broker::{Events, Item};
 use std::ops::Range;
 
 impl Adapter {
-    /// Tells of deliveries whose consumer is not found under its handle, and finds that; none: it is gone.
+    /// The handle of a consumer that is not found under that of its deliveries, which are told of where that is asked for;
+    /// none: it is gone.
     #[cold]
     #[inline(never)]
     pub(super) fn tell_delivered(
         &self,
         context: &mut Context<'_>,
-        handle: u32,
+        marked: u32,
         memory: u32,
         items: Range<u32>,
         events: &Events,
     ) -> Option<u32> {
-        let handle = untraced(handle)?;
+        let handle = unmarked(marked)?;
         let consumer = self.consumers.get(handle)?;
-        let (channel, queue) = (consumer.channel, consumer.at.queue);
-        context.trace_delivered(channel, queue, (memory, items), events);
+        if is_traced(marked) {
+            let (channel, queue) = (consumer.channel, consumer.at.queue);
+            context.trace_delivered(channel, queue, (memory, items), events);
+        }
         Some(handle)
     }
 
@@ -30,12 +33,14 @@ impl Adapter {
     pub(super) fn got_traced(
         &self,
         context: &mut Context<'_>,
-        handle: u32,
+        marked: u32,
         (memory, item): (u32, &Item),
         events: &Events,
     ) -> u32 {
-        let Some(handle) = untraced(handle) else { return handle };
-        if let Some(consumer) = self.consumers.get(handle) {
+        let Some(handle) = unmarked(marked) else { return marked };
+        if is_traced(marked)
+            && let Some(consumer) = self.consumers.get(handle)
+        {
             let (channel, queue) = (consumer.channel, consumer.at.queue);
             context.trace(channel, queue, (memory, item), events);
         }

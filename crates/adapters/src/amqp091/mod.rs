@@ -16,6 +16,7 @@ mod direct_reply;
 mod finder;
 mod firehose;
 mod following;
+mod leasing;
 mod listing;
 mod login;
 mod methods;
@@ -51,6 +52,7 @@ use channel::Channels;
 use consumer::Consumer;
 use finder::Finder;
 use login::Login;
+use message::record::SeqRange;
 use pending::Requests;
 use settling::Settled;
 use std::sync::Arc;
@@ -96,6 +98,8 @@ pub struct Adapter {
     is_told_blocked: bool,
     /// The rest of prefetches that channels share is to be dealt out when the turn ends.
     deals: bool,
+    /// Leases that are over, by consumer; until the turn ends.
+    leases_over: Vec<(u32, Box<[SeqRange]>)>,
     /// Its consumers are to wait: there is much to send.
     is_paused: bool,
     /// A table of deliveries that are not settled takes more or less memory than before.
@@ -135,6 +139,7 @@ impl Adapter {
             blocked: None,
             is_told_blocked: false,
             deals: false,
+            leases_over: Vec::new(),
             is_paused: false,
             is_resized: false,
             unacked_bytes: 0,
@@ -294,6 +299,8 @@ impl Adapter {
             // Nobody subscribes to chunks here.
             | Event::Chunk { .. } => {}
             Event::TimedOut { consumer, has_more: false, .. } => self.timed_out(context, *consumer),
+            Event::Leased { consumer, lease_ms } => self.leased(*consumer, *lease_ms),
+            Event::LeaseOver { consumer, ranges } => self.leases_over.push((*consumer, ranges.clone())),
             Event::TimedOut { .. } => {}
             Event::Cancelled { consumer, queue } => self.cancelled(context, *consumer, queue),
             Event::Introduce => context.shard.introduce(context.port, &self.peer.name),
@@ -305,6 +312,9 @@ impl Adapter {
 
     /// The turn ends: confirms gathered are told.
     pub(crate) fn end_turn(&mut self, context: &mut Context<'_>) {
+        if !self.leases_over.is_empty() {
+            self.end_leases(context);
+        }
         self.pass_on_settled(context);
         self.tell_confirms();
         let spare = self.machine.take_spare();

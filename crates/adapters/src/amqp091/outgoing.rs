@@ -4,7 +4,7 @@ use ::amqp091::{Body, Outgoing};
 use base::Memory;
 use broker::Item;
 use message::amqp10::Message;
-use message::amqp091::write_counts;
+use message::amqp091::{Value, write_counts, write_header};
 use message::convert::Amqp091;
 use message::record::{Enqueue, Format};
 use std::borrow::Cow;
@@ -48,4 +48,15 @@ pub(super) fn counted<'a>(outgoing: &Outgoing<'a>, item: &Item) -> Cow<'a, [u8]>
     let mut head = Vec::with_capacity(outgoing.head.len() + 64);
     write_counts(outgoing.head, delivery_count, acquired_count, &mut head);
     head.into()
+}
+
+/// The header that says until when a leased message is its consumer's.
+const LOCKED_UNTIL: &[u8] = b"x-opt-locked-until";
+
+/// A head that says until when its message is leased, milliseconds since 1970.
+#[cold]
+pub(super) fn locked(head: &[u8], until_ms: u64) -> Vec<u8> {
+    let mut locked = Vec::with_capacity(head.len() + 64);
+    write_header(head, LOCKED_UNTIL, Value::I64(i64::try_from(until_ms).unwrap_or(i64::MAX)), &mut locked);
+    locked
 }

@@ -4,7 +4,7 @@
 
 use super::channel::Channels;
 use super::consumer::Consumer;
-use super::unacked::Delivery;
+use super::unacked::{Delivery, whose_is_over};
 use crate::context::Context;
 use crate::handles::Handles;
 use base::id::QueueSeq;
@@ -57,7 +57,9 @@ impl Settled {
 
     /// Positions of this consumer wait to be passed on.
     pub(super) fn is_of(&self, consumer: u32) -> bool {
-        self.last.as_ref().is_some_and(|last| last.consumer == consumer)
+        self.last
+            .as_ref()
+            .is_some_and(|last| last.consumer == consumer || whose_is_over(last.consumer) == Some(consumer))
     }
 
     /// The cancelled consumers to look after, if a turn has any; it has none afterwards.
@@ -100,6 +102,8 @@ impl Settled {
         let Some(settling) = &self.last else { return };
         let Settling { consumer, first, last, .. } = *settling;
         let is_alike = settling.outcome == outcome && consumer == next.consumer;
+        // The same position may be over several times.
+        let is_alike = is_alike && whose_is_over(consumer).is_none();
         // How the others end has to do with their order.
         if outcome != Outcome::Accepted
             || !is_alike
@@ -121,17 +125,41 @@ impl Settled {
             let count = last.0 - first.0 + 1 + context.scratch.scattered.count();
             count_accepted(context, (consumers, channels), consumer, count);
         }
-        let Some(found) = consumers.get(consumer) else { return context.scratch.scattered.clear() };
+        let range = SeqRange { first, last };
+        let Some(found) = consumers.get(consumer) else {
+            return self.pass_on_over(context, consumers, (consumer, range));
+        };
         if found.is_cancelled {
             self.leaving.add(consumer);
         }
         let ConsumerRef { log, queue, handle } = found.at;
-        let range = SeqRange { first, last };
         if !context.scratch.scattered.is_empty() {
             let Context { now, port, shard, scratch, .. } = context;
             return scratch.scattered.pass_on(*now, shard, *port, found.at, range);
         }
         let command = QueueCommand::Settle { handle, range, outcome };
+        context.shard.command(context.now, context.port, log, queue, command);
+    }
+}
+
+impl Settled {
+    /// Positions of nobody are forgotten; of deliveries whose leases were over the queue is told.
+    #[cold]
+    #[inline(never)]
+    fn pass_on_over(
+        &mut self,
+        context: &mut Context<'_>,
+        consumers: &Handles<Consumer>,
+        (consumer, range): (u32, SeqRange),
+    ) {
+        context.scratch.scattered.clear();
+        let Some(handle) = whose_is_over(consumer) else { return };
+        let Some(found) = consumers.get(handle) else { return };
+        if found.is_cancelled {
+            self.leaving.add(handle);
+        }
+        let ConsumerRef { log, queue, handle } = found.at;
+        let command = QueueCommand::SettleOver { handle, range };
         context.shard.command(context.now, context.port, log, queue, command);
     }
 }

@@ -12,11 +12,11 @@
 //! Invariants: members are in the order of their handles; no more than the prefetch is sent and unsettled.
 
 use super::consumer::{Consumer, Kind};
-use super::outgoing::outgoing;
+use super::outgoing::{locked, outgoing};
 use super::unacked::{Delivery, Unacked};
 use crate::context::Context;
 use crate::handles::Handles;
-use ::amqp091::{Connection, DeliverPrefix};
+use ::amqp091::{Connection, DeliverPrefix, Outgoing};
 use base::id::QueueSeq;
 use base::{Buffer, Memory};
 use broker::{ConsumerRef, Item, QueueCommand};
@@ -56,6 +56,8 @@ struct Waiting {
     handle: u32,
     item: Item,
     memory: Memory,
+    /// Until when it is leased, milliseconds since 1970.
+    locked_until_ms: Option<u64>,
 }
 
 impl SharedPrefetch {
@@ -109,8 +111,8 @@ impl SharedPrefetch {
         self.seen = seen;
         self.sent = 0;
         self.members.iter_mut().for_each(|member| (member.sent, member.waiting) = (0, 0));
-        for Delivery { consumer, .. } in unacked.iter() {
-            if let Some(member) = self.member(consumer) {
+        for delivery in unacked.iter() {
+            if let Some(member) = self.member(delivery.holder()) {
                 member.sent += 1;
                 self.sent += 1;
             }
@@ -141,12 +143,18 @@ impl SharedPrefetch {
         (self.most, self.seen) = (most, None);
     }
 
-    /// Keeps deliveries of a member until they are sent.
-    pub(super) fn keep(&mut self, handle: u32, items: &[Item], memory: &Memory) {
+    /// Keeps deliveries of a member until they are sent; those that are leased, until when, milliseconds since 1970.
+    pub(super) fn keep(
+        &mut self,
+        handle: u32,
+        items: &[Item],
+        memory: &Memory,
+        locked_until_ms: Option<u64>,
+    ) {
         for item in items {
             let is_next = self.sent as usize + self.waiting.len() < self.most as usize;
             let (item, memory) = if is_next { (*item, memory.clone()) } else { alone(*item, memory) };
-            self.waiting.push_back(Waiting { handle, item, memory });
+            self.waiting.push_back(Waiting { handle, item, memory, locked_until_ms });
         }
         self.seen = None;
     }
@@ -160,6 +168,19 @@ impl SharedPrefetch {
         its.into_iter().map(|waiting| waiting.item.seq).collect()
     }
 
+    /// Takes out waiting deliveries that are meant, by consumer and position.
+    pub(super) fn take_meant(&mut self, is_meant: impl Fn(Delivery) -> bool) -> Vec<Delivery> {
+        self.seen = None;
+        let mut taken = Vec::new();
+        self.waiting.retain(|waiting| {
+            let delivery = Delivery { consumer: waiting.handle, seq: waiting.item.seq };
+            let is_meant = is_meant(delivery);
+            taken.extend(is_meant.then_some(delivery));
+            !is_meant
+        });
+        taken
+    }
+
     /// Sends waiting deliveries, as far as the prefetch goes.
     pub(super) fn send_waiting(
         &mut self,
@@ -169,7 +190,7 @@ impl SharedPrefetch {
         last_tag: &mut u64,
     ) {
         while self.sent < self.most
-            && let Some(Waiting { handle, item, memory }) = self.waiting.pop_front()
+            && let Some(Waiting { handle, item, memory, locked_until_ms }) = self.waiting.pop_front()
         {
             // Deliveries of members that are gone are back in their queue already.
             let Some(member) = self.member(handle) else { continue };
@@ -179,6 +200,8 @@ impl SharedPrefetch {
             let message = Enqueue::read(&memory[item.offset as usize..]);
             let message = message.expect("only enqueue records are delivered");
             let outgoing = outgoing(&message, &memory, &mut context.scratch.amqp091);
+            let head = locked_until_ms.map(|until_ms| locked(outgoing.head, until_ms));
+            let outgoing = Outgoing { head: head.as_deref().unwrap_or(outgoing.head), ..outgoing };
             machine.deliver_rare(&member.prefix, *last_tag, item.is_redelivered(), &outgoing);
             self.sent += 1;
             self.seen = None;

@@ -99,7 +99,8 @@ impl Adapter {
         let Some(channel) = self.channels.get(consumer.channel) else { return };
         let Channel { shared: Some(shared), unacked, last_tag, .. } = channel else { return };
         let items = &events.items[items.start as usize..items.end as usize];
-        shared.keep(handle, items, &events.memories[memory as usize]);
+        let locked_until_ms = consumer.lease_ms.map(|lease_ms| context.now.wall_ms.saturating_add(lease_ms));
+        shared.keep(handle, items, &events.memories[memory as usize], locked_until_ms);
         shared.send_waiting(context, &mut self.machine, unacked, last_tag);
         self.is_resized |= unacked.take_resized();
     }

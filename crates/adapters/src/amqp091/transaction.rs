@@ -29,7 +29,7 @@ pub(super) struct ChannelTransaction {
 impl ChannelTransaction {
     /// Whether an ack of something this consumer was sent is held back.
     pub(super) fn holds(&self, consumer: u32) -> bool {
-        self.held.settles_left(&self.made).iter().any(|settle| settle.delivery.consumer == consumer)
+        self.held.settles_left(&self.made).iter().any(|settle| settle.delivery.holder() == consumer)
     }
 
     /// Publishes and settled deliveries that are held back.

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 /// A delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Delivery {
-    /// Its consumer's handle.
+    /// Its consumer's handle, marked where its lease is over ([`Delivery::holder`]).
     pub(super) consumer: u32,
     /// Its position in the consumer's queue.
     pub(super) seq: QueueSeq,
@@ -22,6 +22,21 @@ pub(super) struct Delivery {
 struct Entry {
     tag: u64,
     delivery: Delivery,
+}
+
+/// The bit of a consumer's handle that says that the delivery's lease is over. It is part of no handle.
+const OVER: u32 = broker::LEASED;
+
+impl Delivery {
+    /// Its consumer's handle, be its lease over or not.
+    pub(super) fn holder(&self) -> u32 {
+        self.consumer & !OVER
+    }
+}
+
+/// The handle without its mark, if it is that of a delivery whose lease is over.
+pub(super) fn whose_is_over(handle: u32) -> Option<u32> {
+    (handle & OVER != 0).then_some(handle & !OVER)
 }
 
 /// No consumer: the delivery was settled out of order.
@@ -117,6 +132,27 @@ impl Unacked {
         true
     }
 
+    /// Leases are over of those that are meant, by consumer and position, of which there are `most` at most: they are marked,
+    /// and told. It costs a step for each entry up to the last of them.
+    pub(super) fn end_leases(
+        &mut self,
+        most: u64,
+        is_meant: impl Fn(Delivery) -> bool,
+        mut each: impl FnMut(Delivery),
+    ) {
+        let mut left = most;
+        for Entry { delivery, .. } in &mut self.ring {
+            if left == 0 {
+                break;
+            }
+            if whose_is_over(delivery.consumer).is_none() && is_meant(*delivery) {
+                each(*delivery);
+                delivery.consumer |= OVER;
+                left -= 1;
+            }
+        }
+    }
+
     /// Takes back taken deliveries, which were not settled after all.
     pub(super) fn put_back(&mut self, taken: impl Iterator<Item = (u64, Delivery)>) {
         let mut entries: Vec<Entry> = std::mem::take(&mut self.ring).into();
@@ -160,7 +196,7 @@ impl Unacked {
             Some(entry) if entry.tag == most => guess + 1,
             _ => self.ring.partition_point(|entry| entry.tag <= most),
         };
-        let is_its = |entry: &&Entry| entry.delivery.consumer == consumer;
+        let is_its = |entry: &&Entry| entry.delivery.holder() == consumer;
         self.ring.range(..len).rev().find(is_its).map(|entry| entry.tag)
     }
 }
@@ -214,6 +250,27 @@ mod tests {
         }
         assert!(unacked.heap_bytes() < 16 << 10, "{} bytes", unacked.heap_bytes());
         assert_eq!(through(&mut unacked, 0), Some(vec![1]));
+    }
+
+    #[test]
+    fn marks_those_whose_leases_are_over_once() {
+        let mut unacked = Unacked::default();
+        (1..=4).for_each(|tag| unacked.push(tag, delivery(10 + tag)));
+        unacked.take(2);
+        let end = |unacked: &mut Unacked, most: u64, seqs: &[u64]| {
+            let mut told = Vec::new();
+            let is_meant = |delivery: Delivery| seqs.contains(&delivery.seq.0);
+            unacked.end_leases(most, is_meant, |delivery| told.push(delivery.seq.0));
+            told
+        };
+        assert_eq!(end(&mut unacked, 3, &[12, 13]), [13], "one is settled");
+        assert_eq!(end(&mut unacked, 9, &[13]), [], "it is marked");
+        assert_eq!(end(&mut unacked, 1, &[11, 14]), [11], "no further than it is asked for");
+        let taken = unacked.take(3).unwrap();
+        assert_eq!((whose_is_over(taken.consumer), taken.holder()), (Some(1), 1));
+        assert_eq!(unacked.newest_of(1, u64::MAX), Some(4));
+        assert_eq!(unacked.newest_of(1, 3), Some(1), "what is over is its holder's");
+        assert_eq!(unacked.take(4).map(|taken| whose_is_over(taken.consumer)), Some(None));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::Adapter;
 use super::link::{Activity, ConsumerAt, End};
 use super::outcomes::{Added, NOT_TO_BE_ADDED, outcome_of};
 use crate::context::Context;
+use crate::handles::is_leased;
 use ::amqp10::{
     Body, Delivery, Disposition, LinkFlow, LinkId, NotSent, Outcome as WireOutcome, Role, Room, Run,
     SessionId, condition,
@@ -33,16 +34,45 @@ impl Adapter {
         items: Range<u32>,
         events: &Events,
     ) {
-        let found = match self.consumers.get(consumer) {
-            Some(found) => *found,
-            // Gone, or its deliveries are told of.
-            None => match self.tell_delivered(context, consumer, memory, items.clone(), events) {
-                Some(found) => found,
-                None => return,
-            },
+        match self.consumers.get(consumer) {
+            Some(found) => self.send::<false>(context, *found, memory, items, events),
+            None => self.deliver_marked(context, consumer, memory, items, events),
+        }
+    }
+
+    /// Deliveries of a consumer that is gone, or that are told of or leased.
+    #[cold]
+    #[inline(never)]
+    fn deliver_marked(
+        &mut self,
+        context: &mut Context<'_>,
+        consumer: u32,
+        memory: u32,
+        items: Range<u32>,
+        events: &Events,
+    ) {
+        let Some(found) = self.tell_delivered(context, consumer, memory, items.clone(), events) else {
+            return;
         };
+        if is_leased(consumer) {
+            return self.send::<true>(context, found, memory, items, events);
+        }
+        self.send::<false>(context, found, memory, items, events);
+    }
+
+    /// Sends a consumer deliveries, which say how long it has them where they are leased.
+    #[inline]
+    fn send<const LEASED: bool>(
+        &mut self,
+        context: &mut Context<'_>,
+        found: ConsumerAt,
+        memory: u32,
+        items: Range<u32>,
+        events: &Events,
+    ) {
         let ConsumerAt { session: id, link, at, of, .. } = found;
         let count = u64::from(items.end - items.start);
+        let locked_until_ms = if LEASED { self.locked_until_ms(context, id, link) } else { None };
         let Some(session) = self.sessions.get_mut(id) else { return };
         let Some(End::Source { settled, tag, .. }) = session.link(link).map(|link| &mut link.end) else {
             return;
@@ -52,7 +82,11 @@ impl Adapter {
         let mut again = 0;
         for item in &events.items[items.start as usize..items.end as usize] {
             let message = events.message(memory, item);
-            let head = context.scratch.heads.of(&message, item);
+            let heads = &mut context.scratch.heads;
+            let head = match locked_until_ms {
+                Some(until_ms) if LEASED => heads.leased(&message, item, until_ms),
+                _ => heads.of(&message, item),
+            };
             again += u64::from(item.is_redelivered());
             *tag = tag.wrapping_add(1);
             let delivery = Delivery {
@@ -127,7 +161,9 @@ impl Adapter {
             Some(WireOutcome::Transactional { id, outcome }) => {
                 return self.retire(context, disposition, id, outcome);
             }
-            // How much has arrived, or a state that is no outcome: nothing ends.
+            // How much has arrived: the receiver is at work.
+            Some(WireOutcome::Received { .. }) if !settled => return self.renew(context, id, first, last),
+            // A state that is no outcome: nothing ends.
             Some(_) => return,
             // Settled without a word: the default outcome.
             None if settled => WireOutcome::Released,

@@ -3,12 +3,13 @@
 use super::Adapter;
 use super::link::ConsumerAt;
 use crate::context::Context;
-use crate::handles::untraced;
+use crate::handles::{is_traced, unmarked};
 use broker::Events;
 use std::ops::Range;
 
 impl Adapter {
-    /// Tells of deliveries whose consumer is not found under its handle, and finds it; none: it is gone.
+    /// A consumer that is not found under the handle of its deliveries, which are told of where that is asked for; none: it is
+    /// gone.
     #[cold]
     #[inline(never)]
     pub(super) fn tell_delivered(
@@ -19,11 +20,13 @@ impl Adapter {
         items: Range<u32>,
         events: &Events,
     ) -> Option<ConsumerAt> {
-        let handle = untraced(consumer)?;
+        let handle = unmarked(consumer)?;
         let found = *self.consumers.get(handle)?;
         let ConsumerAt { session, at, .. } = found;
         let at = at?;
-        context.trace_delivered(session.0, at.queue, (memory, items), events);
+        if is_traced(consumer) {
+            context.trace_delivered(session.0, at.queue, (memory, items), events);
+        }
         Some(found)
     }
 }

@@ -19,6 +19,9 @@ const ROUTING_KEY: &str = "x-routing-key";
 const ACQUIRED_COUNT: &str = "x-acquired-count";
 const DELIVERY_COUNT: &str = "x-delivery-count";
 
+/// The annotation that says until when a leased message is its receiver's.
+const LOCKED_UNTIL: &str = "x-opt-locked-until";
+
 /// Memory that heads are written in, one after the other.
 #[derive(Debug, Default)]
 pub(crate) struct Heads {
@@ -49,11 +52,33 @@ impl Heads {
                 if message.flags & flag::SHOWN != 0 {
                     return message.head;
                 }
+            }
+            Format::Amqp091 => {}
+        }
+        self.whole(message, item, None)
+    }
+
+    /// As [`Heads::of`], of a message that says until when it is its receiver's, milliseconds since 1970.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn leased<'s>(
+        &'s mut self,
+        message: &Enqueue<'s>,
+        item: &Item,
+        locked_until_ms: u64,
+    ) -> &'s [u8] {
+        self.whole(message, item, Some(locked_until_ms))
+    }
+
+    #[inline]
+    fn whole<'s>(&'s mut self, message: &Enqueue<'s>, item: &Item, locked_until_ms: Option<u64>) -> &'s [u8] {
+        match message.format {
+            Format::Amqp10 => {
                 let bytes = &mut self.bytes;
                 bytes.clear();
                 header(message, item, ttl_ms(message)).write(bytes);
                 let theirs = Message::read_head(message.head).expect("it was read when it came").2;
-                annotate(message, item, theirs, bytes);
+                annotate(message, item, locked_until_ms, theirs, bytes);
             }
             Format::Amqp091 => {
                 let properties =
@@ -65,7 +90,7 @@ impl Heads {
                 bytes.clear();
                 Header { durable, ..header(message, item, ttl_ms(message)) }.write(bytes);
                 let theirs = Map::new(converted.annotations_count, &converted.annotations);
-                annotate(message, item, theirs, bytes);
+                annotate(message, item, locked_until_ms, theirs, bytes);
                 bytes.extend_from_slice(&converted.bare);
             }
         }
@@ -136,18 +161,27 @@ impl PlainHead {
         self.routing_key.extend_from_slice(message.routing_key);
         self.sections.clear();
         header(message, item, ttl_ms).write(&mut self.sections);
-        annotate(message, item, Map::default(), &mut self.sections);
+        annotate(message, item, None, Map::default(), &mut self.sections);
     }
 }
 
 /// Writes the message-annotations: the publisher's and ours, which take the place of the publisher's of the same name.
-fn annotate(message: &Enqueue<'_>, item: &Item, theirs: Map<'_>, bytes: &mut Vec<u8>) {
+fn annotate(
+    message: &Enqueue<'_>,
+    item: &Item,
+    locked_until_ms: Option<u64>,
+    theirs: Map<'_>,
+    bytes: &mut Vec<u8>,
+) {
     // Quorum queues alone count; a message that never failed has no count of failures, as in RabbitMQ.
     let counts = [(ACQUIRED_COUNT, item.acquired_count()), (DELIVERY_COUNT, item.delivery_count())];
     let counts = if item.acquired_count() > 0 { &counts[..] } else { &[] };
     let counts = counts.iter().filter(|(_, count)| *count > 0);
-    let is_ours =
-        |name: &str| matches!(name, EXCHANGE | ROUTING_KEY) || counts.clone().any(|(ours, _)| *ours == name);
+    let is_ours = |name: &str| {
+        matches!(name, EXCHANGE | ROUTING_KEY)
+            || counts.clone().any(|(ours, _)| *ours == name)
+            || (locked_until_ms.is_some() && name == LOCKED_UNTIL)
+    };
     let mut encoder = Encoder::new(bytes);
     encoder.descriptor(MESSAGE_ANNOTATIONS.into());
     let mut map = encoder.map();
@@ -170,6 +204,12 @@ fn annotate(message: &Enqueue<'_>, item: &Item, theirs: Map<'_>, bytes: &mut Vec
         encoder.symbol(name);
         map.field(&encoder);
         encoder.value(Value::Long((*count).into()));
+        map.field(&encoder);
+    }
+    if let Some(until_ms) = locked_until_ms {
+        encoder.symbol(LOCKED_UNTIL);
+        map.field(&encoder);
+        encoder.value(Value::Timestamp(i64::try_from(until_ms).unwrap_or(i64::MAX)));
         map.field(&encoder);
     }
     encoder.close(map);

@@ -72,6 +72,8 @@ pub(super) struct Particulars {
     pub(super) filter: Box<[u8]>,
     /// A message was held for too long.
     pub(super) has_timed_out: bool,
+    /// How long it has its messages, milliseconds, where that has an end.
+    pub(super) lease_ms: Option<u64>,
     /// Bytes of its name, which the machine keeps.
     pub(super) name_bytes: u16,
 }

@@ -20,6 +20,7 @@ mod firehose;
 mod following;
 mod gone;
 mod head;
+mod leasing;
 mod link;
 mod links;
 mod listing;
@@ -60,6 +61,7 @@ use broker::{ConnectionRow, Event, Events, Publisher};
 use link::{ConsumerAt, Link};
 use login::Login;
 use management::Management;
+use message::record::SeqRange;
 use nodes::Nodes;
 use pending::Requests;
 use refused::Refused;
@@ -106,6 +108,8 @@ pub struct Adapter {
     blocked_bytes: u32,
     /// A link's credit may have to be topped up.
     is_due: bool,
+    /// Leases that are over, by consumer; until the turn ends.
+    leases_over: Vec<(u32, Box<[SeqRange]>)>,
     /// See [`crate::connection::Adapter::counts_tables`].
     pub(crate) counts_tables: bool,
     /// Bytes that the links of all sessions take: see [`link::Link::table_bytes`].
@@ -144,6 +148,7 @@ impl Adapter {
             is_blocked: false,
             blocked_bytes: 0,
             is_due: false,
+            leases_over: Vec::new(),
             roaming: Roaming::new(context.settings, peer),
         }
     }
@@ -241,6 +246,8 @@ impl Adapter {
                 }
             }
             Event::TimedOut { consumer, range, .. } => self.timed_out(*consumer, *range),
+            Event::Leased { consumer, lease_ms } => self.leased(*consumer, *lease_ms),
+            Event::LeaseOver { consumer, ranges } => self.leases_over.push((*consumer, ranges.clone())),
             // Nothing here asks for single messages, or for chunks; a stream's reader by messages reads on under
             // another leader.
             Event::Got { .. } | Event::Chunk { .. } | Event::StreamRestarted { .. } => {}
@@ -262,6 +269,9 @@ impl Adapter {
     pub(crate) fn end_turn(&mut self, context: &mut Context<'_>) {
         if std::mem::take(&mut self.is_due) {
             self.top_up(context);
+        }
+        if !self.leases_over.is_empty() {
+            self.end_leases(context);
         }
         let spare = self.machine.take_spare_room();
         if spare > 0 {

@@ -72,3 +72,58 @@ impl Selecting {
         Map::new(count, bytes)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use message::amqp10::Encoder;
+
+    const ANN: Asker<'_> = Asker { user: "ann", vhost: "/", client_id: None, claims: &[] };
+
+    fn check(filters: &[(&str, &str, Value<'_>)], expected: Result<(Option<&str>, usize), &str>) {
+        let mut bytes = Vec::new();
+        for (name, descriptor, value) in filters {
+            let mut encoder = Encoder::new(&mut bytes);
+            encoder.symbol(name);
+            bytes.push(0x00);
+            let mut encoder = Encoder::new(&mut bytes);
+            encoder.symbol(descriptor);
+            encoder.value(*value);
+        }
+        let map = Map::new(2 * filters.len() as u32, &bytes);
+        let source = Source { filter: Some(map), ..Source::default() };
+        let found = Selecting::of(&source, &ANN);
+        match (found, expected) {
+            (Ok(found), Ok((text, in_place))) => {
+                let selector = found.selector.as_ref().map(|selector| selector.0.to_string());
+                assert_eq!(selector.as_deref(), text, "{filters:?}");
+                assert_eq!(found.echo(map, &mut Vec::new()).len(), in_place, "{filters:?}");
+            }
+            (Err(refused), Err(fault)) => {
+                let told = format!("{refused:?}");
+                assert!(told.contains(fault) && told.contains("invalid-field"), "{told}");
+            }
+            (found, expected) => panic!("{filters:?}: {found:?}, expected {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn filters_that_choose_are_in_place_or_refused() {
+        const SQL: &str = "amqp:sql-filter";
+        const JMS: &str = "apache.org:selector-filter:string";
+        check(&[], Ok((None, 0)));
+        check(&[("sql-filter", SQL, Value::String("a = 1"))], Ok((Some("a = 1"), 1)));
+        // By another name it is none, as at streams.
+        check(&[("any", SQL, Value::String("a = 1"))], Ok((None, 0)));
+        check(&[("any", JMS, Value::String("JMSPriority > 4"))], Ok((Some("header.priority > 4"), 1)));
+        let both = [("x", JMS, Value::String("a = 1")), ("sql-filter", SQL, Value::String("b = USER()"))];
+        check(&both, Ok((Some("a = 1 AND b = 'ann'"), 2)));
+        let other =
+            [("x", "no-local", Value::String("")), ("y", "rabbitmq:stream-filter", Value::String("a"))];
+        check(&other, Ok((None, 1)));
+        check(&[("sql-filter", SQL, Value::String("a = "))], Err("filter 'sql-filter': at byte 4"));
+        check(&[("x", JMS, Value::Ulong(1))], Err("filter 'x': expected a string"));
+        check(&[("x", JMS, Value::String("OFFSET() = 1"))], Err("OFFSET() is not known here"));
+        check(&[("p", "amqp:properties-filter", Value::String("a"))], Err("expected a map"));
+    }
+}

@@ -285,7 +285,9 @@ impl Adapter {
             | Event::Got { .. }
             | Event::Drained { .. }
             | Event::Available { .. }
-            | Event::TimedOut { .. } => {}
+            | Event::TimedOut { .. }
+            | Event::Leased { .. }
+            | Event::LeaseOver { .. } => {}
         }
     }
 

@@ -169,11 +169,42 @@ impl Connection {
         if let Some((session, output)) = self.session_mut(session) {
             session.write_settled(output);
             let channel = session.id.0;
-            session.unsettled.find(link.0, first, last, |first, last| {
+            let is_meant = |of, token| of == link.0 && (first..=last).contains(&token);
+            session.unsettled.find(is_meant, |first, last| {
                 let disposition =
                     hot::Disposition { role: Role::Sender, first, last, settled: false, state: Some(*state) };
                 disposition.write(channel, output.own());
             });
+        }
+    }
+
+    /// As sender: settles with this outcome the deliveries whose links and tokens are meant and that the peer has not
+    /// settled. Tells them in runs, in order.
+    pub fn settle_where(
+        &mut self,
+        session: SessionId,
+        is_meant: impl Fn(u16, u64) -> bool,
+        outcome: &Outcome<'_>,
+        mut each: impl FnMut(Run),
+    ) {
+        if let Some((session, output)) = self.session_mut(session) {
+            session.write_settled(output);
+            let channel = session.id.0;
+            let mut found = Vec::new();
+            session.unsettled.find(is_meant, |first, last| found.push((first, last)));
+            for (first, last) in found {
+                let state = Some(*outcome);
+                let disposition = hot::Disposition { role: Role::Sender, first, last, settled: true, state };
+                disposition.write(channel, output.own());
+                session.unsettled.settle(first, last, &mut each);
+            }
+        }
+    }
+
+    /// As sender: tells link and token of the deliveries `first` to `last` that the peer has not settled, in order.
+    pub fn look_at(&self, session: SessionId, first: u32, last: u32, each: impl FnMut(u16, u64)) {
+        if let Some(session) = self.session(session) {
+            session.unsettled.look(first, last, each);
         }
     }
 

@@ -13,6 +13,9 @@ use crate::placed::stream::Wanted;
 use queue::WindowSettings;
 use routing::{Argument, Arguments, Value, disagreement};
 
+/// The shortest lease, milliseconds: looks at what is held cost the more the shorter one is.
+pub(super) const LEASE_MS_MIN: i128 = 100;
+
 /// Largest time in arguments, milliseconds: ten years.
 const TIME_MS_MAX: i128 = 10 * 365 * 24 * 60 * 60 * 1000;
 
@@ -32,6 +35,8 @@ enum Check {
     Time,
     /// Milliseconds, above 0.
     Expiry,
+    /// Milliseconds, from the shortest lease.
+    Lease,
     /// An integer up to the largest priority.
     Priority,
     /// The number of keys in a window.
@@ -83,7 +88,7 @@ impl Row {
 }
 
 /// In the order in which values are checked.
-static ROWS: [Row; 42] = [
+static ROWS: [Row; 43] = [
     row("x-expires", Check::Expiry, "cq", true),
     row("x-message-ttl", Check::Time, "cq", true),
     row("x-dead-letter-exchange", Check::Text, "cq", true),
@@ -138,6 +143,7 @@ static ROWS: [Row; 42] = [
     row("x-group-key", Check::GroupKey, "cq", true),
     row("x-fairness", Check::OneOf(&["round-robin", "fast", "proportional"], "invalid_fairness"), "cq", true),
     row("x-max-unsettled", Check::Size, "cq", true),
+    row("x-lease", Check::Lease, "cq", true),
     row("x-cancel-limit", Check::Count, "q", true),
     row("x-stream-first-chunk-messages", Check::Count, "s", true),
     row(source_arguments::STREAM, Check::Text, "cq", true),
@@ -271,6 +277,10 @@ fn check_value(check: Check, value: Argument<'_>, arguments: &Arguments) -> Resu
         Check::Size => not_zero().map(drop),
         Check::Time => at_most(not_negative()?, TIME_MS_MAX, "value_too_large"),
         Check::Expiry => at_most(not_zero()?, TIME_MS_MAX, "value_too_large"),
+        Check::Lease => match not_zero()? {
+            number if number < LEASE_MS_MIN => Err(format!("{{value_too_small,{number}}}")),
+            number => at_most(number, TIME_MS_MAX, "value_too_large"),
+        },
         Check::Window => at_most(not_zero()?, WindowSettings::KEYS_MAX.into(), "value_too_large"),
         Check::Priority => at_most(not_negative()?, PRIORITY_MAX, "max_value_exceeded"),
         Check::Text => text().map(drop),

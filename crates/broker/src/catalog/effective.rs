@@ -75,6 +75,8 @@ pub struct QueueRules {
     pub fairness: Fairness,
     /// Messages that all consumers together hold at most, 1 or more.
     pub unsettled_max: Option<u64>,
+    /// How long a consumer has a message, milliseconds, 100 or more.
+    pub lease_ms: Option<u64>,
     /// How often a message may come back without failure before it dies: quorum queues alone.
     pub cancel_limit: Option<u32>,
     /// How much a stream keeps; of streams nothing else is said.
@@ -122,6 +124,7 @@ pub(super) fn rules(queue: &QueueDefinition, policies: Matched<'_>) -> QueueRule
         retry: if is_quorum { given.retry() } else { None },
         fairness: given.fairness(),
         unsettled_max: given.lowest("max-unsettled"),
+        lease_ms: given.lowest("lease"),
         cancel_limit: if is_quorum { given.cancel_limit() } else { None },
         stream: None,
     }
@@ -439,12 +442,13 @@ mod tests {
     #[test]
     fn the_lowest_number_counts() {
         type Field = fn(&QueueRules) -> Option<u64>;
-        let keys: [(&str, Field); 5] = [
+        let keys: [(&str, Field); 6] = [
             ("message-ttl", |rules| rules.message_ttl_ms),
             ("expires", |rules| rules.expires_ms),
             ("max-length", |rules| rules.length_max),
             ("max-length-bytes", |rules| rules.bytes_max),
             ("consumer-timeout", |rules| rules.consumer_timeout_ms),
+            ("lease", |rules| rules.lease_ms),
         ];
         for (key, of) in keys {
             let argument = format!("x-{key}");

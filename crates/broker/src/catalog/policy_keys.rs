@@ -3,6 +3,7 @@
 //! Rules, their order and their texts are RabbitMQ 4.3.6's, seen by setting each key to values of every type over its
 //! HTTP API.
 
+use super::arguments::LEASE_MS_MIN;
 use super::numbers::integer;
 use super::policy::PolicyKind;
 use super::stream::age_ms;
@@ -49,7 +50,7 @@ const fn row(key: &'static str, check: Check, operator: bool, what: &'static str
 }
 
 /// In the order in which they are checked: the first group, by key, before the others.
-const ROWS: [Row; 32] = [
+const ROWS: [Row; 33] = [
     row("alternate-exchange", Check::Text, false, "alternate exchange name"),
     row("consumer-disconnected-timeout", Check::Between(0, MAX), false, "consumer disconnected timeout"),
     row("consumer-timeout", Check::Between(0, MAX), false, "consumer timeout"),
@@ -102,6 +103,7 @@ const ROWS: [Row; 32] = [
         ..row("fairness", Check::OneOf(FAIRNESS), true, "fairness")
     },
     row("max-unsettled", Check::Between(1, MAX), true, "maximum of unsettled messages"),
+    Row { more: ". Must be 100 or more", ..row("lease", Check::Between(LEASE_MS_MIN, MAX), true, "lease") },
     row("cancel-limit", Check::Between(0, MAX), true, "cancel limit"),
 ];
 
@@ -241,6 +243,8 @@ mod tests {
         check(&[("fairness", Value::text("lazy"))], fair);
         check(&[("fairness", Value::text("proportional")), ("max-unsettled", int(1))], "");
         check(&[("max-unsettled", int(0))], "0 is not a valid maximum of unsettled messages");
+        check(&[("lease", int(100))], "");
+        check(&[("lease", int(99))], "99 is not a valid lease. Must be 100 or more");
         check(&[("cancel-limit", int(0))], "");
         check(&[("cancel-limit", int(-1))], "-1 is not a valid cancel limit");
         check(

@@ -76,7 +76,7 @@ impl QueueType {
 }
 
 /// Arguments beyond RabbitMQ's of queues that hand their messages out.
-const OWN_SAME: [&str; 12] = [
+const OWN_SAME: [&str; 13] = [
     source_arguments::STREAM,
     source_arguments::OFFSET,
     source_arguments::FILTER,
@@ -85,6 +85,7 @@ const OWN_SAME: [&str; 12] = [
     "x-group-key",
     "x-fairness",
     "x-max-unsettled",
+    "x-lease",
     "x-message-deduplication",
     "x-cache-size",
     "x-cache-ttl",
@@ -157,7 +158,7 @@ const NOT_FOR_CLASSIC: [&str; 9] = [
 const NOT_FOR_QUORUM: [&str; 4] =
     ["queue-mode", "max-age", "stream-max-segment-size-bytes", "initial-cluster-size"];
 
-const NOT_FOR_STREAMS: [&str; 17] = [
+const NOT_FOR_STREAMS: [&str; 18] = [
     "expires",
     "message-ttl",
     "dead-letter-exchange",
@@ -174,5 +175,6 @@ const NOT_FOR_STREAMS: [&str; 17] = [
     "target-group-size",
     "fairness",
     "max-unsettled",
+    "lease",
     "cancel-limit",
 ];

@@ -119,6 +119,7 @@ impl AtQueue<'_> {
                 break;
             }
             self.queue.pop_waiting();
+            self.lease_from_now(first.consumer, first.seq);
             self.tell_due(turn.post);
             if first.settles {
                 let (id, range) = (self.queue.id, SeqRange { first: first.seq, last: first.seq });

@@ -43,6 +43,8 @@ pub struct QueueRow {
     pub unmatched: u64,
     /// Messages of those that are ready or held, or wait, that are gone after a restart.
     pub transient: u64,
+    /// Leases of messages that were over, since the node started; none where nothing is leased and nothing was.
+    pub leases_over: Option<u64>,
     /// Messages that are ready, and were out before.
     pub returned: u64,
     /// Messages that died, and are on their way to where their queue sends the dead.

@@ -22,6 +22,8 @@ pub(super) struct Figures {
     pub bytes: [u64; 2],
     pub disk_writes: u64,
     pub tally: Tally,
+    /// Leases of messages that were over.
+    pub leases_over: u64,
     /// Of a stream alone: its files, and the offset that comes next. Of several the latter means nothing.
     pub stream: Option<[u64; 2]>,
     /// Of a quorum queue alone: the positions of its first message and of the next. Of several: the highest.
@@ -47,6 +49,7 @@ impl Figures {
             bytes: row.bytes().unwrap_or_default(),
             disk_writes: stats::disk_writes(&row.definition, &row.tally),
             tally: row.tally,
+            leases_over: row.leases_over.unwrap_or(0),
             stream: row.stream.map(|stream| [stream.segments as u64, stream.next_offset]),
             quorum: (row.definition.queue_type == QueueType::Quorum).then_some([row.head, row.end]),
             head_timestamp_s: row.sample.head_timestamp_s,
@@ -71,6 +74,7 @@ impl Figures {
         self.memory_bytes += other.memory_bytes;
         self.disk_writes += other.disk_writes;
         self.tally.merge(&other.tally);
+        self.leases_over += other.leases_over;
         if let Some([segments, _]) = other.stream {
             self.stream.get_or_insert_default()[0] += segments;
         }

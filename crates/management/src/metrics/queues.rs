@@ -202,4 +202,6 @@ pub(super) fn delivery(facts: &Facts, text: &mut Text) {
     ] {
         of_queues(facts, text, (name, Counter, help), |own| Some(own.tally.get(count)));
     }
+    let help = "Total number of deliveries that came back to a queue because their lease was over";
+    all_of(facts, text, &[("leveret_queue_lease_expiries_total", Counter, help, |own| own.leases_over)]);
 }

@@ -86,6 +86,7 @@ impl Node for Bench {
             selectors: 0,
             unmatched: 0,
             transient: 1,
+            leases_over: None,
             returned: 0,
             dying: 0,
             quorum: (*queue.name == *"quorum").then(|| QuorumRow {

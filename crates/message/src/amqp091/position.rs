@@ -1,6 +1,6 @@
 //! The position of a message in its queue, told with it to the peer that names it later.
 
-use super::{NewProperties, Properties, Table, TableWriter, Value};
+use super::{NewProperties, Properties, Table, TableWriter, Value, write_header};
 
 /// No header that a client would use.
 const POSITION: &[u8] = b"x-leveret-position";
@@ -8,17 +8,7 @@ const POSITION: &[u8] = b"x-leveret-position";
 /// Appends `head` to `into`, with a header that tells the position of the message in its queue, in place of one that
 /// tells it already. A head that cannot be read is passed on as it is.
 pub fn write_position(head: &[u8], position: u64, into: &mut Vec<u8>) {
-    let Ok(properties) = Properties::read(head) else { return into.extend_from_slice(head) };
-    let fields = TableWriter::fields(|table| {
-        for (name, encoding) in properties.headers().unwrap_or_default().encodings() {
-            if name != POSITION {
-                table.encoding(name, encoding);
-            }
-        }
-        table.put(POSITION, Value::I64(position as i64));
-    });
-    let headers = Table::new(&fields).expect("fields of a table, and a number");
-    NewProperties { headers: Some(headers), ..properties.to_new() }.write(into);
+    write_header(head, POSITION, Value::I64(position as i64), into);
 }
 
 /// The position in the output of [`write_position`].

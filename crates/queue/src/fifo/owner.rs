@@ -2,7 +2,7 @@
 
 use super::Fifo;
 use crate::command::{Command, Consume, ConsumerId, Refused};
-use crate::consumer_timeout::Late;
+use crate::consumer_timeout::{Late, Over};
 use crate::consumers::Consumers;
 use crate::dispatch::{hand_out, hand_out_featured};
 use crate::effect::{Effect, Effects};
@@ -60,6 +60,9 @@ impl Fifo {
         }
         self.line.returns.set_limits(ReturnLimits::of(&rules));
         self.with_consumers(|all| all.set_fairness(rules.fairness));
+        if self.rules().lease_ms != rules.lease_ms {
+            self.with_consumers(|all| all.lease_all(rules.lease_ms));
+        }
         self.with_features().0.rules = rules;
         self.drop_failed(effects);
         let (features, line) = self.with_features();
@@ -87,6 +90,7 @@ impl Fifo {
             consumers.admit(new.exclusive)?;
         }
         self.consumers_or_new().consume(new);
+        self.lease(new.consumer);
         Ok(())
     }
 
@@ -94,6 +98,16 @@ impl Fifo {
     /// consumer. Panics where its slot is taken.
     pub fn add_getter(&mut self, id: ConsumerId) {
         self.consumers_or_new().add_holder(id);
+        self.lease(id);
+    }
+
+    /// A consumer that is new holds its messages for as long as the rules say.
+    fn lease(&mut self, id: ConsumerId) {
+        if let Some(features) = &self.features
+            && let Some(lease_ms) = features.rules.lease_ms
+        {
+            self.with_consumers(|all| all.lease(id, Some(lease_ms)));
+        }
     }
 
     /// The consumers, of whom there may be none so far.
@@ -182,25 +196,70 @@ impl Fifo {
     // Timeouts.
 
     /// From now on messages that this consumer holds for longer than `timeout_ms` are taken back ([`Fifo::look`]), until it
-    /// is closed. Passed over where there is no such consumer.
+    /// is closed; where the queue leases them ([`Rules::lease_ms`]), once it ceases to. Passed over where there is no such
+    /// consumer.
     pub fn watch(&mut self, consumer: ConsumerId, timeout_ms: u64) {
         self.with_consumers(|all| all.watch(consumer, timeout_ms));
     }
 
-    /// Takes back the messages that watched consumers hold for too long at `now_ms`, of a clock that never goes back:
-    /// their positions. The consumers are given nothing until [`Fifo::settle_late`] has named all of them. They count
-    /// as acquired, and not as failed. Consumers that hold something are looked at, and those with longer timeouts than
-    /// others not at each look.
+    /// The messages that watched consumers hold for too long at `now_ms`, of a clock that never goes back: their positions.
+    /// Where they are not leased they are taken back, and the consumers are given nothing until [`Fifo::settle_late`] has
+    /// named all of them; they count as acquired, and not as failed. Those whose leases are over stay until
+    /// [`Fifo::lease_over`]. Consumers that hold something are looked at, and those with longer timeouts than others not at
+    /// each look.
     #[cold]
     #[inline(never)]
     pub fn look(&mut self, now_ms: u64, effects: &mut Effects) -> Vec<Late> {
         let over = self.consumers.as_mut().map_or_else(Vec::new, |consumers| consumers.look(now_ms));
-        for part in over.iter().flat_map(|(_, over)| over.iter()) {
+        for part in over.iter().filter(|over| !over.is_leased).flat_map(|over| over.held.iter()) {
             self.give_back(part, Outcome::Released, effects);
         }
-        let late =
-            |(consumer, over): (_, RangeSet)| Late { consumer, ranges: over.iter().map(positions).collect() };
+        let late = |over: Over| {
+            let Over { consumer, held, is_leased } = over;
+            Late { consumer, ranges: held.iter().map(positions).collect(), is_leased }
+        };
         over.into_iter().map(late).collect()
+    }
+
+    /// The leases that [`Fifo::look`] told of are over, of those messages of `ranges` that the consumer holds: they come
+    /// back as failed. `is_late`: it may settle them yet, by [`Fifo::settle_over`], and they take room of its prefetch until it
+    /// has. How many messages. [`Fifo::lease_on`] is to follow.
+    #[cold]
+    #[inline(never)]
+    pub fn lease_over(
+        &mut self,
+        consumer: ConsumerId,
+        ranges: &[SeqRange],
+        is_late: bool,
+        effects: &mut Effects,
+    ) -> u64 {
+        let Some(consumers) = &mut self.consumers else { return 0 };
+        let over = consumers.lease_over(consumer, ranges, is_late);
+        over.iter().for_each(|part| self.give_back(part, Outcome::Failed, effects));
+        over.count()
+    }
+
+    /// The answer to [`Fifo::look`] has come for the leases of `range`: those of messages that the consumer holds all the same
+    /// begin anew.
+    #[cold]
+    #[inline(never)]
+    pub fn lease_on(&mut self, consumer: ConsumerId, ranges: &[SeqRange]) {
+        self.with_consumers(|all| all.lease_on(consumer, ranges));
+    }
+
+    /// A consumer settles, in whatever way, deliveries whose leases are over, one of each position: that changes nothing but its
+    /// room. Positions of which none is over are passed over.
+    #[cold]
+    #[inline(never)]
+    pub fn settle_over(&mut self, consumer: ConsumerId, range: SeqRange) {
+        self.with_consumers(|all| all.settle_over(consumer, range));
+    }
+
+    /// The leases of the messages of `range` that a consumer holds begin anew. Those that are over are passed over.
+    #[cold]
+    #[inline(never)]
+    pub fn renew(&mut self, consumer: ConsumerId, range: SeqRange) {
+        self.with_consumers(|all| all.renew(consumer, range));
     }
 
     /// A consumer settles, too late and with any outcome, messages that were taken back from it. Once these are all of

@@ -132,6 +132,7 @@ impl Bench {
             drops_head: dice.one_in(2),
             delivery_limit: dice.one_in(2).then(|| dice.below(5) as u32).filter(|_| self.counts),
             cancel_limit: dice.one_in(2).then(|| dice.below(6) as u32).filter(|_| self.counts),
+            lease_ms: None,
             takes_dead: dice.one_in(2),
             single_active: dice.one_in(3),
             retry: None,

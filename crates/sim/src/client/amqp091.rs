@@ -387,6 +387,7 @@ impl Wire {
             number(b"x-cancel-limit", rules.cancel_limit.map(u64::from));
             number(b"x-max-unsettled", rules.unsettled_max);
             number(b"x-consumer-timeout", rules.timeout_ms);
+            number(b"x-lease", rules.lease_ms);
             number(b"x-max-priority", rules.priority_max.map(u64::from));
             number(b"x-delayed-retry-min", rules.retry.map(|(_, min_ms)| min_ms));
             number(b"x-delayed-retry-max", rules.retry.map(|_| RETRY_MS_MAX));

@@ -271,6 +271,7 @@ fn arguments(encoder: &mut Encoder<'_>, is_quorum: bool, rules: &Rules) {
         ("x-cancel-limit", rules.cancel_limit.map(u64::from)),
         ("x-max-unsettled", rules.unsettled_max),
         ("x-consumer-timeout", rules.timeout_ms),
+        ("x-lease", rules.lease_ms),
         ("x-max-priority", rules.priority_max.map(u64::from)),
         ("x-delayed-retry-min", rules.retry.map(|(_, min_ms)| min_ms)),
         ("x-delayed-retry-max", rules.retry.map(|_| RETRY_MS_MAX)),

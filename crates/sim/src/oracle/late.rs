@@ -1,5 +1,5 @@
-//! Rules of queues whose consumers may hold messages for some time only: a message that is held for longer goes to
-//! others, and never earlier.
+//! Rules of queues whose consumers may hold messages for some time only, by a timeout or a lease: a message that is held
+//! for longer goes to others, and never earlier. What a consumer settles after its lease is over changes nothing.
 
 use super::{Check, Copy, Oracle, number_of, whole::LATE_MS_MAX};
 use crate::rules::Rules;
@@ -8,7 +8,7 @@ use broker::QueueRow;
 impl Copy {
     /// Its holder may have had it for too long by now: another may have it as well.
     pub(super) fn may_be_late(&self, rules: &Rules, now_ms: u64) -> bool {
-        rules.timeout_ms.is_some_and(|timeout_ms| self.available_ms + timeout_ms <= now_ms)
+        rules.holding_ms().is_some_and(|holding_ms| self.available_ms + holding_ms <= now_ms)
     }
 
     /// Its holder gives it back: nobody has it before now, unless that comes too late.
@@ -22,7 +22,7 @@ impl Copy {
 impl Oracle {
     /// Whether anybody may lose what it holds because it took too long.
     pub fn has_timeouts(&self) -> bool {
-        self.queues.iter().any(|queue| queue.rules.timeout_ms.is_some())
+        self.queues.iter().any(|queue| queue.rules.lease_ms.is_none() && queue.rules.timeout_ms.is_some())
     }
 
     /// At rest nobody holds anything for too long, as far as queues know.
@@ -33,12 +33,12 @@ impl Oracle {
                 continue;
             };
             let queue = &self.queues[number];
-            let Some(timeout_ms) = queue.rules.timeout_ms else { continue };
+            let Some(holding_ms) = queue.rules.holding_ms() else { continue };
             if queue.copies.values().any(|copy| copy.is_letter) {
                 continue;
             }
             let is_held = |copy: &&Copy| {
-                !copy.holders.is_empty() && copy.heard_ms + timeout_ms + LATE_MS_MAX > self.now_ms
+                !copy.holders.is_empty() && copy.heard_ms + holding_ms + LATE_MS_MAX > self.now_ms
             };
             let held = queue.copies.values().filter(is_held).count() as u64;
             if row.unsettled > held {

@@ -13,9 +13,9 @@ import { vhost, within } from '../vhost.js';
 const say = text.policies;
 const KINDS = ['all', 'queues', 'exchanges', 'classic_queues', 'quorum_queues', 'streams'];
 /** Keys of policies, and those that an operator's may have. */
-const KEYS = ['message-ttl', 'expires', 'max-length', 'max-length-bytes', 'overflow', 'dead-letter-exchange', 'dead-letter-routing-key', 'dead-letter-strategy', 'delivery-limit', 'cancel-limit', 'fairness', 'max-unsettled', 'consumer-timeout',
+const KEYS = ['message-ttl', 'expires', 'max-length', 'max-length-bytes', 'overflow', 'dead-letter-exchange', 'dead-letter-routing-key', 'dead-letter-strategy', 'delivery-limit', 'cancel-limit', 'fairness', 'max-unsettled', 'lease', 'consumer-timeout',
   'max-age', 'stream-max-segment-size-bytes', 'alternate-exchange', 'queue-leader-locator', 'federation-upstream', 'federation-upstream-set'];
-const OPERATOR_KEYS = ['message-ttl', 'expires', 'max-length', 'max-length-bytes', 'delivery-limit', 'cancel-limit', 'fairness', 'max-unsettled', 'max-age', 'consumer-timeout'];
+const OPERATOR_KEYS = ['message-ttl', 'expires', 'max-length', 'max-length-bytes', 'delivery-limit', 'cancel-limit', 'fairness', 'max-unsettled', 'lease', 'max-age', 'consumer-timeout'];
 
 /** @param {'policies' | 'operator-policies'} list @param {() => void} done @param {any} [now]  the one that is changed */
 function edit(list, done, now) {

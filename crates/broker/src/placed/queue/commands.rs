@@ -72,7 +72,11 @@ impl AtQueue<'_> {
             }
             QueueCommand::Consume { token, handle, consumer } => {
                 let answer = self.consume(turn.now, Member { port, handle }, consumer, None, turn.limits);
+                let is_leased = answer.is_ok() && !consumer.settled;
                 turn.post.reply(port, token, answer);
+                if is_leased {
+                    self.tell_lease(Member { port, handle }, turn.post);
+                }
                 self.carry_out(turn, None);
                 self.mark_dirty();
             }
@@ -86,7 +90,7 @@ impl AtQueue<'_> {
                 let member = Member { port, handle };
                 let id = match owned.find(member) {
                     Some(id) => id,
-                    None => self.add_getter(turn.now, member, turn.limits),
+                    None => self.add_getter(turn, member),
                 };
                 let owned = &mut *self.queue;
                 let taken = owned.fifo.take(id, settled, turn.now.wall_ms, &mut self.commons.effects);
@@ -215,6 +219,9 @@ impl AtQueue<'_> {
                 let outcome = Outcome::Released;
                 self.with(turn, port, handle, |consumer| Command::Settle { consumer, range, outcome });
             }
+            QueueCommand::LeaseOver(over) => self.lease_over(turn, port, &over),
+            QueueCommand::SettleOver { handle, range } => self.settle_over(Member { port, handle }, range),
+            QueueCommand::Renew { handle, range } => self.renew(Member { port, handle }, range),
             QueueCommand::Modify(modified) => self.modify(turn, port, &modified),
             QueueCommand::Stream(command) => {
                 if let Some(token) = command.token() {
@@ -302,7 +309,11 @@ impl AtQueue<'_> {
             Some(_) => self.browse_chosen(turn.now, member, consumer, selector),
             None => self.consume(turn.now, member, consumer, Some(selector), turn.limits),
         };
+        let is_leased = answer.is_ok() && !consumer.settled && consumer.browses.is_none();
         turn.post.reply(member.port, token, answer);
+        if is_leased {
+            self.tell_lease(member, turn.post);
+        }
         self.carry_out(turn, None);
         self.mark_dirty();
     }
@@ -343,24 +354,24 @@ impl AtQueue<'_> {
     }
 
     /// The consumer that stands for a channel's gets: it has no credit of its own.
-    pub(crate) fn add_getter(&mut self, now: Now, member: Member, limits: &Limits) -> ConsumerId {
+    pub(crate) fn add_getter(&mut self, turn: &mut Turn<'_>, member: Member) -> ConsumerId {
         let owned = &mut *self.queue;
         let id = owned.add_member(member, None);
         owned.fifo.add_getter(id);
-        self.watch(now, id, None, limits);
+        self.watch(turn.now, id, None, turn.limits);
+        self.tell_lease(member, turn.post);
         id
     }
 
     /// A consumer of a quorum queue may hold a message for so long: as it says, or the queue, or the node. As RabbitMQ has
-    /// it, a policy that changes later means nothing to it.
+    /// it, a policy that changes later means nothing to it. Where the queue leases its messages, that counts.
     fn watch(&mut self, now: Now, id: ConsumerId, timeout_ms: Option<u64>, limits: &Limits) {
         let owned = &mut *self.queue;
-        if !owned.is_quorum() {
-            return;
+        if owned.is_quorum() {
+            let of_queue = || owned.features.as_ref()?.rules.consumer_timeout_ms;
+            let timeout_ms = timeout_ms.or_else(of_queue).unwrap_or(limits.consumer_timeout_ms);
+            owned.fifo.watch(id, timeout_ms);
         }
-        let of_queue = || owned.features.as_ref()?.rules.consumer_timeout_ms;
-        let timeout_ms = timeout_ms.or_else(of_queue).unwrap_or(limits.consumer_timeout_ms);
-        owned.fifo.watch(id, timeout_ms);
         self.arm_look(now);
     }
 

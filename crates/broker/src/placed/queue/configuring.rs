@@ -45,7 +45,11 @@ impl AtQueue<'_> {
             }
             features.rules = rules;
         }
+        let had_lease_ms = queue.fifo.rules().lease_ms;
         queue.fifo.set_rules(machine_rules, &mut self.commons.effects);
+        if machine_rules.lease_ms != had_lease_ms {
+            self.change_lease(turn);
+        }
         self.carry_out(turn, None);
         // Handing out is also when the timer is set.
         self.mark_dirty();

@@ -115,6 +115,7 @@ impl QueueRules {
             fairness: self.fairness,
             unsettled_max: self.unsettled_max,
             cancel_limit: self.cancel_limit,
+            lease_ms: self.lease_ms,
         }
     }
 }

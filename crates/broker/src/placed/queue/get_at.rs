@@ -16,7 +16,7 @@ impl AtQueue<'_> {
     pub(crate) fn pick(&mut self, turn: &mut Turn<'_>, member: Member, (token, position): (u32, QueueSeq)) {
         let id = match self.queue.find(member) {
             Some(id) => id,
-            None => self.add_getter(turn.now, member, turn.limits),
+            None => self.add_getter(turn, member),
         };
         let owned = &mut *self.queue;
         let range = SeqRange { first: position, last: position };

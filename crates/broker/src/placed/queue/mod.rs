@@ -11,6 +11,7 @@ pub(crate) mod delivery;
 mod ending;
 pub(crate) mod features;
 mod get_at;
+mod leasing;
 mod leaving;
 pub(crate) mod modified;
 pub(crate) mod owned;

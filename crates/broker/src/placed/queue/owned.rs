@@ -3,7 +3,7 @@
 //! Costs little while idle: what only queues with consumers need is boxed and goes with the last of them.
 
 use crate::catalog::QueueDefinition;
-use crate::event::{Event, TRACED};
+use crate::event::{Event, LEASED, TRACED};
 use crate::latency::Watch;
 use crate::message_keys::cache_ttl_ms;
 use crate::placed::queue::browse::Browser;
@@ -32,11 +32,23 @@ impl Member {
     }
 }
 
+/// The marks of deliveries ([`TRACED`], [`LEASED`]).
+#[derive(Clone, Copy, Debug)]
+struct Marks(u32);
+
+impl Marks {
+    /// The handle that deliveries to a consumer have; what is settled at once is not leased.
+    fn on(self, member: Member, counts: Option<Count>) -> u32 {
+        let marks = if counts == Some(Count::DeliverNoAck) { self.0 & !LEASED } else { self.0 };
+        member.handle | marks
+    }
+}
+
 /// A consumer, and how many messages were handed to it since it came, and credit of its link used up, wrapping.
 #[derive(Clone, Copy, Debug)]
 struct Seat {
     member: Member,
-    /// The number that deliveries have for it: its handle, with [`TRACED`] while they are told of.
+    /// The number that deliveries have for it: its handle, with [`Marks`].
     shown: u32,
     delivered: u32,
     /// The count that its deliveries add to; none: it gets, and gets are counted as such.
@@ -64,8 +76,8 @@ impl Members {
     }
 
     /// Adds a member; it must not be one yet.
-    pub(crate) fn add(&mut self, member: Member, is_traced: bool, counts: Option<Count>) -> ConsumerId {
-        let shown = member.shown(is_traced).handle;
+    fn add(&mut self, member: Member, marks: Marks, counts: Option<Count>) -> ConsumerId {
+        let shown = marks.on(member, counts);
         let slot = self.slots.insert(Seat { member, shown, delivered: 0, counts }) as u32;
         let was = self.by_member.insert(member, slot);
         assert!(was.is_none(), "a handle names one consumer");
@@ -89,10 +101,10 @@ impl Members {
         Some(Member { port: member.port, handle: *shown })
     }
 
-    /// From now on deliveries to all of them are told of, or no longer.
-    fn trace(&mut self, on: bool) {
+    /// From now on deliveries to all of them have these marks.
+    fn mark(&mut self, marks: Marks) {
         for (_, seat) in &mut self.slots {
-            seat.shown = seat.member.shown(on).handle;
+            seat.shown = marks.on(seat.member, seat.counts);
         }
     }
 
@@ -194,6 +206,8 @@ pub(crate) fn size_in(is_quorum: bool, message: &Enqueue<'_>) -> u64 {
 struct Counted {
     tally: Tally,
     watch: Watch,
+    /// Leases that were over.
+    leases_over: u64,
 }
 
 /// The priority of a message that was given none, where priorities are always told apart.
@@ -427,9 +441,42 @@ impl OwnedQueue {
     /// From now on what is delivered from it is told of, or no longer.
     pub(crate) fn trace(&mut self, on: bool) {
         self.is_traced = on;
-        if let Some(members) = &mut self.members {
-            members.trace(on);
-        }
+        self.mark_deliveries();
+    }
+
+    /// Deliveries have their marks from now on.
+    fn mark_deliveries(&mut self) {
+        let marks = self.marks();
+        self.members.iter_mut().for_each(|members| members.mark(marks));
+    }
+
+    fn marks(&self) -> Marks {
+        let traced = if self.is_traced { TRACED } else { 0 };
+        Marks(traced | if self.lease_ms().is_some() { LEASED } else { 0 })
+    }
+
+    /// How long a consumer has a message, milliseconds, if that has an end.
+    pub(crate) fn lease_ms(&self) -> Option<u64> {
+        self.features.as_ref()?.rules.lease_ms
+    }
+
+    /// The lease is another from now on: deliveries are marked. The consumers that settle, for them to be told.
+    pub(crate) fn changed_lease(&mut self) -> Vec<Member> {
+        self.mark_deliveries();
+        let members = self.members.iter().flat_map(|members| &members.slots);
+        let leased = members.filter(|(_, seat)| seat.counts != Some(Count::DeliverNoAck));
+        leased.map(|(_, seat)| seat.member).collect()
+    }
+
+    /// So many leases were over.
+    pub(crate) fn count_over(&mut self, more: u64) {
+        self.counted.get_or_insert_default().leases_over += more;
+    }
+
+    /// How many leases were over since the node started, where something is leased or was over.
+    pub(crate) fn leases_over(&self) -> Option<u64> {
+        let count = self.counted.as_ref().map_or(0, |counted| counted.leases_over);
+        (count > 0 || self.lease_ms().is_some()).then_some(count)
     }
 
     /// See [`Members::hand`].
@@ -530,7 +577,8 @@ impl OwnedQueue {
     }
 
     pub(crate) fn add_member(&mut self, member: Member, counts: Option<Count>) -> ConsumerId {
-        self.members.get_or_insert_default().add(member, self.is_traced, counts)
+        let marks = self.marks();
+        self.members.get_or_insert_default().add(member, marks, counts)
     }
 
     /// When it is looked next at what consumers hold, monotonic nanoseconds.

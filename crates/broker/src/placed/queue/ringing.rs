@@ -76,8 +76,14 @@ impl AtQueue<'_> {
     pub(crate) fn look(&mut self, turn: &mut Turn<'_>) {
         let late = self.queue.fifo.look(turn.now.mono_ns / NS_PER_MS, &mut self.commons.effects);
         if !late.is_empty() {
-            self.queue.features_mut(turn.now).has_late = true;
-            late.iter().for_each(|late| self.tell_late(late, turn.post));
+            for late in &late {
+                if late.is_leased {
+                    self.tell_over(late, turn.post);
+                } else {
+                    self.queue.features_mut(turn.now).has_late = true;
+                    self.tell_late(late, turn.post);
+                }
+            }
             self.carry_out(turn, None);
             self.mark_dirty();
         }

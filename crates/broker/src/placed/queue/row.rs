@@ -19,6 +19,7 @@ impl OwnedQueue {
             selectors: self.selectors(),
             unmatched: self.fifo.unmatched(),
             transient: self.fifo.transient(),
+            leases_over: self.leases_over(),
             returned: self.fifo.ready_returned(),
             dying: self.fifo.dying(),
             quorum: self.is_quorum().then(|| self.quorum_row()),

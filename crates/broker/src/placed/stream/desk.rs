@@ -301,6 +301,8 @@ impl AtStream<'_> {
             QueueCommand::Unsent { handle, range } => {
                 self.with(Member { port, handle }, |consumer| consumer.unsent(range));
             }
+            // Nothing of a stream is leased.
+            QueueCommand::LeaseOver(_) | QueueCommand::SettleOver { .. } | QueueCommand::Renew { .. } => {}
             QueueCommand::Modify(modified) => {
                 let member = Member { port, handle: modified.handle };
                 let Modified { range, outcome, .. } = *modified;

@@ -17,6 +17,7 @@ impl OwnedStream {
             selectors: 0,
             unmatched: 0,
             transient: 0,
+            leases_over: None,
             returned: 0,
             dying: 0,
             quorum: None,
