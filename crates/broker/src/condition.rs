@@ -5,6 +5,8 @@ use filter::{Asker, Class, Error, Expression, Known, Limits, MessageField, Names
 use message::amqp10::{Map, Message};
 use message::amqp091::Properties;
 use message::convert::Amqp10;
+use message::deaths;
+use message::record::{Format, flag};
 
 /// An expression in SQL (AMQP Filter Expressions 1.0 section 6), of which a message is asked as it would be over AMQP 1.0:
 /// headers are application properties, and properties have their names of 1.0.
@@ -31,15 +33,17 @@ pub struct Subject<'a> {
 impl Condition {
     /// The functions of the message that have a value where the messages of a queue are looked through, or of a stream.
     pub const fn known(is_stream: bool) -> Known {
-        let own = if is_stream { MessageField::Offset } else { MessageField::State };
-        Known::of(&[
+        let known = Known::of(&[
             MessageField::Exchange,
             MessageField::RoutingKey,
             MessageField::Size,
             MessageField::Durable,
             MessageField::Redelivered,
-            own,
-        ])
+        ]);
+        match is_stream {
+            true => known.and(MessageField::Offset),
+            false => known.and(MessageField::Deaths).and(MessageField::State),
+        }
     }
 
     /// Reads an expression for messages of which so much is known, for a client, or for nobody.
@@ -81,7 +85,10 @@ impl Condition {
     /// The same, and whether it is unknown: none.
     pub fn verdict(&mut self, subject: Subject<'_>, now_ms: u64) -> Option<bool> {
         let Subject { properties, body, envelope } = subject;
-        let envelope = Envelope { size: Some(body.len()), ..envelope };
+        // The header is what was shown, whoever wrote it.
+        let deaths = || deaths::count_of_newest(Format::Amqp091, flag::DEATHS, properties.raw());
+        let deaths = self.program.reads().has(MessageField::Deaths).then(deaths);
+        let envelope = Envelope { size: Some(body.len()), deaths, ..envelope };
         // The body is shown as it came; an empty one has its prefix too.
         self.converted.convert(properties, &[], 0);
         let Ok(mut message) = Message::read_parts(&[], &self.converted.bare) else { return None };
@@ -112,6 +119,7 @@ mod tests {
             table.put(b"total", Value::I32(120));
             table.put(b"paid", Value::Bool(false));
             table.put(b"x-own", Value::I32(1));
+            table.tables(b"x-death", 0..1, |_, table| table.put(b"count", Value::I64(5)));
         });
         let mut head = Vec::new();
         NewProperties {
@@ -157,6 +165,9 @@ mod tests {
         check("body.lines.sku = 'c'", false);
         check("body.lines[0].sku = 'a' AND total > 100", true);
         check("EXCHANGE() = 'amq.topic' AND TOPIC_MATCH('orders.#') AND NOT TOPIC_MATCH('*.us.*')", true);
+        let mut died = Condition::parse("DEATHS() = 5", Condition::known(false), None).unwrap();
+        assert!(died.holds(Subject { properties: &properties, body: b"", envelope: Envelope::default() }, 0));
+        assert!(Condition::parse("DEATHS() = 5", Condition::known(true), None).is_err());
         check("SIZE() = 35 AND OFFSET() < 6 AND REDELIVERED() AND NOT DURABLE()", true);
         let mut none = Vec::new();
         NewProperties::default().write(&mut none);

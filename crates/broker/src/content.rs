@@ -1,10 +1,11 @@
 //! A message on its way through exchanges, as filters of bindings see it.
 
 use crate::placed::stream::{Envelope, look, read, size};
-use filter::{BODY_BYTES_MAX, Field, Fields, Found, Paths, Value};
+use filter::{BODY_BYTES_MAX, Field, Fields, Found, MessageField, Paths, Value};
 use message::amqp10::{Map, Message};
 use message::amqp091::Properties;
 use message::convert::Amqp10;
+use message::deaths;
 use message::record::Format;
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -93,6 +94,10 @@ impl<'a> Content<'a> {
 
 impl Fields for Content<'_> {
     fn field(&self, field: Field<'_>) -> Option<Value<'_>> {
+        if field == Field::Message(MessageField::Deaths) {
+            let count = deaths::count_of_newest(self.format, self.flags, &self.parts().head);
+            return Some(Value::Integer(count.into()));
+        }
         let (message, _) = self.message()?;
         read(&message, &self.envelope(&message), field)
     }
@@ -131,6 +136,7 @@ mod tests {
     use filter::{Expression, Known, Limits, Names, Program, Room, Site};
     use message::amqp10::{Encoder, section::descriptor};
     use message::amqp091::{NewProperties, Table, TableWriter, Value as Wire};
+    use message::record::flag;
 
     fn verdict(content: &Content<'_>, text: &str) -> Option<bool> {
         let site = Site { limits: Limits::content(), known: Known::ALL, names: Names::Own };
@@ -209,6 +215,21 @@ mod tests {
         // No symbol, so nothing that is said.
         check(Some("application/msgpack; \u{f6}".as_bytes()), None, br#"{"a":1}"#, Some(true));
         check(Some(b"application/json"), Some(b"gzip"), br#"{"a":1}"#, None);
+    }
+
+    #[test]
+    fn deaths_count_where_a_broker_wrote_them() {
+        let headers = TableWriter::fields(|table| {
+            table
+                .tables(b"x-death", [5, 1].into_iter(), |count, table| table.put(b"count", Wire::I64(count)));
+        });
+        let mut head = Vec::new();
+        NewProperties { headers: Table::new(&headers).ok(), ..NewProperties::default() }.write(&mut head);
+        for (flags, expected) in [(flag::DEATHS, "DEATHS() = 5"), (0, "DEATHS() = 0")] {
+            let (heads, bodies) = ([&head[..]], [&b""[..]]);
+            let content = Content::new((Format::Amqp091, flags), (b"", b""), (&heads, &bodies));
+            assert_eq!(verdict(&content, expected), Some(true), "{expected}");
+        }
     }
 
     #[test]

@@ -21,6 +21,8 @@ pub enum MessageField {
     Redelivered,
     /// Times that it was delivered before.
     Deliveries,
+    /// Times that it died in the queue where it died last, for the reason it died for there: 0 if it never died.
+    Deaths,
     /// Its state in a queue: `ready`, `held` (delivered, and not settled) or `delayed`.
     State,
 }
@@ -38,7 +40,7 @@ pub enum Class {
 
 impl MessageField {
     /// All of them.
-    pub const ALL: [MessageField; 9] = [
+    pub const ALL: [MessageField; 10] = [
         MessageField::Exchange,
         MessageField::RoutingKey,
         MessageField::Size,
@@ -47,6 +49,7 @@ impl MessageField {
         MessageField::Durable,
         MessageField::Redelivered,
         MessageField::Deliveries,
+        MessageField::Deaths,
         MessageField::State,
     ];
 
@@ -61,6 +64,7 @@ impl MessageField {
             MessageField::Durable => "DURABLE",
             MessageField::Redelivered => "REDELIVERED",
             MessageField::Deliveries => "DELIVERIES",
+            MessageField::Deaths => "DEATHS",
             MessageField::State => "STATE",
         }
     }
@@ -78,7 +82,8 @@ impl MessageField {
             | MessageField::Size
             | MessageField::Received
             | MessageField::Offset
-            | MessageField::Durable => Class::Stable,
+            | MessageField::Durable
+            | MessageField::Deaths => Class::Stable,
             MessageField::Redelivered | MessageField::Deliveries | MessageField::State => Class::Contextual,
         }
     }

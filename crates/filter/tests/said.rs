@@ -57,6 +57,7 @@ fn they_say_what_is_known_of_the_message() {
         (MessageField::Durable, true.into()),
         (MessageField::State, "ready".into()),
         (MessageField::Deliveries, Held::Null),
+        (MessageField::Deaths, 5.into()),
     ];
     let message = Message { said, ..Message::default() };
     for (text, expected) in [
@@ -67,6 +68,8 @@ fn they_say_what_is_known_of_the_message() {
         ("TOPIC_MATCH('orders.*.new')", Some(true)),
         ("TOPIC_MATCH('#.us.#')", Some(false)),
         ("DELIVERIES() > 2", None),
+        ("DEATHS() = 5 AND DEATHS() >= 1", Some(true)),
+        ("deaths() % 5 = 0 AND DEATHS() > 5", Some(false)),
         ("REDELIVERED()", None),
         ("REDELIVERED() IS NULL AND DELIVERIES() IS NULL AND SIZE() IS NOT NULL", Some(true)),
     ] {
@@ -88,6 +91,8 @@ fn what_is_not_known_at_a_site_is_refused_by_name() {
         ("EXCHANGE() = 'x' AND SIZE() > 1", None),
         ("a = 1 OR offset() > 1", Some("at byte 9: OFFSET() is not known here")),
         ("TOPIC_MATCH('a')", Some("at byte 0: TOPIC_MATCH() is not known here")),
+        ("DEATHS() > 4", Some("at byte 0: DEATHS() is not known here")),
+        ("DEATHS('q') > 4", Some("at byte 0: DEATHS takes no arguments")),
         ("EXCHANGE('x') = 1", Some("at byte 0: EXCHANGE takes no arguments")),
         ("SIZE( = 1", Some("at byte 0: SIZE takes no arguments")),
         ("TOPIC_MATCH(a)", Some("at byte 12: a pattern in quotation marks expected")),
@@ -120,7 +125,7 @@ fn classes_are_those_of_what_is_read() {
     for (text, class) in [
         ("a = 1 AND body.b = 2", Class::Stable),
         ("EXCHANGE() = 'x' AND OFFSET() > 5 AND RECEIVED() > 5 AND SIZE() > 1", Class::Stable),
-        ("TOPIC_MATCH('a') OR DURABLE()", Class::Stable),
+        ("TOPIC_MATCH('a') OR DURABLE() OR DEATHS() = 1", Class::Stable),
         ("UTC() > 5", Class::Timed),
         ("REDELIVERED()", Class::Contextual),
         ("UTC() > 5 OR DELIVERIES() > 2", Class::Contextual),

@@ -11,12 +11,15 @@ use broker::Content;
 use broker::catalog::{Catalog, Refusal, ReplyCode, VhostId};
 use broker::fields::Fields091;
 use message::amqp091::Properties;
-use message::record::Format;
+use message::record::{Format, flag};
 use routing::{Arguments, Binding, Destination, Envelope, Exchange, Kind, Matches, X_FILTER};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
+
+/// The message is of AMQP 0-9-1; deaths that its headers tell of count, so that the way of a dead letter can be asked for.
+const AS_TOLD: (Format, u8) = (Format::Amqp091, flag::DEATHS);
 
 /// Names that are looked up in one turn of a shard.
 const NAMES_TURN: usize = 1000;
@@ -85,8 +88,7 @@ pub(crate) fn route<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Ans
     queues.sort_unstable();
     let keys = [key.as_bytes()];
     let (head, payload) = ([&raw[..]], [&payload[..]]);
-    let content =
-        &Content::new((Format::Amqp091, 0), (named(name).as_bytes(), key.as_bytes()), (&head, &payload));
+    let content = &Content::new(AS_TOLD, (named(name).as_bytes(), key.as_bytes()), (&head, &payload));
     let message = Envelope { keys: &keys, headers: &Fields091(&properties), roll: 0, content, now_ms };
     let rows = taken.bindings.into_iter().filter_map(|binding| {
         let leads = |arguments: Arguments| {
@@ -133,7 +135,7 @@ fn take(
     let properties = Properties::read(raw).ok()?;
     let keys = [key.as_bytes()];
     let (head, body) = ([raw], [payload]);
-    let content = &Content::new((Format::Amqp091, 0), (exchange.as_bytes(), key.as_bytes()), (&head, &body));
+    let content = &Content::new(AS_TOLD, (exchange.as_bytes(), key.as_bytes()), (&head, &body));
     let message = Envelope { keys: &keys, headers: &Fields091(&properties), roll: 0, content, now_ms };
     let mut matches = Matches::default();
     matches.start();

@@ -31,8 +31,13 @@ const ALONE_MAX: usize = 4;
 const KEPT_MAX: usize = 16 << 10;
 
 /// The functions of a message that are known while it is routed.
-const KNOWN: Known =
-    Known::of(&[MessageField::Exchange, MessageField::RoutingKey, MessageField::Size, MessageField::Durable]);
+const KNOWN: Known = Known::of(&[
+    MessageField::Exchange,
+    MessageField::RoutingKey,
+    MessageField::Size,
+    MessageField::Durable,
+    MessageField::Deaths,
+]);
 
 /// The expression in the arguments of a binding, none where they have none.
 ///

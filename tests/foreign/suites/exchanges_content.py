@@ -5,8 +5,10 @@ RabbitMQ knows no such argument: its headers exchange with `all-with-x` would ta
 
 import json
 import random
+import re
 import time
 
+import pika
 from proton import Message
 
 from lab.broker import Broker
@@ -138,6 +140,58 @@ def dead():
             for at, job in enumerate(JOBS):
                 desk.send("", queue, json.dumps({**job, "number": at}).encode())
         equal([seen(desk, queues[letter], count) for letter, count in (("a", 4), ("b", 4), ("c", 0))], ["0011", "2233", ""])
+
+
+@suite.case("content.deaths", "messages of both protocols die in a queue whose dead letters come back to it until the fifth time, by bindings that "
+            "ask for DEATHS(); one that a client says died",
+            "ours alone: the first failures and the fifth ones are told apart, with `x-death` and x-opt-deaths that say so; a client's word "
+            "counts for nothing")
+def deaths():
+    proton_bench.suite.uri = suite.uri
+    with proton_bench.Bench() as bench:
+        desk = bench.desk
+        for kind, exchange_type in (("classic", "x-content"), ("quorum", "direct")):
+            dead, first, fifth, never = desk.exchange(exchange_type), desk.queue(), desk.queue(), desk.queue()
+            work = desk.queue(arguments={"x-queue-type": kind, "x-dead-letter-exchange": dead, "x-dead-letter-routing-key": "k"})
+            for queue, expression in ((work, "DEATHS() < 5"), (first, "DEATHS() = 1"), (fifth, "DEATHS() >= 5"), (never, "DEATHS() = 0")):
+                desk.channel.queue_bind(queue, dead, "k", {FILTER: expression})
+            # Both come to the queue by its name.
+            desk.channel.basic_publish("", work, b"0-9-1")
+            bench.send(work, b"1.0", inferred=True)
+            for _ in range(10):
+                method, _properties, _body = desk.get(work)
+                desk.channel.basic_reject(method.delivery_tag, requeue=False)
+            eventually(lambda: desk.count(fifth) == 2, f"two that failed five times, {kind}")
+            equal((desk.count(work), desk.count(first), desk.count(never)), (0, 2, 0), kind)
+            counts = {body: properties.headers["x-death"][0]["count"] for _, properties, body in (desk.get(first, True), desk.get(first, True))}
+            equal(counts, {b"0-9-1": 1, b"1.0": 1}, kind)
+            receiver = bench.receiver(fifth, credit=2)
+            messages = [receiver.receive(), receiver.receive()]
+            counts = {proton_bench.body_of(message): dict(message.annotations["x-opt-deaths"][0])["count"] for message in messages}
+            equal(counts, {b"0-9-1": 5, b"1.0": 5}, kind)
+            receiver.close()
+            said = [{"count": 7, "reason": "rejected", "queue": work, "exchange": "", "routing-keys": [work]}]
+            desk.channel.basic_publish(dead, "k", b"a client's word", pika.BasicProperties(headers={"x-death": said}))
+            eventually(lambda: desk.count(never) == 1, f"one that never died, {kind}")
+
+
+@suite.case("content.keys", "10,000 routing keys to exchanges of types topic and x-content, bound by a regular expression over ROUTING_KEY()",
+            "ours alone: a queue gets the messages whose key Python's `re` finds the pattern in")
+def keys():
+    pattern, rng = r"^order\.(us|eu)\.", random.Random(20261129)
+    words = ["order", "orders", "us", "eu", "usa", "eu ", "", "1", "\u00fc", "order\n"]
+    sent = [".".join(rng.choice(words[:4] if rng.randrange(2) else words) for _ in range(rng.randrange(1, 6))) for _ in range(10_000)]
+    expected = sorted(key for key in sent if re.search(pattern, key))
+    assert 300 < len(expected) < 9_000, len(expected)
+    with Bench() as desk:
+        for kind, key in (("topic", "#"), ("x-content", "")):
+            exchange, queue = desk.exchange(kind), desk.queue()
+            desk.channel.queue_bind(queue, exchange, key, {FILTER: f"REGEXP_LIKE(ROUTING_KEY(), '{pattern}')"})
+            for key in sent:
+                desk.channel.basic_publish(exchange, key, key.encode())
+            eventually(lambda: desk.count(queue) >= len(expected), f"{len(expected)} in {queue}")
+            desk.later()
+            equal(sorted(body.decode() for body in desk.drained(queue)), expected, kind)
 
 
 @suite.case("content.10", "messages of AMQP 1.0 with bodies of JSON, maps and lists to an exchange whose bindings have expressions",

@@ -23,6 +23,12 @@ pub(super) fn history(head: &[u8]) -> History<'_> {
     History { deaths, forgotten: Forgotten::read(forgotten(headers)) }
 }
 
+/// The count of the newest death.
+pub(super) fn count_of_newest(head: &[u8]) -> Option<u64> {
+    let headers = Properties::read(head).ok()?.headers()?;
+    tables(headers).next()?.get(b"count")?.as_i64()?.try_into().ok()
+}
+
 /// The queues of which the list says nothing any more.
 fn forgotten(headers: Table<'_>) -> &[u8] {
     match headers.get(FORGOTTEN) {

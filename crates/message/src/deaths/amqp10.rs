@@ -35,6 +35,12 @@ pub(super) fn history(head: &[u8]) -> History<'_> {
     History { deaths, forgotten: Forgotten::read(forgotten(annotations)) }
 }
 
+/// The count of the newest death.
+pub(super) fn count_of_newest(head: &[u8]) -> Option<u64> {
+    let (_, _, annotations) = Message::read_head(head).ok()?;
+    maps(annotations).next()?.get("count")?.as_u64()
+}
+
 /// The queues of which the list says nothing any more.
 fn forgotten(annotations: Map<'_>) -> &[u8] {
     match annotations.get(FORGOTTEN) {

@@ -181,6 +181,17 @@ fn fitting<'k>(keys: &'k [&'k [u8]]) -> impl Iterator<Item = &'k [u8]> {
     })
 }
 
+/// Times that a message died in the queue where it died last, for the reason it died for there: the count of the newest
+/// death that a head tells of. 0 without [`flag::DEATHS`], or where it cannot be read.
+pub fn count_of_newest(format: Format, flags: u8, head: &[u8]) -> u64 {
+    match format {
+        _ if flags & flag::DEATHS == 0 => None,
+        Format::Amqp091 => amqp091::count_of_newest(head),
+        Format::Amqp10 => amqp10::count_of_newest(head),
+    }
+    .unwrap_or(0)
+}
+
 /// The deaths of a message, the newest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History<'a> {

@@ -173,6 +173,7 @@ fn a_first_death_is_told_in_annotations() {
 
 /// Deaths in queues for reasons, and the deaths its head tells then: `queue reason count`, the newest first.
 fn check_deaths(deaths: &[(&str, DeathReason)], expected: &[&str]) {
+    let count: u64 = expected[0].rsplit(' ').next().unwrap().parse().unwrap();
     for mut message in [Stored::amqp091(vec![0, 0]), Stored::amqp10(Vec::new())] {
         for (at, (queue, reason)) in deaths.iter().enumerate() {
             message.die(queue, *reason, 1000 * at as u64, None);
@@ -217,6 +218,20 @@ fn check_deaths(deaths: &[(&str, DeathReason)], expected: &[&str]) {
             expected.iter().map(|death| death.split(' ').next().unwrap().as_bytes()).collect();
         let history = History::read(message.format, message.flags, head);
         assert_eq!(history.queues().collect::<Vec<_>>(), queues);
+        assert_eq!(count_of_newest(message.format, message.flags, head), count);
+        // A client's word.
+        assert_eq!(count_of_newest(message.format, message.flags & !flag::DEATHS, head), 0);
+    }
+}
+
+#[test]
+fn of_a_head_without_a_count_no_death_is_counted() {
+    let odd = headers(|table| table.tables(b"x-death", 0..1, |_, table| table.put(b"count", Value::I64(-1))));
+    let text = headers(|table| table.put(b"x-death", Value::Text(b"5")));
+    for head in [&[0, 0][..], b"", b"\xff\xff", &odd, &text] {
+        for format in [Format::Amqp091, Format::Amqp10] {
+            assert_eq!(count_of_newest(format, flag::DEATHS, head), 0, "{format:?} {head:?}");
+        }
     }
 }
 

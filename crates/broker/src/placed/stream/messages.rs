@@ -335,7 +335,7 @@ fn envelope<'a>(entry: Entry<'a>, message: Option<&Message<'a>>, asked: Known) -
         offset: Some(entry.offset),
         is_redelivered: Some(false),
         deliveries: Some(0),
-        state: None,
+        ..Envelope::default()
     }
 }
 

@@ -25,6 +25,8 @@ pub struct Envelope<'a> {
     pub is_redelivered: Option<bool>,
     /// Times that it was delivered before.
     pub deliveries: Option<u64>,
+    /// Times that it died in the queue where it died last, for the reason it died for there.
+    pub deaths: Option<u64>,
     /// Its state in a queue.
     pub state: Option<&'static str>,
 }
@@ -39,6 +41,7 @@ impl<'a> Envelope<'a> {
             MessageField::Offset => self.offset.map(|offset| Value::Integer(offset.into())),
             MessageField::Redelivered => self.is_redelivered.map(Value::Bool),
             MessageField::Deliveries => self.deliveries.map(|count| Value::Integer(count.into())),
+            MessageField::Deaths => self.deaths.map(|count| Value::Integer(count.into())),
             MessageField::State => self.state.map(|state| Value::Bytes(state.as_bytes())),
             // It is in the header.
             MessageField::Durable => None,
