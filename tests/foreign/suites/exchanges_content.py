@@ -167,7 +167,7 @@ def deaths():
             equal(counts, {b"0-9-1": 1, b"1.0": 1}, kind)
             receiver = bench.receiver(fifth, credit=2)
             messages = [receiver.receive(), receiver.receive()]
-            counts = {proton_bench.body_of(message): dict(message.annotations["x-opt-deaths"][0])["count"] for message in messages}
+            counts = {proton_bench.body_of(message): dict(message.annotations["x-opt-deaths"].elements[0])["count"] for message in messages}
             equal(counts, {b"0-9-1": 5, b"1.0": 5}, kind)
             receiver.close()
             said = [{"count": 7, "reason": "rejected", "queue": work, "exchange": "", "routing-keys": [work]}]
