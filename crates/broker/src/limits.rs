@@ -103,6 +103,8 @@ pub struct Limits {
     /// [Units of work](base::Work) in a turn for exchanges that remember to give messages to new destinations: a message to a
     /// queue takes 100.
     pub recalling_work_max: u32,
+    /// Bytes that the selectors of consumers take in all queues of a log; beyond, consumers with new ones are refused.
+    pub selectors_bytes_max: usize,
     /// [Units of work](base::Work) in a turn of a log on messages that were there before a consumer that chooses, and on those that
     /// came faster than they are asked.
     pub choosing_work_max: u32,
@@ -198,6 +200,7 @@ impl Default for Limits {
             reply_bytes_max: 16 << 20,
             taken_in_at_once_max: 64,
             recalling_work_max: 200_000,
+            selectors_bytes_max: 64 << 20,
             choosing_work_max: 200_000,
             consumer_timeout_ms: 1_800_000,
             turn_work_max: 400_000,

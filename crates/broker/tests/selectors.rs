@@ -204,6 +204,25 @@ fn a_selector_stays_for_a_while_and_only_so_many_do() {
 }
 
 #[test]
+fn all_of_a_log_take_so_many_bytes() {
+    let limits = Limits { selectors_bytes_max: 20_000, ..Limits::default() };
+    let mut node = Node::with_limits(1, limits);
+    node.declare(0, "q", true);
+    let mut taken = 0;
+    for number in 0..100 {
+        select(&mut node, 0, (number, &format!("body.k = {number}")), Credit::Prefetch(0));
+        taken += u32::from(seen(&mut node) == ["Consuming"]);
+    }
+    assert!((2..90).contains(&taken), "{taken}");
+    // Those that nobody has make room.
+    for handle in 0..taken {
+        node.command(0, "q", QueueCommand::Cancel { token: None, handle, held: Held::GoesBack });
+    }
+    select(&mut node, 0, (200, "body.k = 200"), Credit::Prefetch(0));
+    assert_eq!((seen(&mut node), row(&node).selectors), (vec!["Consuming".to_owned()], 1));
+}
+
+#[test]
 fn a_queue_with_groups_takes_none() {
     let mut node = Node::new(1);
     node.declare_with(0, "q", true, &[("x-group-key", Value::text("properties.group_id"))]);

@@ -10,6 +10,7 @@ use crate::commit::CommitRule;
 use crate::latency::Latencies;
 use crate::limits::Limits;
 use crate::mail::Waiter;
+use crate::placed::queue::selectors::Pool;
 use crate::reading::{Loaded, Reading};
 use crate::referred::Referred;
 use crate::request::QueueCommand;
@@ -37,6 +38,8 @@ pub(crate) struct Commons {
     pub(crate) agenda: Agenda,
     pub(crate) effects: Effects,
     pub(crate) figures: Figures,
+    /// Bytes of the selectors of its queues.
+    pub(crate) selectors: Pool,
 }
 
 /// Where the messages of a log are.
@@ -107,6 +110,7 @@ impl Commons {
             agenda: Agenda::default(),
             effects: Effects::default(),
             figures: Figures::default(),
+            selectors: Pool::default(),
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Messages are read where they lie, in order of position; those on disk alone are read first. What comes is asked in front
 //! of handing out, within a small part of a turn's work. What is left, and what was there before a selector, is asked at the
-//! end of the turn, queue by queue, within [`Limits::choosing_work_max`](crate::Limits::choosing_work_max) for a log.
+//! end of the turn, queue by queue, within [`Limits::choosing_work_max`] for a log.
 //! A message whose bytes are damaged is true of no selector.
 
 use super::at::AtQueue;
@@ -10,6 +10,7 @@ use super::delivery::Site;
 use super::owned::OwnedQueue;
 use super::selectors::{Selectors, Unfit};
 use crate::catalog::{Reason, Refusal};
+use crate::limits::Limits;
 use crate::reading::ReadWhat;
 use crate::selector::Selector;
 use crate::turn::Turn;
@@ -60,7 +61,12 @@ impl AtQueue<'_> {
     ///
     /// # Errors
     /// It cannot have one on this queue, or there are too many.
-    pub(crate) fn open_selector(&mut self, now: Now, selector: &Selector) -> Result<SelectorId, Refusal> {
+    pub(crate) fn open_selector(
+        &mut self,
+        now: Now,
+        selector: &Selector,
+        limits: &Limits,
+    ) -> Result<SelectorId, Refusal> {
         let queue = &mut *self.queue;
         let named = queue.definition().named();
         if queue.fifo.is_grouped() {
@@ -69,8 +75,10 @@ impl AtQueue<'_> {
         }
         let used = queue.fifo.selectors_used();
         let mut gone = Vec::new();
-        let selectors = queue.features_mut(now).selectors.get_or_insert_default();
-        let taken = selectors.take(selector, now, &used, |id| gone.push(id));
+        let pool = &self.commons.selectors;
+        let new = || Box::new(Selectors::new(pool.clone()));
+        let selectors = queue.features_mut(now).selectors.get_or_insert_with(new);
+        let taken = selectors.take(selector, now, &used, limits.selectors_bytes_max, |id| gone.push(id));
         if selectors.is_empty() {
             queue.features_mut(now).selectors = None;
         }
@@ -84,6 +92,13 @@ impl AtQueue<'_> {
             }
             Err(Unfit::Fault(fault)) => {
                 Err(Refusal::invalid_argument(ARGUMENT, &named, &format!(": {fault}")))
+            }
+            Err(Unfit::NoRoom) => {
+                let text = format!(
+                    "selectors of queues take {} bytes, no more are allowed",
+                    limits.selectors_bytes_max
+                );
+                Err(Refusal::precondition(Reason::WrongState, text))
             }
             Err(Unfit::Full) => {
                 let text = format!("{named} has {SELECTORS_MAX} selectors, which is the most");

@@ -333,7 +333,7 @@ impl AtQueue<'_> {
         if exclusive && owned.has_single_active() {
             return Err(Refusal::exclusive_use(owned.definition()));
         }
-        let selector = selector.map(|selector| self.open_selector(now, selector)).transpose()?;
+        let selector = selector.map(|selector| self.open_selector(now, selector, limits)).transpose()?;
         let owned = &mut *self.queue;
         let counts = if settled { Count::DeliverNoAck } else { Count::Deliver };
         let id = owned.add_member(member, Some(counts));

@@ -19,7 +19,7 @@ pub(crate) mod recovery;
 mod reject_publish;
 mod ringing;
 mod row;
-mod selectors;
+pub(crate) mod selectors;
 mod settling;
 pub(crate) mod sizing;
 mod weighing;

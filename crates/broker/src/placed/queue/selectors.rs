@@ -10,6 +10,8 @@ use base::id::QueueSeq;
 use filter::{Cursor, Filed, Index, Room};
 use message::record::Enqueue;
 use queue::{SELECTORS_MAX, SelectorId, SelectorSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Milliseconds that a selector stays behind its last consumer, at least.
 pub(crate) const KEPT_MS: u64 = 600_000;
@@ -20,10 +22,16 @@ const LOOK_MS: u64 = 60_000;
 /// Bytes that a queue keeps of each kind of memory for evaluating: there may be many queues.
 const ROOM_KEPT_MAX: usize = 16 << 10;
 
+/// Bytes that the selectors of all queues of a log take.
+pub(crate) type Pool = Arc<AtomicUsize>;
+
 /// See the module's head.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Selectors {
     index: Index,
+    /// Of the log, and what of it is this queue's.
+    pool: Pool,
+    counted: usize,
     /// By number: the handle in the index, and when a consumer was seen to have it last, milliseconds since 1970.
     open: Vec<Option<(Filed, u64)>>,
     looks_at_ms: u64,
@@ -43,11 +51,43 @@ pub(crate) enum Unfit {
     Fault(String),
     /// There are [`SELECTORS_MAX`], and consumers have all of them.
     Full,
+    /// Those of all queues of the log take too many bytes.
+    NoRoom,
+}
+
+impl Drop for Selectors {
+    fn drop(&mut self) {
+        self.pool.fetch_sub(self.counted, Ordering::Relaxed);
+    }
 }
 
 impl Selectors {
-    /// The number of a selector, and whether it is new; `used`: those that consumers have. Where there would be too many,
-    /// `gone` is told of one that nobody has.
+    /// None, of a queue of the log that has this pool.
+    pub(crate) fn new(pool: Pool) -> Selectors {
+        Selectors {
+            index: Index::new(),
+            pool,
+            counted: 0,
+            open: Vec::new(),
+            looks_at_ms: 0,
+            cursor: Cursor::new(),
+            room: Room::default(),
+            half: None,
+            hits: Vec::new(),
+            is_listed: false,
+        }
+    }
+
+    /// Counts its bytes in the pool.
+    fn count(&mut self) {
+        let bytes = self.index.memory();
+        let before = std::mem::replace(&mut self.counted, bytes);
+        self.pool.fetch_add(bytes, Ordering::Relaxed);
+        self.pool.fetch_sub(before, Ordering::Relaxed);
+    }
+
+    /// The number of a selector, and whether it is new; `used`: those that consumers have. Where there would be too many, or
+    /// those of the log take `bytes_max`, `gone` is told of some that nobody has.
     ///
     /// # Errors
     /// It cannot be taken.
@@ -56,9 +96,21 @@ impl Selectors {
         selector: &Selector,
         now: Now,
         used: &SelectorSet,
+        bytes_max: usize,
         mut gone: impl FnMut(SelectorId),
     ) -> Result<(SelectorId, bool), Unfit> {
         let fault = |error: filter::Error| Unfit::Fault(error.to_string());
+        if self.pool.load(Ordering::Relaxed) >= bytes_max {
+            let unused: Vec<SelectorId> =
+                self.numbers().map(|(id, _)| id).filter(|id| !used.contains(*id)).collect();
+            for id in unused {
+                self.close(id);
+                gone(id);
+            }
+            if self.pool.load(Ordering::Relaxed) >= bytes_max {
+                return Err(Unfit::NoRoom);
+            }
+        }
         let mut filed = self.index.add(&selector.0).map_err(fault)?;
         if filed.number() >= SELECTORS_MAX {
             self.index.remove(filed);
@@ -81,6 +133,7 @@ impl Selectors {
             self.index.remove(filed);
         }
         self.open[at] = Some((filed, now.wall_ms));
+        self.count();
         self.looks_at_ms = self.looks_at_ms.max(now.wall_ms.saturating_add(LOOK_MS));
         Ok((id, is_new))
     }
@@ -93,7 +146,11 @@ impl Selectors {
     fn close(&mut self, id: SelectorId) {
         if let Some((filed, _)) = self.open.get_mut(usize::from(id.0)).and_then(Option::take) {
             self.index.remove(filed);
+            if self.index.is_empty() {
+                self.index = Index::new();
+            }
             self.forget_half();
+            self.count();
         }
     }
 
