@@ -56,7 +56,7 @@ impl Bench {
             // In order of position, at any fate before.
             return ((256 + 255 - u16::from(message.level), true, (seq, true, 0)), seq);
         }
-        let rank = match (self.counts, message.came_back, message.behind) {
+        let rank = match (self.settings.priorities == Priorities::Strict, message.came_back, message.behind) {
             (true, true, _) if !message.is_in_line => (255 - u16::from(message.level), false, (seq, true, 0)),
             (false, true, _) if !message.is_in_line => {
                 (256 + 255 - u16::from(message.level), false, (seq, true, 0))
@@ -136,6 +136,7 @@ impl Bench {
             retry: None,
             fairness: [Fairness::RoundRobin, Fairness::Fast, Fairness::Proportional][dice.below(3) as usize],
             unsettled_max: dice.one_in(4).then(|| dice.below(40)),
+            lease_ms: None,
         };
         let rules = Rules { retry: self.any_retry(), ..rules };
         self.go_by(rules);
