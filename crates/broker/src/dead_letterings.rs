@@ -147,6 +147,7 @@ impl DeadLetterings {
             left += u32::from(addressed.is_waited_for());
             own.append(&addressed);
         }
+        self.work.spend(own.logs.ranking.take_units());
         let Some(seq) = *position else { return };
         let dead_lettering = DeadLettering {
             log: queue.log,

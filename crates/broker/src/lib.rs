@@ -34,6 +34,7 @@ mod planner;
 mod ports;
 mod post;
 mod publisher;
+mod ranking;
 mod reading;
 mod recalls;
 mod recent_history;

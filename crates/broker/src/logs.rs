@@ -20,6 +20,7 @@ use crate::notices::DrivenOut;
 use crate::placed::Placed;
 use crate::placed::stream::OffsetRules;
 use crate::post::Post;
+use crate::ranking::RankingDesk;
 use crate::reading::ReadRequest;
 use crate::shard::ShardSettings;
 use crate::turn::Turn;
@@ -43,6 +44,8 @@ pub struct Logs {
     pub(crate) stopped: Vec<LogId>,
     /// Messages that queues refused and that are to be published anew.
     pub(crate) refused: Refused,
+    /// Ranks messages; [taken](RankingDesk::take_units) at the end of each that goes the long way.
+    pub(crate) ranking: RankingDesk,
     /// Reads that deliveries wait for.
     reads: Vec<ReadRequest>,
     /// Segments nothing live is left in.
@@ -72,6 +75,7 @@ impl Logs {
             all,
             stopped: Vec::new(),
             refused: Refused::default(),
+            ranking: RankingDesk::default(),
             reads: Vec::new(),
             dead_segments: Vec::new(),
             has_streams: false,

@@ -2,9 +2,11 @@
 //!
 //! The same value is the same key over both protocols: text is bytes, whatever kind of text it is, and integers are numbers,
 //! whatever their width. A message that comes has its keys read once, before its record is written; the record has their digests,
-//! under the catalog's key, and queues go by these alone. Queues that look at different headers have records of their own.
+//! under the catalog's key, and queues go by these alone. Queues that look at different headers have records of their own, as have
+//! those that rank their messages ([`crate::ranking`]), each expression by itself.
 
 use crate::catalog::{Catalog, QueueDefinition};
+use crate::ranking::{self, Ranking, RankingDesk};
 use base::{Digest, DigestKey, Digester};
 use message::amqp10::{Message, Value};
 use message::amqp091::{Properties, Value as Wire};
@@ -130,30 +132,52 @@ impl<'a> Stored<'a> {
 pub(crate) struct KeyRule {
     key: DigestKey,
     queue: Arc<QueueDefinition>,
+    ranking: Option<Arc<Ranking>>,
+}
+
+/// The words by which a queue tells its messages apart, puts them in groups, and ranks them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct KeyWords<'a> {
+    /// The header of the key by which duplicates are known.
+    message: Option<&'a str>,
+    /// The header of the group.
+    group: Option<&'a str>,
+    /// The expression of the priority.
+    pub(crate) ranking: Option<&'a str>,
 }
 
 impl KeyRule {
     /// The rule for a queue; none: it goes by no keys.
     pub(crate) fn of(catalog: &Catalog, queue: &Arc<QueueDefinition>) -> Option<KeyRule> {
-        queue.key_headers()?;
+        queue.key_words()?;
         let key = catalog.digest_key().expect("the first change of a catalog is its key");
-        Some(KeyRule { key, queue: queue.clone() })
+        Some(KeyRule { key, queue: queue.clone(), ranking: catalog.ranking(queue.id).cloned() })
     }
 
     /// The keys of a message that comes; none: it has none of those the queue goes by. Dead letters come back under the key they
     /// came with, and are no duplicates of themselves.
     #[cold]
-    pub(crate) fn keys(&self, message: &NewEnqueue<'_>) -> Option<Keys> {
+    pub(crate) fn keys(&self, message: &NewEnqueue<'_>, desk: &mut RankingDesk) -> Option<Keys> {
+        let priority = self.ranking.as_ref().map(|ranking| ranking.rank(message, desk));
+        let keys = Keys { priority, ..self.digests(message).unwrap_or_default() };
+        (keys != Keys::default()).then_some(keys)
+    }
+
+    /// The digests alone.
+    fn digests(&self, message: &NewEnqueue<'_>) -> Option<Keys> {
+        let KeyWords { message: key, group, .. } = self.queue.key_words()?;
+        if key.is_none() && group.is_none() {
+            return None;
+        }
         let head = whole(message.head);
         let body = if message.format == Format::Amqp10 { whole(message.body) } else { Cow::default() };
         let stored = Stored::of(message.format, &head, &body)?;
-        let (key, group) = self.queue.key_headers()?;
         let digest = |name: &str| stored.get(name).map(|value| value.digest(&self.key));
-        let keys = Keys {
+        Some(Keys {
             message: key.filter(|_| message.flags & flag::DEATHS == 0).and_then(digest),
             group: group.and_then(digest),
-        };
-        (keys != Keys::default()).then_some(keys)
+            priority: None,
+        })
     }
 }
 
@@ -171,13 +195,14 @@ pub(crate) fn cache_ttl_ms(message: &Enqueue<'_>) -> Option<u64> {
 }
 
 impl QueueDefinition {
-    /// The headers by which it tells its messages apart and puts them in groups; none: it does neither.
-    pub(crate) fn key_headers(&self) -> Option<(Option<&str>, Option<&str>)> {
+    /// The words by which it tells its messages apart, puts them in groups, and ranks them; none: it does nothing of it.
+    pub(crate) fn key_words(&self) -> Option<KeyWords<'_>> {
         if self.arguments.is_empty() {
             return None;
         }
-        let headers = (self.deduplication_header(), self.group_header());
-        (headers != (None, None)).then_some(headers)
+        let (message, group) = (self.deduplication_header(), self.group_header());
+        let words = KeyWords { message, group, ranking: ranking::text_of(self) };
+        (words != KeyWords::default()).then_some(words)
     }
 
     fn deduplication_header(&self) -> Option<&str> {
@@ -211,7 +236,7 @@ mod tests {
     }
 
     fn keys(rule: &KeyRule, flags: u8, format: Format, head: &[&[u8]], body: &[&[u8]]) -> Option<Keys> {
-        rule.keys(&NewEnqueue {
+        let message = NewEnqueue {
             flags,
             format,
             priority: 0,
@@ -223,7 +248,8 @@ mod tests {
             routing_key: b"q",
             head,
             body,
-        })
+        };
+        rule.keys(&message, &mut RankingDesk::default())
     }
 
     fn both() -> [(&'static str, Argument); 3] {
@@ -243,7 +269,9 @@ mod tests {
     fn pieces_and_protocols_make_no_difference() {
         let rule = rule(1, &both());
         let whole = keys(&rule, 0, Format::Amqp091, &[HEAD091], &[b"x"]);
-        let Some(Keys { message: Some(message), group: Some(group) }) = whole else { panic!("{whole:?}") };
+        let Some(Keys { message: Some(message), group: Some(group), .. }) = whole else {
+            panic!("{whole:?}")
+        };
         assert_ne!(message, group);
         for at in 0..=HEAD091.len() {
             let (front, back) = HEAD091.split_at(at);

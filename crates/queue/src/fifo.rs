@@ -28,7 +28,7 @@ use crate::places::{Places, Run};
 use crate::priority_blocks::{BLOCK, Block};
 use crate::ranges::{numbers, positions};
 use crate::returns::Returns;
-use crate::settings::{Arrival, Priorities, Settings};
+use crate::settings::{Arrival, Settings};
 use crate::settle_many::{Some64, by_block};
 use base::id::{LogIndex, QueueSeq};
 use base::ranges::Range;
@@ -204,11 +204,13 @@ impl Fifo {
         features.postponed(clipped, due_at_ms, line, effects);
     }
 
-    /// From now on messages that come are kept so; `counts` stays as it is. Sizes that are no longer kept are
+    /// From now on messages that come are kept so; `counts` stays as it is, and where the queue counts the meaning of
+    /// priorities does from the first message on. Sizes that are no longer kept are
     /// forgotten; where all are to be kept, those of the messages there are asked for ([`Fifo::to_weigh`]).
     pub fn configure(&mut self, settings: Settings) {
         let counts = self.line.returns.counts();
-        let priorities = if counts { Priorities::Strict } else { settings.priorities };
+        let is_fixed = counts && self.line.live.next_seq() > 0;
+        let priorities = if is_fixed { self.settings().priorities } else { settings.priorities };
         let settings = Settings { counts, priorities, ..settings }.normal();
         if settings != self.settings() {
             let (features, line) = self.with_features();

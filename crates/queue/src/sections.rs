@@ -320,7 +320,7 @@ fn read_settings(counts: bool, reader: &mut Reader<'_>) -> Result<Settings, Snap
     let (reserved, ttl_ms) = (reader.u32_le()?, reader.u64_le()?);
     let priorities = match (priorities, priority_max, counts) {
         (0, 0, false) => Priorities::None,
-        (1, max, false) => Priorities::UpTo(max),
+        (1, max, _) => Priorities::UpTo(max),
         (2, 0, true) => Priorities::Strict,
         _ => return Err(broken),
     };

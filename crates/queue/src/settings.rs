@@ -13,7 +13,7 @@ pub struct Settings {
     pub counts: bool,
     /// How long a message lives in the queue at most, milliseconds; 0: it is offered once.
     pub ttl_ms: Option<u64>,
-    /// The meaning of a priority.
+    /// The meaning of a priority; in queues that count it never changes once a message came.
     pub priorities: Priorities,
     /// The messages whose sizes are kept, as a limit in bytes needs them.
     pub sizes: SizesKept,
@@ -26,10 +26,10 @@ pub enum Priorities {
     #[default]
     None,
     /// 0 to this one, strictly the highest first; none is 0, one above counts as this one. Messages that came back go
-    /// first among their own (classic queues, x-max-priority).
+    /// first among their own (classic queues, x-max-priority; queues of either kind, x-priority-expression).
     UpTo(u8),
     /// 0 to 31, strictly the highest first; none is 4, one above counts as 31. Messages that came back go before all
-    /// that never were out. Queues that count are so, at any setting; no other queue is.
+    /// that never were out. Queues that count are so where nothing else is said; no other queue is.
     Strict,
 }
 
@@ -57,12 +57,16 @@ impl Priorities {
 }
 
 impl Settings {
-    /// As they count: a queue that counts is strict. Panics where a queue that does not count is to be.
+    /// As they count: a queue that counts is strict where nothing is said. Panics where a queue that does not count is to
+    /// be.
     pub(crate) fn normal(self) -> Settings {
-        if self.counts {
+        if self.counts && self.priorities == Priorities::None {
             return Settings { priorities: Priorities::Strict, ..self };
         }
-        assert!(self.priorities != Priorities::Strict, "only queues that count have strict priorities");
+        assert!(
+            self.counts || self.priorities != Priorities::Strict,
+            "only queues that count have strict priorities"
+        );
         self
     }
 

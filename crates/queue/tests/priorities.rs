@@ -206,14 +206,38 @@ fn a_change_is_about_what_comes_after_it() {
 }
 
 #[test]
-fn queues_that_count_are_strict_whatever_they_are_told() {
-    let priorities = Priorities::UpTo(2);
-    let mut owner = Owner::with(Settings { counts: true, priorities, ..Settings::default() });
-    assert_eq!(owner.fifo.settings().priorities, Priorities::Strict);
+fn queues_that_count_are_strict_where_nothing_is_said() {
+    let mut owner = strict();
     owner.fifo.configure(Settings { ttl_ms: Some(5), ..Settings::default() });
     let expected =
         Settings { counts: true, ttl_ms: Some(5), priorities: Priorities::Strict, sizes: SizesKept::None };
     assert_eq!(owner.fifo.settings(), expected);
+    let up_to = Settings { priorities: Priorities::UpTo(2), ..expected };
+    owner.fifo.configure(up_to);
+    assert_eq!(owner.fifo.settings(), up_to, "no message came so far");
+    owner.arrive_as(&[0, 2, 1]);
+    owner.fifo.configure(expected);
+    assert_eq!(owner.fifo.settings(), up_to, "messages are there");
+}
+
+#[test]
+fn queues_that_count_may_tell_more_priorities() {
+    let ranked = || {
+        let priorities = Priorities::UpTo(255);
+        Owner::with(Settings { counts: true, priorities, ..Settings::default() })
+    };
+    check(ranked(), &[NONE, 0, 200, 4, 254, 31, 200], "c0<4-4 c0<2-2 c0<6-6 c0<5-5 c0<3-3 c0<0-1");
+    let mut owner = ranked();
+    owner.arrive_as(&[7, 4, 0, 200]);
+    owner.consume(0, Credit::Prefetch(2));
+    assert_eq!(owner.dispatch(), "c0<3-3 c0<0-0");
+    assert_eq!(owner.settle(0, 0, 0, Outcome::Failed), "+return 0-0");
+    owner.commit();
+    owner.arrive_as(&[9]);
+    assert_eq!(owner.dispatch(), "c0<4-4", "what came back goes first among its own alone");
+    owner.restart(Rules::default());
+    owner.consume(0, Credit::Prefetch(9));
+    assert_eq!(owner.dispatch(), "c0<3-3! c0<4-4! c0<0-0!x1 c0<1-1! c0<2-2!");
 }
 
 #[test]

@@ -12,6 +12,7 @@ use super::{
     Applied, ByName, Catalog, Change, Destination, Ends, ExchangeEntry, Parameters, QueueChange, QueueEntry,
     TopicEntry, Vhost,
 };
+use crate::ranking::Ranking;
 use base::hash::{MapById, SetByBytes, SetById};
 use base::id::QueueId;
 use routing::{Exchange, ExchangeId, Kind};
@@ -167,6 +168,7 @@ impl Catalog {
         queues.sort_unstable_by_key(|queue| queue.id);
         for queue in &queues {
             self.queues.remove(&queue.id);
+            self.rankings.remove(&queue.id);
             self.declarers.remove(queue.declared_by.as_ref());
             self.comings.add(QueueChange::Went(queue.clone()));
             self.forget_exclusive(queue);
@@ -304,6 +306,9 @@ impl Catalog {
         let entry = QueueEntry { definition: definition.clone(), ends: Ends::default(), governed };
         self.queues.insert(definition.id, entry);
         self.declarers.add(definition.declared_by.as_ref());
+        if let Some(ranking) = Ranking::of(&definition) {
+            self.rankings.insert(definition.id, Arc::new(ranking));
+        }
         if let Some(port) = definition.exclusive {
             self.exclusive.entry(port).or_default().insert(definition.id);
         }
@@ -317,6 +322,7 @@ impl Catalog {
             vhost.queues.remove(definition.name.as_bytes());
         }
         self.forget_exclusive(&definition);
+        self.rankings.remove(&id);
         self.declarers.remove(definition.declared_by.as_ref());
         self.undo_ends(&ends);
         self.queue_changed(QueueChange::Went(definition.clone()));

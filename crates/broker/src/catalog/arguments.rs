@@ -10,6 +10,7 @@ use super::source_arguments;
 use super::stream::{age_ms, compared};
 use super::{Object, QueueDefinition, QueueType, Reason, Refusal, ReplyCode};
 use crate::placed::stream::Wanted;
+use crate::ranking::{RANKING, Ranking};
 use queue::WindowSettings;
 use routing::{Argument, Arguments, Value, disagreement};
 
@@ -45,6 +46,8 @@ enum Check {
     Text,
     /// A string that is not empty, where priorities are not told apart.
     GroupKey,
+    /// An expression over messages as they come, where priorities are not told apart otherwise, and nothing is in groups.
+    Ranking,
     /// One of these strings, or this complaint.
     OneOf(&'static [&'static str], &'static str),
     /// Milliseconds without an end, from 0.
@@ -88,7 +91,7 @@ impl Row {
 }
 
 /// In the order in which values are checked.
-static ROWS: [Row; 43] = [
+static ROWS: [Row; 44] = [
     row("x-expires", Check::Expiry, "cq", true),
     row("x-message-ttl", Check::Time, "cq", true),
     row("x-dead-letter-exchange", Check::Text, "cq", true),
@@ -141,6 +144,7 @@ static ROWS: [Row; 43] = [
     row("x-deduplication-header", Check::Text, "cq", true),
     // Nobody else's.
     row("x-group-key", Check::GroupKey, "cq", true),
+    row(RANKING, Check::Ranking, "cq", true),
     row("x-fairness", Check::OneOf(&["round-robin", "fast", "proportional"], "invalid_fairness"), "cq", true),
     row("x-max-unsettled", Check::Size, "cq", true),
     row("x-lease", Check::Lease, "cq", true),
@@ -287,6 +291,15 @@ fn check_value(check: Check, value: Argument<'_>, arguments: &Arguments) -> Resu
         Check::GroupKey => match text()? {
             b"" => Err("value_empty".to_owned()),
             _ if arguments.get(b"x-max-priority").is_some() => Err("group_key_and_max_priority".to_owned()),
+            _ => Ok(()),
+        },
+        Check::Ranking => match Ranking::parse(text()?)? {
+            _ if arguments.get(b"x-max-priority").is_some() => {
+                Err("priority_expression_and_max_priority".to_owned())
+            }
+            _ if arguments.get(b"x-group-key").is_some() => {
+                Err("priority_expression_and_group_key".to_owned())
+            }
             _ => Ok(()),
         },
         Check::OneOf(all, complaint) => {

@@ -11,6 +11,7 @@ use super::policy::Matched;
 use super::retry::retry;
 use super::stream::StreamRules;
 use super::{Catalog, ExchangeDefinition, QueueDefinition, QueueType};
+use crate::ranking::RANKING;
 use queue::{Fairness, Retry, WindowSettings};
 use routing::{Argument, Arguments};
 use std::sync::Arc;
@@ -63,7 +64,8 @@ pub struct QueueRules {
     pub dead_letter: Option<Arc<DeadLetterRule>>,
     /// One consumer at a time has all deliveries.
     pub single_active: bool,
-    /// The highest priority it tells apart, 1 to 255: classic queues alone. Quorum queues always tell 32.
+    /// The highest priority it tells apart, 1 to 255: of classic queues, and of those that rank their messages. Other quorum
+    /// queues always tell 32.
     pub priority_max: Option<u8>,
     /// Which keys it remembers to tell duplicates.
     pub window: Option<WindowSettings>,
@@ -118,7 +120,16 @@ pub(super) fn rules(queue: &QueueDefinition, policies: Matched<'_>) -> QueueRule
         delivery_limit: if is_quorum { given.delivery_limit() } else { None },
         dead_letter: given.dead_letter(is_quorum && overflow == Overflow::RejectPublish),
         single_active: single_active == Some(true),
-        priority_max: if is_quorum { None } else { given.priority_max() },
+        priority_max: match queue.arguments.get(RANKING.as_bytes()) {
+            Some(_) => Some(u8::MAX),
+            None => {
+                if is_quorum {
+                    None
+                } else {
+                    given.priority_max()
+                }
+            }
+        },
         window: window(&queue.arguments),
         consumer_timeout_ms: if is_quorum { given.lowest("consumer-timeout") } else { None },
         retry: if is_quorum { given.retry() } else { None },

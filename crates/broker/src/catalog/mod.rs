@@ -86,6 +86,7 @@ pub(crate) use wire::arguments_len;
 pub use wire::{BadChange, Limits};
 
 use crate::access::{Access, Permissions, Resource, refused};
+use crate::ranking::Ranking;
 use base::DigestKey;
 use base::hash::{MapById, SetByBytes, SetById};
 use base::id::{PortId, QueueId};
@@ -218,6 +219,8 @@ pub struct Catalog {
     user_limits: BTreeMap<Arc<str>, UserLimits>,
     queues: MapById<QueueId, QueueEntry>,
     declarers: Declarers,
+    /// The queues that rank their messages.
+    rankings: MapById<QueueId, Arc<Ranking>>,
     exchanges: MapById<ExchangeId, ExchangeEntry>,
     /// The policies that count for objects which are about to be added.
     governed_ahead: MapById<Destination, Governed>,
@@ -258,6 +261,11 @@ impl Catalog {
     /// The key of all digests that are recorded; none: nothing was ever changed. It is the same wherever the catalog is.
     pub fn digest_key(&self) -> Option<DigestKey> {
         self.digest_key
+    }
+
+    /// The expression of a queue that ranks its messages.
+    pub(crate) fn ranking(&self, queue: QueueId) -> Option<&Arc<Ranking>> {
+        self.rankings.get(&queue)
     }
 
     /// Grows with every queue that comes or goes.

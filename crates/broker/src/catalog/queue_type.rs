@@ -76,13 +76,14 @@ impl QueueType {
 }
 
 /// Arguments beyond RabbitMQ's of queues that hand their messages out.
-const OWN_SAME: [&str; 13] = [
+const OWN_SAME: [&str; 14] = [
     source_arguments::STREAM,
     source_arguments::OFFSET,
     source_arguments::FILTER,
     source_arguments::FILTER_VALUES,
     source_arguments::MATCH_UNFILTERED,
     "x-group-key",
+    crate::ranking::RANKING,
     "x-fairness",
     "x-max-unsettled",
     "x-lease",

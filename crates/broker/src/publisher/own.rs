@@ -71,6 +71,8 @@ impl OwnPublisher<'_> {
                 self.append(&Addressed::new(message, &[], target, None));
             }
         }
+        // Nobody owes it.
+        self.logs.ranking.take_units();
     }
 
     /// Appends a message to its log.

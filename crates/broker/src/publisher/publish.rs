@@ -119,7 +119,7 @@ impl Shard {
         if message.record_len_of(sizes, route.queues_most).is_none() {
             return Err(Refusal::message_too_large());
         }
-        let mut waits = 0;
+        let (mut waits, mut is_ranked) = (0, false);
         for target in &route.targets {
             let needs_flush = target.needs_flush(publish.durable);
             let is_waited_for = publish.confirm && (needs_flush || target.is_special);
@@ -133,8 +133,12 @@ impl Shard {
                 _ => {
                     let addressed = Addressed { message: &message, hidden: &[], target, waiter, needs_flush };
                     self.logs.append(now, &mut self.post, &addressed);
+                    is_ranked |= target.key_rule.is_some();
                 }
             }
+        }
+        if is_ranked {
+            self.pace.work.spend(self.logs.ranking.take_units());
         }
         if let Some(replies) = &route.replies {
             self.replies.send(&mut self.post, &message, replies);
@@ -188,6 +192,7 @@ impl Shard {
             waits += u32::from(addressed.is_waited_for());
             self.logs.append(now, &mut self.post, &addressed);
         }
+        self.pace.work.spend(self.logs.ranking.take_units());
         if let Some(replies) = &route.replies {
             self.replies.send(&mut self.post, &message, replies);
         }

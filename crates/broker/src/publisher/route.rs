@@ -251,7 +251,7 @@ impl View<'_> {
         found.sort_by_key(|queue| queue.log);
         let mut targets = Vec::new();
         for group in found.chunk_by(|a, b| a.log == b.log) {
-            match group.iter().any(|queue| queue.key_headers().is_some()) {
+            match group.iter().any(|queue| queue.key_words().is_some()) {
                 false => targets.push(self.target(group, due, None)),
                 true => self.add_keyed(group.to_vec(), due, &mut targets),
             }
@@ -259,14 +259,14 @@ impl View<'_> {
         targets
     }
 
-    /// Adds the targets of queues of one log some of which go by keys: a record has those of one choice of headers. Queues without
-    /// keys go with the last.
+    /// Adds the targets of queues of one log some of which go by keys: a record has those of one choice of words. Queues without
+    /// keys go with the last, unless that ranks its messages: what a record says of that is for its queues.
     #[cold]
     fn add_keyed(&self, mut queues: Vec<&Arc<QueueDefinition>>, due: Due, targets: &mut Vec<Target>) {
-        queues.sort_by_key(|queue| Reverse(queue.key_headers()));
+        queues.sort_by_key(|queue| Reverse(queue.key_words()));
         let goes_with = |before: &&Arc<QueueDefinition>, queue: &&Arc<QueueDefinition>| {
-            let headers = queue.key_headers();
-            headers.is_none() || headers == before.key_headers()
+            let (words, others) = (queue.key_words(), before.key_words());
+            words == others || words.is_none() && others.is_some_and(|others| others.ranking.is_none())
         };
         for group in queues.chunk_by(goes_with) {
             targets.push(self.target(group, due, KeyRule::of(self.catalog, group[0]).map(Box::new)));

@@ -45,14 +45,14 @@ pub mod flag {
 ///
 /// ```text
 ///   0        4   5       6        8        9          10             11     12                14  16
-///   | length | 1 | flags | queues | format | priority | exchange len | keys | routing key len | 0 | head len |
+///   | length | 1 | flags | queues | format | priority | exchange len | keys | routing key len | rank, 0 | head len |
 ///   20         24            32           40       48
 ///   | body len | received at | expires at | due at | digests 16 bytes each | queue ids 8 bytes each | exchange |
 ///   routing key | head | body | zeros to a multiple of 8
 /// ```
 ///
-/// `keys` is the second byte of flags: 1 there is the digest of the key, 2 that of the group, in this order ([`Keys`]); the other
-/// bits are 0.
+/// `keys` is the second byte of flags: 1 there is the digest of the key, 2 that of the group, in this order ([`Keys`]), 4 `rank` is
+/// the priority that its queue gave it; the other bits are 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Enqueue<'a> {
     /// [`flag`]s.
@@ -71,6 +71,8 @@ pub struct Enqueue<'a> {
     pub due_at_ms: u64,
     /// The second byte of flags.
     pub(super) keys: u8,
+    /// The priority by its queue, where `keys` says that it is there.
+    pub(super) queue_priority: u8,
     /// The digests that `keys` says are there.
     pub(super) digests: &'a [u8],
     /// The queues of this log it was routed to: eight bytes each.
@@ -121,6 +123,7 @@ impl<'a> Enqueue<'a> {
             expires_at_ms: u64_at(32),
             due_at_ms: u64_at(40),
             keys: fixed[11],
+            queue_priority: fixed[14],
             digests,
             queues,
             exchange,
@@ -130,13 +133,14 @@ impl<'a> Enqueue<'a> {
         })
     }
 
-    /// The priority of the message in a record that [`Enqueue::read`] reads, if it has one; `None` where it has more that a
-    /// queue goes by: an expiry, a time before which it is not due, or failures before.
+    /// The priority of the message in a record that [`Enqueue::read`] reads, if it has one, by its queue or else its publisher;
+    /// `None` where it has more that a queue goes by: an expiry, a time before which it is not due, or failures before.
     #[inline]
     pub fn priority_alone(record: &[u8]) -> Option<Option<u8>> {
         let fixed = record.first_chunk::<ENQUEUE>()?;
         let has_more = fixed[5] & (flag::DELAYED | flag::FAILED) != 0 || fixed[32..40] != [0; 8];
-        (!has_more).then(|| (fixed[5] & flag::PRIORITY != 0).then_some(fixed[9]))
+        let own = || (fixed[5] & flag::PRIORITY != 0).then_some(fixed[9]);
+        (!has_more).then(|| keys::priority_of(fixed[11], fixed[14]).or_else(own))
     }
 
     /// The queues it was routed to.
@@ -247,6 +251,7 @@ impl NewEnqueue<'_> {
         fixed[40..48].copy_from_slice(&self.due_at_ms.to_le_bytes());
         if let Some(keys) = self.keys {
             fixed[11] = keys.flags();
+            fixed[14] = keys.priority.unwrap_or(0);
             rest = keys.write(rest);
         }
         for queue in queues {

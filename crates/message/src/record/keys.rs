@@ -1,5 +1,6 @@
 //! The keys of a message that queues go by, as the digests of an [`Enqueue`] record: behind its fixed part, where its second byte of
-//! flags says so. A message without keys has neither the digests nor their room.
+//! flags says so. A message without keys has neither the digests nor their room. The priority that its queue gave it is a byte of
+//! the fixed part.
 
 use super::Enqueue;
 use super::enqueue::put;
@@ -11,23 +12,30 @@ const KEYED: u8 = 1;
 /// The digest of the group is there.
 const GROUPED: u8 = 2;
 
+/// There is a priority by its queue.
+const RANKED: u8 = 4;
+
 /// Bytes that digests take at most.
 pub(super) const DIGESTS_MAX: usize = 2 * DIGEST;
 
-/// Digests of a message's keys.
+/// Digests of a message's keys, and its priority by the queue that it is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Keys {
     /// Of the key by which duplicates are known.
     pub message: Option<Digest>,
     /// Of the group it is in.
     pub group: Option<Digest>,
+    /// The priority that its queue's expression gave it when it came.
+    pub priority: Option<u8>,
 }
 
 impl Keys {
     /// The second byte of flags.
     pub(super) fn flags(&self) -> u8 {
-        let is_set = |digest: Option<Digest>, flag| if digest.is_some() { flag } else { 0 };
-        is_set(self.message, KEYED) | is_set(self.group, GROUPED)
+        let is_set = |is_there: bool, flag| if is_there { flag } else { 0 };
+        is_set(self.message.is_some(), KEYED)
+            | is_set(self.group.is_some(), GROUPED)
+            | is_set(self.priority.is_some(), RANKED)
     }
 
     /// Puts the digests at the front of `to`; answers the bytes behind them.
@@ -46,22 +54,32 @@ pub(super) fn digests_len(keys: Option<&Keys>) -> usize {
 /// Bytes of the digests that a second byte of flags says are there.
 #[inline]
 pub(super) fn digests_len_of(flags: u8) -> usize {
-    flags.count_ones() as usize * DIGEST
+    (flags & (KEYED | GROUPED)).count_ones() as usize * DIGEST
 }
 
 /// Splits off the digests that this second byte of flags says are there; none where no writer of ours writes such a byte.
 #[cold]
 pub(super) fn split_digests(flags: u8, rest: &[u8]) -> Option<(&[u8], &[u8])> {
-    let is_known = flags & !(KEYED | GROUPED) == 0;
+    let is_known = flags & !(KEYED | GROUPED | RANKED) == 0;
     is_known.then(|| rest.split_at_checked(digests_len_of(flags)))?
 }
 
+/// The priority by its queue in the fixed part of a record with this second byte of flags.
+#[inline]
+pub(super) fn priority_of(flags: u8, byte: u8) -> Option<u8> {
+    (flags & RANKED != 0).then_some(byte)
+}
+
 impl Enqueue<'_> {
-    /// The digests of its keys.
+    /// The digests of its keys, and its priority by its queue.
     pub fn keys(&self) -> Keys {
         let mut digests = self.digests.as_chunks::<DIGEST>().0.iter().map(|bytes| Digest::of_bytes(*bytes));
         let mut next = |flag| if self.keys & flag != 0 { digests.next() } else { None };
-        Keys { message: next(KEYED), group: next(GROUPED) }
+        Keys {
+            message: next(KEYED),
+            group: next(GROUPED),
+            priority: priority_of(self.keys, self.queue_priority),
+        }
     }
 }
 
@@ -91,7 +109,12 @@ mod tests {
 
     /// A message with these keys takes so many bytes more than without, and is the same in all else.
     fn check(message_key: Option<Digest>, group: Option<Digest>, body: &[u8], bytes: usize) {
-        let keys = Keys { message: message_key, group };
+        for priority in [None, Some(0), Some(255)] {
+            check_of(Keys { message: message_key, group, priority }, body, bytes);
+        }
+    }
+
+    fn check_of(keys: Keys, body: &[u8], bytes: usize) {
         let bodies = [body];
         let queues = [QueueId(3), QueueId(4)];
         let (mut plain, mut keyed, mut hiding) = <(Buffer, Buffer, Buffer)>::default();
@@ -126,9 +149,11 @@ mod tests {
 
     #[test]
     fn flags_that_nobody_writes_are_refused() {
-        for (flags, is_read) in [(0, true), (1, true), (2, true), (3, true), (4, false), (0x83, false)] {
+        for (flags, is_read) in
+            [(0, true), (1, true), (2, true), (3, true), (4, true), (7, true), (8, false), (0x83, false)]
+        {
             let mut buffer = Buffer::default();
-            let keys = Keys { message: Some(Digest([1, 2])), group: Some(Digest([3, 4])) };
+            let keys = Keys { message: Some(Digest([1, 2])), group: Some(Digest([3, 4])), priority: None };
             message(Some(&keys), &[&[0; 64]]).write(&[], &mut buffer);
             buffer.bytes_mut()[11] = flags;
             assert_eq!(Enqueue::read(buffer.bytes()).is_some(), is_read, "{flags}");
@@ -139,7 +164,7 @@ mod tests {
     #[test]
     fn the_longest_record_has_room_for_keys() {
         let piece = vec![0; 1 << 20];
-        let keys = Keys { message: Some(Digest([1, 2])), group: Some(Digest([3, 4])) };
+        let keys = Keys { message: Some(Digest([1, 2])), group: Some(Digest([3, 4])), priority: Some(9) };
         for (last, fits) in [((1 << 20) - 200, true), ((1 << 20) - 104, true), ((1 << 20) - 103, false)] {
             let mut body = vec![&piece[..]; 4095];
             body.push(&piece[..last]);
@@ -160,7 +185,7 @@ mod tests {
                 *at = flags;
             }
             if let Some(read) = Enqueue::read(&bytes) {
-                let Keys { message, group } = read.keys();
+                let Keys { message, group, .. } = read.keys();
                 prop_assert_eq!((message.is_some(), group.is_some()), (flags & 1 != 0, flags & 2 != 0));
             }
             leave_out(&mut bytes, QueueId(0));

@@ -175,6 +175,12 @@ impl Fifo {
         }
     }
 
+    /// The priority of a message without one.
+    #[inline]
+    pub fn usual_priority(&self) -> u8 {
+        self.settings().priorities.usual()
+    }
+
     /// It counts what became of its messages: see [`Settings::counts`].
     #[inline]
     pub fn is_counting(&self) -> bool {

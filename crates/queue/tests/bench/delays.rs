@@ -15,7 +15,7 @@ impl Bench {
         self.model_expire(self.offered_below);
         for (due_ms, seq) in new {
             let behind = (self.messages.len() as u64, self.grown);
-            let usual = if self.counts { 4 } else { 0 };
+            let usual = if self.settings.priorities == Priorities::Strict { 4 } else { 0 };
             let message = &mut self.messages[seq as usize];
             if message.level == usual && message.group.is_none() {
                 self.grown += 1;

@@ -43,7 +43,7 @@ impl Bench {
     pub(super) fn configure(&mut self) {
         let dice = &mut self.dice;
         let priorities = match dice.below(4) {
-            _ if self.counts => Priorities::Strict,
+            0 | 1 if self.counts => Priorities::Strict,
             0 => Priorities::None,
             _ => Priorities::UpTo(dice.below(8) as u8),
         };
@@ -96,7 +96,7 @@ impl Bench {
         self.tail.push(Entry::Record(record.clone()));
         self.history.push(Entry::Record(record.clone()));
         self.fifo.record(record.clone(), &mut self.effects);
-        let usual = if self.counts { 4 } else { 0 };
+        let usual = if self.settings.priorities == Priorities::Strict { 4 } else { 0 };
         match record {
             Record::Enqueue { place, transient } => {
                 let size = (place.0 % 1000) as u32;
@@ -154,10 +154,13 @@ impl Bench {
             Record::DeadLetter { range } => self.model_gone("dead-lettered", range),
             Record::Configure { settings } => {
                 let before = self.settings.sizes;
-                self.settings = Settings { counts: self.counts, ..settings };
-                if self.counts {
-                    self.settings.priorities = Priorities::Strict;
-                }
+                let is_fixed = self.counts && !self.messages.is_empty();
+                let priorities = match settings.priorities {
+                    _ if is_fixed => self.settings.priorities,
+                    Priorities::None if self.counts => Priorities::Strict,
+                    priorities => priorities,
+                };
+                self.settings = Settings { counts: self.counts, priorities, ..settings };
                 self.model_sizes_kept(before, settings.sizes);
                 assert_eq!(self.fifo.settings(), self.settings);
                 self.expect_left(&[]);

@@ -57,7 +57,7 @@ impl Bench {
             // In order of position, at any fate before.
             return ((256 + 255 - u16::from(message.level), true, (seq, true, 0)), seq);
         }
-        let rank = match (self.counts, message.came_back, message.behind) {
+        let rank = match (self.settings.priorities == Priorities::Strict, message.came_back, message.behind) {
             (true, true, _) if !message.is_in_line => (255 - u16::from(message.level), false, (seq, true, 0)),
             (false, true, _) if !message.is_in_line => {
                 (256 + 255 - u16::from(message.level), false, (seq, true, 0))

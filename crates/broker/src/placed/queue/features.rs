@@ -90,8 +90,8 @@ impl QueueRules {
     /// The settings that the machine records.
     pub(crate) fn settings(&self, queue: &QueueDefinition) -> Settings {
         let priorities = match self.priority_max {
-            _ if queue.is_quorum() => Priorities::Strict,
             Some(max) => Priorities::UpTo(max),
+            None if queue.is_quorum() => Priorities::Strict,
             None => Priorities::None,
         };
         Settings {
@@ -122,10 +122,10 @@ impl QueueRules {
 
 /// The settings a record says, of a queue that has `current` ones.
 pub(crate) fn settings_of(configure: &Configure, current: Settings) -> Settings {
-    let priorities = match (current.priorities, configure.priority_max) {
-        (Priorities::Strict, _) => Priorities::Strict,
-        (_, Some(max)) => Priorities::UpTo(max),
-        (_, None) => Priorities::None,
+    let priorities = match configure.priority_max {
+        Some(max) => Priorities::UpTo(max),
+        None if current.counts => Priorities::Strict,
+        None => Priorities::None,
     };
     Settings { counts: current.counts, ttl_ms: configure.ttl_ms, priorities, sizes: configure.sizes }
 }

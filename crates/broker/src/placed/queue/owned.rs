@@ -210,9 +210,6 @@ struct Counted {
     leases_over: u64,
 }
 
-/// The priority of a message that was given none, where priorities are always told apart.
-const PRIORITY_NONE: u8 = 4;
-
 /// A queue of a log: its machine, and what its owner keeps of it. Where it has no owner there is the machine alone.
 ///
 /// Records go by the machine, which has all that they need; the catalog's definition is the owner's.
@@ -367,15 +364,16 @@ impl OwnedQueue {
             return false;
         }
         let bytes = self.size_of(&message);
+        let keys = message.keys();
         let arrival = Arrival {
             transient,
-            priority: (message.flags & flag::PRIORITY != 0).then_some(message.priority),
+            priority: keys.priority.or((message.flags & flag::PRIORITY != 0).then_some(message.priority)),
             received_at_ms: message.received_at_ms,
             expires_at_ms: message.expires_at_ms,
             due_at_ms: message.due_ms(),
             bytes: bytes.try_into().unwrap_or(u32::MAX),
             failures: message.failures(),
-            group: message.keys().group.filter(|_| self.fifo.is_grouped()).map(GroupKey),
+            group: keys.group.filter(|_| self.fifo.is_grouped()).map(GroupKey),
         };
         self.take_in(at, &arrival, bytes);
         true
@@ -400,8 +398,7 @@ impl OwnedQueue {
     fn take_in(&mut self, at: LogIndex, arrival: &Arrival, bytes: u64) {
         let Arrival { transient, priority, expires_at_ms, due_at_ms, failures, group, .. } = *arrival;
         // Of all priorities one stands for none.
-        let usual = if self.is_quorum() { PRIORITY_NONE } else { 0 };
-        let is_usual = priority.is_none_or(|of| of == usual);
+        let is_usual = priority.is_none_or(|of| of == self.fifo.usual_priority());
         let is_new = due_at_ms == 0 && failures == 0 && group.is_none();
         if is_usual && expires_at_ms == 0 && is_new && self.fifo.takes_plain() {
             self.fifo.enqueue(at, transient);

@@ -60,7 +60,7 @@ pub(crate) trait Sink {
     /// Messages are left out that are compressed together.
     fn pass_compressed(&mut self) {}
 
-    /// Bytes of messages that were taken and are not in their records.
+    /// Bytes of messages that were taken and are not in their records, and what counts as such.
     fn referred_bytes(&self) -> usize {
         0
     }

@@ -85,6 +85,8 @@ struct Feeding {
     referred_bytes_min: usize,
     /// Bytes of messages that were referred to, and not copied.
     referred_bytes: usize,
+    /// Units of work that ranking messages took: they count as so many bytes.
+    ranking_units: usize,
 }
 
 impl Feeding {
@@ -99,7 +101,10 @@ impl Feeding {
             queue: self.queue,
             stream: stream.id,
             received_at_ms: now_ms,
-            priority: (record.flags & flag::PRIORITY != 0).then_some(record.priority),
+            priority: record
+                .keys()
+                .priority
+                .or((record.flags & flag::PRIORITY != 0).then_some(record.priority)),
             offset,
             segment: place.segment,
             position: place.position + (message.as_ptr() as usize - chunk.as_ptr() as usize) as u64,
@@ -128,6 +133,9 @@ impl Sink for Records<'_> {
         let Feeding { queue, ref key_rule, .. } = *self.feeding;
         let recipient = Recipient { queue, now_ms: self.now_ms, key_rule: key_rule.as_ref() };
         let is_fed = self.converter.feed(entry, recipient, wanted, into);
+        if key_rule.is_some() {
+            self.feeding.ranking_units += self.converter.take_ranking_units() as usize;
+        }
         if is_fed {
             self.feeding.refer((chunk, entry), record_at, self.now_ms, into);
         }
@@ -135,6 +143,6 @@ impl Sink for Records<'_> {
     }
 
     fn referred_bytes(&self) -> usize {
-        self.feeding.referred_bytes
+        self.feeding.referred_bytes + self.feeding.ranking_units
     }
 }

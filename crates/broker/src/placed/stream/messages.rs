@@ -9,6 +9,7 @@ use super::cursor::{Expected, Filter};
 use super::shown::{Envelope, Shown, size};
 use crate::catalog::QueueDefinition;
 use crate::message_keys::KeyRule;
+use crate::ranking::RankingDesk;
 use base::Buffer;
 use base::id::QueueId;
 use filter::{Known, MessageField, Room};
@@ -37,6 +38,8 @@ pub(crate) struct Converter {
     for_amqp10: alike::Shown,
     /// For filters.
     room: Room,
+    /// Ranks messages for queues.
+    ranking: RankingDesk,
 }
 
 impl Default for Converter {
@@ -50,6 +53,7 @@ impl Default for Converter {
             for_amqp091: alike::Shown::new(Format::Amqp091),
             for_amqp10: alike::Shown::new(Format::Amqp10),
             room: Room::default(),
+            ranking: RankingDesk::default(),
         }
     }
 }
@@ -167,6 +171,11 @@ impl Converter {
         self.write_fed(message, (offset, stream.name.as_bytes()), queue, into)
     }
 
+    /// Units of work that ranking the last message took.
+    pub(crate) fn take_ranking_units(&mut self) -> u32 {
+        self.ranking.take_units()
+    }
+
     /// As [`Converter::feed`], of a message that is wanted, of a stream of which nothing is known but its name.
     pub(crate) fn write_fed(
         &mut self,
@@ -205,7 +214,7 @@ impl Converter {
             head: &[bytes],
             body: &body,
         };
-        let keys = key_rule.and_then(|rule| rule.keys(&record));
+        let keys = key_rule.and_then(|rule| rule.keys(&record, &mut self.ranking));
         let record = NewEnqueue { keys: keys.as_ref(), ..record };
         let is_fit = record.record_len(1).is_some();
         if is_fit {

@@ -88,6 +88,7 @@ impl AtStream<'_> {
             let chunk_at = chunk_at.filter(|_| is_durable);
             let Feed { cursor, feeding, chunk_end, .. } = &mut **feed;
             let referred_before = feeding.referred_bytes;
+            feeding.ranking_units = 0;
             feeding.chunk_at = chunk_at;
             let room = u32::try_from(room).unwrap_or(u32::MAX);
             let budget = Budget { bytes_max, spent: &mut spent, messages_left: &mut messages_left, room };
@@ -97,6 +98,7 @@ impl AtStream<'_> {
             fed += u64::from(count);
             upto = Some(cursor.stands_at().unwrap_or(*chunk_end));
             let referred = feeding.referred_bytes;
+            spent += feeding.ranking_units;
             if referred > referred_before
                 && let Some(at) = chunk_at
             {
@@ -199,7 +201,14 @@ impl AtStream<'_> {
         let reader = stream.machine.attach(new, &mut streams.common, &mut streams.effects);
         let feed = Feed {
             cursor: Cursor::new(source.wanted),
-            feeding: Feeding { queue, key_rule, chunk_at: None, referred_bytes_min, referred_bytes: 0 },
+            feeding: Feeding {
+                queue,
+                key_rule,
+                chunk_at: None,
+                referred_bytes_min,
+                referred_bytes: 0,
+                ranking_units: 0,
+            },
             chunk_end: 0,
             waits_for: None,
             stored: Some(place).filter(|place| place & IS_TIME == 0),

@@ -1,0 +1,167 @@
+//! Priorities that a queue gives its messages by an expression over what is in them: the argument [`RANKING`].
+//!
+//! A message is ranked once, where it is put into a log or fed from a stream, and its record says the outcome: what is
+//! replayed or comes back later is not looked at again. Queues with an expression have records of their own.
+//! The work counts as that of choosing by content does. All queues of one message together have as much as one
+//! evaluation may take ([`filter::WORK_MAX`]): beyond, a message has the priority 0.
+
+use crate::catalog::QueueDefinition;
+use crate::content::Content;
+use filter::{Class, Expression, Known, Limits, MessageField, Names, Program, Room, Site, Value};
+use message::record::NewEnqueue;
+
+/// The argument of a queue that says the priorities of its messages.
+pub(crate) const RANKING: &str = "x-priority-expression";
+
+/// The functions of a message that are known as it comes.
+const KNOWN: Known =
+    Known::of(&[MessageField::Exchange, MessageField::RoutingKey, MessageField::Size, MessageField::Durable]);
+
+/// Bytes that are kept for evaluating the next message.
+const KEPT_MAX: usize = 64 << 10;
+
+/// The expression of a queue.
+#[derive(Debug)]
+pub(crate) struct Ranking {
+    program: Program,
+}
+
+impl Ranking {
+    /// # Errors
+    /// In words: it is no UTF-8, or no expression, and where the fault is; or it hangs on more than the message.
+    pub(crate) fn parse(text: &[u8]) -> Result<Ranking, String> {
+        let text = str::from_utf8(text).map_err(|error| error.to_string())?;
+        let site = Site { limits: Limits::content(), known: KNOWN, names: Names::Own };
+        let expression = Expression::parse_at(text, &site).map_err(|error| error.to_string())?;
+        let program = Program::compile(&expression).map_err(|error| error.to_string())?;
+        match program.class() {
+            Class::Stable => Ok(Ranking { program }),
+            Class::Timed | Class::Contextual => Err("a priority hangs on the message alone".to_owned()),
+        }
+    }
+
+    /// The expression of a queue that has one.
+    pub(crate) fn of(queue: &QueueDefinition) -> Option<Ranking> {
+        Ranking::parse(text_of(queue)?.as_bytes()).ok()
+    }
+
+    /// The priority of a message that comes.
+    #[cold]
+    pub(crate) fn rank(&self, message: &NewEnqueue<'_>, desk: &mut RankingDesk) -> u8 {
+        let NewEnqueue { format, flags, exchange, routing_key, head, body, .. } = *message;
+        let content = Content::new((format, flags), (exchange, routing_key), (head, body));
+        let head_bytes = head.iter().map(|piece| piece.len()).sum();
+        desk.units = desk.units.saturating_add(self.program.price(head_bytes));
+        level(self.program.evaluate(&content, &desk.room, message.received_at_ms))
+    }
+}
+
+/// The text of a queue's expression, if it has one.
+pub(crate) fn text_of(queue: &QueueDefinition) -> Option<&str> {
+    queue.arguments.get(RANKING.as_bytes()).and_then(routing::Argument::as_str)
+}
+
+/// The priority that a value stands for: numbers as far as they go, truth as 1, all else 0.
+fn level(value: Value<'_>) -> u8 {
+    match value {
+        Value::Integer(number) => number.clamp(0, 255) as u8,
+        // Toward zero; what is no number is none.
+        Value::Float(number) => number.clamp(0.0, 255.0) as u8,
+        Value::Bool(truth) => u8::from(truth),
+        Value::Several([first, ..]) => level(*first),
+        // A text of a format without types, as of XML or FIX.
+        Value::Untyped(untyped) => number(untyped.text()).map_or(0, |number| level(Value::Float(number))),
+        Value::Several([]) | Value::Null | Value::Bytes(_) | Value::Composite | Value::Unreadable => 0,
+    }
+}
+
+/// The number that a text says.
+fn number(text: &[u8]) -> Option<f64> {
+    str::from_utf8(text).ok()?.trim().parse().ok().filter(|number: &f64| number.is_finite())
+}
+
+/// Memory for ranking messages, and the work that it took.
+#[derive(Debug, Default)]
+pub(crate) struct RankingDesk {
+    room: Room,
+    units: usize,
+}
+
+impl RankingDesk {
+    /// Units of work that a message took, all its queues together; the next one begins.
+    #[cold]
+    pub(crate) fn take_units(&mut self) -> u32 {
+        let units = std::mem::take(&mut self.units).saturating_add(self.room.spent());
+        self.room.trim(KEPT_MAX);
+        self.room.clear();
+        u32::try_from(units).unwrap_or(u32::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use message::record::Format;
+
+    fn ranked(text: &str, body: &str) -> u8 {
+        let body = [body.as_bytes()];
+        let message = NewEnqueue {
+            flags: 0,
+            format: Format::Amqp091,
+            priority: 7,
+            received_at_ms: 1,
+            expires_at_ms: 0,
+            due_at_ms: 0,
+            keys: None,
+            exchange: b"e",
+            routing_key: b"k",
+            head: &[b"\0\0"],
+            body: &body,
+        };
+        let mut desk = RankingDesk::default();
+        let rank = Ranking::parse(text.as_bytes()).unwrap().rank(&message, &mut desk);
+        assert!(desk.take_units() > 0);
+        rank
+    }
+
+    #[test]
+    fn numbers_are_priorities() {
+        for (text, body, expected) in [
+            ("body.p", r#"{"p":7}"#, 7),
+            ("body.p", r#"{"p":255}"#, 255),
+            ("body.p", r#"{"p":256}"#, 255),
+            ("body.p", r#"{"p":-1}"#, 0),
+            ("body.p", r#"{"p":1e300}"#, 255),
+            ("body.p", r#"{"p":3.9}"#, 3),
+            ("body.p", r#"{"p":null}"#, 0),
+            ("body.p", "{}", 0),
+            ("body.p", "{", 0),
+            ("body.p", r#"{"p":"7"}"#, 0),
+            ("body.p", r#"{"p":[5,6]}"#, 5),
+            ("body.p", r#"{"p":[]}"#, 0),
+            ("body.p", r#"{"p":{"q":1}}"#, 0),
+            ("body.p = 1", r#"{"p":1}"#, 1),
+            ("body.p = 1", r#"{"p":2}"#, 0),
+            ("CASE WHEN body.p > 5 THEN 9 ELSE 2 END", r#"{"p":6}"#, 9),
+            ("CASE WHEN EXCHANGE() = 'e' THEN 9 END + SIZE()", "{}", 11),
+            ("'text'", "{}", 0),
+            ("/9", "8=FIX.4.4\u{1}9=12\u{1}", 12),
+        ] {
+            assert_eq!(ranked(text, body), expected, "{text} of {body}");
+        }
+    }
+
+    #[test]
+    fn what_changes_is_no_priority() {
+        for (text, fault) in [
+            ("UTC()", "a priority hangs on the message alone"),
+            ("DELIVERIES()", "DELIVERIES"),
+            ("body.p +", "expected"),
+            ("CLIENT_ID()", "CLIENT_ID"),
+        ] {
+            let error = Ranking::parse(text.as_bytes()).unwrap_err();
+            assert!(error.contains(fault), "{text}: {error}");
+        }
+        assert!(Ranking::parse(b"\xff").is_err());
+    }
+}
