@@ -30,6 +30,7 @@ mod filter;
 mod key;
 mod place;
 mod predicate;
+mod quick;
 mod search;
 mod spans;
 mod values;
@@ -48,6 +49,7 @@ use hashbrown::HashTable;
 use key::Key;
 use place::{Places, Posting};
 use predicate::{ALWAYS, Predicates, Test};
+use quick::Quick;
 use std::hash::BuildHasher;
 
 pub use access::Access;
@@ -82,6 +84,8 @@ pub struct Index {
     by_shape: HashTable<u32>,
     places: Places,
     predicates: Predicates,
+    /// Short forms of programs.
+    quick: Quick,
     /// Filters that are run for each message.
     always: Vec<Entry>,
     /// Counts changes.
@@ -161,10 +165,16 @@ impl Index {
             Check::Shared(predicate) => Some(*predicate),
             Check::Integer { .. } | Check::Float { .. } => None,
         });
-        for predicate in checks.chain(filter.guards).filter(|predicate| *predicate != ALWAYS) {
-            if let Some(gone) = self.predicates.remove(predicate) {
-                self.places.forget(gone.place, &gone.test);
+        let Index { predicates, places, quick, rests, .. } = self;
+        let mut leave = |predicate| {
+            if let Some(gone) = predicates.remove(predicate) {
+                places.forget(gone.place, &gone.test);
             }
+        };
+        checks.chain(filter.guards).filter(|predicate| *predicate != ALWAYS).for_each(&mut leave);
+        quick.remove(rest.quick, leave);
+        if quick.is_sparse() {
+            quick.renew(rests.iter_mut().map(|rest| &mut rest.quick));
         }
         self.leave(filter.shape);
         self.free.push(number);
@@ -214,6 +224,7 @@ impl Index {
             + self.always.capacity() * size_of::<Entry>()
             + self.places.memory()
             + self.predicates.memory()
+            + self.quick.memory()
     }
 
     /// How an expression would be filed among the filters there are now. It hangs on them: which of several conditions
@@ -260,7 +271,20 @@ impl Index {
             (false, true) => Then::Program,
             (false, false) => Then::Hit,
         };
-        (Filter { program, shape, users: 1, guards, postings }, Rest::new(checks, then))
+        let quick = if then == Then::Program { self.shorten(&program, shape) } else { quick::NONE };
+        (Filter { program, shape, users: 1, guards, postings }, Rest::new(checks, then, quick))
+    }
+
+    /// Adds the short form of a program, if it has one.
+    fn shorten(&mut self, program: &Program, shape: u32) -> u32 {
+        let Index { shapes, predicates, places, quick, .. } = self;
+        let shared = shapes[shape as usize].as_ref();
+        let Some(own) = shared.and_then(|shared| shared.places.as_deref()) else { return quick::NONE };
+        quick.add(program, own, |place, test| {
+            let (number, is_new) = predicates.add(place, test);
+            places.note(place, &predicates.get(number).test, is_new);
+            number
+        })
     }
 
     fn check(&mut self, place: u32, test: Test) -> Check {

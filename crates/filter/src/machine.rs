@@ -172,7 +172,7 @@ impl Program {
     }
 
     #[inline]
-    fn constant(&self, constant: u32) -> Value<'_> {
+    pub(crate) fn constant(&self, constant: u32) -> Value<'_> {
         self.value(self.constants[constant as usize])
     }
 

@@ -43,6 +43,8 @@ fn an_order_is_read_by_its_tags() {
         ("/10 = 92", TRUE),
         ("/10 = '092'", TRUE),
         ("/52 > '20260920'", TRUE),
+        ("TIMESTAMP(/52) - TIMESTAMP(/60) = 16", TRUE),
+        ("TIMESTAMP(/60) = TIMESTAMP('2026-09-20T18:14:19.492Z')", TRUE),
         ("/448 = 'EXCH'", TRUE),
         ("/448[1] = 'EXCH' AND /447[1] = 'G'", TRUE),
         ("/448[0] = 'EXCH'", FALSE),

@@ -1,4 +1,4 @@
-//! Times: milliseconds since 1970, in UTC, and texts as RFC 3339 has them. Days are those of the Gregorian calendar, before
+//! Times: milliseconds since 1970, in UTC, and texts as RFC 3339 and FIX have them. Days are those of the Gregorian calendar, before
 //! it was made too.
 
 use crate::value::Value;
@@ -106,27 +106,45 @@ pub(super) fn cast(value: Value<'_>) -> Value<'static> {
 }
 
 /// `2026-11-28`, or with a time of day `2026-11-28T21:05:06.789Z`, seconds and their parts left out or not, in place of `T` a
-/// space, and in place of `Z` an offset as `+01:00`.
+/// space, and in place of `Z` an offset as `+01:00`. Or as FIX has it, `20261128-21:05:06.789`, which is of UTC.
 fn parse(text: &[u8]) -> Option<i128> {
-    let number = |digits: &[u8]| {
-        digits.iter().try_fold(0, |sum: i128, digit| {
-            digit.is_ascii_digit().then(|| sum * 10 + i128::from(digit - b'0'))
-        })
-    };
+    if let Some((date, [b'-', clock @ ..])) = text.split_at_checked(8)
+        && date[4] != b'-'
+    {
+        let [year, month, day] = [&date[..4], &date[4..6], &date[6..]].map(number);
+        let (of_day, rest) = time_of_day(clock)?;
+        return Some(midnight(year, month, day)? + of_day - if rest.is_empty() { 0 } else { offset(rest)? });
+    }
     let (date, rest) = text.split_at_checked(10)?;
     let [year, month, day] = [&date[..4], &date[5..7], &date[8..]].map(number);
-    let date_of = Date { year: year?, month: month?, day: day? };
-    let is_date = date[4] == b'-' && date[7] == b'-' && (1..=12).contains(&date_of.month);
-    // A day that a month does not have comes back as another.
-    let back = Date::of_days(date_of.days());
-    if !is_date || (back.month, back.day) != (date_of.month, date_of.day) {
-        return None;
-    }
-    let midnight = date_of.days() * DAY_MS;
-    let Some((b'T' | b't' | b' ', rest)) = rest.split_first() else {
+    let midnight = midnight(year, month, day).filter(|_| date[4] == b'-' && date[7] == b'-')?;
+    let Some((b'T' | b't' | b' ', clock)) = rest.split_first() else {
         return rest.is_empty().then_some(midnight);
     };
-    let (clock, mut rest) = rest.split_at_checked(5)?;
+    let (of_day, rest) = time_of_day(clock)?;
+    Some(midnight + of_day - offset(rest)?)
+}
+
+fn number(digits: &[u8]) -> Option<i128> {
+    digits
+        .iter()
+        .try_fold(0, |sum: i128, digit| digit.is_ascii_digit().then(|| sum * 10 + i128::from(digit - b'0')))
+}
+
+/// Milliseconds since 1970 when a day begins.
+fn midnight(year: Option<i128>, month: Option<i128>, day: Option<i128>) -> Option<i128> {
+    let date = Date { year: year?, month: month?, day: day? };
+    if !(1..=12).contains(&date.month) {
+        return None;
+    }
+    // A day that a month does not have comes back as another.
+    let back = Date::of_days(date.days());
+    ((back.month, back.day) == (date.month, date.day)).then(|| date.days() * DAY_MS)
+}
+
+/// Milliseconds since midnight, and what is behind: `21:05`, `21:05:06` or `21:05:06.789`.
+fn time_of_day(text: &[u8]) -> Option<(i128, &[u8])> {
+    let (clock, mut rest) = text.split_at_checked(5)?;
     let (hour, minute) = (number(&clock[..2])?, number(&clock[3..])?);
     let (mut second, mut fraction_ms) = (0, 0);
     if let Some((b':', digits)) = rest.split_first() {
@@ -147,17 +165,21 @@ fn parse(text: &[u8]) -> Option<i128> {
     if clock[2] != b':' || hour > 23 || minute > 59 || second > 60 {
         return None;
     }
-    let offset_ms = match rest {
-        b"Z" | b"z" => 0,
+    Some((hour * HOUR_MS + minute * MINUTE_MS + second * SECOND_MS + fraction_ms, rest))
+}
+
+/// Milliseconds by which a clock is ahead of UTC: `Z`, or as `+01:00`.
+fn offset(text: &[u8]) -> Option<i128> {
+    match text {
+        b"Z" | b"z" => Some(0),
         [sign @ (b'+' | b'-'), offset @ ..] if offset.len() == 5 && offset[2] == b':' => {
             let (hours, minutes) = (number(&offset[..2])?, number(&offset[3..])?);
             if hours > 23 || minutes > 59 {
                 return None;
             }
             let offset_ms = hours * HOUR_MS + minutes * MINUTE_MS;
-            if *sign == b'-' { -offset_ms } else { offset_ms }
+            Some(if *sign == b'-' { -offset_ms } else { offset_ms })
         }
-        _ => return None,
-    };
-    Some(midnight + hour * HOUR_MS + minute * MINUTE_MS + second * SECOND_MS + fraction_ms - offset_ms)
+        _ => None,
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::Index;
 use super::predicate::{ALWAYS, Answer};
+use super::quick::Item;
 use crate::found::Room;
 
 /// Where a search stands, and what it needs meanwhile. One is used again and again: it keeps its room. It is of one
@@ -22,6 +23,8 @@ pub struct Cursor {
     /// Filters that are candidates.
     pub(super) marks: Vec<u32>,
     pub(super) buckets: Vec<u32>,
+    /// Values of places as short forms of programs have them, with their epochs.
+    pub(super) items: Vec<(u32, Item)>,
     /// Room for the values that one program makes.
     pub(super) work: Room,
     pub(super) spent: usize,
@@ -72,10 +75,16 @@ impl Cursor {
         self.spent
     }
 
+    /// Filters that the last message was a candidate of, so that they were looked at, or will be.
+    pub fn candidates(&self) -> usize {
+        self.candidates.len()
+    }
+
     /// Bytes it keeps on the heap.
     pub fn memory(&self) -> usize {
         self.candidates.capacity() * size_of::<Candidate>()
             + (self.answers.capacity() + self.marks.capacity() + self.buckets.capacity()) * size_of::<u32>()
+            + self.items.capacity() * size_of::<(u32, Item)>()
             + self.work.memory()
     }
 
@@ -87,9 +96,11 @@ impl Cursor {
             self.epoch = 1;
             self.answers.clear();
             self.marks.clear();
+            self.items.clear();
         }
         self.answers.resize(index.predicates.end(), 0);
         self.answers[ALWAYS as usize] = self.epoch << 2 | Answer::Yes as u32;
         self.marks.resize(index.filters.len(), 0);
+        self.items.resize(index.places.end(), (0, Item::Unknown));
     }
 }

@@ -26,10 +26,13 @@ pub(super) struct Filter {
 #[repr(align(64))]
 #[expect(clippy::box_collection, reason = "a boxed slice takes two words, and does not fit the line")]
 pub(super) struct Rest {
-    /// Conditions.
-    pub(super) few: [Check; CHECKS_FEW],
-    pub(super) more: Option<Box<Vec<Check>>>,
+    /// Conditions, as many as `count`.
+    few: [Check; CHECKS_FEW],
+    more: Option<Box<Vec<Check>>>,
     pub(super) then: Then,
+    count: u8,
+    /// Where the short form of its program begins, if it has one.
+    pub(super) quick: u32,
 }
 
 /// The rest when the conditions are true.
@@ -101,18 +104,19 @@ impl Default for Check {
 }
 
 impl Rest {
-    pub(super) fn new(checks: Vec<Check>, then: Then) -> Rest {
+    pub(super) fn new(checks: Vec<Check>, then: Then, quick: u32) -> Rest {
         let (few, more) = checks.split_at(checks.len().min(CHECKS_FEW));
-        let mut rest = Rest { then, ..Rest::default() };
+        let mut rest = Rest { then, quick, ..Rest::default() };
         rest.few[..few.len()].copy_from_slice(few);
+        rest.count = few.len() as u8;
         rest.more = (!more.is_empty()).then(|| Box::new(more.to_vec()));
         rest
     }
 
-    /// All conditions; where there are few, some that are always true.
+    /// All conditions.
     #[inline]
     pub(super) fn checks(&self) -> impl Iterator<Item = &Check> {
-        self.few.iter().chain(self.more.iter().flat_map(|more| more.iter()))
+        self.few.iter().take(self.count.into()).chain(self.more.iter().flat_map(|more| more.iter()))
     }
 
     /// Bytes it keeps on the heap.

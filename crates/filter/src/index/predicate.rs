@@ -27,18 +27,19 @@ pub(super) enum Test {
     Like(Matcher),
 }
 
-/// The answer to a question, as far as it is known.
+/// The answer to a question, as far as it is known. Those that leave a filter out are even.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// It is false or unknown.
-    No,
-    Yes,
+    /// It is false.
+    No = 0,
+    Yes = 1,
+    Unknown = 2,
     /// It takes too much work to be answered here.
-    Dear,
+    Dear = 3,
 }
 
 impl Test {
-    /// Whether it is true of a value, as a program has it.
+    /// Its answer for a value, as a program has it.
     pub(super) fn answer(&self, value: Value<'_>) -> Answer {
         let words = if let Test::Like(matcher) = self { matcher.words() } else { 0 };
         if is_dear(value, words) {
@@ -59,7 +60,11 @@ impl Test {
             }),
             Test::Like(matcher) => like(value, matcher),
         };
-        if truth == Value::Bool(true) { Answer::Yes } else { Answer::No }
+        match truth {
+            Value::Bool(true) => Answer::Yes,
+            Value::Bool(false) => Answer::No,
+            _ => Answer::Unknown,
+        }
     }
 
     pub(super) fn is_equality(&self) -> bool {

@@ -4,6 +4,7 @@ use super::cursor::{Candidate, Cursor, How};
 use super::key::{number_line, text_line};
 use super::place::Place;
 use super::predicate::{Answer, is_dear};
+use super::quick::{self, Item};
 use super::values::{Findings, MEMORY_SURE, Mapped, Values};
 use super::{Check, Entry, Filed, Index, Then};
 use crate::compare::compare_one;
@@ -18,6 +19,9 @@ const SPENT_SURE: usize = WORK_MAX / 2;
 
 /// Units of a candidate beside those of its program.
 const CANDIDATE_PRICE: usize = 1;
+
+/// Units of a program in its short form.
+const QUICK_PRICE: usize = 2;
 
 /// Entries that are passed over in a unit.
 const ENTRIES_A_UNIT: usize = 8;
@@ -232,14 +236,15 @@ impl<F: Fields + ?Sized> Search<'_, '_, F> {
     fn meet(&mut self, entry: Entry, mut how: How) {
         let no = self.cursor.epoch << 2 | Answer::No as u32;
         let [first, second] = entry.guards.map(|guard| self.cursor.answers[guard as usize]);
+        let is_out = |answer: u32| answer & !(Answer::Unknown as u32) == no;
         // One jump for both, which mostly goes the same way.
-        if (first == no) | (second == no) {
+        if is_out(first) | is_out(second) {
             return;
         }
         if (first != no + Answer::Yes as u32) | (second != no + Answer::Yes as u32) {
             for guard in entry.guards {
                 match self.answer(guard) {
-                    Answer::No => return,
+                    Answer::No | Answer::Unknown => return,
                     Answer::Yes => {}
                     Answer::Dear => how = How::Program,
                 }
@@ -265,6 +270,7 @@ impl<F: Fields + ?Sized> Search<'_, '_, F> {
             return match known & 3 {
                 0 => Answer::No,
                 1 => Answer::Yes,
+                2 => Answer::Unknown,
                 _ => Answer::Dear,
             };
         }
@@ -292,12 +298,34 @@ impl<F: Fields + ?Sized> Search<'_, '_, F> {
         };
         for check in rest.checks() {
             match self.check(check) {
-                Answer::No => return false,
+                Answer::No | Answer::Unknown => return false,
                 Answer::Yes => {}
                 Answer::Dear => then = Then::Program,
             }
         }
-        then == Then::Hit || self.run(candidate.filter)
+        then == Then::Hit || self.decide(candidate.filter, rest.quick)
+    }
+
+    /// The value of a place as short forms have it, kept for the next one.
+    #[inline(never)]
+    fn load(&mut self, place: u32) -> Item {
+        let item = Item::of(self.values.value(place));
+        self.cursor.items[place as usize] = (self.cursor.epoch, item);
+        item
+    }
+
+    /// The verdict of a program, by its short form where that knows.
+    #[inline]
+    fn decide(&mut self, filter: u32, quick: u32) -> bool {
+        let index = self.index;
+        if quick != quick::NONE
+            && self.values.spent <= SPENT_SURE
+            && let Some(is_true) = index.quick.run(quick, self)
+        {
+            self.cursor.spent += QUICK_PRICE;
+            return is_true;
+        }
+        self.run(filter)
     }
 
     #[inline]
@@ -364,6 +392,24 @@ impl<F: Fields + ?Sized> Search<'_, '_, F> {
         let is_true = filter.program.matches(self.values.message, work, self.now_ms);
         self.cursor.spent += work.spent() + filter.program.price(0);
         is_true
+    }
+}
+
+impl<F: Fields + ?Sized> quick::Asked for Search<'_, '_, F> {
+    #[inline]
+    fn item(&mut self, place: u32) -> Item {
+        let (epoch, item) = self.cursor.items[place as usize];
+        if epoch == self.cursor.epoch { item } else { self.load(place) }
+    }
+
+    #[inline]
+    fn is_there(&self, place: u32) -> Option<bool> {
+        self.values.is_there(place)
+    }
+
+    #[inline]
+    fn answer(&mut self, predicate: u32) -> Answer {
+        Search::answer(self, predicate)
     }
 }
 

@@ -70,6 +70,14 @@ impl<'m, F: Fields + ?Sized> Values<'m, F> {
         }
     }
 
+    /// Whether something is at a place that is not null; none: that cannot be read.
+    pub(super) fn is_there(&self, place: u32) -> Option<bool> {
+        match self.places[place as usize].slot {
+            Some(slot) => self.seen.get(slot as usize).map_or(UNKNOWN.is_there, |seen| seen.is_there),
+            None => Some(self.value(place) != Value::Null),
+        }
+    }
+
     /// The value of a place that is not in the body.
     #[inline]
     fn field(&self, place: u32) -> Option<Value<'m>> {
