@@ -11,6 +11,7 @@ import time
 
 import pika
 from pika import exceptions, spec
+from pika.adapters.blocking_connection import BlockingChannel
 
 from lab.cases import Suite
 
@@ -18,8 +19,19 @@ logging.getLogger("pika").setLevel(logging.CRITICAL)
 
 suite = Suite("pika")
 _numbers = itertools.count(1)
+# Consumers of all cases choose, and choose everything: what holds without selectors is to hold with one.
+CHOOSES_ALL = os.environ.get("LEVERET_CHOOSES_ALL") == "1"
 CLOSED = (exceptions.ChannelClosedByBroker, exceptions.ConnectionClosedByBroker)
 QUIET_SECONDS = 0.25
+
+
+if CHOOSES_ALL:
+    _consume = BlockingChannel.basic_consume
+
+    def _choosing(channel, queue, callback, *words, arguments=None, **options):
+        return _consume(channel, queue, callback, *words, arguments={"x-filter": "TRUE", **(arguments or {})}, **options)
+
+    BlockingChannel.basic_consume = _choosing
 
 
 def fresh(word):
