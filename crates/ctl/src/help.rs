@@ -92,6 +92,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "rebalance",
             "reclaim_quorum_memory",
             "redrive_queue",
+            "settle_messages",
         ],
     ),
     (

@@ -43,6 +43,15 @@ pub(crate) enum ObjectWord {
         #[command(flatten)]
         pace: PaceWords,
     },
+    /// Accepts or rejects the messages of a queue of which an expression is true
+    SettleMessages {
+        queue: String,
+        #[arg(value_parser = ["accepted", "rejected"])]
+        outcome: String,
+        /// The expression
+        #[arg(long = "where", value_name = "EXPRESSION")]
+        wanted: String,
+    },
     /// Publishes the messages of a queue to an exchange, and takes them off the queue
     MoveMessages {
         #[command(flatten)]
@@ -131,6 +140,9 @@ pub(crate) struct PaceWords {
     /// Messages a second; without it no limit
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     rate: Option<u32>,
+    /// Only those of which this expression is true
+    #[arg(long = "where", value_name = "EXPRESSION")]
+    wanted: Option<String>,
     queue: String,
 }
 
@@ -154,6 +166,7 @@ pub(crate) fn run(word: &ObjectWord, session: &Session<'_>) -> Result<String, Re
             let goal = json!({ "exchange": exchange, "routing_key": routing_key });
             move_on(session, banner, pace, "move", goal)
         }
+        ObjectWord::SettleMessages { queue, outcome, wanted } => settle(session, queue, outcome, wanted),
         ObjectWord::CloseConnection { pid, reason } => close_connection(session, pid, reason),
         ObjectWord::CloseAllConnections { global, per_connection_delay, limit, reason } => {
             let count = if *limit == 0 { "all".to_owned() } else { limit.to_string() };
@@ -275,13 +288,16 @@ fn move_on(
     verb: &str,
     mut body: Value,
 ) -> Result<String, Refusal> {
-    let PaceWords { count, rate, queue } = pace;
+    let PaceWords { count, rate, wanted, queue } = pace;
     let (show, vhost) = (session.announce(banner), session.vhost());
     let found = session.find(&["queues", vhost, queue])?.ok_or_else(missing)?;
     let ready = found["messages_ready"].as_u64().unwrap_or(0);
     let all = count.unwrap_or(ready).min(ready);
     let progress = Progress::counting("moving messages", all);
     let (mut moved, mut unplaced) = (0, 0);
+    if let Some(wanted) = wanted {
+        body["where"] = wanted.as_str().into();
+    }
     if let Some(rate) = rate {
         body["rate"] = (*rate).into();
     }
@@ -293,6 +309,16 @@ fn move_on(
         let told: Value = serde_json::from_str(&response.body).unwrap_or_default();
         let more = told["moved"].as_u64().unwrap_or(0);
         moved += more;
+        if wanted.is_some() {
+            // Those of one request are looked for in one piece of the queue.
+            unplaced += told["unplaced"].as_u64().unwrap_or(0);
+            progress.set(moved);
+            match told["next_position"].as_u64() {
+                Some(next) => body["position"] = next.into(),
+                None => break,
+            }
+            continue;
+        }
         // Those that cannot be placed are where they were, and are looked at again with the next part.
         unplaced = told["unplaced"].as_u64().unwrap_or(0);
         progress.set(moved);
@@ -306,6 +332,24 @@ fn move_on(
         _ => format!("Moved {moved} messages; {unplaced} could not be placed and are where they were"),
     };
     Ok(show.message(&text))
+}
+
+/// Accepts or rejects the messages of which an expression is true, a piece of the queue at a time.
+fn settle(session: &Session<'_>, queue: &str, outcome: &str, wanted: &str) -> Result<String, Refusal> {
+    let vhost = session.vhost();
+    let show = session.announce(format!("Settling messages of queue '{queue}' in vhost '{vhost}' ..."));
+    let mut body = json!({ "outcome": outcome, "where": wanted });
+    let mut settled = 0;
+    loop {
+        let path = ["x", "queues", vhost, queue, "settle"];
+        let response = done(session.api("POST", &path, "", Some(&body))?)?;
+        let told: Value = serde_json::from_str(&response.body).unwrap_or_default();
+        settled += told["settled"].as_u64().unwrap_or(0);
+        match told["next_position"].as_u64() {
+            Some(next) => body["position"] = next.into(),
+            None => return Ok(show.message(&format!("{settled} messages were {outcome}"))),
+        }
+    }
 }
 
 fn close_connection(session: &Session<'_>, pid: &str, reason: &str) -> Result<String, Refusal> {

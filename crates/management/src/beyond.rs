@@ -4,9 +4,10 @@ use crate::body::Body;
 use crate::call::Call;
 use crate::exchanges::named;
 use crate::messages::numbered;
-use crate::moving::Moving;
-use crate::node::{Action, Goal, Node, Outcome, Trouble, Which};
+use crate::moving::{Moving, Searched};
+use crate::node::{Action, Goal, Node, Outcome, ReadFrom, Search, Trouble, Which};
 use crate::response::{Answer, Response};
+use crate::search;
 use crate::trail;
 use base::id::QueueSeq;
 use broker::QueueRow;
@@ -41,9 +42,56 @@ pub(crate) fn redrive<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> A
     moved(call, vhost, name, |_| Ok(Goal::Origin))
 }
 
+/// Messages of a queue that a body chooses.
+struct Chosen {
+    positions: Vec<u64>,
+    /// Those of which a condition is true.
+    searched: Option<Searched>,
+}
+
+/// The messages that a body chooses, by `positions`, or by `where` from `position` on, at most `count`; none: by neither.
+fn chosen<N: Node>(
+    call: &Call<'_, N>,
+    (vhost, queue): (&str, &str),
+    body: &Body,
+) -> Result<Option<Chosen>, Response> {
+    let limits = &call.node.about().limits;
+    let most = limits.positions_max;
+    let positions = body.positions("positions", most)?;
+    let Some(text) = body.text("where")?.filter(|text| !text.trim().is_empty()) else {
+        return Ok(positions.map(|positions| Chosen { positions, searched: None }));
+    };
+    if positions.is_some() {
+        return Err(Response::bad_request("where and positions: either those, or these"));
+    }
+    let number = |name: &str, otherwise: u64| match body.integer(name)? {
+        None => Ok(otherwise),
+        Some(number) => {
+            let bad = || Response::bad_request(format!("{name} is out of range: {number}"));
+            u64::try_from(number).map_err(|_| bad())
+        }
+    };
+    let search = Search {
+        queue: queue.to_owned(),
+        is_stream: false,
+        from: ReadFrom::Offset(number("position", 0)?),
+        end: search::ready_end(call, (vhost, queue))?,
+        condition: search::checked(call, vhost, text, false)?,
+        now_ms: call.node.now_ms(),
+        count: number("count", most as u64)?.min(most as u64).try_into().unwrap_or(u32::MAX),
+        bytes_max: limits.get_bytes_max,
+        ms_max: limits.search_ms_max,
+    };
+    let found = search::search_for(call, vhost, search)?;
+    let positions = found.messages.iter().filter_map(|got| got.position).collect();
+    let searched = Searched { scanned: found.looked_at, next: found.next };
+    Ok(Some(Chosen { positions, searched: Some(searched) }))
+}
+
 /// A move that begins.
 fn begun<N: Node>(
     call: &Call<'_, N>,
+    (vhost, queue): (&str, &str),
     ready: u64,
     goal: impl FnOnce(&Body) -> Result<Goal, Response>,
 ) -> Result<Moving, Response> {
@@ -56,14 +104,18 @@ fn begun<N: Node>(
             u32::try_from(number).ok().filter(|number| *number > 0).ok_or_else(bad)
         }
     };
-    let positions = body.positions("positions", call.node.about().limits.positions_max)?;
-    if positions.is_some() && body.get("count").is_some() {
+    let (count, per_second) = (number("count", u32::MAX)?, number("rate", 0)?);
+    let chosen = chosen(call, (vhost, queue), &body)?;
+    let searched = chosen.as_ref().and_then(|chosen| chosen.searched);
+    if chosen.is_some() && searched.is_none() && body.get("count").is_some() {
         return Err(Response::bad_request("count and positions: either the first ones, or those"));
     }
-    let (count, per_second) = (number("count", u32::MAX)?, number("rate", 0)?);
+    let positions = chosen.map(|chosen| chosen.positions);
     // Messages that arrive meanwhile stay, also where those that move come back.
     let among = u32::try_from(ready).unwrap_or(u32::MAX);
-    Ok(Moving::begin(call.node.uptime_ms(), goal, (count, among), per_second, positions))
+    let mut moving = Moving::begin(call.node.uptime_ms(), goal, (count, among), per_second, positions);
+    searched.into_iter().for_each(|searched| moving.searched(searched));
+    Ok(moving)
 }
 
 /// Does a slice of a move, which begins with the first one.
@@ -76,7 +128,7 @@ fn moved<N: Node>(
     let ready = queue(call, vhost, name)?.ready;
     let mut moving = match &call.request.moving {
         Some(under_way) => (**under_way).clone(),
-        None => begun(call, ready, goal)?,
+        None => begun(call, (vhost, name), ready, goal)?,
     };
     let limits = &call.node.about().limits;
     let now_ms = || call.node.uptime_ms();
@@ -107,15 +159,54 @@ fn refused(trouble: Trouble) -> Response {
 /// `POST /api/x/queues/VHOST/NAME/delete`.
 pub(crate) fn discard<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answer {
     let body = Body::read(&call.request.body)?;
-    let positions = body.positions("positions", call.node.about().limits.positions_max)?;
-    let positions = positions.ok_or_else(|| Response::missing_key("positions"))?;
-    queue(call, vhost, name)?;
-    let action = Action::Discard { queue: name.to_owned(), positions };
-    match call.act(vhost, action) {
-        Ok(Outcome::Discarded { deleted, missing }) => {
-            Ok(Response::ok(&json!({ "deleted": deleted, "missing": missing })))
+    let (told, searched) = ended(call, (vhost, name), &body, false)?;
+    let Ended { count, missing } = told;
+    let mut told = json!({ "deleted": count, "missing": missing });
+    searched.into_iter().for_each(|searched| searched.tell(&mut told));
+    Ok(Response::ok(&told))
+}
+
+/// `POST /api/x/queues/VHOST/NAME/settle`: accepted messages are gone; rejected ones die, as those of a consumer.
+pub(crate) fn settle<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answer {
+    let body = Body::read(&call.request.body)?;
+    let rejects = match body.need_text("outcome")? {
+        "accepted" => false,
+        "rejected" => true,
+        other => {
+            let text = format!("outcome is neither accepted nor rejected: {other}");
+            return Err(Response::bad_request(text));
         }
-        Ok(_) => Ok(Response::ok(&json!({ "deleted": 0, "missing": [] }))),
+    };
+    let (Ended { count, missing }, searched) = ended(call, (vhost, name), &body, rejects)?;
+    let mut told = json!({ "settled": count, "missing": missing });
+    searched.into_iter().for_each(|searched| searched.tell(&mut told));
+    Ok(Response::ok(&told))
+}
+
+/// Messages that are gone, and positions where there was none.
+#[derive(Default)]
+struct Ended {
+    count: u32,
+    missing: Vec<u64>,
+}
+
+/// Has the messages gone that a body chooses.
+fn ended<N: Node>(
+    call: &Call<'_, N>,
+    (vhost, name): (&str, &str),
+    body: &Body,
+    rejects: bool,
+) -> Result<(Ended, Option<Searched>), Response> {
+    queue(call, vhost, name)?;
+    let chosen = chosen(call, (vhost, name), body)?;
+    let Chosen { positions, searched } = chosen.ok_or_else(|| Response::missing_key("positions"))?;
+    if positions.is_empty() {
+        return Ok((Ended::default(), searched));
+    }
+    let action = Action::Discard { queue: name.to_owned(), positions, rejects };
+    match call.act(vhost, action) {
+        Ok(Outcome::Discarded { deleted, missing }) => Ok((Ended { count: deleted, missing }, searched)),
+        Ok(_) => Ok((Ended::default(), searched)),
         Err(trouble) => Err(refused(trouble)),
     }
 }

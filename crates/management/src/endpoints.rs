@@ -195,15 +195,34 @@ const TOPOLOGY: &[Field] =
     &[must("vhost", Kind::Text), may("prefix", Kind::Text), may("most", Kind::Integer)];
 const UNACKED: &[Field] = &[may("position", Kind::Integer), may("count", Kind::Integer)];
 const EVENTS: &[Field] = &[may("vhost", Kind::Text), may("queue", Kind::Texts), may("count", Kind::Integer)];
-const REDRIVE: &[Field] =
-    &[may("count", Kind::Integer), may("rate", Kind::Integer), may("positions", Kind::Integers)];
-const DISCARD: &[Field] = &[must("positions", Kind::Integers)];
+const REDRIVE: &[Field] = &[
+    may("count", Kind::Integer),
+    may("rate", Kind::Integer),
+    may("positions", Kind::Integers),
+    may("where", Kind::Text),
+    may("position", Kind::Integer),
+];
+const DISCARD: &[Field] = &[
+    may("positions", Kind::Integers),
+    may("where", Kind::Text),
+    may("position", Kind::Integer),
+    may("count", Kind::Integer),
+];
+const SETTLE: &[Field] = &[
+    must("outcome", Kind::OneOf(&["accepted", "rejected"])),
+    may("positions", Kind::Integers),
+    may("where", Kind::Text),
+    may("position", Kind::Integer),
+    may("count", Kind::Integer),
+];
 const MOVE: &[Field] = &[
     must("exchange", Kind::Text),
     must("routing_key", Kind::Text),
     may("count", Kind::Integer),
     may("rate", Kind::Integer),
     may("positions", Kind::Integers),
+    may("where", Kind::Text),
+    may("position", Kind::Integer),
 ];
 const TRIAL: &[Field] = &[
     must("routing_key", Kind::Text),
@@ -748,7 +767,10 @@ table! { call;
         post(Vhost, "moves messages back to the queue in which each died first", Takes::Object(REDRIVE), Gives::Object),
     ];
     QueueDiscard "x/queues/{vhost}/{queue}/delete" (vhost, queue) => beyond::discard(call, vhost, queue), [
-        post(Vhost, "deletes the messages at some positions", Takes::Object(DISCARD), Gives::Object),
+        post(Vhost, "deletes the messages at some positions, or those of which a condition is true", Takes::Object(DISCARD), Gives::Object),
+    ];
+    QueueSettle "x/queues/{vhost}/{queue}/settle" (vhost, queue) => beyond::settle(call, vhost, queue), [
+        post(Vhost, "accepts or rejects chosen messages of a queue, as a consumer would", Takes::Object(SETTLE), Gives::Object),
     ];
     QueuePolicies "x/queues/{vhost}/{queue}/policies" (vhost, queue) => {
         policies::matching(call, vhost, queue, false)

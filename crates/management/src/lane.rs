@@ -45,7 +45,8 @@ impl Lane {
                 | Name::QueueGet
                 | Name::QueueMessages
                 | Name::QueueTail
-                | Name::QueueDiscard,
+                | Name::QueueDiscard
+                | Name::QueueSettle,
             ) => Lane::Message,
             Some(Name::QueueMove | Name::QueueRedrive) => Lane::Move,
             Some(Name::Definitions | Name::DefinitionsOf | Name::AllConfiguration)
@@ -103,6 +104,7 @@ mod tests {
         check("GET /api/aliveness-test/%2F", Lane::Message);
         check("POST /api/x/queues/%2F/q/redrive", Lane::Move);
         check("POST /api/x/queues/%2F/q/delete", Lane::Message);
+        check("POST /api/x/queues/%2F/q/settle", Lane::Message);
         check("GET /metrics", Lane::Look);
         check("GET /healthy", Lane::Look);
     }

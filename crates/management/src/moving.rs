@@ -26,6 +26,25 @@ pub struct Moving {
     unplaced: u32,
     missing: Vec<u64>,
     is_over: bool,
+    /// The search that named the positions.
+    searched: Option<Searched>,
+}
+
+/// How far messages were looked for, of which those that were found are named by position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Searched {
+    /// Messages that were looked at.
+    pub(crate) scanned: u64,
+    /// Where the next search begins; none: all that was ready was looked at.
+    pub(crate) next: Option<u64>,
+}
+
+impl Searched {
+    /// Tells of it in an answer.
+    pub(crate) fn tell(self, told: &mut Value) {
+        told["scanned"] = self.scanned.into();
+        told["next_position"] = self.next.into();
+    }
 }
 
 impl Moving {
@@ -51,7 +70,13 @@ impl Moving {
             unplaced,
             missing,
             is_over: false,
+            searched: None,
         }
+    }
+
+    /// The positions were found by a search.
+    pub(crate) fn searched(&mut self, searched: Searched) {
+        self.searched = Some(searched);
     }
 
     /// The place that the messages go to.
@@ -107,6 +132,7 @@ impl Moving {
         if self.is_named {
             shown["missing"] = self.missing.clone().into();
         }
+        self.searched.iter().for_each(|searched| searched.tell(&mut shown));
         shown
     }
 

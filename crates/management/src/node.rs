@@ -693,6 +693,8 @@ pub enum Action {
         queue: String,
         /// Those at these positions.
         positions: Vec<u64>,
+        /// As rejected ones: they die, where the queue sends its dead anywhere. Those that wait for their time stay.
+        rejects: bool,
     },
     /// Get messages.
     Get {

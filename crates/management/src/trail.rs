@@ -191,8 +191,9 @@ pub(crate) fn of_action(vhost: &str, action: &Action, outcome: &Outcome) -> Opti
             };
             format!("Moved {moved} messages of queue {} in virtual host {vhost} to {place}", q(queue))
         }
-        (Action::Discard { queue, .. }, Outcome::Discarded { deleted, .. }) => {
-            format!("Deleted {deleted} messages of queue {} in virtual host {vhost}", q(queue))
+        (Action::Discard { queue, rejects, .. }, Outcome::Discarded { deleted, .. }) => {
+            let did = if *rejects { "Rejected" } else { "Deleted" };
+            format!("{did} {deleted} messages of queue {} in virtual host {vhost}", q(queue))
         }
         _ => return None,
     })

@@ -269,7 +269,10 @@ impl<'a> Agent<'a> {
                 }
                 return outcome;
             }
-            Action::Discard { queue, positions } => return self.discard(&bytes(queue)?, positions),
+            Action::Discard { queue, positions, rejects: true } => {
+                return self.reject(&bytes(queue)?, positions);
+            }
+            Action::Discard { queue, positions, .. } => return self.discard(&bytes(queue)?, positions),
             Action::Get { queue, count, bytes_max, mode } => {
                 return self.get(&bytes(queue)?, *count, *bytes_max, *mode);
             }

@@ -425,7 +425,7 @@ def restart_stream():
                 other.ask(DELETE, text(name))
 
 
-@case("moves", "redrive_queue and move_messages, in nobody's name",
+@case("moves", "redrive_queue, move_messages and settle_messages, in nobody's name, of all messages and by what is in them",
             "dead messages are back where they died, others elsewhere; those that name a user, and those in a user's queue, too")
 def _():
     only_ours()
@@ -462,6 +462,17 @@ def _():
             (["move_messages", "-p", VHOST, "ctl-dying", "ctl-no-exchange", "k", "-q"], 69, "", has("ctl-no-exchange")),
         ])
         until(("ctl-dying", 4))
+        # By what is in them.
+        for number in range(20):
+            channel.basic_publish("", "ctl-dying", b'{"k":%d}' % (number % 4), pika.BasicProperties(delivery_mode=2))
+        check([
+            (["move_messages", "-p", VHOST, "ctl-dying", "", "ctl-target", "--where", "body.k = 1", "-q"], 0, has("Moved 5 messages")),
+            (["settle_messages", "-p", VHOST, "ctl-dying", "rejected", "--where", "body.k = 2", "-q"], 0, has("5 messages were rejected")),
+            (["settle_messages", "-p", VHOST, "ctl-dying", "accepted", "--where", "body.k = 3", "-q"], 0, has("5 messages were accepted")),
+            (["settle_messages", "-p", VHOST, "ctl-dying", "accepted", "--where", "body.k = ", "-q"], 69, "", has("at byte 9")),
+            (["settle_messages", "-p", VHOST, "ctl-dying", "lost", "--where", "TRUE", "-q"], 64, "", has("lost")),
+        ])
+        until(("ctl-dying", 9), ("ctl-target", 5), ("ctl-dead", 5))
 
 
 @case("definitions", "export_definitions to standard output and to a file; import_definitions of it",

@@ -196,6 +196,21 @@ impl Agent<'_> {
         Ok(Outcome::Discarded { deleted, missing })
     }
 
+    /// Rejects messages, and hears of each whether it was there.
+    pub(super) fn reject(&mut self, queue: &[u8], positions: &[u64]) -> Result<Outcome, Trouble> {
+        let (mut deleted, mut missing) = (0, Vec::new());
+        for &position in positions {
+            match self.take(queue, Some(position))? {
+                Some(taken) => {
+                    self.connection.reject(CHANNEL, taken.tag, false);
+                    deleted += 1;
+                }
+                None => missing.push(position),
+            }
+        }
+        Ok(Outcome::Discarded { deleted, missing })
+    }
+
     /// Takes the message at a position, or else the first one; none where none is ready there.
     fn take(&mut self, queue: &[u8], position: Option<u64>) -> Result<Option<Taken>, Trouble> {
         match position {
