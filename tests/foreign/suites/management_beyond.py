@@ -320,6 +320,48 @@ def chosen(vhost, kind):
         connection.close()
 
 
+def wanted(vhost, kind):
+    """Messages are moved, deleted, accepted and rejected by what is in them, piece by piece."""
+    connection = vhost.client()
+    channel = connection.channel()
+    try:
+        channel.confirm_delivery()
+        for name, arguments in (("dead", {}), ("goal", {}),
+                                ("from", {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead", "x-queue-type": kind})):
+            channel.queue_declare(name, durable=True, arguments=arguments)
+        for number in range(2_000):
+            channel.basic_publish("", "from", b'{"k":%d}' % (number % 100), pika.BasicProperties(delivery_mode=2))
+        path = f"/x/queues/{vhost.name}/from/"
+
+        def all_of(verb, where, what, **more):
+            """So many it were, and whether it took more than one request."""
+            body, count, requests = {"where": where, **more}, 0, 0
+            while True:
+                told = vhost.api.ask("POST", path + verb, body)[2]
+                count, requests = count + told[what], requests + 1
+                if told["next_position"] is None:
+                    return count, requests > 1
+                body["position"] = told["next_position"]
+
+        goal = {"exchange": "", "routing_key": "goal"}
+        equal(all_of("move", "body.k = 7", "moved", **goal), (20, False))
+        equal(all_of("move", "body.k = 8", "moved", count=5, **goal), (20, True))
+        equal(all_of("delete", "body.k BETWEEN 10 AND 19", "deleted")[0], 200)
+        equal(all_of("settle", "body.k = 20", "settled", outcome="rejected")[0], 20)
+        equal(all_of("settle", "body.k = 21", "settled", outcome="accepted")[0], 20)
+        equal(all_of("settle", "body.k = 21", "settled", outcome="accepted")[0], 0)
+        eventually(lambda: [depth(channel, name) for name in ("from", "goal", "dead")] == [1_720, 40, 20], "they are where they are to be")
+        for body, status in (({"where": "body.k = "}, 400), ({"where": "TRUE", "positions": [1]}, 400), ({"where": 5}, 400),
+                             ({}, 400), ({"where": "TRUE", "position": -1}, 400)):
+            equal(vhost.api.status("POST", path + "delete", body), status, str(body))
+        for outcome in (None, "lost", 5):
+            body = {"where": "TRUE", **({} if outcome is None else {"outcome": outcome})}
+            equal(vhost.api.status("POST", path + "settle", body), 400, str(outcome))
+        equal(depth(channel, "from"), 1_720)
+    finally:
+        connection.close()
+
+
 def large(binary, make_api, make_vhost, size=20 << 20):
     """A message as large as only a configuration permits is looked at, got and moved."""
     settings = ["management.tcp.ip=127.0.0.1", "management.tcp.port=0", f"max_message_size={size}"]

@@ -708,6 +708,20 @@ def vhost_of(own):
     return vhost
 
 
+@suite.case("move-wanted.classic", "messages moved, deleted, accepted and rejected by an expression, classic queue",
+            "ours alone: those of which it is true, a piece of the queue in a request; faults are 400")
+def move_wanted_classic():
+    with beyond() as vhost:
+        management_beyond.wanted(vhost, "classic")
+
+
+@suite.case("move-wanted.quorum", "messages moved, deleted, accepted and rejected by an expression, quorum queue",
+            "ours alone: those of which it is true, a piece of the queue in a request; faults are 400")
+def move_wanted_quorum():
+    with beyond() as vhost:
+        management_beyond.wanted(vhost, "quorum")
+
+
 @suite.case("move-chosen.classic", "messages of a queue with one active consumer moved and deleted by position, classic queue",
             "those that are ready, with what they had; the others are named, and stay where they were")
 def move_chosen_classic():
