@@ -7,13 +7,14 @@
 //! the other. A step meets no more than it was made for: where a value is of another kind, a sum has no room in 64 bits, or a
 //! predicate is dear, the run gives up, and the program is run. So its verdict is that of the program, or none.
 
-use super::key::Key;
+mod draft;
+
 use super::predicate::{Answer, Test};
 use crate::compare::{both, calculate, compare, either};
-use crate::operation::{Change, Combine, Operation, Push};
 use crate::operator::{Arithmetic, Comparison};
-use crate::program::{Constant, Program, Slot};
+use crate::program::Program;
 use crate::value::Value;
+use draft::{Draft, drafts};
 
 /// Values that may wait at once.
 const STACK: usize = 8;
@@ -29,6 +30,16 @@ pub(super) const NONE: u32 = 0;
 enum Step {
     /// The answer of a predicate.
     Ask(u32),
+    /// The whole is true if the answer of a predicate is the wanted one; or, unless it `passes`, is not true if it is another.
+    Decide {
+        predicate: u32,
+        is_wanted: bool,
+        passes: bool,
+    },
+    /// The whole is true if this is on top, which is taken off.
+    Accept,
+    /// The whole is not true unless this is on top, which is taken off.
+    Reject,
     /// Whether a field compares so with a number.
     CompareInteger {
         place: u32,
@@ -57,6 +68,8 @@ enum Step {
         arithmetic: Arithmetic,
         is_exchanged: bool,
     },
+    WithInteger(Arithmetic, i64),
+    WithFloat(Arithmetic, f64),
     And,
     Or,
     Not,
@@ -158,6 +171,10 @@ impl Quick {
         self.steps.extend(drafts.into_iter().map(|draft| match draft {
             Draft::Step(step) => step,
             Draft::Ask(place, test) => Step::Ask(share(place, test)),
+            Draft::Decide { place, test, is_wanted, passes } => {
+                Step::Decide { predicate: share(place, test), is_wanted, passes }
+            }
+            Draft::Jump { .. } | Draft::Gone => unreachable!("they are closed"),
         }));
         self.steps.push(Step::End);
         begin as u32
@@ -170,7 +187,7 @@ impl Quick {
         }
         for step in &mut self.steps[begin as usize..] {
             match std::mem::replace(step, Step::End) {
-                Step::Ask(predicate) => leave(predicate),
+                Step::Ask(predicate) | Step::Decide { predicate, .. } => leave(predicate),
                 Step::End => break,
                 _ => {}
             }
@@ -213,6 +230,27 @@ impl Quick {
                     Answer::Unknown => Item::Unknown,
                     Answer::Dear => return None,
                 }),
+                Step::Decide { predicate, is_wanted, passes } => {
+                    let is_so = match asked.answer(predicate) {
+                        Answer::Yes => is_wanted,
+                        Answer::No => !is_wanted,
+                        Answer::Unknown => false,
+                        Answer::Dear => return None,
+                    };
+                    if is_so == passes {
+                        return Some(passes);
+                    }
+                }
+                Step::Accept => {
+                    if stack.pop().truth()? == Some(true) {
+                        return Some(true);
+                    }
+                }
+                Step::Reject => {
+                    if stack.pop().truth()? != Some(true) {
+                        return Some(false);
+                    }
+                }
                 Step::CompareInteger { place, comparison, number } => {
                     stack.push(compared(comparison, asked.item(place), Item::Integer(number))?);
                 }
@@ -241,6 +279,12 @@ impl Quick {
                     let below = *stack.top();
                     let (left, right) = if is_exchanged { (top, below) } else { (below, top) };
                     *stack.top() = calculated(arithmetic, left, right)?;
+                }
+                Step::WithInteger(arithmetic, number) => {
+                    *stack.top() = calculated(arithmetic, *stack.top(), Item::Integer(number))?;
+                }
+                Step::WithFloat(arithmetic, number) => {
+                    *stack.top() = calculated(arithmetic, *stack.top(), Item::Float(number))?;
                 }
                 Step::And => {
                     let top = stack.pop();
@@ -300,9 +344,17 @@ fn compared(comparison: Comparison, left: Item, right: Item) -> Option<Item> {
     let order = match (left, right) {
         (Item::Integer(left), Item::Integer(right)) => left.cmp(&right),
         (Item::Float(left), Item::Float(right)) => left.partial_cmp(&right)?,
+        (Item::Float(left), Item::Integer(right)) if is_exact(right) => left.partial_cmp(&(right as f64))?,
+        (Item::Integer(left), Item::Float(right)) if is_exact(left) => (left as f64).partial_cmp(&right)?,
         _ => return compared_otherwise(comparison, left, right),
     };
     Some(Item::Truth(comparison.holds(order)))
+}
+
+/// Whether a whole number is the same as an approximate one.
+#[inline]
+fn is_exact(integer: i64) -> bool {
+    integer.unsigned_abs() <= 1 << 53
 }
 
 #[inline(never)]
@@ -350,127 +402,4 @@ fn calculated_otherwise(arithmetic: Arithmetic, left: Item, right: Item) -> Opti
         _ => Some(Item::of(calculate(arithmetic, left.value(), right.value())))
             .filter(|item| *item != Item::Other),
     }
-}
-
-/// A step to be: a predicate has no number before it is known that all others are steps.
-enum Draft {
-    Step(Step),
-    Ask(u32, Test),
-}
-
-/// The steps of a program; none where it has an operation that is no such.
-fn drafts(program: &Program, places: &[u32]) -> Option<Vec<Draft>> {
-    if program.stack > STACK || program.operations.len() > STEPS_MAX {
-        return None;
-    }
-    let mut drafts = Vec::with_capacity(program.operations.len());
-    // Where the step of each operation is; and jumps, to operations.
-    let (mut at, mut jumps) = (Vec::new(), Vec::new());
-    let mut operations = program.operations.iter().peekable();
-    while let Some(operation) = operations.next() {
-        at.push(drafts.len());
-        let step = match *operation {
-            Operation::Push(Push::Field(field)) => {
-                let place = places[field as usize];
-                match operations.peek().and_then(|next| test(program, next)) {
-                    Some(test) => {
-                        operations.next();
-                        at.push(drafts.len());
-                        drafts.push(Draft::Ask(place, test));
-                        continue;
-                    }
-                    None => Step::Load(place),
-                }
-            }
-            Operation::Push(Push::CompareField { comparison, field, constant }) => {
-                let place = places[field as usize];
-                match key(program, constant)? {
-                    Key::Integer(number) => Step::CompareInteger { place, comparison, number },
-                    Key::Float(number) => Step::CompareFloat { place, comparison, number },
-                    key => {
-                        drafts.push(Draft::Ask(place, Test::Compare(comparison, key)));
-                        continue;
-                    }
-                }
-            }
-            Operation::Push(Push::Constant(constant))
-                if let Some(Operation::Combine(Combine::Compare(comparison))) = operations.peek()
-                    && let Some(step) = compare_with(program, *comparison, constant) =>
-            {
-                operations.next();
-                at.push(drafts.len());
-                step
-            }
-            Operation::Push(Push::Constant(constant)) => match program.constants[constant as usize] {
-                Constant::Null => Step::PushTruth(None),
-                Constant::Bool(truth) => Step::PushTruth(Some(truth)),
-                Constant::Integer(integer) => Step::PushInteger(i64::try_from(integer).ok()?),
-                Constant::Float(float) => Step::PushFloat(float),
-                Constant::Bytes { .. } => return None,
-            },
-            Operation::Push(Push::IsNull(field)) => presence(program, places, field, false)?,
-            Operation::Push(Push::IsPresent(field)) => presence(program, places, field, true)?,
-            Operation::Change(Change::Not) => Step::Not,
-            Operation::Change(Change::Is(truth)) => Step::Is(truth),
-            Operation::Combine(Combine::Compare(comparison)) => Step::Compare(comparison),
-            Operation::Combine(Combine::Arithmetic { arithmetic, is_exchanged }) => {
-                Step::Arithmetic { arithmetic, is_exchanged }
-            }
-            Operation::Combine(Combine::And) => Step::And,
-            Operation::Combine(Combine::Or) => Step::Or,
-            Operation::JumpIfFalse(target) => {
-                jumps.push((drafts.len(), target));
-                Step::JumpIfFalse(0)
-            }
-            Operation::JumpIfTrue(target) => {
-                jumps.push((drafts.len(), target));
-                Step::JumpIfTrue(0)
-            }
-            _ => return None,
-        };
-        drafts.push(Draft::Step(step));
-    }
-    at.push(drafts.len());
-    for (from, target) in jumps {
-        let steps = (at[target as usize] - from - 1) as u32;
-        match &mut drafts[from] {
-            Draft::Step(Step::JumpIfFalse(to) | Step::JumpIfTrue(to)) => *to = steps,
-            Draft::Step(_) | Draft::Ask(..) => unreachable!("a jump stands there"),
-        }
-    }
-    Some(drafts)
-}
-
-/// Whether the value on top compares so with a number.
-fn compare_with(program: &Program, comparison: Comparison, constant: u32) -> Option<Step> {
-    match program.constants[constant as usize] {
-        Constant::Integer(integer) => {
-            i64::try_from(integer).ok().map(|number| Step::CompareWithInteger(comparison, number))
-        }
-        Constant::Float(number) => Some(Step::CompareWithFloat(comparison, number)),
-        Constant::Null | Constant::Bool(_) | Constant::Bytes { .. } => None,
-    }
-}
-
-/// The question that an operation is about the value that was pushed before it.
-fn test(program: &Program, operation: &Operation) -> Option<Test> {
-    match *operation {
-        Operation::Change(Change::Like(pattern)) => {
-            Some(Test::Like(program.patterns[pattern as usize].clone()))
-        }
-        Operation::Change(Change::Member { first, end }) => {
-            (first..end).map(|entry| key(program, entry)).collect::<Option<_>>().map(Test::Among)
-        }
-        _ => None,
-    }
-}
-
-fn key(program: &Program, constant: u32) -> Option<Key> {
-    Key::of(program.constant(constant))
-}
-
-/// Beside the body an entry of null is one that is there.
-fn presence(program: &Program, places: &[u32], field: u32, is_wanted: bool) -> Option<Step> {
-    let is_in_body = matches!(program.shape.fields[field as usize], Slot::Body(_));
-    (is_in_body || !is_wanted).then(|| Step::Presence { place: places[field as usize], is_wanted })
 }

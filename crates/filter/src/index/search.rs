@@ -3,7 +3,7 @@
 use super::cursor::{Candidate, Cursor, How};
 use super::key::{number_line, text_line};
 use super::place::Place;
-use super::predicate::{Answer, is_dear};
+use super::predicate::{ALWAYS, Answer, is_dear};
 use super::quick::{self, Item};
 use super::values::{Findings, MEMORY_SURE, Mapped, Values};
 use super::{Check, Entry, Filed, Index, Then};
@@ -108,7 +108,24 @@ impl<F: Fields + ?Sized> Search<'_, '_, F> {
                 self.look_up(number, place);
             }
         }
-        self.meet_all(&index.always, How::Program);
+        self.meet_always();
+    }
+
+    /// Filters that are run for each message stand nowhere else.
+    fn meet_always(&mut self) {
+        let index = self.index;
+        self.cursor.spent += index.always.len() / ENTRIES_A_UNIT;
+        self.cursor.candidates.reserve(index.always.len());
+        for entry in &index.always {
+            let is_out = |answer| matches!(answer, Answer::No | Answer::Unknown);
+            let is_unguarded = entry.guards == [ALWAYS; 2];
+            let is_met = is_unguarded || !entry.guards.into_iter().any(|guard| is_out(self.answer(guard)));
+            // Some may be run alone already.
+            let is_marked = || self.cursor.marks[entry.filter as usize] == self.cursor.epoch;
+            if is_met && (self.values.findings == Findings::Each || !is_marked()) {
+                self.cursor.candidates.push(Candidate { filter: entry.filter, how: How::Program });
+            }
+        }
     }
 
     /// Programs that look for something in the body, and for fewer places than these, are run alone.
@@ -296,7 +313,7 @@ impl<F: Fields + ?Sized> Search<'_, '_, F> {
             (How::Program, _) => Then::Program,
             (How::Checks, then) => then,
         };
-        for check in rest.checks() {
+        for check in rest.checks().filter(|_| rest.quick == quick::NONE) {
             match self.check(check) {
                 Answer::No | Answer::Unknown => return false,
                 Answer::Yes => {}
