@@ -269,7 +269,9 @@ mod tests {
     fn pieces_and_protocols_make_no_difference() {
         let rule = rule(1, &both());
         let whole = keys(&rule, 0, Format::Amqp091, &[HEAD091], &[b"x"]);
-        let Some(Keys { message: Some(message), group: Some(group), .. }) = whole else { panic!("{whole:?}") };
+        let Some(Keys { message: Some(message), group: Some(group), .. }) = whole else {
+            panic!("{whole:?}")
+        };
         assert_ne!(message, group);
         for at in 0..=HEAD091.len() {
             let (front, back) = HEAD091.split_at(at);

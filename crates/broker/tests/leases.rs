@@ -62,7 +62,10 @@ fn a_message_goes_to_another_when_its_lease_is_over() {
             node.publish(0, &mut publisher, "q", "a", true);
             node.settle();
             let told = seen(&mut node);
-            assert!(told.contains(&format!("{far}: Leased {{ consumer: 9, lease_ms: Some(2000) }}")), "{told:?}");
+            assert!(
+                told.contains(&format!("{far}: Leased {{ consumer: 9, lease_ms: Some(2000) }}")),
+                "{told:?}"
+            );
             assert!(told.contains(&format!("{far}: {} gets a@0", 9 | LEASED)), "{told:?}");
             node.consume(0, "q", 8, 1);
             node.settle();

@@ -63,7 +63,10 @@ impl Settings {
         if self.counts && self.priorities == Priorities::None {
             return Settings { priorities: Priorities::Strict, ..self };
         }
-        assert!(self.counts || self.priorities != Priorities::Strict, "only queues that count have strict priorities");
+        assert!(
+            self.counts || self.priorities != Priorities::Strict,
+            "only queues that count have strict priorities"
+        );
         self
     }
 

@@ -260,7 +260,8 @@ fn settling_consumers_and_gets() {
     let mut owner = Owner::new(false);
     owner.rules(LEASE);
     let (settled, exclusive, priority) = (true, false, 0);
-    let consume = Consume { consumer: ConsumerId(0), credit: Credit::Prefetch(1), settled, exclusive, priority };
+    let consume =
+        Consume { consumer: ConsumerId(0), credit: Credit::Prefetch(1), settled, exclusive, priority };
     owner.fifo.consume(consume).unwrap();
     owner.publish(1);
     assert_eq!(owner.dispatch(), "c0<0-0 +settle 0-0");

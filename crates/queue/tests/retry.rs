@@ -98,7 +98,10 @@ fn waits_after_its_consumer_is_gone_or_late() {
     assert_eq!(owner.at(1100), "c0<0-0!x1 c0<2-2!x1");
     owner.fifo.look(1100, &mut owner.effects);
     let late = owner.fifo.look(1300, &mut owner.effects);
-    assert_eq!(late, [Late { consumer: ConsumerId(0), ranges: vec![range(0, 0), range(2, 2)], is_leased: false }]);
+    assert_eq!(
+        late,
+        [Late { consumer: ConsumerId(0), ranges: vec![range(0, 0), range(2, 2)], is_leased: false }]
+    );
     assert_eq!(owner.told(), "+retry 0-0 after 100 +retry 2-2 after 100");
 }
 

@@ -129,6 +129,12 @@ impl Asked {
         let over = over.map(|part| SeqRange { first: QueueSeq(part.first), last: QueueSeq(part.last) });
         let (asked, over) = (self.ranges.into(), over.collect());
         let answer = LeaseOver { handle, asked, over, is_late: true };
-        context.shard.command(context.now, context.port, log, queue, QueueCommand::LeaseOver(Box::new(answer)));
+        context.shard.command(
+            context.now,
+            context.port,
+            log,
+            queue,
+            QueueCommand::LeaseOver(Box::new(answer)),
+        );
     }
 }

@@ -57,9 +57,9 @@ impl Settled {
 
     /// Positions of this consumer wait to be passed on.
     pub(super) fn is_of(&self, consumer: u32) -> bool {
-        self.last.as_ref().is_some_and(|last| {
-            last.consumer == consumer || whose_is_over(last.consumer) == Some(consumer)
-        })
+        self.last
+            .as_ref()
+            .is_some_and(|last| last.consumer == consumer || whose_is_over(last.consumer) == Some(consumer))
     }
 
     /// The cancelled consumers to look after, if a turn has any; it has none afterwards.

@@ -144,7 +144,13 @@ impl SharedPrefetch {
     }
 
     /// Keeps deliveries of a member until they are sent; those that are leased, until when, milliseconds since 1970.
-    pub(super) fn keep(&mut self, handle: u32, items: &[Item], memory: &Memory, locked_until_ms: Option<u64>) {
+    pub(super) fn keep(
+        &mut self,
+        handle: u32,
+        items: &[Item],
+        memory: &Memory,
+        locked_until_ms: Option<u64>,
+    ) {
         for item in items {
             let is_next = self.sent as usize + self.waiting.len() < self.most as usize;
             let (item, memory) = if is_next { (*item, memory.clone()) } else { alone(*item, memory) };

@@ -134,7 +134,12 @@ impl Unacked {
 
     /// Leases are over of those that are meant, by consumer and position, of which there are `most` at most: they are marked,
     /// and told. It costs a step for each entry up to the last of them.
-    pub(super) fn end_leases(&mut self, most: u64, is_meant: impl Fn(Delivery) -> bool, mut each: impl FnMut(Delivery)) {
+    pub(super) fn end_leases(
+        &mut self,
+        most: u64,
+        is_meant: impl Fn(Delivery) -> bool,
+        mut each: impl FnMut(Delivery),
+    ) {
         let mut left = most;
         for Entry { delivery, .. } in &mut self.ring {
             if left == 0 {

@@ -71,12 +71,7 @@ impl Heads {
     }
 
     #[inline]
-    fn whole<'s>(
-        &'s mut self,
-        message: &Enqueue<'s>,
-        item: &Item,
-        locked_until_ms: Option<u64>,
-    ) -> &'s [u8] {
+    fn whole<'s>(&'s mut self, message: &Enqueue<'s>, item: &Item, locked_until_ms: Option<u64>) -> &'s [u8] {
         match message.format {
             Format::Amqp10 => {
                 let bytes = &mut self.bytes;

@@ -59,7 +59,9 @@ impl Adapter {
             let found = session.links.iter().find(|it| it.id.0 == link);
             let Some(found) = found.filter(|link| link.particulars.lease_ms.is_some()) else { continue };
             let End::Source { consumer, .. } = found.end else { continue };
-            let Some(ConsumerAt { at: Some(at), .. }) = self.consumers.get(consumer).copied() else { continue };
+            let Some(ConsumerAt { at: Some(at), .. }) = self.consumers.get(consumer).copied() else {
+                continue;
+            };
             let ConsumerRef { log, queue, handle } = at;
             for range in positions(&tokens) {
                 let command = QueueCommand::Renew { handle, range };
@@ -87,7 +89,8 @@ impl Adapter {
         for (session, mut links) in sessions {
             let mut runs = Vec::new();
             let is_over = |link, token| links.get(&link).is_some_and(|asked| asked.asked.contains(token));
-            self.machine.settle_where(SessionId(session), is_over, &WireOutcome::Released, |run| runs.push(run));
+            self.machine
+                .settle_where(SessionId(session), is_over, &WireOutcome::Released, |run| runs.push(run));
             for Run { link, token, count, .. } in runs {
                 if let Some(asked) = links.get_mut(&link) {
                     asked.over.insert(Range::new(token, token + u64::from(count) - 1));

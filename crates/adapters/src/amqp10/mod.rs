@@ -60,11 +60,11 @@ use broker::{ConnectionRow, Event, Events, Publisher};
 use link::{ConsumerAt, Link};
 use login::Login;
 use management::Management;
+use message::record::SeqRange;
 use nodes::Nodes;
 use pending::Requests;
 use refused::Refused;
 use session::{Session, Sessions};
-use message::record::SeqRange;
 use std::sync::Arc;
 use transactions::Transactions;
 

@@ -122,7 +122,13 @@ pub(super) fn rules(queue: &QueueDefinition, policies: Matched<'_>) -> QueueRule
         single_active: single_active == Some(true),
         priority_max: match queue.arguments.get(RANKING.as_bytes()) {
             Some(_) => Some(u8::MAX),
-            None => if is_quorum { None } else { given.priority_max() },
+            None => {
+                if is_quorum {
+                    None
+                } else {
+                    given.priority_max()
+                }
+            }
         },
         window: window(&queue.arguments),
         consumer_timeout_ms: if is_quorum { given.lowest("consumer-timeout") } else { None },

@@ -44,7 +44,11 @@ impl Logs {
     }
 
     fn append_as_it_is(&mut self, now: Now, post: &mut Post, addressed: &Addressed<'_>) {
-        let keys = addressed.target.key_rule.as_ref().and_then(|rule| rule.keys(addressed.message, &mut self.ranking));
+        let keys = addressed
+            .target
+            .key_rule
+            .as_ref()
+            .and_then(|rule| rule.keys(addressed.message, &mut self.ranking));
         let message = &NewEnqueue { keys: keys.as_ref(), ..*addressed.message };
         let addressed = &Addressed { message, ..*addressed };
         let Addressed { hidden, target, waiter, needs_flush, .. } = *addressed;

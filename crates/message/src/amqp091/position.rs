@@ -1,6 +1,6 @@
 //! The position of a message in its queue, told with it to the peer that names it later.
 
-use super::{write_header, NewProperties, Properties, Table, TableWriter, Value};
+use super::{NewProperties, Properties, Table, TableWriter, Value, write_header};
 
 /// No header that a client would use.
 const POSITION: &[u8] = b"x-leveret-position";

@@ -149,7 +149,9 @@ mod tests {
 
     #[test]
     fn flags_that_nobody_writes_are_refused() {
-        for (flags, is_read) in [(0, true), (1, true), (2, true), (3, true), (4, true), (7, true), (8, false), (0x83, false)] {
+        for (flags, is_read) in
+            [(0, true), (1, true), (2, true), (3, true), (4, true), (7, true), (8, false), (0x83, false)]
+        {
             let mut buffer = Buffer::default();
             let keys = Keys { message: Some(Digest([1, 2])), group: Some(Digest([3, 4])), priority: None };
             message(Some(&keys), &[&[0; 64]]).write(&[], &mut buffer);

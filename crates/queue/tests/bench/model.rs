@@ -136,7 +136,7 @@ impl Bench {
             retry: None,
             fairness: [Fairness::RoundRobin, Fairness::Fast, Fairness::Proportional][dice.below(3) as usize],
             unsettled_max: dice.one_in(4).then(|| dice.below(40)),
-            lease_ms: None,
+            lease_ms: dice.one_in(4).then(|| 50 * dice.between(2, 8)),
         };
         let rules = Rules { retry: self.any_retry(), ..rules };
         self.go_by(rules);
@@ -153,6 +153,7 @@ impl Bench {
         if before.fairness != rules.fairness {
             self.line_up_anew();
         }
+        self.model_lease(before.lease_ms);
         let mut over: Vec<u64> = self.ready.iter().map(|(_, seq)| *seq).collect();
         over.retain(|seq| self.came_too_often(*seq));
         over.sort_unstable();
@@ -282,11 +283,12 @@ impl Bench {
         if !self.rules.single_active {
             return;
         }
-        let may_be = |consumer: &Consumer| consumer.is_consumer && consumer.watch.late.is_empty();
-        let consumers = self.consumers.iter().filter(|(_, consumer)| may_be(consumer));
+        let late: BTreeSet<u32> = self.consumers.keys().copied().filter(|slot| self.is_late(*slot)).collect();
+        let may_be = |slot: &u32, consumer: &Consumer| consumer.is_consumer && !late.contains(slot);
+        let consumers = self.consumers.iter().filter(|(slot, consumer)| may_be(slot, consumer));
         let best = consumers.max_by_key(|(_, consumer)| (consumer.priority, Reverse(consumer.joined)));
         let best = best.map(|(slot, _)| *slot);
-        let stays = self.active.filter(|slot| may_be(&self.consumers[slot]));
+        let stays = self.active.filter(|slot| may_be(slot, &self.consumers[slot]));
         let mut next = stays.or(best);
         let mut is_leaving = false;
         if let (true, Some(active), Some(best)) = (self.counts, stays, best)

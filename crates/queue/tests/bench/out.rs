@@ -68,13 +68,14 @@ impl Bench {
         let mut drained = Vec::new();
         let is_empty = self.ready.is_empty();
         for slot in std::mem::take(&mut self.draining) {
+            let is_late = self.is_late(slot);
             let consumer = self.consumers.get_mut(&slot).unwrap();
             let Credit::Link(unused) = consumer.credit else { panic!("prefetch does not drain") };
             if is_empty
                 || unused == 0
                 || given < budget && !consumer.paused && consumer.receives
                 || consumer.is_consumer && !consumer.receives
-                || !consumer.watch.late.is_empty()
+                || is_late
             {
                 consumer.credit = Credit::Link(0);
                 consumer.drain = false;

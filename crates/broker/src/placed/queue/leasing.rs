@@ -64,10 +64,9 @@ impl AtQueue<'_> {
         }
         self.tell_due(post);
         if !told.is_empty() {
-            let ranges = told.iter().map(|Range { first, last }| SeqRange {
-                first: QueueSeq(first),
-                last: QueueSeq(last),
-            });
+            let ranges = told
+                .iter()
+                .map(|Range { first, last }| SeqRange { first: QueueSeq(first), last: QueueSeq(last) });
             post.event(port, Event::LeaseOver { consumer: handle, ranges: ranges.collect() });
         }
     }

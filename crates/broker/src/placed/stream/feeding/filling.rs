@@ -201,7 +201,14 @@ impl AtStream<'_> {
         let reader = stream.machine.attach(new, &mut streams.common, &mut streams.effects);
         let feed = Feed {
             cursor: Cursor::new(source.wanted),
-            feeding: Feeding { queue, key_rule, chunk_at: None, referred_bytes_min, referred_bytes: 0, ranking_units: 0 },
+            feeding: Feeding {
+                queue,
+                key_rule,
+                chunk_at: None,
+                referred_bytes_min,
+                referred_bytes: 0,
+                ranking_units: 0,
+            },
             chunk_end: 0,
             waits_for: None,
             stored: Some(place).filter(|place| place & IS_TIME == 0),
