@@ -18,6 +18,8 @@ pub struct Rules {
     pub delivery_limit: Option<u32>,
     /// The highest priority it tells apart.
     pub priority_max: Option<u8>,
+    /// It ranks its messages by an expression ([`RANKING`]).
+    pub ranks: bool,
     /// The queue its dead go to.
     pub grave: Option<usize>,
     /// It passes over a message it has seen.
@@ -87,6 +89,9 @@ impl Rules {
         self.delivery_limit.is_some() || self.cancel_limit.is_some()
     }
 }
+
+/// The priority of a message in a queue that ranks: other levels than its publisher's, and in the same order.
+pub const RANKING: &str = "header.priority * 8 + 1";
 
 /// The header that says which group a message is in.
 pub const GROUP_HEADER: &str = "group";

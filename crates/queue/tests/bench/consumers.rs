@@ -3,13 +3,34 @@
 use super::*;
 
 impl Bench {
+    /// Deliveries of a consumer whose leases were over, and that it may settle yet.
+    fn over(&self, slot: u32) -> u64 {
+        self.consumers[&slot].watch.over.values().sum()
+    }
+
+    /// It is given nothing until it has settled something that is no longer its own.
+    pub(super) fn is_late(&self, slot: u32) -> bool {
+        let Consumer { watch, credit, .. } = &self.consumers[&slot];
+        let is_stuck = matches!(*credit, Credit::Prefetch(1..) if self.over(slot) >= self.prefetch(slot));
+        !watch.late.is_empty() || is_stuck
+    }
+
+    fn prefetch(&self, slot: u32) -> u64 {
+        match self.consumers[&slot].credit {
+            Credit::Prefetch(prefetch) => prefetch.into(),
+            Credit::Link(_) => u64::MAX,
+        }
+    }
+
     pub(super) fn room(&self, slot: u32) -> u64 {
         let consumer = &self.consumers[&slot];
         match consumer.credit {
-            _ if consumer.paused || !consumer.receives || !consumer.watch.late.is_empty() => 0,
+            _ if consumer.paused || !consumer.receives || self.is_late(slot) => 0,
             Credit::Prefetch(0) => u64::MAX,
             Credit::Prefetch(_) if consumer.settled => u64::MAX,
-            Credit::Prefetch(prefetch) => u64::from(prefetch).saturating_sub(self.held(slot).len() as u64),
+            Credit::Prefetch(prefetch) => {
+                u64::from(prefetch).saturating_sub(self.held(slot).len() as u64 + self.over(slot))
+            }
             Credit::Link(credit) => u64::from(credit),
         }
     }
@@ -61,7 +82,7 @@ impl Bench {
         let held = self.messages.iter().filter(|message| message.state == State::Held(slot)).count() as u64;
         match self.consumers[&slot].credit {
             Credit::Prefetch(0) => (held, 2000),
-            Credit::Prefetch(prefetch) => (held, u64::from(prefetch)),
+            Credit::Prefetch(prefetch) => (held, u64::from(prefetch).saturating_sub(self.over(slot)).max(1)),
             Credit::Link(credit) => (held, held + u64::from(credit)),
         }
     }
@@ -169,14 +190,17 @@ impl Bench {
         for slot in self.consumers.keys().copied().collect::<Vec<_>>() {
             let held = self.held_by(slot);
             let now_ms = self.now_ms;
+            let lease_ms = self.lease_ms(slot);
             let watch = &mut self.consumers.get_mut(&slot).unwrap().watch;
-            let Some(timeout_ms) = watch.timeout_ms else { continue };
+            let Some(timeout_ms) = lease_ms.or(watch.timeout_ms) else { continue };
             watch.since.retain(|seq, _| held.contains(seq));
             held.iter().for_each(|seq| _ = watch.since.entry(*seq).or_insert(now_ms));
             let over = watch.since.iter().filter(|(_, since)| **since + timeout_ms <= now_ms);
             let over: Vec<u64> = over.map(|(seq, _)| *seq).collect();
             over.iter().for_each(|seq| _ = watch.since.remove(seq));
-            watch.late.extend(&over);
+            if lease_ms.is_none() {
+                watch.late.extend(&over);
+            }
             self.taken_back += over.len() as u64;
             self.line_up(slot);
             expected.extend(over.into_iter().map(|seq| (slot, seq)));
@@ -186,8 +210,72 @@ impl Bench {
             all.map(|seq| (late.consumer.0, seq))
         });
         assert_eq!(told.collect::<Vec<_>>(), expected);
-        let back: Vec<u64> = expected.iter().map(|(_, seq)| *seq).collect();
+        assert!(late.iter().all(|late| late.is_leased == self.lease_ms(late.consumer.0).is_some()));
+        let back = expected.iter().filter(|(slot, _)| self.lease_ms(*slot).is_none());
+        let back: Vec<u64> = back.map(|(_, seq)| *seq).collect();
         self.model_back(&back, Outcome::Released);
+        late.iter().filter(|late| late.is_leased).for_each(|late| self.answer(late));
+    }
+
+    /// How long a consumer has its messages; what is settled at once is nobody's.
+    fn lease_ms(&self, slot: u32) -> Option<u64> {
+        self.rules.lease_ms.filter(|_| !self.consumers[&slot].settled)
+    }
+
+    /// The connection of a consumer says which of the messages whose leases are over it has not settled.
+    fn answer(&mut self, late: &Late) {
+        let Late { consumer, ranges, .. } = late;
+        let is_late = self.dice.one_in(2);
+        let all = ranges.iter().flat_map(|range| range.first.0..=range.last.0);
+        let over: Vec<u64> = all.filter(|_| !self.dice.one_in(4)).collect();
+        let named: Vec<SeqRange> = over.iter().map(|seq| range(*seq, *seq)).collect();
+        let count = self.fifo.lease_over(*consumer, &named, is_late, &mut self.effects);
+        self.fifo.lease_on(*consumer, ranges);
+        assert_eq!(count, over.len() as u64);
+        let watch = &mut self.consumers.get_mut(&consumer.0).unwrap().watch;
+        if is_late {
+            over.iter().for_each(|seq| *watch.over.entry(*seq).or_default() += 1);
+        }
+        self.line_up(consumer.0);
+        self.model_back(&over, Outcome::Failed);
+    }
+
+    /// A consumer settles deliveries whose leases were over, or has others for longer.
+    pub(super) fn settle_over(&mut self) {
+        let Some(slot) = self.any_slot() else { return };
+        let first = self.dice.below(self.messages.len() as u64 + 3);
+        let positions = range(first, first + self.dice.below(60));
+        let within = positions.first.0..=positions.last.0;
+        let lease_ms = self.lease_ms(slot);
+        let watch = &mut self.consumers.get_mut(&slot).unwrap().watch;
+        if self.dice.one_in(3) {
+            self.fifo.renew(ConsumerId(slot), positions);
+            if lease_ms.is_some() {
+                watch.since.retain(|seq, _| !within.contains(seq));
+            }
+            return;
+        }
+        self.fifo.settle_over(ConsumerId(slot), positions);
+        watch.over.range_mut(within).for_each(|(_, count)| *count -= 1);
+        watch.over.retain(|_, count| *count > 0);
+        self.line_up(slot);
+    }
+
+    /// Messages are leased for another time, or no longer.
+    pub(super) fn model_lease(&mut self, before_ms: Option<u64>) {
+        if before_ms == self.rules.lease_ms {
+            return;
+        }
+        for slot in self.consumers.keys().copied().collect::<Vec<_>>() {
+            let watch = &mut self.consumers.get_mut(&slot).unwrap().watch;
+            if self.rules.lease_ms.is_none() {
+                watch.over.clear();
+                if watch.timeout_ms.is_none() {
+                    watch.since.clear();
+                }
+            }
+            self.line_up(slot);
+        }
     }
 
     /// Positions that a consumer holds, as the model has it.
@@ -209,7 +297,7 @@ impl Bench {
         let late = &mut self.consumers.get_mut(&slot).unwrap().watch.late;
         late.retain(|seq| !(positions.first.0..=positions.last.0).contains(seq));
         self.line_up(slot);
-        assert_eq!(self.fifo.has_late(), self.consumers.values().any(|it| !it.watch.late.is_empty()));
+        assert_eq!(self.fifo.has_late(), self.consumers.keys().any(|slot| self.is_late(*slot)));
     }
 
     pub(super) fn any_slot(&mut self) -> Option<u32> {

@@ -23,7 +23,7 @@ use base::Random;
 use base::id::{LogIndex, QueueSeq};
 use message::record::{DeathReason, Kind, Outcome, SeqRange, SizesKept};
 use queue::{
-    Arrival, Command, Consume, ConsumerId, Credit, Effect, Effects, Fairness, Fifo, GroupKey, Place,
+    Arrival, Command, Consume, ConsumerId, Credit, Effect, Effects, Fairness, Fifo, GroupKey, Late, Place,
     Priorities, Record, Recovery, Rules, Run, SelectorId, SelectorSet, Settings, Stretch,
 };
 use std::cmp::Reverse;
@@ -115,6 +115,8 @@ struct Watch {
     timeout_ms: Option<u64>,
     since: BTreeMap<u64, u64>,
     late: BTreeSet<u64>,
+    /// Deliveries whose leases were over and that it may settle yet, by position.
+    over: BTreeMap<u64, u64>,
 }
 
 pub struct Bench {
@@ -293,6 +295,7 @@ impl Bench {
             117..120 => self.postpone(),
             120 => self.cancel_delayed(),
             121..124 => self.weigh(),
+            124..126 => self.settle_over(),
             _ => self.now_ms += self.dice.below(200),
         }
         if self.has_choice && self.dice.one_in(4) {

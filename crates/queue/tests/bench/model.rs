@@ -132,12 +132,12 @@ impl Bench {
             drops_head: dice.one_in(2),
             delivery_limit: dice.one_in(2).then(|| dice.below(5) as u32).filter(|_| self.counts),
             cancel_limit: dice.one_in(2).then(|| dice.below(6) as u32).filter(|_| self.counts),
-            lease_ms: None,
             takes_dead: dice.one_in(2),
             single_active: dice.one_in(3),
             retry: None,
             fairness: [Fairness::RoundRobin, Fairness::Fast, Fairness::Proportional][dice.below(3) as usize],
             unsettled_max: dice.one_in(4).then(|| dice.below(40)),
+            lease_ms: dice.one_in(4).then(|| 50 * dice.between(2, 8)),
         };
         let rules = Rules { retry: self.any_retry(), ..rules };
         self.go_by(rules);
@@ -154,6 +154,7 @@ impl Bench {
         if before.fairness != rules.fairness {
             self.line_up_anew();
         }
+        self.model_lease(before.lease_ms);
         let mut over: Vec<u64> = self.ready.iter().map(|(_, seq)| *seq).collect();
         over.retain(|seq| self.came_too_often(*seq));
         over.sort_unstable();
@@ -283,11 +284,12 @@ impl Bench {
         if !self.rules.single_active {
             return;
         }
-        let may_be = |consumer: &Consumer| consumer.is_consumer && consumer.watch.late.is_empty();
-        let consumers = self.consumers.iter().filter(|(_, consumer)| may_be(consumer));
+        let late: BTreeSet<u32> = self.consumers.keys().copied().filter(|slot| self.is_late(*slot)).collect();
+        let may_be = |slot: &u32, consumer: &Consumer| consumer.is_consumer && !late.contains(slot);
+        let consumers = self.consumers.iter().filter(|(slot, consumer)| may_be(slot, consumer));
         let best = consumers.max_by_key(|(_, consumer)| (consumer.priority, Reverse(consumer.joined)));
         let best = best.map(|(slot, _)| *slot);
-        let stays = self.active.filter(|slot| may_be(&self.consumers[slot]));
+        let stays = self.active.filter(|slot| may_be(slot, &self.consumers[slot]));
         let mut next = stays.or(best);
         let mut is_leaving = false;
         if let (true, Some(active), Some(best)) = (self.counts, stays, best)

@@ -79,13 +79,14 @@ impl Bench {
         let is_empty = self.ready.is_empty();
         for slot in std::mem::take(&mut self.draining) {
             let is_behind = self.consumers[&slot].selector.is_some_and(|selector| self.is_behind(selector));
+            let is_late = self.is_late(slot);
             let consumer = self.consumers.get_mut(&slot).unwrap();
             let Credit::Link(unused) = consumer.credit else { panic!("prefetch does not drain") };
             if is_empty
                 || unused == 0
                 || given < budget && !is_behind && !consumer.paused && consumer.receives
                 || consumer.is_consumer && !consumer.receives
-                || !consumer.watch.late.is_empty()
+                || is_late
             {
                 consumer.credit = Credit::Link(0);
                 consumer.drain = false;

@@ -1,7 +1,7 @@
 //! A client over AMQP 0-9-1: one channel with confirms, or with transactions.
 
 use super::{Asked, Begin, Consumer, Delivery, NOTE, Seen, Target, Verdict, exchange_name, queue_name};
-use crate::rules::{Delay, GROUP_HEADER, MessageOptions, RETRY_MS_MAX, Rules, group_of};
+use crate::rules::{Delay, GROUP_HEADER, MessageOptions, RANKING, RETRY_MS_MAX, Rules, group_of};
 use crate::streams::stream_name;
 use amqp091::method::{
     BasicCancel, BasicCancelOk, BasicConsume, BasicGet, BasicPick, BasicQos, ConfirmSelect, ExchangeDeclare,
@@ -391,6 +391,9 @@ impl Wire {
             number(b"x-max-priority", rules.priority_max.map(u64::from));
             number(b"x-delayed-retry-min", rules.retry.map(|(_, min_ms)| min_ms));
             number(b"x-delayed-retry-max", rules.retry.map(|_| RETRY_MS_MAX));
+            if rules.ranks {
+                table.put(b"x-priority-expression", Value::Text(RANKING.as_bytes()));
+            }
             if let Some(fairness) = rules.fairness {
                 table.put(b"x-fairness", Value::Text(fairness.as_bytes()));
             }

@@ -2,7 +2,7 @@
 //! other, in the order of the requests.
 
 use super::{Asked, Seen, exchange_name, queue_name};
-use crate::rules::{GROUP_HEADER, RETRY_MS_MAX, Rules};
+use crate::rules::{GROUP_HEADER, RANKING, RETRY_MS_MAX, Rules};
 use amqp10::{
     Attach, Body, Connection, Delivery, LinkId, Role, SenderSettleMode, SessionId, Source, Target, Transfer,
 };
@@ -276,6 +276,9 @@ fn arguments(encoder: &mut Encoder<'_>, is_quorum: bool, rules: &Rules) {
         ("x-delayed-retry-min", rules.retry.map(|(_, min_ms)| min_ms)),
         ("x-delayed-retry-max", rules.retry.map(|_| RETRY_MS_MAX)),
     ];
+    if rules.ranks {
+        put("x-priority-expression", Value::String(RANKING));
+    }
     for (name, number) in numbers {
         if let Some(number) = number {
             put(name, Value::Ulong(number));

@@ -51,7 +51,8 @@ fn queue(world: &mut World, at: usize) {
         if world.shape.body_bytes_max > Shape::PLAIN.body_bytes_max {
             rules.lease_ms = rules.lease_ms.map(|_| LARGE_TIMEOUT_MS);
         }
-        rules.is_grouped = world.oracle.queues.len() % 3 == 1 && rules.priority_max.is_none();
+        rules.is_grouped = number % 3 == 1 && rules.priority_max.is_none();
+        rules.ranks = number % 5 == 3 && rules.priority_max.is_none() && !rules.is_grouped;
     }
     let queue = world.oracle.new_queue(is_quorum, is_durable, rules);
     let World { clients, trace, .. } = world;
