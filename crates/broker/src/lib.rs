@@ -59,6 +59,7 @@ pub use content::Content;
 pub use damages::{Damaged, MessageDamage, StreamDamage};
 pub use event::{Event, Events, Item, LEASED, REDELIVERED, TRACED};
 pub use event_exchange::{Announcement, Arrived, Caller, Encryption, Occurrence, Settled};
+pub use filter::steps_bytes as filter_steps_bytes;
 pub use latency::{Durations, LATENCY_BOUNDS_US, Latencies};
 pub use limits::Limits;
 pub use listing::{Begin, ListedTo, Listing, QueuesNow};

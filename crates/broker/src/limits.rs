@@ -38,6 +38,10 @@ pub struct Limits {
     pub route_steps_max: u32,
     /// Words that a binding key with wildcards may have, of a topic exchange.
     pub topic_words_max: usize,
+    /// Different filters that the bindings of an exchange may have.
+    pub exchange_filters_max: usize,
+    /// Bytes of memory that they may take on each shard.
+    pub exchange_filters_bytes_max: usize,
     /// Arguments that a queue, exchange or binding may have.
     pub arguments_max: usize,
     /// Bytes of the arguments of a queue, exchange or binding, as they are recorded.
@@ -171,6 +175,8 @@ impl Default for Limits {
             routes_bytes_max: 2 << 20,
             route_steps_max: routing::STEPS_MAX,
             topic_words_max: 250,
+            exchange_filters_max: 100_000,
+            exchange_filters_bytes_max: 256 << 20,
             arguments_max: 1024,
             arguments_bytes_max: 64 << 10,
             alarm_refuses_growth: true,

@@ -3,7 +3,7 @@
 
 use crate::catalog::{self, Binding, Catalog, Change, Object, PolicyDefinition, Reason, Refusal};
 use crate::limits::Limits;
-use routing::{Arguments, Kind};
+use routing::{Arguments, Kind, X_FILTER};
 
 impl Limits {
     /// Whether the node may have what these changes add. It is asked last, so that what is wrong for other reasons is
@@ -50,7 +50,10 @@ impl Limits {
                     added_queues += 1;
                 }
                 Change::SetPolicy(policy) => self.check_programs(catalog, policy)?,
-                Change::Bind(binding) => self.check_words(catalog, binding)?,
+                Change::Bind(binding) => {
+                    self.check_words(catalog, binding)?;
+                    self.check_filters(catalog, binding)?;
+                }
                 _ => {}
             }
         }
@@ -73,6 +76,29 @@ impl Limits {
                 binding.key
             ),
         ))
+    }
+
+    /// Whether the exchange has room for a binding with a filter.
+    fn check_filters(&self, catalog: &Catalog, binding: &Binding) -> Result<(), Refusal> {
+        let source =
+            catalog.exchange_by_id(binding.source).filter(|_| binding.arguments.get(X_FILTER).is_some());
+        let Some(source) = source else { return Ok(()) };
+        let refused = |has: String| {
+            let named = catalog.exchange_named(source.definition.vhost, &source.definition.name);
+            let text = format!("cannot bind with a filter: {named} has {has}");
+            Err(Refusal::precondition(Reason::LimitReached(Object::Binding), text))
+        };
+        let (count, most) = (source.exchange.filters(), self.exchange_filters_max);
+        if count >= most {
+            return refused(format!("{count} of {most} filters (leveret.exchange_filters_max)"));
+        }
+        let (bytes, most) = (source.exchange.filters_bytes(), self.exchange_filters_bytes_max);
+        if bytes >= most {
+            return refused(format!(
+                "filters of {bytes} bytes, {most} at most (leveret.exchange_filters_bytes_max)"
+            ));
+        }
+        Ok(())
     }
 
     /// Whether the patterns of the policies of a virtual host, of the kind of this one, are small enough with it: each object
@@ -213,6 +239,33 @@ mod tests {
         check(long(65_000), None);
         let text = "PRECONDITION_FAILED - binding with arguments of 65553 bytes: at most 65536 are allowed (leveret.arguments_bytes_max)";
         check(long(65_536), Some(text));
+    }
+
+    #[test]
+    fn filters_of_an_exchange_have_so_much_room() {
+        let mut catalog = with_queue();
+        let by = Actor::internal(VhostId(0), PortId::default());
+        let mut bind = |filter: Option<u32>, limits: &Limits| {
+            let value = |number| Value::Text(format!("body.a = {number}").into_bytes().into());
+            let arguments = filter.map(|number| (X_FILTER, value(number))).into_iter().collect();
+            let (queue, exchange, key) = ("q".into(), "amq.fanout".into(), "".into());
+            let bind = Op::BindQueue { queue, exchange, key, arguments };
+            let plan = catalog.plan(&by, &bind, Places::default()).expect("nothing else is wrong");
+            let refused = limits.check(&catalog, &plan.changes).err().map(|refusal| refusal.reply_text());
+            if refused.is_none() {
+                plan.changes.iter().for_each(|change| drop(catalog.apply(change)));
+            }
+            refused
+        };
+        let three = Limits { exchange_filters_max: 3, ..Limits::default() };
+        // What is there already needs no room.
+        let asked = [Some(1), Some(2), Some(3), Some(3), None];
+        assert_eq!(asked.map(|filter| bind(filter, &three)), [const { None }; 5]);
+        let told = bind(Some(4), &three).expect("a fourth");
+        assert!(told.ends_with("has 3 of 3 filters (leveret.exchange_filters_max)"), "{told}");
+        let small = Limits { exchange_filters_bytes_max: 16 << 10, ..Limits::default() };
+        let told = (4..100).find_map(|number| bind(Some(number), &small)).expect("some of them");
+        assert!(told.ends_with("16384 at most (leveret.exchange_filters_bytes_max)"), "{told}");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! shard's.
 
 use crate::catalog::{Actor, Op, VhostId};
-use crate::ledger::Holding;
+use crate::ledger::{Holding, Kind};
 use crate::request::{ConsumerRef, QueueCommand};
 use crate::watch::Watches;
 use base::hash::MapById;
@@ -21,6 +21,8 @@ pub(crate) struct Port {
     pub(crate) holding: Holding,
     /// Queues where it has consumers, to be told when it goes; by handle, since there may be a hundred thousand.
     consumers: Vec<ConsumerRef>,
+    /// Bytes of the filters that its consumers have, counted in `holding`; by handle, as few have any.
+    filters: Vec<(u32, usize)>,
     /// It is closed for the memory that it holds, and may take a while to go.
     pub(crate) is_evicted: bool,
     /// It declared an exclusive queue.
@@ -66,6 +68,8 @@ pub(crate) struct Ports {
     leaving: VecDeque<(PortId, vec::IntoIter<ConsumerRef>)>,
     /// Queues that were left in this turn.
     left: usize,
+    /// Bytes of the filters of consumers.
+    filter_bytes: usize,
 }
 
 impl Ports {
@@ -106,6 +110,7 @@ impl Ports {
             actor,
             holding,
             consumers: Vec::new(),
+            filters: Vec::new(),
             owns_queues: false,
             is_evicted: false,
             channels: 0,
@@ -116,7 +121,14 @@ impl Ports {
 
     /// The connection is gone.
     pub(crate) fn close(&mut self, port: PortId) -> Option<Port> {
-        self.by_id.remove(&port)
+        let state = self.by_id.remove(&port)?;
+        self.filter_bytes -= state.filters.iter().map(|(_, bytes)| bytes).sum::<usize>();
+        Some(state)
+    }
+
+    /// Bytes of the filters that consumers of connections have.
+    pub(crate) fn filter_bytes(&self) -> usize {
+        self.filter_bytes
     }
 
     /// The connection, if it is at home here.
@@ -150,6 +162,12 @@ impl Ports {
             if let Err(at) = state.consumers.binary_search_by_key(&key(&consumer), key) {
                 state.consumers.insert(at, consumer);
             }
+            let bytes = command.filter_bytes();
+            if bytes > 0 {
+                self.filter_bytes += bytes;
+                state.holding.keep(Kind::Filters, bytes);
+                state.filters.push((handle, bytes));
+            }
         }
     }
 
@@ -159,6 +177,11 @@ impl Ports {
             let begin = state.consumers.partition_point(|consumer| consumer.handle < handle);
             let end = state.consumers.partition_point(|consumer| consumer.handle <= handle);
             state.consumers.drain(begin..end);
+            let Port { filters, holding, .. } = state;
+            for (_, bytes) in filters.extract_if(.., |(of, _)| *of == handle) {
+                self.filter_bytes -= bytes;
+                holding.give(Kind::Filters, bytes);
+            }
             if state.consumers.is_empty() {
                 state.consumers = Vec::new();
             }

@@ -290,6 +290,14 @@ impl QueueCommand {
         }
     }
 
+    /// Bytes that the filter takes of the consumer that it opens.
+    pub(crate) fn filter_bytes(&self) -> usize {
+        match self {
+            QueueCommand::Stream(command) => command.filter_bytes(),
+            _ => 0,
+        }
+    }
+
     /// The handle under which a single message is to be unsettled.
     pub(crate) fn getter(&self) -> Option<u32> {
         match self {

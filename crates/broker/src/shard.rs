@@ -34,7 +34,7 @@ use crate::request::{QueueCommand, Reply};
 use crate::tally::{Survey, Tallies};
 use crate::turn::Turn;
 use base::id::{LogId, LogIndex, PortId, QueueId, ShardId};
-use base::{Now, Secrets, Work};
+use base::{Now, Quantum, Secrets, Work};
 
 pub use crate::catalog::CATALOG_LOG;
 pub(crate) use pace::Pace;
@@ -176,19 +176,33 @@ impl Shard {
     }
 
     /// Bytes of memory by what they are for, queues apart, in the words of RabbitMQ's memory breakdown.
-    pub fn memory_pools(&self) -> [(&'static str, u64); 3] {
+    pub fn memory_pools(&self) -> [(&'static str, u64); 4] {
         let [messages, index] = self.logs.memory_bytes();
         let index = index + self.post.parcels.heap_bytes();
         [
             ("binary", messages as u64),
             ("msg_index", index as u64),
             ("connection_other", self.ports.heap_bytes() as u64),
+            ("filters", self.ports.filter_bytes() as u64),
         ]
     }
 
     /// Bytes of memory of the planner's copy of the catalog, near enough; what it shares with the shard's is left out.
     pub fn planned_bytes(&self) -> usize {
         self.planner.as_ref().map_or(0, |planner| planner.catalog.tables_bytes())
+    }
+
+    /// Bytes of memory of the filters of bindings, those of the planner's copy included, of as many exchanges at a time as
+    /// `quantum` allows, from number `at` on. Returns where to go on, until all were counted.
+    pub fn filters_bytes_from(&self, at: usize, quantum: &mut Quantum<'_>) -> (usize, Option<usize>) {
+        let (own, next) = self.catalog.filters_bytes_from(at, quantum);
+        // The planner's has the same exchanges, or nearly: it is counted with the shard's, as far as that went.
+        let most = next.map_or(usize::MAX, |next| next - at);
+        let planned = self
+            .planner
+            .as_ref()
+            .map_or(0, |planner| planner.catalog.filters_bytes_from(at, &mut Quantum::of(most)).0);
+        (own + planned, next)
     }
 
     /// Bytes that nobody may foretell: for a name that the server makes, or the number of a transaction.

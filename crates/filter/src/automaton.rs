@@ -5,6 +5,7 @@
 //! making new steps is given up. Most texts are ASCII, for which an expression has a tenth of its states: they have an
 //! automaton of their own.
 
+use crate::steps::Walked;
 use regex_automata::hybrid::dfa::{Builder, Cache, Config, DFA};
 use regex_automata::nfa::thompson::{self, WhichCaptures};
 use regex_automata::{Input, MatchKind};
@@ -25,7 +26,7 @@ pub(crate) struct Room {
     pub(crate) steps: usize,
 }
 
-/// A compiled expression, which may be shared; its steps are whose it runs for. `\w`, `\d`, `\s` and `\b` are of ASCII.
+/// A compiled expression, which may be shared; its steps are of the thread that runs it. `\w`, `\d`, `\s` and `\b` are of ASCII.
 #[derive(Debug)]
 pub(crate) struct Automata {
     ascii: Automaton,
@@ -55,11 +56,6 @@ impl Automata {
         Ok(Automata { ascii: ascii?, other: other? })
     }
 
-    /// No steps yet.
-    pub(crate) fn steps(&self) -> Steps {
-        Steps { ascii: self.ascii.dfa.create_cache(), other: self.other.dfa.create_cache() }
-    }
-
     /// Bytes it keeps on the heap, steps apart.
     pub(crate) fn memory(&self) -> usize {
         self.ascii.dfa.memory_usage() + self.other.dfa.memory_usage()
@@ -75,6 +71,18 @@ impl Automata {
             true => self.ascii.is_in(&mut steps.ascii, text, work),
             false => self.other.is_in(&mut steps.other, text, work),
         }
+    }
+}
+
+impl Walked for Automata {
+    type Steps = Steps;
+
+    fn steps(&self) -> Steps {
+        Steps { ascii: self.ascii.dfa.create_cache(), other: self.other.dfa.create_cache() }
+    }
+
+    fn bytes(Steps { ascii, other }: &Steps) -> usize {
+        size_of::<Steps>() + ascii.memory_usage() + other.memory_usage()
     }
 }
 

@@ -2,8 +2,8 @@
 
 use crate::automaton::{Automata, Room as Bytes, Steps, TooDear};
 use crate::found::Room;
+use crate::steps;
 use crate::value::Value;
-use regex_automata::util::pool::Pool;
 use std::cell::RefCell;
 use std::fmt;
 use std::sync::Arc;
@@ -20,13 +20,7 @@ const BYTES_A_UNIT: usize = 6;
 pub struct Regexp {
     text: String,
     ignores_case: bool,
-    shared: Arc<Shared>,
-}
-
-/// Steps are of one who runs it at a time, and used again.
-struct Shared {
     automata: Arc<Automata>,
-    steps: Pool<Steps, Box<dyn Fn() -> Steps + Send + Sync>>,
 }
 
 impl fmt::Debug for Regexp {
@@ -48,11 +42,7 @@ impl Regexp {
     /// In words: it is no regular expression, or takes more than so many bytes.
     pub fn new(text: String, ignores_case: bool, bytes_max: usize) -> Result<Regexp, String> {
         let automata = Automata::new(&text, ignores_case, Bytes { program: bytes_max, steps: bytes_max })?;
-        let automata = Arc::new(automata);
-        let make = automata.clone();
-        let steps: Box<dyn Fn() -> Steps + Send + Sync> = Box::new(move || make.steps());
-        let shared = Arc::new(Shared { automata, steps: Pool::new(steps) });
-        Ok(Regexp { text, ignores_case, shared })
+        Ok(Regexp { text, ignores_case, automata: Arc::new(automata) })
     }
 
     /// The pattern as it was written.
@@ -65,14 +55,18 @@ impl Regexp {
         self.ignores_case
     }
 
-    /// Bytes it keeps on the heap, steps apart.
+    /// Bytes it keeps on the heap; its steps are its [threads'](crate::steps_bytes).
     pub(crate) fn memory(&self) -> usize {
-        self.text.len() + self.shared.automata.memory()
+        self.text.len() + self.automata.memory()
     }
 
     /// Whether a value matches: unknown if it is no text, a long one, or one that takes more work than is left.
     pub(crate) fn matches(&self, subject: Value<'_>, room: &Room) -> Value<'static> {
-        let steps = RefCell::new(self.shared.steps.get());
+        steps::with(&self.automata, |steps| self.matches_with(steps, subject, room))
+    }
+
+    fn matches_with(&self, steps: &mut Steps, subject: Value<'_>, room: &Room) -> Value<'static> {
+        let steps = RefCell::new(steps);
         let is_in = |text: &str| {
             if !room.affords(1 + text.len() / BYTES_A_UNIT) {
                 return None;
@@ -80,7 +74,7 @@ impl Regexp {
             // A state that a new step passes over is a unit.
             let most = room.left();
             let mut work = most as u64;
-            let found = self.shared.automata.is_in(&mut steps.borrow_mut(), text, &mut work);
+            let found = self.automata.is_in(&mut steps.borrow_mut(), text, &mut work);
             room.spend(if let Err(TooDear) = found { most } else { most - work as usize });
             found.ok()
         };

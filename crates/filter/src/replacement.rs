@@ -8,8 +8,8 @@ use crate::automaton::{self, Room as Bytes, TooDear};
 use crate::found::Room;
 use crate::regexp::TEXT_BYTES_MAX;
 use crate::spans::{Spans, Steps, Work};
+use crate::steps;
 use crate::value::Value;
-use regex_automata::util::pool::Pool;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,13 +23,8 @@ pub struct Replacement {
     text: String,
     ignores_case: bool,
     with: String,
-    shared: Arc<Shared>,
-}
-
-/// For texts of ASCII, and for others. Steps are of one who runs it at a time, and used again.
-struct Shared {
-    spans: Arc<[Spans; 2]>,
-    steps: Pool<[Steps; 2], Box<dyn Fn() -> [Steps; 2] + Send + Sync>>,
+    /// For texts of ASCII, and for others.
+    spans: [Arc<Spans>; 2],
 }
 
 impl fmt::Debug for Replacement {
@@ -69,12 +64,8 @@ impl Replacement {
     ) -> Result<Replacement, String> {
         let room = Bytes { program: bytes_max, steps: bytes_max };
         let [ascii, other] = automaton::parsed(&text, ignores_case)?;
-        let spans = Arc::new([Spans::new(&ascii, room)?, Spans::new(&other, room)?]);
-        let make = spans.clone();
-        let steps: Box<dyn Fn() -> [Steps; 2] + Send + Sync> =
-            Box::new(move || make.each_ref().map(Spans::steps));
-        let shared = Arc::new(Shared { spans, steps: Pool::new(steps) });
-        Ok(Replacement { text, ignores_case, with, shared })
+        let spans = [Arc::new(Spans::new(&ascii, room)?), Arc::new(Spans::new(&other, room)?)];
+        Ok(Replacement { text, ignores_case, with, spans })
     }
 
     /// The pattern as it was written.
@@ -92,9 +83,9 @@ impl Replacement {
         &self.with
     }
 
-    /// Bytes it keeps on the heap, steps apart.
+    /// Bytes it keeps on the heap; its steps are its [threads'](crate::steps_bytes).
     pub(crate) fn memory(&self) -> usize {
-        self.text.len() + self.with.len() + self.shared.spans.iter().map(Spans::memory).sum::<usize>()
+        self.text.len() + self.with.len() + self.spans.iter().map(|spans| spans.memory()).sum::<usize>()
     }
 
     /// A text with its replacements: unknown if the value is no text, if it or the outcome is longer than
@@ -123,9 +114,17 @@ impl Replacement {
 
     /// The text; none if it gets too long.
     fn replaced(&self, text: &str, work: &mut Work) -> Result<Option<String>, TooDear> {
-        let which = usize::from(!text.is_ascii());
-        let spans = &self.shared.spans[which];
-        let steps = &mut self.shared.steps.get()[which];
+        let spans = &self.spans[usize::from(!text.is_ascii())];
+        steps::with(spans, |steps| self.replaced_with(spans, steps, text, work))
+    }
+
+    fn replaced_with(
+        &self,
+        spans: &Spans,
+        steps: &mut Steps,
+        text: &str,
+        work: &mut Work,
+    ) -> Result<Option<String>, TooDear> {
         let mut replaced = String::new();
         let (mut from, mut copied, mut last_end) = (0, 0, None);
         while from <= text.len() {

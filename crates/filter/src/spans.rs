@@ -3,6 +3,7 @@
 //! for.
 
 use crate::automaton::{Automaton, Direction, Room, TooDear};
+use crate::steps::Walked;
 use regex_automata::hybrid::LazyStateID;
 use regex_automata::hybrid::dfa::{Cache, DFA};
 use regex_automata::{Anchored, Input};
@@ -76,11 +77,6 @@ impl Spans {
             forward: Automaton::new(hir, Direction::Forward, room)?,
             backward: Automaton::new(hir, Direction::Backward, room)?,
         })
-    }
-
-    /// No steps yet.
-    pub(crate) fn steps(&self) -> Steps {
-        Steps { forward: Met::none(&self.forward.dfa), backward: Met::none(&self.backward.dfa) }
     }
 
     /// Bytes it keeps on the heap, steps apart.
@@ -160,6 +156,21 @@ impl Spans {
             None => dfa.next_eoi_state(&mut met.cache, state).map_err(|_| TooDear)?,
         };
         Ok(if last.is_match() { Some(range.start) } else { start })
+    }
+}
+
+impl Walked for Spans {
+    type Steps = Steps;
+
+    fn steps(&self) -> Steps {
+        Steps { forward: Met::none(&self.forward.dfa), backward: Met::none(&self.backward.dfa) }
+    }
+
+    fn bytes(Steps { forward, backward }: &Steps) -> usize {
+        // A row of an ordered set, with what is empty beside it.
+        const ROW: usize = 2 * size_of::<(LazyStateID, u8)>();
+        let of = |met: &Met| met.cache.memory_usage() + met.from_matches.len() * ROW;
+        size_of::<Steps>() + of(forward) + of(backward)
     }
 }
 

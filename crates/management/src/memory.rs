@@ -6,8 +6,8 @@ use crate::node::{Memory, Node};
 use crate::response::{Answer, Response};
 use serde_json::{Map, Value, json};
 
-/// RabbitMQ's pools, each with its metric. Those that nothing here is in are 0: clients want all.
-const POOLS: [(&str, &str); 26] = [
+/// RabbitMQ's pools, each with its metric, and `filters`. Those that nothing here is in are 0: clients want all.
+const POOLS: [(&str, &str); 27] = [
     ("connection_readers", "memory_client_connection_reader_bytes"),
     ("connection_writers", "memory_client_connection_writer_bytes"),
     ("connection_channels", "memory_client_connection_channel_bytes"),
@@ -31,6 +31,7 @@ const POOLS: [(&str, &str); 26] = [
     ("msg_index", "memory_message_index_bytes"),
     ("code", "memory_code_module_bytes"),
     ("atom", "memory_atom_table_bytes"),
+    ("filters", "memory_filters_bytes"),
     ("other_system", "memory_other_system_bytes"),
     ("allocated_unused", "memory_runtime_allocated_unused_bytes"),
     ("reserved_unallocated", "memory_runtime_reserved_unallocated_bytes"),

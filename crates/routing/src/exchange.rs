@@ -473,9 +473,20 @@ impl Exchange {
         self.bindings == 0
     }
 
-    /// Bytes of memory, its own included; of many bindings some stand for all, so that the caller holds nobody up.
+    /// Different filters that its bindings have.
+    pub fn filters(&self) -> usize {
+        self.filtered.as_ref().map_or(0, |filtered| filtered.filters())
+    }
+
+    /// Bytes of memory of the bindings that have filters, the steps of regular expressions apart; of many bindings some stand
+    /// for all.
+    pub fn filters_bytes(&self) -> usize {
+        self.filtered.as_ref().map_or(0, |filtered| filtered.heap_bytes())
+    }
+
+    /// Bytes of memory, its own included and [those of filters](Exchange::filters_bytes) apart; of many bindings some stand
+    /// for all, so that the caller holds nobody up.
     pub fn memory_bytes(&self) -> usize {
-        let filtered = self.filtered.as_ref().map_or(0, |filtered| filtered.heap_bytes());
-        size_of::<Exchange>() + self.arguments.heap_bytes() + self.table.heap_bytes() + filtered
+        size_of::<Exchange>() + self.arguments.heap_bytes() + self.table.heap_bytes()
     }
 }

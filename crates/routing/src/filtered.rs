@@ -200,6 +200,11 @@ impl Filtered {
         self.said.is_empty()
     }
 
+    /// Different filters.
+    pub(crate) fn filters(&self) -> usize {
+        self.index.len()
+    }
+
     /// Visits the bindings that are here and not in the exchange's own table, in no order, until `visit` breaks.
     pub(crate) fn visit(
         &self,

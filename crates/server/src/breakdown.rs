@@ -23,6 +23,9 @@ const COUNTED_TURN: usize = 500;
 /// The pool of memory that no other pool accounts for.
 const REST: &str = "other_system";
 
+/// The pool of filters, compiled: of bindings, and of consumers; and of the steps that regular expressions met.
+pub const FILTERS: &str = "filters";
+
 /// Bytes by their use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Breakdown {
@@ -43,6 +46,8 @@ enum Step {
     Shard,
     Connections(u32),
     Queues(ListedTo),
+    /// Filters of bindings: each shard has its own, of so many exchanges.
+    Filters(usize),
     /// The memory of definitions is shared by all shards: the first shard counts it.
     Catalog(Weighed),
 }
@@ -104,9 +109,14 @@ fn count(room: &Room<'_>, step: Step, clock: Clock) -> (Vec<(&'static str, u64)>
             let (bytes, next) = room.shard.listing().bytes_from(from, quantum);
             let then = match next {
                 Some(next) => Step::Queues(next),
-                None => Step::Catalog(Weighed::default()),
+                None => Step::Filters(0),
             };
             (vec![("queue_procs", bytes as u64)], Some(then))
+        }
+        Step::Filters(from) => {
+            let (bytes, next) = room.shard.filters_bytes_from(from, quantum);
+            let then = next.map_or(Step::Catalog(Weighed::default()), Step::Filters);
+            (vec![(FILTERS, bytes as u64)], Some(then))
         }
         Step::Catalog(_) if room.id.0 != 0 => {
             (vec![("metadata_store", room.shard.catalog().tables_bytes() as u64)], None)

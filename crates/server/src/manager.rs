@@ -741,7 +741,10 @@ impl Node for Manager<'_> {
 
     fn memory(&self) -> Result<Memory, Busy> {
         let history = self.history.lock().unwrap_or_else(PoisonError::into_inner).memory_bytes();
-        let more = [("mgmt_db", (history + self.queue_orders.memory_bytes()) as u64)];
+        let more = [
+            ("mgmt_db", (history + self.queue_orders.memory_bytes()) as u64),
+            (breakdown::FILTERS, broker::filter_steps_bytes() as u64),
+        ];
         let told = breakdown::measure(self.doors, self.config, (self.clock, PATIENCE), &more).ok_or(Busy)?;
         let Breakdown { pools, in_use, allocated, resident } = told;
         Ok(Memory { pools: pools.into_iter().collect(), in_use, allocated, resident })

@@ -314,6 +314,14 @@ fn broker_limits(config: &Config, connections: usize, shards: u16) -> Limits {
         topic_words_max: config
             .topic_words_max
             .map_or(limits.topic_words_max, |most| most.map_or(usize::MAX, |most| most as usize)),
+        exchange_filters_max: config
+            .exchange_filters_max
+            .map_or(limits.exchange_filters_max, |most| most.map_or(usize::MAX, |most| most as usize)),
+        exchange_filters_bytes_max: config
+            .exchange_filters_bytes_max
+            .map_or(limits.exchange_filters_bytes_max, |most| {
+                most.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX))
+            }),
         route_steps_max: config.route_steps_max.unwrap_or(limits.route_steps_max),
         consumer_timeout_ms: config.consumer_timeout_ms,
         stream_reads_ahead: config.stream.reads_ahead.unwrap_or(limits.stream_reads_ahead),

@@ -190,6 +190,8 @@ impl Adapter {
     ) -> Result<(), Refused> {
         let (log, queue_id, of) = (queue.log, queue.id, queue.queue_type);
         let settled = receiving.sender_settle_mode == SenderSettleMode::Settled;
+        let filter_bytes = receiving.options.as_ref().map_or(0, |options| options.filter.program_bytes());
+        context.shard.check_filter(context.port, filter_bytes)?;
         let make = |handle| {
             let at = Some(ConsumerRef { log, queue: queue_id, handle });
             ConsumerAt { session: id, link, at, of, settled, lacks_credit: false }

@@ -182,6 +182,9 @@ impl Subscriptions {
             }
             None => None,
         };
+        let filter = StreamFilter { chunks: filter(&properties), messages };
+        let room = context.shard.check_filter(context.port, filter.program_bytes());
+        room.map_err(|_| ResponseCode::PRECONDITION_FAILED)?;
         let turn = Turn { is_reading: !is_single, ..Turn::default() };
         let text = |bytes: &[u8]| Box::from(&*String::from_utf8_lossy(bytes));
         let subscription = Subscription {
@@ -196,7 +199,6 @@ impl Subscriptions {
         };
         let handle = self.add(subscription).ok_or(ResponseCode::PRECONDITION_FAILED)?;
         watched.add(context, &stream);
-        let filter = StreamFilter { chunks: filter(&properties), messages };
         let from = from(offset);
         let command = StreamCommand::Subscribe { token, handle, from, credit, filter, group };
         tell(context, &stream, command);

@@ -96,6 +96,12 @@ impl Catalog {
         }
     }
 
+    /// Bytes of memory of the bindings that have filters, of a copy of the catalog: others have their own. Counts as many
+    /// exchanges at a time as `quantum` allows, from number `at` on. Returns where to go on, until all were counted.
+    pub fn filters_bytes_from(&self, at: usize, quantum: &mut Quantum<'_>) -> (usize, Option<usize>) {
+        weigh(self.exchanges.values().skip(at).map(|entry| entry.exchange.filters_bytes()), at, quantum)
+    }
+
     /// The bytes of all but queues and exchanges.
     fn rest_bytes(&self) -> usize {
         let names = self.vhosts.values().map(|vhost| {

@@ -25,6 +25,8 @@ pub enum Kind {
     Input,
     /// Arguments of consumers, links and the like.
     Arguments,
+    /// Compiled filters of consumers.
+    Filters,
     /// Routes that were found, and other caches.
     Caches,
     /// Channels, sessions, links, consumers and the like, and the table of deliveries that are not settled.
@@ -33,13 +35,14 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 8] = [
+    pub const ALL: [Kind; 9] = [
         Kind::Transactions,
         Kind::Bodies,
         Kind::Replies,
         Kind::Output,
         Kind::Input,
         Kind::Arguments,
+        Kind::Filters,
         Kind::Caches,
         Kind::Tables,
     ];
@@ -53,6 +56,7 @@ impl Kind {
             Kind::Output => "output",
             Kind::Input => "input",
             Kind::Arguments => "arguments",
+            Kind::Filters => "filters",
             Kind::Caches => "caches",
             Kind::Tables => "tables",
         }

@@ -209,6 +209,21 @@ impl Shard {
         self.give(port, Kind::Arguments, arguments.heap_bytes());
     }
 
+    /// Whether there is room for the filter of a consumer, of so many bytes; it is taken when the consumer comes, and given
+    /// back when it is forgotten.
+    ///
+    /// # Errors
+    /// An account has no room.
+    pub fn check_filter(&mut self, port: PortId, bytes: usize) -> Result<(), Refusal> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        let taken = self.take(port, Kind::Filters, bytes);
+        taken.map_err(|full| full.refuse(ReplyCode::PreconditionFailed, "a consumer's filter"))?;
+        self.give(port, Kind::Filters, bytes);
+        Ok(())
+    }
+
     /// The memory that an open connection holds which is at home here.
     pub fn holding(&self, port: PortId) -> Option<&Holding> {
         self.ports.get(port).map(|state| &state.holding)

@@ -772,6 +772,16 @@ pub const KEYS: &[(&str, Standing)] = &[
         Served(|draft, _, value| put(count(value), |it| draft.config.topic_words_max = Some(it))),
     ),
     (
+        "leveret.exchange_filters_max",
+        Served(|draft, _, value| put(count(value), |it| draft.config.exchange_filters_max = Some(it))),
+    ),
+    (
+        "leveret.exchange_filters_bytes_max",
+        Served(|draft, _, value| {
+            put(bytes_above_zero(value), |it| draft.config.exchange_filters_bytes_max = Some(it))
+        }),
+    ),
+    (
         "leveret.link_name_bytes_max",
         Served(|draft, _, value| {
             put(bytes_above_zero(value), |it| draft.config.link_name_bytes_max = Some(it))

@@ -266,6 +266,10 @@ pub struct Config {
     pub arguments_bytes_max: Option<Option<u64>>,
     /// Words of a topic exchange's pattern; inner none: any number; none: the broker's own bound.
     pub topic_words_max: Option<Option<u32>>,
+    /// Different filters of the bindings of an exchange; inner none: any number; none: the broker's own bound.
+    pub exchange_filters_max: Option<Option<u32>>,
+    /// Bytes of them on each shard; inner none: any number; none: the broker's own bound.
+    pub exchange_filters_bytes_max: Option<Option<u64>>,
     /// Bytes of the name of an AMQP 1.0 link; inner none: as many as a frame has; none: the protocol's own bound.
     pub link_name_bytes_max: Option<Option<u64>>,
     /// Steps that routing one message may take; `None`: the broker's default.
@@ -422,6 +426,8 @@ impl Config {
             arguments_max: None,
             arguments_bytes_max: None,
             topic_words_max: None,
+            exchange_filters_max: None,
+            exchange_filters_bytes_max: None,
             link_name_bytes_max: None,
             route_steps_max: None,
             transaction_work_max: None,

@@ -662,6 +662,14 @@ fn memory_has_bounds_or_none() {
     assert_eq!((names(""), names(text)), ((None, None), (Some(Some(9)), Some(Some(1024)))));
     let text = "leveret.topic_words_max = infinity\nleveret.link_name_bytes_max = infinity";
     assert_eq!(names(text), (Some(None), Some(None)));
+    let filters = |text: &str| {
+        let config = config(text);
+        (config.exchange_filters_max, config.exchange_filters_bytes_max)
+    };
+    let text = "leveret.exchange_filters_max = 9\nleveret.exchange_filters_bytes_max = 1KiB";
+    assert_eq!((filters(""), filters(text)), ((None, None), (Some(Some(9)), Some(Some(1024)))));
+    let text = "leveret.exchange_filters_max = infinity\nleveret.exchange_filters_bytes_max = infinity";
+    assert_eq!(filters(text), (Some(None), Some(None)));
     assert!(error("leveret.link_name_bytes_max = 0").contains("a number of bytes above 0"));
 }
 

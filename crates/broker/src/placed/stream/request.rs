@@ -46,6 +46,13 @@ pub struct StreamFilter {
     pub messages: Option<Wanted>,
 }
 
+impl StreamFilter {
+    /// Bytes that the program of its expression takes.
+    pub fn program_bytes(&self) -> usize {
+        self.messages.as_ref().map_or(0, |Wanted(program)| program.memory())
+    }
+}
+
 /// Which messages are wanted: a program that is shared, and like no other.
 #[derive(Clone, Debug)]
 pub struct Wanted(pub Arc<Program>);
@@ -217,6 +224,16 @@ impl StreamCommand {
             StreamCommand::Credit { .. }
             | StreamCommand::Continue { .. }
             | StreamCommand::StoreOffset { .. } => None,
+        }
+    }
+
+    /// Bytes that the filter takes of the reader that it opens.
+    pub(crate) fn filter_bytes(&self) -> usize {
+        match self {
+            StreamCommand::Consume { filter, .. } | StreamCommand::Subscribe { filter, .. } => {
+                filter.program_bytes()
+            }
+            _ => 0,
         }
     }
 
