@@ -4,6 +4,7 @@ use crate::queues::{capacity, kept, kept_bytes};
 use crate::stats;
 use broker::catalog::QueueType;
 use broker::{QueueRow, Tally};
+use filter::Counts;
 
 /// Of one queue, or of several together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -24,6 +25,8 @@ pub(super) struct Figures {
     pub tally: Tally,
     /// Of a stream alone: its files, and the offset that comes next. Of several the latter means nothing.
     pub stream: Option<[u64; 2]>,
+    /// Of a stream: what filters of its readers were asked.
+    pub filtered: Counts,
     /// Of a quorum queue alone: the positions of its first message and of the next. Of several: the highest.
     pub quorum: Option<[u64; 2]>,
     /// When the first message was sent, seconds since 1970. Of several it means nothing.
@@ -48,6 +51,7 @@ impl Figures {
             disk_writes: stats::disk_writes(&row.definition, &row.tally),
             tally: row.tally,
             stream: row.stream.map(|stream| [stream.segments as u64, stream.next_offset]),
+            filtered: row.stream.map_or_else(Counts::default, |stream| stream.filtered),
             quorum: (row.definition.queue_type == QueueType::Quorum).then_some([row.head, row.end]),
             head_timestamp_s: row.sample.head_timestamp_s,
         }
@@ -71,6 +75,7 @@ impl Figures {
         self.memory_bytes += other.memory_bytes;
         self.disk_writes += other.disk_writes;
         self.tally.merge(&other.tally);
+        self.filtered.merge(&other.filtered);
         if let Some([segments, _]) = other.stream {
             self.stream.get_or_insert_default()[0] += segments;
         }
