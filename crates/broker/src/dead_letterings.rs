@@ -254,6 +254,10 @@ fn route_dead(
         // The exchange is not there.
         Err(_) => return Way::default(),
     };
+    if !matches.filtered().is_empty() {
+        let counted = own.tallies.exchange(own.catalog, queue.vhost, exchange);
+        own.tallies.filtered(counted, matches.filtered());
+    }
     let remembering = match sees_more {
         true => own.catalog.remembering_exchanges(queue.vhost, exchange, &matches),
         false => Vec::new(),

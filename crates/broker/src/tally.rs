@@ -8,6 +8,7 @@ use crate::catalog::{Catalog, QueueType, Reason, Refusal, VhostId};
 use crate::latency::Latencies;
 use crate::publisher::Publish;
 use base::hash::MapById;
+use filter::Counts;
 use message::record::Format;
 use routing::ExchangeId;
 use slab::Slab;
@@ -323,6 +324,8 @@ pub struct ExchangeTally {
     pub returned: u64,
     /// Messages it routed nowhere and that are gone.
     pub dropped: u64,
+    /// What filters of its bindings, and of exchanges behind it, were asked.
+    pub filtered: Counts,
 }
 
 impl ExchangeTally {
@@ -339,6 +342,7 @@ impl ExchangeTally {
         self.confirmed += other.confirmed;
         self.returned += other.returned;
         self.dropped += other.dropped;
+        self.filtered.merge(&other.filtered);
     }
 }
 
@@ -536,6 +540,13 @@ impl Tallies {
     pub(crate) fn unroutable(&mut self, exchange: u32, is_returned: bool) {
         if let Some((_, tally)) = self.exchanges.get_mut(exchange as usize) {
             *(if is_returned { &mut tally.returned } else { &mut tally.dropped }) += 1;
+        }
+    }
+
+    /// Filters of bindings were asked of messages that were published to an exchange.
+    pub(crate) fn filtered(&mut self, exchange: u32, counts: Counts) {
+        if let Some((_, tally)) = self.exchanges.get_mut(exchange as usize) {
+            tally.filtered.merge(&counts);
         }
     }
 

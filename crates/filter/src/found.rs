@@ -27,13 +27,16 @@ pub struct Room {
     spent: Cell<usize>,
     /// Work was not done since then for want of units.
     has_refused: Cell<bool>,
+    /// A body could not be read as far as was needed since then.
+    is_unreadable: Cell<bool>,
 }
 
 impl Default for Room {
     fn default() -> Room {
         let bump = Bump::new();
         bump.set_allocation_limit(Some(ROOM_MAX));
-        Room { bump, spent: Cell::new(0), has_refused: Cell::new(false) }
+        let (spent, has_refused, is_unreadable) = Default::default();
+        Room { bump, spent, has_refused, is_unreadable }
     }
 }
 
@@ -46,12 +49,14 @@ impl Room {
         self.bump.reset();
         self.spent.set(0);
         self.has_refused.set(false);
+        self.is_unreadable.set(false);
     }
 
     /// Gives its memory back, and forgets what was made, if that is more than so many bytes.
     pub fn trim(&mut self, bytes_max: usize) {
         if self.memory() > bytes_max {
-            *self = Room { spent: self.spent.clone(), ..Room::default() };
+            let (spent, is_unreadable) = (self.spent.clone(), self.is_unreadable.clone());
+            *self = Room { spent, is_unreadable, ..Room::default() };
         }
     }
 
@@ -86,6 +91,11 @@ impl Room {
     /// Whether something is unknown for want of [units](WORK_MAX) since it was cleared.
     pub(crate) fn has_refused(&self) -> bool {
         self.has_refused.get() || self.spent.get() >= WORK_MAX
+    }
+
+    /// Whether a body was looked into since it was cleared, and could not be read as far as was needed.
+    pub fn is_unreadable(&self) -> bool {
+        self.is_unreadable.get()
     }
 
     /// Units of work that were counted since it was cleared.
@@ -240,7 +250,10 @@ impl<'a> Found<'a> {
 
     /// All that was found. `is_whole`: the body could be read to its end, or as far as was needed; otherwise the rest is unknown.
     pub(crate) fn finish(self, is_whole: bool) -> &'a [Seen<'a>] {
-        let Found { slots, mut seen, .. } = self;
+        let Found { room, slots, mut seen, .. } = self;
+        if !is_whole {
+            room.is_unreadable.set(true);
+        }
         for slot in slots {
             let is_cut = !is_whole && !slot.is_done;
             let value = match slot.several {

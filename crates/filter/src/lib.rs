@@ -19,6 +19,7 @@ mod asker;
 mod automaton;
 mod compare;
 mod compiler;
+mod counts;
 mod error;
 mod expression;
 mod format;
@@ -55,6 +56,7 @@ mod walk;
 
 pub use asker::{Asked, Asker};
 pub use automaton::{Pattern, TooDear};
+pub use counts::Counts;
 pub use error::{Error, ErrorKind};
 pub use expression::{Expression, Literal, Name};
 pub use format::{BODY_BYTES_MAX, Format};

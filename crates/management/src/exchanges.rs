@@ -10,6 +10,7 @@ use crate::response::{Answer, Response};
 use crate::{json, list, policies, stats};
 use broker::Survey;
 use broker::catalog::{ExchangeDefinition, VhostId};
+use filter::Counts;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -97,6 +98,12 @@ fn counted<N: Node>(call: &Call<'_, N>, found: &Found, survey: &Survey) -> Value
             let mut stats = Map::new();
             put(&mut stats, "publish_in", tally.publish_in, growth.details(0, span));
             put(&mut stats, "publish_out", tally.publish_out, growth.details(1, span));
+            if !tally.filtered.is_empty() {
+                let Counts { messages, evaluations, unreadable } = tally.filtered;
+                stats.insert("filter_messages".into(), messages.into());
+                stats.insert("filter_evaluations".into(), evaluations.into());
+                stats.insert("filter_unreadable".into(), unreadable.into());
+            }
             stats.into()
         });
     }

@@ -13,6 +13,7 @@ use base::id::QueueId;
 use broker::access::Access;
 use broker::catalog::{QueueDefinition, QueueType, VhostId};
 use broker::{QueueRow, QuorumRow, process_id};
+use filter::Counts;
 use routing::Arguments;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
@@ -300,6 +301,9 @@ impl Item<'_> {
                 self.put("segments", || stream.segments.into());
                 self.put("readers", || json!({ node: stream.readers }));
                 // One without messages begins at 0, as RabbitMQ has it.
+                let Counts { messages, unreadable, .. } = stream.filtered;
+                self.put("filter_messages", || messages.into());
+                self.put("filter_unreadable", || unreadable.into());
                 self.put("first_timestamp", || stream.first_timestamp_ms.unwrap_or(0).into());
             }
             None => self.put_contents(row),

@@ -362,6 +362,7 @@ impl Filtered {
         let room = &mut self.scratch.0.borrow_mut().room;
         let passes = program.matches(message.content, room, message.now_ms);
         let units = program.price(0) + room.spent();
+        out.note_filtered(1, room.is_unreadable());
         room.trim(KEPT_MAX);
         out.take(units) && passes
     }
@@ -377,6 +378,7 @@ impl Filtered {
         // Steps of routing and units of filters are of one price.
         let left = out.steps_left();
         let is_done = self.index.search(message.content, room, message.now_ms, cursor, left, hits);
+        out.note_filtered(cursor.candidates(), room.is_unreadable());
         // The message is refused where it is not: it is not gone on with.
         cursor.reset();
         cursor.trim(KEPT_MAX);

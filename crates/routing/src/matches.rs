@@ -10,6 +10,7 @@
 
 use base::hash::SetById;
 use base::id::QueueId;
+use filter::Counts;
 use serde::{Deserialize, Serialize};
 
 /// An exchange of this node; given out by the catalog, never reused.
@@ -60,6 +61,8 @@ pub struct Matches {
     /// Units of work that the message has taken so far.
     steps: u32,
     steps_max: u32,
+    /// What filters of bindings were asked of the message so far.
+    filtered: Counts,
     pub(crate) walk: crate::walk::Walk,
 }
 
@@ -72,8 +75,8 @@ impl Default for Matches {
 impl Matches {
     /// The destinations of messages that may take so many steps each.
     pub fn within(steps_max: u32) -> Matches {
-        let (list, held, walk) = Default::default();
-        Matches { list, seen: SetById::default(), seen_len: 0, held, steps: 0, steps_max, walk }
+        let (list, held, filtered, walk) = Default::default();
+        Matches { list, seen: SetById::default(), seen_len: 0, held, steps: 0, steps_max, filtered, walk }
     }
 
     /// Forgets the message before.
@@ -82,6 +85,7 @@ impl Matches {
         self.list.clear();
         self.held.clear();
         self.steps = 0;
+        self.filtered = Counts::default();
         if self.seen_len > 0 {
             self.seen.clear();
             self.seen_len = 0;
@@ -144,6 +148,19 @@ impl Matches {
         !self.is_too_dear()
     }
 
+    /// What filters of bindings were asked of the message so far, of all exchanges together.
+    #[inline]
+    pub fn filtered(&self) -> Counts {
+        self.filtered
+    }
+
+    /// Filters were asked.
+    pub(crate) fn note_filtered(&mut self, evaluations: usize, is_unreadable: bool) {
+        self.filtered.messages = 1;
+        self.filtered.evaluations += evaluations as u64;
+        self.filtered.unreadable |= u64::from(is_unreadable);
+    }
+
     /// Counts a look-up of bytes; whether it may be made.
     #[inline]
     pub fn take_bytes(&mut self, bytes: &[u8]) -> bool {
@@ -152,12 +169,15 @@ impl Matches {
 
     /// No destinations, of the same message: what it takes counts together once [`Matches::join`] has them.
     pub fn beside(&self) -> Matches {
-        Matches { steps: self.steps, ..Matches::within(self.steps_max) }
+        Matches { steps: self.steps, filtered: self.filtered, ..Matches::within(self.steps_max) }
     }
 
     /// Counts the work that was done [beside](Matches::beside).
     pub fn count(&mut self, other: &Matches) {
         self.steps = self.steps.max(other.steps);
+        if other.filtered.evaluations > self.filtered.evaluations {
+            self.filtered = other.filtered;
+        }
     }
 
     /// Adds what was found [beside](Matches::beside), and the work for it.

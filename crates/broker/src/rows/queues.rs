@@ -4,6 +4,7 @@ use crate::catalog::QueueDefinition;
 use crate::placed::queue::sizing::Sample;
 use crate::tally::Tally;
 use base::id::PortId;
+use filter::Counts;
 use queue::Retry;
 use std::sync::Arc;
 
@@ -150,6 +151,8 @@ pub struct StreamRow {
     pub next_offset: u64,
     /// The time of the first chunk there is, milliseconds since 1970.
     pub first_timestamp_ms: Option<i64>,
+    /// What filters of its readers were asked since the node started.
+    pub filtered: Counts,
 }
 
 /// Stored offsets and publishing ids, which a stream keeps for its consumers and publishers.

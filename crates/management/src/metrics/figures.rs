@@ -4,6 +4,7 @@ use crate::queues::{capacity, kept, kept_bytes};
 use crate::stats;
 use broker::catalog::QueueType;
 use broker::{QueueRow, Tally};
+use filter::Counts;
 
 /// Of one queue, or of several together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -26,6 +27,8 @@ pub(super) struct Figures {
     pub leases_over: u64,
     /// Of a stream alone: its files, and the offset that comes next. Of several the latter means nothing.
     pub stream: Option<[u64; 2]>,
+    /// Of a stream: what filters of its readers were asked.
+    pub filtered: Counts,
     /// Of a quorum queue alone: the positions of its first message and of the next. Of several: the highest.
     pub quorum: Option<[u64; 2]>,
     /// When the first message was sent, seconds since 1970. Of several it means nothing.
@@ -51,6 +54,7 @@ impl Figures {
             tally: row.tally,
             leases_over: row.leases_over.unwrap_or(0),
             stream: row.stream.map(|stream| [stream.segments as u64, stream.next_offset]),
+            filtered: row.stream.map_or_else(Counts::default, |stream| stream.filtered),
             quorum: (row.definition.queue_type == QueueType::Quorum).then_some([row.head, row.end]),
             head_timestamp_s: row.sample.head_timestamp_s,
         }
@@ -75,6 +79,7 @@ impl Figures {
         self.disk_writes += other.disk_writes;
         self.tally.merge(&other.tally);
         self.leases_over += other.leases_over;
+        self.filtered.merge(&other.filtered);
         if let Some([segments, _]) = other.stream {
             self.stream.get_or_insert_default()[0] += segments;
         }

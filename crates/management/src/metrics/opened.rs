@@ -50,6 +50,21 @@ pub(super) fn exchange<N: Node>(node: &N, facts: &Facts, text: &mut Text) -> Res
             "Total number of messages published as non-mandatory into an exchange and dropped as unroutable",
             |own| own.dropped,
         ),
+        (
+            "leveret_exchange_filter_messages_total",
+            "Messages published into an exchange that filters of bindings were asked of",
+            |own| own.filtered.messages,
+        ),
+        (
+            "leveret_exchange_filter_evaluations_total",
+            "Filters of bindings that were looked at for them; those that an index passed over are not among them",
+            |own| own.filtered.evaluations,
+        ),
+        (
+            "leveret_exchange_filter_unreadable_total",
+            "Of those messages, the ones whose body could not be read as far as was needed",
+            |own| own.filtered.unreadable,
+        ),
     ] {
         each(name, help, &of);
     }

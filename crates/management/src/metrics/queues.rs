@@ -5,6 +5,7 @@ use super::figures::Figures;
 use super::text::{Kind, Real, Text};
 use Kind::{Counter, Gauge};
 use broker::Count;
+use filter::Counts;
 use std::fmt::Display;
 
 /// A metric of queues: its name, its type, its line of help, and its value.
@@ -82,6 +83,25 @@ pub(super) fn consumers(facts: &Facts, text: &mut Text) {
     all_of(facts, text, &[("queue_consumers", Gauge, "Consumers on a queue", |own| own.consumers)]);
 }
 
+/// What filters of readers were asked, of each stream.
+fn of_filters(facts: &Facts, text: &mut Text) {
+    let metrics = [
+        (
+            "leveret_stream_filter_messages_total",
+            "Messages of streams that expressions of readers were asked of, by each reader",
+            (|own| own.messages) as fn(&Counts) -> u64,
+        ),
+        (
+            "leveret_stream_filter_unreadable_total",
+            "Of those, messages whose body could not be read as far as was needed",
+            |own| own.unreadable,
+        ),
+    ];
+    for (name, help, of) in metrics {
+        of_queues(facts, text, (name, Counter, help), |own| own.stream.map(|_| of(&own.filtered)));
+    }
+}
+
 pub(super) fn queue(facts: &Facts, text: &mut Text) {
     consumers(facts, text);
     let capacities = [
@@ -132,6 +152,7 @@ pub(super) fn queue(facts: &Facts, text: &mut Text) {
             }),
         ],
     );
+    of_filters(facts, text);
     // A moment, which does not add up: it is told of each queue alone.
     let head = ("queue_head_message_timestamp", Gauge, "Timestamp of the first message in the queue, if any");
     match facts.detail {

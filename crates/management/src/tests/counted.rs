@@ -1,6 +1,7 @@
 //! Counters, rates, and the objects that connections have open.
 
 use super::*;
+use filter::Counts;
 use std::collections::BTreeMap;
 
 pub(super) fn opened(bench: &Bench, vhost: &str, queue: &str) -> Opened {
@@ -126,10 +127,19 @@ fn counters_grow_at_rates() {
     };
     {
         let mut survey = bench.survey.lock().unwrap();
+        let filtered = Counts { messages: 10, evaluations: 30, unreadable: 1 };
         survey.vhosts.insert(vhost, tally());
         survey.exchanges.insert(
             exchange,
-            ExchangeTally { vhost, publish_in: 10, publish_out: 20, confirmed: 9, returned: 2, dropped: 1 },
+            ExchangeTally {
+                vhost,
+                publish_in: 10,
+                publish_out: 20,
+                confirmed: 9,
+                returned: 2,
+                dropped: 1,
+                filtered,
+            },
         );
         survey.churn.queue_declared = 4;
     }
@@ -175,7 +185,8 @@ fn counters_grow_at_rates() {
     assert_eq!(
         stats,
         json!({ "publish_in": 10, "publish_in_details": { "rate": 1.0 },
-                "publish_out": 20, "publish_out_details": { "rate": 0.0 } })
+                "publish_out": 20, "publish_out_details": { "rate": 0.0 },
+                "filter_messages": 10, "filter_evaluations": 30, "filter_unreadable": 1 })
     );
     assert_eq!(bench.get("exchanges/v/amq.topic").get("message_stats"), None);
     assert_eq!(bench.get("overview")["churn_rates"]["queue_declared"], 4);

@@ -6,6 +6,7 @@ use super::messages::{Converter, Entry};
 use super::request::Wanted;
 use crate::catalog::QueueDefinition;
 use base::Buffer;
+use filter::Counts;
 use queue::stream::Chunk;
 
 /// See the module's head.
@@ -44,6 +45,11 @@ impl Choosing {
         self.is_opaque = false;
         self.cursor.enter(chunk.clone());
         self.held = Some(chunk);
+    }
+
+    /// What its filter was asked since this was taken last.
+    pub(crate) fn take_filtered(&mut self) -> Counts {
+        self.cursor.take_filtered()
     }
 
     /// Looks at the messages of the chunk, as far as the budget goes: to the first one that is wanted.

@@ -9,7 +9,7 @@ use super::messages::Entry;
 use super::request::Wanted;
 use crate::catalog::QueueDefinition;
 use base::Buffer;
-use filter::Program;
+use filter::{Counts, Program};
 use message::chunk::{self, Compression, Content, HEADER_LEN, Header};
 use queue::stream::Chunk;
 use std::cell::Cell;
@@ -24,6 +24,8 @@ pub(crate) struct Cursor {
     pub(crate) has_chunk_credit: bool,
     /// Messages before this are not for it.
     pub(crate) from: u64,
+    /// What its filter was asked since that was taken.
+    filtered: Counts,
 }
 
 /// Bounds of one step of unpacking.
@@ -47,6 +49,8 @@ pub(crate) struct Filter<'a> {
     pub(crate) now_ms: u64,
     /// Units of [work](Program::price) that were spent on it.
     pub(crate) spent: &'a Cell<usize>,
+    /// What it was asked.
+    pub(crate) counts: &'a Cell<Counts>,
 }
 
 /// The filter of the messages that are wanted, unless all are.
@@ -105,7 +109,12 @@ pub(crate) enum Unpacked {
 
 impl Cursor {
     pub(crate) fn new(wanted: Option<Wanted>) -> Cursor {
-        Cursor { wanted, open: None, has_chunk_credit: false, from: 0 }
+        Cursor { wanted, open: None, has_chunk_credit: false, from: 0, filtered: Counts::default() }
+    }
+
+    /// What its filter was asked since this was taken last.
+    pub(crate) fn take_filtered(&mut self) -> Counts {
+        std::mem::take(&mut self.filtered)
     }
 
     /// The offset of the next message in the chunk it stands in.
@@ -144,9 +153,11 @@ impl Cursor {
     ) -> (Unpacked, u32) {
         let Some(mut place) = self.open.take() else { return (Unpacked::Done, 0) };
         let mut taken = 0;
-        let filtering = Cell::new(*spent);
-        let wanted =
-            self.wanted.as_ref().map(|wanted| Filter { program: &wanted.0, now_ms, spent: &filtering });
+        let (filtering, counts) = (Cell::new(*spent), &Cell::new(self.filtered));
+        let wanted = self.wanted.as_ref().map(|Wanted(program)| {
+            let program = &**program;
+            Filter { program, now_ms, spent: &filtering, counts }
+        });
         let Place { chunk, at_ms, offset, at, end, outer } = &mut place;
         let (data, at_ms) = (chunk.bytes(), *at_ms);
         let unpacked = loop {
@@ -196,6 +207,7 @@ impl Cursor {
             }
         };
         *spent = filtering.get();
+        self.filtered = counts.get();
         if unpacked != Unpacked::Done {
             self.open = Some(place);
         }

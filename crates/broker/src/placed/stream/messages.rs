@@ -12,7 +12,7 @@ use crate::message_keys::KeyRule;
 use crate::ranking::RankingDesk;
 use base::Buffer;
 use base::id::QueueId;
-use filter::{Known, MessageField, Room};
+use filter::{Counts, Known, MessageField, Room};
 use message::amqp10::section::data_prefix;
 use message::amqp10::section::descriptor::MESSAGE_ANNOTATIONS;
 use message::amqp10::{Encoder, Header, Map, Message, Value};
@@ -292,7 +292,7 @@ const EMPTY_DATA: &[u8] = b"\0\x53\x75\xa0\0";
 
 #[inline(never)]
 fn is_wanted(entry: Entry<'_>, filter: Filter<'_>, room: &mut Room) -> bool {
-    let Filter { program, now_ms, spent } = filter;
+    let Filter { program, now_ms, spent, counts } = filter;
     let (sections, is_match) = match Message::read(entry.message) {
         Ok(message) => {
             let sections = entry.message.len() - message.body_and_footer().len();
@@ -309,6 +309,9 @@ fn is_wanted(entry: Entry<'_>, filter: Filter<'_>, room: &mut Room) -> bool {
         }
     };
     spent.set(spent.get().saturating_add(program.price(sections) + room.spent()));
+    let Counts { messages, evaluations, unreadable } = counts.get();
+    let unreadable = unreadable + u64::from(room.is_unreadable());
+    counts.set(Counts { messages: messages + 1, evaluations: evaluations + 1, unreadable });
     is_match
 }
 

@@ -8,6 +8,7 @@ use crate::placed::queue::owned::Member;
 use crate::tally::{Count, Tally};
 use base::hash::{MapByBytes, MapById};
 use base::id::{PortId, QueueId};
+use filter::Counts;
 use queue::stream::{ReaderId, Settings, Stream};
 use std::sync::Arc;
 
@@ -70,6 +71,8 @@ pub(crate) struct OwnedStream {
     pub(crate) delivered: u64,
     /// The offset of the first message that is counted.
     pub(crate) begun_at: u64,
+    /// What filters of its readers were asked since the node started.
+    pub(crate) filtered: Counts,
 }
 
 /// As [`OwnedStream::definition`], where the rest of the stream is in use.
@@ -99,6 +102,7 @@ impl OwnedStream {
             unwritten: 0,
             delivered: 0,
             begun_at: 0,
+            filtered: Counts::default(),
         }
     }
 

@@ -96,7 +96,7 @@ impl AtStream<'_> {
         let mut messages_left = turn.limits.dispatch_messages_max;
         loop {
             let AtStream { stream, streams: Streams { common, effects, converter, .. }, .. } = self;
-            let OwnedStream { machine, readers, delivered, definition, .. } = &mut **stream;
+            let OwnedStream { machine, readers, delivered, definition, filtered, .. } = &mut **stream;
             let Some(Reader::Chunks { choosing, .. }) = readers.get_mut(&reader) else { break };
             if !choosing.as_ref().is_some_and(|choosing| choosing.holds()) {
                 let Next::Chunk(chunk) = machine.next(reader, common, effects) else { break };
@@ -110,7 +110,9 @@ impl AtStream<'_> {
                     let messages_left = &mut messages_left;
                     let bytes_max = turn.limits.stream_turn_bytes_max;
                     let budget = Budget { bytes_max, spent: &mut spent, messages_left, room: 1 };
-                    match choosing.look(named(definition), turn.now.wall_ms, budget, converter) {
+                    let choice = choosing.look(named(definition), turn.now.wall_ms, budget, converter);
+                    filtered.merge(&choosing.take_filtered());
+                    match choice {
                         Choice::Send(chunk) => chunk,
                         Choice::Skip => {
                             machine.credit(reader, 1);
@@ -195,9 +197,9 @@ impl AtStream<'_> {
             let budget = Budget { bytes_max, spent: &mut spent, messages_left, room: allowed };
             let definition = named(&stream.definition);
             let out = (&mut into, &mut items);
-            if consumer.unpack(definition, turn.now.wall_ms, budget, converter, out) == Unpacked::Enough
-                || into.len() + spent >= bytes_max
-            {
+            let unpacked = consumer.unpack(definition, turn.now.wall_ms, budget, converter, out);
+            stream.filtered.merge(&consumer.cursor.take_filtered());
+            if unpacked == Unpacked::Enough || into.len() + spent >= bytes_max {
                 has_more = true;
                 break;
             }

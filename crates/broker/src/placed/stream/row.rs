@@ -32,6 +32,7 @@ impl OwnedStream {
                 first_offset: machine.first_offset(),
                 next_offset: machine.next_offset(),
                 first_timestamp_ms: machine.first_timestamp_ms(),
+                filtered: self.filtered,
             }),
             active: None,
         }

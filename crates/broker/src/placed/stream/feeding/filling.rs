@@ -95,6 +95,7 @@ impl AtStream<'_> {
             let mut sink = Records { converter, feeding, now_ms: now.wall_ms };
             let definition = named(&stream.definition);
             let (unpacked, count) = cursor.unpack(definition, now.wall_ms, budget, &mut sink, &mut records);
+            stream.filtered.merge(&cursor.take_filtered());
             fed += u64::from(count);
             upto = Some(cursor.stands_at().unwrap_or(*chunk_end));
             let referred = feeding.referred_bytes;
