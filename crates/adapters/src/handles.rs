@@ -4,7 +4,12 @@
 //! shard while the connection closes that consumer and opens the next. So a handle is a slot and a count of tenants: an
 //! event that comes late for an earlier tenant finds nobody.
 
+use message::record::SeqRange;
 use slab::Slab;
+
+/// Leases that are over, by consumer, until the turn ends. Boxed, so that a connection without has eight bytes for it.
+#[derive(Debug, Default)]
+pub(crate) struct LeasesOver(pub(crate) Vec<(u32, Box<[SeqRange]>)>);
 
 /// Consumers one connection may have at once. The highest slot stays free, so that `u32::MAX` is never a handle.
 pub(crate) const HANDLES_MAX: usize = 0xFFFF;

@@ -75,7 +75,7 @@ fn mean<T>(open: impl Fn(&mut World) -> T) -> usize {
 fn an_idle_connection_with_two_channels_is_small() {
     let bytes = mean(amqp091);
     println!("0-9-1: {bytes} bytes");
-    assert!(bytes <= 1130, "{bytes} bytes");
+    assert!(bytes <= 1138, "{bytes} bytes");
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn an_idle_connection_with_two_sessions_is_small() {
     let bytes = mean(amqp10);
     println!("1.0: {bytes} bytes");
     // Its client's container id is kept: this one's has six bytes, others' some forty.
-    assert!(bytes <= 1352, "{bytes} bytes");
+    assert!(bytes <= 1360, "{bytes} bytes");
 }
 
 #[test]

@@ -31,7 +31,7 @@ const POOLS: [(&str, &str); 27] = [
     ("msg_index", "memory_message_index_bytes"),
     ("code", "memory_code_module_bytes"),
     ("atom", "memory_atom_table_bytes"),
-    ("filters", "memory_filters_bytes"),
+    ("filters", "leveret_memory_filters_bytes"),
     ("other_system", "memory_other_system_bytes"),
     ("allocated_unused", "memory_runtime_allocated_unused_bytes"),
     ("reserved_unallocated", "memory_runtime_reserved_unallocated_bytes"),

@@ -302,8 +302,10 @@ impl Item<'_> {
                 self.put("readers", || json!({ node: stream.readers }));
                 // One without messages begins at 0, as RabbitMQ has it.
                 let Counts { messages, unreadable, .. } = stream.filtered;
-                self.put("filter_messages", || messages.into());
-                self.put("filter_unreadable", || unreadable.into());
+                if messages > 0 {
+                    self.put("filter_messages", || messages.into());
+                    self.put("filter_unreadable", || unreadable.into());
+                }
                 self.put("first_timestamp", || stream.first_timestamp_ms.unwrap_or(0).into());
             }
             None => self.put_contents(row),

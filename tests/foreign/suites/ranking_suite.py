@@ -117,7 +117,7 @@ def _(desk, kind):
     sender = connection.create_sender(proton_bench.queue_address(queue))
     sender.send(Message(body={"p": 3, "n": 1}, durable=True))
     sender.send(Message(body={"n": 2}, properties={"urgency": 7}, durable=True))
-    sender.send(Message(body=body(5, 3), durable=True))
+    sender.send(Message(body=body(5, 3), inferred=True, durable=True))
     sender.close()
     receiver = proton_bench.Receiver(connection, queue, 3)
     taken = [receiver.receive() for _ in range(3)]
@@ -149,7 +149,7 @@ def _(desk, kind):
 @each("arguments", "no text, expressions with a fault, of the present or of a consumer, and beside x-max-priority or x-group-key", "406 with "
       "what is wrong")
 def _(desk, kind):
-    for value, why in ((5, ": {unacceptable_type,signedint}"), ("body.p > > 3", " at 9"), ("UTC()", "hangs on the message alone"),
+    for value, why in ((5, ": {unacceptable_type,signedint}"), ("body.p > > 3", "at byte 9"), ("UTC()", "hangs on the message alone"),
                        ("DELIVERIES()", "DELIVERIES"), ("CLIENT_ID() = 'a'", "CLIENT_ID")):
         code, about, text = refused(desk, kind, {"x-priority-expression": value})
         equal((code, about, why in text), (406, "invalid arg 'x-priority-expression'", True), text)

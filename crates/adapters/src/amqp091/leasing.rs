@@ -9,6 +9,7 @@ use super::consumer::Kind;
 use super::outgoing::{counted, locked, outgoing};
 use super::unacked::Delivery;
 use crate::context::Context;
+use crate::handles::LeasesOver;
 use ::amqp091::Outgoing;
 use base::RangeSet;
 use base::id::QueueSeq;
@@ -87,9 +88,9 @@ impl Adapter {
     /// unsettled delivery of the channels at most, once a turn.
     #[cold]
     #[inline(never)]
-    pub(super) fn end_leases(&mut self, context: &mut Context<'_>) {
+    pub(super) fn end_leases(&mut self, context: &mut Context<'_>, LeasesOver(leases): LeasesOver) {
         let mut channels: BTreeMap<u16, BTreeMap<u32, Asked>> = BTreeMap::new();
-        for (handle, ranges) in std::mem::take(&mut self.leases_over) {
+        for (handle, ranges) in leases {
             let Some(consumer) = self.consumers.get(handle) else { continue };
             let at = consumer.at;
             let new = || Asked { at, ranges: Vec::new(), asked: RangeSet::new(), over: RangeSet::new() };

@@ -40,7 +40,7 @@ use crate::clients::Client;
 use crate::context::{Context, Gravity, Note};
 use crate::credentials;
 use crate::following::Roaming;
-use crate::handles::Handles;
+use crate::handles::{Handles, LeasesOver};
 use crate::settings::Peer;
 use ::amqp091::method::{Method, MethodId};
 use ::amqp091::{Connection, Event as WireEvent, Input, ReplyCode};
@@ -52,7 +52,6 @@ use channel::Channels;
 use consumer::Consumer;
 use finder::Finder;
 use login::Login;
-use message::record::SeqRange;
 use pending::Requests;
 use settling::Settled;
 use std::sync::Arc;
@@ -99,7 +98,7 @@ pub struct Adapter {
     /// The rest of prefetches that channels share is to be dealt out when the turn ends.
     deals: bool,
     /// Leases that are over, by consumer; until the turn ends.
-    leases_over: Vec<(u32, Box<[SeqRange]>)>,
+    leases_over: Option<Box<LeasesOver>>,
     /// Its consumers are to wait: there is much to send.
     is_paused: bool,
     /// A table of deliveries that are not settled takes more or less memory than before.
@@ -139,7 +138,7 @@ impl Adapter {
             blocked: None,
             is_told_blocked: false,
             deals: false,
-            leases_over: Vec::new(),
+            leases_over: None,
             is_paused: false,
             is_resized: false,
             unacked_bytes: 0,
@@ -300,7 +299,7 @@ impl Adapter {
             | Event::Chunk { .. } => {}
             Event::TimedOut { consumer, has_more: false, .. } => self.timed_out(context, *consumer),
             Event::Leased { consumer, lease_ms } => self.leased(*consumer, *lease_ms),
-            Event::LeaseOver { consumer, ranges } => self.leases_over.push((*consumer, ranges.clone())),
+            Event::LeaseOver { consumer, ranges } => self.leases_over.get_or_insert_default().0.push((*consumer, ranges.clone())),
             Event::TimedOut { .. } => {}
             Event::Cancelled { consumer, queue } => self.cancelled(context, *consumer, queue),
             Event::Introduce => context.shard.introduce(context.port, &self.peer.name),
@@ -312,8 +311,8 @@ impl Adapter {
 
     /// The turn ends: confirms gathered are told.
     pub(crate) fn end_turn(&mut self, context: &mut Context<'_>) {
-        if !self.leases_over.is_empty() {
-            self.end_leases(context);
+        if let Some(over) = self.leases_over.take() {
+            self.end_leases(context, *over);
         }
         self.pass_on_settled(context);
         self.tell_confirms();

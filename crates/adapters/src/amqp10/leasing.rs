@@ -7,6 +7,7 @@
 use super::Adapter;
 use super::link::{ConsumerAt, End};
 use crate::context::Context;
+use crate::handles::LeasesOver;
 use ::amqp10::{LinkId, Outcome as WireOutcome, Run, SessionId};
 use base::RangeSet;
 use base::id::QueueSeq;
@@ -74,9 +75,9 @@ impl Adapter {
     /// It costs a step for each unsettled delivery of the sessions, once a turn.
     #[cold]
     #[inline(never)]
-    pub(super) fn end_leases(&mut self, context: &mut Context<'_>) {
+    pub(super) fn end_leases(&mut self, context: &mut Context<'_>, LeasesOver(leases): LeasesOver) {
         let mut sessions: BTreeMap<u16, BTreeMap<u16, Asked>> = BTreeMap::new();
-        for (consumer, ranges) in std::mem::take(&mut self.leases_over) {
+        for (consumer, ranges) in leases {
             let Some(ConsumerAt { session, link, at: Some(at), .. }) = self.consumers.get(consumer).copied()
             else {
                 continue;

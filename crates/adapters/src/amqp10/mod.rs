@@ -49,7 +49,7 @@ use crate::clients::Client;
 use crate::context::{Context, Gravity, Note};
 use crate::credentials;
 use crate::following::Roaming;
-use crate::handles::{Handles, numbered};
+use crate::handles::{Handles, LeasesOver, numbered};
 use crate::settings::Peer;
 use crate::tokens::Tokens;
 use ::amqp10::{Config, Connection, Error, Event as WireEvent, Input, Room, SessionId};
@@ -61,7 +61,6 @@ use broker::{ConnectionRow, Event, Events, Publisher};
 use link::{ConsumerAt, Link};
 use login::Login;
 use management::Management;
-use message::record::SeqRange;
 use nodes::Nodes;
 use pending::Requests;
 use refused::Refused;
@@ -109,7 +108,7 @@ pub struct Adapter {
     /// A link's credit may have to be topped up.
     is_due: bool,
     /// Leases that are over, by consumer; until the turn ends.
-    leases_over: Vec<(u32, Box<[SeqRange]>)>,
+    leases_over: Option<Box<LeasesOver>>,
     /// See [`crate::connection::Adapter::counts_tables`].
     pub(crate) counts_tables: bool,
     /// Bytes that the links of all sessions take: see [`link::Link::table_bytes`].
@@ -148,7 +147,7 @@ impl Adapter {
             is_blocked: false,
             blocked_bytes: 0,
             is_due: false,
-            leases_over: Vec::new(),
+            leases_over: None,
             roaming: Roaming::new(context.settings, peer),
         }
     }
@@ -247,7 +246,9 @@ impl Adapter {
             }
             Event::TimedOut { consumer, range, .. } => self.timed_out(*consumer, *range),
             Event::Leased { consumer, lease_ms } => self.leased(*consumer, *lease_ms),
-            Event::LeaseOver { consumer, ranges } => self.leases_over.push((*consumer, ranges.clone())),
+            Event::LeaseOver { consumer, ranges } => {
+                self.leases_over.get_or_insert_default().0.push((*consumer, ranges.clone()))
+            }
             // Nothing here asks for single messages, or for chunks; a stream's reader by messages reads on under
             // another leader.
             Event::Got { .. } | Event::Chunk { .. } | Event::StreamRestarted { .. } => {}
@@ -270,8 +271,8 @@ impl Adapter {
         if std::mem::take(&mut self.is_due) {
             self.top_up(context);
         }
-        if !self.leases_over.is_empty() {
-            self.end_leases(context);
+        if let Some(over) = self.leases_over.take() {
+            self.end_leases(context, *over);
         }
         let spare = self.machine.take_spare_room();
         if spare > 0 {
