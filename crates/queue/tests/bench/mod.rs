@@ -341,7 +341,7 @@ impl Bench {
         self.close(0);
         // A meaning of priorities that stays is a feature.
         let is_plain = !matches!(self.settings.priorities, Priorities::UpTo(_));
-        let bytes_max = if is_plain { 600 } else { 6000 };
+        let bytes_max = if is_plain { 600 } else { 7000 };
         assert!(self.fifo.memory_bytes() < bytes_max, "{} bytes for nothing", self.fifo.memory_bytes());
     }
 }
