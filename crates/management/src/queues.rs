@@ -286,8 +286,10 @@ impl Item<'_> {
         self.put("operator_policy", || policies.operator.as_deref().into());
         self.put("effective_policy_definition", || json::object(&policies.definition));
         self.put("messages_delayed", || row.delayed.into());
-        self.put("messages_unmatched", || row.unmatched.into());
-        self.put("selectors", || row.selectors.into());
+        if row.selectors > 0 {
+            self.put("messages_unmatched", || row.unmatched.into());
+            self.put("selectors", || row.selectors.into());
+        }
         if let Some(count) = row.leases_over {
             self.put("lease_expiries", || count.into());
         }
