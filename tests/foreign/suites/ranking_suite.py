@@ -146,8 +146,8 @@ def _(desk, kind):
     desk.in_order(queue, order(bodies))
 
 
-@each("arguments", "no text, expressions with a fault, of the present or of a consumer, and beside x-max-priority or x-group-key", "406 with "
-      "what is wrong")
+@each("arguments", "no text, expressions with a fault, of the present or of a consumer, and beside x-max-priority or x-group-key",
+      "406 with what is wrong")
 def _(desk, kind):
     for value, why in ((5, ": {unacceptable_type,signedint}"), ("body.p > > 3", "at byte 9"), ("UTC()", "hangs on the message alone"),
                        ("DELIVERIES()", "DELIVERIES"), ("CLIENT_ID() = 'a'", "CLIENT_ID")):
