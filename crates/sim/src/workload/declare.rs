@@ -46,9 +46,6 @@ fn queue(world: &mut World, at: usize) {
     }
     if !rules.is_plain() {
         let number = world.oracle.queues.len();
-        let is_leased = number % 4 == 2;
-        // With shorter ones a run's end, in which nobody settles, need not come to rest.
-        rules.lease_ms = is_leased.then_some(LARGE_TIMEOUT_MS);
         rules.is_grouped = number % 3 == 1 && rules.priority_max.is_none();
         rules.ranks = number % 5 == 3 && rules.priority_max.is_none() && !rules.is_grouped;
     }
