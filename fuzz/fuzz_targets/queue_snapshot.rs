@@ -23,7 +23,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!(fifo.ready() + fifo.delayed(), total);
     let id = ConsumerId(0);
     let credit = Credit::Prefetch(0);
-    let new = Consume { consumer: id, credit, settled: false, exclusive: true, priority: 0 };
+    let new = Consume { consumer: id, credit, settled: false, exclusive: true, priority: 0, selector: None };
     fifo.consume(new).expect("nobody else consumes");
     let mut given = 0;
     // At the end of all time everything is due, and what has a deadline ends once it was offered.

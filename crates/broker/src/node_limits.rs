@@ -258,7 +258,7 @@ mod tests {
             refused
         };
         let three = Limits { exchange_filters_max: 3, ..Limits::default() };
-        // What is there already needs no room.
+        // One that is there already needs no room.
         let asked = [Some(1), Some(2), Some(3), Some(3), None];
         assert_eq!(asked.map(|filter| bind(filter, &three)), [const { None }; 5]);
         let told = bind(Some(4), &three).expect("a fourth");

@@ -129,7 +129,7 @@ pub enum QueueCommand {
         handle: u32,
         /// The consumer.
         consumer: NewConsumer,
-        /// What it chooses by.
+        /// The expression that it chooses by.
         selector: Selector,
     },
     /// No more deliveries for this consumer. Answer: [`Reply::Cancelled`].

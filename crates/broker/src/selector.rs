@@ -1,4 +1,4 @@
-//! What a consumer of a queue chooses by: an expression over the messages in it.
+//! The expression that a consumer of a queue chooses by, over the messages in it.
 
 use filter::{Asker, Expression, Known, Limits, MessageField, Names, Site};
 use std::sync::Arc;

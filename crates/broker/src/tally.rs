@@ -324,7 +324,7 @@ pub struct ExchangeTally {
     pub returned: u64,
     /// Messages it routed nowhere and that are gone.
     pub dropped: u64,
-    /// What filters of its bindings, and of exchanges behind it, were asked.
+    /// Counts of the filters of its bindings, and of exchanges behind it.
     pub filtered: Counts,
 }
 

@@ -154,7 +154,7 @@ fn what_was_there_before_is_read_in_the_background() {
     node.turn();
     node.take_seen();
     select(&mut node, 0, (7, "body.n >= 2990"), Credit::Prefetch(0));
-    // What comes meanwhile stays behind what is there.
+    // Messages that come meanwhile stay behind those that are there.
     fill(&mut node, 3000, 3002);
     assert!(given(&seen(&mut node), 7).is_empty());
     let mut all = Vec::new();

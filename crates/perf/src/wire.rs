@@ -39,7 +39,7 @@ pub enum Purpose {
         credit: u32,
         /// From a stream's first message on, over AMQP too.
         is_replay: bool,
-        /// What it chooses by, over AMQP 0-9-1.
+        /// The expression that it chooses by, over AMQP 0-9-1.
         selector: Option<String>,
     },
     /// Opens two sessions or channels and says no more.

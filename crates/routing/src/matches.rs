@@ -61,7 +61,7 @@ pub struct Matches {
     /// Units of work that the message has taken so far.
     steps: u32,
     steps_max: u32,
-    /// What filters of bindings were asked of the message so far.
+    /// Counts of the filters of bindings for the message so far.
     filtered: Counts,
     pub(crate) walk: crate::walk::Walk,
 }
@@ -148,7 +148,7 @@ impl Matches {
         !self.is_too_dear()
     }
 
-    /// What filters of bindings were asked of the message so far, of all exchanges together.
+    /// Counts of the filters of bindings for the message so far, of all exchanges together.
     #[inline]
     pub fn filtered(&self) -> Counts {
         self.filtered

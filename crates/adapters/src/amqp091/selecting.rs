@@ -1,4 +1,4 @@
-//! What a consumer of a queue chooses by: the argument `x-filter`, which RabbitMQ does not have.
+//! The expression that a consumer of a queue chooses by: the argument `x-filter`, which RabbitMQ does not have.
 
 use super::Adapter;
 use crate::asking;
@@ -13,7 +13,7 @@ use message::amqp091::Value;
 const X_FILTER: &str = "x-filter";
 
 impl Adapter {
-    /// What a consumer chooses by, if it says so.
+    /// The expression that a consumer chooses by, if it has one.
     ///
     /// # Errors
     /// It is no expression.

@@ -21,7 +21,7 @@ pub(super) struct Receiving {
     pub(super) receiver_settle_mode: ReceiverSettleMode,
     pub(super) priority: i32,
     pub(super) browses: bool,
-    /// What it chooses by, of a queue.
+    /// The expression that it chooses by, of a queue.
     pub(super) selector: Option<Selector>,
     pub(super) timeout_ms: Option<u64>,
     pub(super) activity: Activity,

@@ -1,4 +1,4 @@
-//! What a receiver of a queue chooses by, in the filters of its source (§3.5.8): expressions in SQL, selectors of JMS, and
+//! Expressions that a receiver of a queue chooses by, in the filters of its source (§3.5.8): in SQL, selectors of JMS, and
 //! reference values of properties and of application properties, all of which are to be true.
 //!
 //! RabbitMQ leaves such filters out, and gives the receiver everything. Whoever asks for some of the messages of a queue would

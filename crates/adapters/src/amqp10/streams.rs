@@ -108,7 +108,7 @@ impl ReadOptions {
     }
 }
 
-/// What a filter chooses by.
+/// The expression that a filter chooses by.
 pub(super) enum Chosen {
     /// It is none that chooses.
     Nothing,
@@ -117,7 +117,7 @@ pub(super) enum Chosen {
     Fault(String),
 }
 
-/// What a filter chooses by, where the functions of the message that are known are these.
+/// The expression that a filter chooses by, where the functions of the message that are known are these.
 pub(super) fn chosen(name: &str, described: &Described<'_>, known: Known, asker: &Asker<'_>) -> Chosen {
     let (descriptor, value) = (described.descriptor(), described.value());
     let parsed = |text: &str, limits: Limits, names: Names| {

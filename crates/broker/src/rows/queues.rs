@@ -151,7 +151,7 @@ pub struct StreamRow {
     pub next_offset: u64,
     /// The time of the first chunk there is, milliseconds since 1970.
     pub first_timestamp_ms: Option<i64>,
-    /// What filters of its readers were asked since the node started.
+    /// Counts of the filters of its readers since the node started.
     pub filtered: Counts,
 }
 

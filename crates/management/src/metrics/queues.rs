@@ -83,7 +83,7 @@ pub(super) fn consumers(facts: &Facts, text: &mut Text) {
     all_of(facts, text, &[("queue_consumers", Gauge, "Consumers on a queue", |own| own.consumers)]);
 }
 
-/// What filters of readers were asked, of each stream.
+/// Counts of the filters of readers, of each stream.
 fn of_filters(facts: &Facts, text: &mut Text) {
     let metrics = [
         (

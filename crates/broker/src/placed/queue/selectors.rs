@@ -121,7 +121,7 @@ impl Selectors {
             gone(oldest);
             filed = self.index.add(&selector.0).map_err(fault)?;
         }
-        // What is half asked would miss it.
+        // A message that is half asked would miss it.
         self.forget_half();
         let at = filed.number();
         let id = SelectorId(at.try_into().expect("handles are small"));

@@ -47,7 +47,7 @@ impl Choosing {
         self.held = Some(chunk);
     }
 
-    /// What its filter was asked since this was taken last.
+    /// Counts of its filter since they were taken last.
     pub(crate) fn take_filtered(&mut self) -> Counts {
         self.cursor.take_filtered()
     }

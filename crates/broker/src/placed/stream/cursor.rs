@@ -24,7 +24,7 @@ pub(crate) struct Cursor {
     pub(crate) has_chunk_credit: bool,
     /// Messages before this are not for it.
     pub(crate) from: u64,
-    /// What its filter was asked since that was taken.
+    /// Counts of its filter since they were taken.
     filtered: Counts,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Filter<'a> {
     pub(crate) now_ms: u64,
     /// Units of [work](Program::price) that were spent on it.
     pub(crate) spent: &'a Cell<usize>,
-    /// What it was asked.
+    /// Counts of its filter.
     pub(crate) counts: &'a Cell<Counts>,
 }
 
@@ -112,7 +112,7 @@ impl Cursor {
         Cursor { wanted, open: None, has_chunk_credit: false, from: 0, filtered: Counts::default() }
     }
 
-    /// What its filter was asked since this was taken last.
+    /// Counts of its filter since they were taken last.
     pub(crate) fn take_filtered(&mut self) -> Counts {
         std::mem::take(&mut self.filtered)
     }

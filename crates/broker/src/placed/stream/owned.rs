@@ -71,7 +71,7 @@ pub(crate) struct OwnedStream {
     pub(crate) delivered: u64,
     /// The offset of the first message that is counted.
     pub(crate) begun_at: u64,
-    /// What filters of its readers were asked since the node started.
+    /// Counts of the filters of its readers since the node started.
     pub(crate) filtered: Counts,
 }
 
