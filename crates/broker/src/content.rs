@@ -220,8 +220,7 @@ mod tests {
     #[test]
     fn deaths_count_where_a_broker_wrote_them() {
         let headers = TableWriter::fields(|table| {
-            table
-                .tables(b"x-death", [5, 1].into_iter(), |count, table| table.put(b"count", Wire::I64(count)));
+            table.tables(b"x-death", [5, 1], |count, table| table.put(b"count", Wire::I64(count)));
         });
         let mut head = Vec::new();
         NewProperties { headers: Table::new(&headers).ok(), ..NewProperties::default() }.write(&mut head);
