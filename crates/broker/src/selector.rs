@@ -1,6 +1,6 @@
 //! The expression that a consumer of a queue chooses by, over the messages in it.
 
-use filter::{Asker, Expression, Known, Limits, MessageField, Names, Site};
+use filter::{Asker, Expression, Known, Limits, Names, Site};
 use std::sync::Arc;
 
 /// The messages of a queue that a consumer is to be given, or a browser to be shown: those of which an expression is true
@@ -10,12 +10,7 @@ pub struct Selector(pub Arc<Expression>);
 
 impl Selector {
     /// The functions of the message that have a value in a queue.
-    pub const KNOWN: Known = Known::of(&[
-        MessageField::Exchange,
-        MessageField::RoutingKey,
-        MessageField::Size,
-        MessageField::Durable,
-    ]);
+    pub const KNOWN: Known = Known::PUBLISHED;
 
     /// By an expression, in names of ours or of JMS, for a client.
     ///

@@ -35,6 +35,14 @@ const ASKER: u16 = 1 << 15;
 impl Known {
     /// None of them.
     pub const NONE: Known = Known(0);
+    /// Those that a message has from the moment on that it is published, wherever it is.
+    pub const PUBLISHED: Known = Known::of(&[
+        MessageField::Exchange,
+        MessageField::RoutingKey,
+        MessageField::Size,
+        MessageField::Durable,
+        MessageField::Deaths,
+    ]);
     /// All of them, and somebody asks: for texts that are looked at, and not run.
     pub const ALL: Known = Known::of(&MessageField::ALL).and_asker();
 

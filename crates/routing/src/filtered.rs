@@ -15,7 +15,7 @@ use crate::matches::{Destination, Matches};
 use crate::table::{Rows, Table};
 use base::hash::{ByBytes, MapById};
 use base::sample::sum_of;
-use filter::{Cursor, Error, Expression, Filed, Index, Known, Limits, MessageField, Names, Room, Site};
+use filter::{Cursor, Error, Expression, Filed, Index, Known, Limits, Names, Room, Site};
 use hashbrown::HashTable;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -30,15 +30,6 @@ const ALONE_MAX: usize = 4;
 /// Bytes that an exchange keeps of each kind of memory for evaluating: there may be many exchanges.
 const KEPT_MAX: usize = 16 << 10;
 
-/// The functions of a message that are known while it is routed.
-const KNOWN: Known = Known::of(&[
-    MessageField::Exchange,
-    MessageField::RoutingKey,
-    MessageField::Size,
-    MessageField::Durable,
-    MessageField::Deaths,
-]);
-
 /// The expression in the arguments of a binding, none where they have none.
 ///
 /// # Errors
@@ -48,7 +39,7 @@ pub(crate) fn expression(arguments: &Arguments) -> Result<Option<Expression>, Op
         None => Ok(None),
         Some(Argument::Text(text) | Argument::Bytes(text)) => {
             let text = std::str::from_utf8(text).map_err(|_| None)?;
-            let site = Site { limits: Limits::content(), known: KNOWN, names: Names::Own };
+            let site = Site { limits: Limits::content(), known: Known::PUBLISHED, names: Names::Own };
             Expression::parse_at(text, &site).map(Some).map_err(Some)
         }
         Some(_) => Err(None),
