@@ -6,7 +6,7 @@
 
 use super::refused::Refused;
 use super::streams::{Chosen, chosen};
-use super::termini::is_of_streams;
+use super::termini::{self, is_of_streams};
 use ::amqp10::{Source, condition};
 use broker::Selector;
 use filter::{Asker, Expression};
@@ -61,15 +61,7 @@ impl Selecting {
 
     /// Of the filters asked for those that are in place, written into `bytes`.
     pub(super) fn echo<'b>(&self, filter: Map<'_>, bytes: &'b mut Vec<u8>) -> Map<'b> {
-        let mut count = 0;
-        for ((name, value), is_in_place) in filter.encodings().zip(&self.in_place) {
-            if *is_in_place {
-                bytes.extend_from_slice(name);
-                bytes.extend_from_slice(value);
-                count += 2;
-            }
-        }
-        Map::new(count, bytes)
+        termini::in_place(filter, &self.in_place, bytes)
     }
 }
 

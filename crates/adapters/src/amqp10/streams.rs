@@ -5,6 +5,7 @@
 //! properties and of application properties, not by two of these three; the last of the set is looked at first.
 
 use super::refused::Refused;
+use super::termini;
 use ::amqp10::{Source, condition};
 use broker::catalog::{QueueDefinition, age_ms};
 use broker::{CONSUMER_NAME_MAX, FILTER_VALUES_MAX, RATE_MAX, StreamFilter, StreamFrom, Wanted};
@@ -96,15 +97,7 @@ impl ReadOptions {
 
     /// Of the filters asked for those that are in place, written into `bytes`.
     pub(super) fn echo<'b>(&self, filter: Map<'_>, bytes: &'b mut Vec<u8>) -> Map<'b> {
-        let mut count = 0;
-        for ((name, value), is_in_place) in filter.encodings().zip(&self.in_place) {
-            if *is_in_place {
-                bytes.extend_from_slice(name);
-                bytes.extend_from_slice(value);
-                count += 2;
-            }
-        }
-        Map::new(count, bytes)
+        termini::in_place(filter, &self.in_place, bytes)
     }
 }
 

@@ -143,6 +143,19 @@ fn told(asked: &Source<'_>, filter: Option<Map<'_>>, mode: &str) -> Box<[u8]> {
     source.to_bytes().into()
 }
 
+/// Of the filters asked for those that are in place, written into `bytes`.
+pub(super) fn in_place<'b>(filter: Map<'_>, in_place: &[bool], bytes: &'b mut Vec<u8>) -> Map<'b> {
+    let mut count = 0;
+    for ((name, value), is_in_place) in filter.encodings().zip(in_place) {
+        if *is_in_place {
+            bytes.extend_from_slice(name);
+            bytes.extend_from_slice(value);
+            count += 2;
+        }
+    }
+    Map::new(count, bytes)
+}
+
 /// Whether a filter says from where, or by which condition, a stream is read.
 pub(super) fn is_of_streams(filter: Value<'_>) -> bool {
     let Value::Described(described) = filter else { return false };
