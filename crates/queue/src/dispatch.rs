@@ -98,6 +98,21 @@ fn hand_out_levels(
     given
 }
 
+/// Gives a consumer what was taken for it, in a queue that may know who holds what: how many messages that are.
+fn give(
+    consumers: &mut Consumers,
+    features: &mut Features,
+    (id, delivery): (ConsumerId, Delivery),
+    accepted: &mut Accepted,
+    effects: &mut Effects,
+) -> u32 {
+    effects.list.push(delivery.to(id));
+    if consumers.give(id, delivery.range, accepted, effects) {
+        features.hold(delivery.range, id);
+    }
+    delivery.range.len() as u32
+}
+
 /// As [`hand_out`], where messages are in groups: to each consumer the first it may have.
 #[cold]
 #[inline(never)]
@@ -121,11 +136,7 @@ fn hand_out_groups(
             taker = consumers.after(id);
         }
         let Some((id, delivery)) = next else { break };
-        effects.list.push(delivery.to(id));
-        if consumers.give(id, delivery.range, &mut accepted, effects) {
-            features.hold(delivery.range, id);
-        }
-        given += 1;
+        given += give(consumers, features, (id, delivery), &mut accepted, effects);
         consumers.took_before(id);
     }
     accepted.finish(effects);
@@ -149,14 +160,8 @@ fn hand_out_selected(
         let turn = consumers.turn_among(|selector| features.has_for(selector, line));
         let Some((id, count_max, selector)) = turn else { break };
         let count_max = count_max.min(budget - given).into();
-        let next = match selector {
-            Some(selector) => features.next_selected(selector, line, count_max),
-            None => features.next(line, count_max),
-        };
-        let Some(delivery) = next else { break };
-        effects.list.push(delivery.to(id));
-        consumers.give(id, delivery.range, &mut accepted, effects);
-        given += delivery.range.len() as u32;
+        let Some(delivery) = features.next_by(selector, line, count_max) else { break };
+        given += give(consumers, features, (id, delivery), &mut accepted, effects);
         consumers.took_before(id);
         consumers.served(selector);
     }
@@ -198,11 +203,7 @@ fn hand_out_ruled(
                 others.filter(|id| room(*id) > 0).find_map(|id| Some((id, next_for(id, 1, features, line)?)));
         }
         let Some((id, delivery)) = next else { break };
-        effects.list.push(delivery.to(id));
-        if consumers.give(id, delivery.range, &mut accepted, effects) {
-            features.hold(delivery.range, id);
-        }
-        given += delivery.range.len() as u32;
+        given += give(consumers, features, (id, delivery), &mut accepted, effects);
         consumers.took_any(id);
     }
     accepted.finish(effects);
@@ -232,17 +233,11 @@ fn hand_out_ruled_selected(
     while given < budget {
         let left = features.may_hold_more(consumers);
         let takers = consumers.takers().into_iter().filter(|id| left > 0 || consumers.settles(*id));
-        let next = takers.map(|id| (id, consumers.selector(id))).find_map(|(id, selector)| {
-            let next = match selector {
-                Some(selector) => features.next_selected(selector, line, 1),
-                None => features.next(line, 1),
-            };
-            Some((id, selector, next?))
-        });
+        let next = takers
+            .map(|id| (id, consumers.selector(id)))
+            .find_map(|(id, selector)| Some((id, selector, features.next_by(selector, line, 1)?)));
         let Some((id, selector, delivery)) = next else { break };
-        effects.list.push(delivery.to(id));
-        consumers.give(id, delivery.range, &mut accepted, effects);
-        given += 1;
+        given += give(consumers, features, (id, delivery), &mut accepted, effects);
         consumers.took_any(id);
         consumers.served(selector);
     }

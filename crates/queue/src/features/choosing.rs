@@ -27,13 +27,20 @@ impl Features {
         }
     }
 
-    /// Takes up to `count_max` positions that are alike and that a consumer with this selector may have.
-    pub(crate) fn next_selected(
+    /// Takes up to `count_max` positions that are alike and that a consumer with this selector, or without, may have.
+    pub(crate) fn next_by(
         &mut self,
-        id: SelectorId,
+        selector: Option<SelectorId>,
         line: &mut Line,
         count_max: u64,
     ) -> Option<Delivery> {
+        match selector {
+            Some(id) => self.next_selected(id, line, count_max),
+            None => self.next(line, count_max),
+        }
+    }
+
+    fn next_selected(&mut self, id: SelectorId, line: &mut Line, count_max: u64) -> Option<Delivery> {
         let range = self.selectors.as_ref()?.next(id, line.live.head())?;
         let was_out = |seq: u64| line.ready.returned().contains(seq) || self.came_back(seq);
         let came_back = was_out(range.first);
