@@ -6,11 +6,10 @@
 
 use crate::event::Event;
 use crate::placed::queue::at::AtQueue;
-use crate::placed::queue::owned::{Member, Waiting};
+use crate::placed::queue::owned::Member;
 use crate::post::Post;
-use crate::request::{LeaseOver, Reply};
+use crate::request::LeaseOver;
 use crate::turn::Turn;
-use base::RangeSet;
 use base::id::{PortId, QueueSeq};
 use base::ranges::Range;
 use message::record::{Outcome, SeqRange};
@@ -45,24 +44,11 @@ impl AtQueue<'_> {
     /// A consumer's connection is asked which of these messages it has not settled.
     #[cold]
     pub(crate) fn tell_over(&mut self, late: &Late, post: &mut Post) {
-        let queue = &mut *self.queue;
-        let Some(Member { port, handle }) = queue.member(late.consumer) else { return };
-        let mut told = RangeSet::new();
-        for range in &late.ranges {
-            told.insert(Range::new(range.first.0, range.last.0));
-            let unsent = queue.forget_waiting_of(late.consumer, *range);
-            queue.take_back(late.consumer, unsent.len() as u32);
-            for Waiting { seq, token, .. } in unsent {
-                told.remove(Range::new(seq.0, seq.0), |_| {});
-                let range = SeqRange { first: seq, last: seq };
-                let back = Command::Settle { consumer: late.consumer, range, outcome: Outcome::Released };
-                queue.fifo.apply(back, &mut self.commons.effects);
-                if let Some(token) = token {
-                    post.reply(port, token, Ok(Reply::Empty));
-                }
-            }
-        }
-        self.tell_due(post);
+        let back = |at: &mut AtQueue<'_>, range| {
+            let back = Command::Settle { consumer: late.consumer, range, outcome: Outcome::Released };
+            at.queue.fifo.apply(back, &mut at.commons.effects);
+        };
+        let Some((Member { port, handle }, told)) = self.without_unsent(late, post, back) else { return };
         if !told.is_empty() {
             let ranges = told
                 .iter()

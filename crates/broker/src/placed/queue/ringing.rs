@@ -90,25 +90,37 @@ impl AtQueue<'_> {
         self.arm_look(turn.now);
     }
 
-    /// Tells a consumer which messages were taken back from it. Those it was never sent go back without a word: it
-    /// could not settle them.
-    fn tell_late(&mut self, late: &Late, post: &mut Post) {
-        let queue = &mut *self.queue;
-        let Some(Member { port, handle }) = queue.member(late.consumer) else { return };
-        let mut told = RangeSet::new();
+    /// The consumer that messages were taken back from, and which of them it was sent; `back` is done about each of the others,
+    /// for which it waits no more. None: it is gone.
+    pub(super) fn without_unsent(
+        &mut self,
+        late: &Late,
+        post: &mut Post,
+        mut back: impl FnMut(&mut AtQueue<'_>, SeqRange),
+    ) -> Option<(Member, RangeSet)> {
+        let member = self.queue.member(late.consumer)?;
+        let mut sent = RangeSet::new();
         for range in &late.ranges {
-            told.insert(Range::new(range.first.0, range.last.0));
-            let unsent = queue.forget_waiting_of(late.consumer, *range);
-            queue.take_back(late.consumer, unsent.len() as u32);
+            sent.insert(Range::new(range.first.0, range.last.0));
+            let unsent = self.queue.forget_waiting_of(late.consumer, *range);
+            self.queue.take_back(late.consumer, unsent.len() as u32);
             for Waiting { seq, token, .. } in unsent {
-                told.remove(Range::new(seq.0, seq.0), |_| {});
-                queue.fifo.settle_late(late.consumer, SeqRange { first: seq, last: seq });
+                sent.remove(Range::new(seq.0, seq.0), |_| {});
+                back(self, SeqRange { first: seq, last: seq });
                 if let Some(token) = token {
-                    post.reply(port, token, Ok(Reply::Empty));
+                    post.reply(member.port, token, Ok(Reply::Empty));
                 }
             }
         }
         self.tell_due(post);
+        Some((member, sent))
+    }
+
+    /// Tells a consumer which messages were taken back from it. Those it was never sent go back without a word: it
+    /// could not settle them.
+    fn tell_late(&mut self, late: &Late, post: &mut Post) {
+        let back = |at: &mut AtQueue<'_>, range| at.queue.fifo.settle_late(late.consumer, range);
+        let Some((Member { port, handle }, told)) = self.without_unsent(late, post, back) else { return };
         let mut ranges = told.iter().peekable();
         while let Some(Range { first, last }) = ranges.next() {
             let range = SeqRange { first: QueueSeq(first), last: QueueSeq(last) };
