@@ -28,6 +28,8 @@ pub(super) const NONE: u32 = 0;
 /// A step.
 #[derive(Clone, Copy, Debug)]
 enum Step {
+    /// So many steps follow.
+    Begin(u32),
     /// The answer of a predicate.
     Ask(u32),
     /// The whole is true if the answer of a predicate is the wanted one; or, unless it `passes`, is not true if it is another.
@@ -168,6 +170,7 @@ impl Quick {
     ) -> u32 {
         let Some(drafts) = drafts(program, places) else { return NONE };
         let begin = self.steps.len();
+        self.steps.push(Step::Begin(drafts.len() as u32));
         self.steps.extend(drafts.into_iter().map(|draft| match draft {
             Draft::Step(step) => step,
             Draft::Ask(place, test) => Step::Ask(share(place, test)),
@@ -217,11 +220,20 @@ impl Quick {
         self.steps.capacity() * size_of::<Step>()
     }
 
+    /// Units of [work](crate::Program::price) of a run of the form that begins there, which may end early.
+    #[inline]
+    pub(super) fn price(&self, begin: u32) -> usize {
+        match self.steps[begin as usize] {
+            Step::Begin(steps) => steps as usize,
+            _ => unreachable!("each has a first step"),
+        }
+    }
+
     /// Whether the filter whose form begins there is true of a message; none: its program has to be run.
     #[inline]
     pub(super) fn run(&self, begin: u32, asked: &mut impl Asked) -> Option<bool> {
         let mut stack = Stack { items: [Item::Unknown; STACK], height: 0 };
-        let mut steps = self.steps[begin as usize..].iter();
+        let mut steps = self.steps[begin as usize + 1..].iter();
         while let Some(step) = steps.next() {
             match *step {
                 Step::Ask(predicate) => stack.push(match asked.answer(predicate) {
@@ -306,7 +318,7 @@ impl Quick {
                         steps = self.steps.get(self.steps.len() - steps.len() + count as usize..)?.iter();
                     }
                 }
-                Step::End => break,
+                Step::Begin(_) | Step::End => break,
             }
         }
         Some(stack.items[0].truth()? == Some(true))

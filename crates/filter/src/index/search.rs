@@ -20,9 +20,6 @@ const SPENT_SURE: usize = WORK_MAX / 2;
 /// Units of a candidate beside those of its program.
 const CANDIDATE_PRICE: usize = 1;
 
-/// Units of a program in its short form.
-const QUICK_PRICE: usize = 2;
-
 /// Entries that are passed over in a unit.
 const ENTRIES_A_UNIT: usize = 8;
 
@@ -339,7 +336,7 @@ impl<F: Fields + ?Sized> Search<'_, '_, F> {
             && self.values.spent <= SPENT_SURE
             && let Some(is_true) = index.quick.run(quick, self)
         {
-            self.cursor.spent += QUICK_PRICE;
+            self.cursor.spent += index.quick.price(quick);
             return is_true;
         }
         self.run(filter)
