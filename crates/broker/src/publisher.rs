@@ -21,6 +21,7 @@ use crate::limits::Limits;
 use base::Now;
 use base::hash::{ByBytes, MapByBytes, MapById};
 use base::id::{LogId, PortId, QueueId};
+use filter::Counts;
 use hashbrown::HashTable;
 use message::record::{Format, NewEnqueue, flag};
 use route::{Route, View};
@@ -146,8 +147,8 @@ struct Known {
     version: u64,
     routes: Vec<Route>,
     last: usize,
-    /// Units of work that finding routes took since it was asked for.
-    steps: u64,
+    /// The work of finding routes since it was asked for.
+    spent: Spent,
     /// Bytes of those of `routes` that are kept.
     bytes: usize,
     /// As many as were taken from the connection's account.
@@ -158,6 +159,15 @@ struct Known {
     split: MapById<u64, u32>,
     /// Messages by exchange, of routes that are forgotten: of the first exchanges, at most [`EXCHANGES_MAX`].
     gone: Vec<(Box<str>, u64)>,
+}
+
+/// The work of finding routes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Spent {
+    /// Units of work.
+    steps: u64,
+    /// Counts of the filters of bindings.
+    filtered: Counts,
 }
 
 /// Queues that a message goes to without being counted as work.
@@ -356,7 +366,7 @@ impl Known {
     /// Units of work that finding ways took since this was last asked, those of refused messages too.
     #[inline]
     fn take_steps(&mut self) -> u32 {
-        u32::try_from(std::mem::take(&mut self.steps)).unwrap_or(u32::MAX)
+        u32::try_from(std::mem::take(&mut self.spent.steps)).unwrap_or(u32::MAX)
     }
 
     /// Where exchange and key of `publish` lead: an index of `routes`.
@@ -439,7 +449,7 @@ impl Known {
             self.last = *at as usize;
             return Ok(self.last);
         }
-        let (route, sees_more) = view.route(access, publish, &mut self.steps)?;
+        let (route, sees_more) = view.route(access, publish, &mut self.spent)?;
         let bytes = route.bytes(exchange.len() + key.len());
         let is_kept = !sees_more && bytes <= view.limits.routes_bytes_max;
         let at = self.add(route, if is_kept { bytes } else { 0 }, view);
@@ -463,7 +473,7 @@ impl Known {
         view: &View<'_>,
         publish: &Publish<'_>,
     ) -> Result<usize, Refusal> {
-        let (route, _) = view.route(access, publish, &mut self.steps)?;
+        let (route, _) = view.route(access, publish, &mut self.spent)?;
         Ok(self.add(route, 0, view))
     }
 

@@ -60,6 +60,27 @@ def counters(vhost):
         connection.close()
 
 
+def filters(vhost):
+    """What filters of bindings were asked, by exchange; of ten messages one has no body that can be read."""
+    with vhost.client() as connection:
+        channel = connection.channel()
+        channel.confirm_delivery()
+        channel.exchange_declare("e", "x-content")
+        for number in range(3):
+            channel.queue_declare(f"q{number}")
+            channel.queue_bind(f"q{number}", "e", "", {"x-filter": f"body.n + 1 > {number}"})
+        for number in range(10):
+            channel.basic_publish("e", "", b'{"n": 9}' if number else b'{"n": ')
+        channel.basic_publish("amq.fanout", "", b'{"n": 9}')
+
+        def told(exchange):
+            return vhost.api.get(f"/exchanges/{vhost.name}/{exchange}").get("message_stats", {})
+
+        stats = eventually(lambda: told("e") if told("e").get("publish_in") == 10 else None, "the exchange", WAIT_S, 0.5)
+        equal([stats.get(f"filter_{name}") for name in ("messages", "evaluations", "unreadable")], [10, 30, 1])
+        equal([name for name in told("amq.fanout") if name.startswith("filter")], [])
+
+
 def listed(vhost):
     """Channels and consumers of a connection that has some."""
     connection, channel, _ = load(vhost)

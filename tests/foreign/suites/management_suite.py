@@ -678,6 +678,13 @@ def redrive():
         management_beyond.redriven(vhost)
 
 
+@suite.case("filtered", "ten messages to an exchange whose three bindings have filters, one of them with a body that is cut off",
+            "message_stats of the exchange count messages, filters that were looked at, and bodies that could not be read")
+def filtered():
+    with beyond() as vhost:
+        management_counters.filters(vhost)
+
+
 @suite.case("move-refused", "messages of a quorum queue with x-delivery-limit 2 moved to an exchange that is not there, again and again",
             "400 with 404 NOT_FOUND; each time they are back, and no delivery counts as failed")
 def move_refused():

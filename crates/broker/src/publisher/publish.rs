@@ -43,8 +43,8 @@ impl Shard {
         publish: &Publish<'_>,
     ) -> Result<u32, Refusal> {
         let view = self.view(now, (publisher.handle, publisher.next_seq));
-        let steps = &mut publisher.known.get_or_insert_default().steps;
-        let (route, _) = view.route(&mut publisher.access, publish, steps)?;
+        let spent = &mut publisher.known.get_or_insert_default().spent;
+        let (route, _) = view.route(&mut publisher.access, publish, spent)?;
         if let Some(target) = route.targets.iter().find(|target| self.logs.is_stopped(target.log)) {
             return Err(Refusal::log_stopped(target.log));
         }
@@ -94,6 +94,11 @@ impl Shard {
                     *counted = self.tallies.exchange(&self.catalog, access.vhost(), publish.exchange);
                 }
                 if known.routes[at].holds_once {
+                    // Filters are asked of messages whose routes are theirs alone.
+                    if !known.spent.filtered.is_empty() {
+                        let counts = std::mem::take(&mut known.spent.filtered);
+                        self.tallies.filtered(known.routes[at].counted, counts);
+                    }
                     self.pace.work.spend(price_of_queues(known.routes[at].queues));
                     return self.publish_once(now, (*port, *handle, seq), access, known, publish);
                 }

@@ -1,6 +1,6 @@
 //! Where messages go: which queues of which logs, worked out from what the catalog says.
 
-use super::{More, Publish};
+use super::{More, Publish, Spent};
 use crate::access::AccessCache;
 use crate::catalog::{Catalog, QueueDefinition, Refusal, VhostId};
 use crate::limits::Limits;
@@ -154,12 +154,12 @@ impl View<'_> {
     }
 
     /// Where a message goes, as the route of this message alone; true: more than its keys had a
-    /// part in that. Adds the units of work that this takes to `steps`, also where it is refused for them.
+    /// part in that. Adds the work that this takes to `spent`, also where it is refused for it.
     pub(super) fn route(
         &self,
         access: &mut AccessCache,
         publish: &Publish<'_>,
-        steps: &mut u64,
+        spent: &mut Spent,
     ) -> Result<(Route, bool), Refusal> {
         let Publish { exchange, routing_key, more, .. } = *publish;
         let only = [routing_key];
@@ -184,7 +184,8 @@ impl View<'_> {
         };
         let mut matches = Matches::within(self.limits.route_steps_max);
         let found = self.find(access.vhost(), exchange, &message, (due, &mut matches), |_| false);
-        *steps += u64::from(matches.steps());
+        spent.steps += u64::from(matches.steps());
+        spent.filtered.merge(&matches.filtered());
         let (targets, sees_more) = found?;
         let mut route = Route { targets, holds_once: true, ..Route::default() };
         route.is_remembered =
