@@ -9,11 +9,12 @@ use crate::oracle::{Check, Oracle, Stage};
 use crate::patience::{self, Patience};
 use crate::plan::{Plan, Tally};
 use crate::rotten::Rotten;
-use crate::rules::DELAYS_MS;
+use crate::rules::{DELAYS_MS, Rules};
 use crate::shape::Shape;
 use crate::streams::{FIRST_FED, FIRST_MESSAGE, STREAM_CLIENTS_MAX, Streams, USERS};
 use crate::tenant::{self, TENANT, TENANT_CLIENTS_MAX, TenantClient};
 use crate::trace::Trace;
+use crate::workload::transact;
 use adapters::Protocol;
 use base::time::NS_PER_MS;
 use base::{Now, Random};
@@ -734,9 +735,9 @@ impl World {
             for at in 0..CLIENTS_MAX {
                 self.wait_with(at, &mut patience)?;
                 self.exchange(at, true)?;
-                if self.is_draining {
-                    self.accept_all(at);
-                }
+                // A leased message that nobody settles comes again for ever.
+                let is_draining = self.is_draining;
+                self.accept(at, |rules| is_draining || rules.lease_ms.is_some());
                 if let Some(client) = &self.clients[at] {
                     patience.note(at, client, &mut self.net);
                 }
@@ -816,13 +817,20 @@ impl World {
         Ok(())
     }
 
-    /// The client at `at` accepts what it holds.
-    fn accept_all(&mut self, at: usize) {
+    /// The client at `at` accepts what it holds of queues with these rules, and commits what it settled of them.
+    fn accept(&mut self, at: usize, is_meant: impl Fn(&Rules) -> bool) {
         let World { clients, oracle, .. } = self;
         let Some(client) = &mut clients[at] else { return };
-        while let Some(tag) = client.held.first().map(|held| held.tag) {
+        let meant = |oracle: &Oracle, held: &Held| is_meant(oracle.rules_of(held.queue));
+        while let Some(tag) = client.held.iter().find(|held| meant(oracle, held)).map(|held| held.tag) {
             let held = client.settle(tag, false, Verdict::Accept);
-            oracle.settling(client.number, &held, Verdict::Accept);
+            if client.transaction.is_none() {
+                oracle.settling(client.number, &held, Verdict::Accept);
+            }
+        }
+        let settled = client.transaction.iter().flat_map(|transaction| &transaction.settled);
+        if settled.into_iter().any(|(held, _)| meant(oracle, held)) {
+            transact::end(self, at, true);
         }
     }
 

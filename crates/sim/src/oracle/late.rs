@@ -20,6 +20,11 @@ impl Copy {
 }
 
 impl Oracle {
+    /// The rules of a queue.
+    pub fn rules_of(&self, queue: usize) -> &Rules {
+        &self.queues[queue].rules
+    }
+
     /// Whether anybody may lose what it holds because it took too long.
     pub fn has_timeouts(&self) -> bool {
         self.queues.iter().any(|queue| queue.rules.lease_ms.is_none() && queue.rules.timeout_ms.is_some())

@@ -46,6 +46,11 @@ fn queue(world: &mut World, at: usize) {
     }
     if !rules.is_plain() {
         let number = world.oracle.queues.len();
+        let is_leased = number % 4 == 2;
+        rules.lease_ms = is_leased.then(|| [400, 1500, LARGE_TIMEOUT_MS][number / 4 % 3]);
+        if world.shape.body_bytes_max > Shape::PLAIN.body_bytes_max {
+            rules.lease_ms = rules.lease_ms.map(|_| LARGE_TIMEOUT_MS);
+        }
         rules.is_grouped = number % 3 == 1 && rules.priority_max.is_none();
         rules.ranks = number % 5 == 3 && rules.priority_max.is_none() && !rules.is_grouped;
     }

@@ -29,7 +29,7 @@ mod rot;
 mod settle;
 mod stop;
 mod streams;
-mod transact;
+pub mod transact;
 
 use crate::oracle::Check;
 use crate::world::World;

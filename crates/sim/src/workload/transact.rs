@@ -7,14 +7,22 @@ use crate::world::World;
 
 pub fn run(world: &mut World) -> Check {
     let Some(at) = world.any_transactional() else { return Ok(()) };
-    let World { clients, dice, oracle, trace, tally, .. } = world;
+    let World { clients, dice, .. } = world;
     let Some(client) = &mut clients[at] else { return Ok(()) };
     if client.transaction.is_none() {
         client.begin_transaction();
         return Ok(());
     }
     let commits = !dice.one_in(4);
-    let Some(ended) = client.end_transaction(commits) else { return Ok(()) };
+    end(world, at, commits);
+    Ok(())
+}
+
+/// The client at `at` ends its transaction, if anything was done in it.
+pub fn end(world: &mut World, at: usize, commits: bool) {
+    let World { clients, oracle, trace, tally, .. } = world;
+    let Some(client) = &mut clients[at] else { return };
+    let Some(ended) = client.end_transaction(commits) else { return };
     let number = client.number;
     let (published, settled) = (ended.published.len(), ended.settled.len());
     if commits {
@@ -32,5 +40,4 @@ pub fn run(world: &mut World) -> Check {
             oracle.settling(number, &settled, Verdict::Fail);
         }
     }
-    Ok(())
 }
