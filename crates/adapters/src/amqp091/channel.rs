@@ -153,14 +153,18 @@ impl Channels {
         let guess = usize::from(number).wrapping_sub(1);
         let at = match self.0.get(guess) {
             Some(channel) if channel.number == number => guess,
-            _ => self.0.binary_search_by_key(&number, |channel| channel.number).ok()?,
+            _ => self.place(number)?,
         };
         self.0.get_mut(at).map(|channel| &mut **channel)
     }
 
+    #[inline(never)]
+    fn place(&self, number: u16) -> Option<usize> {
+        self.0.binary_search_by_key(&number, |channel| channel.number).ok()
+    }
+
     pub(super) fn find(&self, number: u16) -> Option<&Channel> {
-        let at = self.0.binary_search_by_key(&number, |channel| channel.number).ok()?;
-        self.0.get(at).map(|channel| &**channel)
+        self.0.get(self.place(number)?).map(|channel| &**channel)
     }
 
     pub(super) fn add(&mut self, channel: Channel) {

@@ -243,13 +243,18 @@ impl Stream {
                 self.close(at_ms, common, effects);
             }
         }
-        let (filter_len, last_len) = (self.settings.filter_len, self.last_len);
-        self.open.get_or_insert_with(|| {
-            let mut buffer = common.take_buffer();
-            buffer.reserve(last_len);
-            let writer = Writer::new(&mut buffer, Kind::User, filter_len);
-            Open { buffer, writer, entries_max }
-        })
+        if self.open.is_none() {
+            self.open = Some(self.new_open(entries_max, common));
+        }
+        self.open.as_mut().expect("it is open")
+    }
+
+    #[inline(never)]
+    fn new_open(&self, entries_max: u16, common: &mut Common) -> Open {
+        let mut buffer = common.take_buffer();
+        buffer.reserve(self.last_len);
+        let writer = Writer::new(&mut buffer, Kind::User, self.settings.filter_len);
+        Open { buffer, writer, entries_max }
     }
 
     fn retain(&mut self, now_ms: i64, common: &mut Common, effects: &mut Vec<Effect>) {

@@ -89,12 +89,20 @@ impl OfStreams {
     }
 
     /// As [`OfStreams::get`]; it is made if it is not there.
+    #[inline]
     pub(crate) fn make(&mut self) -> &mut Streams {
-        let OfStreams { log, offset_rules, feeds_wait, is_replaying, made } = self;
-        made.get_or_insert_with(|| {
-            let references = References::new(*is_replaying);
-            Box::new(Streams { feeds_wait: *feeds_wait, references, ..Streams::new(*log, *offset_rules) })
-        })
+        if self.made.is_none() {
+            self.made = Some(self.new_streams());
+        }
+        self.made.as_mut().expect("they are made")
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn new_streams(&self) -> Box<Streams> {
+        let references = References::new(self.is_replaying);
+        let streams = Streams::new(self.log, self.offset_rules);
+        Box::new(Streams { feeds_wait: self.feeds_wait, references, ..streams })
     }
 
     /// The replay is over.
@@ -239,8 +247,15 @@ impl Streams {
 }
 
 impl AtStream<'_> {
-    /// Puts what a machine asked for where it is carried out from.
+    /// Puts what a machine asked for where it is carried out from; mostly that is nothing.
+    #[inline]
     fn sort(&mut self) {
+        if !self.streams.effects.is_empty() {
+            self.sort_some();
+        }
+    }
+
+    fn sort_some(&mut self) {
         let AtStream { slot, stream: OwnedStream { id, definition, .. }, streams } = self;
         let (slot, log, stream) = (*slot, streams.log, *id);
         for effect in streams.effects.drain(..) {
