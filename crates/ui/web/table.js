@@ -15,8 +15,6 @@ const PAGE = 100;
 const MARGIN = 12;
 /** Rows that are elements at once, at most. */
 const ROWS_MAX = 120;
-/** Milliseconds in which rows are made at one go; those that are left come with the next frame. */
-const GO_MS = 8;
 /** The tallest that a browser lays out soundly, in pixels. */
 const TALL_MAX = 8_000_000;
 
@@ -148,21 +146,15 @@ export function table(it) {
   };
   /** Rows that are elements, by their place in the list: each is made anew only where it would look otherwise. */
   const drawn = new Map();
-  let made = 0;
-  /** What stands above `next` then: the row, or where it has to wait for the next frame `next` itself. */
-  const draw = (/** @type {number} */ at, /** @type {number} */ place, /** @type {HTMLElement | null} */ next, /** @type {boolean} */ isLate) => {
+  const draw = (/** @type {number} */ at, /** @type {number} */ place, /** @type {HTMLElement | null} */ next) => {
     const one = pages.get(Math.floor(at / PAGE) + 1)?.[at % PAGE], isOn = !!one && selected.peek().has(it.key(one)), columns = chosen.peek();
     let row = drawn.get(at);
     // A page that is loaded again is mostly as it was, and looks so unless a column tells how long something has lasted.
     if (row && row.one !== one && one && row.one && !columns.some((own) => own.ages) && JSON.stringify(row.one) === JSON.stringify(one)) row.one = one;
-    const isSame = row && row.one === one && row.isOn === isOn && row.columns === columns;
-    if (!isSame && isLate) goOn();
-    if (!row && isLate) return next;
-    if (isSame || isLate) {
+    if (row && row.one === one && row.isOn === isOn && row.columns === columns) {
       if (row.place !== place) row.element.style.setProperty('--top', `${place}px`);
       row.place = place;
     } else {
-      made += 1;
       row?.element.remove();
       row = { one, isOn, columns, place, element: shown(at, place) };
       drawn.set(at, row);
@@ -170,8 +162,7 @@ export function table(it) {
     if (row.element.nextSibling !== next || !row.element.parentNode) tall.insertBefore(row.element, next);
     return row.element;
   };
-  let before = 0, frame = 0;
-  const goOn = () => { frame ||= requestAnimationFrame(() => { frame = 0; if (!isOver) tick.value += 1; }); };
+  let before = 0;
   effect(() => {
     tick.value; selected.value; chosen.value;
     const scrolled = top.value, factor = stretch.value, seen = Math.ceil(room.value / row);
@@ -189,10 +180,8 @@ export function table(it) {
       for (let page = from; page <= to; page += 1) if (!pages.has(page)) void want(page);
       for (const [at, { element }] of drawn) if (at < first || at >= last) { element.remove(); drawn.delete(at); }
       let next = null;
-      const begun = performance.now();
-      made = 0;
       // Rows keep their distance from what is in view, whatever the bar stands for.
-      for (let at = last - 1; at >= first; at -= 1) next = draw(at, factor === 1 ? at * row : scrolled + at * row - scrolled * factor, next, made > 0 && performance.now() - begun > GO_MS);
+      for (let at = last - 1; at >= first; at -= 1) next = draw(at, factor === 1 ? at * row : scrolled + at * row - scrolled * factor, next);
       if (held && focused && document.activeElement !== held) /** @type {HTMLElement | null} */ (tall.querySelector(`[data-key="${CSS.escape(focused)}"] ${which}`))?.focus({ preventScroll: true });
     });
   });
