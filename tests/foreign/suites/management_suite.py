@@ -18,6 +18,7 @@ from suites import (
     management_beyond,
     management_counters,
     management_lists,
+    management_many,
     management_pages,
     management_past,
     management_sessions,
@@ -727,6 +728,20 @@ def move_wanted_classic():
 def move_wanted_quorum():
     with beyond() as vhost:
         management_beyond.wanted(vhost, "quorum")
+
+
+def move_many(kind):
+    if not suite.options.broker:
+        raise Skip("needs a broker of its own (--broker): RabbitMQ has nothing like it")
+    full = suite.options.full
+    management_many.many(suite.options.broker, api_of, vhost_of, kind, 1_000_000 if full else 20_000, full)
+
+
+for KIND in ("classic", "quorum"):
+    suite.add(f"move-many.{KIND}", "20,000 messages of 1 KB (--full: 1 M), one in a thousand of which is listed, moved, deleted, rejected and "
+              f"accepted by an expression, while somebody publishes, {KIND} queue",
+              "ours alone: those of which it is true, and no others; with --full each pass within 5 s, while 90 % of 40,000 a second are published",
+              lambda kind=KIND: move_many(kind), lambda options: 300 if options.full else 60)
 
 
 @suite.case("move-chosen.classic", "messages of a queue with one active consumer moved and deleted by position, classic queue",
