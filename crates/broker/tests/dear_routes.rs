@@ -93,19 +93,7 @@ impl Test {
         (key, more): (&str, Option<&More<'_>>),
         headers: &dyn Headers,
     ) -> Result<Published, Refusal> {
-        let publish = Publish {
-            exchange: exchange.as_bytes(),
-            routing_key: key.as_bytes(),
-            more,
-            headers,
-            format: Format::Amqp091,
-            durable: true,
-            priority: None,
-            ttl_ms: None,
-            head: &[b"\0\0"],
-            body: &[b"x"],
-            confirm: false,
-        };
+        let publish = message(exchange, (key, more), headers);
         self.node.shards[0].publish(self.node.now, &mut self.publisher, &publish)
     }
 
@@ -134,6 +122,26 @@ impl Test {
         // The way is known.
         assert_eq!(self.publish(exchange, (key, None), &NoHeaders), Ok(Published::Done));
         assert_eq!(self.node.shards[0].work().take(), 0);
+    }
+}
+
+fn message<'m>(
+    exchange: &'m str,
+    (key, more): (&'m str, Option<&'m More<'m>>),
+    headers: &'m dyn Headers,
+) -> Publish<'m> {
+    Publish {
+        exchange: exchange.as_bytes(),
+        routing_key: key.as_bytes(),
+        more,
+        headers,
+        format: Format::Amqp091,
+        durable: true,
+        priority: None,
+        ttl_ms: None,
+        head: &[b"\0\0"],
+        body: &[b"x"],
+        confirm: false,
     }
 }
 
@@ -282,4 +290,25 @@ fn work_beside_steps_is_charged() {
     assert_eq!(test.publish("x", ("", None), &NoHeaders), Ok(Published::Done));
     let units = test.node.shards[0].work().take();
     assert!(units >= 250, "{units} units for a thousand arguments");
+}
+
+#[test]
+fn filters_of_a_message_count_once_it_is_published() {
+    let mut test = Test::new();
+    for exchange in ["x", "y"] {
+        test.exchange(exchange, "fanout", &[]);
+        let filter = [(routing::X_FILTER.to_vec(), Value::text("ROUTING_KEY() = 'k'"))];
+        test.bind(exchange, "", filter.into_iter().collect());
+    }
+    // A transaction asks before it is committed.
+    let asked = message("x", ("k", None), &NoHeaders);
+    let shard = &mut test.node.shards[0];
+    assert_eq!(shard.would_publish(test.node.now, &mut test.publisher, &asked), Ok(1));
+    for exchange in ["y", "x"] {
+        assert_eq!(test.publish(exchange, ("k", None), &NoHeaders), Ok(Published::Done));
+    }
+    let counted = test.node.shards[0].survey().exchanges;
+    let counts: Vec<[u64; 2]> =
+        counted.values().map(|one| [one.filtered.messages, one.filtered.evaluations]).collect();
+    assert_eq!(counts, [[1, 1]; 2]);
 }

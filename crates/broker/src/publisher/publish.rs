@@ -2,7 +2,7 @@
 
 use super::route::{View, version};
 use super::{
-    Addressed, Known, More, Publish, Published, Publisher, QUEUES_FREE, add_messages, price_of_queues,
+    Addressed, Known, More, Publish, Published, Publisher, QUEUES_FREE, Spent, add_messages, price_of_queues,
 };
 use crate::access::AccessCache;
 use crate::catalog::Refusal;
@@ -43,8 +43,11 @@ impl Shard {
         publish: &Publish<'_>,
     ) -> Result<u32, Refusal> {
         let view = self.view(now, (publisher.handle, publisher.next_seq));
-        let spent = &mut publisher.known.get_or_insert_default().spent;
-        let (route, _) = view.route(&mut publisher.access, publish, spent)?;
+        let mut spent = Spent::default();
+        let found = view.route(&mut publisher.access, publish, &mut spent);
+        // Its filters count when it is published.
+        publisher.known.get_or_insert_default().spent.steps += spent.steps;
+        let (route, _) = found?;
         if let Some(target) = route.targets.iter().find(|target| self.logs.is_stopped(target.log)) {
             return Err(Refusal::log_stopped(target.log));
         }
@@ -84,6 +87,8 @@ impl Shard {
             None => {
                 let found = known.route(access, &self.view(now, (*handle, seq)), publish);
                 self.pace.work.spend(known.take_steps());
+                // Of a refused message they count with no exchange.
+                let filtered = std::mem::take(&mut known.spent.filtered);
                 let mut at = found.inspect_err(|refusal| self.tallies.note_refused(refusal))?;
                 if known.due() != known.counted {
                     known.count(self.ports.get_mut(*port).map(|state| &mut state.holding));
@@ -95,9 +100,8 @@ impl Shard {
                 }
                 if known.routes[at].holds_once {
                     // Filters are asked of messages whose routes are theirs alone.
-                    if !known.spent.filtered.is_empty() {
-                        let counts = std::mem::take(&mut known.spent.filtered);
-                        self.tallies.filtered(known.routes[at].counted, counts);
+                    if !filtered.is_empty() {
+                        self.tallies.filtered(known.routes[at].counted, filtered);
                     }
                     self.pace.work.spend(price_of_queues(known.routes[at].queues));
                     return self.publish_once(now, (*port, *handle, seq), access, known, publish);
