@@ -25,6 +25,12 @@ fn check(line: &str, words: &[&str]) {
     }
 }
 
+/// A whole number of a report in JSON, the first of that name.
+fn number(report: &str, name: &str) -> u64 {
+    let (_, rest) = report.split_once(&format!("\"{name}\":")).unwrap_or_default();
+    rest.split([',', '}']).next().and_then(|number| number.parse().ok()).unwrap_or_default()
+}
+
 #[test]
 fn every_reader_of_a_stream_gets_all_of_it() {
     check(
@@ -41,11 +47,11 @@ fn small_chunks_are_read_over_both_protocols_with_and_without_reading_ahead() {
     // One frame is one chunk.
     let output = bench("stream-small-chunks --chunks 3 --size 48 --bytes 20000 --protocol stream --json");
     let said = String::from_utf8_lossy(&output.stdout);
-    let number = |name: &str| -> u64 {
-        let (_, rest) = said.split_once(&format!("\"{name}\":")).unwrap_or_default();
-        rest.split(',').next().and_then(|number| number.parse().ok()).unwrap_or_default()
-    };
-    assert_eq!((number("chunks") * 3, number("chunks") > 10), (number("messages"), true), "{said}");
+    assert_eq!(
+        (number(&said, "chunks") * 3, number(&said, "chunks") > 10),
+        (number(&said, "messages"), true),
+        "{said}"
+    );
 }
 
 #[test]
@@ -66,11 +72,7 @@ fn a_large_stream_is_attached_to_and_shortened() {
     let output =
         bench("stream-large --bytes 200000000 --argument x-stream-max-segment-size-bytes=10000000 --json");
     let said = String::from_utf8_lossy(&output.stdout);
-    let number = |name: &str| -> u64 {
-        let (_, rest) = said.split_once(&format!("\"{name}\":")).unwrap_or_default();
-        rest.split([',', '}']).next().and_then(|number| number.parse().ok()).unwrap_or_default()
-    };
-    assert_eq!((number("messages"), number("deleted") > 50_000_000), (197_600, true), "{said}");
+    assert_eq!((number(&said, "messages"), number(&said, "deleted") > 50_000_000), (197_600, true), "{said}");
     for word in ["\"at\":\"timestamp\"", "\"restart_ms\":", "\"steady\":{", "\"deleting\":{"] {
         assert!(said.contains(word), "no {word:?} in {said}");
     }
