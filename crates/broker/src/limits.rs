@@ -18,8 +18,9 @@ pub struct Limits {
     pub resident_delayed_bytes_max: usize,
     /// Bytes of batches and segment blocks a shard keeps after reading them back.
     pub loaded_bytes_max: usize,
-    /// The same, while a queue is read back whose messages have priorities: each of them goes through all of it.
-    pub loaded_by_priority_bytes_max: usize,
+    /// The same, while a queue is read back that is gone through more than once: for each priority, or for each consumer that
+    /// chooses.
+    pub loaded_for_passes_bytes_max: usize,
     /// Reads of a log under way at once.
     pub reads_max: usize,
     /// Bytes of one read, where a single batch or block is no larger: how far a queue that is read on from grows its window.
@@ -165,7 +166,7 @@ impl Default for Limits {
             resident_bytes_max: 8 << 20,
             resident_delayed_bytes_max: 1 << 20,
             loaded_bytes_max: 4 << 20,
-            loaded_by_priority_bytes_max: 16 << 20,
+            loaded_for_passes_bytes_max: 16 << 20,
             reads_max: 4,
             read_bytes_max: 512 << 10,
             dispatch_messages_max: 4096,

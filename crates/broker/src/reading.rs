@@ -8,6 +8,9 @@
 //! [`READS_OF_QUEUE_MAX`] reads given out ahead, a log at most [`Limits::reads_max`], and hungry queues take turns: no
 //! queue's reads starve another's.
 //!
+//! A queue whose consumers choose reads for two purposes, handing out and asking messages which selectors are true of
+//! them; each has a place, a window and reads of its own ([`Reader`]).
+//!
 //! Bytes that were read are kept for a while ([`keeping`]). Those read ahead that went before they were needed are read
 //! again.
 //! Not here: threads and files. Reads go out as data ([`ReadRequest`]) and come back with the bytes they brought.
@@ -18,7 +21,7 @@ mod keeping;
 mod reads;
 mod sharing;
 
-pub(crate) use keeping::Loaded;
+pub(crate) use keeping::{Keeping, Loaded};
 
 use crate::limits::Limits;
 use base::crc::crc32c;
@@ -55,8 +58,8 @@ pub struct ReadRequest {
     pub log: LogId,
     /// The parts to read: one behind the other in one file.
     pub parts: Vec<ReadWhat>,
-    /// The queue it was given out for.
-    pub(crate) slot: u32,
+    /// It was given out for this.
+    pub(crate) reader: Reader,
     /// Used memory to read into, one for each of the first parts.
     into: Used,
 }
@@ -243,15 +246,55 @@ impl StretchKey {
     }
 }
 
+/// The purpose of a queue's reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Purpose {
+    /// Messages are handed out.
+    Delivery,
+    /// Messages are asked which selectors are true of them.
+    Choosing,
+}
+
+/// A queue that reads on, for one purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Reader {
+    pub(crate) slot: u32,
+    pub(crate) purpose: Purpose,
+}
+
+impl Reader {
+    /// No queue: its reads are for whoever waits for them.
+    const NONE: Reader = Reader::delivery(u32::MAX);
+
+    const fn delivery(slot: u32) -> Reader {
+        Reader { slot, purpose: Purpose::Delivery }
+    }
+
+    const fn choosing(slot: u32) -> Reader {
+        Reader { slot, purpose: Purpose::Choosing }
+    }
+}
+
 /// A read to be given out when its turn comes.
 #[derive(Debug)]
 enum Hunger {
-    /// A delivery of the queue in `slot`, at `seq`, waits for this.
-    Miss { slot: u32, seq: QueueSeq, what: ReadWhat },
+    /// The queue needs this for its message at `seq`, and goes on from there.
+    Miss { reader: Reader, seq: QueueSeq, what: ReadWhat },
     /// The queue reads on: its next messages may be read ahead.
-    On { slot: u32 },
+    On { reader: Reader },
     /// This and nothing besides.
     Only(ReadWhat),
+}
+
+/// The ways through a queue's messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// In order of position.
+    Onward,
+    /// It had messages of several priorities, and goes through what is on disk once for each.
+    ByLevel,
+    /// Its consumers choose, and each of them is somewhere else.
+    Chosen,
 }
 
 /// How far a queue reads ahead.
@@ -265,8 +308,7 @@ struct Ahead {
     under_way: u32,
     /// It is among the hungry as one that reads on.
     is_listed: bool,
-    /// It had messages of several priorities, and goes through what is on disk once for each.
-    has_passes: bool,
+    way: Way,
 }
 
 /// The reads of a log. See the module.
@@ -277,9 +319,9 @@ pub(crate) struct Reading {
     /// In the order they get their turn.
     hungry: VecDeque<Hunger>,
     /// Of queues that have read and may read on.
-    ahead: BTreeMap<u32, Ahead>,
-    /// The slot from which queues are looked at next, for those that read no more.
-    look_from: u32,
+    ahead: BTreeMap<Reader, Ahead>,
+    /// Those behind this one are looked at next, for those that read no more.
+    looked_at: Option<Reader>,
     under_way: usize,
     bytes: u64,
 }
@@ -288,12 +330,20 @@ impl Reading {
     /// The queue in `slot` waits for `what`, for a delivery at `seq` if it may go on from there.
     #[cold]
     pub(crate) fn wait(&mut self, what: ReadWhat, slot: u32, seq: Option<QueueSeq>) {
+        let miss = |seq| Hunger::Miss { reader: Reader::delivery(slot), seq, what };
+        self.wait_for(what, slot, seq.map_or(Hunger::Only(what), miss));
+    }
+
+    /// The queue in `slot` waits for `what`, to ask its message at `seq` which selectors are true of it.
+    #[cold]
+    pub(crate) fn wait_to_choose(&mut self, what: ReadWhat, slot: u32, seq: QueueSeq) {
+        self.wait_for(what, slot, Hunger::Miss { reader: Reader::choosing(slot), seq, what });
+    }
+
+    fn wait_for(&mut self, what: ReadWhat, slot: u32, hunger: Hunger) {
         let hungry = &mut self.hungry;
         let slots = self.asked.entry(what.name()).or_insert_with(|| {
-            hungry.push_back(match seq {
-                Some(seq) => Hunger::Miss { slot, seq, what },
-                None => Hunger::Only(what),
-            });
+            hungry.push_back(hunger);
             Vec::new()
         });
         if !slots.contains(&slot) {
@@ -309,42 +359,57 @@ impl Reading {
     /// The queue in `slot` is gone. What others may wait for is still read.
     pub(crate) fn forget(&mut self, slot: u32) {
         self.asked.values_mut().for_each(|slots| slots.retain(|waiting| *waiting != slot));
-        self.ahead.remove(&slot);
+        self.ahead.remove(&Reader::delivery(slot));
+        self.ahead.remove(&Reader::choosing(slot));
         self.hungry.retain_mut(|hunger| match hunger {
-            Hunger::Miss { slot: of, what, .. } if *of == slot => {
+            Hunger::Miss { reader, what, .. } if reader.slot == slot => {
                 *hunger = Hunger::Only(*what);
                 true
             }
-            Hunger::On { slot: of } => *of != slot,
+            Hunger::On { reader } => reader.slot != slot,
             _ => true,
         });
     }
 
-    /// A read for the queue in `slot` came back: if it goes on, the next may bring more.
-    pub(crate) fn came_back(&mut self, slot: u32, bytes: u64, limits: &Limits) {
+    /// A read for this came back: if it goes on, the next may bring more.
+    pub(crate) fn came_back(&mut self, reader: Reader, bytes: u64, limits: &Limits) {
         self.under_way -= 1;
         self.bytes -= bytes;
         // The queue may be gone, and another in its slot.
-        if let Some(ahead) = self.ahead.get_mut(&slot) {
+        if let Some(ahead) = self.ahead.get_mut(&reader) {
             ahead.under_way = ahead.under_way.saturating_sub(1);
             ahead.window = (ahead.window * 2).min(limits.read_bytes_max as u64);
         }
-        self.list(slot);
+        self.list(reader);
     }
 
-    /// The queue in `slot` may read on.
-    fn list(&mut self, slot: u32) {
-        if let Some(ahead) = self.ahead.get_mut(&slot)
+    /// The queue in `slot` asked messages, and may be read ahead for to go on.
+    pub(crate) fn chooses_on(&mut self, slot: u32) {
+        self.list(Reader::choosing(slot));
+    }
+
+    /// It may read on.
+    fn list(&mut self, reader: Reader) {
+        if let Some(ahead) = self.ahead.get_mut(&reader)
             && ahead.under_way < READS_OF_QUEUE_MAX
             && !std::mem::replace(&mut ahead.is_listed, true)
         {
-            self.hungry.push_back(Hunger::On { slot });
+            self.hungry.push_back(Hunger::On { reader });
         }
     }
 
-    /// Of many queues at once no more is kept than of others, and nothing is kept by where each of them is.
-    pub(crate) fn has_passes(&self, slot: u32) -> bool {
-        self.ahead.get(&slot).is_some_and(|ahead| ahead.has_passes) && self.ahead.len() <= PASSES_MAX
+    /// How what was read for this is kept. Of many queues at once no more is kept than of others, and nothing is kept by where
+    /// each of them is.
+    pub(crate) fn keeping(&self, reader: Reader) -> Keeping {
+        let way = self.ahead.get(&reader).map_or(Way::Onward, |ahead| ahead.way);
+        let is_crowd = self.ahead.len() > PASSES_MAX;
+        let has_chosen = || self.ahead.values().any(|ahead| ahead.way == Way::Chosen);
+        match (reader.purpose, way) {
+            (Purpose::Choosing, _) => Keeping::Passing,
+            (Purpose::Delivery, Way::ByLevel) if !is_crowd => Keeping::ByPlace,
+            (Purpose::Delivery, _) if !is_crowd && has_chosen() => Keeping::More,
+            (Purpose::Delivery, _) => Keeping::Oldest,
+        }
     }
 
     /// The queues that wait for this to be read, which it was now.
@@ -353,9 +418,9 @@ impl Reading {
     }
 
     /// A queue has nothing more to read: unless it is read for, it has no share.
-    pub(crate) fn forget_idle(&mut self, slot: u32) {
-        if self.ahead.get(&slot).is_some_and(|ahead| ahead.under_way == 0) {
-            self.ahead.remove(&slot);
+    pub(crate) fn forget_idle(&mut self, reader: Reader) {
+        if self.ahead.get(&reader).is_some_and(|ahead| ahead.under_way == 0) {
+            self.ahead.remove(&reader);
         }
     }
 }

@@ -475,7 +475,7 @@ fn where_there_are_priorities_it_is_read_ahead_by_priority() {
 
 #[test]
 fn where_there_are_priorities_what_is_kept_is_still_there_for_the_next_of_them() {
-    let most = Limits::default().loaded_by_priority_bytes_max;
+    let most = Limits::default().loaded_for_passes_bytes_max;
     let batches = 2 * most / (4 * BODY);
     let mut node = come_up_again(with_priorities(batches));
     node.consume(0, "q", 7, 0);
@@ -503,7 +503,7 @@ fn where_there_are_priorities_nothing_is_read_ahead_that_drives_out_what_comes_b
     let kept = 8 * BODY;
     let limits = Limits {
         loaded_bytes_max: kept,
-        loaded_by_priority_bytes_max: kept,
+        loaded_for_passes_bytes_max: kept,
         read_bytes_max: 2 * BODY,
         ..Limits::default()
     };

@@ -4,7 +4,7 @@
 mod node;
 
 use base::id::QueueSeq;
-use broker::{Credit, Held, Limits, NewConsumer, QueueCommand, QueueRow, Selector};
+use broker::{Credit, Held, Limits, NewConsumer, QueueCommand, QueueRow, ReadBytes, Selector};
 use filter::{Asker, Names};
 use message::record::Outcome;
 use node::Node;
@@ -44,6 +44,30 @@ fn fill(node: &mut Node, first: u64, end: u64) {
         node.publish(0, &mut publisher, "q", &body, true);
     }
     node.settle();
+}
+
+/// The node comes up again: nothing is in memory.
+fn come_up_again(node: &mut Node, limits: Limits) {
+    let mut shard = node.restarted_with(limits);
+    assert!(shard.finish_recovery(node.now).is_empty());
+    shard.open_port(node.ports[0], Node::actor(node.ports[0]));
+    node.shards[0] = shard;
+    node.turn();
+    node.take_seen();
+}
+
+/// Carries out the reads that wait: how many bytes they brought.
+fn read_on(node: &mut Node) -> usize {
+    let (mut reads, mut bytes) = (Vec::new(), 0);
+    node.shards[0].take_reads(&mut reads);
+    for mut read in reads {
+        let brought: Vec<_> =
+            read.carry_out(&node.disk).into_iter().map(|part| part.ok().flatten()).collect();
+        bytes += brought.iter().flatten().map(ReadBytes::len).sum::<usize>();
+        node.shards[0].read_done(node.now, read, brought);
+        node.settle();
+    }
+    bytes
 }
 
 fn row(node: &Node) -> QueueRow {
@@ -147,32 +171,65 @@ fn what_was_there_before_is_read_in_the_background() {
     let mut node = Node::new(1);
     node.declare(0, "q", true);
     fill(&mut node, 0, 3000);
-    let mut shard = node.restarted();
-    assert!(shard.finish_recovery(node.now).is_empty());
-    shard.open_port(node.ports[0], Node::actor(node.ports[0]));
-    node.shards[0] = shard;
-    node.turn();
-    node.take_seen();
+    come_up_again(&mut node, Limits::default());
     select(&mut node, 0, (7, "body.n >= 2990"), Credit::Prefetch(0));
     // Messages that come meanwhile stay behind those that are there.
     fill(&mut node, 3000, 3002);
     assert!(given(&seen(&mut node), 7).is_empty());
     let mut all = Vec::new();
-    loop {
-        let mut reads = Vec::new();
-        node.shards[0].take_reads(&mut reads);
-        if reads.is_empty() {
-            break;
-        }
-        for mut read in reads {
-            let brought = read.carry_out(&node.disk).into_iter().map(|part| part.ok().flatten()).collect();
-            node.shards[0].read_done(node.now, read, brought);
-            node.settle();
-        }
+    while read_on(&mut node) > 0 {
         all.extend(given(&seen(&mut node), 7));
     }
     assert_eq!(all, (2990..3002).collect::<Vec<u64>>());
     assert_eq!(row(&node).unmatched, 2990);
+}
+
+/// Ten consumers at ten places of a queue on disk, each of which settles what it is given and then has the next.
+#[test]
+fn what_was_read_is_for_all_who_wait_for_it() {
+    let limits = Limits {
+        loaded_bytes_max: 16 << 10,
+        loaded_for_passes_bytes_max: 16 << 10,
+        read_bytes_max: 8 << 10,
+        ..Limits::default()
+    };
+    let mut node = Node::new(1);
+    node.declare(0, "q", true);
+    for batch in 0..50 {
+        fill(&mut node, batch * 100, (batch + 1) * 100);
+    }
+    come_up_again(&mut node, limits);
+    for handle in 0..10 {
+        let expression = format!("body.k = {handle} AND body.n >= {}", u64::from(handle) * 400);
+        select(&mut node, 0, (handle, &expression), Credit::Prefetch(4));
+    }
+    let mut all: Vec<Vec<u64>> = vec![Vec::new(); 10];
+    let mut bytes = 0;
+    loop {
+        let seen = seen(&mut node);
+        let mut has_news = false;
+        for handle in 0..10 {
+            for number in given(&seen, handle) {
+                node.settled(0, "q", handle, (number, number), Outcome::Accepted);
+                all[handle as usize].push(number);
+                has_news = true;
+            }
+        }
+        let read = read_on(&mut node);
+        if read == 0 && !has_news {
+            break;
+        }
+        bytes += read;
+    }
+    for (handle, all) in (0..).zip(all) {
+        let expected = (handle * 400..5000).filter(|number| number % 10 == handle);
+        assert_eq!(all, expected.collect::<Vec<u64>>(), "of {handle}");
+    }
+    // Records of 80 bytes: all of them once, to find out who wants what, and each way from its beginning on, of which 16 KiB do
+    // not hold two ends. A batch that is read for each message of a consumer would be five times as much.
+    let (whole, ways) = (5000 * 80, (0..10).map(|handle| 5000 - handle * 400).sum::<usize>() * 80);
+    let most = whole + ways + ways / 5;
+    assert!(bytes <= most, "{bytes} bytes were read of {whole}, {most} allowed");
 }
 
 #[test]

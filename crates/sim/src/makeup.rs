@@ -47,7 +47,7 @@ pub fn roll(dice: &mut Random, whole_turns: bool, agrees: bool) -> Makeup {
     limits.expired_at_once_max = limits.waiting_for_bytes_max;
     limits.dead_letterings_max = limits.waiting_for_bytes_max;
     limits.dead_lettering_bytes_max = limits.log_bytes_in_flight_max;
-    limits.loaded_by_priority_bytes_max = limits.loaded_bytes_max * 4;
+    limits.loaded_for_passes_bytes_max = limits.loaded_bytes_max * 4;
     limits.consumer_window_bytes = limits.loaded_bytes_max;
     limits.stream_dispatch_bytes_max = limits.read_bytes_max;
     limits.stream_dispatch_busy_bytes_max = limits.read_bytes_max / 2;

@@ -217,20 +217,26 @@ impl Log {
     ) {
         assert!(brought.len() == request.parts.len(), "a read answers for each of its parts");
         let bytes = request.bytes();
-        let has_passes = self.commons.reads.reading.has_passes(request.slot);
+        let keeping = self.commons.reads.reading.keeping(request.reader);
         for (what, brought) in request.parts.into_iter().zip(brought) {
             if let Some(bytes) = brought {
-                self.commons.keep_loaded(what, bytes, has_passes, turn.limits);
+                self.commons.keep_loaded(what, bytes, keeping, turn.limits);
                 self.part_done(turn, what, false);
             } else {
                 self.part_done(turn, what, true);
             }
         }
-        self.commons.reads.reading.came_back(request.slot, bytes, turn.limits);
-        let queue = self.machines.queue(request.slot);
-        if queue.is_none_or(|queue| queue.fifo.ready() == 0 && !queue.is_waiting()) {
-            self.commons.reads.reading.forget_idle(request.slot);
+        // What was taken along nobody asked for by name.
+        if let Some(mut at) = self.queue_at(request.reader.slot)
+            && at.queue.is_waiting()
+            && at.queue.is_chosen_from()
+        {
+            at.deliver_waiting(turn);
+            at.mark_dirty();
+            self.dispatch(turn);
         }
+        let queue = self.machines.queue(request.reader.slot);
+        self.commons.read_came_back(request.reader, queue, bytes, turn.limits);
     }
 
     fn part_done(&mut self, turn: &mut Turn<'_>, what: ReadWhat, is_damaged: bool) {

@@ -3,10 +3,11 @@
 //!
 //! Oldest first out, at most [`Limits::loaded_bytes_max`]. A queue whose messages have priorities is gone through from the
 //! front to the end once for each of them: there the bytes right behind its position go first, as they are needed last,
-//! and more may be kept ([`Limits::loaded_by_priority_bytes_max`]). Oldest first would keep nothing of use: the bytes
-//! in front are always the oldest when their turn comes again.
+//! and more may be kept ([`Limits::loaded_for_passes_bytes_max`]). Oldest first would keep nothing of use: the bytes
+//! in front are always the oldest when their turn comes again. As much may be kept where consumers choose, who are at
+//! different places. What was read to ask messages is needed once: it goes as more of it comes, and drives out nothing.
 //! Not here: the batches themselves, which are where all batches are ([`crate::batches`]).
-//! Invariant: all that is kept is named in `order` once; batches that are named there may have left.
+//! Invariant: all that is kept is named once, in `order` or in `passing`; batches that are named there may have left.
 
 use super::{
     BlockKey, Name, OF_A_STREAM, OF_NO_SEGMENT, READS_OF_QUEUE_MAX, ReadBytes, ReadWhat, StretchKey,
@@ -22,6 +23,19 @@ use std::collections::{BTreeMap, VecDeque};
 /// Names of batches that have left which are put up with, however few others there are.
 const GONE_MIN: usize = 64;
 
+/// The choice of what goes when something comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keeping {
+    /// The oldest goes.
+    Oldest,
+    /// The oldest goes, and more may be kept.
+    More,
+    /// What lies right behind the queue's place goes, and more may be kept.
+    ByPlace,
+    /// Only what came in the same way goes.
+    Passing,
+}
+
 /// The bytes of a log that were read back. See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Loaded {
@@ -32,6 +46,8 @@ pub(crate) struct Loaded {
     block_bytes: usize,
     /// Oldest first.
     order: VecDeque<Name>,
+    /// Of those that are needed once, oldest first.
+    passing: VecDeque<Name>,
 }
 
 impl Loaded {
@@ -68,36 +84,61 @@ impl Loaded {
         self.block_bytes + batches.loaded_bytes()
     }
 
-    /// Takes in the bytes of a read.
-    pub(super) fn keep(&mut self, batches: &mut Batches, what: ReadWhat, brought: ReadBytes) {
+    /// Takes in the bytes of a read, and drops others for them.
+    pub(super) fn keep(
+        &mut self,
+        batches: &mut Batches,
+        (what, brought): (ReadWhat, ReadBytes),
+        keeping: Keeping,
+        limits: &Limits,
+    ) {
+        let name = what.name();
+        if self.take_in(batches, what, brought) {
+            match keeping {
+                Keeping::Passing => self.passing.push_back(name),
+                _ => self.order.push_back(name),
+            }
+            let named = self.order.len() + self.passing.len();
+            if named > GONE_MIN + 2 * (self.blocks.len() + self.stretches.len() + batches.loaded_count()) {
+                self.forget_gone(batches);
+            }
+        }
+        match keeping {
+            Keeping::Oldest => self.drop_oldest(batches, name, limits.loaded_bytes_max, limits),
+            Keeping::More => self.drop_oldest(batches, name, limits.loaded_for_passes_bytes_max, limits),
+            Keeping::ByPlace if self.bytes(batches) > limits.loaded_for_passes_bytes_max => {
+                self.drop_needed_last(batches, name, limits);
+            }
+            Keeping::ByPlace => {}
+            Keeping::Passing => self.drop_passing(batches, name, limits),
+        }
+    }
+
+    /// True: it was not there.
+    fn take_in(&mut self, batches: &mut Batches, what: ReadWhat, brought: ReadBytes) -> bool {
         match (what, brought) {
             (ReadWhat::Batch { base, .. }, ReadBytes::Batch(memory)) => {
                 if !batches.loaded(base, memory) {
-                    return;
+                    return false;
                 }
             }
             (ReadWhat::Block(key), ReadBytes::Block(block)) => {
                 self.block_bytes += block.memory().capacity();
                 if let Some(before) = self.blocks.insert(key.name(), block) {
                     self.block_bytes -= before.memory().capacity();
-                    return;
+                    return false;
                 }
             }
             (ReadWhat::Stretch(key), ReadBytes::Stretch(memory)) => {
                 self.block_bytes += memory.capacity();
                 if let Some(before) = self.stretches.insert(key.name(), memory) {
                     self.block_bytes -= before.capacity();
-                    return;
+                    return false;
                 }
             }
             _ => panic!("a read brings what was asked for"),
         }
-        self.order.push_back(what.name());
-        if self.order.len()
-            > GONE_MIN + 2 * (self.blocks.len() + self.stretches.len() + batches.loaded_count())
-        {
-            self.forget_gone(batches);
-        }
+        true
     }
 
     /// Forgets the names of batches that have left.
@@ -105,6 +146,9 @@ impl Loaded {
         let mut order = std::mem::take(&mut self.order);
         order.retain(|name| self.bytes_of(batches, *name).is_some());
         self.order = order;
+        let mut passing = std::mem::take(&mut self.passing);
+        passing.retain(|name| self.bytes_of(batches, *name).is_some());
+        self.passing = passing;
     }
 
     /// Drops the batch, block or stretch of this name, if it is there; its memory may be read into again.
@@ -120,9 +164,9 @@ impl Loaded {
         }
     }
 
-    /// Drops the oldest until there is room, but not `read`.
-    pub(super) fn drop_oldest(&mut self, batches: &mut Batches, read: Name, limits: &Limits) {
-        while self.bytes(batches) > limits.loaded_bytes_max
+    /// Drops the oldest until there are no more than `most` bytes, but not `read`.
+    fn drop_oldest(&mut self, batches: &mut Batches, read: Name, most: usize, limits: &Limits) {
+        while self.bytes(batches) > most
             && let Some(at) = self.order.iter().position(|name| *name != read)
             && let Some(name) = self.order.remove(at)
         {
@@ -130,12 +174,34 @@ impl Loaded {
         }
     }
 
+    /// Drops the oldest of what is needed once until there is no more of it than is read ahead, but not `read`.
+    #[cold]
+    #[inline(never)]
+    fn drop_passing(&mut self, batches: &mut Batches, read: Name, limits: &Limits) {
+        let most = (limits.loaded_bytes_max / 2).min(2 * READS_OF_QUEUE_MAX as usize * limits.read_bytes_max);
+        let bytes_of = |name: &Name| self.bytes_of(batches, *name).unwrap_or(0);
+        let mut bytes: usize = self.passing.iter().map(bytes_of).sum();
+        while bytes > most
+            && let Some(name) = self.passing.pop_front_if(|name| *name != read)
+        {
+            bytes -= self.bytes_of(batches, name).unwrap_or(0);
+            self.drop_one(batches, name, limits.spare_buffers_max);
+        }
+    }
+
+    /// Nobody asks messages any more: what is kept of those goes before all others.
+    pub(super) fn ends_passing(&mut self) {
+        while let Some(name) = self.passing.pop_back() {
+            self.order.push_front(name);
+        }
+    }
+
     /// Drops the batches, blocks and stretches needed last until there is room for some more, but not `read`, which is
     /// where the queue is: it goes on from there to the end, and begins again at the front.
     #[cold]
     #[inline(never)]
-    pub(super) fn drop_needed_last(&mut self, batches: &mut Batches, read: Name, limits: &Limits) {
-        let most = limits.loaded_by_priority_bytes_max;
+    fn drop_needed_last(&mut self, batches: &mut Batches, read: Name, limits: &Limits) {
+        let most = limits.loaded_for_passes_bytes_max;
         let there = |name: &Name| Some((*name, self.bytes_of(batches, *name)?));
         let mut all: Vec<(Name, usize)> = self.order.iter().filter_map(there).collect();
         all.sort_unstable();

@@ -4,11 +4,13 @@
 //! never left memory. So with each read that is given out a few of those with a share are looked at, in turn.
 //! A queue whose consumers have no room for now keeps its share: it goes on where it was.
 
+use super::{Purpose, Reader, Way};
 use crate::batches::Found;
 use crate::log::{Commons, Reads, Store};
 use crate::placed::Machines;
 use base::id::LogIndex;
 use queue::Place;
+use std::ops::Bound;
 
 /// Queues looked at with each read that is given out.
 const LOOKS: usize = 16;
@@ -16,38 +18,50 @@ const LOOKS: usize = 16;
 impl Commons {
     /// Of the queues with a share the next few are looked at: those that read no more have none from here on.
     pub(super) fn forget_who_reads_no_more(&mut self, machines: &Machines) {
-        let from = self.reads.reading.look_from;
-        let mut looked_at = [0; LOOKS];
+        let behind = self.reads.reading.looked_at.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut looked_at = [Reader::NONE; LOOKS];
         let mut count = 0;
-        for ((slot, _), place) in self.reads.reading.ahead.range(from..).zip(&mut looked_at) {
-            *place = *slot;
+        for ((reader, _), place) in
+            self.reads.reading.ahead.range((behind, Bound::Unbounded)).zip(&mut looked_at)
+        {
+            *place = *reader;
             count += 1;
         }
         let looked_at = &looked_at[..count];
         // Behind the last one, it begins again.
         let is_round = count < LOOKS;
-        self.reads.reading.look_from = looked_at.last().filter(|_| !is_round).map_or(0, |slot| slot + 1);
-        for slot in looked_at {
-            if self.reads_no_more(machines, *slot) {
-                self.reads.reading.ahead.remove(slot);
+        self.reads.reading.looked_at = looked_at.last().filter(|_| !is_round).copied();
+        for reader in looked_at {
+            if self.reads_no_more(machines, *reader) {
+                self.reads.reading.ahead.remove(reader);
             }
         }
     }
 
-    /// The queue in `slot` has nothing to read, as far as can be seen.
-    fn reads_no_more(&mut self, machines: &Machines, slot: u32) -> bool {
+    /// It has nothing to read, as far as can be seen.
+    fn reads_no_more(&mut self, machines: &Machines, reader: Reader) -> bool {
         let Commons { store: Store { batches, .. }, reads: Reads { reading, .. }, .. } = self;
-        let (Some(queue), Some(ahead)) = (machines.queue(slot), reading.ahead.get(&slot)) else {
+        let (Some(queue), Some(ahead)) = (machines.queue(reader.slot), reading.ahead.get(&reader)) else {
             return true;
         };
-        if ahead.under_way > 0 || ahead.is_listed || queue.is_waiting() {
+        if ahead.under_way > 0 || ahead.is_listed {
             return false;
+        }
+        if reader.purpose == Purpose::Choosing {
+            return queue.fifo.to_classify().is_none();
+        }
+        if queue.is_waiting() {
+            return false;
+        }
+        // It may be anywhere next, and nothing is lost where it begins anew.
+        if ahead.way == Way::Chosen {
+            return true;
         }
         if queue.fifo.ready() == 0 || queue.fifo.consumers() == 0 {
             return true;
         }
         // A message behind in order of arrival need not be handed out later.
-        if ahead.has_passes || queue.fifo.has_levels() {
+        if ahead.way == Way::ByLevel || queue.fifo.has_levels() {
             return false;
         }
         let next = queue.fifo.next_ready_at(ahead.next);

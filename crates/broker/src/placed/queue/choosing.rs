@@ -146,6 +146,7 @@ impl AtQueue<'_> {
         if self.ask(now, &mut left) == Asked::Some {
             self.list_choosing();
         }
+        self.commons.reads.reading.chooses_on(self.slot);
         // There may be something for somebody.
         self.mark_dirty();
         QUEUE_WORK_MAX - left
@@ -195,7 +196,7 @@ impl AtQueue<'_> {
                     selectors.ask((seq, &message), now, left)
                 }
                 Site::Away(what) => {
-                    self.commons.reads.reading.wait(what, self.slot, Some(seq));
+                    self.commons.reads.reading.wait_to_choose(what, self.slot, seq);
                     asked = Asked::Reading;
                     None
                 }

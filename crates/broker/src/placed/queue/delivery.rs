@@ -1,7 +1,7 @@
 //! From a queue's decision to the consumer's connection: finding the bytes, in memory or on disk.
 //!
-//! A delivery whose bytes are away waits in its queue, and all later ones of that queue behind it, so order holds. How they
-//! are read is in [`crate::reading`].
+//! A delivery whose bytes are away waits in its queue, and all later ones of that queue behind it, so order holds; where
+//! consumers choose, all later ones to its consumer. How they are read is in [`crate::reading`].
 
 use crate::batches::{Batches, Found};
 use crate::event::{Event, Item, REDELIVERED};
@@ -50,6 +50,9 @@ impl AtQueue<'_> {
         let given = self.queue.fifo.dispatch(turn.now.wall_ms, budget, &mut self.commons.effects);
         self.carry_out(turn, None);
         if self.queue.has_clock() {
+            if given > 0 && self.queue.is_waiting() && self.queue.is_chosen_from() {
+                self.deliver_waiting(turn);
+            }
             self.arm(turn.now);
             self.show_all(turn);
             if self.queue.fifo.to_weigh().is_some() {

@@ -222,7 +222,8 @@ pub(crate) struct OwnedQueue {
     /// The record is applied that opens it: other records that name it have an effect.
     pub(crate) is_open: bool,
     members: Option<Box<Members>>,
-    /// Deliveries that wait for bytes, in order; while there are any, all further ones wait behind them. Boxed: eight bytes in
+    /// Deliveries that wait for bytes, in order; while there are any, all further ones come behind them, and where consumers
+    /// choose each consumer's behind its own. Boxed: eight bytes in
     /// every idle queue.
     waiting: Option<Box<Line>>,
     /// The features that only some queues have.
@@ -697,6 +698,21 @@ impl OwnedQueue {
     pub(crate) fn pop_waiting(&mut self) {
         if let Some(line) = &mut self.waiting {
             line.deliveries.pop_front();
+            if line.is_empty() {
+                self.waiting = None;
+            }
+        }
+    }
+
+    /// The delivery that waits behind so many others.
+    pub(crate) fn waiting_at(&self, at: usize) -> Option<Waiting> {
+        self.waiting.as_ref()?.deliveries.get(at).map(|(_, waiting)| *waiting)
+    }
+
+    /// The delivery behind so many others is out: as [`OwnedQueue::pop_waiting`].
+    pub(crate) fn take_waiting(&mut self, at: usize) {
+        if let Some(line) = &mut self.waiting {
+            line.deliveries.remove(at);
             if line.is_empty() {
                 self.waiting = None;
             }
