@@ -108,7 +108,7 @@ pub struct Limits {
     /// [Units of work](base::Work) in a turn for exchanges that remember to give messages to new destinations: a message to a
     /// queue takes 100.
     pub recalling_work_max: u32,
-    /// Bytes that the selectors of consumers take in all queues of a log; beyond, consumers with new ones are refused.
+    /// Bytes that the selectors of consumers take in all queues of a log; beyond, none stays behind its last consumer.
     pub selectors_bytes_max: usize,
     /// [Units of work](base::Work) in a turn of a log on messages that were there before a consumer that chooses, and on those that
     /// came faster than they are asked.

@@ -21,8 +21,8 @@ pub(crate) struct Port {
     pub(crate) holding: Holding,
     /// Queues where it has consumers, to be told when it goes; by handle, since there may be a hundred thousand.
     consumers: Vec<ConsumerRef>,
-    /// Bytes of the filters that its consumers have, counted in `holding`; by handle, as few have any.
-    filters: Vec<(u32, usize)>,
+    /// Filters that its consumers have, counted in `holding`; few have any.
+    filters: Vec<ConsumerFilter>,
     /// It is closed for the memory that it holds, and may take a while to go.
     pub(crate) is_evicted: bool,
     /// It declared an exclusive queue.
@@ -39,6 +39,23 @@ pub(crate) struct Told {
     pub(crate) name: Box<str>,
     /// Its coming was announced, with what its client says of itself: then its going is too.
     pub(crate) announced: Option<Arguments>,
+}
+
+/// The filter of a consumer.
+#[derive(Debug)]
+struct ConsumerFilter {
+    handle: u32,
+    /// Bytes of memory that it takes.
+    bytes: usize,
+    /// They are the queue's, which asks all its selectors at once.
+    is_of_queue: bool,
+}
+
+impl ConsumerFilter {
+    /// Those of its bytes that are no queue's.
+    fn own_bytes(&self) -> usize {
+        if self.is_of_queue { 0 } else { self.bytes }
+    }
 }
 
 impl Port {
@@ -68,7 +85,7 @@ pub(crate) struct Ports {
     leaving: VecDeque<(PortId, vec::IntoIter<ConsumerRef>)>,
     /// Queues that were left in this turn.
     left: usize,
-    /// Bytes of the filters of consumers.
+    /// Bytes of the filters of consumers that are no queue's.
     filter_bytes: usize,
 }
 
@@ -122,11 +139,11 @@ impl Ports {
     /// The connection is gone.
     pub(crate) fn close(&mut self, port: PortId) -> Option<Port> {
         let state = self.by_id.remove(&port)?;
-        self.filter_bytes -= state.filters.iter().map(|(_, bytes)| bytes).sum::<usize>();
+        self.filter_bytes -= state.filters.iter().map(ConsumerFilter::own_bytes).sum::<usize>();
         Some(state)
     }
 
-    /// Bytes of the filters that consumers of connections have.
+    /// Bytes of the filters that consumers of connections have, without those that queues have.
     pub(crate) fn filter_bytes(&self) -> usize {
         self.filter_bytes
     }
@@ -164,9 +181,11 @@ impl Ports {
             }
             let bytes = command.filter_bytes();
             if bytes > 0 {
-                self.filter_bytes += bytes;
+                let is_of_queue = matches!(command, QueueCommand::Select { .. });
+                let filter = ConsumerFilter { handle, bytes, is_of_queue };
+                self.filter_bytes += filter.own_bytes();
                 state.holding.keep(Kind::Filters, bytes);
-                state.filters.push((handle, bytes));
+                state.filters.push(filter);
             }
         }
     }
@@ -178,9 +197,9 @@ impl Ports {
             let end = state.consumers.partition_point(|consumer| consumer.handle <= handle);
             state.consumers.drain(begin..end);
             let Port { filters, holding, .. } = state;
-            for (_, bytes) in filters.extract_if(.., |(of, _)| *of == handle) {
-                self.filter_bytes -= bytes;
-                holding.give(Kind::Filters, bytes);
+            for filter in filters.extract_if(.., |filter| filter.handle == handle) {
+                self.filter_bytes -= filter.own_bytes();
+                holding.give(Kind::Filters, filter.bytes);
             }
             if state.consumers.is_empty() {
                 state.consumers = Vec::new();

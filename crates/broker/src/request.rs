@@ -294,6 +294,7 @@ impl QueueCommand {
     pub(crate) fn filter_bytes(&self) -> usize {
         match self {
             QueueCommand::Stream(command) => command.filter_bytes(),
+            QueueCommand::Select { selector, .. } => selector.bytes(),
             _ => 0,
         }
     }

@@ -4,6 +4,7 @@
 mod node;
 
 use base::id::QueueSeq;
+use broker::ledger::Kind;
 use broker::{Credit, Held, Limits, NewConsumer, QueueCommand, QueueRow, ReadBytes, Selector};
 use filter::{Asker, Names};
 use message::record::Outcome;
@@ -260,23 +261,32 @@ fn a_selector_stays_for_a_while_and_only_so_many_do() {
     assert_eq!(row(&node).selectors, 0);
 }
 
+/// Each consumer's connection holds what its selector takes; those that nobody has stay while there is room.
 #[test]
-fn all_of_a_log_take_so_many_bytes() {
-    let limits = Limits { selectors_bytes_max: 20_000, ..Limits::default() };
-    let mut node = Node::with_limits(1, limits);
-    node.declare(0, "q", true);
-    let mut taken = 0;
-    for number in 0..100 {
-        select(&mut node, 0, (number, &format!("body.k = {number}")), Credit::Prefetch(0));
-        taken += u32::from(seen(&mut node) == ["Consuming"]);
+fn selectors_that_nobody_has_stay_where_there_is_room() {
+    for (most, stay) in [(0, 0..1), (20_000, 0..60), (1 << 20, 100..101)] {
+        let limits = Limits { selectors_bytes_max: most, ..Limits::default() };
+        let mut node = Node::with_limits(1, limits);
+        node.declare(0, "q", true);
+        let held =
+            |node: &Node| node.shards[0].holding(node.ports[0]).expect("it is open").held_of(Kind::Filters);
+        for number in 0..100 {
+            select(&mut node, 0, (number, &format!("body.k = {number}")), Credit::Prefetch(0));
+            assert_eq!(seen(&mut node), ["Consuming"]);
+        }
+        assert_eq!(row(&node).selectors, 100);
+        assert!((100 * 1024..100 * 4000).contains(&held(&node)), "{}", held(&node));
+        for handle in 0..100 {
+            node.command(0, "q", QueueCommand::Cancel { token: Some(9), handle, held: Held::GoesBack });
+        }
+        seen(&mut node);
+        assert!(stay.contains(&row(&node).selectors), "{} of {most} bytes", row(&node).selectors);
+        for handle in 0..100 {
+            let port = node.ports[0];
+            node.shards[0].forget_consumer(port, handle);
+        }
+        assert_eq!(held(&node), 0);
     }
-    assert!((2..90).contains(&taken), "{taken}");
-    // Those that nobody has make room.
-    for handle in 0..taken {
-        node.command(0, "q", QueueCommand::Cancel { token: None, handle, held: Held::GoesBack });
-    }
-    select(&mut node, 0, (200, "body.k = 200"), Credit::Prefetch(0));
-    assert_eq!((seen(&mut node), row(&node).selectors), (vec!["Consuming".to_owned()], 1));
 }
 
 #[test]

@@ -16,7 +16,7 @@ use base::id::QueueSeq;
 use broker::access::{Access, AccessCache};
 use broker::catalog::{Object, Op, QueueDefinition, Reason, Refusal, ReplyCode};
 use broker::{
-    Count, Credit, Events, Held, NewConsumer, Occurrence, Publisher, QueueCommand, REPLY_TO, Reply,
+    Count, Credit, Events, Held, NewConsumer, Occurrence, Publisher, QueueCommand, REPLY_TO, Reply, Selector,
 };
 use message::record::Outcome;
 use std::mem::discriminant;
@@ -453,6 +453,7 @@ impl Adapter {
         }
         check_not_of_streams(consume, &queue)?;
         let selector = self.selector(context, consume, &queue)?;
+        context.shard.check_filter(context.port, selector.as_ref().map_or(0, Selector::bytes))?;
         let priority = integer(consume, &queue, "x-priority")?;
         let timeout_ms = timeout(consume, &queue)?;
         let is_agent = self.peer.is_agent();

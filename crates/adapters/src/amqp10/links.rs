@@ -18,7 +18,7 @@ use ::amqp10::{
 use base::id::QueueSeq;
 use broker::access::{Access, Resource};
 use broker::catalog::{Object, QueueDefinition, Refusal};
-use broker::{ConsumerRef, Held, NewConsumer, QueueCommand, Reply, ReplyAddress, StreamCommand};
+use broker::{ConsumerRef, Held, NewConsumer, QueueCommand, Reply, ReplyAddress, Selector, StreamCommand};
 use message::record::{Format, Owner};
 
 impl Adapter {
@@ -190,8 +190,9 @@ impl Adapter {
     ) -> Result<(), Refused> {
         let (log, queue_id, of) = (queue.log, queue.id, queue.queue_type);
         let settled = receiving.sender_settle_mode == SenderSettleMode::Settled;
-        let filter_bytes = receiving.options.as_ref().map_or(0, |options| options.filter.program_bytes());
-        context.shard.check_filter(context.port, filter_bytes)?;
+        let program_bytes = receiving.options.as_ref().map_or(0, |options| options.filter.program_bytes());
+        let selector_bytes = receiving.selector.as_ref().map_or(0, Selector::bytes);
+        context.shard.check_filter(context.port, program_bytes + selector_bytes)?;
         let make = |handle| {
             let at = Some(ConsumerRef { log, queue: queue_id, handle });
             ConsumerAt { session: id, link, at, of, settled, lacks_credit: false }

@@ -11,7 +11,6 @@ use ::amqp10::{Source, condition};
 use broker::Selector;
 use filter::{Asker, Expression};
 use message::amqp10::{Map, Value};
-use std::sync::Arc;
 
 /// The filters of a queue's source.
 #[derive(Debug, Default)]
@@ -56,7 +55,9 @@ impl Selecting {
             };
             in_place.push(is_in_place);
         }
-        Ok(Selecting { selector: all.map(|all| Selector(Arc::new(all))), in_place })
+        let selector = all.map(Selector::new).transpose();
+        let selector = selector.map_err(|fault| Refused::new(condition::INVALID_FIELD, fault))?;
+        Ok(Selecting { selector, in_place })
     }
 
     /// Of the filters asked for those that are in place, written into `bytes`.
@@ -87,7 +88,7 @@ mod tests {
         let found = Selecting::of(&source, &ANN);
         match (found, expected) {
             (Ok(found), Ok((text, in_place))) => {
-                let selector = found.selector.as_ref().map(|selector| selector.0.to_string());
+                let selector = found.selector.as_ref().map(|selector| selector.expression().to_string());
                 assert_eq!(selector.as_deref(), text, "{filters:?}");
                 assert_eq!(found.echo(map, &mut Vec::new()).len(), in_place, "{filters:?}");
             }

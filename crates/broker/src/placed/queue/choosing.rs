@@ -61,12 +61,7 @@ impl AtQueue<'_> {
     ///
     /// # Errors
     /// It cannot have one on this queue, or there are too many.
-    pub(crate) fn open_selector(
-        &mut self,
-        now: Now,
-        selector: &Selector,
-        limits: &Limits,
-    ) -> Result<SelectorId, Refusal> {
+    pub(crate) fn open_selector(&mut self, now: Now, selector: &Selector) -> Result<SelectorId, Refusal> {
         let queue = &mut *self.queue;
         let named = queue.definition().named();
         if queue.fifo.is_grouped() {
@@ -78,7 +73,7 @@ impl AtQueue<'_> {
         let pool = &self.commons.selectors;
         let new = || Box::new(Selectors::new(pool.clone()));
         let selectors = queue.features_mut(now).selectors.get_or_insert_with(new);
-        let taken = selectors.take(selector, now, &used, limits.selectors_bytes_max, |id| gone.push(id));
+        let taken = selectors.take(selector, now, &used, |id| gone.push(id));
         if selectors.is_empty() {
             queue.features_mut(now).selectors = None;
         }
@@ -93,13 +88,6 @@ impl AtQueue<'_> {
             Err(Unfit::Fault(fault)) => {
                 Err(Refusal::invalid_argument(ARGUMENT, &named, &format!(": {fault}")))
             }
-            Err(Unfit::NoRoom) => {
-                let text = format!(
-                    "selectors of queues take {} bytes, no more are allowed",
-                    limits.selectors_bytes_max
-                );
-                Err(Refusal::precondition(Reason::WrongState, text))
-            }
             Err(Unfit::Full) => {
                 let text = format!("{named} has {SELECTORS_MAX} selectors, which is the most");
                 Err(Refusal::precondition(Reason::WrongState, text))
@@ -109,14 +97,27 @@ impl AtQueue<'_> {
 
     /// Ends selectors that nobody has had for long, where it is time to look.
     pub(crate) fn look_at_selectors(&mut self, now: Now) {
+        self.end_selectors(|selectors, used, gone| {
+            if selectors.looks_at_ms() <= now.wall_ms {
+                selectors.look(now, used, |id| gone.push(id));
+            }
+        });
+    }
+
+    /// A consumer has left: its selector stays only where there is room.
+    pub(crate) fn make_room_for_selectors(&mut self, limits: &Limits) {
+        self.end_selectors(|selectors, used, gone| {
+            selectors.make_room(used, limits.selectors_bytes_max, |id| gone.push(id));
+        });
+    }
+
+    /// Ends the selectors that `choose` says are to end.
+    fn end_selectors(&mut self, choose: impl FnOnce(&mut Selectors, &SelectorSet, &mut Vec<SelectorId>)) {
         let queue = &mut *self.queue;
         let Some(features) = &mut queue.features else { return };
-        let Some(selectors) = features.selectors.as_mut().filter(|all| all.looks_at_ms() <= now.wall_ms)
-        else {
-            return;
-        };
+        let Some(selectors) = &mut features.selectors else { return };
         let mut gone = Vec::new();
-        selectors.look(now, &queue.fifo.selectors_used(), |id| gone.push(id));
+        choose(selectors, &queue.fifo.selectors_used(), &mut gone);
         if selectors.is_empty() {
             features.selectors = None;
         }

@@ -333,7 +333,7 @@ impl AtQueue<'_> {
         if exclusive && owned.has_single_active() {
             return Err(Refusal::exclusive_use(owned.definition()));
         }
-        let selector = selector.map(|selector| self.open_selector(now, selector, limits)).transpose()?;
+        let selector = selector.map(|selector| self.open_selector(now, selector)).transpose()?;
         let owned = &mut *self.queue;
         let counts = if settled { Count::DeliverNoAck } else { Count::Deliver };
         let id = owned.add_member(member, Some(counts));
@@ -406,6 +406,9 @@ impl AtQueue<'_> {
         self.carry_out(turn, None);
         self.mark_dirty();
         self.used(turn.now);
+        if self.queue.is_chosen_from() {
+            self.make_room_for_selectors(turn.limits);
+        }
         let owned = &*self.queue;
         if owned.definition().auto_delete && owned.had_consumer && owned.fifo.consumers() == 0 {
             let messages = owned.fifo.ready() + owned.fifo.delayed();

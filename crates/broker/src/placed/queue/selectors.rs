@@ -1,7 +1,8 @@
 //! The selectors of a queue at its owner: expressions that consumers choose messages by.
 //!
 //! All of them are asked at once, by an index. One that no consumer has stays for [`KEPT_MS`], so that whoever comes back
-//! finds its messages known. None of this is recorded.
+//! finds its messages known; where those of the log take too many bytes it goes at once. Memory of those that consumers have is
+//! their connections' ([`crate::ledger`]). None of this is recorded.
 
 use crate::content::Content;
 use crate::selector::Selector;
@@ -51,8 +52,6 @@ pub(crate) enum Unfit {
     Fault(String),
     /// There are [`SELECTORS_MAX`], and consumers have all of them.
     Full,
-    /// Those of all queues of the log take too many bytes.
-    NoRoom,
 }
 
 impl Drop for Selectors {
@@ -86,8 +85,8 @@ impl Selectors {
         self.pool.fetch_sub(before, Ordering::Relaxed);
     }
 
-    /// The number of a selector, and whether it is new; `used`: those that consumers have. Where there would be too many, or
-    /// those of the log take `bytes_max`, `gone` is told of some that nobody has.
+    /// The number of a selector, and whether it is new; `used`: those that consumers have. Where there would be too many, `gone`
+    /// is told of one that nobody has.
     ///
     /// # Errors
     /// It cannot be taken.
@@ -96,22 +95,10 @@ impl Selectors {
         selector: &Selector,
         now: Now,
         used: &SelectorSet,
-        bytes_max: usize,
         mut gone: impl FnMut(SelectorId),
     ) -> Result<(SelectorId, bool), Unfit> {
         let fault = |error: filter::Error| Unfit::Fault(error.to_string());
-        if self.pool.load(Ordering::Relaxed) >= bytes_max {
-            let unused: Vec<SelectorId> =
-                self.numbers().map(|(id, _)| id).filter(|id| !used.contains(*id)).collect();
-            for id in unused {
-                self.close(id);
-                gone(id);
-            }
-            if self.pool.load(Ordering::Relaxed) >= bytes_max {
-                return Err(Unfit::NoRoom);
-            }
-        }
-        let mut filed = self.index.add(&selector.0).map_err(fault)?;
+        let mut filed = self.index.add(selector.expression()).map_err(fault)?;
         if filed.number() >= SELECTORS_MAX {
             self.index.remove(filed);
             let unused = self.numbers().filter(|(id, _)| !used.contains(*id));
@@ -119,7 +106,7 @@ impl Selectors {
             let (oldest, _) = oldest.ok_or(Unfit::Full)?;
             self.close(oldest);
             gone(oldest);
-            filed = self.index.add(&selector.0).map_err(fault)?;
+            filed = self.index.add(selector.expression()).map_err(fault)?;
         }
         // A message that is half asked would miss it.
         self.forget_half();
@@ -176,6 +163,22 @@ impl Selectors {
                 self.close(id);
                 gone(id);
             }
+        }
+    }
+
+    /// Ends those that nobody has where those of the log take `bytes_max`, and tells `gone`.
+    pub(crate) fn make_room(
+        &mut self,
+        used: &SelectorSet,
+        bytes_max: usize,
+        mut gone: impl FnMut(SelectorId),
+    ) {
+        for id in self.numbers().map(|(id, _)| id).filter(|id| !used.contains(*id)).collect::<Vec<_>>() {
+            if self.pool.load(Ordering::Relaxed) < bytes_max {
+                break;
+            }
+            self.close(id);
+            gone(id);
         }
     }
 

@@ -97,7 +97,7 @@ impl AtQueue<'_> {
         consumer: NewConsumer,
         selector: &Selector,
     ) -> Result<Reply, Refusal> {
-        let program = Program::compile(&selector.0).map_err(|fault| {
+        let program = Program::compile(selector.expression()).map_err(|fault| {
             let named = self.queue.definition().named();
             Refusal::invalid_argument("x-filter", &named, &format!(": {fault}"))
         })?;
