@@ -227,23 +227,45 @@ impl Features {
         ready
     }
 
+    /// Whether a live position is ready: as [`Features::ready_within`] of one.
+    pub(crate) fn is_ready(&self, seq: u64, line: &Line) -> bool {
+        let one = Range { first: seq, last: seq };
+        if line.ready.returned().contains(seq)
+            || self.delays.lined().contains(seq)
+            || self.groups.as_ref().is_some_and(|groups| groups.passed().contains(seq))
+        {
+            return true;
+        }
+        let is_ahead = seq >= line.ready.cursor() && !self.ahead.elsewhere().contains(seq);
+        if self.levels.is_empty() {
+            return is_ahead;
+        }
+        let mut is_ready = is_ahead && self.levels.usual_within(one).next().is_some();
+        self.levels.ready_within(one, |_| is_ready = true);
+        is_ready
+    }
+
     /// Ready positions of `range` are ready no more: which they were.
     pub(crate) fn withdraw(&mut self, range: Range, line: &mut Line) -> RangeSet {
         let withdrawn = self.ready_within(range, line);
-        for part in withdrawn.iter() {
-            line.ready.take_returned(part);
-            self.ahead.withdraw(part, &mut line.ready, &self.levels);
-            self.levels.withdraw(part);
-            self.delays.withdraw(part);
-            self.groups.iter_mut().for_each(|groups| groups.withdraw(part));
-            self.take_ready(part);
-        }
+        withdrawn.iter().for_each(|part| self.withdraw_ready(part, line));
         withdrawn
     }
 
-    /// Positions were chosen and are handed out.
+    /// Positions that are ready are ready no more.
+    fn withdraw_ready(&mut self, part: Range, line: &mut Line) {
+        line.ready.take_returned(part);
+        self.ahead.withdraw(part, &mut line.ready, &self.levels);
+        self.levels.withdraw(part);
+        self.delays.withdraw(part);
+        self.groups.iter_mut().for_each(|groups| groups.withdraw(part));
+        self.take_ready(part);
+    }
+
+    /// Positions were chosen, which are ready, and are handed out.
     pub(crate) fn hand_out_chosen(&mut self, part: Range, line: &mut Line) {
-        self.withdraw(part, line);
+        debug_assert!(self.ready_within(part, line).count() == part.len(), "what is chosen is ready");
+        self.withdraw_ready(part, line);
         self.handed_below = self.handed_below.max(part.last + 1);
     }
 
@@ -340,6 +362,11 @@ impl Features {
             let ready = self.ready_within(part, line);
             ready.iter().for_each(|part| self.weights.take_ready(part));
         }
+        // Most that leave were handed out before.
+        let may_be_ready = part.first < part.last || self.is_ready(part.first, line);
+        if let Some(selectors) = &mut self.selectors {
+            selectors.leave(part, may_be_ready);
+        }
         let sizes = self.weights.sizes();
         self.delays.leave(part, |part| sizes.sum(part));
         self.weights.leave(part);
@@ -350,7 +377,6 @@ impl Features {
         self.annotations.leave(part);
         self.prior.leave(part);
         self.groups.iter_mut().for_each(|groups| groups.leave(part));
-        self.selectors.iter_mut().for_each(|selectors| selectors.leave(part));
     }
 
     /// As [`Features::leave`] and [`Line::leave`], of some positions of the block that begins at `block`; false, and nothing is

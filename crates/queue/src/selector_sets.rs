@@ -80,8 +80,14 @@ struct Shared {
     messages: u64,
 }
 
-/// A block's numbers of sets: one more than the place in the list; 0: the message is in none.
-type Block = Box<[u32; BLOCK as usize]>;
+/// The sets of the messages of a block.
+#[derive(Debug)]
+struct Block {
+    /// Numbers of sets: one more than the place in the list; 0: the message is in none.
+    numbers: [u32; BLOCK as usize],
+    /// How many of them are not 0.
+    count: u32,
+}
 
 /// See the module's head.
 #[derive(Debug, Default)]
@@ -90,21 +96,24 @@ pub(crate) struct SelectorSets {
     free: Vec<u32>,
     by_set: BTreeMap<SelectorSet, u32>,
     /// By where they begin.
-    blocks: BTreeMap<u64, Block>,
+    blocks: BTreeMap<u64, Box<Block>>,
 }
 
 impl SelectorSets {
     /// Gives a message a set: the one that it had.
     pub(crate) fn put(&mut self, seq: u64, set: SelectorSet) -> Option<SelectorSet> {
         let number = self.enter(set);
-        let block = self.blocks.entry(block_of(seq)).or_insert_with(|| Box::new([0; BLOCK as usize]));
-        let before = std::mem::replace(&mut block[(seq % BLOCK) as usize], number);
+        let new = || Box::new(Block { numbers: [0; BLOCK as usize], count: 0 });
+        let block = self.blocks.entry(block_of(seq)).or_insert_with(new);
+        let before = std::mem::replace(&mut block.numbers[(seq % BLOCK) as usize], number);
+        block.count += u32::from(before == 0);
         self.leave_set(before)
     }
 
     /// Tells `each` of the messages of `range` that have a set, in runs that have the same.
     pub(crate) fn runs(&self, range: Range, mut each: impl FnMut(SelectorSet, Range)) {
-        for (&block, numbers) in self.blocks.range(block_of(range.first)..=range.last) {
+        for (&block, of_block) in self.blocks.range(block_of(range.first)..=range.last) {
+            let numbers = &of_block.numbers;
             let (mut first, last) = (range.first.max(block), range.last.min(block + (BLOCK - 1)));
             while first <= last {
                 let number = numbers[(first - block) as usize];
@@ -124,14 +133,15 @@ impl SelectorSets {
         while next <= range.last
             && let Some((&block, _)) = self.blocks.range(next..=range.last).next()
         {
-            let numbers = self.blocks.get_mut(&block).expect("it was found");
-            let theirs = range.first.max(block)..=range.last.min(block + (BLOCK - 1));
-            let gone: Vec<u32> =
-                theirs.map(|seq| std::mem::take(&mut numbers[(seq % BLOCK) as usize])).collect();
-            if numbers.iter().all(|number| *number == 0) {
+            for seq in range.first.max(block)..=range.last.min(block + (BLOCK - 1)) {
+                let of_block = self.blocks.get_mut(&block).expect("it was found");
+                let number = std::mem::take(&mut of_block.numbers[(seq % BLOCK) as usize]);
+                of_block.count -= u32::from(number != 0);
+                self.leave_set(number);
+            }
+            if self.blocks.get(&block).is_some_and(|of_block| of_block.count == 0) {
                 self.blocks.remove(&block);
             }
-            gone.into_iter().for_each(|number| _ = self.leave_set(number));
             next = block + BLOCK;
         }
     }
@@ -189,7 +199,7 @@ impl SelectorSets {
         self.list.capacity() * size_of::<Shared>()
             + self.free.capacity() * size_of::<u32>()
             + self.by_set.len() * size_of::<(SelectorSet, u32)>() * 3 / 2
-            + self.blocks.len() * (size_of::<[u32; BLOCK as usize]>() + size_of::<(u64, Block)>() * 3 / 2)
+            + self.blocks.len() * (size_of::<Block>() + size_of::<(u64, Box<Block>)>() * 3 / 2)
     }
 }
 

@@ -167,9 +167,11 @@ impl Selectors {
         sets.runs(range, |class, run| each(all, class, |selector| selector.remove(run)));
     }
 
-    /// Positions are gone.
-    pub(crate) fn leave(&mut self, range: Range) {
-        self.take_ready(range);
+    /// Positions are gone, of which none was ready or some may have been.
+    pub(crate) fn leave(&mut self, range: Range, may_be_ready: bool) {
+        if may_be_ready {
+            self.take_ready(range);
+        }
         self.sets.leave(range);
     }
 

@@ -11,7 +11,7 @@ impl Features {
     pub(crate) fn classify(&mut self, seq: u64, class: SelectorSet, line: &Line) {
         let one = Range { first: seq, last: seq };
         let mut ready_at = None;
-        if !class.is_empty() && !self.ready_within(one, line).is_empty() {
+        if !class.is_empty() && self.is_ready(seq, line) {
             self.levels.by_level(one, self.settings.priorities.usual(), |level, _| ready_at = Some(level));
         }
         if let Some(selectors) = &mut self.selectors {
