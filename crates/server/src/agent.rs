@@ -23,8 +23,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 mod moving;
+mod peeking;
 mod reading;
 mod searching;
+mod settling;
 
 const CHANNEL: u16 = 1;
 
