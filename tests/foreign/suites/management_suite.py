@@ -24,6 +24,7 @@ from suites import (
     management_sessions,
     management_trail,
     management_users,
+    management_windows,
 )
 
 suite = Suite("management")
@@ -771,6 +772,60 @@ def move_large():
     if not suite.options.broker:
         raise Skip("needs settings of its own (--broker)")
     management_beyond.large(suite.options.broker, api_of, vhost_of)
+
+
+def move_windows(work, kind):
+    with beyond() as vhost:
+        work(vhost, kind)
+
+
+for KIND in ("classic", "quorum"):
+    for NAME, WORK, GIVEN, EXPECTED in (
+        ("some", management_windows.some, "600 messages moved to an exchange that takes every third one, by position and all",
+         "those move, in order; the others stay where they were"),
+        ("full", management_windows.full, "600 messages moved to a queue that takes a hundred and refuses more",
+         "the first ones move, in order; those that are refused stay where they were"),
+        ("gaps", management_windows.gaps, "positions moved, deleted and rejected of which every third has no message",
+         "the others go, in order; each that is missing is named"),
+    ):
+        suite.add(f"move-{NAME}.{KIND}", f"{GIVEN}, {KIND} queue", EXPECTED,
+                  lambda work=WORK, kind=KIND: move_windows(work, kind), 60)
+
+
+@suite.case("move-first", "the first 7 of 300 messages moved, then 100, then 150 at 60 a second",
+            "so many, in order; never more at once than the rate permits")
+def move_first():
+    with beyond() as vhost:
+        management_windows.first(vhost)
+
+
+@suite.case("move-nowhere", "600 messages of a quorum queue with x-delivery-limit 1 moved to an exchange that is not there, and to one that "
+            "takes none", "400 with 404 NOT_FOUND, and 200; all are where they were, and no delivery counts as failed")
+def move_nowhere():
+    with beyond() as vhost:
+        management_windows.nowhere(vhost)
+
+
+@suite.case("redrive-some", "600 messages sent back, every second of which never died", "those that died are back, in order; the others stay",
+            seconds_max=60)
+def redrive_some():
+    with beyond() as vhost:
+        management_windows.origins(vhost)
+
+
+@suite.case("move-too-large", "300 messages moved of which one is larger than a new max_message_size, three times",
+            "400; those in front of it move, and once; the others stay")
+def move_too_large():
+    if not suite.options.broker:
+        raise Skip("needs settings of its own (--broker)")
+    management_windows.too_large(suite.options.broker, api_of, vhost_of)
+
+
+@suite.case("move-large-many", "600 small messages and 40 of 4 MiB behind them moved", "all of them, in order; memory is less than half of what they have")
+def move_large_many():
+    if not suite.options.broker:
+        raise Skip("needs a broker of its own (--broker)")
+    management_windows.large(suite.options.broker, api_of, vhost_of)
 
 
 @suite.case("redrive-killed", "the broker killed while messages go back", "each is in one of both queues at least",
