@@ -828,6 +828,14 @@ def move_large_many():
     management_windows.large(suite.options.broker, api_of, vhost_of)
 
 
+@suite.case("move-alarmed", "30,000 messages moved, an alarm meanwhile", "500 with how many moved; the others are back, and none comes twice "
+            "when the alarm is over", seconds_max=90)
+def move_alarmed():
+    if not suite.options.broker:
+        raise Skip("needs a broker whose limits it chooses (--broker)")
+    management_windows.alarmed(suite.options.broker, api_of, vhost_of)
+
+
 @suite.case("redrive-killed", "the broker killed while messages go back", "each is in one of both queues at least",
             seconds_max=90)
 def redrive_killed():

@@ -3,13 +3,15 @@
 Each queue has more messages than a window.
 """
 
+import os
+import subprocess
 import threading
 import time
 
 import pika
 from lab.broker import Broker, resident_bytes
-from lab.bulk import told
-from lab.cases import equal, eventually
+from lab.bulk import fill, told
+from lab.cases import Uri, equal, eventually
 from suites.management_beyond import depth
 
 COUNT = 600
@@ -221,5 +223,34 @@ def large(binary, make_api, make_vhost, count=40, size=4 << 20):
             equal((room.got("from"), room.got("goal")), ([], list(range(COUNT + count))))
             told(f"{count} messages of {size} bytes moved with {most >> 20} MiB more than before")
             assert most < count * size // 2, most
+    finally:
+        broker.close()
+
+
+def alarmed(binary, make_api, make_vhost, count=30_000):
+    """An alarm is raised while a window is under way: nothing of it is published later that went back."""
+    broker = Broker(binary, SETTINGS).start()
+
+    def limit(text):
+        words = [broker.binary, "ctl", "--data-dir", os.path.join(broker.folder, "data"), "set_disk_free_limit", text]
+        subprocess.run(words, check=True, capture_output=True, timeout=60)
+
+    try:
+        with make_vhost(make_api(broker)) as vhost, Room(vhost, 0) as room:
+            fill(Uri(f"{broker.uri}/{vhost.name}"), "from", (str(number).encode() for number in range(count)))
+            seen = []
+            thread = threading.Thread(target=lambda: seen.append(room.ask("move", **GOAL)))
+            thread.start()
+            eventually(lambda: depth(room.channel, "goal") > count // 20, "some have moved", pause=0.001)
+            limit("900000000000000")
+            thread.join()
+            status, answer = seen[0]
+            equal((status, answer["is_over"]), (500, False), str(answer))
+            moved = answer["moved"]
+            limit("1000000")
+            time.sleep(1)
+            equal((depth(room.channel, "goal"), depth(room.channel, "from")), (moved, count - moved))
+            equal(room.ask("move", **GOAL), (200, {"moved": count - moved, "unplaced": 0, "is_over": True}))
+            equal((depth(room.channel, "goal"), depth(room.channel, "from")), (count, 0))
     finally:
         broker.close()
