@@ -2,7 +2,7 @@
 //! the rights and the refusals that any client gets; for the command line, which may do everything, with all rights.
 //!
 //! The connection is a pair of sockets of this machine and speaks AMQP 0-9-1; one action, one connection, but two where messages
-//! are taken and published. That is slow, and no second way into the broker: HTTP is for a look and for tests.
+//! are taken and published. That is no second way into the broker: HTTP is for a look and for tests.
 
 use crate::door::{Door, Letter};
 use crate::socket::Arrival;
@@ -170,6 +170,13 @@ impl<'a> Agent<'a> {
         });
     }
 
+    /// Ends the connection without a goodbye, which a broker that does not answer, as while an alarm holds, would not hear. Nor
+    /// is it to take up later what it has not read: messages that have gone back would be in both places.
+    fn abandon(self) {
+        // Where that fails the connection ends as any that is dropped.
+        let _ = socket2::SockRef::from(&self.stream).set_linger(Some(Duration::ZERO));
+    }
+
     fn now(&self) -> Now {
         Now { mono_ns: self.start.elapsed().as_nanos() as u64, wall_ms: 0 }
     }
@@ -265,9 +272,11 @@ impl<'a> Agent<'a> {
                 let mut publisher = another()?;
                 let chosen = positions.as_deref();
                 let outcome = self.move_all(&mut publisher, &bytes(queue)?, goal, chosen, pace);
-                // A broker that does not answer, as while an alarm holds, would not say goodbye either.
-                if !matches!(outcome, Err(Trouble::Broken(_))) {
-                    publisher.close();
+                match &outcome {
+                    Ok(Outcome::Moved { trouble: Some(Trouble::Broken(_)), .. }) | Err(_) => {
+                        publisher.abandon()
+                    }
+                    Ok(_) => publisher.close(),
                 }
                 return outcome;
             }

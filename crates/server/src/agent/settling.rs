@@ -1,40 +1,62 @@
 //! Messages that are rejected or thrown away, by their positions.
+//!
+//! Requests go out many at a time. They are answered in their order, so that each answer is known to be of which position.
 
+use super::moving::requests_max;
 use super::{Agent, CHANNEL, unexpected};
 use amqp091::method::QueueDiscard;
-use amqp091::{Event, Method};
+use amqp091::{Connection, Event, Method};
 use management::{Outcome, Trouble};
 
 impl Agent<'_> {
     /// Throws messages away, and hears of each whether it was there.
     pub(super) fn discard(&mut self, queue: &[u8], positions: &[u64]) -> Result<Outcome, Trouble> {
-        let (mut deleted, mut missing) = (0, Vec::new());
-        for &position in positions {
-            self.connection.send(CHANNEL, &QueueDiscard { queue, position, ..QueueDiscard::default() });
-            let count = self.wait(|_, _, event| match event {
-                Event::Method { method: Method::QueuePurgeOk(purged), .. } => Ok(Some(purged.message_count)),
-                other => Err(unexpected(&other)),
-            })?;
-            match count {
-                0 => missing.push(position),
-                _ => deleted += 1,
-            }
-        }
-        Ok(Outcome::Discarded { deleted, missing })
+        let ask = |agent: &mut Agent<'_>, position| {
+            agent.connection.send(CHANNEL, &QueueDiscard { queue, position, ..QueueDiscard::default() });
+        };
+        self.end_all(queue, positions, ask, |_, event| match event {
+            Event::Method { method: Method::QueuePurgeOk(purged), .. } => Ok(Some(purged.message_count > 0)),
+            other => Err(unexpected(&other)),
+        })
     }
 
     /// Rejects messages, and hears of each whether it was there.
     pub(super) fn reject(&mut self, queue: &[u8], positions: &[u64]) -> Result<Outcome, Trouble> {
-        let (mut deleted, mut missing) = (0, Vec::new());
-        for &position in positions {
-            match self.take(queue, Some(position))? {
-                Some(taken) => {
-                    self.connection.reject(CHANNEL, taken.tag, false);
-                    deleted += 1;
-                }
-                None => missing.push(position),
+        let ask = |agent: &mut Agent<'_>, position| agent.ask(queue, Some(position));
+        self.end_all(queue, positions, ask, |connection, event| match event {
+            Event::GetOk { get_ok, .. } => {
+                connection.reject(CHANNEL, get_ok.delivery_tag, false);
+                Ok(Some(true))
             }
+            Event::Method { method: Method::BasicGetEmpty(_), .. } => Ok(Some(false)),
+            Event::Method { .. } => Ok(None),
+            other => Err(unexpected(&other)),
+        })
+    }
+
+    /// Asks for all positions, and reads from the answers whether a message was there.
+    fn end_all(
+        &mut self,
+        queue: &[u8],
+        positions: &[u64],
+        ask: impl Fn(&mut Agent<'_>, u64),
+        was_there: impl Fn(&mut Connection, Event<'_>) -> Result<Option<bool>, Trouble>,
+    ) -> Result<Outcome, Trouble> {
+        let (mut deleted, mut missing) = (0, Vec::new());
+        for asked in positions.chunks(requests_max(queue)) {
+            asked.iter().for_each(|position| ask(self, *position));
+            let mut left = asked.iter();
+            self.wait(|_, connection, event| {
+                match was_there(connection, event)? {
+                    Some(true) => _ = left.next(),
+                    Some(false) => missing.extend(left.next()),
+                    None => return Ok(None),
+                }
+                Ok((left.len() == 0).then_some(()))
+            })?;
+            deleted += asked.len() as u32;
         }
+        deleted -= missing.len() as u32;
         Ok(Outcome::Discarded { deleted, missing })
     }
 }
