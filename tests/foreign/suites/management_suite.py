@@ -785,14 +785,15 @@ for KIND in ("classic", "quorum"):
          "those move, in order; the others stay where they were"),
         ("full", management_windows.full, "600 messages moved to a queue that takes a hundred and refuses more",
          "the first ones move, in order; those that are refused stay where they were"),
-        ("gaps", management_windows.gaps, "positions moved, deleted and rejected of which every third has no message",
+        ("gaps", management_windows.gaps,
+         "positions of a queue with x-max-unsettled 5 moved, deleted and rejected, of which every third has no message",
          "the others go, in order; each that is missing is named"),
     ):
         suite.add(f"move-{NAME}.{KIND}", f"{GIVEN}, {KIND} queue", EXPECTED,
                   lambda work=WORK, kind=KIND: move_windows(work, kind), 60)
 
 
-@suite.case("move-first", "the first 7 of 300 messages moved, then 100, then 150 at 60 a second",
+@suite.case("move-first", "the first 7 of 300 messages of a queue with x-max-unsettled 5 moved, then 100, then 150 at 60 a second",
             "so many, in order; never more at once than the rate permits")
 def move_first():
     with beyond() as vhost:
@@ -821,7 +822,8 @@ def move_too_large():
     management_windows.too_large(suite.options.broker, api_of, vhost_of)
 
 
-@suite.case("move-large-many", "600 small messages and 40 of 4 MiB behind them moved", "all of them, in order; memory is less than half of what they have")
+@suite.case("move-large-many", "600 small messages and 40 of 4 MiB behind them moved",
+            "all of them, in order; memory is less than half of what they have")
 def move_large_many():
     if not suite.options.broker:
         raise Skip("needs a broker of its own (--broker)")

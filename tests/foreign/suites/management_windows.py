@@ -105,7 +105,7 @@ def full(vhost, kind):
 
 def first(vhost):
     """A few, of a queue from which they come in windows; and all, at a rate."""
-    with Room(vhost, 300) as room:
+    with Room(vhost, 300, **{"x-max-unsettled": 5}) as room:
         equal(room.ask("move", count=7, **GOAL), (200, {"moved": 7, "unplaced": 0, "is_over": True}))
         equal(room.ask("move", count=100, **GOAL), (200, {"moved": 100, "unplaced": 0, "is_over": True}))
         equal((list(room.shown()), list(room.shown("goal"))), (list(range(107, 300)), list(range(107))))
@@ -125,7 +125,7 @@ def first(vhost):
 
 def gaps(vhost, kind):
     """Positions of which every third has no message."""
-    with Room(vhost, 900, kind=kind) as room:
+    with Room(vhost, 900, kind=kind, **{"x-max-unsettled": 5}) as room:
         at = room.shown()
         gone = range(0, 900, 3)
         equal(room.ask("delete", positions=[at[number] for number in gone]), (200, {"deleted": 300, "missing": []}))
