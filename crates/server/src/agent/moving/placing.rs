@@ -33,7 +33,7 @@ const DEATHS: [&[u8]; 3] = [b"x-first-death-", b"x-last-death-", b"x-death"];
 /// Headers that name further queues: these had their copies when the message was new.
 const COPIES: [&[u8]; 2] = [b"CC", b"BCC"];
 
-/// What became of a message.
+/// The fate of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     /// It was not published.

@@ -18,8 +18,9 @@ const REQUESTS_BYTES_MAX: usize = 32 << 10;
 /// Bytes of a request without the queue's name.
 const REQUEST_BYTES: usize = 32;
 
-/// A quick window is followed by one so many times as large: five of them are as many as there may be.
-const GROWTH: u32 = 4;
+/// A quick window is followed by one so many times as large: a request names 1,000 messages at most, and the third window is
+/// a whole one.
+const GROWTH: u32 = 16;
 
 /// A window that takes longer is followed by a smaller one: a slice is a second or more.
 const SLOW: Duration = Duration::from_millis(100);
@@ -77,19 +78,19 @@ mod tests {
                 assert_eq!(window.size(), expected, "{} {per_second} {ms} {largest}", queue.len());
             }
         };
-        let quick = [(2, 1000, 4), (2, 1000, 16), (2, 1000, 64)];
-        check(b"q", 0, &[&quick[..], &[(2, 0, 256), (2, 0, 256)]].concat());
+        let quick = [(2, 1000, 16), (2, 1000, 256)];
+        check(b"q", 0, &[&quick[..], &[(2, 0, 256)]].concat());
         // Larger messages are fewer at once, and those behind them may be small again.
         check(
             b"q",
             0,
-            &[&quick[..], &[(2, 1 << 20, 8), (2, 4 << 20, 2), (2, 20 << 20, 1), (2, 9, 4)]].concat(),
+            &[&quick[..], &[(2, 1 << 20, 8), (2, 4 << 20, 2), (2, 20 << 20, 1), (2, 9, 16)]].concat(),
         );
-        check(b"q", 0, &[&quick[..], &[(101, 9, 32), (400, 9, 16), (60, 9, 16), (50, 9, 64)]].concat());
+        check(b"q", 0, &[&quick[..], &[(101, 9, 128), (400, 9, 64), (60, 9, 64), (50, 9, 256)]].concat());
         // At a rate a window is what comes in a twentieth of a second, or one message.
         check(b"q", 10, &[(2, 9, 1), (2, 9, 1)]);
-        check(b"q", 100, &[(2, 9, 4), (2, 9, 5), (2, 9, 5)]);
+        check(b"q", 100, &[(2, 9, 5), (2, 9, 5)]);
         // Requests with long names fill a socket's buffer sooner.
-        check(&[b'n'; 255], 0, &[&quick[..], &[(2, 9, 114), (2, 9, 114)]].concat());
+        check(&[b'n'; 255], 0, &[(2, 9, 16), (2, 9, 114), (2, 9, 114)]);
     }
 }
