@@ -15,6 +15,8 @@ const PAGE = 100;
 const MARGIN = 12;
 /** Rows that are elements at once, at most. */
 const ROWS_MAX = 120;
+/** Letters of a number that every column has room for: nothing has to be clipped, which takes time in each frame. */
+const FITS = 8;
 /** The tallest that a browser lays out soundly, in pixels. */
 const TALL_MAX = 8_000_000;
 
@@ -134,13 +136,14 @@ export function table(it) {
   /** @param {number} at @param {number} place */
   const shown = (at, place) => {
     const one = pages.get(Math.floor(at / PAGE) + 1)?.[at % PAGE];
-    if (!one) return h('div', { class: 'row pale', role: 'row', 'aria-rowindex': at + 2, vars: { '--top': `${place}px` } }, h('div', { role: 'cell' }, '…'));
+    if (!one) return h('div', { class: 'row pale', role: 'row', 'aria-rowindex': at + 2, vars: { top: `${place}px` } }, h('div', { role: 'cell' }, '…'));
     const key = it.key(one), isOn = selected.peek().has(key);
-    return h('div', { class: isOn ? 'row on' : 'row', role: 'row', 'aria-rowindex': at + 2, vars: { '--top': `${place}px` }, 'data-key': key },
+    return h('div', { class: isOn ? 'row on' : 'row', role: 'row', 'aria-rowindex': at + 2, vars: { top: `${place}px` }, 'data-key': key },
       it.selects && h('div', { role: 'cell' }, h('input', { type: 'checkbox', checked: isOn, 'aria-label': text.table.select(key), onchange: () => flip(one) })),
       chosen.peek().map((column, n) => {
         const what = column.show(one), title = column.title?.(one) ?? (typeof what === 'string' ? what : null);
-        return h('div', { role: 'cell', class: column.number ? 'number' : '', title },
+        const fits = column.number && typeof what === 'string' && what.length <= FITS;
+        return h('div', { role: 'cell', class: fits ? 'number fits' : column.number ? 'number' : '', title },
           n === 0 && it.href ? h('a', { href: it.href(one) }, what) : what);
       }));
   };
@@ -152,7 +155,7 @@ export function table(it) {
     // A page that is loaded again is mostly as it was, and looks so unless a column tells how long something has lasted.
     if (row && row.one !== one && one && row.one && !columns.some((own) => own.ages) && JSON.stringify(row.one) === JSON.stringify(one)) row.one = one;
     if (row && row.one === one && row.isOn === isOn && row.columns === columns) {
-      if (row.place !== place) row.element.style.setProperty('--top', `${place}px`);
+      if (row.place !== place) row.element.style.setProperty('top', `${place}px`);
       row.place = place;
     } else {
       row?.element.remove();
