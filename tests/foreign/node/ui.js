@@ -275,6 +275,26 @@ suite.add('keys', 'pages, filter, rows and dialogs by keys alone', `${OURS}each 
   await page.waitForFunction(() => !document.querySelector('dialog[open]'));
 });
 
+suite.add('titles', 'a list of 60 queues, scrolled, and walked through by keys', `${OURS}the titles stay in view, and the row that has the keys is not below them`, async (ends) => {
+  const names = Array.from({ length: 60 }, (_, i) => `titles.${String(i).padStart(2, '0')}`);
+  await api('POST', 'definitions', { queues: names.map((name) => ({ vhost: '/', name, durable: true, auto_delete: false, arguments: {} })) });
+  ends.push(...names.map((name) => () => api('DELETE', `queues/%2F/${name}`)));
+  const { page } = await entered(ends);
+  await go(page, '#/queues?name=titles.', 'Queues and streams');
+  await says(page, 'titles.00', '.view');
+  await page.evaluate(() => { const view = document.querySelector('.view'); view.scrollTop = view.scrollHeight; });
+  await says(page, 'titles.59', '.view');
+  const tops = await page.evaluate(() => ['.view', '.titles'].map((one) => Math.round(document.querySelector(one).getBoundingClientRect().top)));
+  equal(tops[1], tops[0], 'where the titles are');
+  await page.focus('.view');
+  for (let i = 0; i < 45; i += 1) await page.keyboard.press('j');
+  for (let i = 0; i < 40; i += 1) {
+    await page.keyboard.press('k');
+    const [row, titles] = await page.evaluate(() => [document.activeElement.closest('.row')?.getBoundingClientRect().top ?? -1, document.querySelector('.titles').getBoundingClientRect().bottom]);
+    if (row < titles - 1) throw new Error(`the row is at ${row}, the titles end at ${titles}`);
+  }
+});
+
 for (const tags of ['management', 'policymaker', 'monitoring', 'administrator']) {
   suite.add(`roles.${tags}`, `every page, opened by a user with the tag ${tags}`, `${OURS}what may not be done is not offered, and no request is refused`, async (ends) => {
     await api('PUT', 'users/role', { password: 'role', tags });
