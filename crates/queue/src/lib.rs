@@ -37,6 +37,7 @@ mod priority_blocks;
 mod ranges;
 mod ranking;
 mod ready;
+mod ready_line;
 mod retry;
 mod returns;
 mod schedule;

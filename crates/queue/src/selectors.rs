@@ -11,12 +11,12 @@
 
 use crate::live::Live;
 use crate::priority_blocks::BLOCK;
+use crate::ready_line::ReadyLine;
 use crate::selector_sets::{SELECTORS_MAX, SelectorId, SelectorSet, SelectorSets};
-use base::RangeSet;
 use base::ranges::Range;
 
 /// Positions of one priority that are ready.
-type Level = (u8, RangeSet);
+type Level = (u8, ReadyLine);
 
 /// A selector.
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ struct Selector {
 impl Selector {
     fn insert(&mut self, level: u8, range: Range) {
         let at = self.ready.binary_search_by(|(other, _)| level.cmp(other)).unwrap_or_else(|at| {
-            self.ready.insert(at, (level, RangeSet::new()));
+            self.ready.insert(at, (level, ReadyLine::default()));
             at
         });
         self.ready[at].1.insert(range);
@@ -38,7 +38,7 @@ impl Selector {
 
     fn remove(&mut self, range: Range) {
         for at in (0..self.ready.len()).rev() {
-            self.ready[at].1.remove(range, |_| {});
+            self.ready[at].1.remove(range);
             if self.ready[at].1.is_empty() {
                 self.ready.remove(at);
             }
