@@ -55,18 +55,18 @@ impl Adapter {
         for item in &events.items[items.start as usize..items.end as usize] {
             let message = events.message(memory, item);
             let tag = channel.next_tag();
-            again += u64::from(item.is_redelivered());
             if !consumer.no_ack {
                 channel.unacked.push(tag, Delivery { consumer: handle, seq: item.seq });
             }
             let outgoing = outgoing(&message, bytes, &mut context.scratch.amqp091);
-            if item.acquired_count() > 0 {
-                let head = counted(&outgoing, item);
-                let outgoing = Outgoing { head: &head, ..outgoing };
-                self.machine.deliver_rare(prefix, tag, item.is_redelivered(), &outgoing);
+            if item.marks == 0 {
+                self.machine.deliver(prefix, tag, false, &outgoing);
                 continue;
             }
-            self.machine.deliver(prefix, tag, item.is_redelivered(), &outgoing);
+            again += u64::from(item.is_redelivered());
+            let head = counted(&outgoing, item);
+            let outgoing = Outgoing { head: &head, ..outgoing };
+            self.machine.deliver_rare(prefix, tag, item.is_redelivered(), &outgoing);
         }
         self.is_resized |= channel.unacked.take_resized();
         let what = if consumer.no_ack { Count::DeliverNoAck } else { Count::Deliver };

@@ -53,8 +53,8 @@ const KEPT_MAX: usize = 1024;
 pub(super) struct Unacked {
     ring: VecDeque<Entry>,
     gaps: u32,
-    /// Its counted memory is more or less than it was.
-    is_resized: bool,
+    /// Entries that its counted memory had room for when that was asked last.
+    told: u32,
 }
 
 impl Unacked {
@@ -70,7 +70,8 @@ impl Unacked {
     /// Whether they have changed since this was asked last.
     #[inline]
     pub(super) fn take_resized(&mut self) -> bool {
-        std::mem::take(&mut self.is_resized)
+        let counted = (self.counted_bytes() / size_of::<Entry>()) as u32;
+        std::mem::replace(&mut self.told, counted) != counted
     }
 
     /// Deliveries that are not settled.
@@ -87,7 +88,6 @@ impl Unacked {
     #[inline]
     pub(super) fn push(&mut self, tag: u64, delivery: Delivery) {
         debug_assert!(self.ring.back().is_none_or(|last| last.tag < tag));
-        self.is_resized |= self.ring.len() == self.ring.capacity() && self.ring.len() >= KEPT_MAX / 2;
         self.ring.push_back(Entry { tag, delivery });
     }
 
@@ -161,7 +161,6 @@ impl Unacked {
         entries.sort_by_key(|entry| entry.tag);
         self.ring = entries.into();
         self.gaps = 0;
-        self.is_resized = true;
     }
 
     #[inline]
@@ -175,14 +174,12 @@ impl Unacked {
             self.close_gaps();
         }
         if self.ring.is_empty() && self.ring.capacity() > KEPT_MAX {
-            self.is_resized = true;
             self.ring = VecDeque::new();
         }
     }
 
     #[cold]
     fn close_gaps(&mut self) {
-        self.is_resized = true;
         self.ring.retain(|entry| entry.delivery.consumer != GAP);
         self.ring.shrink_to(2 * self.ring.len());
         self.gaps = 0;
