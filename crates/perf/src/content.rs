@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 /// Different documents, published in turn: no divisor of the figures in them.
-pub const DOCUMENTS: u32 = 97;
+pub const DOCUMENTS: u32 = 997;
 
 /// Customers that filters ask for.
 const CUSTOMERS: u32 = 100_000;
@@ -14,6 +14,27 @@ pub const DESKS: u32 = 16;
 /// A selector that the documents for a desk pass.
 pub fn of_desk(desk: u32) -> String {
     format!("body.desk = 'd{desk}'")
+}
+
+/// A filter of five conditions for a reader, which one document passes: all pass the first four. Up to [`DOCUMENTS`] readers
+/// want different ones.
+pub fn of_reader(reader: u32) -> String {
+    format!(
+        "body.kind = 'order' AND body.region IN ('eu', 'us', 'apac') AND body.total >= 0 AND body.lines.quantity > 0 AND \
+         body.customer.name = 'Customer {}'",
+        document_of(reader)
+    )
+}
+
+/// The document that a reader wants.
+fn document_of(reader: u32) -> u32 {
+    (reader * 19 + 500) % DOCUMENTS
+}
+
+/// Of so many messages of one publisher, those that a reader wants.
+pub fn wanted(reader: u32, messages: u64) -> u64 {
+    let behind = messages.saturating_sub(u64::from(document_of(reader)));
+    behind.div_ceil(u64::from(DOCUMENTS))
 }
 
 /// A filter that every document passes.
@@ -99,6 +120,15 @@ mod tests {
             assert!(room.iter().all(|byte| *byte == b' '));
             let value: serde_json::Value = serde_json::from_slice(text).unwrap();
             assert_eq!(value["lines"].as_array().unwrap().len(), 4);
+        }
+    }
+
+    #[test]
+    fn each_reader_wants_another_document() {
+        let all: BTreeSet<String> = (0..50).map(of_reader).collect();
+        assert_eq!(all.len(), 50);
+        for (messages, expected) in [(0, 0), (500, 0), (501, 1), (1497, 1), (1498, 2)] {
+            assert_eq!(wanted(0, messages), expected, "{messages}");
         }
     }
 

@@ -240,11 +240,6 @@ fn seen(case: &Case) -> Seen {
     Seen::new(case.publishers as usize, queues as usize, is_copied, priorities)
 }
 
-fn quota_of(case: &Case, publisher: u32) -> u64 {
-    let publishers = u64::from(case.publishers);
-    case.messages / publishers + u64::from(u64::from(publisher) < case.messages % publishers)
-}
-
 fn phase<W: Wire>(
     case: &Case,
     part: Part,
@@ -294,7 +289,7 @@ fn phase<W: Wire>(
             };
             let rate = case.rate.map(|rate| rate as f64 / f64::from(case.publishers));
             let window = u64::from(case.confirm_window);
-            let publisher = Publisher::new(index as u16, quota_of(case, index), window, is_confirmed, rate);
+            let publisher = Publisher::new(index as u16, case.quota_of(index), window, is_confirmed, rate);
             publishing
                 .ends
                 .push(End::new(W::new(meter.now(), uri, purpose)?, Role::Publisher(Box::new(publisher))));
@@ -308,11 +303,11 @@ fn phase<W: Wire>(
             let purpose = Purpose::Consume {
                 queues: queues.iter().map(|&queue| names[queue].clone()).collect(),
                 credit: case.credit,
-                is_replay: false,
-                selector: case
-                    .selectors
-                    .filter(|count| *count > 0)
-                    .map(|count| content::of_desk(index % count)),
+                is_replay: case.has_choosy_readers && case.is_backlog,
+                selector: match case.selectors {
+                    Some(count) if count > 0 => Some(content::of_desk(index % count)),
+                    _ => case.has_choosy_readers.then(|| content::of_reader(index)),
+                },
             };
             let queues = if case.spread == Spread::Readers { vec![index as usize] } else { queues };
             let mut consumer =
@@ -496,7 +491,7 @@ fn count_up<W: Wire>(
     watched: Watched,
 ) -> Result<Figures, String> {
     let (mut delivery, mut confirm) = (latencies(), latencies());
-    let mut published: Vec<u64> = (0..case.publishers).map(|index| quota_of(case, index)).collect();
+    let mut published: Vec<u64> = (0..case.publishers).map(|index| case.quota_of(index)).collect();
     let mut findings = Findings::default();
     let mut refusal = None;
     let mut seen: Option<Seen> = None;
@@ -517,7 +512,9 @@ fn count_up<W: Wire>(
         }
     }
     if let Some(seen) = seen {
-        findings = findings.plus(seen.findings(&published));
+        // Of those who choose, as many came as were due: else the run did not end.
+        let due = if case.has_choosy_readers { vec![0; published.len()] } else { published };
+        findings = findings.plus(seen.findings(&due));
     }
     let (before, after) = (watched.before, watched.after);
     if let Some(why) = watched.failure {
@@ -530,7 +527,10 @@ fn count_up<W: Wire>(
         ));
     }
     let consumed = meter.consumed.get();
-    let messages = meter.published.get().max(consumed);
+    // Those who choose look at all.
+    let looked_at =
+        if case.has_choosy_readers && part != Part::Publishers { case.messages } else { consumed };
+    let messages = meter.published.get().max(looked_at);
     let publish_seconds = meter.publish_span_ns() as f64 / 1e9;
     let consume_seconds = meter.consume_span_ns() as f64 / 1e9;
     Ok(Figures {

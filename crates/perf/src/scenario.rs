@@ -60,6 +60,9 @@ pub enum Scenario {
     ContentBindings,
     /// 1 KiB of JSON to a queue with 16 consumers: without selectors, and each with one of its own
     ContentSelectors,
+    /// 1 KiB of JSON in a stream, and readers who each want one in 997, by five conditions: one reader of what is stored, then 1
+    /// and 50 while it is written
+    ContentReaders,
     /// AMQP 1.0, stream: credit 5000, read from the end while it is written
     StreamAmqp10,
     /// AMQP 0-9-1, stream: confirm window 3000, prefetch and multi-ack 5000, read from the end while it is written
@@ -121,6 +124,8 @@ pub struct Case {
     pub filters: Option<Filters>,
     /// Messages are of JSON, and consumers choose among them by so many selectors; 0: they take all.
     pub selectors: Option<u32>,
+    /// Messages are of JSON, and each reader of the stream wants a few of them.
+    pub has_choosy_readers: bool,
     /// Demands on the load besides.
     pub trial: Trial,
 }
@@ -128,7 +133,7 @@ pub struct Case {
 impl Case {
     /// Messages are of JSON.
     pub fn is_content(&self) -> bool {
-        self.filters.is_some() || self.selectors.is_some()
+        self.filters.is_some() || self.selectors.is_some() || self.has_choosy_readers
     }
 }
 
@@ -149,8 +154,19 @@ impl Case {
         match self.spread {
             Spread::Turn => self.messages,
             Spread::Copy => self.messages * u64::from(self.queues),
+            Spread::Readers if self.has_choosy_readers => {
+                let each =
+                    |reader| (0..self.publishers).map(move |one| content::wanted(reader, self.quota_of(one)));
+                (0..self.consumers).flat_map(each).sum()
+            }
             Spread::Readers => self.messages * u64::from(self.consumers),
         }
+    }
+
+    /// Messages of one of the publishers.
+    pub fn quota_of(&self, publisher: u32) -> u64 {
+        let publishers = u64::from(self.publishers);
+        self.messages / publishers + u64::from(u64::from(publisher) < self.messages % publishers)
     }
 
     /// Whether it is the same load as `plain` over another transport.
@@ -164,7 +180,10 @@ impl Case {
 
     /// Whether it is the same load as `few` but for its having more readers.
     pub fn has_more_readers_than(&self, few: &Case) -> bool {
-        let load = |case: &Case| (case.spread, case.protocol, case.size, case.publishers, case.messages);
+        let load = |case: &Case| {
+            let Case { spread, protocol, size, publishers, messages, is_backlog, .. } = *case;
+            (spread, protocol, size, publishers, messages, is_backlog)
+        };
         self.spread == Spread::Readers && self.consumers > few.consumers && load(self) == load(few)
     }
 
@@ -223,6 +242,7 @@ fn base(protocol: Protocol, queue_type: QueueType) -> Case {
         priorities: 0,
         filters: None,
         selectors: None,
+        has_choosy_readers: false,
         trial: Trial::None,
     }
 }
@@ -245,7 +265,9 @@ impl Scenario {
                 Some((Protocol::Amqp091, QueueType::Classic))
             }
             Scenario::StreamAmqp10 => Some((Protocol::Amqp10, QueueType::Stream)),
-            Scenario::StreamAmqp091 => Some((Protocol::Amqp091, QueueType::Stream)),
+            Scenario::StreamAmqp091 | Scenario::ContentReaders => {
+                Some((Protocol::Amqp091, QueueType::Stream))
+            }
             _ => None,
         }
     }
@@ -427,7 +449,9 @@ impl Scenario {
             Scenario::Backlog => (&[12], &[1], &[1, 1000]),
             Scenario::FlatMemory => (&[1024], &[10], &[10]),
             Scenario::BacklogDrain => (&[20_000], &[1], &[1]),
-            Scenario::ContentBindings | Scenario::ContentSelectors => (&[1024], &[1], &[1]),
+            Scenario::ContentBindings | Scenario::ContentSelectors | Scenario::ContentReaders => {
+                (&[1024], &[1], &[1])
+            }
             _ => (&[12], &[1], &[1]),
         };
         let or = |given: &[u32], own: &[u32]| if given.is_empty() { own.to_vec() } else { given.to_vec() };
@@ -460,6 +484,15 @@ impl Scenario {
                         }
                         continue;
                     }
+                    if self == Scenario::ContentReaders {
+                        let plain = Case { spread: Spread::Readers, ..case.clone() };
+                        for (is_backlog, consumers) in [(true, 1), (false, 1), (false, 50)] {
+                            let case =
+                                Case { is_backlog, consumers, has_choosy_readers: true, ..plain.clone() };
+                            self.add_case(bench, case, cases);
+                        }
+                        continue;
+                    }
                     self.add_case(bench, case, cases);
                 }
             }
@@ -482,6 +515,7 @@ impl Scenario {
             }
             Scenario::StreamFanOut => case.messages = 10 * MILLION,
             Scenario::ContentBindings | Scenario::ContentSelectors => case.messages = 300_000,
+            Scenario::ContentReaders => case.messages = MILLION / 2,
             // A prefetch counts per consumer, and there is one on every queue.
             Scenario::ManyQueues => case.confirm_window = case.confirm_window.max(3000),
             Scenario::Trickle => {
@@ -596,6 +630,14 @@ fn label(case: &Case) -> String {
     if case.spread == Spread::Readers {
         let many = if case.consumers == 1 { "" } else { "s" };
         label.push_str(&format!(", {} reader{many}", case.consumers));
+        if case.has_choosy_readers {
+            let of_what = if case.is_backlog { "what is stored" } else { "what comes" };
+            label.push_str(&format!(
+                " of {of_what} who want{} one in {}",
+                if case.consumers == 1 { "s" } else { "" },
+                content::DOCUMENTS
+            ));
+        }
     }
     if case.spread != Spread::Readers && (case.publishers > 1 || case.consumers > 1) {
         label.push_str(&format!(", {} to {}", case.publishers, case.consumers));
