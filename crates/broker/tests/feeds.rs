@@ -482,9 +482,8 @@ fn passing_over_messages_takes_turns() {
     let mut node = node(1);
     let least = fill_with_unwanted(&mut node);
     let expression = filter::Expression::parse("properties.subject = 'yes'", &filter::Limits::default());
-    let program = filter::Program::compile(&expression.unwrap()).unwrap();
-    let wanted =
-        broker::StreamFilter { messages: Some(broker::Wanted(program.into())), ..Default::default() };
+    let messages = Some(broker::Wanted::new(expression.unwrap()).unwrap());
+    let wanted = broker::StreamFilter { messages, ..Default::default() };
     consume_stream(&mut node, wanted);
     let mut turns = 0;
     while node.shards[0].has_work() && turns < 100 {
@@ -570,9 +569,9 @@ fn dear_filters_take_turns() {
     };
     let mut fed = filled(&[("x-source-filter", Value::text(&text))]);
     let mut consumed = filled(&[]);
-    let program = filter::Program::parse(&text, &filter::Limits::default()).unwrap();
-    let wanted =
-        broker::StreamFilter { messages: Some(broker::Wanted(program.into())), ..Default::default() };
+    let expression = filter::Expression::parse(&text, &filter::Limits::default()).unwrap();
+    let messages = Some(broker::Wanted::new(expression).unwrap());
+    let wanted = broker::StreamFilter { messages, ..Default::default() };
     consume_stream(&mut consumed, wanted);
     let least = MESSAGES * price / fed.shards[0].limits().stream_dispatch_bytes_max;
     assert!(least > 5, "{least}");

@@ -18,6 +18,14 @@ impl Counts {
         *self == Counts::default()
     }
 
+    /// One filter was asked of one message more.
+    #[must_use]
+    pub fn and_one(self, is_unreadable: bool) -> Counts {
+        let Counts { messages, evaluations, unreadable } = self;
+        let unreadable = unreadable + u64::from(is_unreadable);
+        Counts { messages: messages + 1, evaluations: evaluations + 1, unreadable }
+    }
+
     /// All of another's as well.
     pub fn merge(&mut self, other: &Counts) {
         self.messages += other.messages;

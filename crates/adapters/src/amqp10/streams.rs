@@ -9,10 +9,9 @@ use super::termini;
 use ::amqp10::{Source, condition};
 use broker::catalog::{QueueDefinition, age_ms};
 use broker::{CONSUMER_NAME_MAX, FILTER_VALUES_MAX, RATE_MAX, StreamFilter, StreamFrom, Wanted};
-use filter::{Asker, Expression, Known, Limits, Names, Program, Reference, References, Site};
+use filter::{Asker, Expression, Known, Limits, Names, Reference, References, Site};
 use message::amqp10::{Described, Descriptor, Map, Value};
 use message::chunk::Filter;
-use std::sync::Arc;
 
 /// The capabilities of a stream's source (AMQP Filter Expressions 1.0 §2.2).
 pub(super) const CAPABILITIES: [&str; 2] = ["AMQP_FILTEX_PROP_V1_0", "AMQP_FILTEX_SQL_V1_0"];
@@ -245,10 +244,10 @@ impl Found {
         }
         let all = [sql, properties, application_properties].into_iter().flatten();
         let expression = all.reduce(|left, right| Expression::And(Box::new(left), Box::new(right)));
-        let program = expression.map(|expression| Program::compile(&expression)).transpose();
-        let program = program.map_err(|error| Refused::new(condition::INVALID_FIELD, error.to_string()))?;
+        let messages = expression.map(Wanted::new).transpose();
+        let messages = messages.map_err(|error| Refused::new(condition::INVALID_FIELD, error.to_string()))?;
         let chunks = values.map(|values| Filter::new(values.iter().map(Vec::as_slice), match_unfiltered));
-        Ok(StreamFilter { chunks, messages: program.map(|program| Wanted(Arc::new(program))) })
+        Ok(StreamFilter { chunks, messages })
     }
 }
 

@@ -4,6 +4,7 @@
 use super::cursor::{Budget, Cursor, Expected, Sink, Unpacked};
 use super::messages::{Converter, Entry};
 use super::request::Wanted;
+use super::verdicts::Verdicts;
 use crate::catalog::QueueDefinition;
 use base::Buffer;
 use filter::Counts;
@@ -12,7 +13,7 @@ use queue::stream::Chunk;
 /// See the module's head.
 #[derive(Debug)]
 pub(crate) struct Choosing {
-    cursor: Cursor,
+    pub(super) cursor: Cursor,
     /// The chunk that is being looked at.
     held: Option<Chunk>,
     /// Something in it cannot be looked at.
@@ -58,11 +59,13 @@ impl Choosing {
         stream: &QueueDefinition,
         now_ms: u64,
         budget: Budget<'_>,
+        verdicts: Option<&mut Verdicts>,
         converter: &mut Converter,
     ) -> Choice {
         let mut looks = Looks { converter, is_opaque: &mut self.is_opaque };
         let mut nothing = Buffer::default();
-        let (unpacked, wanted) = self.cursor.unpack(stream, now_ms, budget, &mut looks, &mut nothing);
+        let (unpacked, wanted) =
+            self.cursor.unpack(stream, now_ms, budget, verdicts, &mut looks, &mut nothing);
         if wanted == 0 && unpacked == Unpacked::Enough {
             return Choice::Later;
         }
@@ -83,6 +86,10 @@ struct Looks<'a> {
 impl Sink for Looks<'_> {
     fn take(&mut self, (_, entry): (&[u8], Entry<'_>), wanted: Expected<'_>, _into: &mut Buffer) -> bool {
         self.converter.is_wanted(entry, wanted)
+    }
+
+    fn converter(&mut self) -> &mut Converter {
+        self.converter
     }
 
     fn pass_compressed(&mut self) {

@@ -7,6 +7,7 @@ use super::messages::{Converter, Entry};
 use super::pace::Pace;
 use super::progress::Progress;
 use super::request::Wanted;
+use super::verdicts::Verdicts;
 use crate::catalog::QueueDefinition;
 use crate::event::Item;
 use crate::placed::queue::owned::Member;
@@ -162,13 +163,14 @@ impl Consumer {
         stream: &QueueDefinition,
         now_ms: u64,
         budget: Budget<'_>,
+        verdicts: Option<&mut Verdicts>,
         converter: &mut Converter,
         (into, items): (&mut Buffer, &mut Vec<Item>),
     ) -> Unpacked {
         let budget = Budget { room: self.room().min(budget.room), ..budget };
         let progress = self.progress.as_deref_mut();
         let mut shown = Shown { converter, format: self.format, progress, settled: self.settled, items };
-        let (unpacked, count) = self.cursor.unpack(stream, now_ms, budget, &mut shown, into);
+        let (unpacked, count) = self.cursor.unpack(stream, now_ms, budget, verdicts, &mut shown, into);
         if let Some(pace) = &mut self.pace {
             pace.sent(count);
         }
@@ -190,6 +192,10 @@ struct Shown<'a> {
 }
 
 impl Sink for Shown<'_> {
+    fn converter(&mut self) -> &mut Converter {
+        self.converter
+    }
+
     fn take(&mut self, (_, entry): (&[u8], Entry<'_>), wanted: Expected<'_>, into: &mut Buffer) -> bool {
         let (offset, record_at) = (entry.offset, into.len() as u32);
         let is_shown = self.converter.show(entry, self.format, wanted, into);

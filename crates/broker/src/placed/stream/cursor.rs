@@ -5,11 +5,12 @@
 //! sub-batch has is what its head says, whatever it holds: the offsets of the stream are counted by that.
 //! Both consumers and queues that are fed have one; what becomes of a message is their [`Sink`]'s.
 
-use super::messages::Entry;
+use super::messages::{Converter, Entry};
 use super::request::Wanted;
+use super::verdicts::{Verdict, Verdicts};
 use crate::catalog::QueueDefinition;
 use base::Buffer;
-use filter::{Counts, Program};
+use filter::{Counts, Filed, Program};
 use message::chunk::{self, Compression, Content, HEADER_LEN, Header};
 use queue::stream::Chunk;
 use std::cell::Cell;
@@ -18,6 +19,8 @@ use std::cell::Cell;
 #[derive(Debug)]
 pub(crate) struct Cursor {
     wanted: Option<Wanted>,
+    /// The place of its filter among those that are asked together.
+    filed: Option<Filed>,
     /// The chunk it stands in.
     open: Option<Place>,
     /// The machine counts a chunk for it that it has not handed out.
@@ -60,6 +63,9 @@ pub(crate) type Expected<'a> = Option<Filter<'a>>;
 pub(crate) trait Sink {
     /// Writes a message of a chunk as a record, if it is expected; whether it was.
     fn take(&mut self, entry: (&[u8], Entry<'_>), wanted: Expected<'_>, into: &mut Buffer) -> bool;
+
+    /// What messages are looked at with.
+    fn converter(&mut self) -> &mut Converter;
 
     /// Messages are left out that are compressed together.
     fn pass_compressed(&mut self) {}
@@ -109,12 +115,29 @@ pub(crate) enum Unpacked {
 
 impl Cursor {
     pub(crate) fn new(wanted: Option<Wanted>) -> Cursor {
-        Cursor { wanted, open: None, has_chunk_credit: false, from: 0, filtered: Counts::default() }
+        Cursor {
+            wanted,
+            filed: None,
+            open: None,
+            has_chunk_credit: false,
+            from: 0,
+            filtered: Counts::default(),
+        }
     }
 
     /// Counts of its filter since they were taken last.
     pub(crate) fn take_filtered(&mut self) -> Counts {
         std::mem::take(&mut self.filtered)
+    }
+
+    /// What it wants, unless it wants everything.
+    pub(super) fn wanted(&self) -> Option<&Wanted> {
+        self.wanted.as_ref()
+    }
+
+    /// Its filter has this place among those that are asked together, or none; the one that it had.
+    pub(super) fn seat(&mut self, filed: Option<Filed>) -> Option<Filed> {
+        std::mem::replace(&mut self.filed, filed)
     }
 
     /// The offset of the next message in the chunk it stands in.
@@ -148,14 +171,15 @@ impl Cursor {
         stream: &QueueDefinition,
         now_ms: u64,
         Budget { bytes_max, spent, messages_left, room }: Budget<'_>,
+        mut verdicts: Option<&mut Verdicts>,
         sink: &mut impl Sink,
         into: &mut Buffer,
     ) -> (Unpacked, u32) {
         let Some(mut place) = self.open.take() else { return (Unpacked::Done, 0) };
         let mut taken = 0;
         let (filtering, counts) = (Cell::new(*spent), &Cell::new(self.filtered));
-        let wanted = self.wanted.as_ref().map(|Wanted(program)| {
-            let program = &**program;
+        let wanted = self.wanted.as_ref().map(|wanted| {
+            let program = wanted.program();
             Filter { program, now_ms, spent: &filtering, counts }
         });
         let Place { chunk, at_ms, offset, at, end, outer } = &mut place;
@@ -182,12 +206,35 @@ impl Cursor {
             let behind = *at + entry.bytes().len();
             match entry.content() {
                 Content::Message(message) => {
-                    let offset = std::mem::replace(offset, *offset + 1);
-                    *messages_left -= 1;
-                    if offset >= self.from {
-                        let entry = Entry { message, offset, at_ms, stream };
-                        taken += u32::from(sink.take((data, entry), wanted, into));
+                    let entry = Entry { message, offset: *offset, at_ms, stream };
+                    let mut filter = wanted;
+                    if *offset >= self.from
+                        && let (Some(filed), Some(verdicts)) = (self.filed, verdicts.as_deref_mut())
+                    {
+                        let mut work = filtering.get();
+                        let left = bytes_max.saturating_sub(into.len() + sink.referred_bytes() + work);
+                        let verdict = verdicts.on(filed, entry, (now_ms, left), &mut work, sink.converter());
+                        filtering.set(work);
+                        match verdict {
+                            Verdict::Later => break Unpacked::Enough,
+                            Verdict::Unknown => {}
+                            Verdict::Known { is_wanted, is_unreadable } => {
+                                counts.set(counts.get().and_one(is_unreadable));
+                                filter = None;
+                                if !is_wanted {
+                                    *offset += 1;
+                                    *messages_left -= 1;
+                                    *at = behind;
+                                    continue;
+                                }
+                            }
+                        }
                     }
+                    *messages_left -= 1;
+                    if *offset >= self.from {
+                        taken += u32::from(sink.take((data, entry), filter, into));
+                    }
+                    *offset += 1;
                     *at = behind;
                 }
                 Content::Batch(batch)

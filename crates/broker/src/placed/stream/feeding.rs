@@ -30,7 +30,7 @@ const PASSED_OVER_MAX: u64 = 1 << 16;
 #[derive(Debug)]
 pub(crate) struct Feed {
     /// Where it stands in the stream.
-    cursor: Cursor,
+    pub(super) cursor: Cursor,
     feeding: Feeding,
     /// The offset behind the chunk it stands in.
     chunk_end: u64,
@@ -128,6 +128,10 @@ struct Records<'a> {
 }
 
 impl Sink for Records<'_> {
+    fn converter(&mut self) -> &mut Converter {
+        self.converter
+    }
+
     fn take(&mut self, (chunk, entry): (&[u8], Entry<'_>), wanted: Expected<'_>, into: &mut Buffer) -> bool {
         let record_at = into.len();
         let Feeding { queue, ref key_rule, .. } = *self.feeding;

@@ -12,7 +12,7 @@ use crate::message_keys::KeyRule;
 use crate::ranking::RankingDesk;
 use base::Buffer;
 use base::id::QueueId;
-use filter::{Counts, Known, MessageField, Room};
+use filter::{Filed, Index, Known, MessageField, Room};
 use message::amqp10::section::data_prefix;
 use message::amqp10::section::descriptor::MESSAGE_ANNOTATIONS;
 use message::amqp10::{Encoder, Header, Map, Message, Value};
@@ -132,6 +132,22 @@ impl Converter {
     /// Whether a message of a chunk is wanted.
     pub(crate) fn is_wanted(&mut self, entry: Entry<'_>, wanted: Expected<'_>) -> bool {
         wanted.is_none_or(|filter| is_wanted(entry, filter, &mut self.room))
+    }
+
+    /// Asks an index which of its filters pass a message, as [`Index::search`] does; whether its body could not be read. None: not
+    /// all is done.
+    pub(super) fn search(
+        &mut self,
+        entry: Entry<'_>,
+        index: &Index,
+        now_ms: u64,
+        cursor: &mut filter::Cursor,
+        budget: usize,
+        hits: &mut Vec<Filed>,
+    ) -> Option<bool> {
+        let room = &mut self.room;
+        let is_done = ask(entry, KNOWN, |shown, _| index.search(shown, room, now_ms, cursor, budget, hits));
+        is_done.unwrap_or(true).then(|| room.is_unreadable())
     }
 
     /// Writes a message of a chunk as a record for no queue, with a head as consumers of this protocol get it, if it is
@@ -293,26 +309,28 @@ const EMPTY_DATA: &[u8] = b"\0\x53\x75\xa0\0";
 #[inline(never)]
 fn is_wanted(entry: Entry<'_>, filter: Filter<'_>, room: &mut Room) -> bool {
     let Filter { program, now_ms, spent, counts } = filter;
-    let (sections, is_match) = match Message::read(entry.message) {
+    let asked =
+        ask(entry, program.reads(), |shown, sections| (sections, program.matches(shown, room, now_ms)));
+    let (sections, is_match) = asked.unwrap_or_default();
+    spent.set(spent.get().saturating_add(program.price(sections) + room.spent()));
+    counts.set(counts.get().and_one(room.is_unreadable()));
+    is_match
+}
+
+/// Calls `ask` with a message as filters see it, and how many bytes its sections before the body have.
+#[inline]
+fn ask<T>(entry: Entry<'_>, reads: Known, ask: impl FnOnce(&Shown<'_, '_>, usize) -> T) -> Option<T> {
+    match Message::read(entry.message) {
         Ok(message) => {
             let sections = entry.message.len() - message.body_and_footer().len();
-            let envelope = envelope(entry, Some(&message), program.reads());
-            (sections, program.matches(&Shown::new(&message, envelope), room, now_ms))
+            Some(ask(&Shown::new(&message, envelope(entry, Some(&message), reads)), sections))
         }
         // It is shown as one data section.
         Err(_) => {
-            let envelope = envelope(entry, None, program.reads());
-            let data = |empty: Message<'_>| {
-                program.matches(&Shown::with_data(&empty, envelope, entry.message), room, now_ms)
-            };
-            (0, Message::read(EMPTY_DATA).is_ok_and(data))
+            let empty = Message::read(EMPTY_DATA).ok()?;
+            Some(ask(&Shown::with_data(&empty, envelope(entry, None, reads), entry.message), 0))
         }
-    };
-    spent.set(spent.get().saturating_add(program.price(sections) + room.spent()));
-    let Counts { messages, evaluations, unreadable } = counts.get();
-    let unreadable = unreadable + u64::from(room.is_unreadable());
-    counts.set(Counts { messages: messages + 1, evaluations: evaluations + 1, unreadable });
-    is_match
+    }
 }
 
 /// The functions of messages of a stream that filters may ask. Nothing in one is delivered twice.

@@ -25,6 +25,7 @@ mod row;
 mod share;
 mod shown;
 mod truncating;
+mod verdicts;
 mod writing;
 
 pub use request::{

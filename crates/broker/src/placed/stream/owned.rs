@@ -2,7 +2,9 @@
 
 use super::choosing::Choosing;
 use super::consumer::Consumer;
+use super::cursor::Cursor;
 use super::feeding::Feed;
+use super::verdicts::Verdicts;
 use crate::catalog::QueueDefinition;
 use crate::placed::queue::owned::Member;
 use crate::tally::{Count, Tally};
@@ -41,6 +43,16 @@ impl Reader {
             Reader::Feeds(_) | Reader::Asks { .. } => None,
         }
     }
+
+    /// Its place in the stream, where it looks at single messages.
+    fn cursor(&mut self) -> Option<&mut Cursor> {
+        match self {
+            Reader::Chunks { choosing, .. } => choosing.as_mut().map(|choosing| &mut choosing.cursor),
+            Reader::Messages(consumer) => Some(&mut consumer.cursor),
+            Reader::Feeds(feed) => Some(&mut feed.cursor),
+            Reader::Asks { .. } => None,
+        }
+    }
 }
 
 /// See the module's head.
@@ -73,6 +85,8 @@ pub(crate) struct OwnedStream {
     pub(crate) begun_at: u64,
     /// Counts of the filters of its readers since the node started.
     pub(crate) filtered: Counts,
+    /// What the filters of its readers say of its last messages; none: no reader has one.
+    pub(super) verdicts: Option<Box<Verdicts>>,
 }
 
 /// As [`OwnedStream::definition`], where the rest of the stream is in use.
@@ -103,6 +117,7 @@ impl OwnedStream {
             delivered: 0,
             begun_at: 0,
             filtered: Counts::default(),
+            verdicts: None,
         }
     }
 
@@ -135,6 +150,7 @@ impl OwnedStream {
         self.by_member.clear();
         self.feeds.clear();
         self.told.clear();
+        self.verdicts = None;
         self.readers.drain().map(|(id, _)| id).collect()
     }
 
@@ -183,7 +199,8 @@ impl OwnedStream {
         self.by_member.get(&member).copied()
     }
 
-    pub(crate) fn add(&mut self, id: ReaderId, reader: Reader) {
+    pub(crate) fn add(&mut self, id: ReaderId, mut reader: Reader) {
+        self.seat(&mut reader);
         if let Some(member) = reader.member() {
             self.by_member.insert(member, id);
         }
@@ -202,20 +219,41 @@ impl OwnedStream {
 
     pub(super) fn add_feed(&mut self, queue: QueueId, reader: ReaderId, feed: Feed) {
         self.feeds.push((queue, reader));
-        self.readers.insert(reader, Reader::Feeds(Box::new(feed)));
+        let mut feeds = Reader::Feeds(Box::new(feed));
+        self.seat(&mut feeds);
+        self.readers.insert(reader, feeds);
+    }
+
+    /// A reader comes: its filter is asked with those of others.
+    fn seat(&mut self, reader: &mut Reader) {
+        let Some(cursor) = reader.cursor() else { return };
+        let Some(wanted) = cursor.wanted() else { return };
+        let filed = self.verdicts.get_or_insert_default().join(wanted);
+        cursor.seat(filed);
+    }
+
+    /// A reader goes.
+    fn unseat(&mut self, reader: &mut Reader) {
+        let filed = reader.cursor().and_then(|cursor| cursor.seat(None));
+        if let (Some(filed), Some(verdicts)) = (filed, &mut self.verdicts) {
+            verdicts.leave(filed);
+        }
     }
 
     /// The machine is told by the caller.
     pub(super) fn remove_feed(&mut self, queue: QueueId) {
         if let Some(at) = self.feeds.iter().position(|(fed, _)| *fed == queue) {
             let (_, reader) = self.feeds.swap_remove(at);
-            self.readers.remove(&reader);
+            if let Some(mut feeds) = self.readers.remove(&reader) {
+                self.unseat(&mut feeds);
+            }
         }
     }
 
     /// Takes a reader out; the machine is told by the caller.
     pub(crate) fn remove(&mut self, id: ReaderId) -> Option<Reader> {
-        let reader = self.readers.remove(&id)?;
+        let mut reader = self.readers.remove(&id)?;
+        self.unseat(&mut reader);
         if let Some(member) = reader.member() {
             self.by_member.remove(&member);
         }

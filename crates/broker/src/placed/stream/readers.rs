@@ -96,7 +96,8 @@ impl AtStream<'_> {
         let mut messages_left = turn.limits.dispatch_messages_max;
         loop {
             let AtStream { stream, streams: Streams { common, effects, converter, .. }, .. } = self;
-            let OwnedStream { machine, readers, delivered, definition, filtered, .. } = &mut **stream;
+            let OwnedStream { machine, readers, delivered, definition, filtered, verdicts, .. } =
+                &mut **stream;
             let Some(Reader::Chunks { choosing, .. }) = readers.get_mut(&reader) else { break };
             if !choosing.as_ref().is_some_and(|choosing| choosing.holds()) {
                 let Next::Chunk(chunk) = machine.next(reader, common, effects) else { break };
@@ -110,7 +111,13 @@ impl AtStream<'_> {
                     let messages_left = &mut messages_left;
                     let bytes_max = turn.limits.stream_turn_bytes_max;
                     let budget = Budget { bytes_max, spent: &mut spent, messages_left, room: 1 };
-                    let choice = choosing.look(named(definition), turn.now.wall_ms, budget, converter);
+                    let choice = choosing.look(
+                        named(definition),
+                        turn.now.wall_ms,
+                        budget,
+                        verdicts.as_deref_mut(),
+                        converter,
+                    );
                     filtered.merge(&choosing.take_filtered());
                     match choice {
                         Choice::Send(chunk) => chunk,
@@ -197,7 +204,14 @@ impl AtStream<'_> {
             let budget = Budget { bytes_max, spent: &mut spent, messages_left, room: allowed };
             let definition = named(&stream.definition);
             let out = (&mut into, &mut items);
-            let unpacked = consumer.unpack(definition, turn.now.wall_ms, budget, converter, out);
+            let unpacked = consumer.unpack(
+                definition,
+                turn.now.wall_ms,
+                budget,
+                stream.verdicts.as_deref_mut(),
+                converter,
+                out,
+            );
             stream.filtered.merge(&consumer.cursor.take_filtered());
             if unpacked == Unpacked::Enough || into.len() + spent >= bytes_max {
                 has_more = true;

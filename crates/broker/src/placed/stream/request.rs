@@ -49,13 +49,20 @@ pub struct StreamFilter {
 impl StreamFilter {
     /// Bytes that the program of its expression takes.
     pub fn program_bytes(&self) -> usize {
-        self.messages.as_ref().map_or(0, |Wanted(program)| program.memory())
+        self.messages.as_ref().map_or(0, |wanted| wanted.program().memory())
     }
 }
 
-/// Which messages are wanted: a program that is shared, and like no other.
+/// Which messages are wanted: an expression that is shared, and like no other.
 #[derive(Clone, Debug)]
-pub struct Wanted(pub Arc<Program>);
+pub struct Wanted(Arc<Compiled>);
+
+/// An expression and its program.
+#[derive(Debug)]
+struct Compiled {
+    expression: Expression,
+    program: Program,
+}
 
 impl Wanted {
     /// The functions of the message that have a value in a stream.
@@ -72,8 +79,26 @@ impl Wanted {
         let site = Site { limits: Limits::content(), known, names: Names::Own };
         let expression = Expression::parse_at(text, &site).map_err(|error| error.to_string())?;
         let expression = asker.map(|asker| expression.bound(asker)).unwrap_or(expression);
-        let program = Program::compile(&expression).map_err(|error| error.to_string())?;
-        Ok(Wanted(Arc::new(program)))
+        Wanted::new(expression).map_err(|error| error.to_string())
+    }
+
+    /// Messages of which an expression is true.
+    ///
+    /// # Errors
+    /// See [`Program::compile`].
+    pub fn new(expression: Expression) -> Result<Wanted, filter::Error> {
+        let program = Program::compile(&expression)?;
+        Ok(Wanted(Arc::new(Compiled { expression, program })))
+    }
+
+    /// The expression.
+    pub fn expression(&self) -> &Expression {
+        &self.0.expression
+    }
+
+    /// Its program.
+    pub fn program(&self) -> &Program {
+        &self.0.program
     }
 }
 

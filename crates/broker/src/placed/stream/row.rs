@@ -22,7 +22,8 @@ impl OwnedStream {
             dying: 0,
             quorum: None,
             consumers: self.consumers(),
-            memory_bytes: size_of_val(self),
+            memory_bytes: size_of_val(self)
+                + self.verdicts.as_ref().map_or(0, |verdicts| verdicts.heap_bytes()),
             tally: self.tally(),
             head: machine.first_offset(),
             end: machine.next_offset(),

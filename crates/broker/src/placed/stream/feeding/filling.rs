@@ -94,7 +94,14 @@ impl AtStream<'_> {
             let budget = Budget { bytes_max, spent: &mut spent, messages_left: &mut messages_left, room };
             let mut sink = Records { converter, feeding, now_ms: now.wall_ms };
             let definition = named(&stream.definition);
-            let (unpacked, count) = cursor.unpack(definition, now.wall_ms, budget, &mut sink, &mut records);
+            let (unpacked, count) = cursor.unpack(
+                definition,
+                now.wall_ms,
+                budget,
+                stream.verdicts.as_deref_mut(),
+                &mut sink,
+                &mut records,
+            );
             stream.filtered.merge(&cursor.take_filtered());
             fed += u64::from(count);
             upto = Some(cursor.stands_at().unwrap_or(*chunk_end));
