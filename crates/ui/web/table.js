@@ -227,6 +227,8 @@ export function table(it) {
     type: 'search', class: 'filter', id: 'filter', placeholder: text.table.filterHint, 'aria-label': text.table.filter, value: filter.peek(),
     oninput: (/** @type {Event} */ event) => say({ name: /** @type {HTMLInputElement} */ (event.target).value }),
   });
+  // By the address, where it is another than what one types.
+  effect(() => { if (document.activeElement !== box) /** @type {HTMLInputElement} */ (box).value = filter.value; });
   const tools = h('div', { class: 'tools' }, box,
     h('span', { class: 'pale', role: 'status' }, () => (isLoaded.value ? text.table.shown(total.value, all.value) : '')),
     h('span', { class: 'end' }), chooser(it, chosen));
