@@ -73,7 +73,9 @@ pub fn run(case: &Case, aim: &mut Aim<'_>, progress: &mut Progress) -> Result<Ve
     if aim.bench.queue.is_none() {
         control.delete_queues(&names)?;
     }
-    control.declare_queues(&names, case.queue_type, &aim.bench.arguments)?;
+    let mut arguments = aim.bench.arguments.clone();
+    arguments.extend(case.fairness.map(|rule| ("x-fairness".to_owned(), Argument::Text(rule.to_owned()))));
+    control.declare_queues(&names, case.queue_type, &arguments)?;
     if aim.bench.queue.is_some() {
         control.purge_queues(&names)?;
     }

@@ -63,6 +63,8 @@ pub enum Scenario {
     /// 1 KiB of JSON in a stream, and readers who each want one in 997, by five conditions: one reader of what is stored, then 1
     /// and 50 while it is written
     ContentReaders,
+    /// One queue with 1,000 consumers, in turn and by share (x-fairness)
+    ContentShares,
     /// AMQP 1.0, stream: credit 5000, read from the end while it is written
     StreamAmqp10,
     /// AMQP 0-9-1, stream: confirm window 3000, prefetch and multi-ack 5000, read from the end while it is written
@@ -124,6 +126,8 @@ pub struct Case {
     pub filters: Option<Filters>,
     /// Messages are of JSON, and consumers choose among them by so many selectors; 0: they take all.
     pub selectors: Option<u32>,
+    /// The rule of the queue by which consumers take messages, if it has one.
+    pub fairness: Option<&'static str>,
     /// Messages are of JSON, and each reader of the stream wants a few of them.
     pub has_choosy_readers: bool,
     /// Demands on the load besides.
@@ -242,6 +246,7 @@ fn base(protocol: Protocol, queue_type: QueueType) -> Case {
         priorities: 0,
         filters: None,
         selectors: None,
+        fairness: None,
         has_choosy_readers: false,
         trial: Trial::None,
     }
@@ -261,7 +266,7 @@ impl Scenario {
             Scenario::QuorumAmqp10 => Some((Protocol::Amqp10, QueueType::Quorum)),
             Scenario::QuorumAmqp091 => Some((Protocol::Amqp091, QueueType::Quorum)),
             Scenario::StreamNative | Scenario::StreamFanOut => Some((Protocol::Stream, QueueType::Stream)),
-            Scenario::ContentBindings | Scenario::ContentSelectors => {
+            Scenario::ContentBindings | Scenario::ContentSelectors | Scenario::ContentShares => {
                 Some((Protocol::Amqp091, QueueType::Classic))
             }
             Scenario::StreamAmqp10 => Some((Protocol::Amqp10, QueueType::Stream)),
@@ -484,6 +489,12 @@ impl Scenario {
                         }
                         continue;
                     }
+                    if self == Scenario::ContentShares {
+                        for fairness in [None, Some("proportional")] {
+                            self.add_case(bench, Case { fairness, consumers: 1000, ..case.clone() }, cases);
+                        }
+                        continue;
+                    }
                     if self == Scenario::ContentReaders {
                         let plain = Case { spread: Spread::Readers, ..case.clone() };
                         for (is_backlog, consumers) in [(true, 1), (false, 1), (false, 50)] {
@@ -515,7 +526,7 @@ impl Scenario {
             }
             Scenario::StreamFanOut => case.messages = 10 * MILLION,
             Scenario::ContentBindings | Scenario::ContentSelectors => case.messages = 300_000,
-            Scenario::ContentReaders => case.messages = MILLION / 2,
+            Scenario::ContentReaders | Scenario::ContentShares => case.messages = MILLION / 2,
             // A prefetch counts per consumer, and there is one on every queue.
             Scenario::ManyQueues => case.confirm_window = case.confirm_window.max(3000),
             Scenario::Trickle => {
@@ -660,6 +671,9 @@ fn label(case: &Case) -> String {
     }
     if let Some(selectors) = case.selectors {
         label.push_str(&format!(", {} consumers, {selectors} selectors", case.consumers));
+    }
+    if let Some(fairness) = case.fairness {
+        label.push_str(&format!(", {fairness}"));
     }
     if let Some(rate) = case.rate {
         label.push_str(&format!(", {rate}/s"));
