@@ -26,6 +26,25 @@ const FIX: &str = "/55 = 'IBM' AND /44 > 100 AND /38 * /44 > 10000 AND /1 = 'ACC
 const NVFIX: &str =
     "/symbol = 'IBM' AND /price > 100 AND /qty * /price > 10000 AND /account = 'ACC-0001' AND /seq = 1";
 
+const OF_XML: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
+<Order id="170045" source="gateway-3">
+  <Header><Id>7f3c2a10-9d1e-4f7a-8a55-0c9d3b1e2f44</Id><Trace span="a1b2c3d4e5f60718" sampled="true"/></Header>
+  <Symbol>IBM</Symbol><Side>buy</Side><Price ccy="USD">101.25</Price><Qty>300</Qty>
+  <Account id="ACC-0001"><Region>EU</Region><Desk>rates</Desk></Account>
+  <Leg n="1"><Venue>XNYS</Venue><Qty>100</Qty><Px>101.2</Px></Leg>
+  <Leg n="2"><Venue>BATS</Venue><Qty>150</Qty><Px>101.25</Px></Leg>
+  <Leg n="3"><Venue>ARCA</Venue><Qty>50</Qty><Px>101.3</Px></Leg>
+  <Note>work it over the day, not above the volume weighted average price &amp; tell the desk at noon</Note>
+  <Limits credit="1000000" used="250431.5" reviewed="2026-11-28T08:00:00Z"/>
+  <History><At state="new">1795824000000</At><At state="routed">1795824000410</At></History>
+  <Comment>the quick brown fox jumps over the lazy dog and does so again and again until it is tired</Comment>
+  <Seq>90017</Seq>
+</Order>
+"#;
+
+const XML: &str = "/Order/Symbol = 'IBM' AND /Order/Price > 100 AND /Order/Qty * /Order/Price > 10000 \
+    AND /Order/Account/Region = 'EU' AND /Order/Seq = 1";
+
 struct Body(Format, Vec<u8>);
 
 impl Fields for Body {
@@ -91,6 +110,7 @@ fn bodies() -> Vec<(&'static str, &'static str, Body)> {
         ("msgpack", TYPED, Body(Format::MessagePack, message_pack)),
         ("cbor", TYPED, Body(Format::Cbor, of_cbor)),
         ("fix", FIX, Body(Format::Fix, fix.into_bytes())),
+        ("xml", XML, Body(Format::Xml, OF_XML.into())),
         ("nvfix", NVFIX, Body(Format::NameValueFix, named.into_bytes())),
     ]
 }

@@ -4,6 +4,7 @@ mod cbor;
 mod fix;
 mod message_pack;
 mod octets;
+mod xml;
 
 use crate::found::Found;
 use crate::json;
@@ -41,10 +42,16 @@ pub enum Format {
     /// The same with names in place of tags: `application/nvfix`, `application/x-nvfix`, `text/nvfix`, `text/x-nvfix`. SOH may
     /// be left out behind the last field.
     NameValueFix,
+    /// XML 1.0: `application/xml`, `text/xml`, `+xml`; without a content type that is known, a body that begins with `<`. Only
+    /// in UTF-8, and without a document type.
+    ///
+    /// An element without elements in it is its text, which is [untyped](crate::Untyped), another one a map of them; an
+    /// attribute is a member `@name`. An element that comes again is a list.
+    Xml,
 }
 
 /// Content types without their parameters, in lower case.
-const TYPES: [(&[u8], Format); 15] = [
+const TYPES: [(&[u8], Format); 17] = [
     (b"application/json", Format::Json),
     (b"text/json", Format::Json),
     (b"application/msgpack", Format::MessagePack),
@@ -60,11 +67,17 @@ const TYPES: [(&[u8], Format); 15] = [
     (b"application/x-nvfix", Format::NameValueFix),
     (b"text/nvfix", Format::NameValueFix),
     (b"text/x-nvfix", Format::NameValueFix),
+    (b"application/xml", Format::Xml),
+    (b"text/xml", Format::Xml),
 ];
 
 /// Their suffixes (RFC 6838 section 4.2.8), in lower case.
-const SUFFIXES: [(&[u8], Format); 3] =
-    [(b"json", Format::Json), (b"msgpack", Format::MessagePack), (b"cbor", Format::Cbor)];
+const SUFFIXES: [(&[u8], Format); 4] = [
+    (b"json", Format::Json),
+    (b"msgpack", Format::MessagePack),
+    (b"cbor", Format::Cbor),
+    (b"xml", Format::Xml),
+];
 
 impl Format {
     /// The format of a body by what its properties say, and by its first bytes where they say nothing that is known. None: it
@@ -77,9 +90,12 @@ impl Format {
         if !content_encoding.is_none_or(is_plain) {
             return None;
         }
-        let said = content_type.unwrap_or_default();
-        let said = said.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
-        Format::named(said).or_else(|| Format::begun(body))
+        let mut said = content_type.unwrap_or_default().split(|byte| *byte == b';');
+        let named = Format::named(said.next().unwrap_or_default().trim_ascii());
+        let format = named.or_else(|| Format::begun(body))?;
+        // The other formats are in UTF-8 whatever is said, or have bytes for letters.
+        let is_readable = format != Format::Xml || said.filter_map(charset).all(xml::is_readable);
+        is_readable.then_some(format)
     }
 
     /// The format of a content type.
@@ -99,8 +115,12 @@ impl Format {
         if body.starts_with(&cbor::SELF_DESCRIBED) {
             return Some(Format::Cbor);
         }
-        let first = body.iter().find(|byte| !matches!(byte, b' ' | b'\n' | b'\r' | b'\t'));
-        matches!(first, Some(b'{' | b'[')).then_some(Format::Json)
+        let text = body.strip_prefix(&xml::BYTE_ORDER_MARK).unwrap_or(body);
+        match text.iter().find(|byte| !matches!(byte, b' ' | b'\n' | b'\r' | b'\t'))? {
+            b'<' => Some(Format::Xml),
+            b'{' | b'[' if text.len() == body.len() => Some(Format::Json),
+            _ => None,
+        }
     }
 
     /// Looks for paths in a body. Returns whether all that was needed could be read.
@@ -115,10 +135,19 @@ impl Format {
             Format::Cbor => cbor::find(body, paths, BODY_BYTES_MAX, found),
             Format::Fix => fix::find(Dialect::Fix, body, paths, BODY_BYTES_MAX, found),
             Format::NameValueFix => fix::find(Dialect::NameValue, body, paths, BODY_BYTES_MAX, found),
+            Format::Xml => xml::find(body, paths, BODY_BYTES_MAX, found),
         };
         found.room().spend(units);
         is_whole
     }
+}
+
+/// The character set that a parameter of a content type is.
+fn charset(parameter: &[u8]) -> Option<&[u8]> {
+    let equals = parameter.iter().position(|byte| *byte == b'=')?;
+    let (name, value) = (parameter[..equals].trim_ascii(), parameter[equals + 1..].trim_ascii());
+    let value = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value);
+    name.eq_ignore_ascii_case(b"charset").then_some(value)
 }
 
 #[cfg(test)]
@@ -175,5 +204,24 @@ mod tests {
         for content_type in ["application/nvfix", "application/x-nvfix", "text/nvfix", "Text/X-NvFix"] {
             check(content_type, "-", b"8=FIX.4.4\x01", Some(Format::NameValueFix));
         }
+        let xml = Some(Format::Xml);
+        for content_type in [
+            "application/xml",
+            "Text/XML",
+            "application/soap+xml; charset=utf-8",
+            "text/xml;charset=\"UTF-8\"",
+            "application/xml ; v=1 ; Charset = us-ascii",
+        ] {
+            check(content_type, "-", b"{}", xml);
+        }
+        check("application/xml; charset=iso-8859-1", "-", b"<a/>", None);
+        check("text/plain; charset=utf-16", "-", b"<a/>", None);
+        check("-", "-", b"<a/>", xml);
+        check("text/html", "-", b" \n<!-- -->", xml);
+        check("-", "-", b"\xEF\xBB\xBF<a/>", xml);
+        check("-", "-", b"\xEF\xBB\xBF{}", None);
+        check("application/xml", "gzip", b"<a/>", None);
+        check("application/json", "-", b"<a/>", json);
+        check("application/json; charset=iso-8859-1", "-", b"{}", json);
     }
 }

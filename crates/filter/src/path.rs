@@ -85,6 +85,17 @@ impl Node {
         self.names.binary_search_by(|(name, _)| (**name).cmp(key)).ok()
     }
 
+    /// The node of an attribute of XML, whose name has an `@` before it here.
+    #[inline]
+    pub(crate) fn attribute(&self, name: &[u8]) -> Option<usize> {
+        let of = |named: &[u8]| named.split_first().map(|(at, named)| (*at, named)).cmp(&Some((b'@', name)));
+        let place = match self.names.len() <= NAMES_FEW {
+            true => self.names.iter().position(|(named, _)| of(named).is_eq())?,
+            false => self.names.binary_search_by(|(named, _)| of(named)).ok()?,
+        };
+        Some(self.names[place].1)
+    }
+
     fn is_empty(&self) -> bool {
         self.below.is_empty()
     }
@@ -177,6 +188,11 @@ impl Paths {
         self.nodes.capacity() * size_of::<Node>()
             + (self.free_nodes.capacity() + self.free_slots.capacity()) * size_of::<usize>()
             + self.nodes.iter().map(of_node).sum::<usize>()
+    }
+
+    /// One more than the highest number of a node.
+    pub(crate) fn nodes(&self) -> usize {
+        self.nodes.len()
     }
 
     /// The node of this number; that of the outermost value is 0.

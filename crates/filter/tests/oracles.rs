@@ -452,7 +452,7 @@ proptest! {
         paths in prop::collection::vec(path(), 1..6),
         deep in any::<bool>(),
     ) {
-        for format in [Format::MessagePack, Format::Cbor, Format::Fix, Format::NameValueFix] {
+        for format in [Format::MessagePack, Format::Cbor, Format::Fix, Format::NameValueFix, Format::Xml] {
             let heads: &[u8] = if deep { &[0x91, 0x9F, 0x81, 0xBF, 0xC6] } else { &[] };
             let body = Body(format, [&heads.repeat(70)[..], &bytes].concat());
             for path in &paths {

@@ -89,6 +89,7 @@ impl Doc {
             ("CBOR of indefinite lengths", of(Format::Cbor, Some(write::cbor(self, true)))),
             ("tree", is_whole.then(|| Body::Tree(self.clone()))),
             ("NVFIX", of(Format::NameValueFix, write::name_value(self))),
+            ("XML", of(Format::Xml, write::xml(self))),
         ]
         .into_iter()
         .filter_map(|(name, body)| body.map(|body| (name, body)))

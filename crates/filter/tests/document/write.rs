@@ -235,3 +235,63 @@ pub fn name_value(doc: &Doc) -> Option<Vec<u8>> {
     }
     Some(out)
 }
+
+/// The reason why an element is the last.
+enum Stop {
+    Cut,
+    /// It is something that XML has no form for, or one that means something else.
+    Unfit,
+}
+
+/// A map, as the members of an element `r`. None: something in it cannot be written so.
+pub fn xml(doc: &Doc) -> Option<Vec<u8>> {
+    let Doc::Map(members) = doc else { return None };
+    let mut out = b"<r>".to_vec();
+    match xml_members(members, false, &mut out) {
+        Ok(()) => out.extend(b"</r>"),
+        Err(Stop::Cut) => {}
+        Err(Stop::Unfit) => return None,
+    }
+    Some(out)
+}
+
+fn xml_members(members: &[(String, Doc)], is_in_list: bool, out: &mut Vec<u8>) -> Result<(), Stop> {
+    for (name, member) in members {
+        let is_name = name.starts_with(char::is_alphabetic) && name.chars().all(char::is_alphanumeric);
+        let is_null = *member == Doc::Null;
+        if !is_name || (is_null && is_in_list) {
+            return Err(Stop::Unfit);
+        }
+        match member {
+            // There is no null, so the element is left out.
+            Doc::Null => {}
+            // Nothing says that a list is there where it has no elements or one.
+            Doc::List(elements) if elements.len() > 1 => {
+                elements.iter().try_for_each(|element| xml_element(name, element, true, out))?;
+            }
+            member => xml_element(name, member, is_in_list, out)?,
+        }
+    }
+    Ok(())
+}
+
+fn xml_element(name: &str, doc: &Doc, is_in_list: bool, out: &mut Vec<u8>) -> Result<(), Stop> {
+    out.extend(format!("<{name}>").bytes());
+    match doc {
+        Doc::Bool(truth) => out.extend(truth.to_string().bytes()),
+        Doc::Integer(number) => out.extend(number.to_string().bytes()),
+        Doc::Float(number) => out.extend(format!("{number:?}").bytes()),
+        Doc::Text(text) => {
+            out.extend(text.replace('&', "&amp;").replace('<', "&lt;").replace('\r', "&#13;").bytes());
+        }
+        Doc::Fault => out.extend(b"<!>"),
+        Doc::Cut => return Err(Stop::Cut),
+        // One without elements is a text.
+        Doc::Map(members) if members.iter().any(|(_, member)| *member != Doc::Null) => {
+            xml_members(members, is_in_list, out)?;
+        }
+        Doc::Null | Doc::List(_) | Doc::Map(_) => return Err(Stop::Unfit),
+    }
+    out.extend(format!("</{name}>").bytes());
+    Ok(())
+}
