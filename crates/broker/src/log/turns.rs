@@ -226,7 +226,7 @@ impl Log {
                 self.part_done(turn, what, true);
             }
         }
-        // What was taken along nobody asked for by name.
+        // Parts that were taken along nobody asked for by name.
         if let Some(mut at) = self.queue_at(request.reader.slot)
             && at.queue.is_waiting()
             && at.queue.is_chosen_from()

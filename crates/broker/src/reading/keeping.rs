@@ -30,9 +30,9 @@ pub(crate) enum Keeping {
     Oldest,
     /// The oldest goes, and more may be kept.
     More,
-    /// What lies right behind the queue's place goes, and more may be kept.
+    /// The bytes right behind the queue's place go, and more may be kept.
     ByPlace,
-    /// Only what came in the same way goes.
+    /// Only others that came this way go.
     Passing,
 }
 

@@ -9,8 +9,8 @@
 //! Nothing behind a document type declaration counts, so entities are those that need none. Elements that no path leads into
 //! are passed over by their tags: names that do not match, in there, and entities that are none are not seen.
 //!
-//! `quick-xml` was measured: its events alone, before any of them is held against a path, take three times as long, and it
-//! keeps the names of open elements on the heap.
+//! `quick-xml` was measured: its events alone, before any of them is held against a path, take twice the instructions of all of
+//! this, and it keeps the names of open elements on the heap.
 
 mod scanner;
 mod text;
@@ -24,8 +24,15 @@ use bumpalo::collections::Vec as BumpVec;
 use scanner::{Attribute, Mark, Scanner};
 use text::{Kind, Text};
 
-/// Bytes that are looked at in a unit of [work](crate::Program::price).
+/// Bytes that are looked at in a unit of [work](crate::Program::price), beside steps from mark to mark.
 const BYTES_A_UNIT: usize = 8;
+
+/// Steps in one.
+const STEPS_A_UNIT: usize = 2;
+
+/// Steps that a text counts as, and each reference and end of a line in it beside.
+const STEPS_A_TEXT: usize = 4;
+const STEPS_A_CHANGE: usize = 2;
 
 /// The byte order mark, in UTF-8.
 pub(super) const BYTE_ORDER_MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
@@ -45,9 +52,10 @@ pub(super) fn find<'a>(
     found: &mut Found<'a>,
 ) -> (usize, bool) {
     let seen = &document[..document.len().min(bytes_max)];
-    let Some(mut walk) = Walk::new(Scanner::new(seen), paths, found) else { return (0, false) };
+    let scanner = Scanner::new(seen, found.room().left().saturating_mul(STEPS_A_UNIT));
+    let Some(mut walk) = Walk::new(scanner, paths, found) else { return (0, false) };
     let halt = walk.document().err();
-    let Walk { scanner, keys, again, .. } = walk;
+    let Walk { scanner, keys, .. } = walk;
     if halt == Some(Halt::Fault) {
         // Those that were found may come again.
         (0..paths.slots()).for_each(|slot| found.begin_several(slot));
@@ -56,7 +64,7 @@ pub(super) fn find<'a>(
         }
     }
     keys.spend(found.room());
-    ((scanner.at() + again) / BYTES_A_UNIT, halt != Some(Halt::Fault))
+    (scanner.at() / BYTES_A_UNIT + scanner.steps() / STEPS_A_UNIT, halt != Some(Halt::Fault))
 }
 
 /// The end of a walk before the end of the document.
@@ -84,8 +92,6 @@ struct Walk<'w, 'a> {
     met: BumpVec<'a, Met>,
     /// Elements that were walked into, so that each has a number of its own.
     elements: u32,
-    /// Bytes that were looked at once more.
-    again: usize,
 }
 
 /// A place in the tree of paths.
@@ -124,7 +130,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         met.try_reserve_exact(paths.nodes()).ok()?;
         met.resize(paths.nodes(), Met::default());
         let (keys, places) = (Keys::new(room), BumpVec::new_in(room.bump()));
-        Some(Walk { scanner, paths, found, keys, places, met, elements: 0, again: 0 })
+        Some(Walk { scanner, paths, found, keys, places, met, elements: 0 })
     }
 
     /// The whole of it.
@@ -314,11 +320,11 @@ impl<'w, 'a> Walk<'w, 'a> {
 
     /// A text as it is meant.
     fn plain(&mut self, raw: &'a [u8], kind: Kind) -> Result<&'a [u8], Fault> {
-        let (plain, is_as_written) = text::plain(raw, kind, self.found.room())?;
-        if !is_as_written {
-            self.again += raw.len();
-        }
-        Ok(plain)
+        let changes_max = self.scanner.steps_left() / STEPS_A_CHANGE;
+        let mut changes_left = changes_max;
+        let plain = text::plain(raw, kind, &mut changes_left, self.found.room());
+        self.scanner.count(STEPS_A_TEXT + STEPS_A_CHANGE * (changes_max - changes_left))?;
+        plain
     }
 
     fn put_text(&mut self, element: Open, text: &'a [u8]) {

@@ -64,7 +64,7 @@ pub(crate) trait Sink {
     /// Writes a message of a chunk as a record, if it is expected; whether it was.
     fn take(&mut self, entry: (&[u8], Entry<'_>), wanted: Expected<'_>, into: &mut Buffer) -> bool;
 
-    /// What messages are looked at with.
+    /// The converter that messages are looked at with.
     fn converter(&mut self) -> &mut Converter;
 
     /// Messages are left out that are compressed together.
@@ -130,7 +130,7 @@ impl Cursor {
         std::mem::take(&mut self.filtered)
     }
 
-    /// What it wants, unless it wants everything.
+    /// The messages that it wants, unless it wants everything.
     pub(super) fn wanted(&self) -> Option<&Wanted> {
         self.wanted.as_ref()
     }

@@ -85,7 +85,7 @@ pub(crate) struct OwnedStream {
     pub(crate) begun_at: u64,
     /// Counts of the filters of its readers since the node started.
     pub(crate) filtered: Counts,
-    /// What the filters of its readers say of its last messages; none: no reader has one.
+    /// Verdicts of its readers' filters on its last messages; none: no reader has one.
     pub(super) verdicts: Option<Box<Verdicts>>,
 }
 

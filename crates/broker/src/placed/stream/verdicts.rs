@@ -80,7 +80,7 @@ impl Verdicts {
         self.cursor.reset();
     }
 
-    /// What the filter in this place says of a message, within `left` units of work, of which it adds those it took to `spent`.
+    /// The verdict of the filter in this place on a message, within `left` units of work, of which it adds those it took to `spent`.
     pub(crate) fn on(
         &mut self,
         filed: Filed,

@@ -49,6 +49,9 @@ pub(super) struct Scanner<'a> {
     block: Block,
     /// The bytes ended where more had to come.
     is_out: bool,
+    /// Steps from mark to mark, and how many there may be.
+    steps: usize,
+    steps_max: usize,
 }
 
 /// Bytes that are looked at together.
@@ -118,8 +121,25 @@ fn is(byte: u8, bits: u8) -> bool {
 }
 
 impl<'a> Scanner<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Scanner<'a> {
-        Scanner { bytes, at: 0, block: Block::of(bytes, 0), is_out: false }
+    pub(super) fn new(bytes: &'a [u8], steps_max: usize) -> Scanner<'a> {
+        Scanner { bytes, at: 0, block: Block::of(bytes, 0), is_out: false, steps: 0, steps_max }
+    }
+
+    /// Steps so far.
+    pub(super) fn steps(&self) -> usize {
+        self.steps
+    }
+
+    /// Steps that there may still be.
+    pub(super) fn steps_left(&self) -> usize {
+        self.steps_max.saturating_sub(self.steps)
+    }
+
+    /// Counts what takes as long as so many steps.
+    #[inline(always)]
+    pub(super) fn count(&mut self, steps: usize) -> Result<(), Fault> {
+        self.steps += steps;
+        if self.steps > self.steps_max { Err(Fault) } else { Ok(()) }
     }
 
     /// Bytes before it.
@@ -159,6 +179,7 @@ impl<'a> Scanner<'a> {
     /// To the next one of some bytes.
     #[inline(always)]
     fn find(&mut self, of: impl Fn(&Block) -> u64) -> Result<(), Fault> {
+        self.count(1)?;
         let marks = of(&self.block).unbounded_shr((self.at - self.block.start) as u32);
         if marks == 0 {
             return self.find_later(of);

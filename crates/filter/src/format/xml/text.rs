@@ -38,9 +38,14 @@ const BYTES: [u8; 256] = {
     bytes
 };
 
-/// A text as it is meant, in UTF-8: references are characters, and ends of lines are those of Unix, in attributes blanks. Also
-/// whether it is so already.
-pub(super) fn plain<'a>(raw: &'a [u8], kind: Kind, room: &'a Room) -> Result<(&'a [u8], bool), Fault> {
+/// A text as it is meant, in UTF-8: references are characters, and ends of lines are those of Unix, in attributes blanks. Each
+/// is one of the changes that there may be.
+pub(super) fn plain<'a>(
+    raw: &'a [u8],
+    kind: Kind,
+    changes_left: &mut usize,
+    room: &'a Room,
+) -> Result<&'a [u8], Fault> {
     let seen = raw.iter().fold(0, |seen, byte| seen | BYTES[usize::from(*byte)]);
     let (never, changed) = match kind {
         Kind::Text => (CONTROL, REFERENCE | RETURN),
@@ -51,7 +56,7 @@ pub(super) fn plain<'a>(raw: &'a [u8], kind: Kind, room: &'a Room) -> Result<(&'
         return Err(Fault);
     }
     if seen & changed == 0 {
-        return Ok((raw, true));
+        return Ok(raw);
     }
     let mut plain = BumpVec::new_in(room.bump());
     // It never gets longer.
@@ -60,6 +65,7 @@ pub(super) fn plain<'a>(raw: &'a [u8], kind: Kind, room: &'a Room) -> Result<(&'
     while let Some(place) = rest.iter().position(|byte| BYTES[usize::from(*byte)] & changed != 0) {
         plain.extend_from_slice(&rest[..place]);
         let special = rest[place];
+        *changes_left = changes_left.checked_sub(1).ok_or(Fault)?;
         rest = &rest[place + 1..];
         match special {
             b'&' => {
@@ -77,7 +83,7 @@ pub(super) fn plain<'a>(raw: &'a [u8], kind: Kind, room: &'a Room) -> Result<(&'
         }
     }
     plain.extend_from_slice(rest);
-    Ok((plain.into_bump_slice(), false))
+    Ok(plain.into_bump_slice())
 }
 
 /// The character of a reference, between `&` and `;`.
