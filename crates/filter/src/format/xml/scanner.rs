@@ -192,7 +192,7 @@ impl<'a> Scanner<'a> {
     #[inline(never)]
     fn find_later(&mut self, of: impl Fn(&Block) -> u64) -> Result<(), Fault> {
         loop {
-            // What is not looked for in this way may reach beyond the next block.
+            // Names and spaces, which are passed otherwise, may reach beyond the next block.
             let start = self.at.max(self.block.start + BLOCK);
             if start >= self.bytes.len() {
                 return Err(self.out());
