@@ -89,6 +89,16 @@ pub enum Event {
         /// Ready messages left in the queue.
         ready: u64,
     },
+    /// A barrier of a queue: a message that every consumer is given. It is settled already, and what the consumer says of it is to go
+    /// nowhere.
+    Barrier {
+        /// The consumer's handle, with marks as in [`Event::Deliver`]; it is not leased, whatever they say.
+        consumer: u32,
+        /// Which of [`Events::memories`] holds it.
+        memory: u32,
+        /// Which of [`Events::items`] it is.
+        item: u32,
+    },
     /// The consumer had asked to drain and nothing is left to send: its credit is 0 now.
     Drained {
         /// The consumer's handle.

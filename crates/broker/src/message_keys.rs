@@ -3,7 +3,7 @@
 //! The same value is the same key over both protocols: text is bytes, whatever kind of text it is, and integers are numbers,
 //! whatever their width. A message that comes has its keys read once, before its record is written; the record has their digests,
 //! under the catalog's key, and queues go by these alone. Queues that look at different headers have records of their own, as have
-//! those that rank their messages ([`crate::ranking`]), each expression by itself.
+//! those with an expression for their messages ([`crate::ranking`]), each expression by itself.
 
 use crate::catalog::{Catalog, QueueDefinition};
 use crate::ranking::{self, Ranking, RankingDesk};
@@ -135,7 +135,7 @@ pub(crate) struct KeyRule {
     ranking: Option<Arc<Ranking>>,
 }
 
-/// The words by which a queue tells its messages apart, puts them in groups, and ranks them.
+/// The words by which a queue tells its messages apart, puts them in groups, ranks them, and knows barriers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct KeyWords<'a> {
     /// The header of the key by which duplicates are known.
@@ -143,7 +143,16 @@ pub(crate) struct KeyWords<'a> {
     /// The header of the group.
     group: Option<&'a str>,
     /// The expression of the priority.
-    pub(crate) ranking: Option<&'a str>,
+    ranking: Option<&'a str>,
+    /// The expression of barriers.
+    barrier: Option<&'a str>,
+}
+
+impl KeyWords<'_> {
+    /// What a record says of a message by these is for its queues alone.
+    pub(crate) fn are_own(&self) -> bool {
+        self.ranking.is_some() || self.barrier.is_some()
+    }
 }
 
 impl KeyRule {
@@ -158,8 +167,8 @@ impl KeyRule {
     /// came with, and are no duplicates of themselves.
     #[cold]
     pub(crate) fn keys(&self, message: &NewEnqueue<'_>, desk: &mut RankingDesk) -> Option<Keys> {
-        let priority = self.ranking.as_ref().map(|ranking| ranking.rank(message, desk));
-        let keys = Keys { priority, ..self.digests(message).unwrap_or_default() };
+        let keys = self.digests(message).unwrap_or_default();
+        let keys = self.ranking.as_ref().map_or(keys, |ranking| ranking.rank(message, keys, desk));
         (keys != Keys::default()).then_some(keys)
     }
 
@@ -176,7 +185,7 @@ impl KeyRule {
         Some(Keys {
             message: key.filter(|_| message.flags & flag::DEATHS == 0).and_then(digest),
             group: group.and_then(digest),
-            priority: None,
+            ..Keys::default()
         })
     }
 }
@@ -195,13 +204,15 @@ pub(crate) fn cache_ttl_ms(message: &Enqueue<'_>) -> Option<u64> {
 }
 
 impl QueueDefinition {
-    /// The words by which it tells its messages apart, puts them in groups, and ranks them; none: it does nothing of it.
+    /// The words by which it tells its messages apart, puts them in groups, ranks them, and knows barriers; none: it does nothing
+    /// of it.
     pub(crate) fn key_words(&self) -> Option<KeyWords<'_>> {
         if self.arguments.is_empty() {
             return None;
         }
         let (message, group) = (self.deduplication_header(), self.group_header());
-        let words = KeyWords { message, group, ranking: ranking::text_of(self) };
+        let (ranking, barrier) = (ranking::text_of(self), ranking::barrier_text_of(self));
+        let words = KeyWords { message, group, ranking, barrier };
         (words != KeyWords::default()).then_some(words)
     }
 

@@ -145,6 +145,16 @@ impl Post {
         events.list.push((port, Event::Got { token, consumer, memory, item: at, ready }));
     }
 
+    /// A barrier for a consumer.
+    #[cold]
+    pub(crate) fn deliver_barrier(&mut self, port: PortId, consumer: u32, memory: &Memory, item: Item) {
+        let events = &mut self.events[port.shard.0 as usize];
+        let memory = events.memory(memory);
+        let at = events.items.len() as u32;
+        events.items.push(item);
+        events.list.push((port, Event::Barrier { consumer, memory, item: at }));
+    }
+
     #[inline]
     pub(crate) fn confirm(&mut self, waiter: &Waiter) {
         if waiter.is_own() {

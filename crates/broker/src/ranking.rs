@@ -1,17 +1,21 @@
-//! Priorities that a queue gives its messages by an expression over what is in them: the argument [`RANKING`].
+//! What a queue says of its messages by an expression over what is in them: their priorities (the argument [`RANKING`]), or
+//! which of them are barriers ([`BARRIER`]). A queue has one of the two.
 //!
 //! A message is ranked once, where it is put into a log or fed from a stream, and its record says the outcome: what is
 //! replayed or comes back later is not looked at again. Queues with an expression have records of their own.
 //! The work counts as that of choosing by content does. All queues of one message together have as much as one
-//! evaluation may take ([`filter::WORK_MAX`]): beyond, a message has the priority 0.
+//! evaluation may take ([`filter::WORK_MAX`]): beyond, a message has the priority 0, and is no barrier.
 
 use crate::catalog::QueueDefinition;
 use crate::content::Content;
 use filter::{Class, Expression, Known, Limits, MessageField, Names, Program, Room, Site, Value};
-use message::record::NewEnqueue;
+use message::record::{Keys, NewEnqueue};
 
 /// The argument of a queue that says the priorities of its messages.
 pub(crate) const RANKING: &str = "x-priority-expression";
+
+/// The argument of a queue that says which of its messages are barriers.
+pub(crate) const BARRIER: &str = "x-barrier-expression";
 
 /// The functions of a message that are known as it comes.
 const KNOWN: Known =
@@ -20,45 +24,69 @@ const KNOWN: Known =
 /// Bytes that are kept for evaluating the next message.
 const KEPT_MAX: usize = 64 << 10;
 
+/// What the value of an expression is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rank {
+    /// A priority.
+    Priority,
+    /// Whether a message is a barrier: it is one where the expression is true.
+    Barrier,
+}
+
 /// The expression of a queue.
 #[derive(Debug)]
 pub(crate) struct Ranking {
     program: Program,
+    rank: Rank,
 }
 
 impl Ranking {
     /// # Errors
     /// In words: it is no UTF-8, or no expression, and where the fault is; or it hangs on more than the message.
-    pub(crate) fn parse(text: &[u8]) -> Result<Ranking, String> {
+    pub(crate) fn parse(text: &[u8], rank: Rank) -> Result<Ranking, String> {
         let text = str::from_utf8(text).map_err(|error| error.to_string())?;
         let site = Site { limits: Limits::content(), known: KNOWN, names: Names::Own };
         let expression = Expression::parse_at(text, &site).map_err(|error| error.to_string())?;
         let program = Program::compile(&expression).map_err(|error| error.to_string())?;
         match program.class() {
-            Class::Stable => Ok(Ranking { program }),
-            Class::Timed | Class::Contextual => Err("a priority hangs on the message alone".to_owned()),
+            Class::Stable => Ok(Ranking { program, rank }),
+            Class::Timed | Class::Contextual => Err(match rank {
+                Rank::Priority => "a priority hangs on the message alone".to_owned(),
+                Rank::Barrier => "a barrier hangs on the message alone".to_owned(),
+            }),
         }
     }
 
     /// The expression of a queue that has one.
     pub(crate) fn of(queue: &QueueDefinition) -> Option<Ranking> {
-        Ranking::parse(text_of(queue)?.as_bytes()).ok()
+        let of = |rank, text: &str| Ranking::parse(text.as_bytes(), rank).ok();
+        let ranking = text_of(queue).and_then(|text| of(Rank::Priority, text));
+        ranking.or_else(|| of(Rank::Barrier, barrier_text_of(queue)?))
     }
 
-    /// The priority of a message that comes.
+    /// The keys of a message that comes, with its priority, or with whether it is a barrier.
     #[cold]
-    pub(crate) fn rank(&self, message: &NewEnqueue<'_>, desk: &mut RankingDesk) -> u8 {
+    pub(crate) fn rank(&self, message: &NewEnqueue<'_>, keys: Keys, desk: &mut RankingDesk) -> Keys {
         let NewEnqueue { format, flags, exchange, routing_key, head, body, .. } = *message;
         let content = Content::new((format, flags), (exchange, routing_key), (head, body));
         let head_bytes = head.iter().map(|piece| piece.len()).sum();
         desk.units = desk.units.saturating_add(self.program.price(head_bytes));
-        level(self.program.evaluate(&content, &desk.room, message.received_at_ms))
+        let value = self.program.evaluate(&content, &desk.room, message.received_at_ms);
+        match self.rank {
+            Rank::Priority => Keys { priority: Some(level(value)), ..keys },
+            Rank::Barrier => Keys { barrier: value.truth() == Some(true), ..keys },
+        }
     }
 }
 
-/// The text of a queue's expression, if it has one.
+/// The text of the expression of a queue's priorities, if it has one.
 pub(crate) fn text_of(queue: &QueueDefinition) -> Option<&str> {
     queue.arguments.get(RANKING.as_bytes()).and_then(routing::Argument::as_str)
+}
+
+/// The text of the expression of a queue's barriers, if it has one.
+pub(crate) fn barrier_text_of(queue: &QueueDefinition) -> Option<&str> {
+    queue.arguments.get(BARRIER.as_bytes()).and_then(routing::Argument::as_str)
 }
 
 /// The priority that a value stands for: numbers as far as they go, truth as 1, all else 0.
@@ -104,6 +132,10 @@ mod tests {
     use message::record::Format;
 
     fn ranked(text: &str, body: &str) -> u8 {
+        keys_of(Rank::Priority, text, body).priority.unwrap()
+    }
+
+    fn keys_of(rank: Rank, text: &str, body: &str) -> Keys {
         let body = [body.as_bytes()];
         let message = NewEnqueue {
             flags: 0,
@@ -119,9 +151,30 @@ mod tests {
             body: &body,
         };
         let mut desk = RankingDesk::default();
-        let rank = Ranking::parse(text.as_bytes()).unwrap().rank(&message, &mut desk);
+        let ranking = Ranking::parse(text.as_bytes(), rank).unwrap();
+        let keys = ranking.rank(&message, Keys::default(), &mut desk);
         assert!(desk.take_units() > 0);
-        rank
+        keys
+    }
+
+    #[test]
+    fn barriers_are_those_of_which_it_is_true() {
+        for (text, body, expected) in [
+            ("body.end = TRUE", r#"{"end":true}"#, true),
+            ("body.end", r#"{"end":true}"#, true),
+            ("body.end", r#"{"end":false}"#, false),
+            ("body.end", r#"{"end":1}"#, false),
+            ("body.end", r#"{"end":"true"}"#, false),
+            ("body.end IS NOT NULL", r#"{"end":0}"#, true),
+            ("body.n > 3", r#"{"n":4}"#, true),
+            ("body.n > 3", "{}", false),
+            ("NOT (body.n > 3)", "{}", false),
+            ("body.n > 3", "{", false),
+            ("ROUTING_KEY() = 'k'", "{}", true),
+        ] {
+            let keys = keys_of(Rank::Barrier, text, body);
+            assert_eq!(keys, Keys { barrier: expected, ..Keys::default() }, "{text} of {body}");
+        }
     }
 
     #[test]
@@ -159,9 +212,11 @@ mod tests {
             ("body.p +", "expected"),
             ("CLIENT_ID()", "CLIENT_ID"),
         ] {
-            let error = Ranking::parse(text.as_bytes()).unwrap_err();
+            let error = Ranking::parse(text.as_bytes(), Rank::Priority).unwrap_err();
             assert!(error.contains(fault), "{text}: {error}");
         }
-        assert!(Ranking::parse(b"\xff").is_err());
+        let error = Ranking::parse(b"UTC() > 0", Rank::Barrier).unwrap_err();
+        assert_eq!(error, "a barrier hangs on the message alone");
+        assert!(Ranking::parse(b"\xff", Rank::Priority).is_err());
     }
 }

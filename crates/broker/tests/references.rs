@@ -244,6 +244,28 @@ fn bodies_are_not_in_the_log() {
     assert_eq!(holds(&mut node, "q"), (0..24).collect::<Vec<_>>());
 }
 
+/// Which messages are barriers is not in a reference.
+#[test]
+fn a_queue_with_barriers_is_fed_copies() {
+    let mut node = node();
+    fill(&mut node, 0..4);
+    snapshot(&mut node);
+    let from = node.written.len();
+    declare(&mut node, "q", &[("x-barrier-expression", Value::text("SIZE() > 0"))]);
+    assert_eq!(referred(&node, from), 0);
+    assert!(written(&node, from) > 4 * BODY);
+    let row = node.shards[0].listing().rows().find(|row| &*row.definition.name == "q");
+    assert_eq!(row.and_then(|row| row.barriers), Some((4, 0)));
+    node.consume(0, "q", 7, 9);
+    node.consume(0, "q", 8, 9);
+    rest(&mut node);
+    let told = node.take_seen();
+    let told: Vec<_> = told.iter().filter(|line| line.contains("gets")).map(|line| &line[..19]).collect();
+    let of = |handle: u32, number: u32| format!("0: {handle} gets barrier {number}");
+    let expected: Vec<_> = (0..4).flat_map(|number| [of(7, number), of(8, number)]).collect();
+    assert_eq!(told, expected);
+}
+
 /// A message that has just come is flushed for a queue that is behind by much, and not copied.
 #[test]
 fn a_queue_that_is_behind_has_the_stream_flushed() {

@@ -33,7 +33,7 @@ pub enum Value<'a> {
 
 impl<'a> Value<'a> {
     /// The truth of a value: `None` for unknown, and for every value that is no truth value.
-    pub(crate) fn truth(self) -> Option<bool> {
+    pub fn truth(self) -> Option<bool> {
         match self {
             Value::Bool(truth) => Some(truth),
             Value::Untyped(untyped) => untyped.truth(),

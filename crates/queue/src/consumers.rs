@@ -110,7 +110,7 @@ impl Consumer {
     }
 
     #[inline]
-    fn can_take(&self) -> bool {
+    pub(crate) fn can_take(&self) -> bool {
         self.held_up == 0 && self.receives && self.room() > 0
     }
 }
@@ -567,6 +567,14 @@ impl Consumers {
             consumer.unsettled.insert_bits(block, bits);
             self.unsettled += u64::from(bits.count_ones());
         }
+    }
+
+    /// It is given a message out of turn that it never holds: of its link's credit one is used up.
+    pub(crate) fn pass(&mut self, id: ConsumerId) {
+        if let Some(Consumer { credit: Credit::Link(credit), .. }) = self.get_mut(id) {
+            *credit -= 1;
+        }
+        self.refresh(id);
     }
 
     /// Gives it positions to hold, out of turn and at any credit; [`Consumers::got`] is to follow.

@@ -33,6 +33,14 @@ struct Turn {
     is_new: bool,
 }
 
+/// Positions in line that go together.
+#[derive(Clone, Copy)]
+pub(crate) struct Lined {
+    range: Range,
+    /// They cannot have been handed out before.
+    is_new: bool,
+}
+
 /// See the module's head.
 #[derive(Debug, Default)]
 pub(crate) struct Delays {
@@ -277,6 +285,28 @@ impl Delays {
         let delivery = if turn.is_new { Delivery::first_time(range) } else { line.fresh(range) };
         self.lined.remove(delivery.range, |_| {});
         Some(delivery)
+    }
+
+    /// The first in line of `front`, and where the cursor is to stop for them. It costs a step for each that is in front of
+    /// them in line, where there are any.
+    #[cold]
+    pub(crate) fn next_within(&self, front: Range) -> Option<(u64, Lined)> {
+        self.lined.within(front).next()?;
+        let within = |turn: &Turn| {
+            let range = turn.range.overlap(front)?;
+            Some((turn.behind, Lined { range: self.lined.within(range).next()?, is_new: turn.is_new }))
+        };
+        self.line.iter().find_map(within)
+    }
+
+    /// Those are handed out, whatever is in front of them in line.
+    #[cold]
+    pub(crate) fn take_within(&mut self, next: Lined, line: &Line, count_max: u64) -> Delivery {
+        let Lined { range: Range { first, last }, is_new } = next;
+        let range = Range { first, last: last.min(first.saturating_add(count_max - 1)) };
+        let delivery = if is_new { Delivery::first_time(range) } else { line.fresh(range) };
+        self.lined.remove(delivery.range, |_| {});
+        delivery
     }
 
     /// Everything that ever was delayed waits, for an owner that begins; tells of it.

@@ -54,6 +54,9 @@ pub(crate) fn hand_out_featured(
     if features.selectors.is_some() {
         return hand_out_selected(consumers, budget, features, line, effects);
     }
+    if features.barriers.is_some() {
+        return hand_out(consumers, budget, effects, |count_max| features.next_unbarred(line, count_max));
+    }
     // The rest of the last priority lies scattered as well.
     if !features.levels.is_empty() || line.ready.has_gone_ahead() {
         return hand_out_levels(consumers, budget, features, line, effects);
@@ -215,7 +218,7 @@ fn next_for(id: ConsumerId, count_max: u64, features: &mut Features, line: &mut 
     if features.groups.is_some() {
         return features.next_for(id, line);
     }
-    features.next(line, count_max)
+    features.next_unbarred(line, count_max)
 }
 
 /// As [`hand_out_ruled`], where consumers choose: each is asked in its turn, until one may have something.

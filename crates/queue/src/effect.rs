@@ -39,6 +39,25 @@ pub enum Effect {
         /// How often each was handed out and came back.
         acquired_count: u32,
     },
+    /// Hand a barrier to a consumer, settled in advance: it is in no consumer's hands, and what becomes of it there is nothing
+    /// to the machine.
+    DeliverBarrier {
+        /// The consumer.
+        consumer: ConsumerId,
+        /// The position.
+        seq: QueueSeq,
+        /// It may have been handed out before, by an owner before this one or to a get.
+        redelivered: bool,
+        /// As of [`Effect::Deliver`].
+        delivery_count: u32,
+        /// As of [`Effect::Deliver`].
+        acquired_count: u32,
+    },
+    /// A barrier is over; these had no room for it and never were given it.
+    PassedOver {
+        /// How many.
+        consumers: u32,
+    },
     /// Write a record of this queue to its log; the machine wants to see it come back.
     Append {
         /// Settle, return, purge, expire, drop or dead-letter.

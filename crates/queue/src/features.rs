@@ -15,6 +15,7 @@ pub(crate) use order::Given;
 
 use crate::ahead::Ahead;
 use crate::annotations::Annotations;
+use crate::barrier::Barriers;
 use crate::command::ConsumerId;
 use crate::consumers::Consumers;
 use crate::deadlines::Deadlines;
@@ -52,6 +53,8 @@ pub(crate) struct Features {
     pub(crate) prior: PriorFailures,
     /// Where live messages are in groups.
     pub(crate) groups: Option<Box<Groups>>,
+    /// Where live messages are barriers.
+    pub(crate) barriers: Option<Box<Barriers>>,
     // Volatile.
     /// Messages that come may be in groups.
     pub(crate) is_grouped: bool,
@@ -79,6 +82,7 @@ impl Features {
             && self.window.is_none()
             && !self.is_grouped
             && self.groups.is_none()
+            && self.barriers.is_none()
             && self.levels.is_empty()
             && self.deadlines.is_empty()
             && self.delays.is_empty()
@@ -93,6 +97,7 @@ impl Features {
     pub(crate) fn tidy(&mut self) {
         self.selectors.take_if(|selectors| selectors.is_empty());
         self.groups.take_if(|groups| groups.is_empty());
+        self.barriers.take_if(|barriers| barriers.is_empty());
     }
 
     // Records.
@@ -108,6 +113,9 @@ impl Features {
         }
         if let Some(group) = arrival.group {
             self.groups.get_or_insert_default().join(seq, group, &line.live);
+        }
+        if arrival.barrier && !arrival.is_delayed() {
+            self.barriers.get_or_insert_default().mark(seq);
         }
         if let Some(deadline_ms) = arrival.deadline_ms(ttl_ms) {
             self.deadlines.push(seq, deadline_ms);
@@ -266,6 +274,11 @@ impl Features {
     pub(crate) fn hand_out_chosen(&mut self, part: Range, line: &mut Line) {
         debug_assert!(self.ready_within(part, line).count() == part.len(), "what is chosen is ready");
         self.withdraw_ready(part, line);
+        self.was_handed(part);
+    }
+
+    /// Positions were handed out, though not through the cursor.
+    pub(crate) fn was_handed(&mut self, part: Range) {
         self.handed_below = self.handed_below.max(part.last + 1);
     }
 
@@ -377,6 +390,7 @@ impl Features {
         self.annotations.leave(part);
         self.prior.leave(part);
         self.groups.iter_mut().for_each(|groups| groups.leave(part));
+        self.barriers.iter_mut().for_each(|barriers| barriers.leave(part));
     }
 
     /// As [`Features::leave`] and [`Line::leave`], of some positions of the block that begins at `block`; false, and nothing is
@@ -412,6 +426,7 @@ impl Features {
             && self.annotations.has_none()
             && self.prior.is_empty()
             && self.groups.is_none()
+            && self.barriers.is_none()
             && self.selectors.is_none()
             && self.levels.is_all_mixed()
     }
@@ -437,6 +452,7 @@ impl Features {
         if let Some(groups) = &mut self.groups {
             groups.forget(self.delays.back_ranges());
         }
+        self.barriers.iter_mut().for_each(|barriers| barriers.forget());
         self.offered_below = live.next_seq();
         self.handed_below = 0;
         self.weights.forget(live, &mut self.delays);
@@ -446,10 +462,13 @@ impl Features {
     pub(crate) fn heap_bytes(&self) -> usize {
         let window = self.window.as_ref().map_or(0, |window| size_of::<Window>() + window.heap_bytes());
         let groups = self.groups.as_ref().map_or(0, |groups| size_of::<Groups>() + groups.heap_bytes());
+        let barriers = self.barriers.as_ref();
+        let barriers = barriers.map_or(0, |barriers| size_of::<Barriers>() + barriers.heap_bytes());
         let selectors = self.selectors.as_ref();
         let selectors = selectors.map_or(0, |selectors| size_of::<Selectors>() + selectors.heap_bytes());
         window
             + groups
+            + barriers
             + selectors
             + self.ahead.heap_bytes()
             + self.dying.heap_bytes()

@@ -9,6 +9,7 @@
 mod active;
 mod ahead;
 mod annotations;
+mod barrier;
 mod browse;
 mod command;
 mod consumer_timeout;
@@ -54,6 +55,7 @@ pub mod stream;
 mod timeout_rounds;
 mod weights;
 
+pub use barrier::BARRIER_WAIT_MS_MAX;
 pub use command::{Command, Consume, ConsumerId, Credit, Record, Refused};
 pub use consumer_timeout::Late;
 pub use dedup_window::{MessageKey, WindowSettings};

@@ -32,10 +32,12 @@ pub(crate) const WINDOW: u32 = 128;
 pub(crate) const GROUPS: u32 = 256;
 /// Needs version 6.
 pub(crate) const UNWEIGHED: u32 = 512;
+/// Needs version 7.
+pub(crate) const BARRIERS: u32 = 1024;
 
 /// All that are known.
 pub(crate) const SECTIONS: u32 =
-    SETTINGS | LEVELS | DEADLINES | SIZES | DUES | ANNOTATIONS | WINDOW | GROUPS | UNWEIGHED;
+    SETTINGS | LEVELS | DEADLINES | SIZES | DUES | ANNOTATIONS | WINDOW | GROUPS | UNWEIGHED | BARRIERS;
 
 impl Features {
     /// Those this queue has.
@@ -51,6 +53,7 @@ impl Features {
             | flag(self.window.is_some(), WINDOW)
             | flag(self.groups.as_ref().is_some_and(|groups| !groups.is_empty()), GROUPS)
             | flag(settings.sizes == SizesKept::All, UNWEIGHED)
+            | flag(self.barriers.as_ref().is_some_and(|barriers| !barriers.is_empty()), BARRIERS)
     }
 
     pub(crate) fn write_sections(&self, line: &Line, out: &mut impl Sink) {
@@ -100,6 +103,9 @@ impl Features {
             put(out, unweighed.0);
             put(out, unweighed.1);
         }
+        if let Some(barriers) = self.barriers.as_ref().filter(|barriers| !barriers.is_empty()) {
+            put_ranges(out, barriers.marks());
+        }
     }
 
     /// Reads the bytes of [`Features::write_sections`], of a queue whose line is this.
@@ -142,6 +148,9 @@ impl Features {
         }
         if sections & UNWEIGHED != 0 {
             features.read_unweighed(&line.live, reader)?;
+        }
+        if sections & BARRIERS != 0 {
+            features.read_barriers(&line.live, reader)?;
         }
         Ok(features)
     }
@@ -200,6 +209,15 @@ impl Features {
         }
         self.weights.set_unweighed(unweighed);
         self.settings.sizes = SizesKept::All;
+        Ok(())
+    }
+
+    fn read_barriers(&mut self, live: &Live, reader: &mut Reader<'_>) -> Result<(), SnapshotError> {
+        let marks = read_ranges(reader, live.head(), live.next_seq(), "barriers")?;
+        if marks.is_empty() || !marks.iter().all(|range| live.has_all(range)) {
+            return Err(SnapshotError::Broken("barriers"));
+        }
+        self.barriers.get_or_insert_default().fill(marks);
         Ok(())
     }
 

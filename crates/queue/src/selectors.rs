@@ -52,10 +52,10 @@ impl Selector {
         Some(Range { first: behind.first.max(head), ..behind })
     }
 
-    /// The first stretch of what is next, as far as it was read.
+    /// The first stretch of what is next, as far as it was read, and below `bar`.
     #[inline]
-    fn next(&self, head: u64) -> Option<Range> {
-        let end = self.rest(head).map_or(u64::MAX, |rest| rest.first);
+    fn next(&self, head: u64, bar: u64) -> Option<Range> {
+        let end = self.rest(head).map_or(bar, |rest| rest.first.min(bar));
         let firsts = self.ready.iter().filter_map(|(_, ready)| ready.first());
         let first = firsts.into_iter().find(|range| range.first < end)?;
         Some(Range { last: first.last.min(end - 1), ..first })
@@ -175,10 +175,10 @@ impl Selectors {
         self.sets.leave(range);
     }
 
-    /// The first stretch of positions that a consumer with this selector is to be given next.
+    /// The first stretch of positions that a consumer with this selector is to be given next, of those below `bar`.
     #[inline]
-    pub(crate) fn next(&self, id: SelectorId, head: u64) -> Option<Range> {
-        self.all.get(usize::from(id.0))?.as_ref()?.next(head)
+    pub(crate) fn next(&self, id: SelectorId, head: u64, bar: u64) -> Option<Range> {
+        self.all.get(usize::from(id.0))?.as_ref()?.next(head, bar)
     }
 
     // Questions.

@@ -163,6 +163,9 @@ pub struct Arrival {
     pub failures: u16,
     /// The group it is in. Its priority then counts for nothing: a group keeps its order.
     pub group: Option<GroupKey>,
+    /// It is a barrier: it waits until all before it is gone, goes to every consumer, and only then goes the rest. A message
+    /// that is delayed is none.
+    pub barrier: bool,
 }
 
 impl Arrival {
@@ -175,6 +178,7 @@ impl Arrival {
             && !settings.keeps_sizes()
             && !self.is_delayed()
             && self.failures == 0
+            && !self.barrier
     }
 
     /// Its level in a queue with these priorities.

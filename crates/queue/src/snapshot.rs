@@ -9,7 +9,7 @@ use crate::fifo::Fifo;
 use crate::live::Live;
 use crate::places::Run;
 use crate::prior_failures::PriorFailures;
-use crate::sections::{ANNOTATIONS, DUES, GROUPS, SECTIONS, UNWEIGHED, WINDOW};
+use crate::sections::{ANNOTATIONS, BARRIERS, DUES, GROUPS, SECTIONS, UNWEIGHED, WINDOW};
 use crate::settings::Settings;
 use crate::snapshot_fields::{SnapshotError, put, put_ranges, read_ranges, read_varint};
 use base::cursor::Reader;
@@ -21,7 +21,10 @@ use base::{Sink, put_varint};
 const MAGIC: [u8; 4] = *b"LvQs";
 
 /// The highest version this knows. A queue that needs less is written as less, so that it reads as it always did.
-pub const VERSION: u8 = 6;
+pub const VERSION: u8 = 7;
+
+/// The version of queues with sizes of all messages, and without barriers.
+const VERSION_UNWEIGHED: u8 = 6;
 
 /// The version of queues without features.
 const VERSION_PLAIN: u8 = 1;
@@ -246,7 +249,8 @@ impl Fifo {
 fn version_of(sections: u32) -> u8 {
     match sections {
         0 => VERSION_PLAIN,
-        sections if sections & UNWEIGHED != 0 => VERSION,
+        sections if sections & BARRIERS != 0 => VERSION,
+        sections if sections & UNWEIGHED != 0 => VERSION_UNWEIGHED,
         sections if sections & (DUES | ANNOTATIONS | WINDOW | GROUPS) == 0 => VERSION_UNDELAYED,
         sections if sections & (WINDOW | GROUPS) == 0 => VERSION_DELAYED,
         sections if sections & GROUPS == 0 => VERSION_WINDOW,

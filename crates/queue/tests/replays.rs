@@ -260,9 +260,9 @@ fn record() {
     let seed: u64 = std::env::var("QUEUE_SEED").map_or(1, |text| text.parse().expect("a number"));
     let mut bench = Bench::new(seed);
     (0..400).for_each(|_| bench.step());
-    let mut text = format!("counts {}\n", bench.counts());
+    let mut text = format!("counts {}\n", bench.first_settings.counts);
     bench.history.iter().for_each(|entry| write(entry, &mut text));
-    let mut fifo = Fifo::new(Settings { counts: bench.counts(), ..Settings::default() });
+    let mut fifo = Fifo::new(bench.first_settings);
     replay(&mut fifo, &bench.history);
     println!("{text}state {:08x}", base::crc::crc32c(&snapshot(&fifo)));
 }

@@ -23,7 +23,7 @@ enum Item {
 }
 
 /// A log as some owner wrote it, with keys added to some messages, so that some of them are duplicates.
-fn log(seed: u64, steps: u64) -> (bool, Vec<Item>) {
+fn log(seed: u64, steps: u64) -> (Settings, Vec<Item>) {
     let mut bench = Bench::new(seed);
     (0..steps).for_each(|_| bench.step());
     let dice = &mut Random::new(seed ^ 0x5eed);
@@ -47,7 +47,7 @@ fn log(seed: u64, steps: u64) -> (bool, Vec<Item>) {
             false => Item::Record(record),
         });
     }
-    (bench.counts(), items)
+    (bench.first_settings, items)
 }
 
 /// An effect for each of its messages: how many are told at once is no matter.
@@ -90,9 +90,9 @@ struct Replica {
 }
 
 impl Replica {
-    fn new(counts: bool) -> Replica {
+    fn new(settings: Settings) -> Replica {
         Replica {
-            fifo: Fifo::new(Settings { counts, ..Settings::default() }),
+            fifo: Fifo::new(settings),
             is_owner: false,
             slots: Vec::new(),
             moved_below: LogIndex(0),
@@ -263,10 +263,10 @@ impl Replica {
 /// How many messages the replicas handed out that none of the log tells of, and how often two states were the same.
 fn run(seed: u64, steps: u64) -> [u64; 2] {
     println!("seed {seed}");
-    let (counts, items) = log(seed, steps);
+    let (settings, items) = log(seed, steps);
     let dice = &mut Random::new(seed);
-    let mut plain = Replica::new(counts);
-    let mut other = Replica::new(counts);
+    let mut plain = Replica::new(settings);
+    let mut other = Replica::new(settings);
     let mut compared = 0;
     for item in &items {
         let is_at_work = dice.below(items.len() as u64) < 60;

@@ -44,6 +44,7 @@ fn featured() -> Fifo {
             group: None,
             bytes: 100 + 30 * seq as u32,
             failures: 0,
+            barrier: false,
         };
         fifo.arrive(LogIndex(1000 + seq * 100), &arrival);
     }
@@ -72,6 +73,18 @@ fn grouped() -> Fifo {
         fifo.arrive(LogIndex(1000 + seq * 100), &Arrival { group, ..Arrival::default() });
     }
     fifo.settled(range(5, 8), &mut Effects::default());
+    fifo
+}
+
+/// A queue with barriers, some of them next to each other, some gone.
+fn barred() -> Fifo {
+    let mut fifo = Fifo::new(Settings { priorities: Priorities::UpTo(0), ..Settings::default() });
+    for seq in 0..40u64 {
+        let barrier = seq % 10 == 3 || seq / 3 == 5;
+        fifo.arrive(LogIndex(1000 + seq * 100), &Arrival { barrier, ..Arrival::default() });
+    }
+    fifo.settled(range(5, 16), &mut Effects::default());
+    assert_eq!(fifo.barriers(), 4);
     fifo
 }
 
@@ -170,9 +183,10 @@ fn every_truncation_is_short() {
 
 #[test]
 fn sections_and_versions_go_together() {
-    let check = |fifo: Fifo, version: u8, sections: u8| {
+    let check = |fifo: Fifo, version: u8, sections: u16| {
         let written = bytes(&fifo);
-        assert_eq!((written[4], written[5] & !1), (version, sections));
+        let written_sections = u16::from_le_bytes([written[5] & !1, written[6]]);
+        assert_eq!((written[4], written_sections), (version, sections));
         let mut other = written.clone();
         other[4] = version % 3 + 1;
         assert_eq!(refused(&other), SnapshotError::Broken("flags"));
@@ -189,7 +203,8 @@ fn sections_and_versions_go_together() {
     check(fifo, 2, 2 + 8 + 16);
     let mut fifo = Fifo::new(Settings { sizes: SizesKept::All, ..Settings::default() });
     fifo.arrive(LogIndex(8), &Arrival::default());
-    check(fifo, 6, 2 + 16);
+    check(fifo, 6, 2 + 16 + 512);
+    check(barred(), 7, 2 + 1024);
 }
 
 #[test]
@@ -200,10 +215,11 @@ fn contradictions_are_refused_by_name() {
         assert_eq!(refused(&written), error, "byte {at}");
     };
     check(0, b'l', SnapshotError::Magic);
-    check(4, 7, SnapshotError::Version(7));
+    check(4, 8, SnapshotError::Version(8));
     check(5, 3, SnapshotError::Broken("flags"));
     check(5, 0, SnapshotError::Broken("counts"));
     check(6, 1, SnapshotError::Broken("flags"));
+    check(6, 8, SnapshotError::Broken("flags"));
     // The head above the next position, and at a settled one.
     check(8, 41, SnapshotError::Broken("head"));
     check(8, 5, SnapshotError::Broken("settled"));
@@ -251,6 +267,30 @@ fn contradictory_annotations_are_refused() {
     assert_eq!(refused(&none), SnapshotError::Broken("annotations"));
 }
 
+/// Barriers are live, in order, and there is one.
+#[test]
+fn contradictory_barriers_are_refused() {
+    let mut fifo = Fifo::new(Settings { priorities: Priorities::UpTo(0), ..Settings::default() });
+    for barrier in [false, true, false, true] {
+        fifo.arrive(LogIndex(8), &Arrival { barrier, ..Arrival::default() });
+    }
+    fifo.settled(range(2, 2), &mut Effects::default());
+    let written = bytes(&fifo);
+    let at = written.len() - 40;
+    let numbers: Vec<u64> =
+        written[at..].as_chunks::<8>().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
+    assert_eq!(numbers, [2, 1, 1, 3, 3]);
+    for (number, byte) in [(2, 2), (1, 4), (4, 4), (1, 2)] {
+        let mut other = written.clone();
+        other[at + 8 * number] = byte;
+        assert_eq!(refused(&other), SnapshotError::Broken("barriers"), "number {number}: {byte}");
+    }
+    let mut none = written.clone();
+    none.truncate(at + 8);
+    none[at] = 0;
+    assert_eq!(refused(&none), SnapshotError::Broken("barriers"));
+}
+
 /// Positions in front of a run that are in none would have no place.
 #[test]
 fn live_positions_without_a_place_are_refused() {
@@ -288,9 +328,9 @@ proptest! {
     #[test]
     fn nearly_right_bytes_are_read_without_panic(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
-        which in 0..6usize,
+        which in 0..7usize,
     ) {
-        let mut written = bytes(&[rich, featured, delaying, annotated, grouped, half_weighed][which]());
+        let mut written = bytes(&[rich, featured, delaying, annotated, grouped, half_weighed, barred][which]());
         for (at, byte) in changes {
             let at = at.index(written.len());
             written[at] = byte;

@@ -7,6 +7,7 @@
 //! While the broker's answer to a method is awaited nothing further is read, so that everything a client says takes
 //! effect in the order it was said.
 
+mod barriers;
 mod channel;
 mod committing;
 mod confirms;
@@ -277,6 +278,9 @@ impl Adapter {
         match event {
             Event::Deliver { consumer, memory, items } => {
                 self.deliver(context, *consumer, *memory, items.clone(), events);
+            }
+            Event::Barrier { consumer, memory, item } => {
+                self.deliver_barrier(context, *consumer, (*memory, *item), events);
             }
             Event::Confirmed { publisher, first, last } => {
                 self.confirmed(context, *publisher, *first, *last);

@@ -28,6 +28,11 @@ struct Entry {
 const OVER: u32 = broker::LEASED;
 
 impl Delivery {
+    /// Its lease is over from now on.
+    pub(super) fn over(self) -> Delivery {
+        Delivery { consumer: self.consumer | OVER, ..self }
+    }
+
     /// Its consumer's handle, be its lease over or not.
     pub(super) fn holder(&self) -> u32 {
         self.consumer & !OVER
@@ -147,7 +152,7 @@ impl Unacked {
             }
             if whose_is_over(delivery.consumer).is_none() && is_meant(*delivery) {
                 each(*delivery);
-                delivery.consumer |= OVER;
+                *delivery = delivery.over();
                 left -= 1;
             }
         }

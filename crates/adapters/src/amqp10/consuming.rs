@@ -24,6 +24,15 @@ fn body<'a>(message: &Enqueue<'a>, memory: &'a Memory) -> Body<'a> {
     Body::Memory(memory, start..start + message.body.len())
 }
 
+/// Deliveries as most are.
+const PLAIN: u8 = 0;
+
+/// Deliveries that say until when they are leased.
+const LEASED: u8 = 1;
+
+/// Deliveries of barriers.
+const BARRIER: u8 = 2;
+
 impl Adapter {
     #[inline]
     pub(super) fn deliver(
@@ -35,7 +44,7 @@ impl Adapter {
         events: &Events,
     ) {
         match self.consumers.get(consumer) {
-            Some(found) => self.send::<false>(context, *found, memory, items, events),
+            Some(found) => self.send::<PLAIN>(context, *found, memory, items, events),
             None => self.deliver_marked(context, consumer, memory, items, events),
         }
     }
@@ -55,14 +64,35 @@ impl Adapter {
             return;
         };
         if is_leased(consumer) {
-            return self.send::<true>(context, found, memory, items, events);
+            return self.send::<LEASED>(context, found, memory, items, events);
         }
-        self.send::<false>(context, found, memory, items, events);
+        self.send::<PLAIN>(context, found, memory, items, events);
     }
 
-    /// Sends a consumer deliveries, which say how long it has them where they are leased.
+    /// A barrier for a consumer.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn deliver_barrier(
+        &mut self,
+        context: &mut Context<'_>,
+        consumer: u32,
+        memory: u32,
+        items: Range<u32>,
+        events: &Events,
+    ) {
+        let found = match self.consumers.get(consumer) {
+            Some(found) => Some(*found),
+            None => self.tell_delivered(context, consumer, memory, items.clone(), events),
+        };
+        if let Some(found) = found {
+            self.send::<BARRIER>(context, found, memory, items, events);
+        }
+    }
+
+    /// Sends a consumer deliveries, which say how long it has them where they are leased, and are settled where they are
+    /// barriers.
     #[inline]
-    fn send<const LEASED: bool>(
+    fn send<const HOW: u8>(
         &mut self,
         context: &mut Context<'_>,
         found: ConsumerAt,
@@ -72,19 +102,19 @@ impl Adapter {
     ) {
         let ConsumerAt { session: id, link, at, of, .. } = found;
         let count = u64::from(items.end - items.start);
-        let locked_until_ms = if LEASED { self.locked_until_ms(context, id, link) } else { None };
+        let locked_until_ms = if HOW == LEASED { self.locked_until_ms(context, id, link) } else { None };
         let Some(session) = self.sessions.get_mut(id) else { return };
         let Some(End::Source { settled, tag, .. }) = session.link(link).map(|link| &mut link.end) else {
             return;
         };
-        let settled = *settled;
+        let settled = *settled || HOW == BARRIER;
         let bytes = &events.memories[memory as usize];
         let mut again = 0;
         for item in &events.items[items.start as usize..items.end as usize] {
             let message = events.message(memory, item);
             let heads = &mut context.scratch.heads;
             let head = match locked_until_ms {
-                Some(until_ms) if LEASED => heads.leased(&message, item, until_ms),
+                Some(until_ms) if HOW == LEASED => heads.leased(&message, item, until_ms),
                 _ => heads.of(&message, item),
             };
             again += u64::from(item.is_redelivered());

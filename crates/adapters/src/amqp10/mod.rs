@@ -217,6 +217,9 @@ impl Adapter {
             Event::Deliver { consumer, memory, items } => {
                 self.deliver(context, *consumer, *memory, items.clone(), events);
             }
+            Event::Barrier { consumer, memory, item } => {
+                self.deliver_barrier(context, *consumer, *memory, *item..*item + 1, events);
+            }
             Event::Confirmed { publisher, first, last } => {
                 self.confirmed(context, *publisher, *first, *last);
             }

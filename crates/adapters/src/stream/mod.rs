@@ -282,6 +282,7 @@ impl Adapter {
             // Streams refuse nothing that was published, and the rest is for consumers of messages.
             Event::Refused { .. }
             | Event::Deliver { .. }
+            | Event::Barrier { .. }
             | Event::Got { .. }
             | Event::Drained { .. }
             | Event::Available { .. }

@@ -10,7 +10,7 @@ use super::source_arguments;
 use super::stream::{age_ms, compared};
 use super::{Object, QueueDefinition, QueueType, Reason, Refusal, ReplyCode};
 use crate::placed::stream::Wanted;
-use crate::ranking::{RANKING, Ranking};
+use crate::ranking::{BARRIER, RANKING, Rank, Ranking};
 use queue::WindowSettings;
 use routing::{Argument, Arguments, Value, disagreement};
 
@@ -48,6 +48,8 @@ enum Check {
     GroupKey,
     /// An expression over messages as they come, where priorities are not told apart otherwise, and nothing is in groups.
     Ranking,
+    /// An expression over messages as they come, where priorities are not told apart, and nothing is in groups.
+    Barrier,
     /// One of these strings, or this complaint.
     OneOf(&'static [&'static str], &'static str),
     /// Milliseconds without an end, from 0.
@@ -91,7 +93,7 @@ impl Row {
 }
 
 /// In the order in which values are checked.
-static ROWS: [Row; 44] = [
+static ROWS: [Row; 45] = [
     row("x-expires", Check::Expiry, "cq", true),
     row("x-message-ttl", Check::Time, "cq", true),
     row("x-dead-letter-exchange", Check::Text, "cq", true),
@@ -145,6 +147,7 @@ static ROWS: [Row; 44] = [
     // Nobody else's.
     row("x-group-key", Check::GroupKey, "cq", true),
     row(RANKING, Check::Ranking, "cq", true),
+    row(BARRIER, Check::Barrier, "cq", true),
     row("x-fairness", Check::OneOf(&["round-robin", "fast", "proportional"], "invalid_fairness"), "cq", true),
     row("x-max-unsettled", Check::Size, "cq", true),
     row("x-lease", Check::Lease, "cq", true),
@@ -293,7 +296,7 @@ fn check_value(check: Check, value: Argument<'_>, arguments: &Arguments) -> Resu
             _ if arguments.get(b"x-max-priority").is_some() => Err("group_key_and_max_priority".to_owned()),
             _ => Ok(()),
         },
-        Check::Ranking => match Ranking::parse(text()?)? {
+        Check::Ranking => match Ranking::parse(text()?, Rank::Priority)? {
             _ if arguments.get(b"x-max-priority").is_some() => {
                 Err("priority_expression_and_max_priority".to_owned())
             }
@@ -302,6 +305,16 @@ fn check_value(check: Check, value: Argument<'_>, arguments: &Arguments) -> Resu
             }
             _ => Ok(()),
         },
+        Check::Barrier => {
+            Ranking::parse(text()?, Rank::Barrier)?;
+            let others: [(&[u8], &str); 3] = [
+                (b"x-group-key", "barrier_expression_and_group_key"),
+                (b"x-max-priority", "barrier_expression_and_max_priority"),
+                (RANKING.as_bytes(), "barrier_expression_and_priority_expression"),
+            ];
+            let other = others.into_iter().find(|(name, _)| arguments.get(name).is_some());
+            other.map_or(Ok(()), |(_, complaint)| Err(complaint.to_owned()))
+        }
         Check::OneOf(all, complaint) => {
             let text = text()?;
             if all.iter().any(|one| one.as_bytes() == text) { Ok(()) } else { Err(complaint.to_owned()) }

@@ -11,7 +11,7 @@ use super::policy::Matched;
 use super::retry::retry;
 use super::stream::StreamRules;
 use super::{Catalog, ExchangeDefinition, QueueDefinition, QueueType};
-use crate::ranking::RANKING;
+use crate::ranking::{BARRIER, RANKING};
 use queue::{Fairness, Retry, WindowSettings};
 use routing::{Argument, Arguments};
 use std::sync::Arc;
@@ -64,8 +64,8 @@ pub struct QueueRules {
     pub dead_letter: Option<Arc<DeadLetterRule>>,
     /// One consumer at a time has all deliveries.
     pub single_active: bool,
-    /// The highest priority it tells apart, 1 to 255: of classic queues, and of those that rank their messages. Other quorum
-    /// queues always tell 32.
+    /// The highest priority it tells apart: 1 to 255 in classic queues, 255 in those that rank their messages, 0 in those with
+    /// barriers. Other quorum queues always tell 32.
     pub priority_max: Option<u8>,
     /// Which keys it remembers to tell duplicates.
     pub window: Option<WindowSettings>,
@@ -120,15 +120,11 @@ pub(super) fn rules(queue: &QueueDefinition, policies: Matched<'_>) -> QueueRule
         delivery_limit: if is_quorum { given.delivery_limit() } else { None },
         dead_letter: given.dead_letter(is_quorum && overflow == Overflow::RejectPublish),
         single_active: single_active == Some(true),
-        priority_max: match queue.arguments.get(RANKING.as_bytes()) {
-            Some(_) => Some(u8::MAX),
-            None => {
-                if is_quorum {
-                    None
-                } else {
-                    given.priority_max()
-                }
-            }
+        priority_max: match () {
+            () if queue.arguments.get(BARRIER.as_bytes()).is_some() => Some(0),
+            () if queue.arguments.get(RANKING.as_bytes()).is_some() => Some(u8::MAX),
+            () if is_quorum => None,
+            () => given.priority_max(),
         },
         window: window(&queue.arguments),
         consumer_timeout_ms: if is_quorum { given.lowest("consumer-timeout") } else { None },
@@ -582,6 +578,10 @@ mod tests {
         priority(Value::long(255), Some(255));
         priority(Value::long(0), Some(1));
         assert_eq!(rules(QueueType::Quorum, "x-max-priority", Value::long(5)).priority_max, None);
+        for queue_type in [QueueType::Classic, QueueType::Quorum] {
+            let most = |name| rules(queue_type, name, Value::text("body.p")).priority_max;
+            assert_eq!((most(RANKING), most(BARRIER)), (Some(255), Some(0)));
+        }
         for queue_type in [QueueType::Classic, QueueType::Quorum] {
             assert!(rules(queue_type, "x-single-active-consumer", Value::Bool(true)).single_active);
             assert!(!rules(queue_type, "x-single-active-consumer", Value::Bool(false)).single_active);

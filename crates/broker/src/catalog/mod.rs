@@ -219,7 +219,7 @@ pub struct Catalog {
     user_limits: BTreeMap<Arc<str>, UserLimits>,
     queues: MapById<QueueId, QueueEntry>,
     declarers: Declarers,
-    /// The queues that rank their messages.
+    /// The queues that rank their messages, or know barriers among them.
     rankings: MapById<QueueId, Arc<Ranking>>,
     exchanges: MapById<ExchangeId, ExchangeEntry>,
     /// The policies that count for objects which are about to be added.
@@ -263,7 +263,7 @@ impl Catalog {
         self.digest_key
     }
 
-    /// The expression of a queue that ranks its messages.
+    /// The expression of a queue that ranks its messages, or knows barriers among them.
     pub(crate) fn ranking(&self, queue: QueueId) -> Option<&Arc<Ranking>> {
         self.rankings.get(&queue)
     }

@@ -76,7 +76,7 @@ impl QueueType {
 }
 
 /// Arguments beyond RabbitMQ's of queues that hand their messages out.
-const OWN_SAME: [&str; 14] = [
+const OWN_SAME: [&str; 15] = [
     source_arguments::STREAM,
     source_arguments::OFFSET,
     source_arguments::FILTER,
@@ -84,6 +84,7 @@ const OWN_SAME: [&str; 14] = [
     source_arguments::MATCH_UNFILTERED,
     "x-group-key",
     crate::ranking::RANKING,
+    crate::ranking::BARRIER,
     "x-fairness",
     "x-max-unsettled",
     "x-lease",

@@ -261,13 +261,13 @@ impl View<'_> {
     }
 
     /// Adds the targets of queues of one log some of which go by keys: a record has those of one choice of words. Queues without
-    /// keys go with the last, unless that ranks its messages: what a record says of that is for its queues.
+    /// keys go with the last, unless that has an expression for its messages: what a record says of that is for its queues.
     #[cold]
     fn add_keyed(&self, mut queues: Vec<&Arc<QueueDefinition>>, due: Due, targets: &mut Vec<Target>) {
         queues.sort_by_key(|queue| Reverse(queue.key_words()));
         let goes_with = |before: &&Arc<QueueDefinition>, queue: &&Arc<QueueDefinition>| {
             let (words, others) = (queue.key_words(), before.key_words());
-            words == others || words.is_none() && others.is_some_and(|others| others.ranking.is_none())
+            words == others || words.is_none() && others.is_some_and(|others| !others.are_own())
         };
         for group in queues.chunk_by(goes_with) {
             targets.push(self.target(group, due, KeyRule::of(self.catalog, group[0]).map(Box::new)));

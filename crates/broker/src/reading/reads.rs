@@ -189,7 +189,7 @@ impl AtQueue<'_> {
     /// One that waited is delivered: its lease begins, and it is settled where its consumer settles at once.
     fn delivered_late(&mut self, turn: &mut Turn<'_>, delivery: Waiting) {
         self.lease_from_now(delivery.consumer, delivery.seq);
-        if delivery.settles {
+        if delivery.settles && !(delivery.is_barrier && self.queue.waits_for_barrier(delivery.seq)) {
             let (id, range) = (self.queue.id, SeqRange { first: delivery.seq, last: delivery.seq });
             let (kind, outcome) = (Kind::Settle, Outcome::Accepted);
             self.commons.pipeline.append_positions(turn.now, kind, id, outcome, range);

@@ -46,6 +46,8 @@ pub struct QueueRow {
     pub transient: u64,
     /// Leases of messages that were over, since the node started; none where nothing is leased and nothing was.
     pub leases_over: Option<u64>,
+    /// Barriers there are, and consumers that barriers passed over since the node started; none where the queue has no barriers.
+    pub barriers: Option<(u64, u64)>,
     /// Messages that are ready, and were out before.
     pub returned: u64,
     /// Messages that died, and are on their way to where their queue sends the dead.

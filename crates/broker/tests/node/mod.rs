@@ -479,6 +479,10 @@ fn show(events: &Events, (seen, handed): (&mut Vec<String>, &mut Vec<String>)) {
                     "{port}: {subscription} gets chunk {first}+{records} of {committed}{asks}"
                 ));
             }
+            Event::Barrier { consumer, memory, item } => {
+                let barrier = message(*memory, &events.items[*item as usize]);
+                seen.push(format!("{port}: {consumer} gets barrier {barrier}"));
+            }
             Event::Got { consumer, memory, item, ready, .. } => {
                 let got = message(*memory, &events.items[*item as usize]);
                 seen.push(format!("{port}: {consumer} takes {got}, {ready} left"));

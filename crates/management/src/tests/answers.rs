@@ -87,6 +87,7 @@ impl Node for Bench {
             unmatched: 0,
             transient: 1,
             leases_over: None,
+            barriers: None,
             returned: 0,
             dying: 0,
             quorum: (*queue.name == *"quorum").then(|| QuorumRow {

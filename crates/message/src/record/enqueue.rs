@@ -52,7 +52,7 @@ pub mod flag {
 /// ```
 ///
 /// `keys` is the second byte of flags: 1 there is the digest of the key, 2 that of the group, in this order ([`Keys`]), 4 `rank` is
-/// the priority that its queue gave it; the other bits are 0.
+/// the priority that its queue gave it, 8 it is a barrier of its queue; the other bits are 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Enqueue<'a> {
     /// [`flag`]s.
@@ -134,11 +134,14 @@ impl<'a> Enqueue<'a> {
     }
 
     /// The priority of the message in a record that [`Enqueue::read`] reads, if it has one, by its queue or else its publisher;
-    /// `None` where it has more that a queue goes by: an expiry, a time before which it is not due, or failures before.
+    /// `None` where it has more that a queue goes by: an expiry, a time before which it is not due, failures before, or that
+    /// it is a barrier.
     #[inline]
     pub fn priority_alone(record: &[u8]) -> Option<Option<u8>> {
         let fixed = record.first_chunk::<ENQUEUE>()?;
-        let has_more = fixed[5] & (flag::DELAYED | flag::FAILED) != 0 || fixed[32..40] != [0; 8];
+        let has_more = fixed[5] & (flag::DELAYED | flag::FAILED) != 0
+            || fixed[32..40] != [0; 8]
+            || keys::is_barrier(fixed[11]);
         let own = || (fixed[5] & flag::PRIORITY != 0).then_some(fixed[9]);
         (!has_more).then(|| keys::priority_of(fixed[11], fixed[14]).or_else(own))
     }

@@ -1,6 +1,6 @@
 //! The keys of a message that queues go by, as the digests of an [`Enqueue`] record: behind its fixed part, where its second byte of
 //! flags says so. A message without keys has neither the digests nor their room. The priority that its queue gave it is a byte of
-//! the fixed part.
+//! the fixed part; that it is a barrier of its queue is a flag and nothing else.
 
 use super::Enqueue;
 use super::enqueue::put;
@@ -15,10 +15,13 @@ const GROUPED: u8 = 2;
 /// There is a priority by its queue.
 const RANKED: u8 = 4;
 
+/// It is a barrier of its queue.
+const BARRIER: u8 = 8;
+
 /// Bytes that digests take at most.
 pub(super) const DIGESTS_MAX: usize = 2 * DIGEST;
 
-/// Digests of a message's keys, and its priority by the queue that it is for.
+/// Digests of a message's keys, and what the expression of the queue that it is for says of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Keys {
     /// Of the key by which duplicates are known.
@@ -27,6 +30,8 @@ pub struct Keys {
     pub group: Option<Digest>,
     /// The priority that its queue's expression gave it when it came.
     pub priority: Option<u8>,
+    /// The expression of its queue said when it came that it is a barrier.
+    pub barrier: bool,
 }
 
 impl Keys {
@@ -36,6 +41,7 @@ impl Keys {
         is_set(self.message.is_some(), KEYED)
             | is_set(self.group.is_some(), GROUPED)
             | is_set(self.priority.is_some(), RANKED)
+            | is_set(self.barrier, BARRIER)
     }
 
     /// Puts the digests at the front of `to`; answers the bytes behind them.
@@ -60,7 +66,7 @@ pub(super) fn digests_len_of(flags: u8) -> usize {
 /// Splits off the digests that this second byte of flags says are there; none where no writer of ours writes such a byte.
 #[cold]
 pub(super) fn split_digests(flags: u8, rest: &[u8]) -> Option<(&[u8], &[u8])> {
-    let is_known = flags & !(KEYED | GROUPED | RANKED) == 0;
+    let is_known = flags & !(KEYED | GROUPED | RANKED | BARRIER) == 0;
     is_known.then(|| rest.split_at_checked(digests_len_of(flags)))?
 }
 
@@ -70,8 +76,14 @@ pub(super) fn priority_of(flags: u8, byte: u8) -> Option<u8> {
     (flags & RANKED != 0).then_some(byte)
 }
 
+/// A record with this second byte of flags is of a barrier.
+#[inline]
+pub(super) fn is_barrier(flags: u8) -> bool {
+    flags & BARRIER != 0
+}
+
 impl Enqueue<'_> {
-    /// The digests of its keys, and its priority by its queue.
+    /// The digests of its keys, its priority by its queue, and whether it is a barrier of it.
     pub fn keys(&self) -> Keys {
         let mut digests = self.digests.as_chunks::<DIGEST>().0.iter().map(|bytes| Digest::of_bytes(*bytes));
         let mut next = |flag| if self.keys & flag != 0 { digests.next() } else { None };
@@ -79,6 +91,7 @@ impl Enqueue<'_> {
             message: next(KEYED),
             group: next(GROUPED),
             priority: priority_of(self.keys, self.queue_priority),
+            barrier: is_barrier(self.keys),
         }
     }
 }
@@ -110,7 +123,9 @@ mod tests {
     /// A message with these keys takes so many bytes more than without, and is the same in all else.
     fn check(message_key: Option<Digest>, group: Option<Digest>, body: &[u8], bytes: usize) {
         for priority in [None, Some(0), Some(255)] {
-            check_of(Keys { message: message_key, group, priority }, body, bytes);
+            for barrier in [false, true] {
+                check_of(Keys { message: message_key, group, priority, barrier }, body, bytes);
+            }
         }
     }
 
@@ -149,11 +164,19 @@ mod tests {
 
     #[test]
     fn flags_that_nobody_writes_are_refused() {
-        for (flags, is_read) in
-            [(0, true), (1, true), (2, true), (3, true), (4, true), (7, true), (8, false), (0x83, false)]
-        {
+        for (flags, is_read) in [
+            (0, true),
+            (1, true),
+            (2, true),
+            (3, true),
+            (4, true),
+            (8, true),
+            (15, true),
+            (16, false),
+            (0x83, false),
+        ] {
             let mut buffer = Buffer::default();
-            let keys = Keys { message: Some(Digest([1, 2])), group: Some(Digest([3, 4])), priority: None };
+            let keys = Keys { message: Some(Digest([1, 2])), group: Some(Digest([3, 4])), ..Keys::default() };
             message(Some(&keys), &[&[0; 64]]).write(&[], &mut buffer);
             buffer.bytes_mut()[11] = flags;
             assert_eq!(Enqueue::read(buffer.bytes()).is_some(), is_read, "{flags}");
@@ -164,7 +187,8 @@ mod tests {
     #[test]
     fn the_longest_record_has_room_for_keys() {
         let piece = vec![0; 1 << 20];
-        let keys = Keys { message: Some(Digest([1, 2])), group: Some(Digest([3, 4])), priority: Some(9) };
+        let (message_key, group) = (Some(Digest([1, 2])), Some(Digest([3, 4])));
+        let keys = Keys { message: message_key, group, priority: Some(9), barrier: true };
         for (last, fits) in [((1 << 20) - 200, true), ((1 << 20) - 104, true), ((1 << 20) - 103, false)] {
             let mut body = vec![&piece[..]; 4095];
             body.push(&piece[..last]);

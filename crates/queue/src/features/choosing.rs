@@ -1,6 +1,7 @@
 //! Messages for consumers that choose: their classes, and what each is given next.
 
 use super::Features;
+use crate::browse::next_ready;
 use crate::delivery::Delivery;
 use crate::line::Line;
 use crate::selector_sets::{SelectorId, SelectorSet};
@@ -22,7 +23,10 @@ impl Features {
     /// Whether a consumer with this selector, or without, could be given something.
     pub(crate) fn has_for(&self, selector: Option<SelectorId>, line: &Line) -> bool {
         match (selector, &self.selectors) {
-            (Some(id), Some(selectors)) => selectors.next(id, line.live.head()).is_some(),
+            (Some(id), Some(selectors)) => selectors.next(id, line.live.head(), self.bar()).is_some(),
+            _ if self.barriers.is_some() => {
+                next_ready(line, Some(self), 0).is_some_and(|first| first < self.bar())
+            }
             _ => self.ready_count(line) > 0,
         }
     }
@@ -36,12 +40,12 @@ impl Features {
     ) -> Option<Delivery> {
         match selector {
             Some(id) => self.next_selected(id, line, count_max),
-            None => self.next(line, count_max),
+            None => self.next_unbarred(line, count_max),
         }
     }
 
     fn next_selected(&mut self, id: SelectorId, line: &mut Line, count_max: u64) -> Option<Delivery> {
-        let range = self.selectors.as_ref()?.next(id, line.live.head())?;
+        let range = self.selectors.as_ref()?.next(id, line.live.head(), self.bar())?;
         let was_out = |seq: u64| line.ready.returned().contains(seq) || self.came_back(seq);
         let came_back = was_out(range.first);
         let last = range.last.min(range.first.saturating_add(count_max - 1));

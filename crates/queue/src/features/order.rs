@@ -2,7 +2,8 @@
 //!
 //! Higher priorities go first; messages that came back go before those that never were out, unless older ones of their
 //! priority were never out. A message that was delayed when it came is in line behind those that were there when it was
-//! due. Of messages in groups a consumer is given those it may have, others are passed.
+//! due. Of messages in groups a consumer is given those it may have, others are passed. Behind a barrier nothing is
+//! handed out.
 //!
 //! Where priorities take turns, the next messages are one position here and one there. To a consumer that can take
 //! several go all positions of one priority in a block, as bits. Positions that are not that simple (came back, wait in
@@ -43,13 +44,73 @@ impl Features {
         next.inspect(|delivery| self.take_ready(delivery.range))
     }
 
-    /// Takes one position for `id`, out of turn.
-    pub(crate) fn next_one(&mut self, id: ConsumerId, line: &mut Line) -> Option<Delivery> {
+    /// Takes one position for `id`, out of turn; `is_consumed`: there are consumers besides.
+    pub(crate) fn next_one(
+        &mut self,
+        id: ConsumerId,
+        line: &mut Line,
+        is_consumed: bool,
+    ) -> Option<Delivery> {
         if let Some(groups) = &mut self.groups {
             groups.begin_one();
             return self.next_for(id, line);
         }
+        if self.barriers.is_some() {
+            return self.next_barred(line, is_consumed);
+        }
         self.next(line, 1)
+    }
+
+    /// As [`Features::next`], of positions in front of the first barrier.
+    pub(crate) fn next_unbarred(&mut self, line: &mut Line, count_max: u64) -> Option<Delivery> {
+        match self.bar() {
+            u64::MAX => self.next(line, count_max),
+            bar => self.next_below(bar, line, count_max),
+        }
+    }
+
+    /// Nothing from this position on is handed out, for a barrier's sake.
+    #[inline]
+    pub(crate) fn bar(&self) -> u64 {
+        self.barriers.as_ref().map_or(u64::MAX, |barriers| barriers.first())
+    }
+
+    /// As [`Features::next`], of positions below `bar` in a queue without other priorities than the usual one. Positions that
+    /// wait in line there go even where their place would be behind `bar`, which waits for them.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn next_below(&mut self, bar: u64, line: &mut Line, count_max: u64) -> Option<Delivery> {
+        let front = Range { first: 0, last: bar.checked_sub(1)? };
+        let next = self.find_below(front, line, count_max);
+        next.inspect(|delivery| self.take_ready(delivery.range))
+    }
+
+    fn find_below(&mut self, front: Range, line: &mut Line, count_max: u64) -> Option<Delivery> {
+        let returned = line.ready.returned().within(front).next();
+        if let Some(first) = returned {
+            return Some(line.next_returned(first, count_max));
+        }
+        self.ahead.move_cursor(line, &self.levels);
+        let cursor = line.ready.cursor();
+        let is_through = cursor > front.last || cursor == line.live.next_seq();
+        let lined = self.delays.next_within(front);
+        if let Some((_, lined)) = lined.filter(|(behind, _)| is_through || *behind <= cursor) {
+            return Some(self.delays.take_within(lined, line, count_max));
+        }
+        if is_through {
+            return None;
+        }
+        let behind = lined.map(|(behind, _)| behind);
+        let ends = [line.live.settled().next_present(cursor), behind, self.ahead.find(cursor).end];
+        let end = ends.into_iter().flatten().fold(line.live.next_seq().min(front.last + 1), u64::min);
+        let range = Range { first: cursor, last: end.min(cursor.saturating_add(count_max)) - 1 };
+        let came_back = self.ahead.find(cursor).came_back;
+        let delivery = if came_back { line.again(range) } else { line.fresh(range) };
+        if came_back {
+            self.ahead.take_back(delivery.range);
+        }
+        line.ready.hand_out(delivery.range.last + 1);
+        Some(delivery)
     }
 
     /// Takes positions that go before all that never was out and is of the usual level.

@@ -16,7 +16,9 @@ impl Features {
         if self.is_on_the_way() {
             return Some(0);
         }
-        self.deadlines.next_ms().into_iter().chain(self.delays.dues().next_ms()).min()
+        let barrier = self.barriers.as_ref().and_then(|barriers| barriers.deadline_ms());
+        let messages = self.deadlines.next_ms().into_iter().chain(self.delays.dues().next_ms());
+        messages.chain(barrier).min()
     }
 
     /// In front of handing out: messages that were offered before and are due end.

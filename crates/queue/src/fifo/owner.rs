@@ -14,6 +14,7 @@ use crate::returns::ReturnLimits;
 use crate::settings::{Fairness, Rules};
 use crate::settle_many::{Some64, by_block};
 use base::RangeSet;
+use base::id::QueueSeq;
 use base::ranges::Range;
 use message::record::{DeathReason, Kind, Outcome, SeqRange};
 
@@ -133,6 +134,8 @@ impl Fifo {
         let held = consumers.remove(id);
         if consumers.is_empty() {
             self.consumers = None;
+            let barriers = self.features.as_mut().and_then(|features| features.barriers.as_mut());
+            barriers.into_iter().for_each(|barriers| barriers.forget_consumers());
         }
         for range in held.iter() {
             self.give_back(range, Outcome::Failed, effects);
@@ -279,6 +282,15 @@ impl Fifo {
 
     // Messages that come back or go.
 
+    /// A barrier that was handed to a consumer ([`crate::Effect::DeliverBarrier`]) was never sent to it, and the consumer is about
+    /// to go. True: others were sent it, and its end, which was asked for, is to be recorded if it is not; else it is to be
+    /// recorded no more.
+    #[cold]
+    pub fn barrier_unsent(&mut self, seq: QueueSeq) -> bool {
+        let Fifo { line, features: Some(features), .. } = self else { return false };
+        features.barrier_unsent(seq.0, line)
+    }
+
     /// Positions that were handed to one that settles them at once, and that it was never sent, are ready again, or will be when
     /// their record comes back. That they were settled must not be on record.
     pub fn unsent(&mut self, range: SeqRange, effects: &mut Effects) {
@@ -375,10 +387,15 @@ impl Fifo {
         let Fifo { line, consumers, features: Some(features), .. } = self else { return 0 };
         features.groups.iter_mut().for_each(|groups| groups.begin(budget));
         let mut given = 0;
+        if features.barriers.is_some() {
+            let consumers = consumers.as_deref_mut();
+            given = features.hand_out_barrier(consumers, (now_ms, budget), line, effects);
+        }
         if let Some(consumers) = consumers {
-            given = hand_out_featured(consumers, budget, features, line, effects);
+            given += hand_out_featured(consumers, budget - given, features, line, effects);
             if consumers.is_draining() {
                 let may_choose = features.groups.is_some() || features.selectors.is_some();
+                let may_choose = may_choose || features.barriers.is_some();
                 let is_kept_back = may_choose || features.may_hold_more(consumers) == 0;
                 let is_over = given < budget && is_kept_back && !features.is_on_the_way();
                 let selectors = features.selectors.as_ref();
@@ -413,7 +430,10 @@ impl Fifo {
         let consumers = self.consumers.as_mut().filter(|consumers| consumers.get(id).is_some());
         assert!(consumers.is_some(), "{id:?} was not added");
         let next = match features {
-            Some(features) => features.next_one(id, line),
+            Some(features) => {
+                let is_consumed = consumers.as_ref().is_some_and(|consumers| consumers.consumers() > 0);
+                features.next_one(id, line, is_consumed)
+            }
             None => line.next(1),
         };
         let Some(delivery) = next else {

@@ -210,6 +210,18 @@ impl Fifo {
         self.features.as_ref().is_some_and(|features| !features.levels.is_empty())
     }
 
+    /// Messages that are barriers.
+    pub fn barriers(&self) -> u64 {
+        let barriers = self.features.as_ref().and_then(|features| features.barriers.as_ref());
+        barriers.map_or(0, |barriers| barriers.count())
+    }
+
+    /// Whether a live message is a barrier.
+    pub fn is_barrier(&self, seq: QueueSeq) -> bool {
+        let barriers = self.features.as_ref().and_then(|features| features.barriers.as_ref());
+        barriers.is_some_and(|barriers| barriers.marks().contains(seq.0))
+    }
+
     /// Whether messages that come may be in groups.
     pub fn is_grouped(&self) -> bool {
         self.features.as_ref().is_some_and(|features| features.is_grouped)

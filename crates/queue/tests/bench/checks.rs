@@ -32,6 +32,8 @@ impl Bench {
         assert_eq!(self.fifo.next_seq().0, self.messages.len() as u64);
         let consumers = self.consumers.values().filter(|consumer| consumer.is_consumer).count();
         assert_eq!(self.fifo.consumers() as usize, consumers);
+        let barriers = self.messages.iter().filter(|one| one.is_barrier && one.state != State::Gone);
+        assert_eq!(self.fifo.barriers(), barriers.count() as u64);
         self.check_choice();
         if self.steps.is_multiple_of(8) {
             self.check_browsing();

@@ -37,13 +37,15 @@ impl Bench {
             bytes: dice.below(1000) as u32,
             failures: if dice.one_in(5) { dice.below(4) as u16 } else { 0 },
             group: (self.is_grouped && !dice.one_in(4)).then(|| group_key(1 + dice.below(5) as u32)),
+            barrier: self.is_barred && dice.one_in(12),
         }
     }
 
     pub(super) fn configure(&mut self) {
         let dice = &mut self.dice;
         let priorities = match dice.below(4) {
-            0 | 1 if self.counts => Priorities::Strict,
+            0 | 1 if self.counts && !self.is_barred => Priorities::Strict,
+            _ if self.is_barred => Priorities::UpTo(0),
             0 => Priorities::None,
             _ => Priorities::UpTo(dice.below(8) as u8),
         };
@@ -83,6 +85,7 @@ impl Bench {
                     && arrival.due_at_ms == 0
                     && arrival.failures == 0
                     && arrival.group.is_none()
+                    && !arrival.barrier
                     && self.dice.one_in(2) =>
             {
                 Record::Enqueue { place, transient: arrival.transient }
@@ -118,8 +121,10 @@ impl Bench {
                 let deadline_ms = deadlines.into_iter().flatten().min();
                 self.model_new(place, arrival.transient, level, deadline_ms, arrival.bytes, group);
                 self.model_tried(arrival.failures);
+                let seq = self.messages.len() as u64 - 1;
+                self.messages[seq as usize].is_barrier = arrival.barrier;
                 if arrival.due_at_ms > arrival.received_at_ms {
-                    let seq = self.messages.len() as u64 - 1;
+                    self.messages[seq as usize].is_barrier = false;
                     self.messages[seq as usize].due_ms = Some(arrival.due_at_ms);
                     self.turn_to(seq, State::Delayed);
                 }

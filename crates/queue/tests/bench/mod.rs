@@ -4,8 +4,9 @@
 //!
 //! Here is the bench and how it goes on; its steps are beside: the records (`log`), their meaning (`model`), the takers
 //! of messages (`consumers`), deliveries and settling (`out`), choice by position (`pick`) and by content (`selectors`),
-//! segments (`places`), new owners (`restarts`), and invariants (`checks`).
+//! barriers (`barriers`), segments (`places`), new owners (`restarts`), and invariants (`checks`).
 
+mod barriers;
 mod checks;
 mod consumers;
 mod delays;
@@ -85,6 +86,7 @@ struct Message {
     /// It failed before it came, and has not come back since.
     is_tried: bool,
     group: Option<u32>,
+    is_barrier: bool,
     /// The selectors that are true of it, as far as it was read: those that were there then.
     class: Option<SelectorSet>,
 }
@@ -129,7 +131,11 @@ pub struct Bench {
     is_grouped: bool,
     /// Some consumers choose.
     has_choice: bool,
+    /// Some messages are barriers.
+    is_barred: bool,
+    barrier: barriers::Turn,
     choice: selectors::Choice,
+    pub first_settings: Settings,
     settings: Settings,
     /// From here to there nobody knows sizes.
     unweighed: Option<(u64, u64)>,
@@ -182,6 +188,8 @@ pub struct Bench {
     pub out_of_turn: u64,
     /// Given to a consumer that chose it.
     pub chosen: u64,
+    /// Barriers that all consumers had, or that passed some over.
+    pub barriers_over: u64,
 }
 
 fn range(first: u64, last: u64) -> SeqRange {
@@ -215,7 +223,10 @@ impl Bench {
         let is_featured = dice.one_in(2);
         let is_grouped = is_featured && dice.one_in(2);
         let has_choice = !is_grouped && dice.one_in(2);
-        let fifo = Fifo::new(Settings { counts, ..Settings::default() });
+        let is_barred = is_featured && !is_grouped && dice.one_in(2);
+        let priorities = if is_barred { Priorities::UpTo(0) } else { Priorities::None };
+        let first_settings = Settings { counts, priorities, ..Settings::default() };
+        let fifo = Fifo::new(first_settings);
         let settings = fifo.settings();
         let base = snapshot(&fifo);
         Bench {
@@ -225,7 +236,10 @@ impl Bench {
             is_featured,
             is_grouped,
             has_choice,
+            is_barred,
+            barrier: barriers::Turn::default(),
             choice: selectors::Choice::default(),
+            first_settings,
             settings,
             unweighed: None,
             rules: Rules::default(),
@@ -262,11 +276,8 @@ impl Bench {
             picked: 0,
             out_of_turn: 0,
             chosen: 0,
+            barriers_over: 0,
         }
-    }
-
-    pub fn counts(&self) -> bool {
-        self.counts
     }
 
     pub fn step(&mut self) {
@@ -296,6 +307,7 @@ impl Bench {
             120 => self.cancel_delayed(),
             121..124 => self.weigh(),
             124..126 => self.settle_over(),
+            126 if self.is_barred && self.dice.one_in(20) => self.now_ms += 40_000,
             _ => self.now_ms += self.dice.below(200),
         }
         if self.has_choice && self.dice.one_in(4) {

@@ -35,6 +35,7 @@ impl Bench {
             annotations: None,
             is_tried: false,
             group,
+            is_barrier: false,
             class: None,
         });
         self.turn_to(self.messages.len() as u64 - 1, State::Ready);

@@ -7,7 +7,8 @@ impl Bench {
     /// The way in which the next message is handed out.
     fn model_hand_out(&mut self, slot: u32, settled: bool) -> Option<(u32, u64, bool, u32)> {
         let mut ready = self.ready.iter().map(|(_, seq)| *seq);
-        let seq = ready.find(|seq| self.may_have(slot, *seq))?;
+        let bar = self.bar();
+        let seq = ready.find(|seq| *seq < bar && self.may_have(slot, *seq))?;
         Some(self.model_take(seq, slot, settled))
     }
 
@@ -37,8 +38,8 @@ impl Bench {
         let given = self.fifo.dispatch(self.now_ms, budget, &mut self.effects);
         // The model hands out one by one.
         let mut rooms = rooms;
-        let mut expected = Vec::new();
         let mut settled = Vec::new();
+        let mut expected = self.model_barrier(budget, &mut rooms, &mut settled);
         while expected.len() < budget as usize {
             // The consumer that is next, and those that are asked if there is nothing for it.
             let next = self.asked().into_iter().find_map(|(at, slot)| {
@@ -117,7 +118,7 @@ impl Bench {
 
     pub(super) fn compare_out(&mut self, expected: &[(u32, u64, bool, u32)], drained: &[(u32, u32)]) {
         let mut delivered = Vec::new();
-        let mut told = Vec::new();
+        let (mut told, mut passed_over) = (Vec::new(), 0);
         let messages = &self.messages;
         self.effects.list.retain(|effect| {
             match *effect {
@@ -136,6 +137,11 @@ impl Bench {
                         delivered.push((consumer.0, seq.0, false, 0));
                     }
                 }
+                Effect::DeliverBarrier { consumer, seq, redelivered, delivery_count, .. } => {
+                    assert!(messages[seq.0 as usize].is_barrier);
+                    delivered.push((consumer.0, seq.0, redelivered, delivery_count));
+                }
+                Effect::PassedOver { consumers } => passed_over += consumers,
                 Effect::Drained { consumer, unused } => told.push((consumer.0, unused)),
                 _ => return true,
             }
@@ -144,6 +150,7 @@ impl Bench {
         self.delivered += delivered.len() as u64;
         assert_eq!(delivered, expected);
         assert_eq!(told, drained);
+        assert_eq!(passed_over, std::mem::take(&mut self.barrier.passed_over));
         self.write(&[]);
     }
 
@@ -153,7 +160,11 @@ impl Bench {
         self.elect();
         self.model_due();
         let taken = self.fifo.take(ConsumerId(slot), settled, self.now_ms, &mut self.effects);
-        let expected = self.model_hand_out(slot, settled);
+        let barrier = self.model_barrier_to_get();
+        let expected = match barrier {
+            Some(seq) => Some(self.model_take(seq, slot, settled)),
+            None => self.model_hand_out(slot, settled),
+        };
         assert_eq!(taken, expected.is_some());
         match expected {
             Some(out) => {

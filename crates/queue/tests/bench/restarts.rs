@@ -57,7 +57,8 @@ impl Bench {
             message.came_back = false;
             message.behind = None;
             let is_below = recovery == Recovery::Dirty || seq < cursor;
-            assert!(is_below || !message.was_delivered, "{seq} was out, and the cursor is {cursor}");
+            let was_out = message.was_delivered || self.barrier.was_given(seq);
+            assert!(is_below || !was_out, "{seq} was out, and the cursor is {cursor}");
             message.was_delivered = is_below;
             let (transient, place) = (message.transient, message.place);
             let is_delayed = message.due_ms.is_some();
@@ -82,6 +83,7 @@ impl Bench {
             let positions = range(entry.2, entry.2);
             self.history.push(Entry::Record(Record::Purge { range: positions }));
         }
+        self.barrier = barriers::Turn::default();
         self.go_by(rules);
         self.base = snapshot(&self.fifo);
         self.tail.clear();

@@ -130,7 +130,7 @@ impl Bench {
         selector: SelectorId,
         settled: bool,
     ) -> Option<(u32, u64, bool, u32)> {
-        let end = self.rest(selector).map_or(u64::MAX, |(first, _)| first);
+        let end = self.rest(selector).map_or(u64::MAX, |(first, _)| first).min(self.bar());
         let wanted = |seq: &u64| {
             let class = self.messages[*seq as usize].class;
             *seq < end && class.is_some_and(|class| class.contains(selector))

@@ -134,7 +134,7 @@ impl Owner {
     }
 
     /// The effects as text: `c0<1-3` consumer 0 gets 1 to 3, `!` redelivered, `x2` two failed; `+settle 1-3`;
-    /// `c0 drained 5`; `empty`; `expired 1-3` they died; `c0 active`.
+    /// `c0 drained 5`; `empty`; `expired 1-3` they died; `c0 active`; `c0|7` it is given a barrier, `passed over 2`.
     pub fn told(&mut self) -> String {
         let mut told = Vec::new();
         for effect in self.effects.list.drain(..) {
@@ -156,6 +156,14 @@ impl Owner {
                 Effect::DeliverAnnotated { consumer, first, count, .. } => {
                     format!("c{}<{first}-{} annotated", consumer.0, first.0 + u64::from(count) - 1)
                 }
+                Effect::DeliverBarrier { consumer, seq, redelivered, delivery_count, acquired_count } => {
+                    let again = if redelivered { "!" } else { "" };
+                    let failed =
+                        if delivery_count > 0 { format!("x{delivery_count}") } else { String::new() };
+                    let out = if self.tells_acquired { format!("/{acquired_count}") } else { String::new() };
+                    format!("c{}|{seq}{again}{failed}{out}", consumer.0)
+                }
+                Effect::PassedOver { consumers } => format!("passed over {consumers}"),
                 Effect::Append { kind, range, .. } => {
                     format!("+{} {}-{}", format!("{kind:?}").to_lowercase(), range.first, range.last)
                 }

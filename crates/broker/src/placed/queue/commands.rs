@@ -378,14 +378,16 @@ impl AtQueue<'_> {
     fn leave(&mut self, turn: &mut Turn<'_>, id: ConsumerId, held: Held) -> Done {
         let owned = &mut *self.queue;
         // Deliveries that were decided but not sent go back untouched.
-        for Waiting { seq, settles, .. } in owned.forget_waiting(id) {
+        for Waiting { seq, settles, is_barrier, .. } in owned.forget_waiting(id) {
             let range = SeqRange { first: seq, last: seq };
-            if settles {
+            if is_barrier {
+                self.barrier_unsent(turn.now, seq);
+            } else if settles {
                 // It counted as delivered when it was handed out, and is settled on record once it is.
-                owned.fifo.unsent(range, &mut self.commons.effects);
+                self.queue.fifo.unsent(range, &mut self.commons.effects);
             } else {
                 let command = Command::Settle { consumer: id, range, outcome: Outcome::Released };
-                owned.fifo.apply(command, &mut self.commons.effects);
+                self.queue.fifo.apply(command, &mut self.commons.effects);
             }
         }
         self.tell_due(turn.post);

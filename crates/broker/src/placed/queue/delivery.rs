@@ -90,9 +90,7 @@ impl AtQueue<'_> {
                     if let Some(next) = next {
                         for seq in next.0..=last.0 {
                             let seq = QueueSeq(seq);
-                            let waiting =
-                                Waiting { consumer, seq, marks, token, settles: false, is_annotated: false };
-                            self.deliver(waiting, turn.post);
+                            self.deliver(Waiting::new(consumer, seq, marks, token), turn.post);
                         }
                     }
                 }
@@ -111,6 +109,12 @@ impl AtQueue<'_> {
                     let last = QueueSeq(first.0 + u64::from(count) - 1);
                     self.deliver_annotated(consumer, SeqRange { first, last }, marks, token, turn.post);
                 }
+                Effect::DeliverBarrier { consumer, seq, redelivered, delivery_count, acquired_count } => {
+                    let marks = Item::marks_of(redelivered, delivery_count, acquired_count);
+                    self.queue.hand(consumer, 1, redelivered);
+                    self.deliver_barrier(consumer, seq, marks, turn.post);
+                }
+                Effect::PassedOver { consumers } => self.queue.count_passed_over(consumers),
                 Effect::Append { kind, range, outcome } => {
                     if outcome != Outcome::Accepted {
                         self.count_gone(kind, range, outcome);
@@ -239,8 +243,7 @@ impl AtQueue<'_> {
             post.deliver_all(port, handle, block.memory(), here);
         }
         for seq in rest {
-            let waiting = Waiting { consumer, seq, marks, token: None, settles: false, is_annotated: false };
-            self.deliver(waiting, post);
+            self.deliver(Waiting::new(consumer, seq, marks, None), post);
         }
     }
 
@@ -302,7 +305,7 @@ impl AtQueue<'_> {
     #[inline]
     pub(crate) fn try_deliver(&mut self, delivery: Waiting, post: &mut Post) -> bool {
         let Some(member) = self.queue.recipient(delivery.consumer) else { return true };
-        let Waiting { seq, marks, token, .. } = delivery;
+        let Waiting { seq, marks, token, is_barrier, .. } = delivery;
         let ready = token.map_or(0, |_| self.queue.fifo.ready());
         let (memory, offset) = match self.locate(seq) {
             Site::Here(memory, offset) => (memory, offset),
@@ -314,6 +317,7 @@ impl AtQueue<'_> {
         };
         let item = Item { seq, offset, marks };
         match token {
+            None if is_barrier => post.deliver_barrier(member.port, member.handle, memory, item),
             None => post.deliver(member.port, member.handle, memory, item),
             Some(token) => {
                 post.got(member.port, token, member.handle, memory, item, ready);

@@ -2,6 +2,7 @@
 
 mod applying;
 pub(crate) mod at;
+mod barriers;
 pub(crate) mod browse;
 mod choosing;
 pub(crate) mod commands;

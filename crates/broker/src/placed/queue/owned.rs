@@ -8,6 +8,7 @@ use crate::latency::Watch;
 use crate::message_keys::cache_ttl_ms;
 use crate::placed::queue::browse::Browser;
 use crate::placed::queue::features::Features;
+use crate::ranking::BARRIER;
 use crate::tally::{Count, Tally};
 use base::Now;
 use base::hash::MapById;
@@ -150,6 +151,15 @@ pub(crate) struct Waiting {
     pub(crate) settles: bool,
     /// It has annotations.
     pub(crate) is_annotated: bool,
+    /// It is a barrier, which others may wait for too.
+    pub(crate) is_barrier: bool,
+}
+
+impl Waiting {
+    /// Of a message as most are.
+    pub(crate) fn new(consumer: ConsumerId, seq: QueueSeq, marks: u32, token: Option<u32>) -> Waiting {
+        Waiting { consumer, seq, marks, token, settles: false, is_annotated: false, is_barrier: false }
+    }
 }
 
 /// Notices to a consumer that come behind the deliveries that were decided before.
@@ -208,6 +218,8 @@ struct Counted {
     watch: Watch,
     /// Leases that were over.
     leases_over: u64,
+    /// Consumers that barriers passed over.
+    passed_over: u64,
 }
 
 /// A queue of a log: its machine, and what its owner keeps of it. Where it has no owner there is the machine alone.
@@ -375,6 +387,7 @@ impl OwnedQueue {
             bytes: bytes.try_into().unwrap_or(u32::MAX),
             failures: message.failures(),
             group: keys.group.filter(|_| self.fifo.is_grouped()).map(GroupKey),
+            barrier: keys.barrier,
         };
         self.take_in(at, &arrival, bytes);
         true
@@ -392,15 +405,17 @@ impl OwnedQueue {
             bytes: bytes.try_into().unwrap_or(u32::MAX),
             failures: 0,
             group: None,
+            barrier: false,
         };
         self.take_in(at, &arrival, bytes);
     }
 
     fn take_in(&mut self, at: LogIndex, arrival: &Arrival, bytes: u64) {
-        let Arrival { transient, priority, expires_at_ms, due_at_ms, failures, group, .. } = *arrival;
+        let Arrival { transient, priority, expires_at_ms, due_at_ms, failures, group, barrier, .. } =
+            *arrival;
         // Of all priorities one stands for none.
         let is_usual = priority.is_none_or(|of| of == self.fifo.usual_priority());
-        let is_new = due_at_ms == 0 && failures == 0 && group.is_none();
+        let is_new = due_at_ms == 0 && failures == 0 && group.is_none() && !barrier;
         if is_usual && expires_at_ms == 0 && is_new && self.fifo.takes_plain() {
             self.fifo.enqueue(at, transient);
         } else {
@@ -475,6 +490,17 @@ impl OwnedQueue {
     pub(crate) fn leases_over(&self) -> Option<u64> {
         let count = self.counted.as_ref().map_or(0, |counted| counted.leases_over);
         (count > 0 || self.lease_ms().is_some()).then_some(count)
+    }
+
+    /// A barrier passed over so many consumers.
+    pub(crate) fn count_passed_over(&mut self, more: u32) {
+        self.counted.get_or_insert_default().passed_over += u64::from(more);
+    }
+
+    /// Barriers there are, and consumers that were passed over since the node started, where the queue has barriers.
+    pub(crate) fn barriers(&self) -> Option<(u64, u64)> {
+        let passed_over = self.counted.as_ref().map_or(0, |counted| counted.passed_over);
+        self.has_barriers().then(|| (self.fifo.barriers(), passed_over))
     }
 
     /// See [`Members::hand`].
@@ -640,7 +666,13 @@ impl OwnedQueue {
 
     /// All it keeps of its messages comes from their heads alone: they may lie elsewhere.
     pub(crate) fn may_refer(&self) -> bool {
-        self.fifo.window().is_none() && !self.fifo.is_grouped()
+        self.fifo.window().is_none() && !self.fifo.is_grouped() && !self.has_barriers()
+    }
+
+    /// It has an expression that says which messages are barriers.
+    pub(crate) fn has_barriers(&self) -> bool {
+        let definition = self.definition.as_ref();
+        definition.is_some_and(|queue| queue.arguments.get(BARRIER.as_bytes()).is_some())
     }
 
     /// Somebody consumes from it, or, of a quorum queue, holds something: it does not end unused. As RabbitMQ has it.
@@ -741,6 +773,12 @@ impl OwnedQueue {
         if from <= range.last.0 {
             each(SeqRange { first: QueueSeq(from), last: range.last });
         }
+    }
+
+    /// Some consumer waits for the bytes of this barrier.
+    pub(crate) fn waits_for_barrier(&self, seq: QueueSeq) -> bool {
+        let mut waiting = self.waiting.iter().flat_map(|line| &line.deliveries);
+        waiting.any(|(_, delivery)| delivery.is_barrier && delivery.seq == seq)
     }
 
     /// Drops the deliveries that wait for this consumer, and the notices behind them, and returns the deliveries.

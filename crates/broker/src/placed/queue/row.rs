@@ -20,6 +20,7 @@ impl OwnedQueue {
             unmatched: self.fifo.unmatched(),
             transient: self.fifo.transient(),
             leases_over: self.leases_over(),
+            barriers: self.barriers(),
             returned: self.fifo.ready_returned(),
             dying: self.fifo.dying(),
             quorum: self.is_quorum().then(|| self.quorum_row()),

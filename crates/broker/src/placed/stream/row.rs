@@ -18,6 +18,7 @@ impl OwnedStream {
             unmatched: 0,
             transient: 0,
             leases_over: None,
+            barriers: None,
             returned: 0,
             dying: 0,
             quorum: None,

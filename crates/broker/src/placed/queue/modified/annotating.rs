@@ -115,7 +115,8 @@ impl AtQueue<'_> {
         let mut buffer = Buffer::default();
         let mut items = Vec::new();
         for seq in (range.first.0..=range.last.0).map(QueueSeq) {
-            let waiting = Waiting { consumer, seq, marks, token, settles: false, is_annotated: true };
+            let (settles, is_annotated, is_barrier) = (false, true, false);
+            let waiting = Waiting { consumer, seq, marks, token, settles, is_annotated, is_barrier };
             if self.queue.is_waiting() {
                 self.queue.wait(waiting);
                 continue;
@@ -153,7 +154,7 @@ impl AtQueue<'_> {
     /// Delivers one that waited for its bytes, if they are in memory; else asks for them.
     #[cold]
     pub(crate) fn try_deliver_annotated(&mut self, delivery: Waiting, post: &mut Post) -> bool {
-        let Waiting { consumer, seq, marks, token, .. } = delivery;
+        let Waiting { consumer, seq, marks, token, is_barrier, .. } = delivery;
         let Some(member) = self.queue.recipient(consumer) else { return true };
         let ready = self.queue.fifo.ready();
         let annotations = self.queue.fifo.annotations(seq).cloned();
@@ -167,6 +168,7 @@ impl AtQueue<'_> {
         };
         let item = Item { seq, offset: 0, marks };
         match token {
+            None if is_barrier => post.deliver_barrier(member.port, member.handle, &memory, item),
             None => post.deliver(member.port, member.handle, &memory, item),
             Some(token) => post.got(member.port, token, member.handle, &memory, item, ready),
         }
