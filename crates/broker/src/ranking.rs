@@ -84,6 +84,13 @@ pub(crate) fn text_of(queue: &QueueDefinition) -> Option<&str> {
     queue.arguments.get(RANKING.as_bytes()).and_then(routing::Argument::as_str)
 }
 
+impl QueueDefinition {
+    /// Some of its messages may be barriers.
+    pub fn has_barriers(&self) -> bool {
+        self.arguments.get(BARRIER.as_bytes()).is_some()
+    }
+}
+
 /// The text of the expression of a queue's barriers, if it has one.
 pub(crate) fn barrier_text_of(queue: &QueueDefinition) -> Option<&str> {
     queue.arguments.get(BARRIER.as_bytes()).and_then(routing::Argument::as_str)

@@ -250,7 +250,9 @@ impl Features {
         if let Some(delivery) = self.next_below(first, line, 1) {
             return Some(delivery);
         }
-        let delivery = self.barrier_at(first, line).filter(|_| !is_consumed)?;
+        let mut delivery = self.barrier_at(first, line).filter(|_| !is_consumed)?;
+        let turn = self.barriers.as_ref().and_then(|barriers| barriers.turn.as_ref());
+        delivery.redelivered |= turn.is_some_and(|turn| turn.seq == first && turn.sent > 0);
         self.hand_out_chosen(delivery.range, line);
         Some(delivery)
     }

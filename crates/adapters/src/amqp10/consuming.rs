@@ -104,10 +104,12 @@ impl Adapter {
         let count = u64::from(items.end - items.start);
         let locked_until_ms = if HOW == LEASED { self.locked_until_ms(context, id, link) } else { None };
         let Some(session) = self.sessions.get_mut(id) else { return };
-        let Some(End::Source { settled, tag, .. }) = session.link(link).map(|link| &mut link.end) else {
+        let Some(End::Source { settled, mixes, tag, .. }) = session.link(link).map(|link| &mut link.end)
+        else {
             return;
         };
-        let settled = *settled || HOW == BARRIER;
+        // Where a receiver wants all unsettled, a barrier is too, and what becomes of it is nothing to its queue.
+        let settled = *settled || HOW == BARRIER && *mixes;
         let bytes = &events.memories[memory as usize];
         let mut again = 0;
         for item in &events.items[items.start as usize..items.end as usize] {
@@ -127,7 +129,7 @@ impl Adapter {
                 body: body(&message, bytes),
             };
             let mut sent = self.machine.transfer(id, link, &delivery);
-            if sent == Err(NotSent::NoCredit) && settled && at.is_some() {
+            if sent == Err(NotSent::NoCredit) && (settled || HOW == BARRIER) && at.is_some() {
                 // The peer took credit back meanwhile. Deliveries settled in advance have left their queue: this one
                 // was on its way.
                 self.machine.lend_credit(id, link);

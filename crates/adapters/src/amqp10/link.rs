@@ -14,7 +14,8 @@ pub(super) enum End {
     /// The peer sends here.
     Target { aim: Aim, credit: Credit },
     /// The peer receives from a queue.
-    Source { consumer: u32, settled: bool, tag: u32, activity: Activity },
+    /// `mixes`: barriers are settled in advance though others are not.
+    Source { consumer: u32, settled: bool, mixes: bool, tag: u32, activity: Activity },
     /// One of a pair of links to the management node.
     Management,
     /// A controller of transactions sends here.

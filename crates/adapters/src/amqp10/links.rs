@@ -285,13 +285,17 @@ impl Adapter {
             return;
         }
         let activity = pending.activity;
-        let end = End::Source { consumer: pending.consumer, settled, tag: 0, activity };
+        let end = End::Source { consumer: pending.consumer, settled, mixes: pending.mixes, tag: 0, activity };
         self.add_link(id, Link { id: link, end, particulars });
         if let Some(at) = self.consumers.get(pending.consumer).and_then(|consumer| consumer.at) {
             self.watch_shared(context, id, at.queue);
         }
         let answer = Attach {
-            sender_settle_mode: if settled { SenderSettleMode::Settled } else { SenderSettleMode::Unsettled },
+            sender_settle_mode: match settled {
+                true => SenderSettleMode::Settled,
+                false if pending.mixes => SenderSettleMode::Mixed,
+                false => SenderSettleMode::Unsettled,
+            },
             receiver_settle_mode: pending.receiver_settle_mode,
             source,
             target: Some(Target::default()),

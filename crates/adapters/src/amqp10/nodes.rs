@@ -128,7 +128,13 @@ impl Adapter {
         }
         let attached = Link {
             id: link,
-            end: End::Source { consumer: handle, settled: true, tag: 0, activity: Activity::Never },
+            end: End::Source {
+                consumer: handle,
+                settled: true,
+                mixes: false,
+                tag: 0,
+                activity: Activity::Never,
+            },
             particulars: Particulars { address: Some(address.as_str().into()), ..Particulars::default() },
         };
         self.add_link(id, attached);

@@ -19,6 +19,9 @@ pub(super) struct Receiving {
     pub(super) source: Box<[u8]>,
     pub(super) sender_settle_mode: SenderSettleMode,
     pub(super) receiver_settle_mode: ReceiverSettleMode,
+    /// Some deliveries are settled in advance, and others are not: barriers of a queue that has them, where the receiver leaves that
+    /// to the sender.
+    pub(super) mixes: bool,
     pub(super) priority: i32,
     pub(super) browses: bool,
     /// The expression that it chooses by, of a queue.
@@ -49,6 +52,7 @@ impl Receiving {
             selector: selecting.selector,
             sender_settle_mode: attach.sender_settle_mode,
             receiver_settle_mode: attach.receiver_settle_mode,
+            mixes: false,
             priority,
             browses: termini::copies(source),
             timeout_ms,
@@ -71,7 +75,8 @@ impl Receiving {
         now_ms: u64,
     ) -> Result<Receiving, Refused> {
         if !queue.is_stream() {
-            return Ok(Receiving::new(attach, source, Selecting::of(source, asker)?));
+            let mixes = queue.has_barriers() && attach.sender_settle_mode == SenderSettleMode::Mixed;
+            return Ok(Receiving { mixes, ..Receiving::new(attach, source, Selecting::of(source, asker)?) });
         }
         let options = ReadOptions::of(source, queue, asker, now_ms)?;
         let source = termini::answered_of_stream(source, &options);

@@ -162,7 +162,10 @@ impl Bench {
         let taken = self.fifo.take(ConsumerId(slot), settled, self.now_ms, &mut self.effects);
         let barrier = self.model_barrier_to_get();
         let expected = match barrier {
-            Some(seq) => Some(self.model_take(seq, slot, settled)),
+            Some(seq) => {
+                self.messages[seq as usize].was_delivered |= self.barrier.was_given(seq);
+                Some(self.model_take(seq, slot, settled))
+            }
             None => self.model_hand_out(slot, settled),
         };
         assert_eq!(taken, expected.is_some());

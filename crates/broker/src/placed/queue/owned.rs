@@ -8,7 +8,6 @@ use crate::latency::Watch;
 use crate::message_keys::cache_ttl_ms;
 use crate::placed::queue::browse::Browser;
 use crate::placed::queue::features::Features;
-use crate::ranking::BARRIER;
 use crate::tally::{Count, Tally};
 use base::Now;
 use base::hash::MapById;
@@ -671,8 +670,7 @@ impl OwnedQueue {
 
     /// It has an expression that says which messages are barriers.
     pub(crate) fn has_barriers(&self) -> bool {
-        let definition = self.definition.as_ref();
-        definition.is_some_and(|queue| queue.arguments.get(BARRIER.as_bytes()).is_some())
+        self.definition.as_ref().is_some_and(|queue| queue.has_barriers())
     }
 
     /// Somebody consumes from it, or, of a quorum queue, holds something: it does not end unused. As RabbitMQ has it.
