@@ -13,7 +13,7 @@ use std::net::IpAddr;
 const TIMEOUT_S: u32 = 60;
 
 /// Columns of queues.
-const QUEUE: [&str; 41] = [
+const QUEUE: [&str; 43] = [
     "name",
     "vhost",
     "type",
@@ -38,6 +38,8 @@ const QUEUE: [&str; 41] = [
     "messages_unmatched",
     "selectors",
     "lease_expiries",
+    "barriers",
+    "barriers_passed_over",
     "consumers",
     "memory",
     "messages_ready_ram",

@@ -293,6 +293,10 @@ impl Item<'_> {
         if let Some(count) = row.leases_over {
             self.put("lease_expiries", || count.into());
         }
+        if let Some((count, passed_over)) = row.barriers {
+            self.put("barriers", || count.into());
+            self.put("barriers_passed_over", || passed_over.into());
+        }
         self.put("consumers", || row.consumers.into());
         self.put("memory", || row.memory_bytes.into());
         // Whether it could hand out a new message at once.

@@ -67,7 +67,7 @@ export function vhostField() {
 }
 
 const QUEUE_ARGUMENTS = ['x-message-ttl', 'x-expires', 'x-max-length', 'x-max-length-bytes', 'x-overflow', 'x-dead-letter-exchange',
-  'x-dead-letter-routing-key', 'x-dead-letter-strategy', 'x-single-active-consumer', 'x-max-priority', 'x-priority-expression', 'x-delivery-limit', 'x-cancel-limit', 'x-fairness', 'x-max-unsettled', 'x-lease', 'x-queue-leader-locator',
+  'x-dead-letter-routing-key', 'x-dead-letter-strategy', 'x-single-active-consumer', 'x-max-priority', 'x-priority-expression', 'x-barrier-expression', 'x-delivery-limit', 'x-cancel-limit', 'x-fairness', 'x-max-unsettled', 'x-lease', 'x-queue-leader-locator',
   'x-max-age', 'x-stream-max-segment-size-bytes', 'x-stream-filter-size-bytes'];
 
 /** @param {() => void} done */

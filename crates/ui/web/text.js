@@ -70,7 +70,7 @@ export const text = {
     depth: 'Messages', rates: 'Messages a second', again: 'again', facts: 'Facts', arguments: 'Arguments', byPolicy: 'By policy',
     oldest: (/** @type {string} */ at) => `oldest of ${at}`, acked: (/** @type {string} */ n) => `${n} acknowledged`, used: (/** @type {string} */ n) => `kept busy ${n}`,
     durability: 'Durability', durable: 'durable', transient: 'transient', autoDelete: 'Auto-delete', exclusive: 'Exclusive to', yes: 'yes', operatorPolicy: 'Operator policy',
-    single: 'Active consumer', idle: 'Idle since', first: 'First message', segments: 'Segments', deliveryLimit: 'Delivery limit', memory: 'Memory', delayed: 'Delayed', selectors: 'Selectors', unmatched: 'Wanted by nobody',
+    single: 'Active consumer', idle: 'Idle since', first: 'First message', segments: 'Segments', deliveryLimit: 'Delivery limit', memory: 'Memory', delayed: 'Delayed', selectors: 'Selectors', unmatched: 'Wanted by nobody', barriers: 'Barriers', passedOver: 'Passed over by barriers',
     manual: 'manual', automatic: 'automatic', unlimited: 'unlimited', waits: 'waits', active: 'active', noConsumers: 'Nobody consumes.',
     bindings: 'What leads here', bind: 'Bind it to an exchange', policies: 'Policies that match', policiesWhy: 'The first counts; the others lose to it.', pattern: 'Pattern', priority: 'Priority', definition: 'Definition', counts: 'counts', noPolicies: 'No policy matches its name.',
     purge: 'Purge', delete: 'Delete', purgeTitle: (/** @type {number} */ n, /** @type {string} */ name) => `Purge ${count(n, 'message')} of ${name}`, purged: (/** @type {string} */ name) => `${name} is empty`,

@@ -25,6 +25,10 @@ pub(super) struct Figures {
     pub tally: Tally,
     /// Leases of messages that were over.
     pub leases_over: u64,
+    /// Barriers there are.
+    pub barriers: u64,
+    /// Consumers that barriers passed over.
+    pub passed_over: u64,
     /// Of a stream alone: its files, and the offset that comes next. Of several the latter means nothing.
     pub stream: Option<[u64; 2]>,
     /// Of a stream: what filters of its readers were asked.
@@ -53,6 +57,8 @@ impl Figures {
             disk_writes: stats::disk_writes(&row.definition, &row.tally),
             tally: row.tally,
             leases_over: row.leases_over.unwrap_or(0),
+            barriers: row.barriers.map_or(0, |(count, _)| count),
+            passed_over: row.barriers.map_or(0, |(_, passed_over)| passed_over),
             stream: row.stream.map(|stream| [stream.segments as u64, stream.next_offset]),
             filtered: row.stream.map_or_else(Counts::default, |stream| stream.filtered),
             quorum: (row.definition.queue_type == QueueType::Quorum).then_some([row.head, row.end]),
@@ -79,6 +85,8 @@ impl Figures {
         self.disk_writes += other.disk_writes;
         self.tally.merge(&other.tally);
         self.leases_over += other.leases_over;
+        self.barriers += other.barriers;
+        self.passed_over += other.passed_over;
         self.filtered.merge(&other.filtered);
         if let Some([segments, _]) = other.stream {
             self.stream.get_or_insert_default()[0] += segments;

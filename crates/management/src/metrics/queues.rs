@@ -225,4 +225,13 @@ pub(super) fn delivery(facts: &Facts, text: &mut Text) {
     }
     let help = "Total number of deliveries that came back to a queue because their lease was over";
     all_of(facts, text, &[("leveret_queue_lease_expiries_total", Counter, help, |own| own.leases_over)]);
+    let help = "Total number of consumers that barriers of a queue passed over, for they had no room";
+    all_of(
+        facts,
+        text,
+        &[
+            ("leveret_queue_barriers", Gauge, "Messages in a queue that are barriers", |own| own.barriers),
+            ("leveret_queue_barriers_passed_over_total", Counter, help, |own| own.passed_over),
+        ],
+    );
 }

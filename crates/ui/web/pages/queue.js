@@ -42,6 +42,7 @@ function now(it, vhost, name, again) {
         [say.idle, queue().idle_since], [say.first, queue().first_timestamp ? date(queue().first_timestamp) : ''], [say.segments, queue().segments && whole(queue().segments)],
         [say.deliveryLimit, queue().delivery_limit], [say.memory, queue().memory && bytes(queue().memory)],
         [say.selectors, queue().selectors ? whole(queue().selectors) : ''], [say.unmatched, queue().messages_unmatched ? whole(queue().messages_unmatched) : ''],
+        [say.barriers, queue().barriers ? whole(queue().barriers) : ''], [say.passedOver, queue().barriers_passed_over ? whole(queue().barriers_passed_over) : ''],
         [say.delayed, queue().messages_delayed ? h('a', { href: to(['delayed', vhost, name]) }, whole(queue().messages_delayed)) : ''],
       ])),
       card(say.arguments, () => pairs(queue().arguments) ?? h('p', { class: 'empty' }, text.table.empty),
