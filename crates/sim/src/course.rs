@@ -26,6 +26,7 @@ pub fn run(world: &mut World) -> Check {
     world.tally.noted = world.oracle.noted;
     (world.tally.delayed, world.tally.taken_back) = (world.oracle.delayed, world.oracle.taken_back);
     world.tally.chosen = world.oracle.chosen;
+    world.tally.barriers = world.oracle.barriers_came;
     world.tally.driven_out = world.streams.oracle.driven_out;
     if let Some(double) = &world.double {
         (world.tally.compared, world.tally.resigned) = (double.compared, double.resigned);

@@ -1,6 +1,6 @@
 //! Runs seeds by hand: `sim SEED [COUNT]`, `sim --seeds COUNT`, for longer runs `--operations NUMBER`, `--wide` for
 //! those of many kinds, `--still` for those in which no log goes from shard to shard, `--rich` for clients that use more
-//! of the broker, `--rich --crowds` for many names of stored offsets, `--hostile` for a tenant whose commands are dear,
+//! of the broker, `--barriers` for barriers and many consumers, `--rich --crowds` for many names of stored offsets, `--hostile` for a tenant whose commands are dear,
 //! `--double` for logs that others have to agree on. A seed that fails is printed with the end of its trace.
 
 use sim::{Outcome, Plan, Tally};
@@ -15,7 +15,7 @@ thread_local! {
     static SEED: Cell<u64> = const { Cell::new(0) };
 }
 
-const USAGE: &str = "usage: sim [SEED [COUNT]] [--seeds COUNT] [--wide] [--still] [--rich [--crowds]] [--hostile] [--double] [--operations NUMBER] [--trace LINES] [--threads NUMBER]";
+const USAGE: &str = "usage: sim [SEED [COUNT]] [--seeds COUNT] [--wide] [--still] [--rich [--crowds]] [--barriers] [--hostile] [--double] [--operations NUMBER] [--trace LINES] [--threads NUMBER]";
 
 struct Wanted {
     first: u64,
@@ -42,6 +42,7 @@ fn read(arguments: impl Iterator<Item = String>) -> Option<Wanted> {
             }
             "--double" => wanted.plan.double = true,
             "--hostile" => wanted.plan.hostile = true,
+            "--barriers" => wanted.plan.barriers = true,
             "--crowds" => wanted.plan.crowds = true,
             "--operations" => wanted.plan.operations = number()? as u32,
             "--trace" => wanted.plan.trace_lines = number()? as usize,

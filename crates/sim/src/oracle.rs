@@ -5,6 +5,7 @@
 //! *gone* once the node has come to rest after its end. Invariant: the caller tells of everything a client sends before
 //! it sends it, and of everything it hears when it hears it.
 
+mod barriers;
 mod browsers;
 mod choices;
 mod delays;
@@ -14,6 +15,7 @@ mod whole;
 
 use crate::client::{Asked, Delivery, Held, Target, Transaction, Verdict, Wants, read_body};
 use crate::rules::{MessageOptions, Rules, group_of};
+use barriers::Barriers;
 use base::Random;
 use base::id::LogId;
 use broker::QueueRow;
@@ -170,6 +172,10 @@ pub struct Oracle {
     choices: BTreeMap<(u64, u32), Wants>,
     /// Messages that came to them.
     pub chosen: u64,
+    /// Barriers that came, in this life of the node.
+    barriers: Barriers,
+    /// Barriers that came.
+    pub barriers_came: u64,
     /// Connections to both of which a message came: a mistake, unless one of them is about to hear that it is closed.
     suspects: BTreeMap<(u64, u64), String>,
     /// Connections that are over, of which the node may not know yet.
@@ -311,6 +317,7 @@ impl Oracle {
     /// A message of this queue is asked for by its position.
     pub fn picking(&mut self, client: u64, queue: usize) {
         self.queues[queue].is_picked = true;
+        self.go_otherwise(queue);
         self.taking(client, queue);
     }
 
@@ -322,6 +329,7 @@ impl Oracle {
     /// A queue is to be emptied, or some message of it is to go.
     pub fn purging(&mut self, client: u64, queue: usize) {
         self.queues[queue].purged_by.push(client);
+        self.go_otherwise(queue);
         self.may_all(queue);
     }
 
@@ -562,7 +570,14 @@ impl Oracle {
         let Some((id, len)) = read_body(&delivery.body) else {
             return Err(format!("queue {number}: a body of {} bytes nobody sent", delivery.body.len()));
         };
+        let is_sent = self.messages.get(id as usize).is_some_and(|message| message.len == len);
+        if is_sent && consumer.is_some() && self.is_barrier(number, id) {
+            return self.barrier_came(client, delivery, id);
+        }
         self.is_wanted(client, delivery, len)?;
+        if is_sent {
+            self.comes_beside_barriers(client, delivery, id)?;
+        }
         let is_damaged = self.is_damaged(number);
         let message = self.messages.get(id as usize).filter(|message| message.len == len);
         let message = message.ok_or_else(|| format!("message {id} of {len} bytes was never published"))?;
@@ -647,6 +662,9 @@ impl Oracle {
     /// A connection settles what it held, or gives it back.
     pub fn settling(&mut self, client: u64, held: &[Held], verdict: Verdict) {
         for held in held {
+            if held.is_barrier {
+                continue;
+            }
             let Queue { copies, rules, .. } = &mut self.queues[held.queue];
             let Some(copy) = copies.get_mut(&held.message) else { continue };
             // Another consumer of the same connection may hold it too, where this one did for too long.
@@ -671,7 +689,8 @@ impl Oracle {
 
     /// A connection is over. In order: the broker has done all it was told.
     pub fn client_gone(&mut self, client: u64, held: &[Held], in_order: bool) {
-        for held in held {
+        self.connection_left(client);
+        for held in held.iter().filter(|held| !held.is_barrier) {
             let rules = self.queues[held.queue].rules;
             if let Some(copy) = self.queues[held.queue].copies.get_mut(&held.message) {
                 copy.holders.retain(|holder| *holder != client);
@@ -697,6 +716,7 @@ impl Oracle {
     pub fn leader_lost(&mut self) {
         let copies = self.queues.iter_mut().flat_map(|queue| queue.copies.values_mut());
         copies.for_each(|copy| copy.lost_leader = true);
+        self.barriers_begin_anew();
         self.ended.clear();
         self.postponed.clear();
     }
@@ -741,6 +761,7 @@ impl Oracle {
         self.heard.clear();
         self.departed.clear();
         self.suspects.clear();
+        self.barriers_begin_anew();
         self.requests.clear();
         self.replies.clear();
         for exchange in &mut self.exchanges {
@@ -857,6 +878,7 @@ impl Oracle {
             return Err(text.clone());
         }
         self.postpones_are_done()?;
+        self.check_barriers()?;
         for (number, id) in std::mem::take(&mut self.ended).into_values().flatten() {
             let Queue { copies, rules, .. } = &mut self.queues[number];
             // Of what was settled too late nobody knows whether somebody else has it.

@@ -32,6 +32,8 @@ pub struct Plan {
     pub hands: bool,
     /// A tenant in another virtual host does what is dear.
     pub hostile: bool,
+    /// Few queues, with barriers and many consumers, and nothing by which a message goes but these.
+    pub barriers: bool,
     /// Lines of the trace that are kept for a failure.
     pub trace_lines: usize,
 }
@@ -53,6 +55,7 @@ impl Default for Plan {
             double: false,
             hands: false,
             hostile: false,
+            barriers: false,
             trace_lines: 80,
         }
     }
@@ -117,6 +120,8 @@ pub struct Tally {
     pub taken_back: u64,
     /// Messages that came to consumers that choose.
     pub chosen: u64,
+    /// Barriers that came to consumers.
+    pub barriers: u64,
     /// Limits in bytes that came to a queue with messages in it.
     pub limits: u64,
     /// Messages published to streams.
@@ -183,6 +188,7 @@ impl Tally {
         self.shown += other.shown;
         self.taken_back += other.taken_back;
         self.chosen += other.chosen;
+        self.barriers += other.barriers;
         self.limits += other.limits;
         self.stream_published += other.stream_published;
         self.stream_confirmed += other.stream_confirmed;

@@ -20,6 +20,8 @@ pub struct Rules {
     pub priority_max: Option<u8>,
     /// It ranks its messages by an expression ([`RANKING`]).
     pub ranks: bool,
+    /// Some of its messages are barriers ([`BARRIER`]).
+    pub bars: bool,
     /// The queue its dead go to.
     pub grave: Option<usize>,
     /// It passes over a message it has seen.
@@ -92,6 +94,14 @@ impl Rules {
 
 /// The priority of a message in a queue that ranks: other levels than its publisher's, and in the same order.
 pub const RANKING: &str = "header.priority * 8 + 1";
+
+/// Which messages are barriers in a queue that has any: by the lengths of their bodies.
+pub const BARRIER: &str = "SIZE() % 5 = 2";
+
+/// Whether [`BARRIER`] is true of a message with a body of so many bytes.
+pub fn is_barrier(len: usize) -> bool {
+    len % 5 == 2
+}
 
 /// The header that says which group a message is in.
 pub const GROUP_HEADER: &str = "group";

@@ -313,7 +313,12 @@ impl World {
                 if let Some(address) = delivery.reply_to {
                     client.requests.push((message, address));
                 }
-                let held = Held { message, queue, consumer, tag };
+                let is_barrier = consumer.is_some() && self.oracle.is_barrier(queue, message);
+                let may_be_settled = !client.can_ask() && consumer.is_some_and(|handle| handle % 2 == 1);
+                if is_barrier && may_be_settled && !delivery.settled && self.oracle.has_place(message) {
+                    return Err(format!("barrier {message} of queue {queue} comes unsettled"));
+                }
+                let held = Held { message, queue, consumer, tag, is_barrier };
                 if client.state == State::Closing {
                     // The broker takes it back when it reads the good-bye, which may be long before we hear of it.
                     self.oracle.settling(number, &[held], Verdict::Release);
@@ -324,6 +329,14 @@ impl World {
             Seen::Done(asked, count) => {
                 self.note(format!("c{number} hears that {asked:?} is done {count:?}"));
                 self.oracle.done(number, asked, count)?;
+                if let Asked::Consume(handle) = asked
+                    && let Some(client) = &self.clients[at]
+                    && let Some(consumer) = client.consumers.iter().find(|it| it.handle == handle)
+                    && !consumer.browses
+                    && !consumer.is_over
+                {
+                    self.oracle.opened(number, handle, consumer.queue);
+                }
                 let is_managed = self.clients[at].as_ref().is_some_and(|client| !client.can_ask());
                 self.tally.managed += u64::from(is_managed);
             }

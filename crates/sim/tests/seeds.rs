@@ -122,6 +122,18 @@ fn nobodys_offset_goes_for_what_others_store() {
     assert!(offsets_told > CROWDED_SEEDS * 10 && crashes > CROWDED_SEEDS / 2, "{tally:?}");
 }
 
+/// Runs with barriers and many consumers.
+const BARRIER_SEEDS: u64 = 200;
+
+#[test]
+fn barriers_reach_all_consumers_in_their_place() {
+    let plan = Plan { barriers: true, hands: true, ..Plan::default() };
+    let tally = run_all(BARRIER_SEEDS, |seed| Plan { wide: seed % 4 == 0, ..plan });
+    let Tally { barriers, confirmed, delivered, crashes, .. } = tally;
+    assert!(barriers > BARRIER_SEEDS * 20 && crashes > BARRIER_SEEDS / 10, "{tally:?}");
+    assert!(confirmed.min(delivered) > BARRIER_SEEDS * 20, "{tally:?}");
+}
+
 /// Runs with a hostile tenant.
 const HOSTILE_SEEDS: u64 = 200;
 

@@ -1,7 +1,7 @@
 //! A client over AMQP 0-9-1: one channel with confirms, or with transactions.
 
 use super::{Asked, Begin, Consumer, Delivery, NOTE, Seen, Target, Verdict, exchange_name, queue_name};
-use crate::rules::{Delay, GROUP_HEADER, MessageOptions, RANKING, RETRY_MS_MAX, Rules, group_of};
+use crate::rules::{BARRIER, Delay, GROUP_HEADER, MessageOptions, RANKING, RETRY_MS_MAX, Rules, group_of};
 use crate::streams::stream_name;
 use amqp091::method::{
     BasicCancel, BasicCancelOk, BasicConsume, BasicGet, BasicPick, BasicQos, ConfirmSelect, ExchangeDeclare,
@@ -393,6 +393,9 @@ impl Wire {
             number(b"x-delayed-retry-max", rules.retry.map(|_| RETRY_MS_MAX));
             if rules.ranks {
                 table.put(b"x-priority-expression", Value::Text(RANKING.as_bytes()));
+            }
+            if rules.bars {
+                table.put(b"x-barrier-expression", Value::Text(BARRIER.as_bytes()));
             }
             if let Some(fairness) = rules.fairness {
                 table.put(b"x-fairness", Value::Text(fairness.as_bytes()));

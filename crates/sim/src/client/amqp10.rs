@@ -311,7 +311,11 @@ impl Wire {
     pub(super) fn consume(&mut self, consumer: &Consumer, credit: u32) {
         let Consumer { handle, queue, settled, browses, wants, .. } = *consumer;
         let (address, name) = (format!("/queues/{}", queue_name(queue)), format!("consumer {handle}"));
-        let mode = if settled { SenderSettleMode::Settled } else { SenderSettleMode::Unsettled };
+        let mode = match settled {
+            true => SenderSettleMode::Settled,
+            false if handle % 2 == 0 => SenderSettleMode::Unsettled,
+            false => SenderSettleMode::Mixed,
+        };
         let filter = wants.map(sql_filter);
         let attach = Attach {
             sender_settle_mode: mode,

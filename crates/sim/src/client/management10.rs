@@ -2,7 +2,7 @@
 //! other, in the order of the requests.
 
 use super::{Asked, Seen, exchange_name, queue_name};
-use crate::rules::{GROUP_HEADER, RANKING, RETRY_MS_MAX, Rules};
+use crate::rules::{BARRIER, GROUP_HEADER, RANKING, RETRY_MS_MAX, Rules};
 use amqp10::{
     Attach, Body, Connection, Delivery, LinkId, Role, SenderSettleMode, SessionId, Source, Target, Transfer,
 };
@@ -278,6 +278,9 @@ fn arguments(encoder: &mut Encoder<'_>, is_quorum: bool, rules: &Rules) {
     ];
     if rules.ranks {
         put("x-priority-expression", Value::String(RANKING));
+    }
+    if rules.bars {
+        put("x-barrier-expression", Value::String(BARRIER));
     }
     for (name, number) in numbers {
         if let Some(number) = number {

@@ -180,6 +180,8 @@ pub struct Held {
     pub consumer: Option<u32>,
     /// The tag by which it is settled.
     pub tag: u64,
+    /// It is a barrier of its queue: what is said of it changes nothing.
+    pub is_barrier: bool,
 }
 
 /// The content of a transaction under way: nothing of it is visible to anybody before the commit.

@@ -15,6 +15,9 @@ pub fn run(world: &mut World) -> Check {
     let handle = live[dice.below(live.len() as u64) as usize];
     let number = client.number;
     trace.note(format!("c{number} cancels consumer {handle}"));
+    let queue = client.consumers.iter().find(|it| it.handle == handle).map(|it| it.queue);
+    queue.into_iter().for_each(|queue| oracle.taker_left(queue));
+    oracle.closed(number, handle);
     let gone = client.cancel(handle);
     oracle.browsing_ended(number, handle);
     oracle.settling(number, &gone, Verdict::Release);

@@ -16,7 +16,7 @@ pub fn run(world: &mut World) -> Check {
         return Ok(());
     }
     let credit = [0, 1, 3, 10, 100][dice.below(5) as usize];
-    let settled = dice.one_in(shape.settled_one_in);
+    let settled = dice.one_in(shape.settled_one_in) && !(plan.barriers && dice.one_in(2));
     let may_choose = plan.rich && oracle.may_choose(queue);
     let wants = (may_choose && dice.one_in(3)).then(|| Wants(dice.below(3) as u8));
     oracle.consuming(client.number, queue, settled);

@@ -6,6 +6,9 @@ use crate::rules::Rules;
 use crate::shape::Shape;
 use crate::world::World;
 
+/// Queues of a run with many consumers.
+const QUEUES_MAX: usize = 2;
+
 /// Milliseconds a consumer may hold a message where bodies are large.
 const LARGE_TIMEOUT_MS: u64 = 6000;
 
@@ -27,7 +30,8 @@ pub(super) fn by(world: &mut World, at: usize) -> Check {
 }
 
 fn queue(world: &mut World, at: usize) {
-    if world.oracle.queues.len() >= world.shape.queues_max {
+    let queues_max = if world.plan.barriers { QUEUES_MAX } else { world.shape.queues_max };
+    if world.oracle.queues.len() >= queues_max {
         return;
     }
     let (is_quorum, is_durable) = match world.dice.below(6) {
@@ -44,8 +48,11 @@ fn queue(world: &mut World, at: usize) {
             rules.timeout_ms = rules.timeout_ms.map(|_| LARGE_TIMEOUT_MS);
         }
     }
-    if !rules.is_plain() {
-        let number = world.oracle.queues.len();
+    let number = world.oracle.queues.len();
+    // The first one of a run, and some others, whatever else they are.
+    let may_bar = world.plan.rich && rules.priority_max.is_none();
+    rules.bars = world.plan.barriers || may_bar && number.is_multiple_of(5);
+    if !rules.is_plain() && !world.plan.barriers {
         let is_leased = number % 4 == 2;
         rules.lease_ms = is_leased.then(|| [400, 1500, LARGE_TIMEOUT_MS][number / 4 % 3]);
         if world.shape.body_bytes_max > Shape::PLAIN.body_bytes_max {
@@ -53,6 +60,8 @@ fn queue(world: &mut World, at: usize) {
         }
         rules.is_grouped = number % 3 == 1 && rules.priority_max.is_none();
         rules.ranks = number % 5 == 3 && rules.priority_max.is_none() && !rules.is_grouped;
+        let may_bar = rules.priority_max.is_none() && !rules.is_grouped;
+        rules.bars = number % 5 < 2 && may_bar;
     }
     let queue = world.oracle.new_queue(is_quorum, is_durable, rules);
     let World { clients, trace, .. } = world;

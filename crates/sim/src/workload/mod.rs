@@ -94,8 +94,25 @@ const HANDS: [(u64, Operation); 1] = [(40, hand::run)];
 /// Those of runs with a hostile tenant besides.
 const HOSTILE: [(u64, Operation); 1] = [(600, hostile::run)];
 
+/// Those of runs with barriers and many consumers; there are no others.
+const BARRIERS: [(u64, Operation); 10] = [
+    (300, publish::run),
+    (250, settle::run),
+    (60, connect::run),
+    (120, consume::run),
+    (30, declare::run),
+    (8, cancel::run),
+    (4, close::run),
+    (2, fail::run),
+    (2, crash::run),
+    (20, rest::run),
+];
+
 /// Carries out one operation, rolled.
 pub fn one(world: &mut World) -> Check {
+    if world.plan.barriers {
+        return one_of(world, &BARRIERS.each_ref());
+    }
     let rich: &[_] = if world.plan.rich { &RICH } else { &[] };
     let limits: &[_] = if world.plan.limits { &LIMITS } else { &[] };
     let streams: &[_] = if world.plan.streams { &STREAMS } else { &[] };
@@ -105,10 +122,14 @@ pub fn one(world: &mut World) -> Check {
     let hostile: &[_] = if world.plan.hostile { &HOSTILE } else { &[] };
     let special =
         || rich.iter().chain(limits).chain(streams).chain(picks).chain(crowds).chain(hands).chain(hostile);
-    let operations = || OPERATIONS.iter().chain(special());
-    let all: u64 = operations().map(|(weight, _)| weight).sum();
+    let operations: Vec<&(u64, Operation)> = OPERATIONS.iter().chain(special()).collect();
+    one_of(world, &operations)
+}
+
+fn one_of(world: &mut World, operations: &[&(u64, Operation)]) -> Check {
+    let all: u64 = operations.iter().map(|(weight, _)| weight).sum();
     let mut at = world.dice.below(all);
-    for &(weight, operation) in operations() {
+    for &&(weight, operation) in operations {
         if at < weight {
             return operation(world);
         }
