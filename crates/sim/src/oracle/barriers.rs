@@ -105,11 +105,11 @@ impl Oracle {
         }
         let behind =
             self.barriers.given.range((number, id + 1)..(number + 1, 0)).map(|((_, barrier), _)| *barrier);
-        let behind = behind.filter(|barrier| {
+        let mut behind = behind.filter(|barrier| {
             self.has_place(*barrier) && self.messages[*barrier as usize].publisher == publisher
         });
         // One that is settled as it is sent may be on its way for long.
-        if let Some(barrier) = behind.last().filter(|_| !settled) {
+        if let Some(barrier) = behind.next_back().filter(|_| !settled) {
             // Unless it was sent before, and its connection is closed behind it.
             let text =
                 format!("message {id} of queue {number} came, and barrier {barrier} behind it had come");
