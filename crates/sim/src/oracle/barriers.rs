@@ -207,8 +207,8 @@ impl Oracle {
 
     /// The node, or its leader, is another: all begins anew.
     pub(super) fn barriers_begin_anew(&mut self) {
-        let Barriers { open, otherwise, .. } = std::mem::take(&mut self.barriers);
-        self.barriers = Barriers { open, otherwise, ..Barriers::default() };
+        let otherwise = std::mem::take(&mut self.barriers.otherwise);
+        self.barriers = Barriers { otherwise, ..Barriers::default() };
         let queues = (0..self.queues.len()).filter(|number| !self.queues[*number].takers.is_empty());
         queues.collect::<Vec<_>>().into_iter().for_each(|number| self.taker_left(number));
     }
