@@ -149,7 +149,7 @@ pub(crate) struct KeyWords<'a> {
 }
 
 impl KeyWords<'_> {
-    /// What a record says of a message by these is for its queues alone.
+    /// The keys that a record has of a message by these are for its queues alone.
     pub(crate) fn are_own(&self) -> bool {
         self.ranking.is_some() || self.barrier.is_some()
     }

@@ -1,4 +1,4 @@
-//! What a queue says of its messages by an expression over what is in them: their priorities (the argument [`RANKING`]), or
+//! A queue's word on its messages, by an expression over what is in them: their priorities (the argument [`RANKING`]), or
 //! which of them are barriers ([`BARRIER`]). A queue has one of the two.
 //!
 //! A message is ranked once, where it is put into a log or fed from a stream, and its record says the outcome: what is
@@ -24,7 +24,7 @@ const KNOWN: Known =
 /// Bytes that are kept for evaluating the next message.
 const KEPT_MAX: usize = 64 << 10;
 
-/// What the value of an expression is.
+/// The meaning of the value of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rank {
     /// A priority.

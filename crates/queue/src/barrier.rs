@@ -114,7 +114,7 @@ impl Barriers {
     }
 }
 
-/// What there is to do for a barrier.
+/// The work that there is for a barrier.
 struct Round {
     /// Consumers that are given it now.
     takers: Vec<Taker>,

@@ -10,7 +10,7 @@ use crate::client::Delivery;
 use crate::rules::is_barrier;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What came since the node, or its leader, began.
+/// Events since the node, or its leader, began.
 #[derive(Debug, Default)]
 pub(super) struct Barriers {
     /// By queue and barrier: consumers that were given it.

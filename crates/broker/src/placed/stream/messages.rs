@@ -6,7 +6,7 @@
 
 use super::alike::{self, NewShown, OFFSET};
 use super::cursor::{Expected, Filter};
-use super::shown::{Envelope, Shown, size};
+use super::shown::{Envelope, KNOWN, Shown, size};
 use crate::catalog::QueueDefinition;
 use crate::message_keys::KeyRule;
 use crate::ranking::RankingDesk;
@@ -332,18 +332,6 @@ fn ask<T>(entry: Entry<'_>, reads: Known, ask: impl FnOnce(&Shown<'_, '_>, usize
         }
     }
 }
-
-/// The functions of messages of a stream that filters may ask. Nothing in one is delivered twice.
-pub(crate) const KNOWN: Known = Known::of(&[
-    MessageField::Exchange,
-    MessageField::RoutingKey,
-    MessageField::Size,
-    MessageField::Received,
-    MessageField::Offset,
-    MessageField::Durable,
-    MessageField::Redelivered,
-    MessageField::Deliveries,
-]);
 
 /// The facts of a message, as far as somebody asks. None: it is no message of AMQP 1.0.
 fn envelope<'a>(entry: Entry<'a>, message: Option<&Message<'a>>, asked: Known) -> Envelope<'a> {

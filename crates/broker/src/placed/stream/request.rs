@@ -13,7 +13,7 @@ pub const CONSUMER_NAME_MAX: usize = 255;
 /// Filter values that a reader of a stream may name: each is looked for in each chunk.
 pub const FILTER_VALUES_MAX: usize = 255;
 
-use super::messages::KNOWN;
+use super::shown::KNOWN;
 use crate::request::NewConsumer;
 use filter::{Asker, Expression, Known, Limits, Names, Program, Site};
 use message::chunk::Filter;

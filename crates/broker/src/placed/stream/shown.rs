@@ -2,7 +2,7 @@
 
 use filter::tree::{self, Item, Key};
 use filter::{
-    BODY_BYTES_MAX, Field, Fields, Format, Found, MessageField, PRIORITY_DEFAULT, Paths, Property,
+    BODY_BYTES_MAX, Field, Fields, Format, Found, Known, MessageField, PRIORITY_DEFAULT, Paths, Property,
     VALUES_MAX, Value,
 };
 use message::amqp10::properties::Property as Position;
@@ -57,6 +57,18 @@ pub(crate) fn size(body: Body<'_>) -> usize {
         BodyKind::Value | BodyKind::Sequence => body.bytes().len(),
     }
 }
+
+/// The functions of messages of a stream that filters may ask. Nothing in one is delivered twice.
+pub(crate) const KNOWN: Known = Known::of(&[
+    MessageField::Exchange,
+    MessageField::RoutingKey,
+    MessageField::Size,
+    MessageField::Received,
+    MessageField::Offset,
+    MessageField::Durable,
+    MessageField::Redelivered,
+    MessageField::Deliveries,
+]);
 
 /// An AMQP 1.0 message, its values shown to a filter. Lists and maps among its properties are absent.
 #[derive(Clone, Copy)]
