@@ -35,7 +35,7 @@ use std::collections::{BTreeMap, VecDeque};
 /// Reads given out for one queue at a time: while one is delivered from, the next is under way.
 pub(crate) const READS_OF_QUEUE_MAX: u32 = 2;
 
-/// Queues read at the same time, beyond which it makes no difference that some are gone through more than once.
+/// Readers at the same time, beyond which it makes no difference that some go through their queue more than once.
 const PASSES_MAX: usize = 4;
 
 /// Placeholder for the segment in the names of batches, which lie in none.

@@ -6,6 +6,11 @@ use std::sync::Arc;
 /// Bytes that an index takes for an expression beside its program, at most: where it shares its places with others it is less.
 const INDEX_BYTES: usize = 1024;
 
+/// Bytes of memory that an index takes for the expression of a program, at most.
+pub(crate) fn index_bytes(program: &Program) -> usize {
+    program.memory() + INDEX_BYTES
+}
+
 /// The messages of a queue that a consumer is to be given, or a browser to be shown: those of which an expression is true
 /// when they come. Shared, and like no other.
 #[derive(Clone, Debug)]
@@ -24,7 +29,7 @@ impl Selector {
     /// In words: it is no program.
     pub fn new(expression: Expression) -> Result<Selector, String> {
         let program = Program::compile(&expression).map_err(|error| error.to_string())?;
-        Ok(Selector { expression: Arc::new(expression), bytes: program.memory() + INDEX_BYTES })
+        Ok(Selector { expression: Arc::new(expression), bytes: index_bytes(&program) })
     }
 
     /// The expression.

@@ -375,10 +375,10 @@ impl Features {
             let ready = self.ready_within(part, line);
             ready.iter().for_each(|part| self.weights.take_ready(part));
         }
-        // Most that leave were handed out before.
-        let may_be_ready = part.first < part.last || self.is_ready(part.first, line);
-        if let Some(selectors) = &mut self.selectors {
-            selectors.leave(part, may_be_ready);
+        if self.selectors.is_some() {
+            // Most that leave were handed out before.
+            let may_be_ready = part.first < part.last || self.is_ready(part.first, line);
+            self.selectors.iter_mut().for_each(|selectors| selectors.leave(part, may_be_ready));
         }
         let sizes = self.weights.sizes();
         self.delays.leave(part, |part| sizes.sum(part));

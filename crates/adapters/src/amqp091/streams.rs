@@ -40,7 +40,7 @@ impl Adapter {
         let asker = asking::asker(catalog, self.actor.as_ref(), self.peer.given_name());
         let (from, filter, rate, name) =
             read_options(consume, stream, prefetch, &asker, context.now.wall_ms)?;
-        context.shard.check_filter(context.port, filter.program_bytes())?;
+        context.shard.check_filter(context.port, filter.bytes())?;
         // Consumers of streams share no prefetch.
         self.check_shared(number, stream)?;
         let kind = Kind::Plain(DeliverPrefix::new(number, tag));

@@ -190,9 +190,9 @@ impl Adapter {
     ) -> Result<(), Refused> {
         let (log, queue_id, of) = (queue.log, queue.id, queue.queue_type);
         let settled = receiving.sender_settle_mode == SenderSettleMode::Settled;
-        let program_bytes = receiving.options.as_ref().map_or(0, |options| options.filter.program_bytes());
+        let options_bytes = receiving.options.as_ref().map_or(0, |options| options.filter.bytes());
         let selector_bytes = receiving.selector.as_ref().map_or(0, Selector::bytes);
-        context.shard.check_filter(context.port, program_bytes + selector_bytes)?;
+        context.shard.check_filter(context.port, options_bytes + selector_bytes)?;
         let make = |handle| {
             let at = Some(ConsumerRef { log, queue: queue_id, handle });
             ConsumerAt { session: id, link, at, of, settled, lacks_credit: false }

@@ -183,7 +183,7 @@ impl Subscriptions {
             None => None,
         };
         let filter = StreamFilter { chunks: filter(&properties), messages };
-        let room = context.shard.check_filter(context.port, filter.program_bytes());
+        let room = context.shard.check_filter(context.port, filter.bytes());
         room.map_err(|_| ResponseCode::PRECONDITION_FAILED)?;
         let turn = Turn { is_reading: !is_single, ..Turn::default() };
         let text = |bytes: &[u8]| Box::from(&*String::from_utf8_lossy(bytes));

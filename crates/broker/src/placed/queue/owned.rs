@@ -234,8 +234,7 @@ pub(crate) struct OwnedQueue {
     pub(crate) is_open: bool,
     members: Option<Box<Members>>,
     /// Deliveries that wait for bytes, in order; while there are any, all further ones come behind them, and where consumers
-    /// choose each consumer's behind its own. Boxed: eight bytes in
-    /// every idle queue.
+    /// choose each consumer's behind its own. Boxed: eight bytes in every idle queue.
     waiting: Option<Box<Line>>,
     /// The features that only some queues have.
     pub(crate) features: Option<Box<Features>>,

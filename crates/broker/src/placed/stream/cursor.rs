@@ -10,17 +10,23 @@ use super::request::Wanted;
 use super::verdicts::{Verdict, Verdicts};
 use crate::catalog::QueueDefinition;
 use base::Buffer;
-use filter::{Counts, Filed, Program};
+use filter::{Counts, Expression, Field, Filed, Program};
 use message::chunk::{self, Compression, Content, HEADER_LEN, Header};
 use queue::stream::Chunk;
 use std::cell::Cell;
+use std::sync::Arc;
 
 /// See the module's head.
 #[derive(Debug)]
 pub(crate) struct Cursor {
-    wanted: Option<Wanted>,
-    /// The place of its filter among those that are asked together.
-    filed: Option<Filed>,
+    /// Of the messages that it wants; none: it wants all.
+    program: Option<Arc<Program>>,
+    /// Its expression, until it has its seat.
+    expression: Option<Arc<Expression>>,
+    /// It looks into bodies for that.
+    looks_in_bodies: bool,
+    /// The seat of its filter among those that are asked together.
+    seat: Option<Filed>,
     /// The chunk it stands in.
     open: Option<Place>,
     /// The machine counts a chunk for it that it has not handed out.
@@ -115,9 +121,15 @@ pub(crate) enum Unpacked {
 
 impl Cursor {
     pub(crate) fn new(wanted: Option<Wanted>) -> Cursor {
+        let (expression, program) =
+            wanted.map(|Wanted { expression, program }| (expression, program)).unzip();
+        let looks_in_body =
+            |program: &Arc<Program>| program.fields().any(|field| matches!(field, Field::Body(_)));
         Cursor {
-            wanted,
-            filed: None,
+            looks_in_bodies: program.as_ref().is_some_and(looks_in_body),
+            program,
+            expression,
+            seat: None,
             open: None,
             has_chunk_credit: false,
             from: 0,
@@ -130,14 +142,18 @@ impl Cursor {
         std::mem::take(&mut self.filtered)
     }
 
-    /// The messages that it wants, unless it wants everything.
-    pub(super) fn wanted(&self) -> Option<&Wanted> {
-        self.wanted.as_ref()
+    /// Its filter gets a seat among those that are asked together, if there is one for it.
+    pub(super) fn sit_down(&mut self, verdicts: &mut Option<Box<Verdicts>>) {
+        if let (Some(program), Some(expression)) = (&self.program, self.expression.take()) {
+            self.seat = verdicts.get_or_insert_default().join(&expression, program);
+        }
     }
 
-    /// Its filter has this place among those that are asked together, or none; the one that it had.
-    pub(super) fn seat(&mut self, filed: Option<Filed>) -> Option<Filed> {
-        std::mem::replace(&mut self.filed, filed)
+    /// Its filter gives its seat up.
+    pub(super) fn stand_up(&mut self, verdicts: &mut Option<Box<Verdicts>>) {
+        if let (Some(seat), Some(verdicts)) = (self.seat.take(), verdicts) {
+            verdicts.leave(seat);
+        }
     }
 
     /// The offset of the next message in the chunk it stands in.
@@ -178,10 +194,8 @@ impl Cursor {
         let Some(mut place) = self.open.take() else { return (Unpacked::Done, 0) };
         let mut taken = 0;
         let (filtering, counts) = (Cell::new(*spent), &Cell::new(self.filtered));
-        let wanted = self.wanted.as_ref().map(|wanted| {
-            let program = wanted.program();
-            Filter { program, now_ms, spent: &filtering, counts }
-        });
+        let wanted =
+            self.program.as_ref().map(|program| Filter { program, now_ms, spent: &filtering, counts });
         let Place { chunk, at_ms, offset, at, end, outer } = &mut place;
         let (data, at_ms) = (chunk.bytes(), *at_ms);
         let unpacked = loop {
@@ -209,17 +223,17 @@ impl Cursor {
                     let entry = Entry { message, offset: *offset, at_ms, stream };
                     let mut filter = wanted;
                     if *offset >= self.from
-                        && let (Some(filed), Some(verdicts)) = (self.filed, verdicts.as_deref_mut())
+                        && let (Some(seat), Some(verdicts)) = (self.seat, verdicts.as_deref_mut())
                     {
                         let mut work = filtering.get();
                         let left = bytes_max.saturating_sub(into.len() + sink.referred_bytes() + work);
-                        let verdict = verdicts.on(filed, entry, (now_ms, left), &mut work, sink.converter());
+                        let verdict = verdicts.on(seat, entry, (now_ms, left), &mut work, sink.converter());
                         filtering.set(work);
                         match verdict {
                             Verdict::Later => break Unpacked::Enough,
                             Verdict::Unknown => {}
                             Verdict::Known { is_wanted, is_unreadable } => {
-                                counts.set(counts.get().and_one(is_unreadable));
+                                counts.set(counts.get().and_one(is_unreadable && self.looks_in_bodies));
                                 filter = None;
                                 if !is_wanted {
                                     *offset += 1;

@@ -226,18 +226,25 @@ impl OwnedStream {
 
     /// A reader comes: its filter is asked with those of others.
     fn seat(&mut self, reader: &mut Reader) {
-        let Some(cursor) = reader.cursor() else { return };
-        let Some(wanted) = cursor.wanted() else { return };
-        let filed = self.verdicts.get_or_insert_default().join(wanted);
-        cursor.seat(filed);
+        if let Some(cursor) = reader.cursor() {
+            cursor.sit_down(&mut self.verdicts);
+        }
     }
 
     /// A reader goes.
     fn unseat(&mut self, reader: &mut Reader) {
-        let filed = reader.cursor().and_then(|cursor| cursor.seat(None));
-        if let (Some(filed), Some(verdicts)) = (filed, &mut self.verdicts) {
-            verdicts.leave(filed);
+        if let Some(cursor) = reader.cursor() {
+            cursor.stand_up(&mut self.verdicts);
         }
+    }
+
+    /// A reader goes on as another of the machine's.
+    pub(super) fn rename(&mut self, from: ReaderId, to: ReaderId) {
+        let Some(reader) = self.readers.remove(&from) else { return };
+        if let Some(member) = reader.member() {
+            self.by_member.insert(member, to);
+        }
+        self.readers.insert(to, reader);
     }
 
     /// The machine is told by the caller.

@@ -169,13 +169,13 @@ impl AtStream<'_> {
             let Streams { common, effects, converter, paced, .. } = &mut **streams;
             if let Some(back_to) = take_back(stream.readers.get_mut(&reader)) {
                 // It stood further on: it begins anew, as another.
-                let Some(Reader::Messages(mut consumer)) = stream.remove(reader) else { return 0 };
-                stream.machine.detach(reader, common, effects);
-                let filter = consumer.chunks.clone().map(Box::new);
-                let new = NewReader { from: From::Offset(back_to), filter, credit: 0, group: None };
-                reader = stream.machine.attach(new, common, effects);
+                let Some(Reader::Messages(consumer)) = stream.readers.get_mut(&reader) else { return 0 };
                 consumer.cursor.has_chunk_credit = false;
-                stream.add(reader, Reader::Messages(consumer));
+                let filter = consumer.chunks.clone().map(Box::new);
+                stream.machine.detach(reader, common, effects);
+                let new = NewReader { from: From::Offset(back_to), filter, credit: 0, group: None };
+                let renamed = stream.machine.attach(new, common, effects);
+                stream.rename(std::mem::replace(&mut reader, renamed), renamed);
             }
             let Some(Reader::Messages(consumer)) = stream.readers.get_mut(&reader) else { break };
             if consumer.room() == 0 {

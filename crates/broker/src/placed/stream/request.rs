@@ -15,6 +15,7 @@ pub const FILTER_VALUES_MAX: usize = 255;
 
 use super::shown::KNOWN;
 use crate::request::NewConsumer;
+use crate::selector::index_bytes;
 use filter::{Asker, Expression, Known, Limits, Names, Program, Site};
 use message::chunk::Filter;
 use message::record::{Appended, Format};
@@ -47,21 +48,18 @@ pub struct StreamFilter {
 }
 
 impl StreamFilter {
-    /// Bytes that the program of its expression takes.
-    pub fn program_bytes(&self) -> usize {
-        self.messages.as_ref().map_or(0, |wanted| wanted.program().memory())
+    /// Bytes of memory that its expression takes, at most: as a program, and where those of a stream's readers are asked
+    /// together.
+    pub fn bytes(&self) -> usize {
+        self.messages.as_ref().map_or(0, |Wanted { program, .. }| program.memory() + index_bytes(program))
     }
 }
 
-/// Which messages are wanted: an expression that is shared, and like no other.
+/// Which messages are wanted: an expression and its program, which are shared, and like no others.
 #[derive(Clone, Debug)]
-pub struct Wanted(Arc<Compiled>);
-
-/// An expression and its program.
-#[derive(Debug)]
-struct Compiled {
-    expression: Expression,
-    program: Program,
+pub struct Wanted {
+    pub(super) expression: Arc<Expression>,
+    pub(super) program: Arc<Program>,
 }
 
 impl Wanted {
@@ -88,23 +86,13 @@ impl Wanted {
     /// See [`Program::compile`].
     pub fn new(expression: Expression) -> Result<Wanted, filter::Error> {
         let program = Program::compile(&expression)?;
-        Ok(Wanted(Arc::new(Compiled { expression, program })))
-    }
-
-    /// The expression.
-    pub fn expression(&self) -> &Expression {
-        &self.0.expression
-    }
-
-    /// Its program.
-    pub fn program(&self) -> &Program {
-        &self.0.program
+        Ok(Wanted { expression: Arc::new(expression), program: Arc::new(program) })
     }
 }
 
 impl PartialEq for Wanted {
     fn eq(&self, other: &Wanted) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Arc::ptr_eq(&self.program, &other.program)
     }
 }
 
@@ -255,9 +243,7 @@ impl StreamCommand {
     /// Bytes that the filter takes of the reader that it opens.
     pub(crate) fn filter_bytes(&self) -> usize {
         match self {
-            StreamCommand::Consume { filter, .. } | StreamCommand::Subscribe { filter, .. } => {
-                filter.program_bytes()
-            }
+            StreamCommand::Consume { filter, .. } | StreamCommand::Subscribe { filter, .. } => filter.bytes(),
             _ => 0,
         }
     }

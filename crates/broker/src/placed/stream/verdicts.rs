@@ -7,8 +7,7 @@
 //! Invariant: the answers are of messages that follow each other, by all filters that are in the index now.
 
 use super::messages::{Converter, Entry};
-use super::request::Wanted;
-use filter::{Access, Class, Filed, Index};
+use filter::{Access, Class, Expression, Filed, Index, Program};
 use std::collections::VecDeque;
 
 /// Messages whose answers are kept, at most.
@@ -37,7 +36,7 @@ pub(crate) struct Verdicts {
 /// The answer about a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Whether it is wanted, and whether its body could be read.
+    /// Whether it is wanted, and whether its body could not be read as far as some filter needs it.
     Known { is_wanted: bool, is_unreadable: bool },
     /// There was not enough work left: the next one who asks goes on.
     Later,
@@ -47,12 +46,12 @@ pub(crate) enum Verdict {
 
 impl Verdicts {
     /// A reader comes: its filter's place, if it is one of those that are asked together.
-    pub(crate) fn join(&mut self, wanted: &Wanted) -> Option<Filed> {
-        if wanted.program().class() != Class::Stable {
+    pub(crate) fn join(&mut self, expression: &Expression, program: &Program) -> Option<Filed> {
+        if program.class() != Class::Stable {
             return None;
         }
-        let filed = self.index.add(wanted.expression()).ok()?;
-        let is_lookup = !matches!(self.index.explain(wanted.expression()), Access::Always);
+        let filed = self.index.add(expression).ok()?;
+        let is_lookup = !matches!(self.index.explain(expression), Access::Always);
         if !is_lookup || filed.number() >= FILTERS_MAX {
             self.index.remove(filed);
             return None;
@@ -68,8 +67,11 @@ impl Verdicts {
         self.index.remove(filed);
         self.readers -= 1;
         self.forget();
-        if self.readers == 0 {
-            *self = Verdicts::default();
+        match self.readers {
+            0 => *self = Verdicts::default(),
+            // It is asked alone.
+            1 => self.words = VecDeque::new(),
+            _ => {}
         }
     }
 
@@ -135,8 +137,8 @@ impl Verdicts {
         }
     }
 
-    /// Bytes on the heap.
+    /// Bytes on the heap, without the index, which is its readers' ([`super::StreamFilter::bytes`]).
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.index.memory() + self.cursor.memory() + self.words.capacity() * size_of::<u64>()
+        self.cursor.memory() + self.words.capacity() * size_of::<u64>()
     }
 }

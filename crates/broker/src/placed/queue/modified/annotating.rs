@@ -115,8 +115,7 @@ impl AtQueue<'_> {
         let mut buffer = Buffer::default();
         let mut items = Vec::new();
         for seq in (range.first.0..=range.last.0).map(QueueSeq) {
-            let (settles, is_annotated, is_barrier) = (false, true, false);
-            let waiting = Waiting { consumer, seq, marks, token, settles, is_annotated, is_barrier };
+            let waiting = Waiting { is_annotated: true, ..Waiting::new(consumer, seq, marks, token) };
             if self.queue.is_waiting() {
                 self.queue.wait(waiting);
                 continue;
