@@ -1,11 +1,12 @@
 //! Streams at their owner: what publishers append, what readers get, and what is there again after a restart.
 
 mod node;
+mod on_stream;
 
 use base::id::{LogId, LogIndex, QueueSeq};
 use broker::catalog::{Op, PolicyKind, VhostId};
 use broker::{
-    Credit, Event, Events, Held, NewConsumer, NewMessages, QueueCommand, RecoveryError, SingleActive,
+    Credit, Event, Events, NewConsumer, NewMessages, QueueCommand, RecoveryError, SingleActive,
     StreamCommand, StreamFilter, StreamFrom, Wanted,
 };
 use filter::Limits;
@@ -13,103 +14,15 @@ use message::amqp10::section::data_prefix;
 use message::chunk::{Entry, SubBatch};
 use message::record::{Appended, Format, Outcome, SeqRange};
 use node::{NOW, Node};
+use on_stream::{append, append_entries, append_unwritten, ask, consume_filtered, entry, node};
 use queue::Fifo;
 use queue::stream::Stream;
 use routing::Value;
 use std::collections::BTreeMap;
 use stream_files::{Strays, stream_files};
 
-fn node(shards: u16) -> Node {
-    let mut node = Node::new(shards);
-    let log = node.declare_with(0, "s", true, &[("x-queue-type", Value::text("stream"))]);
-    assert_eq!(log, LogId(0));
-    node
-}
-
-fn ask(node: &mut Node, port: usize, command: StreamCommand) -> Vec<String> {
-    node.command(port, "s", QueueCommand::Stream(Box::new(command)));
-    node.work();
-    node.take_seen()
-}
-
-/// An entry of a chunk: an AMQP 1.0 message of one data section.
-fn entry(body: &str) -> Vec<u8> {
-    let (prefix, len) = data_prefix(body.len());
-    let message = [&prefix[..len], body.as_bytes()].concat();
-    [&(message.len() as u32).to_be_bytes()[..], &message].concat()
-}
-
-/// Appends messages with these publishing ids, filter values and bodies.
-fn append(node: &mut Node, port: usize, first: u64, reference: Option<&str>, messages: &[(u64, &str, &str)]) {
-    let entries: Vec<Vec<u8>> = messages.iter().map(|(_, _, body)| entry(body)).collect();
-    append_entries(node, port, first, reference, messages, &entries);
-}
-
-fn append_entries(
-    node: &mut Node,
-    port: usize,
-    first: u64,
-    reference: Option<&str>,
-    messages: &[(u64, &str, &str)],
-    entries: &[Vec<u8>],
-) {
-    append_unwritten(node, port, first, reference, messages, entries);
-    node.work();
-}
-
-/// As [`append_entries`], and nothing of it is on disk.
-fn append_unwritten(
-    node: &mut Node,
-    port: usize,
-    first: u64,
-    reference: Option<&str>,
-    messages: &[(u64, &str, &str)],
-    entries: &[Vec<u8>],
-) {
-    let all = messages.iter().zip(entries).map(|((publishing_id, filter_value, _), entry)| Appended {
-        publishing_id: *publishing_id,
-        filter_value: filter_value.as_bytes(),
-        entry: Entry::split(entry).unwrap().0,
-    });
-    let has_filters = messages.iter().any(|(_, filter_value, _)| !filter_value.is_empty());
-    let reference = reference.map(str::as_bytes);
-    let new = NewMessages { publisher: 9, first, reference, has_filters, messages: all };
-    let (now, id) = (node.now, node.ports[port]);
-    let shard = &mut node.shards[port];
-    let stream = shard.catalog().queue_by_name(VhostId(0), b"s").unwrap().clone();
-    shard.append(now, id, stream.log, stream.id, new).unwrap();
-}
-
 fn consume(node: &mut Node, port: usize, handle: u32, credit: Credit, from: StreamFrom) -> Vec<String> {
     consume_filtered(node, port, handle, credit, from, StreamFilter::default())
-}
-
-fn consume_filtered(
-    node: &mut Node,
-    port: usize,
-    handle: u32,
-    credit: Credit,
-    from: StreamFrom,
-    filter: StreamFilter,
-) -> Vec<String> {
-    let (settled, exclusive, browses) = (false, false, None);
-    let consumer = NewConsumer { credit, settled, exclusive, priority: 0, browses, timeout_ms: None };
-    let format = Format::Amqp10;
-    ask(
-        node,
-        port,
-        StreamCommand::Consume {
-            token: 2,
-            handle,
-            consumer,
-            format,
-            from,
-            filter,
-            rate: None,
-            user: 0,
-            name: None,
-        },
-    )
 }
 
 /// A delivery to a consumer, as [`Node::seen`] shows it: bodies are data sections.
@@ -934,112 +847,4 @@ fn who_settles_nothing_has_settled_what_it_was_sent() {
     assert_eq!(node.take_seen(), [gets(0, 4, 0, "a"), gets(0, 4, 1, "b")]);
     let query = StreamCommand::QueryOffset { token: 3, reference: b"app"[..].into() };
     assert_eq!(ask(&mut node, 0, query), ["0: Stream(Offset(Some(1)))"]);
-}
-
-/// Whether the message at an offset passes.
-type Passes = fn(u64) -> bool;
-
-/// Readers who choose come and go while messages come, some of which cannot be read: each is given what is true of its filter,
-/// wherever it stands, as if it were alone.
-#[test]
-fn those_who_choose_are_given_the_same_as_if_each_were_alone() {
-    // Every eleventh body is cut off before anything can be read.
-    const IS_FAULTY: Passes = |offset| offset % 11 == 5;
-    const FILTERS: [(&str, Passes); 8] = [
-        ("body.k = 3", |offset| offset % 7 == 3),
-        ("body.k IN (1, 3) AND body.n > 100", |offset| matches!(offset % 7, 1 | 3) && offset > 100),
-        ("body.n BETWEEN 50 AND 400", |offset| (50..=400).contains(&offset)),
-        ("STARTS_WITH(body.t, 'even')", |offset| offset % 2 == 0),
-        ("OFFSET() >= 200 AND body.k = 0", |offset| offset >= 200 && offset % 7 == 0),
-        // Which no index can look up.
-        ("NOT body.k = 2", |offset| offset % 7 != 2),
-        // Which hangs on the time.
-        ("UTC() > 0 AND body.k = 4", |offset| offset % 7 == 4),
-        ("body.k IS NULL OR body.k = 6", |offset| offset % 7 == 6),
-    ];
-    for seed in 1..=40 {
-        let mut state: u64 = seed;
-        let mut draw = |below: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) % below
-        };
-        let mut node = node(1);
-        let (mut end, mut next_handle) = (0, 1);
-        // By handle: the filter, where it began, the offsets it was given.
-        let mut readers: BTreeMap<u32, (usize, u64, Vec<u64>)> = BTreeMap::new();
-        for step in 0..60 {
-            match draw(10) {
-                0..5 => {
-                    let count = 1 + draw(39);
-                    let bodies: Vec<String> =
-                        (end..end + count).map(|offset| document(offset, IS_FAULTY(offset))).collect();
-                    let messages: Vec<(u64, &str, &str)> =
-                        bodies.iter().map(|body| (0, "", body.as_str())).collect();
-                    append(&mut node, 0, end, None, &messages);
-                    end += count;
-                }
-                5..8 => {
-                    let filter = draw(FILTERS.len() as u64) as usize;
-                    let expression =
-                        filter::Expression::parse(FILTERS[filter].0, &Limits::content()).unwrap();
-                    let messages = Some(Wanted::new(expression).unwrap());
-                    let chosen = StreamFilter { chunks: None, messages };
-                    let from = if draw(10) < 3 { 0 } else { end };
-                    readers.insert(next_handle, (filter, from, Vec::new()));
-                    let begin = StreamFrom::Offset(from);
-                    let seen =
-                        consume_filtered(&mut node, 0, next_handle, Credit::Prefetch(0), begin, chosen);
-                    next_handle += 1;
-                    note(&mut readers, seen);
-                }
-                _ if !readers.is_empty() => {
-                    let handle = *readers.keys().nth(draw(readers.len() as u64) as usize).unwrap();
-                    node.work();
-                    note(&mut readers, node.take_seen());
-                    node.command(0, "s", QueueCommand::Cancel { token: None, handle, held: Held::GoesBack });
-                    check_given(&readers[&handle], end, &FILTERS, IS_FAULTY, (seed, step));
-                    readers.remove(&handle);
-                }
-                _ => {}
-            }
-            if draw(10) < 7 {
-                node.work();
-            }
-            note(&mut readers, node.take_seen());
-        }
-        node.work();
-        note(&mut readers, node.take_seen());
-        for reader in readers.values() {
-            check_given(reader, end, &FILTERS, IS_FAULTY, (seed, 60));
-        }
-    }
-}
-
-fn document(offset: u64, is_faulty: bool) -> String {
-    let parity = if offset.is_multiple_of(2) { "even" } else { "odd" };
-    let whole = format!("{{\"n\":{offset},\"t\":\"{parity} number\",\"k\":{}}}", offset % 7);
-    if is_faulty { whole[..3].to_owned() } else { whole }
-}
-
-fn note(readers: &mut BTreeMap<u32, (usize, u64, Vec<u64>)>, seen: Vec<String>) {
-    for line in seen {
-        let given = line.strip_prefix("0: ").and_then(|line| line.split_once(" gets "));
-        if let Some((handle, rest)) = given
-            && let Some((_, _, given)) = readers.get_mut(&handle.parse().unwrap())
-        {
-            given.push(rest.rsplit_once('@').unwrap().1.parse().unwrap());
-        }
-    }
-}
-
-fn check_given(
-    (filter, from, given): &(usize, u64, Vec<u64>),
-    end: u64,
-    filters: &[(&str, Passes)],
-    is_faulty: Passes,
-    at: (u64, i32),
-) {
-    let (text, passes) = filters[*filter];
-    let expected: Vec<u64> = (*from..end).filter(|offset| passes(*offset) && !is_faulty(*offset)).collect();
-    assert_eq!(given, &expected, "{text} from {from}, seed and step {at:?}");
 }
