@@ -23,14 +23,22 @@ fn publish(owner: &mut Owner, messages: &str) {
     }
 }
 
-/// A queue with messages, and consumers with this prefetch.
-fn bench(counts: bool, messages: &str, prefetches: &[u32]) -> Owner {
+/// A queue with these messages, and with consumers that have so much credit each.
+fn made(counts: bool, messages: &str, credits: impl Iterator<Item = Credit>) -> Owner {
     let mut owner = queue(counts);
-    for (slot, prefetch) in prefetches.iter().enumerate() {
-        owner.consume(slot as u32, Credit::Prefetch(*prefetch));
-    }
+    (0..).zip(credits).for_each(|(slot, credit)| owner.consume(slot, credit));
     publish(&mut owner, messages);
     owner
+}
+
+/// With this prefetch each.
+fn bench(counts: bool, messages: &str, prefetches: &[u32]) -> Owner {
+    made(counts, messages, prefetches.iter().map(|prefetch| Credit::Prefetch(*prefetch)))
+}
+
+/// With so much link credit each.
+fn linked(counts: bool, messages: &str, credits: &[u32]) -> Owner {
+    made(counts, messages, credits.iter().map(|credit| Credit::Link(*credit)))
 }
 
 /// The records are applied; what is handed out then.
@@ -85,10 +93,7 @@ fn settles_and_refusals_of_it_change_nothing() {
 
 #[test]
 fn takes_credit_of_a_link_and_waits_for_it() {
-    let mut owner = queue(false);
-    owner.consume(0, Credit::Link(1));
-    owner.consume(1, Credit::Link(0));
-    publish(&mut owner, "|..");
+    let mut owner = linked(false, "|..", &[1, 0]);
     assert_eq!(owner.dispatch(), "c0|0");
     assert_eq!(owner.fifo.next_deadline_ms(), Some(1000 + BARRIER_WAIT_MS_MAX));
     owner.apply(credit(0, 5));
@@ -139,10 +144,7 @@ fn waits_for_one_that_takes_it() {
 
 #[test]
 fn a_clock_that_goes_back_prolongs_nothing() {
-    let mut owner = queue(false);
-    owner.consume(0, Credit::Link(1));
-    owner.consume(1, Credit::Link(0));
-    publish(&mut owner, "|");
+    let mut owner = linked(false, "|", &[1, 0]);
     assert_eq!(owner.at(5_000_000), "c0|0");
     assert_eq!(owner.at(1_000_000), "");
     assert_eq!(owner.fifo.next_deadline_ms(), Some(1_030_000));
@@ -151,10 +153,7 @@ fn a_clock_that_goes_back_prolongs_nothing() {
 
 #[test]
 fn consumers_come_and_go_meanwhile() {
-    let mut owner = queue(false);
-    owner.consume(0, Credit::Link(9));
-    owner.consume(1, Credit::Link(0));
-    publish(&mut owner, "|.");
+    let mut owner = linked(false, "|.", &[9, 0]);
     assert_eq!(owner.dispatch(), "c0|0");
     owner.consume(2, Credit::Link(9));
     assert_eq!(owner.dispatch(), "c2|0", "one that comes before the end");
@@ -167,10 +166,7 @@ fn consumers_come_and_go_meanwhile() {
     assert_eq!(owner.dispatch(), "", "after the end");
     assert_eq!(commit(&mut owner), "c2<1-1");
 
-    let mut owner = queue(false);
-    owner.consume(0, Credit::Link(1));
-    owner.consume(1, Credit::Link(0));
-    publish(&mut owner, "|.");
+    let mut owner = linked(false, "|.", &[1, 0]);
     assert_eq!(owner.dispatch(), "c0|0");
     owner.apply(Command::Close { consumer: ConsumerId(0) });
     owner.apply(Command::Close { consumer: ConsumerId(1) });
@@ -178,10 +174,7 @@ fn consumers_come_and_go_meanwhile() {
     owner.apply(credit(0, 2));
     assert_eq!(owner.dispatch(), "c0|0 +settle 0-0", "the slots begin anew");
 
-    let mut owner = queue(false);
-    owner.consume(0, Credit::Link(1));
-    owner.consume(1, Credit::Link(0));
-    publish(&mut owner, "|.");
+    let mut owner = linked(false, "|.", &[1, 0]);
     assert_eq!(owner.dispatch(), "c0|0");
     owner.apply(Command::Close { consumer: ConsumerId(0) });
     owner.apply(Command::Close { consumer: ConsumerId(1) });
@@ -394,10 +387,7 @@ fn it_is_dropped_purged_expires_and_is_picked_as_any_other() {
 
 #[test]
 fn drained_consumers_are_told_that_there_is_no_more() {
-    let mut owner = queue(false);
-    owner.consume(0, Credit::Link(0));
-    owner.consume(1, Credit::Link(0));
-    publish(&mut owner, ".|..");
+    let mut owner = linked(false, ".|..", &[0, 0]);
     owner.apply(Command::Credit { consumer: ConsumerId(0), credit: 5, drain: true });
     assert_eq!(owner.dispatch(), "c0<0-0 c0 drained 4");
     accept(&mut owner, 0, 0, 0);
@@ -421,10 +411,7 @@ fn what_was_never_sent_is_not_gone() {
 #[test]
 fn a_restart_begins_it_anew() {
     for counts in [false, true] {
-        let mut owner = queue(counts);
-        owner.consume(0, Credit::Link(9));
-        owner.consume(1, Credit::Link(0));
-        publish(&mut owner, "|..|");
+        let mut owner = linked(counts, "|..|", &[9, 0]);
         assert_eq!(owner.dispatch(), "c0|0");
         assert_eq!(owner.restart(Rules::default()), "");
         assert_eq!(owner.fifo.barriers(), 2);
@@ -442,10 +429,7 @@ fn a_restart_begins_it_anew() {
 
 #[test]
 fn a_clean_end_knows_that_it_was_out() {
-    let mut owner = queue(false);
-    owner.consume(0, Credit::Link(9));
-    owner.consume(1, Credit::Link(0));
-    publish(&mut owner, "|.");
+    let mut owner = linked(false, "|.", &[9, 0]);
     assert_eq!(owner.fifo.cursor(), QueueSeq(0));
     assert_eq!(owner.dispatch(), "c0|0");
     assert_eq!(owner.fifo.cursor(), QueueSeq(1));

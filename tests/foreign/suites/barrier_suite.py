@@ -3,7 +3,6 @@
 RabbitMQ passes over the argument: there the cases are skipped.
 """
 
-import contextlib
 import json
 import random
 import time
@@ -11,10 +10,9 @@ import time
 from proton import Delivery, Message
 from proton.reactor import AtLeastOnce
 
-from lab.broker import Broker
-from lab.cases import Skip, Uri, equal, eventually
+from lab.cases import Skip, equal, eventually
 from suites import proton_bench
-from suites.management_suite import HTTP, Api
+from suites.apart import apart
 from suites.pika_bench import Consumer
 from suites.queue_bench import BOTH, CLASSIC, QUORUM, Bench, QueueSuite, killable, refusal
 
@@ -82,6 +80,21 @@ class Desk(Bench):
 
     def turn(self, seconds=0.005):
         self.connection.process_data_events(seconds)
+
+    def acks_until(self, is_over):
+        """Acks all that comes but barriers, until it is over."""
+        looked = 0
+
+        def step():
+            nonlocal looked
+            self.turn(0.01)
+            for taker, method, body in self.seen[looked:]:
+                if not of(body)[1]:
+                    taker.channel.basic_ack(method.delivery_tag)
+            looked = len(self.seen)
+            return is_over()
+
+        eventually(step, "all of it")
 
     def gets(self, taker, *numbers):
         """A consumer was given these in all, and is given nothing more."""
@@ -281,27 +294,12 @@ def _(desk, kind):
     connection.close()
 
 
-@contextlib.contextmanager
-def apart():
-    """A broker of the case's own, where one may be started; its HTTP API, if so."""
-    if not suite.options.broker:
-        yield None
-        return
-    broker, before = Broker(suite.options.broker, ["management.tcp.ip=127.0.0.1", "management.tcp.port=0"]), suite.uri
-    try:
-        suite.uri = Uri(broker.start().uri)
-        yield Api("127.0.0.1", broker.port_of(HTTP, "HTTP"), broker.uri)
-    finally:
-        suite.uri = before
-        broker.close()
-
-
 @suite.each("credit", "AMQP 1.0: one receiver with credit, one that gets some 2 s later, and two that never have any",
             "it goes to the second as it can; the last two are passed over 30 s after the first had it, and counted (`barriers`, "
             "`barriers_passed_over`, a metric); then the rest goes on", BOTH, seconds_max=90)
 def _(kind):
     needs_barriers()
-    with apart() as api, Desk() as desk:
+    with apart(suite) as api, Desk() as desk:
         queue = desk.barred(kind)
         connection = connect()
         receivers = [receiver_of(connection, queue, credit) for credit in (10, 0, 0, 0)]
@@ -491,18 +489,7 @@ def _(desk, kind):
                         for number in range(20)])
     queue = desk.barred(kind, x_source_stream=stream, x_source_offset="first")
     takers = desk.together(queue, 0, 0)
-    looked = 0
-
-    def step():
-        nonlocal looked
-        desk.turn(0.01)
-        for taker, method, body in desk.seen[looked:]:
-            if not of(body)[1]:
-                taker.channel.basic_ack(method.delivery_tag)
-        looked = len(desk.seen)
-        return looked == 24
-
-    eventually(step, "all")
+    desk.acks_until(lambda: len(desk.seen) == 24)
     order = [of(body)[0] for _taker, _method, body in desk.seen]
     for number in (4, 9, 14, 19):
         at = order.index(number)
@@ -562,7 +549,6 @@ def _(kind):
         desk.gets(taker, 0, 1)
         taker.channel.basic_ack(taker.last_tag, multiple=True)
         desk.gets(taker, 0, 1, 2)
-        time.sleep(0.5)
         kill()
         desk = Desk()
         # It waits for this one while the others come.
@@ -571,18 +557,8 @@ def _(kind):
         takers = desk.together(queue, 9, 9, 9)
         idle.close()
         # What was settled may be there again, where that was on no disk yet.
-        looked = 0
-
-        def step():
-            nonlocal looked
-            desk.turn(0.01)
-            for taker, method, body in desk.seen[looked:]:
-                if not of(body)[1]:
-                    taker.channel.basic_ack(method.delivery_tag)
-            looked = len(desk.seen)
-            return [taker.numbers.count(4) for taker in takers] == [1, 1, 1] and any(of(body)[0] == 5 for _, _, body in desk.seen)
-
-        eventually(step, "all of it")
+        desk.acks_until(lambda: [taker.numbers.count(4) for taker in takers] == [1, 1, 1]
+                        and any(of(body)[0] == 5 for _, _, body in desk.seen))
         order = [of(body)[0] for _taker, _method, body in desk.seen]
         equal([taker.numbers.count(2) for taker in takers], [1, 1, 1])
         at = order.index(2)

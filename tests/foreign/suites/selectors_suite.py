@@ -3,7 +3,6 @@
 RabbitMQ passes over all of them, and gives every consumer everything: there the cases are skipped.
 """
 
-import contextlib
 import json
 import random
 
@@ -11,10 +10,9 @@ from proton import Message
 from proton.reactor import Copy, Selector
 from proton.utils import LinkDetached
 
-from lab.broker import Broker
-from lab.cases import Skip, Uri, equal, eventually
+from lab.cases import Skip, equal, eventually
 from suites import proton_bench, selectors_many
-from suites.management_suite import HTTP, Api
+from suites.apart import apart
 from suites.pika_bench import Consumer
 from suites.queue_bench import BOTH, CLASSIC, Bench, QueueSuite, killable, refusal
 from suites.streams_content import BAD, EXPRESSIONS, ORDERS, SELECTORS, SQL, SELECTOR, SELECTOR_CODE
@@ -86,26 +84,11 @@ def many():
     return 1_000_000 if suite.options.full else 20_000
 
 
-@contextlib.contextmanager
-def apart():
-    """A broker of the case's own, where one may be started, for it leaves much on disk; its HTTP API, if so."""
-    if not suite.options.broker:
-        yield None
-        return
-    broker, before = Broker(suite.options.broker, ["management.tcp.ip=127.0.0.1", "management.tcp.port=0"]), suite.uri
-    try:
-        suite.uri = Uri(broker.start().uri)
-        yield Api("127.0.0.1", broker.port_of(HTTP, "HTTP"), broker.uri)
-    finally:
-        suite.uri = before
-        broker.close()
-
-
 @suite.each("tenants", "a hundred consumers with a selector each, 20,000 messages in random order, some for nobody (--full: 1 M)",
             "each is given exactly its own, in order, each once; the others stay and are counted", BOTH, seconds_max=400)
 def _(kind):
     needs_selectors()
-    with apart() as api, Desk() as desk:
+    with apart(suite) as api, Desk() as desk:
         queue = desk.make(kind)
         dice = random.Random(suite.options.seed)
         left = selectors_many.tenants(suite.uri, queue, many(), dice, lambda: api and api.get(f"/queues/%2F/{queue}")["messages_unmatched"])
@@ -117,7 +100,7 @@ def _(kind):
             "20 ms, while the others keep 80 % of 40,000 a second", BOTH, seconds_max=400)
 def _(kind):
     needs_selectors()
-    with apart(), Desk() as desk:
+    with apart(suite), Desk() as desk:
         queue = desk.make(kind)
         left = selectors_many.backlog(suite.uri, queue, many(), suite.options.full)
         desk.stays(queue, left)
