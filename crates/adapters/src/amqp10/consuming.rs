@@ -24,14 +24,16 @@ fn body<'a>(message: &Enqueue<'a>, memory: &'a Memory) -> Body<'a> {
     Body::Memory(memory, start..start + message.body.len())
 }
 
-/// Deliveries as most are.
-const PLAIN: u8 = 0;
-
-/// Deliveries that say until when they are leased.
-const LEASED: u8 = 1;
-
-/// Deliveries of barriers.
-const BARRIER: u8 = 2;
+/// The kinds of deliveries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum How {
+    /// As most are.
+    Plain,
+    /// They say until when they are leased.
+    Leased,
+    /// They are barriers.
+    Barrier,
+}
 
 impl Adapter {
     #[inline]
@@ -44,7 +46,7 @@ impl Adapter {
         events: &Events,
     ) {
         match self.consumers.get(consumer) {
-            Some(found) => self.send::<PLAIN>(context, *found, memory, items, events),
+            Some(found) => self.send::<true>(context, (*found, How::Plain), memory, items, events),
             None => self.deliver_marked(context, consumer, memory, items, events),
         }
     }
@@ -63,10 +65,8 @@ impl Adapter {
         let Some(found) = self.tell_delivered(context, consumer, memory, items.clone(), events) else {
             return;
         };
-        if is_leased(consumer) {
-            return self.send::<LEASED>(context, found, memory, items, events);
-        }
-        self.send::<PLAIN>(context, found, memory, items, events);
+        let how = if is_leased(consumer) { How::Leased } else { How::Plain };
+        self.send::<false>(context, (found, how), memory, items, events);
     }
 
     /// A barrier for a consumer.
@@ -85,38 +85,39 @@ impl Adapter {
             None => self.tell_delivered(context, consumer, memory, items.clone(), events),
         };
         if let Some(found) = found {
-            self.send::<BARRIER>(context, found, memory, items, events);
+            self.send::<false>(context, (found, How::Barrier), memory, items, events);
         }
     }
 
     /// Sends a consumer deliveries, which say how long it has them where they are leased, and are settled where they are
-    /// barriers.
+    /// barriers. Most are plain, and have code of their own.
     #[inline]
-    fn send<const HOW: u8>(
+    fn send<const IS_PLAIN: bool>(
         &mut self,
         context: &mut Context<'_>,
-        found: ConsumerAt,
+        (found, how): (ConsumerAt, How),
         memory: u32,
         items: Range<u32>,
         events: &Events,
     ) {
         let ConsumerAt { session: id, link, at, of, .. } = found;
         let count = u64::from(items.end - items.start);
-        let locked_until_ms = if HOW == LEASED { self.locked_until_ms(context, id, link) } else { None };
+        let how = if IS_PLAIN { How::Plain } else { how };
+        let locked_until_ms = if how == How::Leased { self.locked_until_ms(context, id, link) } else { None };
         let Some(session) = self.sessions.get_mut(id) else { return };
         let Some(End::Source { settled, mixes, tag, .. }) = session.link(link).map(|link| &mut link.end)
         else {
             return;
         };
         // Where a receiver wants all unsettled, a barrier is too, and what becomes of it is nothing to its queue.
-        let settled = *settled || HOW == BARRIER && *mixes;
+        let settled = *settled || how == How::Barrier && *mixes;
         let bytes = &events.memories[memory as usize];
         let mut again = 0;
         for item in &events.items[items.start as usize..items.end as usize] {
             let message = events.message(memory, item);
             let heads = &mut context.scratch.heads;
             let head = match locked_until_ms {
-                Some(until_ms) if HOW == LEASED => heads.leased(&message, item, until_ms),
+                Some(until_ms) if how == How::Leased => heads.leased(&message, item, until_ms),
                 _ => heads.of(&message, item),
             };
             again += u64::from(item.is_redelivered());
@@ -129,7 +130,7 @@ impl Adapter {
                 body: body(&message, bytes),
             };
             let mut sent = self.machine.transfer(id, link, &delivery);
-            if sent == Err(NotSent::NoCredit) && (settled || HOW == BARRIER) && at.is_some() {
+            if sent == Err(NotSent::NoCredit) && (settled || how == How::Barrier) && at.is_some() {
                 // The peer took credit back meanwhile. Deliveries settled in advance have left their queue: this one
                 // was on its way.
                 self.machine.lend_credit(id, link);

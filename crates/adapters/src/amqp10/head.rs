@@ -33,8 +33,8 @@ pub(crate) struct Heads {
 }
 
 impl Heads {
-    /// The sections in front of the stored body of a message.
-    #[inline]
+    /// The sections in front of the stored body of a message. A call of it would be 10 of 1,750 instructions of a message.
+    #[inline(always)]
     pub(super) fn of<'s>(&'s mut self, message: &Enqueue<'s>, item: &Item) -> &'s [u8] {
         match message.format {
             Format::Amqp10 => {
