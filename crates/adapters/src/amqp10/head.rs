@@ -134,7 +134,7 @@ struct PlainHead {
 }
 
 impl PlainHead {
-    #[inline]
+    #[inline(always)]
     fn sections(&mut self, message: &Enqueue<'_>, item: &Item) -> &[u8] {
         let ttl_ms = ttl_ms(message);
         let is_same = self.marks == item.marks
