@@ -156,6 +156,12 @@ impl Adapter {
         if let Adapter::Amqp091(adapter) = self { adapter.go_on(context) } else { false }
     }
 
+    /// Its publishers are to be given credit once the broker is no longer congested, and nothing else may come that would
+    /// end a turn of it.
+    pub(crate) fn is_due(&self) -> bool {
+        matches!(self, Adapter::Amqp10(adapter) if adapter.is_due())
+    }
+
     /// It publishes: not to be read while the broker is congested or an alarm is on.
     pub(crate) fn is_publishing(&self) -> bool {
         with_adapter!(self, adapter => adapter.is_publishing(), _greeting => false)

@@ -239,3 +239,40 @@ fn what_comes_behind_a_window_that_an_alarm_has_shut_is_bounded() {
     client.talk(&mut world);
     assert_eq!(world.kept(client.wire), 0);
 }
+
+#[test]
+fn who_has_used_all_credit_while_the_broker_was_congested_gets_more() {
+    let limits = broker::Limits { log_bytes_in_flight_max: 4096, ..broker::Limits::default() };
+    let mut world = World::with(1, limits, Settings::new("rabbit@test"));
+    declare_with(&mut world, 0, "q", Arguments::default());
+    let mut client = Client::open(&mut world, 0);
+    let mut other = Client::open(&mut world, 0);
+    let link = client.sender(&mut world, "out", Some("/queues/q"));
+    let dear = other.sender(&mut world, "out", Some("/queues/q"));
+    let credit = |client: &Client| client.machine.credit(client.session, link).expect("it is attached").0;
+    world.is_disk_slow = true;
+    // Confirmed at once, in the turn in which the other's bytes are too many.
+    let granted = credit(&client);
+    for number in 0..granted {
+        client.send(link, number as u8, &message(false, None, "x"));
+    }
+    let mut send = |client: &mut Client| {
+        client.machine.flush();
+        let output = client.machine.output_mut();
+        let bytes = output.to_vec();
+        output.sent(bytes.len());
+        world.send(client.wire, &bytes);
+    };
+    send(&mut client);
+    other.send(dear, 0, &message(true, None, &"x".repeat(8192)));
+    send(&mut other);
+    world.run();
+    client.hears(&mut world, &["0..169 accepted"]);
+    assert!(world.shards[0].is_congested());
+    assert_eq!(credit(&client), 0);
+    // The disk catches up: nothing happens to this client but that it may send again.
+    world.is_disk_slow = false;
+    world.run();
+    client.talk(&mut world);
+    assert_eq!(credit(&client), 2 * granted, "all was used");
+}

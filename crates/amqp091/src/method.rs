@@ -417,6 +417,11 @@ methods! {
     50 31 Server plain QueuePurgeOk { message_count: long }
     /// queue.discard, for this node's own use: the message at a position goes as by a purge.
     50 1000 Client plain QueueDiscard<'a> { ticket: short, queue: shortstr, position: longlong }
+    /// queue.settle, for this node's own use: the messages at some positions, eight bytes each, are settled, be they ready or
+    /// held by consumers.
+    50 1010 Client plain QueueSettle<'a> { ticket: short, queue: shortstr, rejects: bit, positions: longstr }
+    /// queue.settle-ok: at these positions no message was there to be settled.
+    50 1011 Server plain QueueSettleOk<'a> { missing: longstr }
     /// queue.delete
     50 40 Client plain QueueDelete<'a> {
         ticket: short, queue: shortstr, if_unused: bit, if_empty: bit, nowait: bit,

@@ -1,7 +1,9 @@
 //! A condition on messages of AMQP 0-9-1, for those who look through messages that they were shown.
 
 use crate::placed::stream::{Envelope, Shown};
-use filter::{Asker, Class, Error, Expression, Known, Limits, MessageField, Names, Program, Room, Site};
+use filter::{
+    Asker, Class, Error, Expression, Known, Limits, Macros, MessageField, Names, Program, Room, Site,
+};
 use message::amqp10::{Map, Message};
 use message::amqp091::Properties;
 use message::convert::Amqp10;
@@ -46,19 +48,34 @@ impl Condition {
         }
     }
 
-    /// Reads an expression for messages of which so much is known, for a client, or for nobody.
+    /// Reads an expression for messages of which so much is known, with these macros, for a client, or for nobody.
     ///
     /// # Errors
     /// The fault of the expression and its place.
-    pub fn parse(text: &str, known: Known, asker: Option<&Asker<'_>>) -> Result<Condition, Error> {
+    pub fn parse(
+        text: &str,
+        known: Known,
+        macros: &Macros,
+        asker: Option<&Asker<'_>>,
+    ) -> Result<Condition, Error> {
         let known = if asker.is_some() { known.and_asker() } else { known };
-        let expression =
-            Expression::parse_at(text, &Site { limits: Limits::content(), known, names: Names::Own })?;
+        let expression = Expression::parse_at(
+            text,
+            &Site { limits: Limits::content(), known, names: Names::Own, macros },
+        )?;
         let program = match asker {
             Some(asker) => Program::compile(&expression.bound(asker))?,
             None => Program::compile(&expression)?,
         };
         Ok(Condition { expression, program, converted: Amqp10::default(), room: Room::default() })
+    }
+
+    /// Reads an expression that was [bound](Condition::bound): it asks nobody, and there are no macros in it.
+    ///
+    /// # Errors
+    /// As [`Condition::parse`].
+    pub fn read(text: &str, known: Known) -> Result<Condition, Error> {
+        Condition::parse(text, known, Macros::none(), None)
     }
 
     /// The places of a message that it reads, as they are written in expressions, and what it asks of the client.
@@ -72,7 +89,7 @@ impl Condition {
         if self.expression.asks().is_empty() { self.program.class() } else { Class::Contextual }
     }
 
-    /// The same expression for everybody, as text: the one who asked is a constant in it.
+    /// The same expression for everybody, as text: the one who asked is a constant in it, and macros are expanded.
     pub fn bound(&self, asker: &Asker<'_>) -> String {
         self.expression.bound(asker).to_string()
     }
@@ -134,7 +151,8 @@ mod tests {
         .write(&mut head);
         let properties = Properties::read(&head).unwrap();
         let check = |text: &str, expected: bool| {
-            let mut condition = Condition::parse(text, Condition::known(true), Some(&ANN)).unwrap();
+            let mut condition =
+                Condition::parse(text, Condition::known(true), Macros::none(), Some(&ANN)).unwrap();
             let envelope = Envelope {
                 exchange: Some(b"amq.topic"),
                 routing_key: Some(b"orders.eu.new"),
@@ -165,24 +183,33 @@ mod tests {
         check("body.lines.sku = 'c'", false);
         check("body.lines[0].sku = 'a' AND total > 100", true);
         check("EXCHANGE() = 'amq.topic' AND TOPIC_MATCH('orders.#') AND NOT TOPIC_MATCH('*.us.*')", true);
-        let mut died = Condition::parse("DEATHS() = 5", Condition::known(false), None).unwrap();
+        let mut died =
+            Condition::parse("DEATHS() = 5", Condition::known(false), Macros::none(), None).unwrap();
         assert!(died.holds(Subject { properties: &properties, body: b"", envelope: Envelope::default() }, 0));
-        assert!(Condition::parse("DEATHS() = 5", Condition::known(true), None).is_err());
+        assert!(Condition::parse("DEATHS() = 5", Condition::known(true), Macros::none(), None).is_err());
         check("SIZE() = 35 AND OFFSET() < 6 AND REDELIVERED() AND NOT DURABLE()", true);
         let mut none = Vec::new();
         NewProperties::default().write(&mut none);
         let none = Properties::read(&none).unwrap();
         let none = Subject { properties: &none, body: b"", envelope: Envelope::default() };
-        let parsed =
-            |text| Condition::parse(text, Condition::known(false), Some(&ANN)).unwrap().holds(none, 0);
+        let parsed = |text| {
+            Condition::parse(text, Condition::known(false), Macros::none(), Some(&ANN))
+                .unwrap()
+                .holds(none, 0)
+        };
         assert!(parsed("header.priority = 4") && parsed("SIZE() = 0"));
         assert!(!parsed("region = 'eu'") && !parsed("STATE() = 'ready' OR REDELIVERED()"));
     }
 
     #[test]
     fn the_one_who_asks_is_a_constant() {
-        let mut condition =
-            Condition::parse("USER() = 'ann' AND CLIENT_ID() IS NULL", Known::NONE, Some(&ANN)).unwrap();
+        let mut condition = Condition::parse(
+            "USER() = 'ann' AND CLIENT_ID() IS NULL",
+            Known::NONE,
+            Macros::none(),
+            Some(&ANN),
+        )
+        .unwrap();
         assert_eq!(
             (condition.class(), condition.reads()),
             (Class::Contextual, vec!["USER()".to_owned(), "CLIENT_ID()".to_owned()])
@@ -196,12 +223,13 @@ mod tests {
 
     #[test]
     fn a_faulty_expression_says_where() {
-        assert_eq!(Condition::parse("region = ", Known::ALL, Some(&ANN)).unwrap_err().at, 9);
+        assert_eq!(Condition::parse("region = ", Known::ALL, Macros::none(), Some(&ANN)).unwrap_err().at, 9);
         for (text, is_stream) in
             [("OFFSET() = 1", false), ("STATE() = 'ready'", true), ("RECEIVED() > 1", true)]
         {
-            let fault =
-                Condition::parse(text, Condition::known(is_stream), Some(&ANN)).unwrap_err().to_string();
+            let fault = Condition::parse(text, Condition::known(is_stream), Macros::none(), Some(&ANN))
+                .unwrap_err()
+                .to_string();
             let function = text.split('(').next().unwrap();
             assert_eq!(fault, format!("at byte 0: {function}() is not known here"));
         }

@@ -133,13 +133,14 @@ fn joined<'a>(pieces: &[&'a [u8]], most: usize) -> Cow<'a, [u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use filter::{Expression, Known, Limits, Names, Program, Room, Site};
+    use filter::{Expression, Known, Limits, Macros, Names, Program, Room, Site};
     use message::amqp10::{Encoder, section::descriptor};
     use message::amqp091::{NewProperties, Table, TableWriter, Value as Wire};
     use message::record::flag;
 
     fn verdict(content: &Content<'_>, text: &str) -> Option<bool> {
-        let site = Site { limits: Limits::content(), known: Known::ALL, names: Names::Own };
+        let site =
+            Site { limits: Limits::content(), known: Known::ALL, names: Names::Own, macros: Macros::none() };
         let program = Program::compile(&Expression::parse_at(text, &site).unwrap()).unwrap();
         program.verdict(content, &mut Room::default(), 1000)
     }

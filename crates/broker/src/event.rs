@@ -99,6 +99,15 @@ pub enum Event {
         /// Which of [`Events::items`] it is.
         item: u32,
     },
+    /// A message that a consumer holds, for a browser that is shown those too ([`crate::Browse::held`]).
+    Shown {
+        /// The browser's handle.
+        consumer: u32,
+        /// Which of [`Events::memories`] has it.
+        memory: u32,
+        /// Which of [`Events::items`] it is.
+        item: u32,
+    },
     /// The consumer had asked to drain and nothing is left to send: its credit is 0 now.
     Drained {
         /// The consumer's handle.
@@ -132,7 +141,7 @@ pub enum Event {
         lease_ms: Option<u64>,
     },
     /// The leases of these are over. The connection is to answer with [`crate::QueueCommand::LeaseOver`]; until then the messages
-    /// are the consumer's.
+    /// are the consumer's. Or they were settled for it ([`crate::QueueCommand::SettleAt`]): the same answer is passed over.
     LeaseOver {
         /// The consumer's handle, or that under which a `basic.get` is unsettled.
         consumer: u32,

@@ -78,7 +78,9 @@ pub use publisher::{More, Publish, Published, Publisher, ROUTES_SHOWN_MAX, price
 pub use reading::{BlockKey, Brought, ReadBytes, ReadRequest, ReadWhat, StretchKey};
 pub use recovery::{LogSnapshot, RecoveryError, SECTION};
 pub use reply::{REPLY_TO, Replies, ReplyAddress};
-pub use request::{ConsumerRef, Credit, Held, LeaseOver, NewConsumer, Placement, QueueCommand, Reply};
+pub use request::{
+    Browse, ConsumerRef, Credit, Held, LeaseOver, NewConsumer, Placement, QueueCommand, Reply, SettleAt,
+};
 pub use rows::channels::{
     ChannelRow, ChannelTally, ConsumerRow, Depth, LinkEnd, LinkRow, Opened, SessionRow, StreamConsumerRow,
     StreamPublisherRow,

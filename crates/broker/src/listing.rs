@@ -233,6 +233,14 @@ impl<'a> Listing<'a> {
         Some(queue.held(from, count_max))
     }
 
+    /// The position behind the last message of a queue that lives here which a consumer holds; 0: none does. `None` where it
+    /// does not. It costs a step for each consumer of the queue.
+    pub fn held_end(self, vhost: VhostId, name: &str) -> Option<u64> {
+        let definition = self.catalog.queue_by_name(vhost, name.as_bytes())?;
+        let queue = self.logs.get(definition.log)?.machines.get(definition.id)?.as_queue()?;
+        Some(queue.held_end())
+    }
+
     /// The log, and the slot in it.
     pub(crate) fn find_queue(self, vhost: &str, name: &str) -> Option<(usize, u32)> {
         let definition = self.catalog.queue_by_name(self.catalog.vhost(vhost)?, name.as_bytes())?;

@@ -50,6 +50,8 @@ pub struct Logs {
     reads: Vec<ReadRequest>,
     /// Segments nothing live is left in.
     dead_segments: Vec<u64>,
+    /// Damage that was found in streams of logs that have left since.
+    left_damages: Vec<Damaged>,
     /// A log here has, or had, a stream.
     has_streams: bool,
     /// No queue is filled from a stream for now.
@@ -78,6 +80,7 @@ impl Logs {
             ranking: RankingDesk::default(),
             reads: Vec::new(),
             dead_segments: Vec::new(),
+            left_damages: Vec::new(),
             has_streams: false,
             holds_feeds: false,
             spares_at: 0,
@@ -301,11 +304,8 @@ impl Logs {
         if !self.has_streams {
             return;
         }
-        for log in &mut self.all {
-            if let Some(streams) = log.streams.get_mut() {
-                into.extend(streams.damages.drain(..).map(Damaged::Stream));
-            }
-        }
+        into.append(&mut self.left_damages);
+        self.all.iter_mut().for_each(|log| take_damages(log, into));
     }
 
     /// Has `each` hear how many stored offsets had to go for others, and of the last of them, by log.
@@ -319,5 +319,12 @@ impl Logs {
                 }
             }
         }
+    }
+}
+
+/// Moves the damage found in a log's streams into `into`.
+fn take_damages(log: &mut Log, into: &mut Vec<Damaged>) {
+    if let Some(streams) = log.streams.get_mut() {
+        into.extend(streams.damages.drain(..).map(Damaged::Stream));
     }
 }

@@ -155,6 +155,16 @@ impl Post {
         events.list.push((port, Event::Barrier { consumer, memory, item: at }));
     }
 
+    /// A held message for a browser.
+    #[cold]
+    pub(crate) fn show(&mut self, port: PortId, browser: u32, memory: &Memory, item: Item) {
+        let events = &mut self.events[port.shard.0 as usize];
+        let memory = events.memory(memory);
+        let at = events.items.len() as u32;
+        events.items.push(item);
+        events.list.push((port, Event::Shown { consumer: browser, memory, item: at }));
+    }
+
     #[inline]
     pub(crate) fn confirm(&mut self, waiter: &Waiter) {
         if waiter.is_own() {

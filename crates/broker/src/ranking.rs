@@ -8,7 +8,7 @@
 
 use crate::catalog::QueueDefinition;
 use crate::content::Content;
-use filter::{Class, Expression, Known, Limits, MessageField, Names, Program, Room, Site, Value};
+use filter::{Class, Expression, Known, Limits, Macros, MessageField, Names, Program, Room, Site, Value};
 use message::record::{Keys, NewEnqueue};
 
 /// The argument of a queue that says the priorities of its messages.
@@ -43,9 +43,9 @@ pub(crate) struct Ranking {
 impl Ranking {
     /// # Errors
     /// In words: it is no UTF-8, or no expression, and where the fault is; or it hangs on more than the message.
-    pub(crate) fn parse(text: &[u8], rank: Rank) -> Result<Ranking, String> {
+    pub(crate) fn parse(text: &[u8], rank: Rank, macros: &Macros) -> Result<Ranking, String> {
         let text = str::from_utf8(text).map_err(|error| error.to_string())?;
-        let site = Site { limits: Limits::content(), known: KNOWN, names: Names::Own };
+        let site = Site { limits: Limits::content(), known: KNOWN, names: Names::Own, macros };
         let expression = Expression::parse_at(text, &site).map_err(|error| error.to_string())?;
         let program = Program::compile(&expression).map_err(|error| error.to_string())?;
         match program.class() {
@@ -57,9 +57,9 @@ impl Ranking {
         }
     }
 
-    /// The expression of a queue that has one.
-    pub(crate) fn of(queue: &QueueDefinition) -> Option<Ranking> {
-        let of = |rank, text: &str| Ranking::parse(text.as_bytes(), rank).ok();
+    /// The expression of a queue that has one, with the macros of its virtual host.
+    pub(crate) fn of(queue: &QueueDefinition, macros: &Macros) -> Option<Ranking> {
+        let of = |rank, text: &str| Ranking::parse(text.as_bytes(), rank, macros).ok();
         let ranking = text_of(queue).and_then(|text| of(Rank::Priority, text));
         ranking.or_else(|| of(Rank::Barrier, barrier_text_of(queue)?))
     }
@@ -158,7 +158,7 @@ mod tests {
             body: &body,
         };
         let mut desk = RankingDesk::default();
-        let ranking = Ranking::parse(text.as_bytes(), rank).unwrap();
+        let ranking = Ranking::parse(text.as_bytes(), rank, Macros::none()).unwrap();
         let keys = ranking.rank(&message, Keys::default(), &mut desk);
         assert!(desk.take_units() > 0);
         keys
@@ -219,11 +219,11 @@ mod tests {
             ("body.p +", "expected"),
             ("CLIENT_ID()", "CLIENT_ID"),
         ] {
-            let error = Ranking::parse(text.as_bytes(), Rank::Priority).unwrap_err();
+            let error = Ranking::parse(text.as_bytes(), Rank::Priority, Macros::none()).unwrap_err();
             assert!(error.contains(fault), "{text}: {error}");
         }
-        let error = Ranking::parse(b"UTC() > 0", Rank::Barrier).unwrap_err();
+        let error = Ranking::parse(b"UTC() > 0", Rank::Barrier, Macros::none()).unwrap_err();
         assert_eq!(error, "a barrier hangs on the message alone");
-        assert!(Ranking::parse(b"\xff", Rank::Priority).is_err());
+        assert!(Ranking::parse(b"\xff", Rank::Priority, Macros::none()).is_err());
     }
 }

@@ -78,10 +78,37 @@ pub struct NewConsumer {
     pub exclusive: bool,
     /// Higher goes first.
     pub priority: i32,
-    /// It is shown what is in the queue from this position on and takes nothing: it counts as no consumer, and minds none.
-    pub browses: Option<QueueSeq>,
+    /// It is shown what is in the queue and takes nothing: it counts as no consumer, and minds none.
+    pub browses: Option<Browse>,
     /// How long it may hold a message of a quorum queue, milliseconds; without, as the queue or the node says.
     pub timeout_ms: Option<u64>,
+}
+
+/// The part of a queue that a browser is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Browse {
+    /// Messages from this position on.
+    pub from: QueueSeq,
+    /// Ready ones, and those that consumers hold ([`crate::Event::Shown`]).
+    pub held: bool,
+}
+
+impl From<QueueSeq> for Browse {
+    /// Ready messages from there on.
+    fn from(from: QueueSeq) -> Browse {
+        Browse { from, held: false }
+    }
+}
+
+/// Messages that are settled for their holders, or where they are ready.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SettleAt {
+    /// For the answer.
+    pub token: u32,
+    /// Where they are in the queue, each once.
+    pub positions: Box<[QueueSeq]>,
+    /// They are rejected, and die; else they are accepted, and gone.
+    pub rejects: bool,
 }
 
 /// How a connection answers when leases of a consumer's messages are over.
@@ -151,8 +178,10 @@ pub enum QueueCommand {
         settled: bool,
         /// The connection has published: what it published comes first, so that it is counted among what is left.
         behind: bool,
+        /// The node itself gets it, for a request of a user: [`QueueCommand::SettleAt`] leaves it alone.
+        by_node: bool,
     },
-    /// The message at this position now, if it is ready; it is to be settled. Answer: [`crate::Event::Got`] or
+    /// The node itself gets the message at this position now, if it is ready; it is to be settled. Answer: [`crate::Event::Got`] or
     /// [`Reply::Empty`].
     Pick {
         /// For the answer.
@@ -242,6 +271,9 @@ pub enum QueueCommand {
         /// Where it is in the queue.
         position: QueueSeq,
     },
+    /// Settle the messages at some positions, those that are ready and those that consumers hold: their holders are told as where
+    /// leases are over. Answer: [`Reply::Settled`].
+    SettleAt(Box<SettleAt>),
     /// Delete the queue. Answer: [`Reply::Deleted`].
     Delete {
         /// For the answer.
@@ -275,6 +307,7 @@ impl QueueCommand {
             | QueueCommand::Delete { token, .. }
             | QueueCommand::Counts { token } => Some(*token),
             QueueCommand::Cancel { token, .. } => *token,
+            QueueCommand::SettleAt(settle) => Some(settle.token),
             QueueCommand::Stream(command) => command.token(),
             QueueCommand::Credit { .. }
             | QueueCommand::Prefetch { .. }
@@ -309,7 +342,11 @@ impl QueueCommand {
 
     /// Its answer depends on what is in a queue.
     pub(crate) fn looks_in(&self) -> bool {
-        self.looks() || matches!(self, QueueCommand::Pick { .. } | QueueCommand::Discard { .. })
+        let by_position = matches!(
+            self,
+            QueueCommand::Pick { .. } | QueueCommand::Discard { .. } | QueueCommand::SettleAt(_)
+        );
+        by_position || self.looks()
     }
 
     /// It waits for the messages under way, whatever queue it is for: a publisher that goes on behind the number it is told must
@@ -323,7 +360,7 @@ impl QueueCommand {
     pub(crate) fn counts_news(&self) -> bool {
         match self {
             QueueCommand::Get { behind, .. } => *behind,
-            QueueCommand::Pick { .. } => false,
+            QueueCommand::Pick { .. } | QueueCommand::SettleAt(_) => false,
             _ => true,
         }
     }
@@ -362,6 +399,11 @@ pub enum Reply {
     Purged {
         /// How many.
         messages: u64,
+    },
+    /// The messages at some positions are settled.
+    Settled {
+        /// Positions at which none was ready, or held by a consumer.
+        missing: Box<[QueueSeq]>,
     },
     /// The queue is gone.
     Deleted {

@@ -1,6 +1,6 @@
 //! The expression that a consumer of a queue chooses by, over the messages in it.
 
-use filter::{Asker, Expression, Known, Limits, Names, Program, Site};
+use filter::{Asker, Expression, Known, Limits, Macros, Names, Program, Site};
 use std::sync::Arc;
 
 /// Bytes that an index takes for an expression beside its program, at most: where it shares its places with others it is less.
@@ -42,13 +42,13 @@ impl Selector {
         self.bytes
     }
 
-    /// By an expression, in names of ours or of JMS, for a client.
+    /// By an expression, in names of ours or of JMS, with these macros, for a client.
     ///
     /// # Errors
     /// In words: it is no UTF-8, or no expression or program, and where the fault is.
-    pub fn parse(text: &[u8], names: Names, asker: &Asker<'_>) -> Result<Selector, String> {
+    pub fn parse(text: &[u8], names: Names, macros: &Macros, asker: &Asker<'_>) -> Result<Selector, String> {
         let text = str::from_utf8(text).map_err(|error| error.to_string())?;
-        let site = Site { limits: Limits::content(), known: Selector::KNOWN.and_asker(), names };
+        let site = Site { limits: Limits::content(), known: Selector::KNOWN.and_asker(), names, macros };
         let expression = Expression::parse_at(text, &site).map_err(|error| error.to_string())?;
         Selector::new(expression.bound(asker))
     }
@@ -83,8 +83,8 @@ mod tests {
             let mut all = Index::new();
             let mut sum = 0;
             for number in (0..1000).filter(|number| kind == 5 || number % 5 == kind) {
-                let selector =
-                    Selector::parse(make(number).as_bytes(), Names::Own, &ANN).expect("an expression");
+                let selector = Selector::parse(make(number).as_bytes(), Names::Own, Macros::none(), &ANN)
+                    .expect("an expression");
                 all.add(selector.expression()).expect("a program");
                 sum += selector.bytes();
             }

@@ -124,7 +124,11 @@ fn a_get_takes_it_where_nobody_consumes() {
     node.declare_with(0, "q", true, &barred("classic"));
     publish(&mut node, &[END, "a"]);
     let get = |node: &mut Node| {
-        node.command(0, "q", QueueCommand::Get { token: 4, handle: 5, settled: true, behind: false });
+        node.command(
+            0,
+            "q",
+            QueueCommand::Get { token: 4, handle: 5, settled: true, behind: false, by_node: false },
+        );
         node.settle();
         seen(node)
     };

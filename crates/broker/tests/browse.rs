@@ -20,7 +20,7 @@ fn browse(node: &mut Node, port: usize, handle: u32, credit: Credit, settled: bo
 }
 
 fn browse_from(node: &mut Node, (port, handle): (usize, u32), credit: Credit, settled: bool, position: u64) {
-    let browses = Some(QueueSeq(position));
+    let browses = Some(QueueSeq(position).into());
     let consumer = NewConsumer { credit, settled, exclusive: false, priority: 0, browses, timeout_ms: None };
     node.command(port, "q", QueueCommand::Consume { token: 2, handle, consumer });
 }

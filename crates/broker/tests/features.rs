@@ -168,7 +168,11 @@ fn a_full_queue_refuses_and_the_others_of_a_route_do_not() {
         node.settle();
         assert_eq!(node.take_seen(), ["0: 5 refused 3-3"]);
         // There is room again.
-        node.command(0, "q", QueueCommand::Get { token: 1, handle: 3, settled: true, behind: false });
+        node.command(
+            0,
+            "q",
+            QueueCommand::Get { token: 1, handle: 3, settled: true, behind: false, by_node: false },
+        );
         node.settle();
         assert_eq!(node.take_seen(), ["0: 3 takes a@0, 0 left"]);
         assert_eq!(node.publish(0, &mut publisher, "q", "d", true), Published::Waiting);
@@ -249,7 +253,11 @@ fn a_queue_unused_for_too_long_is_deleted() {
     node.declare_with(0, "q", true, &[("x-expires", Value::long(1000))]);
     let is_there = |node: &Node| node.shards[0].catalog().queue_by_name(VhostId(0), b"q").is_some();
     node.pass(900);
-    node.command(0, "q", QueueCommand::Get { token: 1, handle: 3, settled: true, behind: false });
+    node.command(
+        0,
+        "q",
+        QueueCommand::Get { token: 1, handle: 3, settled: true, behind: false, by_node: false },
+    );
     node.pass(900);
     assert!(is_there(&node), "a get is use");
     node.consume(0, "q", 9, 0);
@@ -397,7 +405,11 @@ fn a_quorum_queue_is_used_while_something_of_it_is_held() {
     let mut publisher = node.publisher(0);
     publish_for(&mut node, &mut publisher, "q", "held", None);
     node.settle();
-    node.command(0, "q", QueueCommand::Get { token: 1, handle: 3, settled: false, behind: false });
+    node.command(
+        0,
+        "q",
+        QueueCommand::Get { token: 1, handle: 3, settled: false, behind: false, by_node: false },
+    );
     let is_there = |node: &Node| node.shards[0].catalog().queue_by_name(VhostId(0), b"q").is_some();
     node.pass(5000);
     assert!(is_there(&node));
@@ -419,7 +431,7 @@ fn a_get_waits_for_what_came_back_before_it() {
         publish_for(&mut node, &mut publisher, "q", body, None);
     }
     node.settle();
-    let get = || QueueCommand::Get { token: 1, handle: 3, settled: false, behind: false };
+    let get = || QueueCommand::Get { token: 1, handle: 3, settled: false, behind: false, by_node: false };
     node.command(0, "q", get());
     node.settle();
     seen(&mut node);

@@ -8,9 +8,11 @@ use broker::{
     CommitRule, Credit, Held, Limits, Mail, NewConsumer, Publisher, QueueCommand, StreamCommand,
     StreamFilter, StreamFrom,
 };
+use journal::{Disk, FileKind};
 use message::record::{Format, Outcome};
 use node::{NOW, Node};
 use routing::Value;
+use std::io::IoSlice;
 
 /// The log that moves: shard 1's of three.
 const LOG: LogId = LogId(1);
@@ -369,7 +371,11 @@ fn commands_that_wait_for_messages_go_along() {
     let mut node = node();
     let mut publisher = node.publisher(1);
     node.publish(1, &mut publisher, "q", "one", true);
-    node.command(1, "q", QueueCommand::Get { token: 4, handle: 6, settled: false, behind: true });
+    node.command(
+        1,
+        "q",
+        QueueCommand::Get { token: 4, handle: 6, settled: false, behind: true, by_node: false },
+    );
     // It is not at the disk when the log goes, nor is the command carried out.
     hand(&mut node, 0);
     assert_eq!(seen_of(&mut node, 1), ["5 confirmed 1-1", "6 takes one@0, 0 left"]);
@@ -377,6 +383,30 @@ fn commands_that_wait_for_messages_go_along() {
     node.command(2, "q", QueueCommand::Purge { token: 4 });
     node.settle();
     assert_eq!(node.take_seen(), ["2: Purged { messages: 0 }"]);
+}
+
+/// A consumer reads a stream from its first message on, and settles nothing.
+fn read_stream(handle: u32) -> QueueCommand {
+    let consumer = NewConsumer {
+        credit: Credit::Prefetch(0),
+        settled: true,
+        exclusive: false,
+        priority: 0,
+        browses: None,
+        timeout_ms: None,
+    };
+    let read = StreamCommand::Consume {
+        token: 2,
+        handle,
+        consumer,
+        format: Format::Amqp10,
+        from: StreamFrom::First,
+        filter: StreamFilter::default(),
+        rate: None,
+        user: 0,
+        name: None,
+    };
+    QueueCommand::Stream(Box::new(read))
 }
 
 #[test]
@@ -395,26 +425,7 @@ fn reads_and_streams_go_on_elsewhere() {
         }
     };
     publish(&mut node, 0..20);
-    let consumer = NewConsumer {
-        credit: Credit::Prefetch(0),
-        settled: true,
-        exclusive: false,
-        priority: 0,
-        browses: None,
-        timeout_ms: None,
-    };
-    let read = StreamCommand::Consume {
-        token: 2,
-        handle: 8,
-        consumer,
-        format: Format::Amqp10,
-        from: StreamFrom::First,
-        filter: StreamFilter::default(),
-        rate: None,
-        user: 0,
-        name: None,
-    };
-    node.command(0, "s", QueueCommand::Stream(Box::new(read)));
+    node.command(0, "s", read_stream(8));
     node.consume(2, "q", 9, 0);
     node.turn();
     // Reads are under way.
@@ -437,6 +448,35 @@ fn reads_and_streams_go_on_elsewhere() {
         let expected: Vec<_> = (0..25).map(|number| number.to_string()).collect();
         assert_eq!(got, expected, "{of}");
     }
+}
+
+/// Readers may have passed over it by then: the next shard would tell it too late.
+#[test]
+fn damage_in_a_stream_is_told_by_the_shard_that_found_it() {
+    let mut node = Node::with_limits(3, Limits::default());
+    let size = Value::Int(routing::IntType::SignedInt, 50_000);
+    let arguments = [("x-queue-type", Value::text("stream")), ("x-stream-max-segment-size-bytes", size)];
+    assert_eq!(node.declare_with(1, "s", true, &arguments), LOG);
+    let mut publisher = node.publisher(0);
+    for number in 0..20 {
+        node.publish(0, &mut publisher, "s", &format!("{number:0>10000}"), true);
+        node.settle();
+    }
+    node.work();
+    // The files hold all that a snapshot knows.
+    for _ in 0..2 {
+        node.shards[1].snapshot(LOG, false).unwrap();
+        for job in node.shards[1].logs_mut().take_stream_syncs(LOG) {
+            node.shards[1].stream_done(NOW, job.carry_out(&node.disk));
+        }
+        node.shards[1].logs_mut().snapshot_written(LOG);
+    }
+    let files = node.disk.list(FileKind::Stream).unwrap();
+    node.disk.write_at(files[0], 25_000, &[IoSlice::new(b"rot")]).unwrap();
+    node.command(0, "s", read_stream(8));
+    node.work();
+    hand(&mut node, 0);
+    assert_eq!((node.damages(0).len(), node.damages(1).len()), (0, 1));
 }
 
 #[test]

@@ -112,7 +112,11 @@ fn a_get_has_them_too() {
     let cancel = QueueCommand::Cancel { token: None, handle: 9, held: Held::Kept };
     node.command(0, "q", cancel);
     modify(&mut node, 0, "q", (0, 0), Outcome::Released, "one");
-    node.command(0, "q", QueueCommand::Get { token: 7, handle: 8, settled: false, behind: false });
+    node.command(
+        0,
+        "q",
+        QueueCommand::Get { token: 7, handle: 8, settled: false, behind: false, by_node: false },
+    );
     node.settle();
     assert_eq!(deliveries(&mut node), ["0: 8 takes m@0 again noted one, 0 left"]);
 }
@@ -128,7 +132,7 @@ fn who_browses_sees_them() {
         settled: true,
         exclusive: false,
         priority: 0,
-        browses: Some(QueueSeq(0)),
+        browses: Some(QueueSeq(0).into()),
         timeout_ms: None,
     };
     node.command(0, "q", QueueCommand::Consume { token: 2, handle: 7, consumer });

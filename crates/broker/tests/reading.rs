@@ -3,7 +3,10 @@
 #[allow(dead_code, reason = "shared; nothing is settled here")]
 mod node;
 
-use broker::{Credit, Held, Limits, NewConsumer, Publish, Publisher, QueueCommand, ReadRequest, ReadWhat};
+use base::id::QueueSeq;
+use broker::{
+    Credit, Held, Limits, NewConsumer, Publish, Publisher, QueueCommand, ReadRequest, ReadWhat, SettleAt,
+};
 use journal::Disk;
 use message::record::{Format, Outcome};
 use node::Node;
@@ -133,6 +136,27 @@ fn reads_grow_while_a_consumer_reads_on() {
         assert!(sizes.iter().any(|size| *size > most / 2), "{sizes:?}");
         assert!(sizes.iter().sum::<u64>() < 151 * (BODY as u64 + 200), "nothing is read twice: {sizes:?}");
     }
+}
+
+#[test]
+fn a_message_that_is_settled_while_it_is_read_is_never_sent() {
+    let mut node = restarted(&["q"], 4);
+    node.consume(0, "q", 7, 2);
+    node.turn();
+    let mut pending = reads(&mut node);
+    let settle = SettleAt { token: 4, positions: [QueueSeq(0)].into(), rejects: false };
+    node.command(0, "q", QueueCommand::SettleAt(Box::new(settle)));
+    node.turn();
+    let told = node.take_seen();
+    assert!(told.iter().any(|line| line.contains("Settled { missing: [] }")), "{told:?}");
+    assert!(!told.iter().any(|line| line.contains("LeaseOver")), "there is nothing to take: {told:?}");
+    let mut got = Vec::new();
+    while let Some(read) = pending.pop() {
+        answer(&mut node, read);
+        got.extend(given(&mut node, 7));
+        pending.extend(reads(&mut node));
+    }
+    assert_eq!(got, [1, 2], "there was room for another");
 }
 
 #[test]

@@ -63,7 +63,11 @@ fn ready(shard: &Shard, name: &str) -> Option<u64> {
 
 /// Takes the next message of a queue.
 fn take(node: &mut Node, port: usize, queue: &str) -> String {
-    node.command(port, queue, QueueCommand::Get { token: 3, handle: 9, settled: true, behind: false });
+    node.command(
+        port,
+        queue,
+        QueueCommand::Get { token: 3, handle: 9, settled: true, behind: false, by_node: false },
+    );
     node.settle();
     node.take_seen().join(", ")
 }

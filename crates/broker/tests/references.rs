@@ -166,7 +166,7 @@ fn browse(node: &mut Node) {
         settled: true,
         exclusive: false,
         priority: 0,
-        browses: Some(QueueSeq(0)),
+        browses: Some(QueueSeq(0).into()),
         timeout_ms: None,
     };
     node.command(0, "q", QueueCommand::Consume { token: 2, handle: 9, consumer });
@@ -347,7 +347,11 @@ fn what_is_handed_out_does_not_differ_in_a_byte() {
 fn it_is_got_browsed_and_dead_lettered() {
     let mut node = fed();
     for number in 0..3 {
-        node.command(0, "q", QueueCommand::Get { token: 7, handle: 8, settled: true, behind: false });
+        node.command(
+            0,
+            "q",
+            QueueCommand::Get { token: 7, handle: 8, settled: true, behind: false, by_node: false },
+        );
         assert_eq!(came(&mut node), [number]);
     }
     browse(&mut node);
@@ -687,7 +691,11 @@ fn what_is_damaged_is_passed_over() {
     browse(&mut node);
     assert_eq!(came(&mut node), but_one(0..20));
     for _ in 0..3 {
-        node.command(0, "q", QueueCommand::Get { token: 7, handle: 8, settled: true, behind: false });
+        node.command(
+            0,
+            "q",
+            QueueCommand::Get { token: 7, handle: 8, settled: true, behind: false, by_node: false },
+        );
     }
     assert_eq!(came(&mut node), [0, 2]);
 

@@ -5,8 +5,8 @@ mod node;
 
 use base::id::QueueSeq;
 use broker::ledger::Kind;
-use broker::{Credit, Held, Limits, NewConsumer, QueueCommand, QueueRow, ReadBytes, Selector};
-use filter::{Asker, Names};
+use broker::{Browse, Credit, Held, Limits, NewConsumer, QueueCommand, QueueRow, ReadBytes, Selector};
+use filter::{Asker, Macros, Names};
 use message::record::Outcome;
 use node::Node;
 use routing::Value;
@@ -29,9 +29,9 @@ fn choose(
     port: usize,
     (handle, text): (u32, &str),
     credit: Credit,
-    browses: Option<QueueSeq>,
+    browses: Option<Browse>,
 ) {
-    let selector = Selector::parse(text.as_bytes(), Names::Own, &ANN).unwrap();
+    let selector = Selector::parse(text.as_bytes(), Names::Own, Macros::none(), &ANN).unwrap();
     let (settled, exclusive) = (false, false);
     let consumer = NewConsumer { credit, settled, exclusive, priority: 0, browses, timeout_ms: None };
     node.command(port, "q", QueueCommand::Select { token: 2, handle, consumer, selector });
@@ -160,7 +160,7 @@ fn a_browser_is_shown_what_it_chooses() {
     let mut node = Node::new(1);
     node.declare(0, "q", true);
     fill(&mut node, 0, 30);
-    choose(&mut node, 0, (7, "body.k = 6"), Credit::Prefetch(0), Some(QueueSeq(5)));
+    choose(&mut node, 0, (7, "body.k = 6"), Credit::Prefetch(0), Some(QueueSeq(5).into()));
     assert_eq!(given(&seen(&mut node), 7), [6, 16, 26]);
     fill(&mut node, 30, 40);
     assert_eq!(given(&seen(&mut node), 7), [36]);

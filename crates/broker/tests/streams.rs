@@ -9,7 +9,7 @@ use broker::{
     Credit, Event, Events, NewConsumer, NewMessages, QueueCommand, RecoveryError, SingleActive,
     StreamCommand, StreamFilter, StreamFrom, Wanted,
 };
-use filter::Limits;
+use filter::{Limits, Macros};
 use message::amqp10::section::data_prefix;
 use message::chunk::{Entry, SubBatch};
 use message::record::{Appended, Format, Outcome, SeqRange};
@@ -100,7 +100,7 @@ fn chunks_without_a_message_that_is_wanted_are_not_sent_and_cost_no_credit() {
     append(&mut node, 0, 4, None, &[(0, "", "[{\"n\":1}]"), (0, "", "x")]);
     append(&mut node, 0, 6, None, &[(0, "", "{\"n\":1,")]);
     node.take_seen();
-    let messages = Some(Wanted::parse(b"body.n < 3", None).unwrap());
+    let messages = Some(Wanted::parse(b"body.n < 3", Macros::none(), None).unwrap());
     let filter = StreamFilter { chunks: None, messages };
     let (from, group) = (StreamFrom::First, None);
     let subscribe = StreamCommand::Subscribe { token: 2, handle: 6, from, credit: 2, filter, group };

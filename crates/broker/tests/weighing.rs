@@ -86,7 +86,11 @@ fn what_is_in_memory_counts_at_once() {
     let mut node = node_with(9);
     limit(&mut node, Some(4500), "drop-head");
     assert_eq!((ready(&node.shards[0]), read_all(&mut node)), (4, 0));
-    node.command(0, "q", QueueCommand::Get { token: 3, handle: 4, settled: true, behind: false });
+    node.command(
+        0,
+        "q",
+        QueueCommand::Get { token: 3, handle: 4, settled: true, behind: false, by_node: false },
+    );
     node.settle();
     assert_eq!(node.take_seen(), [format!("0: 4 takes {}@5, 3 left", body(5))]);
     // The limit goes, and comes back.
@@ -199,7 +203,11 @@ fn a_queue_that_refuses_counts_what_is_there() {
     };
     assert!(!outcome(&mut node));
     for _ in 0..6 {
-        node.command(0, "q", QueueCommand::Get { token: 3, handle: 4, settled: true, behind: false });
+        node.command(
+            0,
+            "q",
+            QueueCommand::Get { token: 3, handle: 4, settled: true, behind: false, by_node: false },
+        );
     }
     node.settle();
     assert!(outcome(&mut node));

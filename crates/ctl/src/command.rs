@@ -505,7 +505,11 @@ fn truncate(session: &Session<'_>, stream: &str, before: u64) -> Result<String, 
 /// Has a filter explained.
 fn check_filter(session: &Session<'_>, filter: &str, payload: Option<&str>) -> Result<String, Refusal> {
     let show = session.announce("Checking a filter ...".to_owned());
-    let asked = json!({ "filter": filter, "payload": payload });
+    let vhost = session.vhost();
+    if !vhosts::has(session, vhost)? {
+        return Err(vhosts::missing(vhost));
+    }
+    let asked = json!({ "filter": filter, "payload": payload, "vhost": vhost });
     let response = session.api("POST", &["x", "filter", "check"], "", Some(&asked))?;
     response.changed().map_err(|refusal| Refusal { code: exit::DATA, ..refusal })?;
     let told: Value = serde_json::from_str(&response.body).unwrap_or_default();

@@ -51,6 +51,9 @@ pub(crate) enum ObjectWord {
         /// The expression
         #[arg(long = "where", value_name = "EXPRESSION")]
         wanted: String,
+        /// Those that consumers hold, too: their holders lose them
+        #[arg(long)]
+        held: bool,
     },
     /// Publishes the messages of a queue to an exchange, and takes them off the queue
     MoveMessages {
@@ -166,7 +169,9 @@ pub(crate) fn run(word: &ObjectWord, session: &Session<'_>) -> Result<String, Re
             let goal = json!({ "exchange": exchange, "routing_key": routing_key });
             move_on(session, banner, pace, "move", goal)
         }
-        ObjectWord::SettleMessages { queue, outcome, wanted } => settle(session, queue, outcome, wanted),
+        ObjectWord::SettleMessages { queue, outcome, wanted, held } => {
+            settle(session, (queue, *held), outcome, wanted)
+        }
         ObjectWord::CloseConnection { pid, reason } => close_connection(session, pid, reason),
         ObjectWord::CloseAllConnections { global, per_connection_delay, limit, reason } => {
             let count = if *limit == 0 { "all".to_owned() } else { limit.to_string() };
@@ -335,10 +340,15 @@ fn move_on(
 }
 
 /// Accepts or rejects the messages of which an expression is true, a piece of the queue at a time.
-fn settle(session: &Session<'_>, queue: &str, outcome: &str, wanted: &str) -> Result<String, Refusal> {
+fn settle(
+    session: &Session<'_>,
+    (queue, held): (&str, bool),
+    outcome: &str,
+    wanted: &str,
+) -> Result<String, Refusal> {
     let vhost = session.vhost();
     let show = session.announce(format!("Settling messages of queue '{queue}' in vhost '{vhost}' ..."));
-    let mut body = json!({ "outcome": outcome, "where": wanted });
+    let mut body = json!({ "outcome": outcome, "where": wanted, "held": held });
     let mut settled = 0;
     loop {
         let path = ["x", "queues", vhost, queue, "settle"];

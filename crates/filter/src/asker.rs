@@ -105,7 +105,7 @@ impl Expression {
     }
 
     /// Looks at each part of the tree, and at the whole.
-    fn each(&mut self, look: &mut dyn FnMut(&mut Expression)) {
+    pub(crate) fn each(&mut self, look: &mut dyn FnMut(&mut Expression)) {
         match self {
             Expression::Literal(_)
             | Expression::Field(_)

@@ -60,6 +60,25 @@ pub enum ErrorKind {
         /// The fewest and the most it takes.
         takes: (usize, usize),
     },
+    /// A macro with more or fewer arguments than it has parameters.
+    MacroArguments {
+        /// Its name.
+        name: String,
+        /// Its parameters.
+        takes: usize,
+    },
+    /// More macros within one another than [`crate::Limits::macro_depth_max`].
+    MacrosTooDeep {
+        /// The bound.
+        depth_max: usize,
+    },
+    /// A fault of what a macro is expanded to here: the place of the error is that of the call.
+    InMacro {
+        /// Its name.
+        name: String,
+        /// The fault, and its place in the expression of the macro.
+        fault: Box<Error>,
+    },
     /// A path of more than [`crate::STEPS_MAX`] steps.
     PathTooLong,
     /// More names than [`crate::Limits::names_max`].
@@ -115,6 +134,12 @@ impl fmt::Display for ErrorKind {
             ErrorKind::Arguments { function, takes: (least, most) } => {
                 write!(out, "{function} takes {least} to {most} arguments")
             }
+            ErrorKind::MacroArguments { name, takes: 0 } => write!(out, "{name} takes no arguments"),
+            ErrorKind::MacroArguments { name, takes } => write!(out, "{name} takes {takes} arguments"),
+            ErrorKind::MacrosTooDeep { depth_max } => {
+                write!(out, "more than {depth_max} macros within one another")
+            }
+            ErrorKind::InMacro { name, fault } => write!(out, "in {name}, {fault}"),
             ErrorKind::PathTooLong => write!(out, "a path of more than {STEPS_MAX} steps"),
             ErrorKind::TooManyNames { names_max } => write!(out, "more than {names_max} names of properties"),
             ErrorKind::TooManyPaths { paths_max } => write!(out, "more than {paths_max} different paths"),

@@ -90,7 +90,7 @@ pub(crate) fn is_regular(name: &str) -> bool {
         && !is_reserved(name)
 }
 
-fn is_reserved(name: &str) -> bool {
+pub(crate) fn is_reserved(name: &str) -> bool {
     RESERVED.iter().any(|word| word.eq_ignore_ascii_case(name))
 }
 
@@ -173,9 +173,32 @@ impl<'a> Lexer<'a> {
         kind.map(|kind| Token { at, kind }).map_err(|kind| Error { at, kind })
     }
 
+    /// Goes on behind what is no token, a character at least.
+    pub(crate) fn pass(&mut self, fault: &Error) {
+        if self.at == fault.at {
+            self.at += self.text[self.at..].chars().next().map_or(0, char::len_utf8);
+        }
+    }
+
+    /// Goes on counting tokens where another text of the same expression was left.
+    pub(crate) fn share_tokens(&mut self, before: &Lexer<'_>) {
+        self.tokens_left = before.tokens_left;
+    }
+
+    /// Counts so many tokens, if they may come.
+    pub(crate) fn take_tokens(&mut self, count: usize) -> bool {
+        let left = self.tokens_left.checked_sub(count);
+        self.tokens_left = left.unwrap_or(self.tokens_left);
+        left.is_some()
+    }
+
     /// Where in the text a string holds so many bytes before, that starts here: its quotation marks stand there twice.
     pub(crate) fn place_in_string(&self, start: usize, before: &str) -> usize {
         let quote = char::from(self.text.as_bytes()[start]);
+        if !matches!(quote, '\'' | '"') {
+            // A parameter stands for it.
+            return start;
+        }
         start + 1 + before.len() + before.matches(quote).count()
     }
 

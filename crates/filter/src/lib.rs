@@ -8,7 +8,9 @@
 //! - [`Asker`]: the client that has messages chosen: its names and claims become constants.
 //! - [`Fields`]: how a message shows its values, whatever its format; [`Program::fields`] says beforehand which.
 //! - [`Index`]: many filters at once, of which a message finds those that it passes.
-//! - [`Site`]: where an expression stands: its bounds ([`Limits`]), and which values are [known](Known) there.
+//! - [`Site`]: where an expression stands: its bounds ([`Limits`]), which values are [known](Known) there, and which
+//!   macros.
+//! - [`Macros`]: expressions with names and parameters, which are expanded when one that uses them is parsed.
 //!
 //! Grammar, types and limits are RabbitMQ 4.3's, and what is ours beside them. Bodies are looked into by [`Paths`]: those
 //! of bytes by their [`Format`], of values that tell what they are by [`tree`]. Nothing here knows AMQP's encoding or a
@@ -17,6 +19,7 @@
 
 mod asker;
 mod automaton;
+mod calls;
 mod compare;
 mod compiler;
 mod counts;
@@ -31,6 +34,8 @@ pub mod json;
 mod lexer;
 mod limits;
 mod machine;
+mod macros;
+mod making;
 mod message;
 mod number;
 mod operation;
@@ -56,6 +61,7 @@ mod walk;
 
 pub use asker::{Asked, Asker};
 pub use automaton::{Pattern, TooDear};
+pub use calls::calls;
 pub use counts::Counts;
 pub use error::{Error, ErrorKind};
 pub use expression::{Expression, Literal, Name};
@@ -64,6 +70,8 @@ pub use found::{Found, Room, VALUES_MAX, WORK_MAX};
 pub use function::Function;
 pub use index::{Access, Cursor, Filed, Index, PLACES_MAX};
 pub use limits::Limits;
+pub use macros::{Macro, Macros, folded};
+pub use making::MacroFault;
 pub use message::{Class, MessageField};
 pub use operator::{Arithmetic, Comparison};
 pub use path::{Path, Paths, STEPS_MAX, Step};

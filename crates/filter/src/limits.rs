@@ -1,4 +1,5 @@
-//! Bounds on one expression, checked before it has been looked at any closer.
+//! Bounds on one expression, checked before it has been looked at any closer. Macros count as what they are expanded
+//! to.
 
 /// Bounds of an expression. The defaults are RabbitMQ's where it has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +21,10 @@ pub struct Limits {
     pub regexps_max: usize,
     /// Bytes that a compiled regular expression may take.
     pub regexp_bytes_max: usize,
+    /// Macros that are expanded within one another.
+    pub macro_depth_max: usize,
+    /// Parameters of a macro.
+    pub macro_parameters_max: usize,
     /// Fields of one filter by reference values.
     pub references_max: usize,
 }
@@ -36,6 +41,8 @@ impl Default for Limits {
             paths_max: 64,
             regexps_max: 16,
             regexp_bytes_max: 64 << 10,
+            macro_depth_max: 16,
+            macro_parameters_max: 16,
             references_max: 16,
         }
     }

@@ -15,7 +15,7 @@
 //!            | function ([sum {, sum}]) | function of the message () | TOPIC_MATCH (string)
 //!            | function of the client () | CLAIM (string) | JSON_VALUE (BODY (), string)
 //!            | REGEXP_REPLACE (sum, string, string [, 'i']) | REGEXP_LIKE (sum, string [, 'i'])
-//!            | CAST (sum AS type) | EXISTS (name)
+//!            | CAST (sum AS type) | EXISTS (name) | macro ([any {, any}])
 //! ```
 //!
 //! Comparisons do not chain, and neither do signs: `a = b = c` and `--a` are refused. `IS TRUE` and its like, `BETWEEN`,
@@ -27,6 +27,7 @@ use crate::expression::{Expression, Literal, Name};
 use crate::function::Function;
 use crate::lexer::{Keyword, Lexer, Token, TokenKind};
 use crate::limits::Limits;
+use crate::macros::{Macro, Macros};
 use crate::operator::Arithmetic;
 use crate::path::Path;
 use crate::pattern::{LikePattern, PatternError};
@@ -34,7 +35,10 @@ use crate::regexp::Regexp;
 use crate::site::{Known, Names, Site};
 use std::collections::BTreeSet;
 
+mod expanding;
 mod said;
+
+use expanding::Scope;
 
 impl Expression {
     /// The expression a text says.
@@ -42,26 +46,36 @@ impl Expression {
     /// # Errors
     /// The fault of the text and its place; `limits` bound the cost of parsing.
     pub fn parse(text: &str, limits: &Limits) -> Result<Expression, Error> {
-        Expression::parse_at(text, &Site { limits: *limits, known: Known::ALL, names: Names::Own })
+        Expression::parse_at(
+            text,
+            &Site { limits: *limits, known: Known::ALL, names: Names::Own, macros: Macros::none() },
+        )
     }
 
     /// The expression a text says at a site.
     ///
     /// # Errors
     /// As [`Expression::parse`], and [`ErrorKind::NotKnown`].
-    pub fn parse_at(text: &str, site: &Site) -> Result<Expression, Error> {
-        let Site { limits, known, names: naming } = *site;
-        let mut lexer = Lexer::new(text, &limits, naming)?;
+    pub fn parse_at(text: &str, site: &Site<'_>) -> Result<Expression, Error> {
+        let mut lexer = Lexer::new(text, &site.limits, site.names)?;
         let token = lexer.next()?;
-        let paths = BTreeSet::new();
-        let mut parser =
-            Parser { lexer, token, depth: 0, paths, names: 0, regexps: 0, limits, known, naming };
-        let part = parser.any()?;
-        match parser.token.kind {
-            TokenKind::End => Ok(part.expression),
-            _ => Err(parser.expected("an operator or the end")),
-        }
+        let tally = Tally::of(text, site);
+        let mut parser = Parser { lexer, token, depth: 0, tally, site: *site, scope: None };
+        parser.whole().map(|part| part.expression)
     }
+}
+
+/// Whether the expression of a macro can be read, whatever its arguments are.
+///
+/// # Errors
+/// Its fault.
+pub(crate) fn check_macro(own: &Macro, macros: &Macros) -> Result<(), Error> {
+    let site = Site { limits: Limits::content(), known: Known::ALL, names: Names::Own, macros };
+    let mut lexer = Lexer::new(own.text(), &site.limits, site.names)?;
+    let token = lexer.next()?;
+    let tally = Tally::of(own.text(), &site);
+    let scope = Some(Scope::unbound(own));
+    Parser { lexer, token, depth: 0, tally, site, scope }.whole().map(drop)
 }
 
 struct Parser<'a> {
@@ -70,16 +84,31 @@ struct Parser<'a> {
     token: Token,
     /// Open brackets and negations: the bound of the parser's own recursion.
     depth: usize,
-    /// Places in the body so far.
+    tally: Tally,
+    site: Site<'a>,
+    /// The macro that the text is of, if it is of one.
+    scope: Option<Scope<'a>>,
+}
+
+/// The parts of an expression so far, with those of the macros that were expanded in it.
+#[derive(Default)]
+struct Tally {
+    /// Places in the body.
     paths: BTreeSet<Path>,
     /// Names that are none of those.
     names: usize,
-    /// Regular expressions so far.
+    /// Regular expressions.
     regexps: usize,
-    limits: Limits,
-    /// Functions of the message and of the client that have a value.
-    known: Known,
-    naming: Names,
+    /// Characters that macros may still be expanded to.
+    characters_left: usize,
+}
+
+impl Tally {
+    /// Of a text that has not been read.
+    fn of(text: &str, site: &Site<'_>) -> Tally {
+        let left = || site.limits.characters_max.saturating_sub(text.chars().count());
+        Tally { characters_left: if site.macros.is_empty() { 0 } else { left() }, ..Tally::default() }
+    }
 }
 
 /// A tree and its levels.
@@ -90,7 +119,15 @@ struct Part {
 
 type Parsed = Result<Part, Error>;
 
-impl Parser<'_> {
+impl<'a> Parser<'a> {
+    fn whole(&mut self) -> Parsed {
+        let part = self.any()?;
+        match self.token.kind {
+            TokenKind::End => Ok(part),
+            _ => Err(self.expected("an operator or the end")),
+        }
+    }
+
     fn any(&mut self) -> Parsed {
         let mut left = self.all()?;
         while self.accept_keyword(Keyword::Or)? {
@@ -226,8 +263,8 @@ impl Parser<'_> {
         self.expect(&TokenKind::Open, "a list in brackets")?;
         let (mut entries, mut depth) = (Vec::new(), value.depth);
         loop {
-            if entries.len() == self.limits.list_max {
-                let kind = ErrorKind::ListTooLong { list_max: self.limits.list_max };
+            if entries.len() == self.site.limits.list_max {
+                let kind = ErrorKind::ListTooLong { list_max: self.site.limits.list_max };
                 return Err(Error { at: self.token.at, kind });
             }
             let entry = self.sum()?;
@@ -304,7 +341,10 @@ impl Parser<'_> {
                     TokenKind::Name(name) => self.name(at, name),
                     TokenKind::Word(word) if self.token.kind == TokenKind::Open => self.call(at, &word),
                     TokenKind::Word(word) if word == "CASE" && self.accept_word("WHEN")? => self.case(),
-                    TokenKind::Word(word) => self.word(at, word),
+                    TokenKind::Word(word) => match self.given(at, &word) {
+                        Some(argument) => argument,
+                        None => self.word(at, word),
+                    },
                     _ => unreachable!("one of the three was there"),
                 }
             }
@@ -313,19 +353,26 @@ impl Parser<'_> {
     }
 
     fn name(&mut self, at: usize, name: Name) -> Parsed {
-        let Limits { names_max, paths_max, .. } = self.limits;
+        let Limits { paths_max, .. } = self.site.limits;
+        let paths = &mut self.tally.paths;
         match &name {
-            Name::Body(path) if self.paths.contains(path) => {}
-            Name::Body(_) if self.paths.len() == paths_max => {
+            Name::Body(path) if paths.contains(path) => {}
+            Name::Body(_) if paths.len() == paths_max => {
                 return Err(Error { at, kind: ErrorKind::TooManyPaths { paths_max } });
             }
-            Name::Body(path) => _ = self.paths.insert(path.clone()),
-            _ if self.names == names_max => {
-                return Err(Error { at, kind: ErrorKind::TooManyNames { names_max } });
-            }
-            _ => self.names += 1,
+            Name::Body(path) => _ = paths.insert(path.clone()),
+            _ => self.count_names(at, 1)?,
         }
         self.part(Expression::Field(name), 0)
+    }
+
+    fn count_names(&mut self, at: usize, more: usize) -> Result<(), Error> {
+        let names_max = self.site.limits.names_max;
+        if more > names_max - self.tally.names {
+            return Err(Error { at, kind: ErrorKind::TooManyNames { names_max } });
+        }
+        self.tally.names += more;
+        Ok(())
     }
 
     /// Behind the first `WHEN`.
@@ -362,11 +409,13 @@ impl Parser<'_> {
             () if name.eq_ignore_ascii_case("CAST") => self.cast()?,
             () if name.eq_ignore_ascii_case("REGEXP_LIKE") => self.regexp()?,
             () if let Some(part) = self.said(at, name) => part?,
-            () => {
-                let function = Function::named(name)
-                    .ok_or_else(|| Error { at, kind: ErrorKind::UnknownFunction(name.to_owned()) })?;
-                self.arguments(at, function)?
-            }
+            () => match (Function::named(name), self.site.macros.get(name)) {
+                (Some(function), _) => self.arguments(at, function)?,
+                (None, Some(own)) => self.expand(at, own)?,
+                (None, None) => {
+                    return Err(Error { at, kind: ErrorKind::UnknownFunction(name.to_owned()) });
+                }
+            },
         };
         self.expect(&TokenKind::Close, "a comma or a closing bracket")?;
         self.depth -= 1;
@@ -395,7 +444,13 @@ impl Parser<'_> {
     fn exists(&mut self) -> Parsed {
         let part = match self.advance()? {
             Token { at, kind: TokenKind::Name(name) } => self.name(at, name)?,
-            Token { at, kind: TokenKind::Word(word) } => self.word(at, word)?,
+            Token { at, kind: TokenKind::Word(word) } => match self.given(at, &word) {
+                None => self.word(at, word)?,
+                Some(argument) => match argument? {
+                    argument @ Part { expression: Expression::Field(_), .. } => argument,
+                    _ => return Err(Error { at, kind: ErrorKind::Expected("a name or a path") }),
+                },
+            },
             Token { at, .. } => return Err(Error { at, kind: ErrorKind::Expected("a name or a path") }),
         };
         match part.expression {
@@ -425,8 +480,8 @@ impl Parser<'_> {
         let at = self.token.at;
         let pattern = self.expect_string("a pattern in quotation marks")?;
         let ignores_case = self.ignores_case()?;
-        self.count_regexp(at)?;
-        let regexp = Regexp::new(pattern, ignores_case, self.limits.regexp_bytes_max)
+        self.count_regexps(at, 1)?;
+        let regexp = Regexp::new(pattern, ignores_case, self.site.limits.regexp_bytes_max)
             .map_err(|why| Error { at, kind: ErrorKind::Regexp(why) })?;
         self.one(subject, |subject| Expression::Regexp(subject, regexp))
     }
@@ -434,7 +489,7 @@ impl Parser<'_> {
     /// One level above the deepest of its operands.
     fn part(&self, expression: Expression, operands_depth: usize) -> Parsed {
         let depth = operands_depth + 1;
-        if depth > self.limits.depth_max {
+        if depth > self.site.limits.depth_max {
             return Err(self.too_deep());
         }
         Ok(Part { expression, depth })
@@ -460,7 +515,7 @@ impl Parser<'_> {
 
     fn enter(&mut self) -> Result<(), Error> {
         self.depth += 1;
-        if self.depth > self.limits.depth_max { Err(self.too_deep()) } else { Ok(()) }
+        if self.depth > self.site.limits.depth_max { Err(self.too_deep()) } else { Ok(()) }
     }
 
     fn advance(&mut self) -> Result<Token, Error> {
@@ -484,7 +539,7 @@ impl Parser<'_> {
     }
 
     fn is_word(&self, wanted: &str) -> bool {
-        let is_wanted = |word: &str| match self.naming {
+        let is_wanted = |word: &str| match self.site.names {
             Names::Own => word == wanted,
             Names::Jms => word.eq_ignore_ascii_case(wanted),
         };
@@ -515,6 +570,14 @@ impl Parser<'_> {
     }
 
     fn expect_string(&mut self, what: &'static str) -> Result<String, Error> {
+        if let TokenKind::Word(word) = &self.token.kind
+            && let Some(given) = self.given_string(word)
+        {
+            let given = given.ok_or_else(|| self.expected(what))?;
+            self.count_characters(self.token.at, given.len())?;
+            self.advance()?;
+            return Ok(given);
+        }
         if !matches!(self.token.kind, TokenKind::Literal(Literal::String(_))) {
             return Err(self.expected(what));
         }
@@ -529,6 +592,6 @@ impl Parser<'_> {
     }
 
     fn too_deep(&self) -> Error {
-        Error { at: self.token.at, kind: ErrorKind::TooDeep { depth_max: self.limits.depth_max } }
+        Error { at: self.token.at, kind: ErrorKind::TooDeep { depth_max: self.site.limits.depth_max } }
     }
 }

@@ -2,17 +2,20 @@
 //! value, and whether there is a client.
 
 use crate::limits::Limits;
+use crate::macros::Macros;
 use crate::message::MessageField;
 
 /// Where an expression stands.
 #[derive(Clone, Copy, Debug)]
-pub struct Site {
+pub struct Site<'a> {
     /// The bounds of the expression.
     pub limits: Limits,
     /// The functions of the message that have a value; others are refused by name.
     pub known: Known,
     /// Whose names it is written in.
     pub names: Names,
+    /// The macros that it may use.
+    pub macros: &'a Macros,
 }
 
 /// Whose names fields of a message have in an expression, beside ours.

@@ -2,11 +2,11 @@
 
 mod message;
 
-use filter::{Expression, Known, Limits, MessageField, Names, Program, Property, Room, Site};
+use filter::{Expression, Known, Limits, Macros, MessageField, Names, Program, Property, Room, Site};
 use message::{Held, Message};
 
 fn parsed(text: &str, known: Known) -> Result<Expression, String> {
-    let site = Site { limits: Limits::content(), known, names: Names::Jms };
+    let site = Site { limits: Limits::content(), known, names: Names::Jms, macros: Macros::none() };
     Expression::parse_at(text, &site).map_err(|error| error.to_string())
 }
 
@@ -90,8 +90,12 @@ fn faults_are_told_with_their_place() {
     // Elsewhere they are names of application properties.
     let own = Expression::parse("JMSType = 'x' OR JMSDeliveryMode = 'y'", &Limits::content()).unwrap();
     assert_eq!(own.to_string(), "JMSType = 'x' OR JMSDeliveryMode = 'y'");
-    let site =
-        Site { limits: Limits { names_max: 1, ..Limits::content() }, known: Known::ALL, names: Names::Jms };
+    let site = Site {
+        limits: Limits { names_max: 1, ..Limits::content() },
+        known: Known::ALL,
+        names: Names::Jms,
+        macros: Macros::none(),
+    };
     for text in ["JMSType = 'x' AND JMSType = 'y'", "JMSDeliveryMode = 'x' AND JMSXDeliveryCount = 1"] {
         let error = Expression::parse_at(text, &site).expect_err("two names");
         assert!(error.to_string().ends_with("more than 1 names of properties"), "{error}");

@@ -3,8 +3,8 @@
 mod message;
 
 use filter::{
-    Asked, Asker, Class, Expression, Field, Known, Limits, Literal, MessageField, Names, PATTERN_BYTES_MAX,
-    Program, Room, Sections, Site,
+    Asked, Asker, Class, Expression, Field, Known, Limits, Literal, Macros, MessageField, Names,
+    PATTERN_BYTES_MAX, Program, Room, Sections, Site,
 };
 use message::{Held, Message};
 
@@ -84,7 +84,7 @@ fn they_say_what_is_known_of_the_message() {
 fn what_is_not_known_at_a_site_is_refused_by_name() {
     let known = Known::of(&[MessageField::Exchange, MessageField::Size]);
     let refused = |text: &str, known| {
-        let site = Site { limits: Limits::default(), known, names: Names::Own };
+        let site = Site { limits: Limits::default(), known, names: Names::Own, macros: Macros::none() };
         Expression::parse_at(text, &site).err().map(|error| error.to_string())
     };
     for (text, said) in [
@@ -182,7 +182,12 @@ fn what_is_asked_of_the_one_who_asks_is_a_constant() {
 
 #[test]
 fn where_nobody_asks_it_is_refused_by_name() {
-    let site = Site { limits: Limits::default(), known: Known::of(&MessageField::ALL), names: Names::Own };
+    let site = Site {
+        limits: Limits::default(),
+        known: Known::of(&MessageField::ALL),
+        names: Names::Own,
+        macros: Macros::none(),
+    };
     for (text, said) in [
         ("a = USER()", "at byte 4: USER() is not known here"),
         ("VHOST() = 'a'", "at byte 0: VHOST() is not known here"),

@@ -50,10 +50,12 @@ struct Chosen {
 }
 
 /// The messages that a body chooses, by `positions`, or by `where` from `position` on, at most `count`; none: by neither.
+/// `held`: `where` is asked of those that consumers hold, too.
 fn chosen<N: Node>(
     call: &Call<'_, N>,
     (vhost, queue): (&str, &str),
     body: &Body,
+    held: bool,
 ) -> Result<Option<Chosen>, Response> {
     let limits = &call.node.about().limits;
     let most = limits.positions_max;
@@ -74,8 +76,13 @@ fn chosen<N: Node>(
     let search = Search {
         queue: queue.to_owned(),
         is_stream: false,
+        held,
         from: ReadFrom::Offset(number("position", 0)?),
-        end: search::ready_end(call, (vhost, queue))?,
+        end: if held {
+            search::held_end(call, (vhost, queue))?
+        } else {
+            search::ready_end(call, (vhost, queue))?
+        },
         condition: search::checked(call, vhost, text, false)?,
         now_ms: call.node.now_ms(),
         count: number("count", most as u64)?.min(most as u64).try_into().unwrap_or(u32::MAX),
@@ -105,7 +112,8 @@ fn begun<N: Node>(
         }
     };
     let (count, per_second) = (number("count", u32::MAX)?, number("rate", 0)?);
-    let chosen = chosen(call, (vhost, queue), &body)?;
+    no_held(&body)?;
+    let chosen = chosen(call, (vhost, queue), &body, false)?;
     let searched = chosen.as_ref().and_then(|chosen| chosen.searched);
     if chosen.is_some() && searched.is_none() && body.get("count").is_some() {
         return Err(Response::bad_request("count and positions: either the first ones, or those"));
@@ -159,14 +167,24 @@ fn refused(trouble: Trouble) -> Response {
 /// `POST /api/x/queues/VHOST/NAME/delete`.
 pub(crate) fn discard<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answer {
     let body = Body::read(&call.request.body)?;
-    let (told, searched) = ended(call, (vhost, name), &body, false)?;
+    no_held(&body)?;
+    let (told, searched) = ended(call, (vhost, name), &body, (false, false))?;
     let Ended { count, missing } = told;
     let mut told = json!({ "deleted": count, "missing": missing });
     searched.into_iter().for_each(|searched| searched.tell(&mut told));
     Ok(Response::ok(&told))
 }
 
-/// `POST /api/x/queues/VHOST/NAME/settle`: accepted messages are gone; rejected ones die, as those of a consumer.
+/// Messages that consumers hold can be settled and nothing else.
+fn no_held(body: &Body) -> Result<(), Response> {
+    match body.boolean("held", false)? {
+        true => Err(Response::bad_request("held: messages that consumers hold can be settled alone")),
+        false => Ok(()),
+    }
+}
+
+/// `POST /api/x/queues/VHOST/NAME/settle`: accepted messages are gone; rejected ones die, as those of a consumer. With `held`
+/// so are those that consumers hold.
 pub(crate) fn settle<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Answer {
     let body = Body::read(&call.request.body)?;
     let rejects = match body.need_text("outcome")? {
@@ -177,7 +195,8 @@ pub(crate) fn settle<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> An
             return Err(Response::bad_request(text));
         }
     };
-    let (Ended { count, missing }, searched) = ended(call, (vhost, name), &body, rejects)?;
+    let ends = (rejects, body.boolean("held", false)?);
+    let (Ended { count, missing }, searched) = ended(call, (vhost, name), &body, ends)?;
     let mut told = json!({ "settled": count, "missing": missing });
     searched.into_iter().for_each(|searched| searched.tell(&mut told));
     Ok(Response::ok(&told))
@@ -195,15 +214,15 @@ fn ended<N: Node>(
     call: &Call<'_, N>,
     (vhost, name): (&str, &str),
     body: &Body,
-    rejects: bool,
+    (rejects, held): (bool, bool),
 ) -> Result<(Ended, Option<Searched>), Response> {
     queue(call, vhost, name)?;
-    let chosen = chosen(call, (vhost, name), body)?;
+    let chosen = chosen(call, (vhost, name), body, held)?;
     let Chosen { positions, searched } = chosen.ok_or_else(|| Response::missing_key("positions"))?;
     if positions.is_empty() {
         return Ok((Ended::default(), searched));
     }
-    let action = Action::Discard { queue: name.to_owned(), positions, rejects };
+    let action = Action::Discard { queue: name.to_owned(), positions, rejects, held };
     match call.act(vhost, action) {
         Ok(Outcome::Discarded { deleted, missing }) => Ok((Ended { count: deleted, missing }, searched)),
         Ok(_) => Ok((Ended::default(), searched)),

@@ -210,6 +210,7 @@ const DISCARD: &[Field] = &[
 ];
 const SETTLE: &[Field] = &[
     must("outcome", Kind::OneOf(&["accepted", "rejected"])),
+    may("held", Kind::Boolean),
     may("positions", Kind::Integers),
     may("where", Kind::Text),
     may("position", Kind::Integer),
@@ -770,7 +771,7 @@ table! { call;
         post(Vhost, "deletes the messages at some positions, or those of which a condition is true", Takes::Object(DISCARD), Gives::Object),
     ];
     QueueSettle "x/queues/{vhost}/{queue}/settle" (vhost, queue) => beyond::settle(call, vhost, queue), [
-        post(Vhost, "accepts or rejects chosen messages of a queue, as a consumer would", Takes::Object(SETTLE), Gives::Object),
+        post(Vhost, "accepts or rejects chosen messages of a queue, as a consumer would, with held those that consumers hold, too", Takes::Object(SETTLE), Gives::Object),
     ];
     QueuePolicies "x/queues/{vhost}/{queue}/policies" (vhost, queue) => {
         policies::matching(call, vhost, queue, false)

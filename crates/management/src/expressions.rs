@@ -2,23 +2,27 @@
 
 use crate::body::Body;
 use crate::call::Call;
+use crate::macros;
 use crate::messages::{payload, properties};
 use crate::node::Node;
 use crate::response::{Answer, Response};
 use broker::{Condition, Envelope, Subject};
-use filter::{Asker, Known};
+use filter::{Asker, Known, Macros};
 use message::amqp091::Properties;
 use serde_json::{Map, Value, json};
 
 /// `POST /api/x/filter/check`: the expression as it is understood, what it reads, and what it says of a message that is given.
 pub(crate) fn check<N: Node>(call: &Call<'_, N>) -> Answer {
     let body = Body::read(&call.request.body)?;
-    let asker = Asker {
-        user: &call.caller.login.user,
-        vhost: body.text("vhost")?.unwrap_or("/"),
-        ..Asker::default()
+    let (text, vhost) = (body.need_text("filter")?, body.text("vhost")?);
+    // Whoever may not see a virtual host does not see its macros: the usual one is there unasked.
+    let macros = match (vhost, call.caller.vhost(vhost.unwrap_or("/"))) {
+        (_, Ok(id)) => macros::known(call, id, text)?,
+        (None, Err(_)) => Macros::default(),
+        (Some(_), Err(missing)) => return Err(missing),
     };
-    let mut condition = match Condition::parse(body.need_text("filter")?, Known::ALL, Some(&asker)) {
+    let asker = Asker { user: &call.caller.login.user, vhost: vhost.unwrap_or("/"), ..Asker::default() };
+    let mut condition = match Condition::parse(text, Known::ALL, &macros, Some(&asker)) {
         Ok(condition) => condition,
         // Somebody who is still typing has not done anything wrong.
         Err(fault) if body.boolean("as_answer", false)? => {

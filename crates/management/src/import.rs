@@ -6,13 +6,14 @@
 
 use crate::body::Body;
 use crate::call::Call;
+use crate::macros::Defined;
 use crate::node::{Action, Node};
 use crate::report::{Entry, Report, reason};
 use crate::response::Response;
 use crate::rows::Rows;
 use crate::{
-    bindings, exchanges, json, kept, limits, mirrors, parameters, permissions, policies, queues, users,
-    vhosts,
+    bindings, exchanges, json, kept, limits, macros, mirrors, parameters, permissions, policies, queues,
+    users, vhosts,
 };
 use base::hash::SetByBytes;
 use broker::catalog::{Catalog, Op, PolicyKind, QueueType, Reason, Refusal};
@@ -135,7 +136,12 @@ impl<N: Node> Import<'_, '_, N> {
                 Ok(())
             })?;
         }
-        self.each(rows, "parameters", taker, |row, steps| self.parameter(row, steps))?;
+        let mut defined = Vec::new();
+        self.each(rows, "parameters", taker, |row, steps| self.parameter(row, steps, &mut defined))?;
+        for (entry, op) in macros::ordered(defined) {
+            taker.take(entry, Step::Request(op))?;
+        }
+        taker.settle()?;
         self.each(rows, "policies", taker, |row, steps| self.policy(row, steps))?;
         let left_out = self.queues(rows, taker)?;
         self.exchanges(rows, taker)?;
@@ -253,7 +259,13 @@ impl<N: Node> Import<'_, '_, N> {
         Ok(())
     }
 
-    fn parameter(&self, row: &mut Body, steps: &mut Vec<Step>) -> Result<(), Response> {
+    /// Macros are made behind all other parameters: they go to `defined`.
+    fn parameter(
+        &self,
+        row: &mut Body,
+        steps: &mut Vec<Step>,
+        defined: &mut Vec<Defined>,
+    ) -> Result<(), Response> {
         let component = row.need_text("component")?.to_owned();
         if component == "operator_policy"
             && self.strips_mirrors
@@ -269,7 +281,9 @@ impl<N: Node> Import<'_, '_, N> {
         let (vhost, value) = (self.vhost_of(row)?, row.0.get("value"));
         let value = value.ok_or_else(|| Response::missing_key("value"))?;
         let name = row.text("name")?.unwrap_or_default();
-        if parameters::is_served(&component) {
+        if macros::are_of(&component) {
+            defined.push(Defined::new(self.entry("parameters", 0, row), vhost, name, value)?);
+        } else if parameters::is_served(&component) {
             steps.push(Step::Request(parameters::wanted(&component, vhost, name, value)?));
         } else {
             steps.push(Step::Request(parameters::keeping(&component, vhost, name, value)?));

@@ -42,6 +42,7 @@ mod limits;
 mod list;
 mod live;
 mod log;
+mod macros;
 mod may;
 mod memory;
 mod messages;

@@ -262,6 +262,12 @@ pub trait Node {
         count_max: usize,
     ) -> Result<Option<Vec<HeldRow>>, Busy>;
 
+    /// The position behind the last message of a queue that a consumer holds; 0: none does. None: there is no such queue.
+    ///
+    /// # Errors
+    /// The node did not answer in time.
+    fn held_end(&self, vhost: VhostId, queue: &str) -> Result<Option<u64>, Busy>;
+
     /// Throws away those of these messages of a queue that wait for their time: how many. None: there is no such queue.
     ///
     /// # Errors
@@ -695,6 +701,8 @@ pub enum Action {
         positions: Vec<u64>,
         /// As rejected ones: they die, where the queue sends its dead anywhere. Those that wait for their time stay.
         rejects: bool,
+        /// Those that consumers hold, too: the holders lose them.
+        held: bool,
     },
     /// Get messages.
     Get {
@@ -819,6 +827,8 @@ pub struct Search {
     pub queue: String,
     /// It is a stream.
     pub is_stream: bool,
+    /// In a queue, messages that consumers hold are looked at, too.
+    pub held: bool,
     /// Where it begins; an offset is a position where it is in a queue.
     pub from: ReadFrom,
     /// Nothing is looked at from this offset or position on.

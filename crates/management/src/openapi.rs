@@ -177,6 +177,9 @@ fn responses(endpoint: &Endpoint, verb: &Verb) -> Value {
     if verb.asks.iter().any(|field| field.name == "only") {
         put(409, error(), "it is there already, and was to be new");
     }
+    if verb.method != Method::Get && endpoint.names().any(|name| name == "component") {
+        put(409, error(), "it is a macro, and something uses it");
+    }
     if verb.takes != Takes::Nothing {
         put(413, error(), "the body is too large");
     }

@@ -1,5 +1,5 @@
-//! Runtime parameters: those of RabbitMQ's that have a meaning here, limits and the operator's policies; and parameters
-//! of the whole node, which mean something to those who set them alone.
+//! Runtime parameters: those of RabbitMQ's that have a meaning here, limits and the operator's policies; macros of the
+//! filter language; and parameters of the whole node, which mean something to those who set them alone.
 
 use crate::body::Body;
 use crate::call::Call;
@@ -7,7 +7,7 @@ use crate::node::Node;
 use crate::report::REMARKS;
 use crate::request::Method;
 use crate::response::{Answer, Response};
-use crate::{kept, limits, policies, trail};
+use crate::{kept, limits, macros, policies, trail};
 use broker::catalog::{Op, PolicyKind, VhostId, VhostLimits};
 use serde_json::{Map, Value, json};
 
@@ -123,6 +123,7 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, component: &str, vhost: &str, nam
             let (vhost, limits) = (vhost.into(), VhostLimits::default());
             call.request(match component {
                 "vhost-limits" => Op::SetVhostLimits { vhost, limits },
+                component if macros::are_of(component) => macros::cleared(&vhost, name),
                 component if !is_served(component) => {
                     let (component, name) = (component.into(), name.into());
                     Op::SetVhostParameter { vhost, component, name, value: None }
@@ -137,7 +138,7 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, component: &str, vhost: &str, nam
 
 /// Whether something comes of parameters of a component.
 pub(crate) fn is_served(component: &str) -> bool {
-    ["operator_policy", "vhost-limits", POLICY].contains(&component)
+    ["operator_policy", "vhost-limits", POLICY].contains(&component) || macros::are_of(component)
 }
 
 /// Keeps a parameter of a component that is not served.
@@ -166,6 +167,7 @@ pub(crate) fn wanted(component: &str, vhost: &str, name: &str, value: &Value) ->
             Ok(Op::SetVhostLimits { vhost: vhost.into(), limits })
         }
         POLICY => Err(Response::bad_request("policies may not be set using this method")),
+        component if macros::are_of(component) => macros::wanted(vhost, name, value),
         other => Err(invalid(&format!("component {other} not found\n"))),
     }
 }

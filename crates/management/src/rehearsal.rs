@@ -37,9 +37,11 @@ impl<'a, 'c, N: Node> Rehearsal<'a, 'c, N> {
     /// The node does not answer.
     pub(crate) fn new(call: &'a Call<'c, N>, report: &'a RefCell<Report>) -> Result<Self, Response> {
         let mut catalog = Catalog::default();
-        for change in call.node.look(Catalog::outline)? {
+        let (changes, used) = call.node.look(|catalog| (catalog.outline(), catalog.macros_used()))?;
+        for change in changes {
             catalog.apply(&change);
         }
+        catalog.count_as_used(used);
         Ok(Rehearsal { call, report, catalog, waiting: Vec::new() })
     }
 

@@ -4,7 +4,7 @@ use crate::moving::Moving;
 use crate::node::{Busy, Trouble};
 use crate::seen::Seen;
 use broker::access::Trial;
-use broker::catalog::{Refusal, ReplyCode};
+use broker::catalog::{Object, Reason, Refusal, ReplyCode};
 use serde_json::{Value, json};
 
 /// The content policy for browsers: RabbitMQ's, and no more than that of kinds of content that it does not name.
@@ -175,6 +175,9 @@ impl Response {
         match refusal.code {
             ReplyCode::NotFound => Response::error(404, "not_found", refusal.peer_text()),
             ReplyCode::AccessRefused => Response::not_authorised("Access refused."),
+            _ if refusal.reason == Reason::InUse(Object::Macro) => {
+                Response::error(409, "conflict", refusal.peer_text())
+            }
             _ => Response::bad_request(refusal.peer_text()),
         }
     }

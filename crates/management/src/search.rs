@@ -5,6 +5,7 @@
 //! and holds no thread for longer than [`crate::Limits::search_ms_max`], however much there is to look at.
 
 use crate::call::Call;
+use crate::macros;
 use crate::node::{Action, Found, Node, Outcome, ReadFrom, Search, Trouble, Which};
 use crate::peek::{self, Shown};
 use crate::response::{Answer, Response};
@@ -41,7 +42,8 @@ pub(crate) fn checked<N: Node>(
     is_stream: bool,
 ) -> Result<String, Response> {
     let asker = Asker { user: &call.caller.login.user, vhost, ..Asker::default() };
-    match Condition::parse(text, Condition::known(is_stream), Some(&asker)) {
+    let macros = macros::known(call, call.caller.vhost(vhost)?, text)?;
+    match Condition::parse(text, Condition::known(is_stream), &macros, Some(&asker)) {
         Ok(condition) => Ok(condition.bound(&asker)),
         Err(fault) => Err(Response::bad_request(format!("where: {fault}"))),
     }
@@ -66,6 +68,7 @@ fn found<N: Node>(
     let search = Search {
         queue: name.to_owned(),
         is_stream,
+        held: false,
         from,
         end,
         condition,
@@ -112,6 +115,12 @@ pub(crate) fn ready_end<N: Node>(call: &Call<'_, N>, (vhost, name): (&str, &str)
         (_, 0) => Ok(0),
         (last, _) => Ok(last + 1),
     }
+}
+
+/// The position behind the last message that is ready or that a consumer holds; 0: none is.
+pub(crate) fn held_end<N: Node>(call: &Call<'_, N>, (vhost, name): (&str, &str)) -> Result<u64, Response> {
+    let held = call.node.held_end(call.caller.vhost(vhost)?, name)?.ok_or_else(Response::not_found)?;
+    Ok(ready_end(call, (vhost, name))?.max(held))
 }
 
 /// The same of a stream, whose first messages may be gone.

@@ -136,6 +136,7 @@ fn matching<N: Node>(
     let search = Search {
         queue: name.to_owned(),
         is_stream: row.stream.is_some(),
+        held: false,
         from: ReadFrom::Offset(at),
         end,
         condition,

@@ -7,6 +7,7 @@ mod first_page;
 mod imported;
 mod listened;
 mod looked;
+mod macros;
 mod meant;
 mod operated;
 mod paged;

@@ -17,6 +17,6 @@ pub mod table;
 
 pub use counts::write_counts;
 pub use header::write_header;
-pub use position::{position_of, take_position, write_position};
+pub use position::{is_held, position_of, take_position, write_held, write_position};
 pub use properties::{EXPIRATION_MS_MAX, ExpirationError, NewProperties, Properties};
 pub use table::{Array, Malformed, Table, TableWriter, Value};

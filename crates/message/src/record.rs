@@ -25,7 +25,7 @@ mod weigh;
 pub use annotate::Annotate;
 pub use configure::{Configure, SizesKept};
 pub use deduplicate::Deduplicate;
-pub use enqueue::{Enqueue, Format, NOBODY, NewEnqueue, Sizes, flag, leave_out};
+pub use enqueue::{Enqueue, Format, NOBODY, NewEnqueue, QUEUE_BYTES, Sizes, flag, leave_out};
 pub use failures::due_with_failures;
 pub use hidden::hidden_keys;
 pub use keys::Keys;

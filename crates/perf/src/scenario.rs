@@ -270,9 +270,7 @@ impl Scenario {
                 Some((Protocol::Amqp091, QueueType::Classic))
             }
             Scenario::StreamAmqp10 => Some((Protocol::Amqp10, QueueType::Stream)),
-            Scenario::StreamAmqp091 | Scenario::ContentReaders => {
-                Some((Protocol::Amqp091, QueueType::Stream))
-            }
+            Scenario::StreamAmqp091 => Some((Protocol::Amqp091, QueueType::Stream)),
             _ => None,
         }
     }
@@ -284,6 +282,11 @@ impl Scenario {
     pub fn cases(self, bench: &Bench) -> Result<Vec<Case>, String> {
         if self.fixed().is_some() && (bench.protocol.is_some() || bench.queue_type.is_some()) {
             return Err(format!("{} names its protocol and queue type itself", self.name()));
+        }
+        if self == Scenario::ContentReaders
+            && (bench.queue_type.is_some() || bench.protocol == Some(Protocol::Stream))
+        {
+            return Err(format!("{} reads a stream over AMQP", self.name()));
         }
         if bench.placement != Placement::Any && self.transports(bench) != [Transport::Tcp] {
             return Err("where connections land is known over plain TCP alone".to_owned());
@@ -297,12 +300,15 @@ impl Scenario {
         self.check_own(bench)?;
         let protocols = match (self.fixed(), bench.protocol) {
             (Some((protocol, _)), _) | (None, Some(protocol)) => vec![protocol],
-            (None, None) if matches!(self, Scenario::Trickle | Scenario::Websocket) => {
+            (None, None)
+                if matches!(self, Scenario::Trickle | Scenario::Websocket | Scenario::ContentReaders) =>
+            {
                 vec![Protocol::Amqp091, Protocol::Amqp10]
             }
             (None, None) => vec![Protocol::Amqp091],
         };
         let queue_types = match (self.fixed(), bench.queue_type) {
+            _ if self == Scenario::ContentReaders => vec![QueueType::Stream],
             (Some((_, queue_type)), _) | (None, Some(queue_type)) => vec![queue_type],
             (None, None) if self == Scenario::Trickle => vec![QueueType::Classic, QueueType::Quorum],
             (None, None) if matches!(self, Scenario::FlatMemory | Scenario::BacklogDrain) => {

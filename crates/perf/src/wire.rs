@@ -26,7 +26,7 @@ pub enum Purpose {
         size: u32,
         /// How many priorities messages have, in turn; 0: they have none.
         priorities: u32,
-        /// Whether bodies are [documents](crate::content) of JSON, in turn, with the stamp at their end: over AMQP 0-9-1 alone.
+        /// Whether bodies are [documents](crate::content) of JSON, in turn, with the stamp at their end: over AMQP.
         is_content: bool,
         /// Fields of the headers that each message has over AMQP 0-9-1; empty: it has none.
         headers: Vec<u8>,
@@ -39,7 +39,7 @@ pub enum Purpose {
         credit: u32,
         /// From a stream's first message on, over AMQP too.
         is_replay: bool,
-        /// The expression that it chooses by, over AMQP 0-9-1.
+        /// The expression that it chooses by, over AMQP.
         selector: Option<String>,
     },
     /// Opens two sessions or channels and says no more.

@@ -146,6 +146,11 @@ pub enum Command {
         /// Which.
         range: SeqRange,
     },
+    /// Ready messages of this die as rejected ones; the rest is passed over.
+    Reject {
+        /// Which.
+        range: SeqRange,
+    },
     /// Dead messages ([`crate::Effect::DeadLetter`]) are safe where they went, or went nowhere for good: they end here.
     /// Those that are not dying are passed over.
     DeadLettered {

@@ -6,9 +6,9 @@ use bench::{Bench, replay, snapshot};
 use queue::Fifo;
 
 /// How many messages were delivered, how many died, how many were held for too long, how many passed others that were for
-/// somebody else, how many were picked, how many went to another consumer than the one in turn, how many to one that
-/// chose them, and how many barriers came to their end.
-fn run(seed: u64, steps: u64) -> [u64; 8] {
+/// somebody else, how many were picked, how many were settled by position while they were held, how many went to another
+/// consumer than the one in turn, how many to one that chose them, and how many barriers came to their end.
+fn run(seed: u64, steps: u64) -> [u64; 9] {
     println!("seed {seed}");
     let mut bench = Bench::new(seed);
     for _ in 0..steps {
@@ -24,6 +24,7 @@ fn run(seed: u64, steps: u64) -> [u64; 8] {
         bench.taken_back,
         bench.kept_apart,
         bench.picked,
+        bench.settled_for_others,
         bench.out_of_turn,
         bench.chosen,
         bench.barriers_over,
@@ -32,10 +33,15 @@ fn run(seed: u64, steps: u64) -> [u64; 8] {
 
 fn run_all(seeds: std::ops::Range<u64>, steps: u64) {
     let lives = seeds.map(|seed| run(seed, steps));
-    let all = lives.fold([0; 8], |sum, life| std::array::from_fn(|at| sum[at] + life[at]));
-    let [delivered, died, taken_back, kept_apart, picked, out_of_turn, chosen, barriers] = all;
+    let all = lives.fold([0; 9], |sum, life| std::array::from_fn(|at| sum[at] + life[at]));
+    let [delivered, died, taken_back, kept_apart, picked, for_others, out_of_turn, chosen, barriers] = all;
     let is_much = delivered > 100_000 && died > 10_000 && taken_back > 10_000 && kept_apart > 5000;
-    let is_much = is_much && picked > 5000 && out_of_turn > 5000 && chosen > 5000 && barriers > 400;
+    let is_much = is_much
+        && picked > 5000
+        && for_others > 1000
+        && out_of_turn > 5000
+        && chosen > 5000
+        && barriers > 400;
     assert!(is_much, "the bench does little: {all:?}");
 }
 

@@ -353,6 +353,26 @@ fn memory_of_what_is_read_is_bounded() {
 }
 
 #[test]
+fn one_who_reads_alone_keeps_no_block_behind() {
+    for (others, kept) in [(0, 200 << 10), (1, 1700 << 10)] {
+        let limits = Limits { read_bytes_max: 64 << 10, ..Limits::default() };
+        let mut bench = Bench::new(Settings::default(), limits);
+        for batch in 0..500 {
+            bench.batch(batch, &[&[b'x'; 3000]]);
+        }
+        bench.write();
+        for _ in 0..others {
+            attach(&mut bench, From::Next);
+        }
+        let reader = attach(&mut bench, From::First);
+        bench.stream.credit(reader, 1000);
+        assert_eq!(bench.read_all(reader).len(), 500);
+        let loaded = bench.common.loaded_bytes();
+        assert!(loaded <= kept && loaded * 4 > kept, "{others} others: {loaded}");
+    }
+}
+
+#[test]
 fn small_chunks_share_memory() {
     let mut bench = bench();
     for batch in 0..1600 {

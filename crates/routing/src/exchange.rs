@@ -14,6 +14,7 @@ use crate::ring::{self, WEIGHT_MAX};
 use crate::table::{Rows, Table};
 use crate::topic;
 use crate::value::IntType;
+use filter::Macros;
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -175,7 +176,15 @@ impl Kind {
     /// Whether an exchange that [chooses as](Kind::chooses_as) this kind may be bound so; the error is 406
     /// precondition-failed.
     pub fn check(self, key: &[u8], arguments: &Arguments) -> Result<(), BindError> {
-        filtered::expression(arguments)
+        self.check_with(key, arguments, Macros::none())
+    }
+
+    /// The same where the filter of the binding may use macros.
+    ///
+    /// # Errors
+    /// See [`Kind::check`].
+    pub fn check_with(self, key: &[u8], arguments: &Arguments, macros: &Macros) -> Result<(), BindError> {
+        filtered::expression(arguments, macros)
             .map_err(|error| error.map_or(BindError::FilterType, BindError::Filter))?;
         match self {
             Kind::Direct
@@ -392,22 +401,49 @@ impl Exchange {
         arguments: Arguments,
         destination: Destination,
     ) -> bool {
+        self.bind_with(key, arguments, destination, Macros::none())
+    }
+
+    /// The same where the filter of the binding may use macros. They are to stay as they are for as long as it is
+    /// there: its filter is not read again.
+    pub fn bind_with(
+        &mut self,
+        key: impl Into<Arc<[u8]>>,
+        arguments: Arguments,
+        destination: Destination,
+        macros: &Macros,
+    ) -> bool {
         let key = key.into();
         let is_new = match arguments.get(X_FILTER) {
             None => self.table.bind(key, arguments, destination),
-            Some(_) => self.bind_filtered(key, arguments, destination),
+            Some(_) => self.bind_filtered(key, arguments, destination, macros),
         };
         self.bindings += usize::from(is_new);
         is_new
     }
 
     #[cold]
-    fn bind_filtered(&mut self, key: Arc<[u8]>, arguments: Arguments, destination: Destination) -> bool {
+    fn bind_filtered(
+        &mut self,
+        key: Arc<[u8]>,
+        arguments: Arguments,
+        destination: Destination,
+        macros: &Macros,
+    ) -> bool {
         let Exchange { table, filtered, .. } = self;
         let filtered = filtered.get_or_insert_with(|| Box::new(Filtered::new(table.kind())));
         // One that gives each message to one destination chooses it among all its bindings.
         let may_be_new = !table.gives_to_one() || table.bind(key.clone(), arguments.clone(), destination);
-        may_be_new && filtered.bind(key, arguments, destination)
+        may_be_new && filtered.bind(key, arguments, destination, macros)
+    }
+
+    /// The macros that the filter of a binding with these arguments uses, by their [folded](filter::folded) names; none
+    /// where there is no such binding. It costs a look-up: the text was gone through when the binding came.
+    pub fn macros_of(&self, arguments: &Arguments) -> &[Box<str>] {
+        match (&self.filtered, arguments.get(X_FILTER)) {
+            (Some(filtered), Some(_)) => filtered.macros_of(arguments),
+            _ => &[],
+        }
     }
 
     /// Takes a binding away; whether it was there.

@@ -15,7 +15,7 @@ use crate::matches::{Destination, Matches};
 use crate::table::{Rows, Table};
 use base::hash::{ByBytes, MapById};
 use base::sample::sum_of;
-use filter::{Cursor, Error, Expression, Filed, Index, Known, Limits, Names, Room, Site};
+use filter::{Cursor, Error, Expression, Filed, Index, Known, Limits, Macros, Names, Room, Site};
 use hashbrown::HashTable;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -30,20 +30,30 @@ const ALONE_MAX: usize = 4;
 /// Bytes that an exchange keeps of each kind of memory for evaluating: there may be many exchanges.
 const KEPT_MAX: usize = 16 << 10;
 
-/// The expression in the arguments of a binding, none where they have none.
+/// The expression in the arguments of a binding, none where they have none. Macros in it are those of the virtual host.
 ///
 /// # Errors
 /// It is no text: `None`; it cannot be read: its fault and place.
-pub(crate) fn expression(arguments: &Arguments) -> Result<Option<Expression>, Option<Error>> {
-    match arguments.get(X_FILTER) {
+pub(crate) fn expression(
+    arguments: &Arguments,
+    macros: &Macros,
+) -> Result<Option<Expression>, Option<Error>> {
+    match filter_text(arguments) {
         None => Ok(None),
-        Some(Argument::Text(text) | Argument::Bytes(text)) => {
-            let text = std::str::from_utf8(text).map_err(|_| None)?;
-            let site = Site { limits: Limits::content(), known: Known::PUBLISHED, names: Names::Own };
+        Some(text) => {
+            let text = text.ok_or(None)?;
+            let site = Site { limits: Limits::content(), known: Known::PUBLISHED, names: Names::Own, macros };
             Expression::parse_at(text, &site).map(Some).map_err(Some)
         }
-        Some(_) => Err(None),
     }
+}
+
+/// The text of that expression, `Some(None)` where it is no text; none where there is no filter.
+fn filter_text(arguments: &Arguments) -> Option<Option<&str>> {
+    Some(match arguments.get(X_FILTER)? {
+        Argument::Text(text) | Argument::Bytes(text) => std::str::from_utf8(text).ok(),
+        _ => None,
+    })
 }
 
 /// The bindings of an exchange that have a filter, and of one that gives each message to one destination all others too.
@@ -82,6 +92,8 @@ struct Said {
     arguments: Arguments,
     /// None: one that this version cannot read, and that no message passes.
     filter: Option<Filed>,
+    /// The macros that the filter uses, by their [folded](filter::folded) names.
+    macros: Box<[Box<str>]>,
     bindings: u32,
 }
 
@@ -123,7 +135,13 @@ impl Filtered {
     }
 
     /// Adds a binding that has a filter; whether it is new. Of an exchange that gives each message to one destination it is.
-    pub(crate) fn bind(&mut self, key: Arc<[u8]>, arguments: Arguments, destination: Destination) -> bool {
+    pub(crate) fn bind(
+        &mut self,
+        key: Arc<[u8]>,
+        arguments: Arguments,
+        destination: Destination,
+        macros: &Macros,
+    ) -> bool {
         // Of those there are: so each is kept once, and found by where it is.
         let arguments = self.kept(arguments);
         let is_new = match &mut self.way {
@@ -134,7 +152,7 @@ impl Filtered {
             return false;
         }
         let place = place(&arguments);
-        let filter = self.file(arguments);
+        let filter = self.file(arguments, macros);
         match &mut self.way {
             Way::All(_, goals) => {
                 if let Some(filter) = filter {
@@ -184,6 +202,12 @@ impl Filtered {
         }
         self.forget(arguments);
         true
+    }
+
+    /// The macros that the filter of bindings with these arguments uses; none where there is no such binding.
+    pub(crate) fn macros_of(&self, arguments: &Arguments) -> &[Box<str>] {
+        let found = self.said.find(hash_of(arguments), |said| said.arguments == *arguments);
+        found.map_or(&[], |said| &said.macros)
     }
 
     /// No binding has a filter.
@@ -287,16 +311,18 @@ impl Filtered {
     }
 
     /// Counts a binding with these arguments, and files its filter with the first.
-    fn file(&mut self, arguments: Arguments) -> Option<Filed> {
+    fn file(&mut self, arguments: Arguments, macros: &Macros) -> Option<Filed> {
         let hash = hash_of(&arguments);
         if let Some(said) = self.said.find_mut(hash, |said| said.arguments == arguments) {
             said.bindings += 1;
             return said.filter;
         }
-        let read = expression(&arguments).ok().flatten();
+        let read = expression(&arguments, macros).ok().flatten();
         let filter = read.and_then(|expression| self.index.add(&expression).ok());
-        self.said
-            .insert_unique(hash, Said { arguments, filter, bindings: 1 }, |said| hash_of(&said.arguments));
+        let text = filter_text(&arguments).flatten();
+        let macros = text.map(filter::calls).unwrap_or_default().into_iter().collect();
+        let said = Said { arguments, filter, macros, bindings: 1 };
+        self.said.insert_unique(hash, said, |said| hash_of(&said.arguments));
         filter
     }
 

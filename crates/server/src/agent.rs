@@ -280,7 +280,10 @@ impl<'a> Agent<'a> {
                 }
                 return outcome;
             }
-            Action::Discard { queue, positions, rejects: true } => {
+            Action::Discard { queue, positions, rejects, held: true } => {
+                return self.settle_held(&bytes(queue)?, positions, *rejects);
+            }
+            Action::Discard { queue, positions, rejects: true, .. } => {
                 return self.reject(&bytes(queue)?, positions);
             }
             Action::Discard { queue, positions, .. } => return self.discard(&bytes(queue)?, positions),

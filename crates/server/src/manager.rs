@@ -191,6 +191,20 @@ impl Manager<'_> {
         door.look(PATIENCE, look).ok_or(Busy)
     }
 
+    /// Looks for what one shard at most has: `look` finds it there.
+    fn look_for<T: Send + 'static>(
+        &self,
+        look: impl Fn(&Shard) -> Option<T> + Clone + Send + 'static,
+    ) -> Result<Option<T>, Busy> {
+        for door in self.doors {
+            let found = self.look_at(door, look.clone())?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
     /// Visits every shard, at most `things` of its connections in a turn: `visit` says where to go on.
     fn visit_all<T: Send + 'static>(
         &self,
@@ -730,13 +744,8 @@ impl Node for Manager<'_> {
     }
 
     fn tracking(&self, vhost: VhostId, stream: &str) -> Result<Option<Tracking>, Busy> {
-        for door in self.doors {
-            let name = stream.to_owned();
-            if let Some(tracking) = self.look_at(door, move |shard| shard.listing().tracking(vhost, &name))? {
-                return Ok(Some(tracking));
-            }
-        }
-        Ok(None)
+        let name = stream.to_owned();
+        self.look_for(move |shard| shard.listing().tracking(vhost, &name))
     }
 
     fn memory(&self) -> Result<Memory, Busy> {
@@ -878,15 +887,8 @@ impl Node for Manager<'_> {
     }
 
     fn delayed(&self, vhost: &str, queue: &str, count_max: usize) -> Result<Option<Delayed>, Busy> {
-        for door in self.doors {
-            let (vhost, queue) = (vhost.to_owned(), queue.to_owned());
-            let found =
-                self.look_at(door, move |shard| shard.listing().delayed(&vhost, &queue, count_max))?;
-            if found.is_some() {
-                return Ok(found);
-            }
-        }
-        Ok(None)
+        let (vhost, queue) = (vhost.to_owned(), queue.to_owned());
+        self.look_for(move |shard| shard.listing().delayed(&vhost, &queue, count_max))
     }
 
     fn held(
@@ -896,15 +898,13 @@ impl Node for Manager<'_> {
         from: QueueSeq,
         count_max: usize,
     ) -> Result<Option<Vec<HeldRow>>, Busy> {
-        for door in self.doors {
-            let queue = queue.to_owned();
-            let held =
-                self.look_at(door, move |shard| shard.listing().held(vhost, &queue, from, count_max))?;
-            if held.is_some() {
-                return Ok(held);
-            }
-        }
-        Ok(None)
+        let queue = queue.to_owned();
+        self.look_for(move |shard| shard.listing().held(vhost, &queue, from, count_max))
+    }
+
+    fn held_end(&self, vhost: VhostId, queue: &str) -> Result<Option<u64>, Busy> {
+        let queue = queue.to_owned();
+        self.look_for(move |shard| shard.listing().held_end(vhost, &queue))
     }
 
     fn cancel_delayed(&self, vhost: &str, queue: &str, ids: Vec<u64>) -> Result<Option<u64>, Busy> {

@@ -2,7 +2,7 @@
 
 use base::id::ShardId;
 use base::{Now, Random};
-use journal::{FaultyDisk, Journal, Sealed, WriteError};
+use journal::{FaultyDisk, Journal, Place, Sealed, WriteError};
 use node::Stop;
 use node::commit::{self, Line, Moment, Written};
 use node::space::Space;
@@ -75,14 +75,15 @@ impl Books {
         Ok(done)
     }
 
-    /// Writes a batch that no shard gave out. False where there is no space for it.
-    pub fn write_alone(&mut self, now: Now, batch: Sealed) -> Result<bool, Stop> {
-        let result = self.journal.write(&self.disk, &[batch], &mut Vec::new());
+    /// Writes a batch that no shard gave out; where it is. None where there is no space for it.
+    pub fn write_alone(&mut self, now: Now, batch: Sealed) -> Result<Option<Place>, Stop> {
+        let mut places = Vec::new();
+        let result = self.journal.write(&self.disk, &[batch], &mut places);
         self.space.wrote(now.mono_ns, &self.journal, &self.disk);
         match result {
-            Ok(()) => Ok(true),
+            Ok(()) => Ok(places.pop()),
             // Nobody writes it again, so that it would never be seen that there is space.
-            Err(WriteError::NoSpace) => Ok(false),
+            Err(WriteError::NoSpace) => Ok(None),
             Err(error @ WriteError::Fatal(_)) => Err(Stop(error.to_string())),
         }
     }

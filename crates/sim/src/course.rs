@@ -30,6 +30,7 @@ pub fn run(world: &mut World) -> Check {
     world.tally.driven_out = world.streams.oracle.driven_out;
     if let Some(double) = &world.double {
         (world.tally.compared, world.tally.resigned) = (double.compared, double.resigned);
+        world.tally.after_all = double.after_all;
         world.tally.begun_anew = double.begun;
     }
     Ok(())

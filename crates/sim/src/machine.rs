@@ -6,6 +6,7 @@ use crate::books::Books;
 use crate::double::agreed_on;
 use crate::net::Net;
 use crate::plan::Tally;
+use crate::rules::macros;
 use crate::tenant;
 use adapters::{Following, Frontend, NODE_SLOT, Protocol, Settings};
 use base::id::{LogId, LogIndex, PortId, QueueId, ShardId};
@@ -13,7 +14,7 @@ use base::{Now, Random, Secrets};
 use broker::access::{AccessRules, SALT};
 use broker::catalog::{FirstContent, Overflow};
 use broker::{CommitRule, Limits, Mail, QueueRow, ReadRequest, Shard, StreamDamage};
-use journal::{Disk, DiskError, FaultyDisk, FileName, Identity, Journal, Sealed, SpareMaker};
+use journal::{Disk, DiskError, FaultyDisk, FileName, Identity, Journal, Place, Sealed, SpareMaker};
 use node::commit::Written;
 use node::keeper::{Finding, House, Keeper, Next};
 use node::start::{self, Found, Logs};
@@ -133,7 +134,8 @@ impl Machine {
         let clock = || now;
         let mut node = start::recover(disk, &identity, makeup.journal, shards, &clock, tell)?;
         if node.shards[0].catalog().vhosts().next().is_none() {
-            first::make_content(&mut node, disk, &clock, FirstContent::guest([7; SALT]).requests())?;
+            let content = FirstContent::guest([7; SALT]).requests().into_iter().chain(macros());
+            first::make_content(&mut node, disk, &clock, content.collect())?;
         }
         first::flush(&mut node, disk, &clock)?;
         if makeup.agrees {
@@ -459,11 +461,26 @@ impl Machine {
         self.with_shards(|shard| shard.resign(now, log));
     }
 
-    /// Writes a batch of those that agree, behind all that waits. False where there is no space for it.
-    pub fn write_mark(&mut self, now: Now, batch: Sealed) -> Result<bool, Stop> {
+    /// Batches of a log that it has proposed, and nobody agrees on so far.
+    pub fn proposed(&self, log: LogId) -> Vec<Sealed> {
+        let shard = self.home_of_agreed(log);
+        shard
+            .map(|shard| shard.logs().proposed(log).map(|(batch, _)| batch.clone()).collect())
+            .unwrap_or_default()
+    }
+
+    /// The next batch that it proposed before it resigned is agreed on after all, and is at `place`. False: the log is in the mail.
+    pub fn apply_taken_back(&mut self, now: Now, log: LogId, place: Place) -> bool {
+        let mut is_applied = false;
+        self.with_shards(|shard| is_applied |= shard.apply_taken_back(now, log, place));
+        is_applied
+    }
+
+    /// Writes a batch of those that agree, behind all that waits; where it is. None where there is no space for it.
+    pub fn write_mark(&mut self, now: Now, batch: Sealed) -> Result<Option<Place>, Stop> {
         self.write(now)?;
         if !self.books.line.is_empty() {
-            return Ok(false);
+            return Ok(None);
         }
         self.books.write_alone(now, batch)
     }

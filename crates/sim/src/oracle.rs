@@ -45,6 +45,8 @@ struct Copy {
     is_first_awaited: bool,
     /// The connections that hold it: more than one where some are closed and have not heard of it.
     holders: Vec<u64>,
+    /// Somebody else may have settled it for its holders, since it came to the queue.
+    may_be_settled: bool,
     /// Its end was said by somebody; it does not become a must again.
     is_ended: bool,
     /// A leader resigned while it was there: connections may think that they hold it, and that they settle it.
@@ -136,6 +138,13 @@ pub struct Queue {
     /// It was once emptied, or consumed from without settling: missing messages may have gone so.
     lost_silently: bool,
     log: Option<LogId>,
+}
+
+impl Queue {
+    /// A message of it that somebody holds may have been settled by somebody else.
+    fn may_be_settled(&self, copy: &Copy) -> bool {
+        copy.may_be_settled || !self.purged_by.is_empty()
+    }
 }
 
 /// A fanout exchange.
@@ -241,9 +250,8 @@ impl Oracle {
 
     /// The queues that are there and drop what is too much.
     pub fn dropping(&self) -> Vec<usize> {
-        let rules = |number: &usize| self.queues[*number].rules;
-        let drops = |number: &usize| rules(number).length_max.is_some() && !rules(number).refuses;
-        self.queues_there().into_iter().filter(drops).collect()
+        let makes_room = |number: &usize| self.queues[*number].rules.makes_room();
+        self.queues_there().into_iter().filter(makes_room).collect()
     }
 
     /// The queues that others may send their dead to.
@@ -292,7 +300,10 @@ impl Oracle {
                 }
             }
             Asked::Bind(exchange, _) => self.exchanges[exchange].missing -= 1,
-            Asked::Purge(queue) | Asked::Discard(queue, _) => {
+            Asked::Purge(queue) | Asked::Discard(queue, _) | Asked::SettleAt(queue, ..) => {
+                if matches!(asked, Asked::SettleAt(..)) {
+                    self.may_be_settled(queue);
+                }
                 // A message that was published before it was done, and is confirmed only later, may have been removed
                 // too.
                 self.may_all(queue);
@@ -333,6 +344,16 @@ impl Oracle {
         self.may_all(queue);
     }
 
+    /// Some messages of a queue are to be settled, whoever holds them.
+    pub fn settling_at(&mut self, client: u64, queue: usize) {
+        self.purging(client, queue);
+        self.may_be_settled(queue);
+    }
+
+    fn may_be_settled(&mut self, queue: usize) {
+        self.queues[queue].copies.values_mut().for_each(|copy| copy.may_be_settled = true);
+    }
+
     fn may_all(&mut self, queue: usize) {
         self.queues[queue].lost_silently = true;
         for copy in self.queues[queue].copies.values_mut() {
@@ -369,6 +390,7 @@ impl Oracle {
             was_delivered: false,
             is_first_awaited: false,
             holders: Vec::new(),
+            may_be_settled: false,
             is_ended: false,
             lost_leader: false,
             was_drained: false,
@@ -583,6 +605,8 @@ impl Oracle {
         let message = message.ok_or_else(|| format!("message {id} of {len} bytes was never published"))?;
         let Queue { is_quorum, rules, is_picked, .. } = self.queues[number];
         let group = message.group.filter(|_| rules.is_grouped);
+        // One that is being handed out is there to be picked as well.
+        let is_picked_barrier = delivery.chosen && self.is_barrier(number, id);
         let stream = (message.publisher, message.priority, group);
         let is_dead = !message.queues.contains(&number);
         let due = message.due;
@@ -622,7 +646,7 @@ impl Oracle {
                 let text = format!("{what} is held by connection {holder} and came to {client} too");
                 self.suspects.entry((*holder, client)).or_insert(text);
             }
-            if copy.was_delivered && !redelivered && !copy.is_first_awaited {
+            if copy.was_delivered && !redelivered && !copy.is_first_awaited && !is_picked_barrier {
                 // Unless it was sent before the other, and its channel was closed behind it.
                 let text = format!("{what} came twice and is not marked as redelivered");
                 self.suspects.entry((client, client)).or_insert(text);

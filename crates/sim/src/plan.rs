@@ -150,6 +150,8 @@ pub struct Tally {
     pub compared: u64,
     /// Times a leader of a log resigned.
     pub resigned: u64,
+    /// Batches that a leader took back when it resigned, and that were agreed on after all.
+    pub after_all: u64,
     /// Times the replica of an agreed log began anew.
     pub begun_anew: u64,
     /// Logs that went from one shard to another.
@@ -203,6 +205,7 @@ impl Tally {
         self.torn += other.torn;
         self.compared += other.compared;
         self.resigned += other.resigned;
+        self.after_all += other.after_all;
         self.begun_anew += other.begun_anew;
         self.handed += other.handed;
         self.hostile += other.hostile;

@@ -1,6 +1,7 @@
 //! Rules of a queue besides first in, first out, and options of a message.
 
 use base::Random;
+use broker::catalog::{FILTER_MACRO, Op};
 
 /// Milliseconds a message waits at most when it comes back.
 pub const RETRY_MS_MAX: u64 = 600;
@@ -80,9 +81,14 @@ impl Rules {
         self.lease_ms.or(self.timeout_ms)
     }
 
+    /// Its oldest messages go where there are too many.
+    pub fn makes_room(&self) -> bool {
+        self.length_max.is_some() && !self.refuses
+    }
+
     /// Whether it may drop a message for good without any client's knowledge.
     pub fn drops(&self) -> bool {
-        let has_limit = self.length_max.is_some() && !self.refuses || self.limits_returns();
+        let has_limit = self.makes_room() || self.limits_returns();
         has_limit && self.grave.is_none()
     }
 
@@ -92,11 +98,29 @@ impl Rules {
     }
 }
 
+/// The macros of the virtual host, in the order in which they are made: a name, parameters and an expression each. A
+/// snapshot has them by name, where one comes before those that it uses.
+const MACROS: [(&str, &str, &str); 3] = [
+    ("remainder_by", r#""by", "n""#, "SIZE() % by = n"),
+    ("times_eight", r#""n""#, "n * 8"),
+    ("level", r#""n""#, "times_eight(n) + 1"),
+];
+
+/// The requests that make the macros.
+pub fn macros() -> impl Iterator<Item = Op> {
+    MACROS.iter().map(|(name, parameters, text)| Op::SetVhostParameter {
+        vhost: "/".into(),
+        component: FILTER_MACRO.into(),
+        name: (*name).into(),
+        value: Some(format!(r#"{{"parameters": [{parameters}], "expression": "{text}"}}"#).into()),
+    })
+}
+
 /// The priority of a message in a queue that ranks: other levels than its publisher's, and in the same order.
-pub const RANKING: &str = "header.priority * 8 + 1";
+pub const RANKING: &str = "level(header.priority)";
 
 /// Which messages are barriers in a queue that has any: by the lengths of their bodies.
-pub const BARRIER: &str = "SIZE() % 5 = 2";
+pub const BARRIER: &str = "remainder_by(5, 2)";
 
 /// Whether [`BARRIER`] is true of a message with a body of so many bytes.
 pub fn is_barrier(len: usize) -> bool {

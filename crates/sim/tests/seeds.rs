@@ -64,17 +64,18 @@ fn a_thousand_seeds() {
     let done = [published, confirmed, delivered, crashes, stops, full, commits];
     assert!(
         done.iter().all(|count| *count > SEEDS / 2)
-            && rollbacks.min(begun).min(replies).min(managed) > SEEDS / 10,
+            && rollbacks.min(begun).min(managed) > SEEDS / 10
+            && replies > SEEDS / 20,
         "{tally:?}"
     );
     let Tally { delayed, shown, postponed, cancelled, taken_back, chosen, .. } = tally;
     assert!(delayed.min(shown) > SEEDS && postponed.min(cancelled) > SEEDS / 50, "{tally:?}");
-    assert!(taken_back > SEEDS / 100 && chosen > SEEDS, "{tally:?}");
+    assert!(taken_back > SEEDS / 200 && chosen > SEEDS, "{tally:?}");
     let Tally { stream_published, stream_confirmed, stream_delivered, republished, .. } = tally;
     let Tally { chunks, offsets_told, torn, fed, outlived, .. } = tally;
     let done = [stream_published, stream_confirmed, stream_delivered, chunks];
     assert!(done.iter().all(|count| *count > SEEDS * 5), "{tally:?}");
-    assert!(republished > SEEDS / 20 && offsets_told > SEEDS && torn > 0, "{tally:?}");
+    assert!(republished > SEEDS / 5 && offsets_told > SEEDS && torn > 0, "{tally:?}");
     assert!(fed > SEEDS && outlived > SEEDS / 10, "{tally:?}");
     let Tally { rotten, rolls, moves, reads, bulk, limits, .. } = tally;
     assert!(limits > SEEDS / 20, "{tally:?}");
@@ -94,8 +95,9 @@ fn logs_are_the_same_in_leader_and_replica() {
     });
     let Tally { begun_anew, handed, .. } = tally;
     assert!(begun_anew > AGREED_SEEDS && handed > AGREED_SEEDS / 2, "{tally:?}");
-    let Tally { compared, resigned, confirmed, delivered, crashes, .. } = tally;
+    let Tally { compared, resigned, after_all, confirmed, delivered, crashes, .. } = tally;
     assert!(compared > AGREED_SEEDS * 20 && resigned > AGREED_SEEDS / 4, "{tally:?}");
+    assert!(after_all > AGREED_SEEDS / 20, "{tally:?}");
     assert!(confirmed.min(delivered) > AGREED_SEEDS && crashes > AGREED_SEEDS / 2, "{tally:?}");
 }
 
@@ -294,4 +296,25 @@ fn a_chunk_has_the_same_time_when_another_stream_of_its_batch_is_gone() {
 #[test]
 fn a_spare_file_whose_name_was_on_its_way_is_one_file() {
     check_plan(Plan { rich: true, wide: true, ..Plan::default() }, &[3_202_742]);
+}
+
+#[test]
+fn damage_is_told_by_who_finds_it_though_the_log_leaves() {
+    check_plan(with_hands(), &[25_782]);
+}
+
+/// The plan of the program's `--rich`.
+fn with_hands() -> Plan {
+    Plan { rich: true, limits: true, streams: true, picks: true, hands: true, ..Plan::default() }
+}
+
+#[test]
+fn barriers_stand_beside_what_others_settle_pick_and_delay() {
+    check_plan(with_hands(), &[1262, 6119, 7347, 9024, 11_562, 13_147]);
+    check_plan(Plan { wide: true, ..with_hands() }, &[472, 634]);
+}
+
+#[test]
+fn what_is_leased_and_cannot_be_read_ends_a_run() {
+    check_plan(with_hands(), &[7518]);
 }

@@ -21,6 +21,9 @@ const UNQUESTIONED_BYTES_MAX: u64 = 2 << 20;
 /// Bytes read at once where only some chunks are wanted.
 const AHEAD: usize = 4096;
 
+/// Memory is had in so many steps for each doubling, so that blocks of about the same size can use it one after the other.
+const SIZES: usize = 4;
+
 /// Chunks that are passed over in one read.
 const PASSED_MAX: u32 = 16 << 10;
 
@@ -73,7 +76,8 @@ impl Reading<'_> {
         let wanted = u64::from(self.read.bytes).max(HEADER_LEN as u64);
         let wanted = wanted.min(self.read.end.saturating_sub(start)) as usize;
         if self.buffer.capacity() < wanted {
-            self.buffer = Buffer::with_capacity(wanted);
+            let step = wanted.next_power_of_two() / (2 * SIZES);
+            self.buffer = Buffer::with_capacity(wanted.next_multiple_of(step.max(1)));
         }
         self.fill(0, start, wanted)?;
         while self.position < self.read.end {

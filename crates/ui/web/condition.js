@@ -49,8 +49,8 @@ export function namesOf(messages) {
 
 /**
  * The box, and what stands below it.
- * @param {{ id: string, value: string, messages: () => any[], where?: string }} it  `messages`: those that are shown; `where`: a queue below
- * `/api` whose first messages are looked at where none are shown
+ * @param {{ id: string, value: string, messages: () => any[], where?: string, vhost?: string }} it  `messages`: those that are shown; `where`: a queue
+ * below `/api` whose first messages are looked at where none are shown; `vhost`: whose macros count, the usual one's if it is not said
  */
 export function conditionBox(it) {
   const typed = signal(it.value), fault = signal(''), names = signal(/** @type {string[]} */ ([])), begun = signal(''), on = signal(-1);
@@ -102,7 +102,7 @@ export function conditionBox(it) {
     if (!filter) { untracked(() => { fault.value = ''; }); return; }
     setTimeout(async () => {
       if (mine !== asked) return;
-      const told = await post('x/filter/check', { filter, as_answer: true }).catch(() => ({}));
+      const told = await post('x/filter/check', { filter, vhost: it.vhost, as_answer: true }).catch(() => ({}));
       if (mine === asked) fault.value = told.fault ?? '';
     }, PAUSE_MS);
   });

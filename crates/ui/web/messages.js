@@ -64,7 +64,7 @@ export function messages(vhost, name, queue) {
   });
 
   const goTo = /** @type {HTMLInputElement} */ (h('input', { id: 'message-place', 'aria-label': say.place, placeholder: () => (kind.value === 'stream' ? say.placeOfStream : say.place), spellcheck: 'false' }));
-  const { box, element: conditions } = conditionBox({ id: 'message-where', value: condition.peek(), messages: () => untracked(shown) ?? [], where });
+  const { box, element: conditions } = conditionBox({ id: 'message-where', value: condition.peek(), messages: () => untracked(shown) ?? [], where, vhost });
   const next = () => { const last = list.peek()?.at(-1); if (last) remember({ from: String(placeOf(last, isStream()) + 1), message: null }); };
   const again = (/** @type {string} */ at) => (from.peek() === at && !condition.peek() && !isFollowing.peek() ? void load() : remember({ from: at, message: null, follow: null }));
   const submit = (/** @type {() => void} */ work) => (/** @type {Event} */ event) => { event.preventDefault(); work(); };

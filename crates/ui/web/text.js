@@ -100,6 +100,10 @@ export const text = {
   },
   unacked: {
     title: 'Messages that consumers hold', what: 'These were delivered and are neither acknowledged nor returned. How long is known of consumers with a timeout, and of one message of each other queue.', held: 'Held for', holders: 'By connection', hidden: '(another user’s)', got: '(got)', none: 'Nobody holds a message.', unknownWhy: 'Nobody noted when it was delivered.',
+    settle: 'Settle', wanted: 'Settle by a condition', verbs: { accepted: 'Accept', rejected: 'Reject' }, outcome: 'Outcome', outcomes: { accepted: 'accepted: they are gone', rejected: 'rejected: they die' }, settled: (/** @type {number} */ n) => `${count(n, 'message')} settled`,
+    settleTitle: { accepted: (/** @type {number} */ at, /** @type {string} */ name) => `Accept message ${whole(at)} of ${name} for its holder`, rejected: (/** @type {number} */ at, /** @type {string} */ name) => `Reject message ${whole(at)} of ${name} for its holder` },
+    settleWhy: { accepted: 'It is gone, and whatever its holder says of it later changes nothing.', rejected: 'It dies, as where a consumer rejects it, and whatever its holder says of it later changes nothing.' },
+    wantedTitle: (/** @type {string} */ name) => `Settle messages of ${name}`, wantedWhy: 'All of which the condition is true, ready ones too unless it asks for STATE(). Whatever their holders say of them later changes nothing.',
   },
   deadLetters: {
     title: 'Dead letters', what: 'Queues that others send their dead letters to. Sent home, each goes back to the queue it died in first.', sources: 'From', why: 'Why', home: 'Send home', none: 'No queue has a place for dead letters.', others: (/** @type {number} */ n) => `and ${whole(n)} more`,
@@ -159,6 +163,10 @@ export const text = {
     hint: 'Regular expressions over names: .* is everything, nothing is nothing, ^shop- is what begins so.', takeTitle: (/** @type {string} */ user, /** @type {string} */ vhost) => `Take the rights of ${user} in ${vhost} away`,
   },
   limits: { title: 'Limits', none: 'No limits are set.', set: 'Set', lift: 'Lift', lifted: 'Lifted', isSet: 'Set', vhostWhy: 'A negative number is no limit.', userWhy: 'Over all virtual hosts. A negative number is no limit.', usersHidden: 'Limits of users are shown to administrators.' },
+  macros: {
+    title: 'Macros', what: 'Names for conditions on messages, with parameters: filters, selectors and searches of this virtual host may use them.', none: 'There are no macros.', expression: 'Expression', parameters: 'Parameters', set: 'Set', isSet: 'Set',
+    clear: 'Clear', clearTitle: (/** @type {string} */ name) => `Clear the macro ${name}`, clearWhy: 'One that a binding, a queue or another macro uses stays.',
+  },
   users: {
     title: 'Users', kind: 'user', add: 'Add a user', tags: 'Tags', more: 'Other tags', password: 'Password', has: 'set', hasNone: 'none', samePassword: 'as it is', noPassword: 'No password', noPasswordWhy: 'it cannot log in with one', needsPassword: 'It needs a password, or none at all.',
     noRights: 'It has no permissions yet.', edit: (/** @type {string} */ name) => `Edit ${name}`, saved: 'Saved', self: 'You cannot delete yourself', cannotLogIn: 'This user has no password and cannot log in with one.', deleteTitle: (/** @type {string} */ name) => `Delete the user ${name}`, deleteWhy: 'Its connections are closed.',

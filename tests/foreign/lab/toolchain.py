@@ -165,6 +165,11 @@ def packages(deps, name, source):
     return os.path.join(folder, "node_modules")
 
 
+def guide(deps):
+    """JSON: for each language of the guide's programs where its clients are."""
+    return json.dumps({"python": python(deps), "js": node(deps), "java": java(deps)})
+
+
 def browser(deps):
     """The same, where there is a browser for the cases of the web interface."""
     if not os.environ.get("LEVERET_BROWSER") and not any(shutil.which(name) for name in BROWSERS):

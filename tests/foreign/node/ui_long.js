@@ -15,8 +15,6 @@ const LONG_MS = 900_000;
 const TRIES = 5;
 const QUEUES = 100_000;
 const MESSAGES = 1_000_000;
-/** Milliseconds of processor that the system counts at a time. */
-const TICK_MS = 10;
 
 const median = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
 
@@ -53,17 +51,21 @@ async function traced(page, act) {
   return { answer, longest: longest('dur'), busiest: longest('tdur') };
 }
 
-/** Milliseconds of processor that the broker had so far. */
+/** Nanoseconds of processor that each thread of the broker had so far: exactly, as ticks favour what a timer wakes. */
 async function spent() {
-  const fields = fs.readFileSync(`/proc/${await pid()}/stat`, 'utf8').split(') ')[1].split(' ');
-  return (Number(fields[11]) + Number(fields[12])) * TICK_MS;
+  const tasks = `/proc/${await pid()}/task`, had = new Map();
+  for (const task of fs.readdirSync(tasks)) {
+    try { had.set(task, Number(fs.readFileSync(`${tasks}/${task}/schedstat`, 'utf8').split(' ')[0])); } catch { /* it ended */ }
+  }
+  return had;
 }
 
 /** The broker's share of a processor over so many seconds, in percents. */
 async function share(seconds) {
   const before = await spent();
   await sleep(seconds * 1000);
-  return (await spent() - before) / (seconds * 10);
+  const used = [...await spent()].reduce((sum, [task, had]) => sum + had - (before.get(task) ?? 0), 0);
+  return used / (seconds * 1e7);
 }
 
 let hasQueues = false;
@@ -83,7 +85,10 @@ async function manyQueues() {
   await connection.close();
 }
 
-const long = (name, behaviour, answer, act) => suite.add(name, behaviour, `${OURS}${answer}`, act, { ms: LONG_MS });
+/** Pages were open, and rates are sampled for ten minutes behind them. */
+let hadPages = false;
+
+const long = (name, behaviour, answer, act) => suite.add(name, behaviour, `${OURS}${answer}`, (ends) => act(ends).finally(() => { hadPages = true; }), { ms: LONG_MS });
 
 long('login', 'from the button to numbers on the screen', 'at most 500 ms and 20 requests', async (ends) => {
   const times = [];
@@ -162,7 +167,7 @@ function replay(asked, ends) {
   ends.push(async () => { timers.forEach(clearInterval); streams.forEach((one) => one.destroy()); });
 }
 
-long('cost', 'processor that pages cost the broker: none, one, twenty of one browser, twenty browsers', '0.1 % (what the system counts at a time), 1 %, 5 % and 5 % of a core at most, with 100,000 queues; rates are sampled for ten minutes more', async (ends) => {
+long('cost', 'processor that pages cost the broker: none, one, twenty of one browser, twenty browsers', '0.1 % (1 % where pages were open in the ten minutes before), 1 %, 5 % and 5 % of a core at most, with 100,000 queues; rates are sampled for ten minutes more', async (ends) => {
   await manyQueues();
   await sleep(5000);
   const before = await share(30);
@@ -195,7 +200,7 @@ long('cost', 'processor that pages cost the broker: none, one, twenty of one bro
   // Rates are sampled for ten minutes behind the last one that asked for them.
   const after = await share(30);
   process.stderr.write(`nobody ${before.toFixed(2)} %, one page ${one.toFixed(2)} %, twenty tabs ${tabs.toFixed(2)} %, twenty browsers ${browsers.toFixed(2)} %, and for ten minutes behind them ${after.toFixed(2)} %; polled: ${polled.map(([where, gap]) => `${where} each ${gap.toFixed(0)} ms`).join(', ')}\n`);
-  for (const [what, value, most] of [['nobody', before, 0.1], ['one page', one, 1], ['twenty tabs', tabs, 5], ['twenty browsers', browsers, 5], ['behind them', after, 1]]) {
+  for (const [what, value, most] of [['nobody', before, hadPages ? 1 : 0.1], ['one page', one, 1], ['twenty tabs', tabs, 5], ['twenty browsers', browsers, 5], ['behind them', after, 1]]) {
     if (value > most) throw new Error(`${what}: ${value.toFixed(2)} % of a core, at most ${most}`);
   }
 });

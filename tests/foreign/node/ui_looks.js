@@ -228,6 +228,16 @@ module.exports = function looks(suite) {
     await says(page, 'second', 'main');
     await says(page, 'By connection', 'main');
     equal(await page.evaluate(() => document.querySelectorAll('main table:last-of-type tbody tr').length >= 3), true, 'rows');
+    // One is accepted for its holder, which is given the next; then all that are held are rejected.
+    await press(page, 'Accept', 'main');
+    await press(page, 'Accept', 'dialog');
+    await says(page, '1 message settled');
+    await press(page, 'Settle by a condition', 'main');
+    await page.select('#settle-outcome', 'rejected');
+    await press(page, 'Settle', 'dialog');
+    await says(page, '3 messages settled');
+    for (let tries = 0; tries < 50 && (await api('GET', 'x/queues/%2F/ui.held/unacked')).messages.length !== 1; tries += 1) await sleep(50);
+    equal((await api('GET', 'x/queues/%2F/ui.held/unacked')).messages.map((one) => one.position), [4], 'one is left');
     equal(seen.errors, [], 'complaints');
   });
 

@@ -473,6 +473,17 @@ def _():
             (["settle_messages", "-p", VHOST, "ctl-dying", "lost", "--where", "TRUE", "-q"], 64, "", has("lost")),
         ])
         until(("ctl-dying", 9), ("ctl-target", 5), ("ctl-dead", 5))
+        # Of nine four were there before; two are held.
+        held = connection.channel()
+        for _ in range(2):
+            held.basic_get("ctl-dying")
+        check([
+            (["settle_messages", "-p", VHOST, "ctl-dying", "accepted", "--where", "STATE() = 'held'", "-q"], 0, has("0 messages were accepted")),
+            (["settle_messages", "-p", VHOST, "ctl-dying", "accepted", "--held", "--where", "STATE() = 'held'", "-q"], 0,
+             has("2 messages were accepted")),
+            (["settle_messages", "-p", VHOST, "ctl-dying", "accepted", "--held", "--where", "TRUE", "-q"], 0, has("7 messages were accepted")),
+        ])
+        until(("ctl-dying", 0))
 
 
 @case("definitions", "export_definitions to standard output and to a file; import_definitions of it",

@@ -17,6 +17,7 @@ from lab.cases import Skip, Suite, equal, eventually
 from suites import (
     management_beyond,
     management_counters,
+    management_held,
     management_lists,
     management_many,
     management_pages,
@@ -731,6 +732,33 @@ def move_wanted_quorum():
         management_beyond.wanted(vhost, "quorum")
 
 
+def in_vhost(work, kind):
+    with beyond() as vhost:
+        work(vhost, kind)
+
+
+for KIND in ("classic", "quorum"):
+    for NAME, WORK, GIVEN, EXPECTED in (
+        ("wire", management_held.held, "messages that a consumer holds, settled by an expression and by position, with ready ones among them",
+         "ours alone: it has room again at once; what it says of them later changes nothing and closes nothing"),
+        ("ten", management_held.ten, "AMQP 1.0: a message that a receiver holds, rejected by an expression",
+         "ours alone: the broker settles the delivery as released; it is dead-lettered once, and an outcome of the receiver's changes nothing"),
+        ("transaction", management_held.transaction, "messages settled whose acks are in a transaction, which is committed or rolled back",
+         "ours alone: they are gone, once; the rest of the transaction is as ever"),
+        ("rules", management_held.rules, "messages settled that consumers hold, in a queue with groups, with leases, with one active consumer",
+         "ours alone: the group goes to another, the lease of the next one begins, the active consumer stays it"),
+    ):
+        suite.add(f"settle-held-{NAME}.{KIND}", f"{GIVEN}, {KIND} queue", EXPECTED, lambda work=WORK, kind=KIND: in_vhost(work, kind), 60)
+
+
+@suite.case("settle-held-killed", "600 messages of which a consumer holds 400, two thirds settled by an expression, and the broker killed",
+            "ours alone: the other third is there, in order; the rejected ones are dead-lettered", seconds_max=60)
+def settle_held_killed():
+    if not suite.options.broker:
+        raise Skip("needs a broker that it may stop (--broker)")
+    management_held.killed(suite.options.broker, api_of, vhost_of)
+
+
 def move_many(kind):
     if not suite.options.broker:
         raise Skip("needs a broker of its own (--broker): RabbitMQ has nothing like it")
@@ -774,11 +802,6 @@ def move_large():
     management_beyond.large(suite.options.broker, api_of, vhost_of)
 
 
-def move_windows(work, kind):
-    with beyond() as vhost:
-        work(vhost, kind)
-
-
 for KIND in ("classic", "quorum"):
     for NAME, WORK, GIVEN, EXPECTED in (
         ("some", management_windows.some, "600 messages moved to an exchange that takes every third one, by position and all",
@@ -790,7 +813,7 @@ for KIND in ("classic", "quorum"):
          "the others go, in order; each that is missing is named"),
     ):
         suite.add(f"move-{NAME}.{KIND}", f"{GIVEN}, {KIND} queue", EXPECTED,
-                  lambda work=WORK, kind=KIND: move_windows(work, kind), 60)
+                  lambda work=WORK, kind=KIND: in_vhost(work, kind), 60)
 
 
 @suite.case("move-first", "the first 7 of 300 messages of a queue with x-max-unsettled 5 moved, then 100, then 150 at 60 a second",

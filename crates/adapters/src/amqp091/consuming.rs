@@ -12,7 +12,7 @@ use ::amqp091::{DeliverPrefix, Outgoing};
 use broker::catalog::{Object, QueueDefinition, Reason, Refusal, ReplyCode};
 use broker::ledger;
 use broker::{ConsumerRef, Count, Events, Held, Item, QueueCommand};
-use message::amqp091::write_position;
+use message::amqp091::{write_held, write_position};
 use message::record::Outcome;
 use std::ops::Range;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ impl Adapter {
         consumer.delivered += count;
         let prefix = match &consumer.kind {
             Kind::Plain(prefix) | Kind::Reply(prefix) => prefix,
-            Kind::Telling(_) => return self.deliver_telling(context, handle, memory, items, events),
+            Kind::Telling(_) => return self.deliver_telling(context, handle, (memory, false), items, events),
             Kind::Shared => return self.deliver_shared(context, handle, memory, items, events),
             Kind::Getter => return,
         };
@@ -77,14 +77,14 @@ impl Adapter {
         }
     }
 
-    /// Messages for a consumer that is told where in its queue each of them is.
+    /// Messages for a consumer that is told where in its queue each of them is, and whether others hold them.
     #[cold]
     #[inline(never)]
-    fn deliver_telling(
+    pub(super) fn deliver_telling(
         &mut self,
         context: &mut Context<'_>,
         handle: u32,
-        memory: u32,
+        (memory, are_held): (u32, bool),
         items: Range<u32>,
         events: &Events,
     ) {
@@ -100,7 +100,8 @@ impl Adapter {
             }
             let outgoing = outgoing(&message, bytes, &mut context.scratch.amqp091);
             let mut head = Vec::new();
-            write_position(&counted(&outgoing, item), item.seq.0, &mut head);
+            let write = if are_held { write_held } else { write_position };
+            write(&counted(&outgoing, item), item.seq.0, &mut head);
             let outgoing = Outgoing { head: &head, ..outgoing };
             self.machine.deliver_rare(prefix, tag, item.is_redelivered(), &outgoing);
             if item.is_redelivered() {

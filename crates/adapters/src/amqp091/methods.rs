@@ -78,7 +78,7 @@ impl Adapter {
     }
 
     /// Methods that are no part of the protocol are for this node's own connections.
-    fn check_agent(&self, method: MethodId) -> Result<(), Refusal> {
+    pub(super) fn check_agent(&self, method: MethodId) -> Result<(), Refusal> {
         if self.peer.is_agent() {
             return Ok(());
         }
@@ -153,7 +153,7 @@ impl Adapter {
         Ok(last)
     }
 
-    fn queue(
+    pub(super) fn queue(
         &mut self,
         context: &mut Context<'_>,
         number: u16,
@@ -250,6 +250,7 @@ impl Adapter {
                 let position = QueueSeq(discard.position);
                 self.command(context, &queue, QueueCommand::Discard { token, position });
             }
+            Method::QueueSettle(settle) => self.settle_at(context, id, settle)?,
             Method::QueueDelete(delete) => self.delete_queue(context, id, delete)?,
             Method::BasicConsume(consume) => self.consume(context, id, consume)?,
             Method::BasicCancel(cancel) => self.cancel(context, id, cancel),
@@ -266,8 +267,9 @@ impl Adapter {
                     false,
                     BrokerRequest::Get { no_ack: get.no_ack, of: queue.queue_type },
                 );
-                let (settled, behind) = (get.no_ack, self.has_published);
-                self.command(context, &queue, QueueCommand::Get { token, handle, settled, behind });
+                let (settled, behind, by_node) = (get.no_ack, self.has_published, self.peer.is_agent());
+                let get = QueueCommand::Get { token, handle, settled, behind, by_node };
+                self.command(context, &queue, get);
             }
             Method::BasicPick(pick) => {
                 self.check_agent(id.1)?;
@@ -457,8 +459,8 @@ impl Adapter {
         let priority = integer(consume, &queue, "x-priority")?;
         let timeout_ms = timeout(consume, &queue)?;
         let is_agent = self.peer.is_agent();
-        let begin = if is_agent { tables::begin(&consume.arguments) } else { QueueSeq(0) };
-        let browses = tables::browses(&consume.arguments, consume.exclusive, &queue)?.then_some(begin);
+        let shown = if is_agent { tables::shown(&consume.arguments) } else { QueueSeq(0).into() };
+        let browses = tables::browses(&consume.arguments, consume.exclusive, &queue)?.then_some(shown);
         let prefetch = self.channels.get(number).map_or(0, |channel| channel.prefetch);
         let first = self.check_shared(number, &queue)?.filter(|_| !consume.no_ack);
         let consumer = NewConsumer {
@@ -605,6 +607,7 @@ impl Adapter {
             (BrokerRequest::Purge, Reply::Purged { messages }) => {
                 self.machine.send(channel, &QueuePurgeOk { message_count: count(messages) });
             }
+            (BrokerRequest::Settle, Reply::Settled { missing }) => self.settled_at(channel, &missing),
             (BrokerRequest::DeleteQueue { cancels, .. }, Reply::Deleted { messages }) => {
                 self.machine.send(channel, &QueueDeleteOk { message_count: count(messages) });
                 cancels.iter().for_each(|prefix| self.tell_cancelled(channel, prefix));

@@ -8,6 +8,7 @@
 //! effect in the order it was said.
 
 mod barriers;
+mod by_position;
 mod channel;
 mod committing;
 mod confirms;
@@ -281,6 +282,9 @@ impl Adapter {
             }
             Event::Barrier { consumer, memory, item } => {
                 self.deliver_barrier(context, *consumer, (*memory, *item), events);
+            }
+            Event::Shown { consumer, memory, item } => {
+                self.deliver_telling(context, *consumer, (*memory, true), *item..*item + 1, events);
             }
             Event::Confirmed { publisher, first, last } => {
                 self.confirmed(context, *publisher, *first, *last);

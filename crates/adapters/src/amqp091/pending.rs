@@ -30,6 +30,7 @@ pub(super) enum BrokerRequest {
     BindQueue,
     UnbindQueue,
     Purge,
+    Settle,
     /// `cancels`: of this channel's consumers that went with the queue; told after the answer, as RabbitMQ does: a
     /// client may have ended them on hearing it.
     DeleteQueue {

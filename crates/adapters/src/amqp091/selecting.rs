@@ -1,7 +1,7 @@
 //! The expression that a consumer of a queue chooses by: the argument `x-filter`, which RabbitMQ does not have.
 
 use super::Adapter;
-use crate::asking;
+use crate::asking::Client;
 use crate::context::Context;
 use ::amqp091::method::BasicConsume;
 use broker::Selector;
@@ -28,8 +28,9 @@ impl Adapter {
             None => Ok(None),
             Some(Value::Text(text) | Value::Bytes(text)) => {
                 let catalog = context.shard.catalog();
-                let asker = asking::asker(catalog, self.actor.as_ref(), self.peer.given_name());
-                Selector::parse(text, Names::Own, &asker).map(Some).map_err(|why| refuse(&why))
+                let client = Client::of(catalog, self.actor.as_ref(), self.peer.given_name());
+                let parsed = Selector::parse(text, Names::Own, client.macros, &client.asker);
+                parsed.map(Some).map_err(|why| refuse(&why))
             }
             Some(_) => Err(refuse("it is to be an expression")),
         }

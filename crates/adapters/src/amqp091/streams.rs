@@ -6,7 +6,7 @@ use super::consumer::Kind;
 use super::pending::BrokerRequest;
 use super::pending::News;
 use super::{Adapter, tables};
-use crate::asking;
+use crate::asking::Client;
 use crate::context::Context;
 use ::amqp091::DeliverPrefix;
 use ::amqp091::method::{BasicConsume, MethodId};
@@ -15,7 +15,6 @@ use broker::{
     CONSUMER_NAME_MAX, Credit, FILTER_VALUES_MAX, NewConsumer, QueueCommand, RATE_MAX, StreamCommand,
     StreamFilter, StreamFrom, Wanted,
 };
-use filter::Asker;
 use message::amqp091::Value;
 use message::chunk::Filter;
 use message::record::{Format, Owner};
@@ -37,9 +36,9 @@ impl Adapter {
     ) -> Result<(), Refusal> {
         let prefetch = self.channels.get(number).map_or(0, |channel| channel.prefetch);
         let catalog = context.shard.catalog();
-        let asker = asking::asker(catalog, self.actor.as_ref(), self.peer.given_name());
+        let client = Client::of(catalog, self.actor.as_ref(), self.peer.given_name());
         let (from, filter, rate, name) =
-            read_options(consume, stream, prefetch, &asker, context.now.wall_ms)?;
+            read_options(consume, stream, prefetch, &client, context.now.wall_ms)?;
         context.shard.check_filter(context.port, filter.bytes())?;
         // Consumers of streams share no prefetch.
         self.check_shared(number, stream)?;
@@ -96,7 +95,7 @@ fn read_options(
     consume: &BasicConsume<'_>,
     stream: &QueueDefinition,
     prefetch: u16,
-    asker: &Asker<'_>,
+    client: &Client<'_>,
     now_ms: u64,
 ) -> Result<ReadOptions, Refusal> {
     let named = stream.named();
@@ -155,10 +154,12 @@ fn read_options(
     }
     let messages = match consume.arguments.get(b"x-filter") {
         None => None,
-        Some(Value::Text(text) | Value::Bytes(text)) => match Wanted::parse(text, Some(asker)) {
-            Ok(wanted) => Some(wanted),
-            Err(why) => return invalid("x-filter", format!(": {why}")),
-        },
+        Some(Value::Text(text) | Value::Bytes(text)) => {
+            match Wanted::parse(text, client.macros, Some(&client.asker)) {
+                Ok(wanted) => Some(wanted),
+                Err(why) => return invalid("x-filter", format!(": {why}")),
+            }
+        }
         Some(_) => return invalid("x-filter", ": it is to be an expression".to_owned()),
     };
     Ok((from, StreamFilter { chunks: filter(consume), messages }, rate, name))

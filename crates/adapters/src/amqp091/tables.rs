@@ -2,6 +2,7 @@
 
 use crate::context::Context;
 use base::id::QueueSeq;
+use broker::Browse;
 use broker::catalog::{QueueDefinition, Refusal};
 pub(super) use broker::fields::arguments;
 use message::amqp091::{Table, Value as Wire};
@@ -31,10 +32,11 @@ pub(super) fn tells_positions(arguments: &Table<'_>) -> bool {
     arguments.get(b"x-leveret-position") == Some(Wire::Bool(true))
 }
 
-/// The position at which a browser with these arguments begins; only this node's own connections ask for one.
-pub(super) fn begin(arguments: &Table<'_>) -> QueueSeq {
+/// The messages that a browser with these arguments is shown; only this node's own connections ask for some.
+pub(super) fn shown(arguments: &Table<'_>) -> Browse {
     let position = arguments.get(b"x-leveret-from").and_then(|value| value.as_i64());
-    QueueSeq(position.and_then(|position| u64::try_from(position).ok()).unwrap_or(0))
+    let from = QueueSeq(position.and_then(|position| u64::try_from(position).ok()).unwrap_or(0));
+    Browse { from, held: arguments.get(b"x-leveret-held") == Some(Wire::Bool(true)) }
 }
 
 /// The arguments of a consumer, as they are kept: mostly there are none. Their memory is taken from the connection's

@@ -9,7 +9,7 @@ use super::receiving::Receiving;
 use super::refused::Refused;
 use super::streams::{CAPABILITIES, ReadOptions};
 use super::{Adapter, termini};
-use crate::asking;
+use crate::asking::Client;
 use crate::context::Context;
 use ::amqp10::{
     Attach, Error, LinkId, ReceiverSettleMode, Role, SenderSettleMode, SessionId, Source, Symbols, Target,
@@ -171,8 +171,8 @@ impl Adapter {
         let access = session.publisher.access();
         let queue = catalog.open_queue(access.actor(), &name).map_err(Refused::at_source)?.clone();
         access.check(catalog, Access::Read, Resource::Queue(&name))?;
-        let asker = asking::asker(catalog, self.actor.as_ref(), self.container.as_deref());
-        let receiving = Receiving::of(attach, &source, &queue, &asker, context.now.wall_ms)?;
+        let client = Client::of(catalog, self.actor.as_ref(), self.container.as_deref());
+        let receiving = Receiving::of(attach, &source, &queue, &client, context.now.wall_ms)?;
         match self.goes_to_consume(context, (id, link), &queue, receiving) {
             Some(receiving) => self.consume(context, id, link, &queue, receiving),
             None => Ok(()),
@@ -214,7 +214,7 @@ impl Adapter {
             settled,
             exclusive: false,
             priority: receiving.priority,
-            browses: receiving.browses.then_some(QueueSeq(0)),
+            browses: receiving.browses.then_some(QueueSeq(0).into()),
             timeout_ms: receiving.timeout_ms,
         };
         let waiting = Waiting::Consume(receiving);

@@ -254,7 +254,8 @@ impl Adapter {
             }
             // Nothing here asks for single messages, or for chunks; a stream's reader by messages reads on under
             // another leader.
-            Event::Got { .. } | Event::Chunk { .. } | Event::StreamRestarted { .. } => {}
+            Event::Got { .. } | Event::Shown { .. } | Event::Chunk { .. } | Event::StreamRestarted { .. } => {
+            }
             Event::Cancelled { consumer, queue } => self.cancelled(context, *consumer, queue),
             Event::QueueDeleted { watcher, queue } => self.queue_deleted(context, *watcher, *queue),
             Event::Introduce => context.shard.introduce(context.port, &self.peer.name),
@@ -284,6 +285,11 @@ impl Adapter {
         if self.has_published && self.roaming.may_go() {
             self.look_for_home(context);
         }
+    }
+
+    /// Links are to be given credit when a turn ends.
+    pub(crate) fn is_due(&self) -> bool {
+        self.is_due
     }
 
     #[inline]

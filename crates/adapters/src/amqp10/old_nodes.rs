@@ -11,13 +11,12 @@ use super::pending::{Sending, Step, Waiting};
 use super::receiving::Receiving;
 use super::refused::Refused;
 use super::selecting::Selecting;
-use crate::asking;
+use crate::asking::Client;
 use crate::context::Context;
 use ::amqp10::{Attach, LinkId, ReceiverSettleMode, Role, SessionId, Source, Target, condition};
 use broker::Reply;
 use broker::access::{Access, Resource};
 use broker::catalog::{Object, Op, QueueDefinition, Refusal};
-use filter::Asker;
 use routing::Arguments;
 use std::sync::Arc;
 
@@ -92,7 +91,7 @@ impl Adapter {
     ) -> Result<(), Refused> {
         let named = named(address, false).map_err(|text| Refused::new(condition::INVALID_FIELD, text))?;
         let source = attach.source.unwrap_or_default();
-        let receiving = Receiving::new(attach, &source, Selecting::of(&source, &self.asker(context))?);
+        let receiving = Receiving::new(attach, &source, Selecting::of(&source, &self.client(context))?);
         let durable = source.durable != 0;
         match named {
             Named::Existing(queue) => {
@@ -131,12 +130,12 @@ impl Adapter {
         source: &Source<'_>,
         queue: &QueueDefinition,
     ) -> Result<Receiving, Refused> {
-        Receiving::of(attach, source, queue, &self.asker(context), context.now.wall_ms)
+        Receiving::of(attach, source, queue, &self.client(context), context.now.wall_ms)
     }
 
     /// The client as filters know it.
-    pub(super) fn asker<'a>(&'a self, context: &'a Context<'_>) -> Asker<'a> {
-        asking::asker(context.shard.catalog(), self.actor.as_ref(), self.container.as_deref())
+    pub(super) fn client<'a>(&'a self, context: &'a Context<'_>) -> Client<'a> {
+        Client::of(context.shard.catalog(), self.actor.as_ref(), self.container.as_deref())
     }
 
     /// The queue of this name.

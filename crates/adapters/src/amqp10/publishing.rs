@@ -328,7 +328,7 @@ impl Adapter {
     /// Gives senders credit again.
     pub(super) fn top_up(&mut self, context: &mut Context<'_>) {
         if context.shard.is_congested() {
-            // Confirms are under way and come back here.
+            // The last confirm may be there before there is room again: it comes back here when there is.
             self.is_due = true;
             return;
         }

@@ -5,10 +5,10 @@ use super::refused::Refused;
 use super::selecting::Selecting;
 use super::streams::ReadOptions;
 use super::termini;
+use crate::asking::Client;
 use ::amqp10::{Attach, ReceiverSettleMode, SenderSettleMode, Source};
 use broker::Selector;
 use broker::catalog::QueueDefinition;
-use filter::Asker;
 use message::amqp10::Value;
 
 /// A receiver's attach.
@@ -71,14 +71,14 @@ impl Receiving {
         attach: &Attach<'_>,
         source: &Source<'_>,
         queue: &QueueDefinition,
-        asker: &Asker<'_>,
+        client: &Client<'_>,
         now_ms: u64,
     ) -> Result<Receiving, Refused> {
         if !queue.is_stream() {
             let mixes = queue.has_barriers() && attach.sender_settle_mode == SenderSettleMode::Mixed;
-            return Ok(Receiving { mixes, ..Receiving::new(attach, source, Selecting::of(source, asker)?) });
+            return Ok(Receiving { mixes, ..Receiving::new(attach, source, Selecting::of(source, client)?) });
         }
-        let options = ReadOptions::of(source, queue, asker, now_ms)?;
+        let options = ReadOptions::of(source, queue, client, now_ms)?;
         let source = termini::answered_of_stream(source, &options);
         let receiving = Receiving::new(attach, &Source::default(), Selecting::default());
         Ok(Receiving { source, browses: false, options: Some(options), is_of_stream: true, ..receiving })

@@ -7,9 +7,10 @@
 use super::refused::Refused;
 use super::streams::{Chosen, chosen};
 use super::termini::{self, is_of_streams};
+use crate::asking::Client;
 use ::amqp10::{Source, condition};
 use broker::Selector;
-use filter::{Asker, Expression};
+use filter::Expression;
 use message::amqp10::{Map, Value};
 
 /// The filters of a queue's source.
@@ -26,7 +27,7 @@ impl Selecting {
     ///
     /// # Errors
     /// One that chooses cannot be read: its name and what is wrong with it.
-    pub(super) fn of(source: &Source<'_>, asker: &Asker<'_>) -> Result<Selecting, Refused> {
+    pub(super) fn of(source: &Source<'_>, client: &Client<'_>) -> Result<Selecting, Refused> {
         let mut in_place = Vec::new();
         let mut all: Option<Expression> = None;
         for (name, value) in source.filter.iter().flat_map(|filter| filter.iter()) {
@@ -36,7 +37,7 @@ impl Selecting {
             };
             let is_in_place = match (is_symbol, value) {
                 (true, Value::Described(described)) => {
-                    match chosen(named, &described, Selector::KNOWN, asker) {
+                    match chosen(named, &described, Selector::KNOWN, client) {
                         Chosen::Nothing => is_of_streams(value),
                         Chosen::By(more) => {
                             all = Some(match all.take() {
@@ -69,9 +70,10 @@ impl Selecting {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use filter::{Asker, Macros};
     use message::amqp10::Encoder;
 
-    const ANN: Asker<'_> = Asker { user: "ann", vhost: "/", client_id: None, claims: &[] };
+    const ANN: Asker<'static> = Asker { user: "ann", vhost: "/", client_id: None, claims: &[] };
 
     fn check(filters: &[(&str, &str, Value<'_>)], expected: Result<(Option<&str>, usize), &str>) {
         let mut bytes = Vec::new();
@@ -85,7 +87,7 @@ mod tests {
         }
         let map = Map::new(2 * filters.len() as u32, &bytes);
         let source = Source { filter: Some(map), ..Source::default() };
-        let found = Selecting::of(&source, &ANN);
+        let found = Selecting::of(&source, &Client { asker: ANN, macros: Macros::none() });
         match (found, expected) {
             (Ok(found), Ok((text, in_place))) => {
                 let selector = found.selector.as_ref().map(|selector| selector.expression().to_string());

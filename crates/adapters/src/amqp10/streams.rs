@@ -6,10 +6,11 @@
 
 use super::refused::Refused;
 use super::termini;
+use crate::asking::Client;
 use ::amqp10::{Source, condition};
 use broker::catalog::{QueueDefinition, age_ms};
 use broker::{CONSUMER_NAME_MAX, FILTER_VALUES_MAX, RATE_MAX, StreamFilter, StreamFrom, Wanted};
-use filter::{Asker, Expression, Known, Limits, Names, Reference, References, Site};
+use filter::{Expression, Known, Limits, Names, Reference, References, Site};
 use message::amqp10::{Described, Descriptor, Map, Value};
 use message::chunk::Filter;
 
@@ -64,7 +65,7 @@ impl ReadOptions {
     pub(super) fn of(
         source: &Source<'_>,
         stream: &QueueDefinition,
-        asker: &Asker<'_>,
+        client: &Client<'_>,
         now_ms: u64,
     ) -> Result<ReadOptions, Refused> {
         let filters: Vec<_> = source.filter.iter().flat_map(|filter| filter.iter()).collect();
@@ -87,7 +88,7 @@ impl ReadOptions {
                     }
                     None => false,
                 },
-                descriptor => found.take(name, descriptor, value, asker),
+                descriptor => found.take(name, descriptor, value, client),
             };
         }
         let (rate, name) = (found.rate, found.name.take());
@@ -110,12 +111,12 @@ pub(super) enum Chosen {
 }
 
 /// The expression that a filter chooses by, where the functions of the message that are known are these.
-pub(super) fn chosen(name: &str, described: &Described<'_>, known: Known, asker: &Asker<'_>) -> Chosen {
+pub(super) fn chosen(name: &str, described: &Described<'_>, known: Known, client: &Client<'_>) -> Chosen {
     let (descriptor, value) = (described.descriptor(), described.value());
     let parsed = |text: &str, limits: Limits, names: Names| {
-        let site = Site { limits, known: known.and_asker(), names };
+        let site = Site { limits, known: known.and_asker(), names, macros: client.macros };
         match Expression::parse_at(text, &site) {
-            Ok(expression) => Chosen::By(expression.bound(asker)),
+            Ok(expression) => Chosen::By(expression.bound(&client.asker)),
             Err(error) => Chosen::Fault(error.to_string()),
         }
     };
@@ -173,7 +174,13 @@ fn is(descriptor: Descriptor<'_>, (name, code): (&str, u64)) -> bool {
 
 impl Found {
     /// Takes in a filter; false: it is not in place.
-    fn take(&mut self, name: &str, descriptor: Descriptor<'_>, value: Value<'_>, asker: &Asker<'_>) -> bool {
+    fn take(
+        &mut self,
+        name: &str,
+        descriptor: Descriptor<'_>,
+        value: Value<'_>,
+        client: &Client<'_>,
+    ) -> bool {
         match (descriptor, value) {
             (Descriptor::Name(FILTER), Value::List(values)) => {
                 let texts = values.iter().filter_map(|value| match value {
@@ -205,10 +212,10 @@ impl Found {
                 true
             }
             (descriptor, Value::String(text)) if name == SQL_NAME && is(descriptor, SQL) => {
-                self.expression(text, (Limits::default(), Names::Own), asker)
+                self.expression(text, (Limits::default(), Names::Own), client)
             }
             (descriptor, Value::String(text)) if is(descriptor, SELECTOR) => {
-                self.expression(text, (Limits::content(), Names::Jms), asker)
+                self.expression(text, (Limits::content(), Names::Jms), client)
             }
             (descriptor, Value::Map(fields)) if is(descriptor, PROPERTIES) => {
                 let is_free = self.sql.is_none() && self.properties.is_none();
@@ -227,12 +234,12 @@ impl Found {
     }
 
     /// Takes in an expression, if it is the only one.
-    fn expression(&mut self, text: &str, (limits, names): (Limits, Names), asker: &Asker<'_>) -> bool {
+    fn expression(&mut self, text: &str, (limits, names): (Limits, Names), client: &Client<'_>) -> bool {
         if self.sql.is_some() || self.properties.is_some() || self.application_properties.is_some() {
             return false;
         }
-        let site = Site { limits, known: Wanted::KNOWN.and_asker(), names };
-        self.sql = Expression::parse_at(text, &site).ok().map(|expression| expression.bound(asker));
+        let site = Site { limits, known: Wanted::KNOWN.and_asker(), names, macros: client.macros };
+        self.sql = Expression::parse_at(text, &site).ok().map(|expression| expression.bound(&client.asker));
         self.sql.is_some()
     }
 
@@ -292,12 +299,15 @@ fn reference(value: Value<'_>) -> Reference<'_> {
 #[cfg(test)]
 mod tests {
     use super::{FILTER_VALUES_MAX, Found, SELECTOR, SQL, SQL_NAME};
-    use filter::Asker;
+    use crate::asking::Client;
+    use filter::{Asker, Macros};
     use message::amqp10::{Descriptor, Value};
+
+    const ANN: Asker<'static> = Asker { user: "ann", vhost: "/", client_id: None, claims: &[] };
 
     #[test]
     fn a_selector_of_jms_is_in_place_under_any_name() {
-        let asker = Asker { user: "ann", ..Asker::default() };
+        let client = Client { asker: ANN, macros: Macros::none() };
         let (by_name, by_code) = (Descriptor::Name(SELECTOR.0), Descriptor::Code(SELECTOR.1));
         for (name, descriptor, text, is_in_place) in [
             ("jms-selector", by_code, "JMSType = 'x' AND owner = USER()", true),
@@ -310,14 +320,14 @@ mod tests {
             (SQL_NAME, Descriptor::Code(SQL.1), "JMSType = 'x' AND USER() = owner", true),
         ] {
             let mut found = Found::default();
-            assert_eq!(found.take(name, descriptor, Value::String(text), &asker), is_in_place, "{text}");
+            assert_eq!(found.take(name, descriptor, Value::String(text), &client), is_in_place, "{text}");
             assert_eq!(found.finish().unwrap().messages.is_some(), is_in_place, "{text}");
         }
         // The one that is looked at first is in place alone.
         let mut found = Found::default();
-        assert!(found.take("s", by_code, Value::String("a = 1"), &asker));
-        assert!(!found.take(SQL_NAME, Descriptor::Name(SQL.0), Value::String("a = 1"), &asker));
-        assert!(!found.take("s", by_code, Value::Symbol("a = 1"), &asker));
+        assert!(found.take("s", by_code, Value::String("a = 1"), &client));
+        assert!(!found.take(SQL_NAME, Descriptor::Name(SQL.0), Value::String("a = 1"), &client));
+        assert!(!found.take("s", by_code, Value::Symbol("a = 1"), &client));
     }
 
     #[test]

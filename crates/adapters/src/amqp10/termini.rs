@@ -172,12 +172,14 @@ pub(super) fn is_of_streams(filter: Value<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use filter::Asker;
+    use crate::asking::Client;
+    use filter::{Asker, Macros};
     use message::amqp10::Encoder;
 
+    const ANN: Asker<'static> = Asker { user: "ann", vhost: "/", client_id: None, claims: &[] };
+
     fn answer_to(asked: &Source<'_>) -> Box<[u8]> {
-        let asker = Asker { user: "", vhost: "", client_id: None, claims: &[] };
-        answered(asked, &Selecting::of(asked, &asker).unwrap())
+        answered(asked, &Selecting::of(asked, &Client { asker: ANN, macros: Macros::none() }).unwrap())
     }
 
     fn described(name: &str, value: Value<'_>) -> Vec<u8> {

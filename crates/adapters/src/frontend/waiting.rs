@@ -171,11 +171,11 @@ impl Frontend {
         }
     }
 
-    /// The broker is no longer congested: connections held for it go on.
+    /// The broker is no longer congested: connections held for it go on, and those that kept credit back grant it.
     pub fn release_held(&mut self) {
         for (slot, connection) in &mut self.connections {
             let is_held = matches!(connection.waits, Waits::ForBroker | Waits::ForFlow | Waits::ForAlarm);
-            if is_held && !connection.is_dirty {
+            if (is_held || connection.adapter.is_due()) && !connection.is_dirty {
                 connection.is_dirty = true;
                 self.dirty.push(slot as u32);
             }

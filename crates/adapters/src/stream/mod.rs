@@ -288,6 +288,7 @@ impl Adapter {
             | Event::Available { .. }
             | Event::TimedOut { .. }
             | Event::Leased { .. }
+            | Event::Shown { .. }
             | Event::LeaseOver { .. } => {}
         }
     }

@@ -7,7 +7,7 @@ use super::settings::{
     PAIR_BYTES, PROPERTIES_BYTES_MAX, REFERENCE_BYTES_MAX, STORED_OFFSETS_MAX, SUBSCRIPTIONS_MAX,
 };
 use super::watching::Watched;
-use crate::asking;
+use crate::asking::Client;
 use crate::context::Context;
 use crate::handles::Handles;
 use ::stream_protocol::{Command, Connection, List, OffsetSpec, Pair, Request, Response, ResponseCode};
@@ -163,8 +163,9 @@ impl Subscriptions {
         if group.is_some_and(|group| group.len() > REFERENCE_BYTES_MAX) {
             return Err(ResponseCode::PRECONDITION_FAILED);
         }
-        let asker = asking::asker(context.shard.catalog(), rights.actor(), client_id);
-        let messages = properties.get(b"x-filter").map(|text| Wanted::parse(text, Some(&asker))).transpose();
+        let client = Client::of(context.shard.catalog(), rights.actor(), client_id);
+        let wanted = |text| Wanted::parse(text, client.macros, Some(&client.asker));
+        let messages = properties.get(b"x-filter").map(wanted).transpose();
         let messages = messages.map_err(|_| ResponseCode::PRECONDITION_FAILED)?;
         let stream = rights.stream(context, name).ok_or(ResponseCode::STREAM_DOES_NOT_EXIST)?;
         if self.handle(subscription_id).is_some() {

@@ -6,6 +6,7 @@
 use super::definition::{Binding, ExchangeDefinition, QueueDefinition, VhostDefinition, VhostId};
 use super::effective::alternate;
 use super::history::History;
+use super::macros::Uses;
 use super::plan_exchange::EVENT_EXCHANGE;
 use super::policy::Policies;
 use super::{
@@ -15,6 +16,7 @@ use super::{
 use crate::ranking::Ranking;
 use base::hash::{MapById, SetByBytes, SetById};
 use base::id::QueueId;
+use filter::Macros;
 use routing::{Exchange, ExchangeId, Kind};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -145,6 +147,8 @@ impl Catalog {
             topic_permissions: BTreeMap::new(),
             policies: Policies::default(),
             parameters: Parameters::new(),
+            macros: Macros::default(),
+            macro_uses: Uses::default(),
         };
         self.vhosts.insert(definition.id, vhost);
         Arc::make_mut(&mut self.vhost_names).insert(definition.name.clone(), definition.id);
@@ -241,6 +245,7 @@ impl Catalog {
         self.delaying -= usize::from(definition.kind == Kind::Delayed);
         if let Some(vhost) = self.host_mut(definition.vhost) {
             vhost.exchanges.remove(definition.name.as_bytes());
+            vhost.bindings_went(id);
         }
         self.undo_ends(&entry.ends);
         self.undo_starts(id, &entry.exchange);
@@ -302,11 +307,13 @@ impl Catalog {
         if !vhost.queues.insert(ByName(definition.clone())) {
             return Vec::new();
         }
+        vhost.queue_came(&definition);
+        let ranking = Ranking::of(&definition, &vhost.macros);
         let governed = self.take_governed(Destination::Queue(definition.id));
         let entry = QueueEntry { definition: definition.clone(), ends: Ends::default(), governed };
         self.queues.insert(definition.id, entry);
         self.declarers.add(definition.declared_by.as_ref());
-        if let Some(ranking) = Ranking::of(&definition) {
+        if let Some(ranking) = ranking {
             self.rankings.insert(definition.id, Arc::new(ranking));
         }
         if let Some(port) = definition.exclusive {
@@ -320,6 +327,7 @@ impl Catalog {
         let QueueEntry { definition, ends, .. } = self.queues.remove(&id)?;
         if let Some(vhost) = self.host_mut(definition.vhost) {
             vhost.queues.remove(definition.name.as_bytes());
+            vhost.queue_went(id);
         }
         self.forget_exclusive(&definition);
         self.rankings.remove(&id);
@@ -349,6 +357,10 @@ impl Catalog {
 
     fn undo_source(&mut self, binding: &Binding) {
         if let Some(source) = self.exchanges.get_mut(&binding.source) {
+            if let Some(vhost) = self.vhosts.get_mut(&source.definition.vhost) {
+                let names = source.exchange.macros_of(&binding.arguments);
+                vhost.binding_went(binding.source, binding.destination, names);
+            }
             source.exchange.unbind(binding.key.as_bytes(), &binding.arguments, binding.destination);
             if let (Destination::Queue(id), Some(partitions)) = (binding.destination, &mut source.partitions)
             {
@@ -370,7 +382,10 @@ impl Catalog {
             return;
         }
         let Some(source) = self.exchanges.get_mut(&binding.source) else { return };
-        source.exchange.bind(binding.key.clone(), binding.arguments.clone(), binding.destination);
+        let Some(vhost) = self.vhosts.get_mut(&source.definition.vhost) else { return };
+        let Binding { key, arguments, destination, .. } = &**binding;
+        source.exchange.bind_with(key.clone(), arguments.clone(), *destination, &vhost.macros);
+        vhost.binding_came(binding.source, *destination, source.exchange.macros_of(arguments));
         if let Destination::Queue(id) = binding.destination
             && self.queues.get(&id).is_some_and(|entry| entry.definition.is_stream())
         {

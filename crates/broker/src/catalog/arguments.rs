@@ -11,6 +11,7 @@ use super::stream::{age_ms, compared};
 use super::{Object, QueueDefinition, QueueType, Reason, Refusal, ReplyCode};
 use crate::placed::stream::Wanted;
 use crate::ranking::{BARRIER, RANKING, Rank, Ranking};
+use filter::Macros;
 use queue::WindowSettings;
 use routing::{Argument, Arguments, Value, disagreement};
 
@@ -215,14 +216,20 @@ pub(super) fn check_server_named(arguments: &Arguments, unnamed: QueueType) -> R
     }
 }
 
-/// Checks the arguments of a new queue.
-pub(super) fn check(arguments: &Arguments, queue_type: QueueType, named: &str) -> Result<(), Refusal> {
+/// Checks the arguments of a new queue, of which expressions may use these macros.
+pub(super) fn check(
+    arguments: &Arguments,
+    queue_type: QueueType,
+    macros: &Macros,
+    named: &str,
+) -> Result<(), Refusal> {
     if arguments.is_empty() {
         return Ok(());
     }
     for row in ROWS.iter().filter(|row| row.is_for(queue_type)) {
         if let Some(value) = arguments.get(row.name.as_bytes()) {
-            check_value(row.check, value, arguments).map_err(|why| invalid(row.name, named, &why))?;
+            check_value(row.check, value, (arguments, macros))
+                .map_err(|why| invalid(row.name, named, &why))?;
         }
     }
     for (name, _) in arguments.iter() {
@@ -260,7 +267,11 @@ fn not_served(name: &str, value: Argument<'_>, named: &str) -> Refusal {
     Refusal::not_served(format!("arg '{name}' with value '{value}' for {named} is not served"))
 }
 
-fn check_value(check: Check, value: Argument<'_>, arguments: &Arguments) -> Result<(), String> {
+fn check_value(
+    check: Check,
+    value: Argument<'_>,
+    (arguments, macros): (&Arguments, &Macros),
+) -> Result<(), String> {
     let of_type = value.type_name();
     let number = || integer(value).ok_or_else(|| format!("\"expected integer, got {}\"", of_type));
     let not_negative = || match number()? {
@@ -296,7 +307,7 @@ fn check_value(check: Check, value: Argument<'_>, arguments: &Arguments) -> Resu
             _ if arguments.get(b"x-max-priority").is_some() => Err("group_key_and_max_priority".to_owned()),
             _ => Ok(()),
         },
-        Check::Ranking => match Ranking::parse(text()?, Rank::Priority)? {
+        Check::Ranking => match Ranking::parse(text()?, Rank::Priority, macros)? {
             _ if arguments.get(b"x-max-priority").is_some() => {
                 Err("priority_expression_and_max_priority".to_owned())
             }
@@ -306,7 +317,7 @@ fn check_value(check: Check, value: Argument<'_>, arguments: &Arguments) -> Resu
             _ => Ok(()),
         },
         Check::Barrier => {
-            Ranking::parse(text()?, Rank::Barrier)?;
+            Ranking::parse(text()?, Rank::Barrier, macros)?;
             let others: [(&[u8], &str); 3] = [
                 (b"x-group-key", "barrier_expression_and_group_key"),
                 (b"x-max-priority", "barrier_expression_and_max_priority"),
@@ -340,7 +351,7 @@ fn check_value(check: Check, value: Argument<'_>, arguments: &Arguments) -> Resu
             Some(_) => Ok(()),
             None => Err("invalid_stream_offset".to_owned()),
         },
-        Check::Expression => Wanted::parse(text()?, None).map(drop),
+        Check::Expression => Wanted::parse(text()?, macros, None).map(drop),
         Check::FilterValues => source::filter_values(value).map(drop),
     }
 }

@@ -115,6 +115,8 @@ impl Catalog {
                 + permissions
                 + policies.sum::<usize>()
                 + parameters
+                + vhost.macros.iter().map(|own| COUNTS + own.memory()).sum::<usize>()
+                + vhost.macro_uses.memory_bytes()
         });
         table_bytes::<(QueueId, QueueEntry)>(self.queues.capacity())
             + table_bytes::<(ExchangeId, ExchangeEntry)>(self.exchanges.capacity())

@@ -19,6 +19,7 @@ mod first_content;
 mod governed;
 mod history;
 mod limits;
+mod macros;
 mod memory;
 mod misspelt;
 mod numbers;
@@ -64,6 +65,7 @@ pub use definition::{
 pub use effective::{DELIVERY_LIMIT, DeadLetterRule, Overflow, QueueRules};
 pub use first_content::FirstContent;
 pub use limits::{UserLimits, VhostLimits};
+pub use macros::FILTER_MACRO;
 pub use memory::Weighed;
 pub(crate) use misspelt::Misspelt;
 pub use op::{Actor, DefaultPolicy, DefaultUser, Op, Plan, Removed, VhostDefaults};
@@ -93,8 +95,10 @@ use base::id::{PortId, QueueId};
 use comings::Comings;
 use declarers::Declarers;
 use ends::Ends;
+use filter::Macros;
 use governed::Governed;
 use history::History;
+use macros::Uses;
 use partitions::Partitions;
 use policy::Policies;
 use routing::{Exchange, ExchangeId};
@@ -200,8 +204,11 @@ struct Vhost {
     /// By user, then by exchange.
     topic_permissions: BTreeMap<Arc<str>, BTreeMap<Box<str>, TopicEntry>>,
     policies: Policies,
-    /// Of components that are not served.
+    /// Of components that are not served, and macros.
     parameters: Parameters,
+    /// Those of the parameters that are macros.
+    macros: Macros,
+    macro_uses: Uses,
 }
 
 /// The catalog. See the module's head.

@@ -1,8 +1,10 @@
 //! Parameters of the node and of virtual hosts: names with values in JSON, which only the component that they are of understands.
 //!
 //! Those of components that are served are no parameters here: policies and limits have records of their own. What is kept is for
-//! components that are not served yet, so that definitions lose nothing on their way through a node.
+//! components that are not served yet, so that definitions lose nothing on their way through a node; and
+//! [macros](super::macros).
 
+use super::macros::FILTER_MACRO;
 use super::plan::check_length;
 use super::wire::LIMITS;
 use super::{Actor, Catalog, Change, Object, Plan, Reason, Refusal, VhostId};
@@ -32,7 +34,7 @@ impl Catalog {
     /// Sets a parameter of a virtual host, of a component and with a name; or clears it.
     ///
     /// # Errors
-    /// Neither administrator nor policymaker; no such virtual host; too many or too large.
+    /// Neither administrator nor policymaker; no such virtual host; too many or too large; a macro that may not be.
     pub(super) fn set_vhost_parameter(
         &self,
         by: &Actor,
@@ -51,6 +53,9 @@ impl Catalog {
         check_length("component", &component)?;
         check_length("parameter name", &name)?;
         check_value(value)?;
+        if *component == *FILTER_MACRO {
+            self.check_macro(id, &name, before, value)?;
+        }
         if before.is_none() && kept.len() >= LIMITS.parameters_max {
             let most = LIMITS.parameters_max;
             return Err(Refusal::precondition(
@@ -71,10 +76,14 @@ impl Catalog {
 
     pub(super) fn apply_vhost_parameter(&mut self, vhost: VhostId, key: [&str; 2], value: Option<&str>) {
         let Some(host) = self.vhosts.get_mut(&vhost) else { return };
-        let [component, name] = key.map(Box::<str>::from);
-        match value {
-            Some(value) => drop(host.parameters.insert((component, name), value.into())),
-            None => drop(host.parameters.remove(&(component, name))),
+        let [component, name] = key;
+        let own = (component.into(), name.into());
+        let before = match value {
+            Some(value) => host.parameters.insert(own, value.into()),
+            None => host.parameters.remove(&own),
+        };
+        if component == FILTER_MACRO {
+            host.macro_changed(name, before.as_deref(), value);
         }
     }
 

@@ -96,7 +96,7 @@ impl Catalog {
         };
         self.check_open(by, &end)?;
         let kind = source.definition.kind.chooses_as(&source.definition.arguments);
-        kind.check(request.key.as_bytes(), request.arguments)
+        kind.check_with(request.key.as_bytes(), request.arguments, self.macros(by.vhost))
             .map_err(|error| Refusal::precondition(Reason::Invalid(Object::Binding), error.to_string()))?;
         if kind == Kind::LocalRandom {
             self.check_local(&end)?;

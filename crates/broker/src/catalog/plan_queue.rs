@@ -83,7 +83,7 @@ impl Catalog {
             }
         }
         let queue_type = queue_type(arguments, unnamed, &named)?;
-        check(arguments, queue_type, &named)?;
+        check(arguments, queue_type, self.macros(by.vhost), &named)?;
         let source_log = self.check_source(by, arguments, (&named, durable, *exclusive))?;
         self.check_queue_limit(by.vhost, &name, 0)?;
         if queue_type != QueueType::Classic {

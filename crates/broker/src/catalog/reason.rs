@@ -20,6 +20,8 @@ pub enum Object {
     Exchange,
     /// A log of the node, by its number.
     Log,
+    /// A macro of the filter language.
+    Macro,
     /// A message.
     Message,
     /// A parameter of the node or of a virtual host.
@@ -57,6 +59,7 @@ impl Object {
             Object::Delivery => "delivery",
             Object::Exchange => "exchange",
             Object::Log => "log",
+            Object::Macro => "macro",
             Object::Message => "message",
             Object::Parameter => "parameter",
             Object::Permission => "permission",

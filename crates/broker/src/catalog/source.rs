@@ -117,7 +117,7 @@ impl Catalog {
         let begin = queue.arguments.get(OFFSET.as_bytes()).and_then(from);
         let wanted = match queue.arguments.get(FILTER.as_bytes()) {
             // It was compiled when the queue was declared.
-            Some(Argument::Text(text)) => Some(Wanted::parse(text, None).ok()?),
+            Some(Argument::Text(text)) => Some(Wanted::parse(text, self.macros(queue.vhost), None).ok()?),
             _ => None,
         };
         let begin = begin.unwrap_or(SourceFrom::At(StreamFrom::First));

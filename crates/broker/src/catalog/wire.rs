@@ -32,6 +32,8 @@ pub struct Limits {
     pub parameters_max: usize,
     /// Bytes of a parameter's value.
     pub parameter_bytes_max: usize,
+    /// Macros of a virtual host.
+    pub macros_max: usize,
 }
 
 /// The bounds in force.
@@ -41,6 +43,7 @@ pub const LIMITS: Limits = Limits {
     history_bytes_max: 64 << 20,
     parameters_max: 1000,
     parameter_bytes_max: 64 << 10,
+    macros_max: 250,
 };
 
 /// Bytes of an object and the places of its policies.

@@ -131,10 +131,9 @@ impl Holding {
         let sums = self.sums.get_or_insert_default();
         sums.all += bytes as u64;
         sums.held[kind as usize] += bytes as u64;
-        if sums.all > sums.reserved {
-            let room = sums.all + piece(sums.all);
-            tenant.add(room - sums.reserved);
-            sums.reserved = room;
+        if sums.all > sums.reserved && sums.reserve(tenant, sums.all).is_err() {
+            tenant.add(sums.all - sums.reserved);
+            sums.reserved = sums.all;
         }
     }
 
@@ -206,10 +205,15 @@ impl Sums {
         if all <= self.reserved { Ok(()) } else { self.reserve(tenant, all) }
     }
 
+    /// Reserves room for `all` bytes and a piece beyond, which stays within the connection's bound; without the piece where an
+    /// account has no room for it.
+    ///
+    /// # Errors
+    /// The account that has no room for `all`; nothing is reserved then.
     #[cold]
     fn reserve(&mut self, tenant: &Tenant, all: u64) -> Result<(), Full> {
         let most = tenant.ledger.limits.connection_max.unwrap_or(u64::MAX);
-        let room = all.saturating_add(piece(all)).min(most);
+        let room = all.saturating_add(piece(all)).min(most.max(all));
         match tenant.reserve(room - self.reserved) {
             Ok(()) => self.reserved = room,
             // To the last byte, where there is room for no whole piece.

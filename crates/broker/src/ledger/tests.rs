@@ -51,6 +51,26 @@ fn counts_exactly_and_reserves_in_pieces() {
     }
 }
 
+/// At a bound no piece is reserved beyond what is kept whatever the bounds are.
+#[test]
+fn what_cannot_be_refused_reserves_no_more_than_it_takes_at_a_bound() {
+    let ledger = ledger(shares(), Some(100 * MIB as u64));
+    let (mut first, mut second) = (open(&ledger, "u", "v"), open(&ledger, "u", "v"));
+    let _other = open(&ledger, "other", "v");
+    first.take(Kind::Arguments, 16 * MIB).expect("there is room");
+    assert_eq!(fill(&mut second, MIB / 8).1, Bound::User);
+    for holding in [&mut first, &mut second] {
+        // The first has what is left of its piece.
+        holding.keep(Kind::Input, 3 * MIB);
+        holding.keep(Kind::Input, 1);
+    }
+    assert_eq!(ledger.held(), first.held() + second.held());
+    assert!(ledger.held() <= 31 * MIB as u64 + 2, "{}", ledger.held());
+    first.give(Kind::Input, 3 * MIB + 1);
+    second.give(Kind::Input, 3 * MIB + 1);
+    assert!(ledger.held() <= 29 * MIB as u64, "{}", ledger.held());
+}
+
 #[test]
 fn kinds_are_counted_apart() {
     let ledger = ledger(LedgerLimits::default(), None);

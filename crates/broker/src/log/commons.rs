@@ -130,18 +130,19 @@ impl Commons {
         self.pipeline.append(now, brings, write)
     }
 
-    /// Appends a message for `queues` of this log. `waiter`: the publish that waits for it to be committed.
+    /// Appends a message for `queues` of this log, with its sizes and the length of its record, as
+    /// [`NewEnqueue::write_of`] takes them. `waiter`: the publish that waits for it to be committed.
     #[inline]
     pub(crate) fn append_message(
         &mut self,
         now: Now,
-        (message, sizes): (&NewEnqueue<'_>, Sizes),
+        (message, measured): (&NewEnqueue<'_>, (Sizes, usize)),
         queues: &[QueueId],
         waiter: Option<(PortId, u32, u64)>,
         needs_flush: bool,
     ) {
         self.append(now, 0, Brings::messages(needs_flush), |records| {
-            message.write_of(sizes, queues, records)
+            message.write_of(measured, queues, records)
         });
         if let Some(waiter) = waiter {
             self.pipeline.wait(Waiter::one(waiter));

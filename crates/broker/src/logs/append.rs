@@ -55,14 +55,11 @@ impl Logs {
         match target.slot {
             _ if target.asks || !hidden.is_empty() => self.append_apart(now, post, addressed),
             Some(slot) => {
+                let sizes = message.sizes();
+                let len = message.record_len_of(sizes, target.queues.len()).expect("asked record_len before");
+                let measured = (message, (sizes, len));
                 let log = &mut self.all[slot as usize];
-                log.commons.append_message(
-                    now,
-                    (message, message.sizes()),
-                    &target.queues,
-                    waiter,
-                    needs_flush,
-                );
+                log.commons.append_message(now, measured, &target.queues, waiter, needs_flush);
             }
             None => post.add_records(target.log, needs_flush, |records, waiters| {
                 message.write(&target.queues, records);

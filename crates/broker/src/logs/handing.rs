@@ -414,7 +414,9 @@ impl Logs {
 
     fn take_out(&mut self, log: LogId) -> Log {
         let slot = self.slot(log).expect("a log leaves the shard that has it");
-        let log = self.all.remove(slot);
+        let mut log = self.all.remove(slot);
+        // Told here and now: a reader may have passed over it already.
+        super::take_damages(&mut log, &mut self.left_damages);
         self.count_slots();
         log
     }

@@ -13,6 +13,7 @@ use crate::shard::Shard;
 use crate::tally::NO_EXCHANGE;
 use base::Now;
 use base::id::{LogId, PortId, QueueId};
+use message::record::QUEUE_BYTES;
 use routing::{Envelope, ExchangeId, Matches};
 
 impl Shard {
@@ -125,9 +126,9 @@ impl Shard {
         {
             return Err(Refusal::log_stopped(target.log));
         }
-        if message.record_len_of(sizes, route.queues_most).is_none() {
+        let Some(longest) = message.record_len_of(sizes, route.queues_most) else {
             return Err(Refusal::message_too_large());
-        }
+        };
         let (mut waits, mut is_ranked) = (0, false);
         for target in &route.targets {
             let needs_flush = target.needs_flush(publish.durable);
@@ -137,7 +138,9 @@ impl Shard {
             match target.slot {
                 Some(slot) if !target.is_long => {
                     let log = &mut self.logs.all[slot as usize];
-                    log.commons.append_message(now, (&message, sizes), &target.queues, waiter, needs_flush);
+                    let len = longest - (route.queues_most - target.queues.len()) * QUEUE_BYTES;
+                    let measured = (&message, (sizes, len));
+                    log.commons.append_message(now, measured, &target.queues, waiter, needs_flush);
                 }
                 _ => {
                     let addressed = Addressed { message: &message, hidden: &[], target, waiter, needs_flush };

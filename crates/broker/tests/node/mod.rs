@@ -483,6 +483,10 @@ fn show(events: &Events, (seen, handed): (&mut Vec<String>, &mut Vec<String>)) {
                 let barrier = message(*memory, &events.items[*item as usize]);
                 seen.push(format!("{port}: {consumer} gets barrier {barrier}"));
             }
+            Event::Shown { consumer, memory, item } => {
+                let shown = message(*memory, &events.items[*item as usize]);
+                seen.push(format!("{port}: {consumer} is shown {shown}"));
+            }
             Event::Got { consumer, memory, item, ready, .. } => {
                 let got = message(*memory, &events.items[*item as usize]);
                 seen.push(format!("{port}: {consumer} takes {got}, {ready} left"));

@@ -55,23 +55,23 @@ impl Parser<'_> {
         Ok(flags == "i")
     }
 
-    pub(super) fn count_regexp(&mut self, at: usize) -> Result<(), Error> {
-        self.regexps += 1;
-        let regexps_max = self.limits.regexps_max;
-        let is_fit = self.regexps <= regexps_max;
+    pub(super) fn count_regexps(&mut self, at: usize, more: usize) -> Result<(), Error> {
+        self.tally.regexps += more;
+        let regexps_max = self.site.limits.regexps_max;
+        let is_fit = self.tally.regexps <= regexps_max;
         if is_fit { Ok(()) } else { Err(Error { at, kind: ErrorKind::TooManyRegexps { regexps_max } }) }
     }
 
     /// The name that the word that comes stands for, if that is computed of a message.
     pub(super) fn computed(&self) -> Option<Expression> {
         let TokenKind::Word(word) = &self.token.kind else { return None };
-        let meaning = (self.naming == Names::Jms).then(|| jms::meaning(word)).flatten()?;
+        let meaning = (self.site.names == Names::Jms).then(|| jms::meaning(word)).flatten()?;
         (!matches!(meaning, Expression::Field(_))).then_some(meaning)
     }
 
     /// A word that is a name: an application property, or something that JMS has another name for.
     pub(super) fn word(&mut self, at: usize, word: String) -> Parsed {
-        match (self.naming == Names::Jms).then(|| jms::meaning(&word)).flatten() {
+        match (self.site.names == Names::Jms).then(|| jms::meaning(&word)).flatten() {
             Some(meaning) => {
                 let field = jms::reads(&meaning);
                 if let Some(field) = field {
@@ -123,15 +123,15 @@ impl Parser<'_> {
             return Err(Error { at, kind: ErrorKind::Group(with[group].to_owned()) });
         }
         let ignores_case = self.ignores_case()?;
-        self.count_regexp(at)?;
-        let replacement = Replacement::new((pattern, ignores_case), with, self.limits.regexp_bytes_max)
+        self.count_regexps(at, 1)?;
+        let replacement = Replacement::new((pattern, ignores_case), with, self.site.limits.regexp_bytes_max)
             .map_err(|why| Error { at, kind: ErrorKind::Regexp(why) })?;
         self.one(subject, |subject| Expression::Replace(subject, replacement))
     }
 
     fn of_asker(&mut self, at: usize, asked: Asked) -> Parsed {
         self.expect_close(at, asked.function())?;
-        if !self.known.has_asker() {
+        if !self.site.known.has_asker() {
             return Err(Error { at, kind: ErrorKind::NotKnown(asked.function()) });
         }
         self.part(Expression::Asked(asked), 0)
@@ -155,7 +155,7 @@ impl Parser<'_> {
 
     fn check_known(&self, at: usize, field: MessageField, function: &'static str) -> Result<(), Error> {
         let kind = ErrorKind::NotKnown(function);
-        if self.known.has(field) { Ok(()) } else { Err(Error { at, kind }) }
+        if self.site.known.has(field) { Ok(()) } else { Err(Error { at, kind }) }
     }
 
     /// No argument, or no further one, comes.

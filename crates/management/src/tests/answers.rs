@@ -2,6 +2,9 @@
 
 use super::*;
 
+/// Where the last held message of a queue ends.
+pub(super) const HELD_END: u64 = 250;
+
 impl Node for Bench {
     fn about(&self) -> &About {
         &self.about
@@ -320,8 +323,10 @@ impl Node for Bench {
                 let is_over = pace.count == u32::MAX;
                 return Ok(Outcome::Moved { moved, unplaced, missing, is_over, trouble });
             }
-            Action::Discard { positions, .. } => {
-                let missing: Vec<u64> = positions.iter().copied().filter(is_missing).collect();
+            Action::Discard { positions, held, .. } => {
+                // Messages that are not ready are held.
+                let missing = positions.iter().copied().filter(|at| is_missing(at) && !held);
+                let missing: Vec<u64> = missing.collect();
                 let deleted = (positions.len() - missing.len()) as u32;
                 return Ok(Outcome::Discarded { deleted, missing });
             }
@@ -387,6 +392,10 @@ impl Node for Bench {
         });
         let all = all.filter(|row| row.position >= from.0);
         Ok((queue == "q").then(|| all.take(count_max).collect()))
+    }
+
+    fn held_end(&self, _vhost: VhostId, queue: &str) -> Result<Option<u64>, Busy> {
+        Ok((queue != "none").then_some(HELD_END))
     }
 
     fn log_lines(&self, next: Option<u64>) -> (Vec<(&'static str, String)>, u64) {

@@ -1,6 +1,7 @@
 //! Endpoints that RabbitMQ's API does not have.
 
 use super::Bench;
+use super::answers::HELD_END;
 use crate::node::Node;
 use crate::{Limits, Request};
 use broker::catalog::Op;
@@ -160,6 +161,40 @@ fn messages_are_named_by_their_positions() {
         r#"{"positions": [], "rate": 5}"#,
         json!({"moved": 0, "unplaced": 1, "missing": [], "is_over": true}),
     );
+}
+
+#[test]
+fn held_messages_are_settled_where_that_is_said() {
+    let bench = Bench::new();
+    let held = r#"{"outcome": "accepted", "positions": [101, 7], "held": true}"#;
+    bench.statuses(&[
+        ("PUT queues/v/own", "", 201),
+        ("POST x/queues/v/none/settle", held, 404),
+        ("POST x/queues/v/own/settle", r#"{"outcome": "accepted", "positions": [1], "held": 1}"#, 400),
+        ("POST x/queues/v/own/settle", r#"{"outcome": "accepted", "positions": [1], "held": "yes"}"#, 400),
+        ("POST x/queues/v/own/settle", r#"{"outcome": "released", "positions": [1], "held": true}"#, 400),
+        ("POST x/queues/v/own/settle", r#"{"outcome": "accepted", "held": true}"#, 400),
+        ("POST x/queues/v/own/delete", r#"{"positions": [1], "held": true}"#, 400),
+        ("POST x/queues/v/own/redrive", r#"{"positions": [1], "held": true}"#, 400),
+        ("POST x/queues/v/own/delete", r#"{"positions": [101], "held": false}"#, 200),
+    ]);
+    let check = |body: Value, expected: Value| {
+        let (status, answer, _) = bench.ask("guest", "POST x/queues/v/own/settle", &body.to_string());
+        assert_eq!((status, answer), (200, expected), "{body}");
+    };
+    for outcome in ["accepted", "rejected"] {
+        for (held, settled, missing) in [(true, 2, json!([])), (false, 1, json!([7]))] {
+            check(
+                json!({ "outcome": outcome, "positions": [101, 7], "held": held }),
+                json!({ "settled": settled, "missing": missing }),
+            );
+        }
+        // Behind the last one that is ready there are some that are held.
+        let wanted = json!({ "outcome": outcome, "where": "TRUE", "position": HELD_END - 20, "held": true });
+        check(wanted, json!({ "settled": 2, "missing": [], "scanned": 20, "next_position": null }));
+        let wanted = json!({ "outcome": outcome, "where": "TRUE", "position": HELD_END - 20 });
+        check(wanted, json!({ "settled": 0, "missing": [], "scanned": 0, "next_position": null }));
+    }
 }
 
 #[test]

@@ -90,6 +90,9 @@ pub struct Enqueue<'a> {
 /// Bytes of an enqueue record in front of its digests.
 pub(super) const ENQUEUE: usize = 48;
 
+/// Bytes that one queue more takes in the record of a message.
+pub const QUEUE_BYTES: usize = 8;
+
 /// Bytes of a record without digests at most: there is room for those that come when it is written.
 pub(super) const LEN_MAX: usize = u32::MAX as usize - 8 - keys::DIGESTS_MAX;
 
@@ -212,8 +215,12 @@ impl NewEnqueue<'_> {
     /// As [`NewEnqueue::record_len`] where the sizes are known.
     #[inline]
     pub fn record_len_of(&self, sizes: Sizes, queues: usize) -> Option<usize> {
-        let len =
-            ENQUEUE + queues * 8 + self.exchange.len() + self.routing_key.len() + sizes.head + sizes.body;
+        let len = ENQUEUE
+            + queues * QUEUE_BYTES
+            + self.exchange.len()
+            + self.routing_key.len()
+            + sizes.head
+            + sizes.body;
         let fits = queues <= u16::MAX as usize
             && self.exchange.len() <= u8::MAX as usize
             && self.routing_key.len() <= u16::MAX as usize
@@ -224,13 +231,15 @@ impl NewEnqueue<'_> {
     /// Appends the record for `queues`. Panics where [`NewEnqueue::record_len`] is `None`: ask it first.
     #[inline]
     pub fn write(&self, queues: &[QueueId], into: &mut Buffer) {
-        self.write_of(self.sizes(), queues, into);
+        let sizes = self.sizes();
+        let len = self.record_len_of(sizes, queues.len()).expect("asked record_len before");
+        self.write_of((sizes, len), queues, into);
     }
 
-    /// As [`NewEnqueue::write`] where the sizes are known; panics where they are not its own.
+    /// As [`NewEnqueue::write`] where the sizes are known, and what [`NewEnqueue::record_len_of`] answers for as many
+    /// queues; panics where they are not its own.
     #[inline]
-    pub fn write_of(&self, sizes: Sizes, queues: &[QueueId], into: &mut Buffer) {
-        let len = self.record_len_of(sizes, queues.len()).expect("asked record_len before");
+    pub fn write_of(&self, (sizes, len): (Sizes, usize), queues: &[QueueId], into: &mut Buffer) {
         let record = into.extend_stale(len);
         // Padding, unless it is overwritten.
         if let Some(end) = record.last_chunk_mut::<8>() {
@@ -262,12 +271,9 @@ impl NewEnqueue<'_> {
         }
         rest = put(rest, self.exchange);
         rest = put(rest, self.routing_key);
-        for piece in self.head {
-            rest = put(rest, piece);
-        }
-        for piece in self.body {
-            rest = put(rest, piece);
-        }
+        rest = put_all(rest, self.head);
+        rest = put_all(rest, self.body);
+        assert!(rest.len() < 8, "a record ends with its body");
     }
 }
 
@@ -285,6 +291,15 @@ pub(super) fn put<'a>(to: &'a mut [u8], piece: &[u8]) -> &'a mut [u8] {
     let (front, rest) = to.split_at_mut(piece.len());
     base::copy::copy(front, piece);
     rest
+}
+
+/// As [`put`], of one piece after the other.
+#[inline(always)]
+fn put_all<'a>(to: &'a mut [u8], pieces: &[&[u8]]) -> &'a mut [u8] {
+    match pieces {
+        [only] => put(to, only),
+        _ => pieces.iter().fold(to, |rest, piece| put(rest, piece)),
+    }
 }
 
 /// A queue that is never there: messages for it go nowhere.

@@ -1,6 +1,7 @@
 //! The load over AMQP 1.0: a link for each queue, unsettled transfers, dispositions and credit in ranges.
 
 use super::{Happenings, Purpose, Target, Wire, unexpected};
+use crate::content;
 use crate::stamp::STAMP;
 use crate::uri::Uri;
 use amqp10::{
@@ -10,8 +11,12 @@ use amqp10::{
 use base::percent::encoded;
 use base::{Buffer, Memory, Now, Output};
 use message::amqp10::section::data_prefix;
-use message::amqp10::{Decoder, Header, Map, Value};
+use message::amqp10::value::code;
+use message::amqp10::{Decoder, Encoder, Header, Map, Value};
 use std::sync::{Arc, OnceLock};
+
+/// The key and the descriptor of the filter that says where in a stream a reader begins.
+const OFFSET: &str = "rabbitmq:stream-offset-spec";
 
 /// Links put on one session: as many as RabbitMQ's handle-max of 255 leaves room for.
 const SESSION_LINKS: usize = 256;
@@ -82,8 +87,12 @@ pub struct Amqp10 {
     published: u64,
     /// The bytes before the stamp in every message; one for each priority.
     heads: Vec<Vec<u8>>,
-    /// The bytes behind it.
-    filler: Memory,
+    /// The bytes of bodies but for their stamp, in turn.
+    fillers: Vec<Memory>,
+    /// The stamp comes behind them, not in front.
+    is_stamped_last: bool,
+    /// The bytes of the next message.
+    next_filler: usize,
     /// The header section seen last, decoded: one is much like the next.
     header: (Vec<u8>, bool),
 }
@@ -104,6 +113,15 @@ impl Amqp10 {
             self.sessions.push(Session { id, unsettled: None, first_link: index * SESSION_LINKS });
         }
         self.awaited = if addresses.is_empty() { sessions } else { addresses.len() };
+        let set = match &self.purpose {
+            Purpose::Consume { is_replay, selector, .. } => filter_set(*is_replay, selector.as_deref()),
+            _ => Vec::new(),
+        };
+        // An empty one is left out.
+        let filter = match Decoder::new(&set).value() {
+            Ok(Value::Map(filter)) if filter.iter().next().is_some() => Some(filter),
+            _ => None,
+        };
         for (index, address) in addresses.iter().enumerate() {
             let session = self.sessions[index / SESSION_LINKS].id;
             let name = format!("leveret-bench-{index}");
@@ -111,7 +129,11 @@ impl Amqp10 {
             let is_publishing = matches!(self.purpose, Purpose::Publish { .. });
             let attach = Attach {
                 sender_settle_mode: SenderSettleMode::Unsettled,
-                source: Some(Source { address: terminus.filter(|_| !is_publishing), ..Source::default() }),
+                source: Some(Source {
+                    address: terminus.filter(|_| !is_publishing),
+                    filter,
+                    ..Source::default()
+                }),
                 target: Some(amqp10::Target {
                     address: terminus.filter(|_| is_publishing),
                     ..amqp10::Target::default()
@@ -170,6 +192,25 @@ fn address(target: &Target) -> String {
     }
 }
 
+/// The filters that a consumer attaches with, a map: where in a stream it begins, and the expression it chooses by.
+fn filter_set(is_replay: bool, selector: Option<&str>) -> Vec<u8> {
+    let mut set = Vec::new();
+    let mut encoder = Encoder::new(&mut set);
+    let mut map = encoder.map();
+    let offset = is_replay.then_some((OFFSET, OFFSET, "first"));
+    let sql = selector.map(|selector| ("sql-filter", "amqp:sql-filter", selector));
+    for (key, descriptor, value) in offset.into_iter().chain(sql) {
+        encoder.symbol(key);
+        map.field(&encoder);
+        encoder.encoding(&[code::DESCRIBED]);
+        encoder.symbol(descriptor);
+        encoder.string(value);
+        map.field(&encoder);
+    }
+    encoder.close(map);
+    set
+}
+
 fn queue_address(name: &str) -> String {
     format!("/queues/{}", encoded(name))
 }
@@ -225,8 +266,8 @@ fn words(error: Option<Error<'_>>) -> String {
 impl Wire for Amqp10 {
     fn new(now: Now, uri: &Uri, purpose: Purpose) -> Result<Amqp10, String> {
         let config = Config { limits: limits(&purpose), mechanisms: &[], first_id: 0 };
-        let (mut heads, mut filler) = (Vec::new(), Buffer::default());
-        if let Purpose::Publish { is_durable, size, priorities, .. } = &purpose {
+        let (mut heads, mut fillers, mut is_stamped_last) = (Vec::new(), Vec::new(), false);
+        if let Purpose::Publish { is_durable, size, priorities, is_content, .. } = &purpose {
             let size = *size as usize;
             let (prefix, len) = data_prefix(size);
             for number in 0..(*priorities).max(1) {
@@ -237,7 +278,16 @@ impl Wire for Amqp10 {
                 head.extend_from_slice(&prefix[..len]);
                 heads.push(head);
             }
-            filler.extend(&vec![b'.'; size - STAMP]);
+            is_stamped_last = *is_content;
+            let bodies = match is_content {
+                true => content::documents(size),
+                false => vec![vec![b'.'; size]],
+            };
+            fillers.extend(bodies.iter().map(|body| {
+                let mut filler = Buffer::default();
+                filler.extend(&body[..size - STAMP]);
+                filler.seal()
+            }));
         }
         Ok(Amqp10 {
             connection: Connection::client(config, now),
@@ -250,7 +300,9 @@ impl Wire for Amqp10 {
             next: 0,
             published: 0,
             heads,
-            filler: filler.seal(),
+            fillers,
+            is_stamped_last,
+            next_filler: 0,
             header: (Vec::new(), false),
         })
     }
@@ -360,12 +412,18 @@ impl Wire for Amqp10 {
             [head] => head,
             heads => &heads[(self.published % heads.len() as u64) as usize],
         };
+        let filler = &self.fillers[self.next_filler];
+        self.next_filler = if self.next_filler + 1 == self.fillers.len() { 0 } else { self.next_filler + 1 };
+        let (pieces, body): (&[&[u8]], _) = match self.is_stamped_last {
+            true => (&[head, filler, &stamp], Body::Bytes(&[])),
+            false => (&[head, &stamp], Body::Memory(filler, 0..filler.len())),
+        };
         let delivery = Delivery {
             tag: &(self.published as u32).to_be_bytes(),
             settled: false,
             token: self.published,
-            head: &[head, &stamp],
-            body: Body::Memory(&self.filler, 0..self.filler.len()),
+            head: pieces,
+            body,
         };
         self.published += 1;
         let sent = self.connection.transfer(link.session, link.id, &delivery);
@@ -398,6 +456,7 @@ impl Wire for Amqp10 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use message::amqp10::Descriptor;
 
     fn section(header: Header) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -430,6 +489,24 @@ mod tests {
         assert!(!is_redelivered(&section(Header { durable: true, ..Header::default() })));
         assert!(is_redelivered(&[0, 0x53, 0x70, 0xc0, 5, 4, 0x41, 0x40, 0x40, 0x42]));
         assert!(!is_redelivered(&[]));
+    }
+
+    #[test]
+    fn filters_are_described_strings_by_name() {
+        let check = |set: Vec<u8>, expected: &[(&str, &str, &str)]| {
+            let Ok(Value::Map(map)) = Decoder::new(&set).value() else { panic!("no map: {set:?}") };
+            let rows: Vec<_> = map.iter().collect();
+            assert_eq!(rows.len(), expected.len());
+            for ((key, value), (name, descriptor, text)) in rows.into_iter().zip(expected) {
+                let Value::Described(filter) = value else { panic!("{name}: {value:?}") };
+                assert_eq!((key, filter.value()), (Value::Symbol(name), Value::String(text)));
+                assert_eq!(filter.descriptor(), Descriptor::Name(descriptor));
+            }
+        };
+        let (first, sql) = ((OFFSET, OFFSET, "first"), ("sql-filter", "amqp:sql-filter", "body.a = 1"));
+        check(filter_set(false, None), &[]);
+        check(filter_set(false, Some(sql.2)), &[sql]);
+        check(filter_set(true, Some(sql.2)), &[first, sql]);
     }
 
     #[test]

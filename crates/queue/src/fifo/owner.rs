@@ -46,6 +46,13 @@ impl Fifo {
                     self.tidy();
                 }
             }
+            Command::Reject { range } => {
+                if let Some(range) = numbers(range) {
+                    let (features, line) = self.with_features();
+                    features.kill(range, DeathReason::Rejected, line, effects);
+                    self.tidy();
+                }
+            }
             Command::DeadLettered { range } => {
                 if let Some((features, range)) = self.features.as_mut().zip(numbers(range)) {
                     features.dying.dead_lettered(range, effects);

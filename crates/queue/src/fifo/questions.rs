@@ -267,6 +267,23 @@ impl Fifo {
         consumers.map_or_else(Vec::new, |consumers| consumers.held_list(from, count_max))
     }
 
+    /// Those of `positions`, which are in order, that consumers hold, and their holders. It costs a step for each consumer, and
+    /// a few for each position.
+    pub fn held_among(&self, positions: &[QueueSeq]) -> Vec<(QueueSeq, ConsumerId)> {
+        let consumers = self.consumers.as_ref();
+        consumers.map_or_else(Vec::new, |consumers| consumers.held_among(positions))
+    }
+
+    /// The last position that one of the consumers holds of which `counts` is true. It costs a step for each consumer.
+    pub fn last_held(&self, counts: impl Fn(ConsumerId) -> bool) -> Option<QueueSeq> {
+        self.consumers.as_ref()?.last_held(counts)
+    }
+
+    /// Consumers, holders that are none, and slots between them: what a look at each of them costs.
+    pub fn slots(&self) -> usize {
+        self.consumers.as_ref().map_or(0, |consumers| consumers.slots.len())
+    }
+
     /// Messages came back and are ready, or delayed, when that is recorded.
     pub fn is_returning(&self) -> bool {
         self.line.returns.is_returning()

@@ -190,6 +190,16 @@ impl Common {
         }
     }
 
+    /// The only reader of a stream has come to `place`: it is done with the block before it in the segment, whose memory takes the
+    /// next one while the processor has it in its caches.
+    pub(super) fn forget_before(&mut self, tag: u32, place: Place) {
+        let segment = Place { position: 0, ..place };
+        let mut before = self.blocks.range((tag, segment)..(tag, place)).rev().map(|(key, _)| *key);
+        // That which ends beyond the place is the one it stands in.
+        let key = before.find(|key| self.blocks[key].block.to <= place.position);
+        self.forget_all(key.as_slice());
+    }
+
     /// Nobody reads these segments any more.
     pub(super) fn forget_segments(&mut self, is_one: impl Fn(u64) -> bool) {
         let keys: Vec<Key> = self.blocks.keys().filter(|(_, from)| is_one(from.segment)).copied().collect();

@@ -57,6 +57,22 @@ struct Open {
     entries_max: u16,
 }
 
+impl Open {
+    /// Has as many entries as it may have.
+    #[inline(always)]
+    fn is_full(&self) -> bool {
+        self.writer.entries() >= self.entries_max
+    }
+
+    /// There is room for an entry of `len` bytes, by the range of a chunk's counts and so many bytes at most.
+    #[inline(always)]
+    fn takes(&self, len: usize, bytes_max: usize) -> bool {
+        !self.is_full()
+            && self.buffer.len() + len <= bytes_max
+            && self.writer.has_room(&self.buffer, len.saturating_sub(BATCH_HEAD), u16::MAX)
+    }
+}
+
 /// State of the files.
 #[derive(Debug, Default)]
 struct Durability {
@@ -224,7 +240,7 @@ impl Stream {
     }
 
     /// The open chunk, with room for an entry of `len` bytes.
-    #[inline]
+    #[inline(always)]
     fn open_for(
         &mut self,
         at_ms: i64,
@@ -232,21 +248,23 @@ impl Stream {
         common: &mut Common,
         effects: &mut Vec<Effect>,
     ) -> &mut Open {
-        let mut entries_max = self.settings.chunk_entries_first;
-        if let Some(open) = &self.open {
-            let is_full = open.writer.entries() >= open.entries_max;
-            entries_max = if is_full { open.entries_max.saturating_mul(2) } else { open.entries_max };
-            if is_full
-                || open.buffer.len() + len > common.limits.chunk_bytes_max
-                || !open.writer.has_room(&open.buffer, len.saturating_sub(BATCH_HEAD), u16::MAX)
-            {
-                self.close(at_ms, common, effects);
-            }
-        }
-        if self.open.is_none() {
-            self.open = Some(self.new_open(entries_max, common));
+        let bytes_max = common.limits.chunk_bytes_max;
+        if !self.open.as_ref().is_some_and(|open| open.takes(len, bytes_max)) {
+            self.open_next(at_ms, common, effects);
         }
         self.open.as_mut().expect("it is open")
+    }
+
+    /// Opens a chunk; one that is open takes no more and is closed.
+    #[cold]
+    #[inline(never)]
+    fn open_next(&mut self, at_ms: i64, common: &mut Common, effects: &mut Vec<Effect>) {
+        let mut entries_max = self.settings.chunk_entries_first;
+        if let Some(open) = &self.open {
+            entries_max = if open.is_full() { open.entries_max.saturating_mul(2) } else { open.entries_max };
+            self.close(at_ms, common, effects);
+        }
+        self.open = Some(self.new_open(entries_max, common));
     }
 
     #[inline(never)]

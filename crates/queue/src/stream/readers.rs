@@ -384,6 +384,9 @@ impl Stream {
                 match common.find(tag, from) {
                     Found::Chunk { position, chunk, is_first, ends } => {
                         reader.place.position = position;
+                        if is_first && self.readers.count() == 1 {
+                            common.forget_before(tag, from);
+                        }
                         // A reader that has read on once will mostly do so again: the next block is there when it is
                         // needed.
                         if is_first && ends.position < end && reader.window > common.limits.read_bytes_min {

@@ -36,21 +36,20 @@ impl Retired {
         }
     }
 
-    /// One with room for so many bytes, that nobody holds any more; empty.
+    /// One with room for so many bytes, that nobody holds any more; empty. The newest: the processor may still have it in its
+    /// caches.
     pub(super) fn take(&mut self, bytes: usize) -> Option<Buffer> {
-        for _ in 0..self.memories.len() {
-            let memory = self.memories.pop_front()?;
-            let capacity = memory.capacity();
+        for at in (0..self.memories.len()).rev() {
+            let capacity = self.memories[at].capacity();
             if !(bytes..=bytes.saturating_mul(WASTE_MAX)).contains(&capacity) {
-                self.memories.push_back(memory);
                 continue;
             }
-            match memory.try_recycle() {
+            match self.memories.remove(at)?.try_recycle() {
                 Ok(buffer) => {
                     self.bytes -= capacity;
                     return Some(buffer);
                 }
-                Err(memory) => self.memories.push_back(memory),
+                Err(memory) => self.memories.insert(at, memory),
             }
         }
         None
@@ -65,6 +64,7 @@ impl Retired {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::memory::BLOCK;
 
     fn memory(bytes: usize) -> Memory {
         Buffer::with_capacity(bytes).seal()
@@ -82,6 +82,15 @@ mod tests {
         assert!(retired.take(1000).is_none(), "none is so small");
         let buffer = retired.take(90_000).unwrap();
         assert_eq!((buffer.len(), buffer.capacity() >= 90_000, retired.bytes()), (0, true, 8192));
+    }
+
+    #[test]
+    fn the_newest_is_used_first() {
+        let mut retired = Retired::default();
+        [3, 1, 2].into_iter().for_each(|blocks| retired.add(memory(blocks * BLOCK), usize::MAX));
+        let sizes: Vec<usize> =
+            std::iter::from_fn(|| Some(retired.take(BLOCK)?.capacity() / BLOCK)).collect();
+        assert_eq!((sizes, retired.bytes()), (vec![2, 1, 3], 0));
     }
 
     #[test]

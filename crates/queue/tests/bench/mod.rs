@@ -184,6 +184,8 @@ pub struct Bench {
     pub kept_apart: u64,
     /// Taken by position.
     pub picked: u64,
+    /// Held, and settled by position.
+    pub settled_for_others: u64,
     /// Given to another consumer than the one whose turn it would have been.
     pub out_of_turn: u64,
     /// Given to a consumer that chose it.
@@ -274,6 +276,7 @@ impl Bench {
             taken_back: 0,
             kept_apart: 0,
             picked: 0,
+            settled_for_others: 0,
             out_of_turn: 0,
             chosen: 0,
             barriers_over: 0,
@@ -298,6 +301,7 @@ impl Bench {
             99 => self.check_places(),
             100..102 => self.look(),
             102..104 => self.settle_late(),
+            106 if self.dice.one_in(2) => self.settle_chosen(),
             104..107 => self.pick(),
             107 => self.discard(),
             108..110 => self.configure(),

@@ -1,4 +1,4 @@
-//! Messages chosen by position, to be held or to be thrown away.
+//! Messages chosen by position, to be held, to be thrown away, or to be settled whoever holds them.
 
 use super::*;
 
@@ -67,5 +67,43 @@ impl Bench {
             self.appends.push((Kind::Purge, Outcome::Released, seq));
         }
         self.write(&[]);
+    }
+
+    /// Ready messages of a range are rejected.
+    fn reject(&mut self, range: SeqRange) {
+        self.fifo.apply(Command::Reject { range }, &mut self.effects);
+        let gone = self.model_ready_within(range);
+        gone.into_iter().for_each(|seq| self.model_die(seq, DeathReason::Rejected));
+        self.write(&[]);
+    }
+
+    /// Some positions are settled, whoever holds them; those that are ready are, too, or are left.
+    pub(super) fn settle_chosen(&mut self) {
+        let is_held = |message: &Message| matches!(message.state, State::Held(_));
+        let mut range = self.any_range();
+        let all: Vec<u64> =
+            (0..).zip(&self.messages).filter(|(_, it)| is_held(it)).map(|(seq, _)| seq).collect();
+        if !all.is_empty() && !self.dice.one_in(4) {
+            let first = all[self.dice.below(all.len() as u64) as usize];
+            range = super::range(first, first + range.last.0 - range.first.0);
+        }
+        let positions: Vec<QueueSeq> =
+            (range.first.0..=range.last.0).filter(|_| !self.dice.one_in(3)).map(QueueSeq).collect();
+        let state = |seq: &QueueSeq| self.messages.get(seq.0 as usize).map(|message| message.state);
+        let held = positions.iter().filter_map(|seq| match state(seq) {
+            Some(State::Held(slot)) => Some((*seq, ConsumerId(slot))),
+            _ => None,
+        });
+        let held: Vec<(QueueSeq, ConsumerId)> = held.collect();
+        assert_eq!(self.fifo.held_among(&positions), held);
+        assert_eq!(self.fifo.last_held(|_| true), all.last().map(|last| QueueSeq(*last)));
+        let outcome = if self.dice.one_in(2) { Outcome::Accepted } else { Outcome::Rejected };
+        for (QueueSeq(seq), ConsumerId(slot)) in held {
+            self.settle_range(slot, super::range(seq, seq), outcome);
+            self.settled_for_others += 1;
+        }
+        if self.dice.one_in(4) {
+            self.reject(range);
+        }
     }
 }

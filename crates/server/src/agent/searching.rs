@@ -9,7 +9,7 @@ use amqp091::method::{BasicConsume, BasicQos};
 use broker::catalog::ReplyCode;
 use broker::{Condition, Envelope, Subject};
 use management::{Found, Got, ReadFrom, Search, Trouble};
-use message::amqp091::{TableWriter, Value, position_of, take_position};
+use message::amqp091::{TableWriter, Value, is_held, position_of, take_position};
 use std::time::{Duration, Instant};
 
 /// How long messages that are there are waited for.
@@ -25,7 +25,7 @@ impl Agent<'_> {
     /// Looks for messages until there are enough of them, all were looked at, or the time is over.
     pub(super) fn search(&mut self, queue: &[u8], search: &Search) -> Result<Found, Trouble> {
         let Search { is_stream, end, count, bytes_max, now_ms, .. } = *search;
-        let mut condition = Condition::parse(&search.condition, Condition::known(is_stream), None)
+        let mut condition = Condition::read(&search.condition, Condition::known(is_stream))
             .map_err(|fault| refused(ReplyCode::PreconditionFailed, &fault.to_string()))?;
         self.begin_search(queue, search)?;
         let (begin, ms_max) = (Instant::now(), Duration::from_millis(search.ms_max));
@@ -48,7 +48,10 @@ impl Agent<'_> {
                     routing_key: Some(deliver.routing_key),
                     offset: if is_stream { place } else { None },
                     is_redelivered: Some(deliver.redelivered),
-                    state: if is_stream { None } else { Some("ready") },
+                    state: match is_stream {
+                        true => None,
+                        false => Some(if is_held(&properties) { "held" } else { "ready" }),
+                    },
                     ..Envelope::default()
                 };
                 if condition.holds(Subject { properties: &properties, body, envelope }, now_ms) {
@@ -81,6 +84,9 @@ impl Agent<'_> {
             table.put(b"x-browse", Value::Bool(true));
             table.put(b"x-leveret-from", Value::I64(from as i64));
             table.put(b"x-leveret-position", Value::Bool(true));
+            if search.held {
+                table.put(b"x-leveret-held", Value::Bool(true));
+            }
         });
         let arguments = super::table(&arguments)?;
         self.connection

@@ -1,12 +1,15 @@
-//! Messages that are rejected or thrown away, by their positions.
+//! Messages that are rejected, thrown away, or settled for their holders, by their positions.
 //!
 //! Requests go out many at a time. They are answered in their order, so that each answer is known to be of which position.
 
 use super::moving::requests_max;
 use super::{Agent, CHANNEL, unexpected};
-use amqp091::method::QueueDiscard;
+use amqp091::method::{QueueDiscard, QueueSettle};
 use amqp091::{Connection, Event, Method};
 use management::{Outcome, Trouble};
+
+/// Positions of one `queue.settle`: a queue settles them in one go, in less than a millisecond.
+const SETTLED_MAX: usize = 256;
 
 impl Agent<'_> {
     /// Throws messages away, and hears of each whether it was there.
@@ -32,6 +35,32 @@ impl Agent<'_> {
             Event::Method { .. } => Ok(None),
             other => Err(unexpected(&other)),
         })
+    }
+
+    /// Settles messages that are ready or that consumers hold, and hears where there was none.
+    pub(super) fn settle_held(
+        &mut self,
+        queue: &[u8],
+        positions: &[u64],
+        rejects: bool,
+    ) -> Result<Outcome, Trouble> {
+        let mut missing = Vec::new();
+        for asked in positions.chunks(SETTLED_MAX) {
+            let bytes: Vec<u8> = asked.iter().flat_map(|position| position.to_be_bytes()).collect();
+            let settle = QueueSettle { queue, rejects, positions: &bytes, ..QueueSettle::default() };
+            self.connection.send(CHANNEL, &settle);
+            self.wait(|_, _, event| match event {
+                Event::Method { method: Method::QueueSettleOk(settled), .. } => {
+                    let (gone, _) = settled.missing.as_chunks();
+                    missing.extend(gone.iter().map(|position| u64::from_be_bytes(*position)));
+                    Ok(Some(()))
+                }
+                Event::Method { .. } => Ok(None),
+                other => Err(unexpected(&other)),
+            })?;
+        }
+        let deleted = (positions.len() - missing.len()) as u32;
+        Ok(Outcome::Discarded { deleted, missing })
     }
 
     /// Asks for all positions, and reads from the answers whether a message was there.

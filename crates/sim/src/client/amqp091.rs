@@ -5,7 +5,8 @@ use crate::rules::{BARRIER, Delay, GROUP_HEADER, MessageOptions, RANKING, RETRY_
 use crate::streams::stream_name;
 use amqp091::method::{
     BasicCancel, BasicCancelOk, BasicConsume, BasicGet, BasicPick, BasicQos, ConfirmSelect, ExchangeDeclare,
-    QueueBind, QueueDeclare, QueueDelete, QueueDiscard, QueuePurge, TxCommit, TxRollback, TxSelect,
+    QueueBind, QueueDeclare, QueueDelete, QueueDiscard, QueuePurge, QueueSettle, TxCommit, TxRollback,
+    TxSelect,
 };
 use amqp091::{Body, Connection, Event, Input, Limits, Method, MethodId, PublishPrefix, ReplyCode};
 use base::{Now, Output, Random};
@@ -13,6 +14,9 @@ use message::amqp091::{NewProperties, Properties, Table, TableWriter, Value};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 const CHANNEL: u16 = 1;
+
+/// Positions of one request to settle messages whoever holds them.
+const SETTLED_AT_ONCE: u64 = 4;
 
 /// The consumer of replies.
 const REPLIES: u32 = u32::MAX - 1;
@@ -198,6 +202,7 @@ impl Wire {
                     (Method::QueuePurgeOk(ok), Some(Asked::Purge(_) | Asked::Discard(..))) => {
                         Some(ok.message_count)
                     }
+                    (Method::QueueSettleOk(_), Some(Asked::SettleAt(..))) => None,
                     (Method::QueueDeleteOk(ok), Some(Asked::Delete(_))) => Some(ok.message_count),
                     (Method::ExchangeDeclareOk(_), Some(Asked::DeclareExchange(..)))
                     | (Method::QueueBindOk(_), Some(Asked::Bind(..)))
@@ -506,6 +511,13 @@ impl Wire {
                 let queue = queue_name(queue);
                 let discard = QueueDiscard { queue: queue.as_bytes(), position, ..QueueDiscard::default() };
                 self.connection.send(CHANNEL, &discard);
+            }
+            Asked::SettleAt(queue, first, rejects) => {
+                let (queue, positions) = (queue_name(queue), first..first + SETTLED_AT_ONCE);
+                let positions: Vec<u8> = positions.flat_map(u64::to_be_bytes).collect();
+                let (queue, positions) = (queue.as_bytes(), &positions[..]);
+                self.connection
+                    .send(CHANNEL, &QueueSettle { queue, rejects, positions, ..QueueSettle::default() });
             }
             Asked::Declare(_) | Asked::Consume(_) | Asked::Cancel(_) | Asked::Commit | Asked::Rollback => {
                 panic!("queues, consumers and transactions have verbs of their own")

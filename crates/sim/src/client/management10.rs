@@ -147,6 +147,7 @@ impl Management {
             | Asked::Get(_)
             | Asked::Pick(..)
             | Asked::Discard(..)
+            | Asked::SettleAt(..)
             | Asked::Commit
             | Asked::Rollback => panic!("{asked:?} is no matter of the management node"),
         }

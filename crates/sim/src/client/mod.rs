@@ -42,6 +42,8 @@ pub enum Asked {
     Pick(usize, u64),
     /// The message at this position of a queue, to be gone.
     Discard(usize, u64),
+    /// The messages of a queue from this position on, a few, to be settled whoever holds them; rejected or accepted.
+    SettleAt(usize, u64, bool),
     /// The transaction, to be committed.
     Commit,
     /// The transaction, to be rolled back.
@@ -146,9 +148,12 @@ impl Wants {
         len % 3 == usize::from(self.0)
     }
 
-    /// As an expression.
+    /// As an expression, with a macro or without.
     pub fn text(self) -> String {
-        format!("SIZE() % 3 = {}", self.0)
+        match self.0 {
+            0 => "remainder_by(3, 0)".to_owned(),
+            own => format!("SIZE() % 3 = {own}"),
+        }
     }
 }
 

@@ -78,8 +78,9 @@ impl Oracle {
             let message = &messages[*before as usize];
             let is_in_place =
                 message.due.is_none() && !message.is_twice && !copy.is_letter && !copy.lost_leader;
+            let is_held = !queue.may_be_settled(copy) && !copy.may_be_late(&queue.rules, *now_ms);
             let is_same = message.publisher == publisher && message.queues.contains(&number);
-            if !is_in_place || !is_same || copy.may_be_late(&queue.rules, *now_ms) {
+            if !is_in_place || !is_same || !is_held {
                 continue;
             }
             for holder in &copy.holders {
@@ -100,7 +101,9 @@ impl Oracle {
         }
         let publisher = self.messages[id as usize].publisher;
         let Some(copy) = self.queues[number].copies.get(&id) else { return Ok(()) };
-        if copy.is_letter || copy.lost_leader || copy.may_be_late(&rules, self.now_ms) {
+        // One that another settled while it was under way holds up no barrier.
+        let may_be_over = self.queues[number].may_be_settled(copy) || copy.may_be_late(&rules, self.now_ms);
+        if copy.is_letter || copy.lost_leader || may_be_over {
             return Ok(());
         }
         let behind =
@@ -121,6 +124,10 @@ impl Oracle {
         self.note_over(number, id);
         let last = self.barriers.last.entry((client, number, publisher)).or_default();
         *last = id.max(*last);
+        // Where messages are dropped to make room, barriers are too.
+        if rules.makes_room() {
+            return Ok(());
+        }
         let before = self.queues[number].copies.range(..id);
         let passed = before.filter(|(before, copy)| {
             let is_pending = copy.presence == Presence::Must && !copy.was_delivered;
@@ -152,8 +159,10 @@ impl Oracle {
     /// A message came: barriers in front of it are over.
     fn note_over(&mut self, number: usize, id: u64) {
         let queue = &self.queues[number];
-        let drops = queue.rules.length_max.is_some() && !queue.rules.refuses;
-        if drops || self.barriers.otherwise.contains(&number) || queue.rules.holding_ms().is_some() {
+        if queue.rules.makes_room()
+            || self.barriers.otherwise.contains(&number)
+            || queue.rules.holding_ms().is_some()
+        {
             return;
         }
         let publisher = self.messages[id as usize].publisher;

@@ -12,7 +12,7 @@ impl Oracle {
         let queue = &queues[number];
         let may_be_late = |copy: &Copy| copy.may_be_late(&queue.rules, *now_ms);
         let of_group = queue.copies.iter().filter(|(other, copy)| {
-            let is_held = !may_be_late(copy) && !copy.lost_leader;
+            let is_held = !may_be_late(copy) && !copy.lost_leader && !queue.may_be_settled(copy);
             messages[**other as usize].group == Some(group) && **other != id && is_held
         });
         for (other, copy) in of_group {

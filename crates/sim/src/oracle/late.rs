@@ -30,6 +30,12 @@ impl Oracle {
         self.queues.iter().any(|queue| queue.rules.lease_ms.is_none() && queue.rules.timeout_ms.is_some())
     }
 
+    /// Whether something of a queue that leases its messages cannot be read.
+    pub fn leases_what_is_lost(&self) -> bool {
+        let leases = |number: &usize| self.queues[*number].rules.lease_ms.is_some();
+        (0..self.queues.len()).filter(leases).any(|number| self.is_damaged(number))
+    }
+
     /// At rest nobody holds anything for too long, as far as queues know.
     pub(super) fn check_late(&self, rows: &[QueueRow]) -> Check {
         for row in rows {
@@ -42,10 +48,13 @@ impl Oracle {
             if queue.copies.values().any(|copy| copy.is_letter) {
                 continue;
             }
-            let is_held = |copy: &&Copy| {
-                !copy.holders.is_empty() && copy.heard_ms + holding_ms + LATE_MS_MAX > self.now_ms
+            let is_held = |(id, copy): &(&u64, &Copy)| {
+                let is_known =
+                    !copy.holders.is_empty() && copy.heard_ms + holding_ms + LATE_MS_MAX > self.now_ms;
+                // A barrier that is delayed is none, and is held as any message.
+                is_known || copy.was_delivered && self.is_barrier(number, **id) && !self.has_place(**id)
             };
-            let held = queue.copies.values().filter(is_held).count() as u64;
+            let held = queue.copies.iter().filter(is_held).count() as u64;
             if row.unsettled > held {
                 return Err(format!(
                     "queue {number} says {} unsettled; {held} are held, and not for too long",

@@ -208,6 +208,18 @@ impl Oracle {
         last.map_or(0, |at| at as u64 + 1)
     }
 
+    /// A reference that nobody has and whose last messages are not known to be stored: whoever takes it publishes them again,
+    /// unless they are. With its stream.
+    pub fn left_behind(&self) -> Option<(usize, usize)> {
+        let streams = self.there().into_iter();
+        let mut all = streams
+            .flat_map(|at| self.streams[at].outboxes.iter().map(move |(name, outbox)| (at, name, outbox)));
+        all.find(|(at, name, outbox)| {
+            outbox.owner.is_none() && self.come_to(*at, **name) < outbox.sent.len() as u64
+        })
+        .map(|(at, name, _)| (at, *name))
+    }
+
     /// The node says how far a reference has come: all up to there is safe. What is behind it, to be published again: each
     /// publishing id with its messages. It had come to `least` when it was asked: what another connection still has on its
     /// way may be confirmed before the answer is heard.

@@ -31,10 +31,14 @@ pub fn declare(world: &mut World) -> Check {
         return create(world, at);
     }
     let there = world.streams.oracle.there();
-    let Some(stream) = world.any_of(&there) else { return create(world, at) };
+    let Some(any) = world.any_of(&there) else { return create(world, at) };
     let World { streams, dice, trace, now, .. } = world;
     let Some(client) = &mut streams.clients[at] else { return Ok(()) };
-    let reference = (!dice.one_in(3)).then(|| dice.below(REFERENCES) as usize);
+    // Mostly whoever lost a connection comes back under its name.
+    let left = streams.oracle.left_behind().filter(|_| !dice.one_in(4));
+    let any_reference = (!dice.one_in(3)).then(|| dice.below(REFERENCES) as usize);
+    let (stream, reference) =
+        left.map_or((any, any_reference), |(stream, reference)| (stream, Some(reference)));
     if let Some(reference) = reference {
         let outbox = streams.oracle.streams[stream].outboxes.entry(reference).or_default();
         if outbox.owner.is_some() {

@@ -10,7 +10,7 @@ import { queueLink } from '../parts.js';
 import { said, say as remember } from '../route.js';
 import { searching } from '../search.js';
 import { text } from '../text.js';
-import { within } from '../vhost.js';
+import { vhost as chosen, within } from '../vhost.js';
 
 const say = text.find;
 /** Queues that are searched, and messages that are found in each before the next one is. */
@@ -53,7 +53,7 @@ export default function find() {
   const stop = () => { state.value = 'stopped'; all.peek().at(-1)?.search.stop(); };
   whenGone(() => { run += 1; stop(); });
   effect(() => { condition.value; names.value; untracked(() => { all.peek().forEach((one) => one.search.stop()); void go(); }); });
-  const { box, element: conditions } = conditionBox({ id: 'find-where', value: condition.peek(), messages: () => untracked(() => all.value.flatMap((one) => one.search.found.value)) });
+  const { box, element: conditions } = conditionBox({ id: 'find-where', value: condition.peek(), vhost: chosen.peek() ? chosen.peek().slice(1) : undefined, messages: () => untracked(() => all.value.flatMap((one) => one.search.found.value)) });
   const pattern = /** @type {HTMLInputElement} */ (h('input', { id: 'find-names', class: 'mono', placeholder: '.*', value: names.peek(), spellcheck: 'false', autocomplete: 'off' }));
   const scanned = () => all.value.reduce((sum, one) => sum + one.search.scanned.value, 0), found = () => all.value.reduce((sum, one) => sum + one.search.found.value.length, 0);
   if (seesMessages() === 'none') return [h('h1', null, say.title), h('p', { class: 'empty' }, text.messages.notShown)];

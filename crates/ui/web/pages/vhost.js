@@ -1,5 +1,5 @@
 // @ts-check
-/** A virtual host: what flows, who may do what, its limits, and what keeps it from being deleted. */
+/** A virtual host: what flows, who may do what, its limits and macros, and what keeps it from being deleted. */
 import { ask, path, polled, post, put, query, remove } from '../api.js';
 import { chart, depth, flow } from '../chart.js';
 import { h } from '../core.js';
@@ -7,6 +7,7 @@ import { ask as askFor, attempt, confirm, note } from '../dialog.js';
 import { leave } from '../forms.js';
 import { rate, short, visible, whole } from '../format.js';
 import { limitRows } from '../limits.js';
+import { macroRows } from '../macros.js';
 import { badge, card, facts, orMissing, stat } from '../parts.js';
 import { permissionForm, permissionRows, topicForm, topicRows } from '../permissions.js';
 import { to } from '../route.js';
@@ -44,6 +45,7 @@ export default function vhost(path_) {
     card(text.permissions.title, () => permissionRows(permissions.value.value ?? [], 'user', () => void permissions.again()), h('h2', null, text.permissions.set), permissionForm({ vhost: name }, () => void permissions.again())),
     card(text.permissions.topics, () => topicRows(topics.value.value ?? [], 'user', () => void topics.again()), h('h2', null, text.permissions.set), topicForm({ vhost: name }, () => void topics.again())),
     limitRows('vhost', name),
+    macroRows(name),
     h('p', null, h('a', { href: to(['queues']), onclick: () => { chosen.value = `=${name}`; } }, say.itsQueues)),
   ];
 }

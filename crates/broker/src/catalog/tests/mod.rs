@@ -3,6 +3,7 @@
 mod access;
 mod determinism;
 mod exchanges;
+mod macros;
 mod policies;
 mod queues;
 mod removals;

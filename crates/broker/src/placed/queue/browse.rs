@@ -2,12 +2,14 @@
 //!
 //! A browser is a position in the queue and nothing more: it is shown each message that is ready when its turn comes, in
 //! order of arrival, from the head on, and then those that arrive. It does not see messages that a consumer holds at
-//! that moment, nor those that come back behind the position. Messages, their order, counts and times stay as they are.
+//! that moment, unless it asks for them, nor those that come back behind the position. Messages, their order, counts and
+//! times stay as they are.
 //! It is no consumer: it is not counted, keeps no queue from ending, and minds no exclusive or single active consumer.
 //! Settling what it was shown changes nothing but how much it may be shown.
 //!
 //! Only a queue somebody browses pays: its browsers are in the box of its owner's features, which goes with the last.
 
+mod held;
 mod showing;
 
 use crate::placed::queue::owned::Member;
@@ -31,6 +33,8 @@ pub(crate) struct Browser {
     settled: bool,
     paused: bool,
     drain: bool,
+    /// It is shown what consumers hold, too.
+    held: bool,
     /// It is shown only messages of which this is true.
     chooses: Option<Box<Chooser>>,
 }

@@ -42,6 +42,7 @@ pub(crate) fn answer_gone(post: &mut Post, port: PortId, command: QueueCommand) 
         | QueueCommand::Purge { token }
         | QueueCommand::Discard { token, .. }
         | QueueCommand::Counts { token } => post.reply(port, token, Err(Refusal::queue_gone())),
+        QueueCommand::SettleAt(settle) => post.reply(port, settle.token, Err(Refusal::queue_gone())),
         QueueCommand::Stream(command) => {
             if let Some(token) = command.token() {
                 post.reply(port, token, Err(Refusal::queue_gone()));
@@ -86,11 +87,11 @@ impl AtQueue<'_> {
             QueueCommand::Get { token, .. } if owned.is_quorum() && owned.has_single_active() => {
                 turn.post.reply(port, token, Err(Refusal::get_from_single_active(owned.definition())));
             }
-            QueueCommand::Get { token, handle, settled, .. } => {
+            QueueCommand::Get { token, handle, settled, by_node, .. } => {
                 let member = Member { port, handle };
                 let id = match owned.find(member) {
                     Some(id) => id,
-                    None => self.add_getter(turn, member),
+                    None => self.add_getter(turn, member, by_node),
                 };
                 let owned = &mut *self.queue;
                 let taken = owned.fifo.take(id, settled, turn.now.wall_ms, &mut self.commons.effects);
@@ -114,6 +115,7 @@ impl AtQueue<'_> {
             QueueCommand::Discard { token, position } => {
                 self.discard(turn, port, (token, position));
             }
+            QueueCommand::SettleAt(settle) => self.settle_at(turn, port, &settle),
             QueueCommand::Counts { token } => {
                 // Of quorum queues a declaration is no use, as RabbitMQ has it.
                 if !owned.is_quorum()
@@ -353,10 +355,13 @@ impl AtQueue<'_> {
         }
     }
 
-    /// The consumer that stands for a channel's gets: it has no credit of its own.
-    pub(crate) fn add_getter(&mut self, turn: &mut Turn<'_>, member: Member) -> ConsumerId {
+    /// The consumer that stands for a channel's gets: it has no credit of its own. `by_node`: the node itself gets.
+    pub(crate) fn add_getter(&mut self, turn: &mut Turn<'_>, member: Member, by_node: bool) -> ConsumerId {
         let owned = &mut *self.queue;
         let id = owned.add_member(member, None);
+        if by_node {
+            owned.mark_own(id);
+        }
         owned.fifo.add_getter(id);
         self.watch(turn.now, id, None, turn.limits);
         self.tell_lease(member, turn.post);

@@ -10,6 +10,7 @@ use crate::placed::queue::owned::Member;
 use crate::post::Post;
 use crate::request::LeaseOver;
 use crate::turn::Turn;
+use base::RangeSet;
 use base::id::{PortId, QueueSeq};
 use base::ranges::Range;
 use message::record::{Outcome, SeqRange};
@@ -48,7 +49,14 @@ impl AtQueue<'_> {
             let back = Command::Settle { consumer: late.consumer, range, outcome: Outcome::Released };
             at.queue.fifo.apply(back, &mut at.commons.effects);
         };
-        let Some((Member { port, handle }, told)) = self.without_unsent(late, post, back) else { return };
+        if let Some((member, told)) = self.without_unsent(late, post, back) {
+            AtQueue::tell_taken(member, &told, post);
+        }
+    }
+
+    /// Tells a consumer's connection which of its messages are to be, or are, its own no longer.
+    pub(crate) fn tell_taken(member: Member, told: &RangeSet, post: &mut Post) {
+        let Member { port, handle } = member;
         if !told.is_empty() {
             let ranges = told
                 .iter()

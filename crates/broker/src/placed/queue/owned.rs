@@ -53,6 +53,8 @@ struct Seat {
     delivered: u32,
     /// The count that its deliveries add to; none: it gets, and gets are counted as such.
     counts: Option<Count>,
+    /// The node itself gets.
+    is_own: bool,
 }
 
 /// The consumers of one queue.
@@ -78,7 +80,7 @@ impl Members {
     /// Adds a member; it must not be one yet.
     fn add(&mut self, member: Member, marks: Marks, counts: Option<Count>) -> ConsumerId {
         let shown = marks.on(member, counts);
-        let slot = self.slots.insert(Seat { member, shown, delivered: 0, counts }) as u32;
+        let slot = self.slots.insert(Seat { member, shown, delivered: 0, counts, is_own: false }) as u32;
         let was = self.by_member.insert(member, slot);
         assert!(was.is_none(), "a handle names one consumer");
         ConsumerId(slot)
@@ -601,6 +603,19 @@ impl OwnedQueue {
     pub(crate) fn add_member(&mut self, member: Member, counts: Option<Count>) -> ConsumerId {
         let marks = self.marks();
         self.members.get_or_insert_default().add(member, marks, counts)
+    }
+
+    /// A member is the node itself.
+    pub(crate) fn mark_own(&mut self, id: ConsumerId) {
+        if let Some(seat) = self.seat(id) {
+            seat.is_own = true;
+        }
+    }
+
+    /// A member is the node itself, which holds messages on their way to somewhere else.
+    pub(crate) fn is_own(&self, id: ConsumerId) -> bool {
+        let seat = self.members.as_ref().and_then(|members| members.slots.get(id.0 as usize));
+        seat.is_some_and(|seat| seat.is_own)
     }
 
     /// When it is looked next at what consumers hold, monotonic nanoseconds.

@@ -262,6 +262,10 @@ impl AtStream<'_> {
             QueueCommand::Purge { token } | QueueCommand::Discard { token, .. } => {
                 turn.post.reply(port, token, Err(Refusal::not_for_streams("queue.purge", &definition)));
             }
+            QueueCommand::SettleAt(settle) => {
+                let refusal = Refusal::not_for_streams("settling by position", &definition);
+                turn.post.reply(port, settle.token, Err(refusal));
+            }
             QueueCommand::Counts { token } => {
                 let ready = stream.machine.messages();
                 // As RabbitMQ has it, a declaration is told of no consumers.

@@ -16,7 +16,7 @@ pub const FILTER_VALUES_MAX: usize = 255;
 use super::shown::KNOWN;
 use crate::request::NewConsumer;
 use crate::selector::index_bytes;
-use filter::{Asker, Expression, Known, Limits, Names, Program, Site};
+use filter::{Asker, Expression, Known, Limits, Macros, Names, Program, Site};
 use message::chunk::Filter;
 use message::record::{Appended, Format};
 use std::sync::Arc;
@@ -66,15 +66,15 @@ impl Wanted {
     /// The functions of the message that have a value in a stream.
     pub const KNOWN: Known = KNOWN;
 
-    /// Messages of which an expression is true, by the limits of [contents](Limits::content), for a client, or for
-    /// nobody.
+    /// Messages of which an expression is true, by the limits of [contents](Limits::content), with these macros, for a
+    /// client, or for nobody.
     ///
     /// # Errors
     /// In words: it is no UTF-8, or no expression, and where the fault is.
-    pub fn parse(text: &[u8], asker: Option<&Asker<'_>>) -> Result<Wanted, String> {
+    pub fn parse(text: &[u8], macros: &Macros, asker: Option<&Asker<'_>>) -> Result<Wanted, String> {
         let text = str::from_utf8(text).map_err(|error| error.to_string())?;
         let known = if asker.is_some() { Wanted::KNOWN.and_asker() } else { Wanted::KNOWN };
-        let site = Site { limits: Limits::content(), known, names: Names::Own };
+        let site = Site { limits: Limits::content(), known, names: Names::Own, macros };
         let expression = Expression::parse_at(text, &site).map_err(|error| error.to_string())?;
         let expression = asker.map(|asker| expression.bound(asker)).unwrap_or(expression);
         Wanted::new(expression).map_err(|error| error.to_string())

@@ -1,5 +1,6 @@
 //! A queue at work shows its browsers what is ready.
 
+use super::held::{Held, Next};
 use super::{Browser, Chooser};
 use crate::catalog::Refusal;
 use crate::content::Content;
@@ -76,11 +77,13 @@ impl AtQueue<'_> {
     ) {
         let NewConsumer { credit, settled, browses, .. } = consumer;
         let queue = &mut *self.queue;
-        let next = queue.fifo.head().max(browses.unwrap_or_default());
+        let (from, held) = browses.map_or((QueueSeq(0), false), |shown| (shown.from, shown.held));
+        let next = queue.fifo.head().max(from);
         let credit = credit.at_first();
         let (shown, unsettled, paused, drain) = (0, 0, false, false);
         let chooses = program.map(|program| Box::new(Chooser { program, room: Room::default() }));
-        let browser = Browser { member, next, credit, shown, unsettled, settled, paused, drain, chooses };
+        let browser =
+            Browser { member, next, credit, shown, unsettled, settled, paused, drain, held, chooses };
         queue.features_mut(now).browsers.push(browser);
         self.mark_dirty();
     }
@@ -162,14 +165,25 @@ impl AtQueue<'_> {
 
     /// Shows a browser up to `count_max` messages. True: it could be shown more at once.
     fn show(&mut self, browser: &mut Browser, count_max: u32, now: Now, post: &mut Post) -> bool {
-        let mut looked_at = 0;
+        let mut held = Held::of(self.queue, browser, count_max);
+        let mut looked_at = held.price;
         while browser.has_room() {
             let fifo = &self.queue.fifo;
-            let Some(seq) = fifo.next_ready_at(browser.next) else { break };
-            if looked_at >= count_max {
+            let next = held.next(browser.next, fifo.next_ready_at(browser.next));
+            if next != Next::None && looked_at >= count_max && looked_at > held.price {
                 return true;
             }
             looked_at += 1;
+            let (seq, is_held) = match next {
+                Next::Ready(seq) => (seq, false),
+                Next::Held(seq) => (seq, true),
+                Next::Passed(seq) => {
+                    browser.next = QueueSeq(seq.0 + 1);
+                    continue;
+                }
+                Next::Later => return true,
+                Next::None => break,
+            };
             let (redelivered, counts) = fifo.past(seq);
             match self.locate(seq) {
                 Site::Here(memory, offset) => {
@@ -182,9 +196,13 @@ impl AtQueue<'_> {
                     let here = (memory.clone(), offset);
                     let (memory, offset) = self.with_annotations(seq, here);
                     let marks = Item::marks_of(redelivered, counts.delivery_count, counts.acquired_count);
-                    let is_traced = self.queue.is_traced();
-                    let Member { port, handle } = browser.member.shown(is_traced);
-                    post.deliver(port, handle, &memory, Item { seq, offset, marks });
+                    let item = Item { seq, offset, marks };
+                    if is_held {
+                        post.show(browser.member.port, browser.member.handle, &memory, item);
+                    } else {
+                        let Member { port, handle } = browser.member.shown(self.queue.is_traced());
+                        post.deliver(port, handle, &memory, item);
+                    }
                     browser.saw(seq);
                 }
                 Site::Away(what) => {
@@ -214,7 +232,10 @@ impl AtQueue<'_> {
         for at in 0..count {
             loop {
                 let queue = &*self.queue;
-                let Some(seq) = queue.fifo.next_ready_at(queue.browsers()[at].next) else { break };
+                let browser = &queue.browsers()[at];
+                let ready = queue.fifo.next_ready_at(browser.next);
+                let next = Held::of(queue, browser, 1).next(browser.next, ready);
+                let (Next::Ready(seq) | Next::Held(seq) | Next::Passed(seq)) = next else { break };
                 if !matches!(self.locate(seq), Site::Away(found) if found == what) {
                     break;
                 }
