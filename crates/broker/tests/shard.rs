@@ -6,8 +6,7 @@ use base::Now;
 use base::id::{LogId, LogIndex, PortId, ShardId};
 use broker::catalog::{Op, VhostId};
 use broker::{
-    CommitRule, Credit, Events, Held, Limits, Mail, More, NewConsumer, Publish, Published, QueueCommand,
-    Shard,
+    Credit, Events, Held, Limits, Mail, More, NewConsumer, Publish, Published, QueueCommand, Shard,
 };
 use journal::{Disk, FileId, FileKind, FileName, Place};
 use message::record::{Format, Outcome};
@@ -51,135 +50,6 @@ fn a_transient_message_waits_for_nobody_but_those_before_it() {
     assert_eq!(node.take_seen(), ["0: 5 confirmed 2-2", "0: 9 gets heavy@1", "0: 9 gets light too@2"]);
 }
 
-/// A node of two shards that leads the second one's log, which others have to agree on; and an index behind all of it.
-fn agreed_on() -> (Node, LogId, LogIndex) {
-    let (mut node, log) = (Node::new(2), LogId(1));
-    node.shards[1].logs_mut().set_commit_rule(log, CommitRule::Quorum);
-    node.shards[1].lead(NOW, log);
-    (node, log, LogIndex(1 << 20))
-}
-
-#[test]
-fn a_quorum_commit_comes_from_outside() {
-    // The catalog's log is the first; the second shard's own log is under the other rule.
-    let (mut node, log, everything) = agreed_on();
-    assert_eq!(node.declare(1, "q", true), log);
-    node.consume(1, "q", 9, 0);
-    let mut publisher = node.publisher(1);
-    node.publish(1, &mut publisher, "q", "one", true);
-    node.settle();
-    assert_eq!(node.take_seen(), ["1: Consuming"], "on this disk alone is not enough");
-    node.shards[1].commit_outside(NOW, log, LogIndex(8));
-    node.turn();
-    assert_eq!(node.take_seen(), [""; 0], "agreed on, but not up to there");
-    node.shards[1].commit_outside(NOW, log, everything);
-    node.turn();
-    assert_eq!(node.take_seen(), ["1: 5 confirmed 1-1", "1: 9 gets one@0"]);
-    // Agreed on before it is on this disk: not enough either.
-    node.publish(1, &mut publisher, "q", "two", true);
-    node.turn();
-    node.shards[1].commit_outside(NOW, log, everything);
-    node.turn();
-    assert_eq!(node.take_seen(), [""; 0]);
-    node.settle();
-    assert_eq!(node.take_seen(), ["1: 5 confirmed 2-2", "1: 9 gets two@1"]);
-}
-
-#[test]
-fn a_command_waits_for_a_leader_though_nothing_else_does() {
-    let (mut node, log, everything) = agreed_on();
-    node.declare(1, "q", true);
-    node.pass(1_000);
-    node.shards[1].commit_outside(node.now, log, everything);
-    node.settle();
-    node.shards[1].resign(node.now, log);
-    node.consume(1, "q", 9, 0);
-    node.command(1, "q", QueueCommand::Counts { token: 3 });
-    node.settle();
-    assert_eq!(node.take_seen(), [""; 0]);
-    node.shards[1].lead(node.now, log);
-    node.settle();
-    assert_eq!(node.take_seen(), ["1: Consuming", "1: declared q 0 1"]);
-}
-
-#[test]
-fn a_leader_that_resigns_proposes_again_when_it_leads() {
-    let (mut node, log, everything) = agreed_on();
-    node.declare(1, "q", true);
-    node.consume(1, "q", 9, 0);
-    let mut publisher = node.publisher(1);
-    node.publish(1, &mut publisher, "q", "one", true);
-    node.settle();
-    node.shards[1].commit_outside(NOW, log, everything);
-    node.settle();
-    assert_eq!(node.take_seen(), ["1: Consuming", "1: 5 confirmed 1-1", "1: 9 gets one@0"]);
-    // One is on the disk and not agreed on, one comes while nobody leads; so does a command.
-    node.publish(1, &mut publisher, "q", "two", true);
-    node.settle();
-    node.shards[1].resign(NOW, log);
-    node.publish(1, &mut publisher, "q", "three", true);
-    node.consume(1, "q", 8, 0);
-    node.settle();
-    assert_eq!(node.take_seen(), ["1: Cancelled { consumer: 9 }"]);
-    assert_eq!(node.shards[1].logs().proposed(log).count(), 0);
-    node.shards[1].commit_outside(NOW, log, everything);
-    node.settle();
-    assert_eq!(node.take_seen(), [""; 0], "nobody proposes");
-    node.shards[1].lead(NOW, log);
-    node.settle();
-    assert_eq!(node.take_seen(), [""; 0], "what comes first is not agreed on");
-    node.shards[1].commit_outside(NOW, log, everything);
-    node.settle();
-    let again = [
-        "1: 5 confirmed 2-3",
-        "1: Consuming",
-        "1: 8 gets one@0 again",
-        "1: 8 gets two@1 again",
-        "1: 8 gets three@2 again",
-    ];
-    assert_eq!(node.take_seen(), again);
-}
-
-#[test]
-fn a_dead_letter_of_an_owner_before_is_no_business_of_the_next() {
-    let (mut node, log, everything) = agreed_on();
-    assert_ne!(node.declare(0, "grave", true), log);
-    let dead =
-        [("x-dead-letter-exchange", Value::text("")), ("x-dead-letter-routing-key", Value::text("grave"))];
-    assert_eq!(node.declare_with(1, "q", true, &dead), log);
-    let mut publisher = node.publisher(1);
-    node.publish(1, &mut publisher, "q", "one", true);
-    node.publish(1, &mut publisher, "q", "two", true);
-    node.consume(1, "q", 9, 0);
-    node.settle();
-    node.shards[1].commit_outside(NOW, log, everything);
-    node.settle();
-    let row = |node: &Node, name: &str| {
-        let mut rows = node.shards.iter().flat_map(|shard| shard.listing().rows());
-        let row = rows.find(|row| &*row.definition.name == name).expect("it is there");
-        (row.ready, row.unsettled, row.dying)
-    };
-    // The copy of one is on its way to the disk when the leader resigns.
-    node.settled(1, "q", 9, (0, 0), Outcome::Rejected);
-    node.turn();
-    node.turn();
-    assert_eq!((row(&node, "q"), row(&node, "grave")), ((0, 1, 1), (0, 0, 0)));
-    node.shards[1].resign(NOW, log);
-    node.shards[1].lead(NOW, log);
-    node.settle();
-    assert_eq!((row(&node, "q"), row(&node, "grave")), ((2, 0, 0), (1, 0, 0)), "one is there again");
-    // Both die, and their ends are agreed on.
-    node.consume(1, "q", 8, 0);
-    node.settle();
-    node.settled(1, "q", 8, (0, 1), Outcome::Rejected);
-    node.settle();
-    node.pass(1_000);
-    node.settle();
-    node.shards[1].commit_outside(node.now, log, everything);
-    node.settle();
-    assert_eq!((row(&node, "q"), row(&node, "grave")), ((0, 0, 0), (3, 0, 0)));
-}
-
 #[test]
 fn publisher_queue_and_consumer_may_be_on_three_shards() {
     let mut node = Node::new(3);
@@ -203,7 +73,11 @@ fn publisher_queue_and_consumer_may_be_on_three_shards() {
     assert_eq!(node.take_seen(), ["2: 9 gets b@1 again"]);
     node.shards[2].close_port(NOW, node.ports[2]);
     node.settle();
-    node.command(0, "q", QueueCommand::Get { token: 3, handle: 1, settled: true, behind: false });
+    node.command(
+        0,
+        "q",
+        QueueCommand::Get { token: 3, handle: 1, settled: true, behind: false, by_node: false },
+    );
     node.settle();
     assert_eq!(node.take_seen(), ["0: 1 takes b@1 again, 1 left"]);
     node.command(1, "q", QueueCommand::Purge { token: 4 });
@@ -214,7 +88,7 @@ fn publisher_queue_and_consumer_may_be_on_three_shards() {
 /// A message that is published and not yet in the queue counts for a get, a purge and a delete that come after it.
 #[test]
 fn a_get_a_purge_and_a_delete_wait_for_what_was_published_before_them() {
-    let get = |handle| QueueCommand::Get { token: 1, handle, settled: true, behind: false };
+    let get = |handle| QueueCommand::Get { token: 1, handle, settled: true, behind: false, by_node: false };
     let delete = |if_empty| QueueCommand::Delete { token: 1, if_unused: false, if_empty };
     let purge = || QueueCommand::Purge { token: 1 };
     // Shards, whether the queue is durable, the command, what it answers.
@@ -265,7 +139,11 @@ fn a_get_that_waits_goes_with_its_connection() {
     node.declare(0, "q", true);
     let mut publisher = node.publisher(0);
     node.publish(0, &mut publisher, "q", "x", true);
-    node.command(0, "q", QueueCommand::Get { token: 1, handle: 9, settled: true, behind: false });
+    node.command(
+        0,
+        "q",
+        QueueCommand::Get { token: 1, handle: 9, settled: true, behind: false, by_node: false },
+    );
     node.shards[0].close_port(NOW, node.ports[0]);
     node.settle();
     let port = node.ports[0];
@@ -287,7 +165,11 @@ fn a_get_from_an_empty_queue_of_a_busy_log_is_answered() {
     let mut publisher = node.publisher(0);
     node.publish(0, &mut publisher, "busy", "x", true);
     node.turn();
-    node.command(0, "q", QueueCommand::Get { token: 1, handle: 9, settled: true, behind: false });
+    node.command(
+        0,
+        "q",
+        QueueCommand::Get { token: 1, handle: 9, settled: true, behind: false, by_node: false },
+    );
     assert_eq!(node.take_seen(), [""; 0]);
     node.publish(0, &mut publisher, "busy", "x", true);
     node.write();
@@ -672,7 +554,7 @@ fn a_get_that_waits_for_bytes_is_answered_when_its_queue_goes() {
         node.command(
             0,
             "q",
-            QueueCommand::Get { token: 100 + handle, handle, settled: false, behind: false },
+            QueueCommand::Get { token: 100 + handle, handle, settled: false, behind: false, by_node: false },
         );
         node.turn();
     }
@@ -813,35 +695,6 @@ fn what_is_not_moved_for_want_of_space_leaves_nothing_behind() {
     check(0, false);
     check(16, false);
     check(4096, true);
-}
-
-/// The bound of a move is the end of a batch that was taken back, in place of which came a larger one.
-#[test]
-fn a_batch_is_moved_as_a_whole_or_not() {
-    let (mut node, log, everything) = agreed_on();
-    node.declare(1, "q", true);
-    let mut publisher = node.publisher(1);
-    node.publish(1, &mut publisher, "q", "one", true);
-    node.settle();
-    node.shards[1].commit_outside(NOW, log, everything);
-    node.settle();
-    let applied = node.shards[1].logs().applied(log).unwrap();
-    node.publish(1, &mut publisher, "q", "two", true);
-    node.settle();
-    let taken_back = node.shards[1].logs().proposed(log).last().unwrap().0.next();
-    node.shards[1].resign(NOW, log);
-    node.publish(1, &mut publisher, "q", "three", true);
-    node.shards[1].lead(NOW, log);
-    node.settle();
-    node.shards[1].commit_outside(NOW, log, everything);
-    node.settle();
-    let moved = node.shards[1].logs().begin_move(log, taken_back).unwrap();
-    let moved = moved.carry_out(&node.disk, u64::MAX, || 77).unwrap();
-    assert_eq!((moved.bound, moved.damaged.len()), (applied, 0));
-    node.shards[1].finish_move(&moved);
-    let rest = node.shards[1].logs().begin_move(log, LogIndex(u64::MAX)).unwrap();
-    let rest = rest.carry_out(&node.disk, u64::MAX, || 78).unwrap();
-    assert_eq!(rest.damaged, []);
 }
 
 #[test]

@@ -32,6 +32,8 @@ struct Known {
     agreed: LogIndex,
     /// So much of that the log was told on its way between two shards: it knows once it has applied it.
     told_on_its_way: LogIndex,
+    /// Proposed, and taken back: the others may have them, and agree on them as long as no other batch comes.
+    doubtful: VecDeque<Sealed>,
     /// The replica cannot follow: records are on the node's disk that it never saw, or damage lost some.
     is_lost: bool,
 }
@@ -54,6 +56,8 @@ pub struct Double {
     pub compared: u64,
     /// How often a leader resigned.
     pub resigned: u64,
+    /// Batches that were taken back and agreed on after all.
+    pub after_all: u64,
     /// How often the replica began anew.
     pub begun: u64,
 }
@@ -68,7 +72,7 @@ impl Double {
     pub fn new(limits: Limits, now: Now, takes_back: bool) -> Double {
         let logs = agreed_on(LOGS_MAX).map(|log| (log, Known::default())).collect();
         let replica = Replica::new(limits, now);
-        Double { logs, replica, takes_back, compared: 0, resigned: 0, begun: 0 }
+        Double { logs, replica, takes_back, compared: 0, resigned: 0, after_all: 0, begun: 0 }
     }
 
     /// The replica does not follow any more: something on the node's disk is not what was written.
@@ -112,10 +116,15 @@ impl Double {
         }
         // A leader that resigns before it has heard would take back what is agreed on.
         let has_heard = node.applied(log) >= Some(self.logs[&log].told_on_its_way);
-        if self.takes_back && dice.one_in(100) && has_heard {
+        if !self.logs[&log].doubtful.is_empty() && dice.one_in(4) {
+            return self.agree_after_all(node, now, log);
+        }
+        let sides = if self.logs[&log].waiting().next().is_some() { 20 } else { 100 };
+        if self.takes_back && dice.one_in(sides) && has_heard {
             if node.leads(log) {
                 self.take_back(node, now, log)?;
             } else {
+                self.logs.entry(log).or_default().doubtful.clear();
                 node.lead(now, log);
             }
             return Ok(Ok(()));
@@ -132,6 +141,7 @@ impl Double {
     pub fn agree_all(&mut self, node: &mut Machine, now: Now) -> Check {
         let logs: Vec<LogId> = self.logs.keys().copied().collect();
         for log in logs {
+            self.logs.entry(log).or_default().doubtful.clear();
             node.lead(now, log);
             if let Some(end) = self.logs[&log].waiting().last() {
                 self.agree(node, now, log, end)?;
@@ -192,14 +202,32 @@ impl Double {
         let base = known.agreed;
         if known.waiting().next().is_some() {
             let nothing = Batch::new(log, base, Buffer::default()).seal(now.wall_ms);
-            if !node.write_mark(now, Sealed { mark: Some(TAKEN_BACK), ..nothing })? {
+            let proposed = node.proposed(log);
+            if node.write_mark(now, Sealed { mark: Some(TAKEN_BACK), ..nothing })?.is_none() {
                 return Ok(());
             }
             known.batches.retain(|batch| batch.end() <= base);
+            known.doubtful = proposed.into();
         }
         self.resigned += 1;
         node.resign(now, log);
         Ok(())
+    }
+
+    /// The first batch that was taken back is agreed on after all: it comes from the others, and is written again.
+    fn agree_after_all(&mut self, node: &mut Machine, now: Now, log: LogId) -> Result<Check, Stop> {
+        let known = self.logs.entry(log).or_default();
+        let is_next = known.doubtful.front().is_some_and(|batch| Some(batch.base) == node.applied(log));
+        let Some(batch) = known.doubtful.pop_front().filter(|_| is_next) else { return Ok(Ok(())) };
+        let proposal = Proposal { base: batch.base, records: batch.records().to_vec() };
+        let Some(place) = node.write_mark(now, batch)? else { return Ok(Ok(())) };
+        self.after_all += 1;
+        known.agreed = proposal.end();
+        known.batches.push_back(proposal);
+        if !node.apply_taken_back(now, log, place) {
+            return Ok(Err(format!("{log:?} has nothing that was taken back")));
+        }
+        Ok(self.follow(node, now, log))
     }
 
     /// The node has come up again. It has applied all that its journal holds: so much the others agree on.
@@ -222,6 +250,7 @@ impl Double {
                 known.batches.clear();
             }
             (known.agreed, known.told_on_its_way) = (applied, LogIndex(0));
+            known.doubtful.clear();
             self.follow(node, now, log)?;
         }
         Ok(())

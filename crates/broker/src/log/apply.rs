@@ -55,6 +55,22 @@ impl Log {
         self.commons.pipeline.followed(LogIndex(base.0 + records.len() as u64));
     }
 
+    /// The next batch that this log proposed before another led it is agreed on after all, and on this node's disk at `place`: it
+    /// is applied as one of another leader's, and those that wait for it hear so. False: none was taken back.
+    ///
+    /// # Panics
+    /// When it is not the next one.
+    pub(crate) fn apply_taken_back(&mut self, turn: &mut Turn<'_>, place: Place) -> bool {
+        let Some(Closed { sealed, waiters, .. }) = self.commons.pipeline.take_doubtful() else {
+            return false;
+        };
+        self.apply_agreed(sealed.base, sealed.records(), place, turn.limits);
+        waiters.iter().for_each(|waiter| turn.post.confirm(waiter));
+        self.commons.pipeline.put_waiters(waiters);
+        self.commons.store.batches.spare.put(sealed.memory, turn.limits.spare_buffers_max);
+        true
+    }
+
     /// Applies the records of the open batch that are not applied yet.
     pub(super) fn apply_rest(&mut self, limits: &Limits) {
         let (open, applied) = self.commons.pipeline.lend_open();

@@ -134,6 +134,11 @@ pub(crate) struct Pipeline {
     in_flight_bytes: usize,
     /// Where batches begin that were given out, were taken back, and are not known to be on disk; in that order.
     taken_back: VecDeque<LogIndex>,
+    /// Batches that were given out and taken back, in order: another leader may have them agreed on after all. The open batch
+    /// begins where it would then, and their memory counts as that of those in flight.
+    doubtful: VecDeque<Closed>,
+    /// Bytes of their records.
+    doubtful_bytes: usize,
     /// Bytes of records of batches that were applied before they were written, and are not known to be.
     early_bytes: usize,
     /// All records before this are committed.
@@ -155,6 +160,8 @@ impl Pipeline {
             not_given_out: 0,
             in_flight_bytes: 0,
             taken_back: VecDeque::new(),
+            doubtful: VecDeque::new(),
+            doubtful_bytes: 0,
             early_bytes: 0,
             committed: LogIndex(0),
             batch_bytes: 0,
@@ -200,9 +207,10 @@ impl Pipeline {
     }
 
     /// This pipeline proposes records from now on: those that have gathered come first, and its queues are owned here once
-    /// they are applied ([`Pipeline::begins`]).
+    /// they are applied ([`Pipeline::begins`]). Of what was taken back nothing is agreed on any more.
     pub(crate) fn lead(&mut self) {
         if self.role == Role::Follows {
+            self.gather_doubtful();
             self.role = Role::Begins(self.next());
             self.flush_soon();
         }
@@ -218,8 +226,9 @@ impl Pipeline {
     }
 
     /// Another proposes records from now on, or nobody. Batches that are not agreed on are taken back: of what is written
-    /// of them nothing counts. Their records, and the waiters for them, gather in the open batch. They hold for
-    /// any state that others may lead to, and are proposed again when this pipeline leads again.
+    /// of them nothing counts. Those that were given out are kept as they are, because the others may have them, and agree
+    /// on them after all ([`Pipeline::take_doubtful`]); else their records, and the waiters for them, are proposed again
+    /// when this pipeline leads again. They hold for any state that others may lead to.
     ///
     /// # Panics
     /// Under a rule that agrees with nobody: what is applied may be on its way to the disk.
@@ -231,21 +240,57 @@ impl Pipeline {
         let taken_back = self.in_flight.split_off(agreed);
         let given_out = taken_back.len().saturating_sub(self.not_given_out);
         self.not_given_out = self.not_given_out.saturating_sub(taken_back.len());
-        let Some(first) = taken_back.front() else { return };
-        let base = first.closed.sealed.base;
-        let since = first.closed.since;
+        let Some(base) = taken_back.front().map(|first| first.closed.sealed.base) else { return };
         let unheard = taken_back.iter().take(given_out).filter(|batch| batch.is_written.is_none());
         self.taken_back.extend(unheard.map(|batch| batch.closed.sealed.base));
+        let mut closed = taken_back.into_iter().map(|batch| batch.closed);
+        for closed in closed.by_ref().take(given_out) {
+            self.doubtful_bytes += closed.sealed.len;
+            self.doubtful.push_back(closed);
+        }
+        self.gather(LogIndex(base.0 + self.doubtful_bytes as u64), closed.collect());
+        self.open.has_messages |= !self.doubtful.is_empty();
+    }
+
+    /// Batches that were taken back are gone for good, and come in front of those that have gathered.
+    fn gather_doubtful(&mut self) {
+        let doubtful = std::mem::take(&mut self.doubtful);
+        let base = self.open.batch.base().0 - std::mem::take(&mut self.doubtful_bytes) as u64;
+        self.gather(LogIndex(base), doubtful);
+    }
+
+    /// The open batch begins at `base`, with the records of these, and the waiters for them.
+    fn gather(&mut self, base: LogIndex, closed: VecDeque<Closed>) {
         let mut gathered = Open::new(Batch::new(self.open.batch.log(), base, Buffer::default()), Vec::new());
-        (gathered.since, gathered.has_messages, gathered.needs_flush) = (since, true, true);
-        for InFlight { closed, .. } in taken_back {
-            self.in_flight_bytes -= closed.sealed.memory.len();
-            gathered.batch.records().extend(closed.sealed.records());
-            closed.waiters.into_iter().for_each(|waiter| wait(&mut gathered.waiters, waiter));
+        for Closed { sealed, waiters, since, .. } in closed {
+            self.in_flight_bytes -= sealed.memory.len();
+            if gathered.batch.is_empty() {
+                (gathered.since, gathered.has_messages, gathered.needs_flush) = (since, true, true);
+            }
+            gathered.batch.records().extend(sealed.records());
+            waiters.into_iter().for_each(|waiter| wait(&mut gathered.waiters, waiter));
+        }
+        if gathered.batch.is_empty() {
+            let Open { since, has_messages, needs_flush, .. } = self.open;
+            (gathered.since, gathered.has_messages, gathered.needs_flush) =
+                (since, has_messages, needs_flush);
         }
         gathered.batch.records().extend(self.open.batch.bytes());
         self.open.waiters.drain(..).for_each(|waiter| wait(&mut gathered.waiters, waiter));
         self.open = gathered;
+    }
+
+    /// The next of the batches that were taken back is agreed on after all: takes it out, to be applied.
+    pub(crate) fn take_doubtful(&mut self) -> Option<Closed> {
+        let closed = self.doubtful.pop_front()?;
+        self.doubtful_bytes -= closed.sealed.len;
+        self.in_flight_bytes -= closed.sealed.memory.len();
+        // It is not applied yet.
+        self.begin_behind(closed.sealed.base);
+        if self.doubtful.is_empty() && self.open.batch.is_empty() {
+            self.open.has_messages = false;
+        }
+        Some(closed)
     }
 
     /// A batch of another leader's is applied, up to `end`: records that have gathered come behind it.
@@ -254,10 +299,16 @@ impl Pipeline {
     /// While this pipeline proposes records.
     pub(crate) fn followed(&mut self, end: LogIndex) {
         assert!(self.role == Role::Follows && self.in_flight.is_empty(), "a log has one leader");
-        let mut batch = Batch::new(self.open.batch.log(), end, Buffer::default());
+        self.committed = end;
+        self.begin_behind(end);
+    }
+
+    /// The open batch begins behind what was taken back, and that at `applied`.
+    fn begin_behind(&mut self, applied: LogIndex) {
+        let base = LogIndex(applied.0 + self.doubtful_bytes as u64);
+        let mut batch = Batch::new(self.open.batch.log(), base, Buffer::default());
         batch.records().extend(self.open.batch.bytes());
         self.open.batch = batch;
-        self.committed = end;
     }
 
     // ---- how far it is
@@ -267,7 +318,7 @@ impl Pipeline {
         self.rule.is_durable()
     }
 
-    /// Where the next record will be.
+    /// Where the next record will be, if nobody else leads meanwhile.
     pub(crate) fn next(&self) -> LogIndex {
         self.open.batch.next()
     }
@@ -281,13 +332,16 @@ impl Pipeline {
     pub(crate) fn applied(&self) -> LogIndex {
         match self.in_flight.front() {
             Some(InFlight { closed, .. }) => LogIndex(closed.sealed.base.0 + closed.applied as u64),
-            None => LogIndex(self.open.batch.base().0 + self.open.applied as u64),
+            None => {
+                LogIndex(self.open.batch.base().0 + self.open.applied as u64 - self.doubtful_bytes as u64)
+            }
         }
     }
 
     /// Where the first batch begins that is not applied as a whole.
     pub(crate) fn whole_batches_end(&self) -> LogIndex {
-        self.in_flight.front().map_or(self.open.batch.base(), |first| first.closed.sealed.base)
+        let first = self.in_flight.front().map(|first| &first.closed).or(self.doubtful.front());
+        first.map_or(self.open.batch.base(), |first| first.sealed.base)
     }
 
     /// Where the records end among which are messages that are in no queue yet, if there are any.
@@ -544,8 +598,10 @@ impl Pipeline {
 
     /// Takes all waiters of records that are not committed: they do not hear of the commit.
     pub(crate) fn take_waiting(&mut self) -> Vec<Waiter> {
-        let in_flight = self.in_flight.iter_mut().flat_map(|batch| batch.closed.waiters.drain(..));
-        in_flight.chain(self.open.waiters.drain(..)).collect()
+        let in_flight = self.in_flight.iter_mut().map(|batch| &mut batch.closed);
+        let closed = in_flight.chain(&mut self.doubtful);
+        let waiters = closed.flat_map(|closed| closed.waiters.drain(..));
+        waiters.chain(self.open.waiters.drain(..)).collect()
     }
 
     // ---- what is written, and what is committed
@@ -792,6 +848,57 @@ mod tests {
         assert_eq!((closed.sealed.base.0, closed.sealed.len, closed.waiters), (0, 16, vec![waiter(2)]));
         assert!(bench.pipeline.begins() && bench.pipeline.leads());
         assert_eq!((bench.pipeline.bytes(), bench.pipeline.committed().0), (0, 16));
+    }
+
+    #[test]
+    fn batches_taken_back_may_be_agreed_on_after_all() {
+        let waiter = |first| Waiter { port: PortId::default(), publisher: 1, first, last: first };
+        let mut bench = Bench::with(CommitRule::Quorum, "");
+        for (number, came) in [(1, "M|"), (2, "M>"), (3, "M|"), (4, "M")] {
+            for letter in came.chars() {
+                match letter {
+                    'M' => {
+                        let message = Brings::messages(true);
+                        bench
+                            .pipeline
+                            .append(Now::at_ms(1), message, |records| records.extend(&[number as u8; 8]));
+                        bench.pipeline.wait(waiter(number));
+                    }
+                    '|' => bench.pipeline.close_full(Now::at_ms(1), &mut bench.spare),
+                    _ => bench.pipeline.give_out(Now::at_ms(1), &mut bench.spare, &mut bench.out),
+                }
+            }
+        }
+        bench.pipeline.resign();
+        assert_eq!((bench.pipeline.applied().0, bench.pipeline.next().0), (0, 32));
+        let closed = bench.pipeline.take_doubtful().expect("the first was given out");
+        assert_eq!(
+            (closed.sealed.base.0, closed.sealed.records(), closed.waiters),
+            (0, &[1; 8][..], vec![waiter(1)])
+        );
+        assert_eq!(bench.pipeline.applied().0, 0, "it is still to be applied");
+        bench.pipeline.followed(LogIndex(8));
+        assert_eq!((bench.pipeline.applied().0, bench.pipeline.next().0), (8, 32));
+        // One of another leader's comes first; the second is gone for good then.
+        bench.pipeline.followed(LogIndex(16));
+        bench.pipeline.lead();
+        assert!(bench.pipeline.take_doubtful().is_none());
+        bench.pipeline.give_out(Now::at_ms(1), &mut bench.spare, &mut bench.out);
+        let again = bench.out.last().expect("it is given out");
+        assert_eq!((again.base.0, again.records()), (16, &[[2; 8], [3; 8], [4; 8]].concat()[..]));
+        assert_eq!(bench.pipeline.take_waiting(), [Waiter { last: 4, ..waiter(2) }]);
+    }
+
+    #[test]
+    fn nothing_is_left_to_flush_where_all_was_agreed_on_after_all() {
+        let mut bench = Bench::with(CommitRule::Quorum, "M>");
+        bench.pipeline.resign();
+        assert!(bench.pipeline.take_doubtful().is_some() && bench.pipeline.take_doubtful().is_none());
+        bench.pipeline.followed(LogIndex(8));
+        bench.pipeline.lead();
+        assert!(bench.pipeline.begins() && !bench.pipeline.is_pressing());
+        assert_eq!(bench.pipeline.due(Now::at_ms(10_000), &Limits::default()), Due::Nothing);
+        assert_eq!((bench.pipeline.bytes(), bench.pipeline.arrivals_end()), (0, None));
     }
 
     #[test]

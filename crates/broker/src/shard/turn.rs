@@ -345,6 +345,17 @@ impl Shard {
         }
     }
 
+    /// The next batch that this node proposed before it resigned is agreed on after all, and is on its disk at `place`. False:
+    /// there is none.
+    ///
+    /// # Panics
+    /// When another comes before it, or this node leads the log.
+    pub fn apply_taken_back(&mut self, now: Now, log: LogId, place: Place) -> bool {
+        let Shard { logs, settings, post, .. } = self;
+        let mut turn = Turn::new(now, &settings.limits, post);
+        logs.get_mut(log).is_some_and(|log| log.apply_taken_back(&mut turn, place))
+    }
+
     /// The queues of a log are owned here, if that is to begin and everything before is applied. Of a log that is leaving, they
     /// are owned where it comes to, where all changes of the catalog are known that concern them.
     fn begin_leading(&mut self, now: Now, slot: usize) {
