@@ -17,6 +17,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("ui", 5),
     ("broker", 4),
     ("stream_files", 4),
+    ("consensus", 3),
     ("routing", 3),
     ("queue", 3),
     ("amqp10", 2),

@@ -10,6 +10,7 @@ use crate::text;
 const ROLLS_DICE: &[(&str, &str)] = &[
     ("crates/base/src/", "what they are, and which samples are kept"),
     ("crates/broker/src/publisher/route.rs", "the lots that exchanges draw"),
+    ("crates/consensus/src/executor.rs", "when replicas ask for votes, and numbers of questions among peers"),
     ("crates/journal/src/faulty.rs", "faults of a simulated disk"),
     ("crates/journal/src/file.rs", "the mark of a file, which the format mixes from the folder's secret"),
     ("crates/perf/", "the load"),
