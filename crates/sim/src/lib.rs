@@ -4,8 +4,8 @@
 //! [`run`] is a pure function of seed and [`Plan`]: there is no clock but the one it keeps, no randomness but the seed's,
 //! The subject of a run is the broker as the server drives it, over [`journal::FaultyDisk`]; not sockets, threads and
 //! signals, which are tested with the real server.
-//! signals, which are tested with the real server.
 
+pub mod agreement;
 mod berth;
 mod books;
 mod client;

@@ -2,8 +2,10 @@
 //! those of many kinds, `--still` for those in which no log goes from shard to shard, `--rich` for clients that use more
 //! of the broker, `--barriers` for barriers and many consumers, `--rich --crowds` for many names of stored offsets, `--hostile` for a tenant whose commands are dear,
 //! `--double` for logs that others have to agree on. A seed that fails is printed with the end of its trace.
+//! `--agreement` runs replicas of logs on several nodes, without a broker; `--plant NAME` builds a fault in, which is to be found.
 
-use sim::{Outcome, Plan, Tally};
+use sim::agreement::{self, AgreementTally, Planted};
+use sim::{Failure, Plan, Tally};
 use std::cell::Cell;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,19 +17,22 @@ thread_local! {
     static SEED: Cell<u64> = const { Cell::new(0) };
 }
 
-const USAGE: &str = "usage: sim [SEED [COUNT]] [--seeds COUNT] [--wide] [--still] [--rich [--crowds]] [--barriers] [--hostile] [--double] [--operations NUMBER] [--trace LINES] [--threads NUMBER]";
+const USAGE: &str = "usage: sim [SEED [COUNT]] [--seeds COUNT] [--wide] [--still] [--rich [--crowds]] [--barriers] [--hostile] [--double] [--agreement [--plant NAME]] [--operations NUMBER] [--trace LINES] [--threads NUMBER]";
 
 struct Wanted {
     first: u64,
     count: u64,
     threads: usize,
     plan: Plan,
+    /// Replicas alone.
+    is_agreement: bool,
+    planted: Option<Planted>,
 }
 
 fn read(arguments: impl Iterator<Item = String>) -> Option<Wanted> {
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
-    let mut wanted =
-        Wanted { first: 1, count: 1, threads: cores, plan: Plan { hands: true, ..Plan::default() } };
+    let plan = Plan { hands: true, ..Plan::default() };
+    let mut wanted = Wanted { first: 1, count: 1, threads: cores, plan, is_agreement: false, planted: None };
     let mut place = 0;
     let mut arguments = arguments.peekable();
     while let Some(argument) = arguments.next() {
@@ -44,6 +49,12 @@ fn read(arguments: impl Iterator<Item = String>) -> Option<Wanted> {
             "--hostile" => wanted.plan.hostile = true,
             "--barriers" => wanted.plan.barriers = true,
             "--crowds" => wanted.plan.crowds = true,
+            "--agreement" => wanted.is_agreement = true,
+            "--plant" => {
+                let name = arguments.next()?;
+                let planted = Planted::ALL.iter().find(|(of, _)| *of == name)?;
+                wanted.planted = Some(planted.1);
+            }
             "--operations" => wanted.plan.operations = number()? as u32,
             "--trace" => wanted.plan.trace_lines = number()? as usize,
             "--threads" => wanted.threads = number()?.max(1) as usize,
@@ -75,26 +86,88 @@ fn main() -> ExitCode {
             }
         }));
     }
-    let (started, mut tally, mut failed) = (Instant::now(), Tally::default(), 0);
-    each(&wanted, |outcome| {
-        tally.add(&outcome.tally);
-        if let Some(failure) = &outcome.failure {
+    let (started, mut counts, mut failed) = (Instant::now(), Counts::new(&wanted), 0);
+    // Of all traces, in any order: two processes that run the same seeds say the same.
+    let mut hash = 0u64;
+    each(&wanted, |ran| {
+        counts.add(&ran.counts);
+        hash = hash.wrapping_add(ran.hash);
+        if let Some(failure) = &ran.failure {
             failed += 1;
             for line in &failure.trace {
                 println!("  {line}");
             }
-            let rotten = outcome.tally.rotten;
-            println!("FAILED seed {} ({rotten} bits rotten): {}", outcome.seed, failure.why);
+            println!("FAILED seed {}{}: {}", ran.seed, ran.counts.beside(), failure.why);
         }
     });
     let seconds = started.elapsed().as_secs_f64();
-    println!("{} seeds in {seconds:.1} s: {tally:?}", wanted.count);
+    println!("{} seeds in {seconds:.1} s, traces {hash:016x}: {counts:?}", wanted.count);
     println!("{} passed, {failed} failed, 0 skipped", wanted.count - failed);
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
+/// Counts of runs, of either kind.
+enum Counts {
+    Broker(Box<Tally>),
+    Agreement(AgreementTally),
+}
+
+impl std::fmt::Debug for Counts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Counts::Broker(tally) => tally.fmt(f),
+            Counts::Agreement(tally) => tally.fmt(f),
+        }
+    }
+}
+
+impl Counts {
+    fn new(wanted: &Wanted) -> Counts {
+        match wanted.is_agreement {
+            true => Counts::Agreement(AgreementTally::default()),
+            false => Counts::Broker(Box::default()),
+        }
+    }
+
+    fn add(&mut self, other: &Counts) {
+        match (self, other) {
+            (Counts::Broker(tally), Counts::Broker(other)) => tally.add(other),
+            (Counts::Agreement(tally), Counts::Agreement(other)) => tally.add(other),
+            _ => {}
+        }
+    }
+
+    /// Counts that are told beside a failure.
+    fn beside(&self) -> String {
+        match self {
+            Counts::Broker(tally) => format!(" ({} bits rotten)", tally.rotten),
+            Counts::Agreement(_) => String::new(),
+        }
+    }
+}
+
+/// The outcome of a seed, of either kind.
+struct Ran {
+    seed: u64,
+    /// Of its trace.
+    hash: u64,
+    counts: Counts,
+    failure: Option<Failure>,
+}
+
+fn run(seed: u64, wanted: &Wanted) -> Ran {
+    if wanted.is_agreement {
+        let outcome = agreement::run(seed, wanted.planted, wanted.plan.trace_lines);
+        let (hash, counts) = (outcome.trace_hash, Counts::Agreement(outcome.tally));
+        return Ran { seed, hash, counts, failure: outcome.failure };
+    }
+    let outcome = sim::run(seed, wanted.plan);
+    let (hash, counts) = (outcome.trace_hash, Counts::Broker(Box::new(outcome.tally)));
+    Ran { seed, hash, counts, failure: outcome.failure }
+}
+
 /// Runs the seeds on as many threads as are wanted and shows each outcome.
-fn each(wanted: &Wanted, mut show: impl FnMut(&Outcome)) {
+fn each(wanted: &Wanted, mut show: impl FnMut(&Ran)) {
     let next = AtomicU64::new(wanted.first);
     let end = wanted.first.saturating_add(wanted.count);
     let (sender, receiver) = channel();
@@ -108,7 +181,7 @@ fn each(wanted: &Wanted, mut show: impl FnMut(&Outcome)) {
                         return;
                     }
                     SEED.set(seed);
-                    if sender.send(sim::run(seed, wanted.plan)).is_err() {
+                    if sender.send(run(seed, wanted)).is_err() {
                         return;
                     }
                 }
