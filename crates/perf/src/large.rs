@@ -113,7 +113,7 @@ pub struct Large {
     pub steady: Option<Confirms>,
     /// The same while segments are deleted.
     pub deleting: Option<Confirms>,
-    /// Bytes of files that were deleted.
+    /// By how many bytes the folder was smaller when that was enough, or at the most in the time there was.
     pub deleted: u64,
 }
 
@@ -170,10 +170,7 @@ pub fn run(bench: &Bench, target: &mut Target, progress: &mut Progress) -> Resul
     let settled = settle(&folder, FLUSH_MAX, QUIET, WAITING_MAX)
         .map_err(|error| format!("{}: {error}", folder.display()))?;
     progress.say("deleting nine tenths of it");
-    let full = size_of_folder(&folder);
-    let until = full.saturating_sub(bytes / 10 * 8);
-    let (steady, deleting) = delete(target, native, until, bytes / 10)?;
-    let deleted = full.saturating_sub(size_of_folder(&folder));
+    let (steady, deleting, deleted) = delete(target, native, bytes / 10 * 8, bytes / 10)?;
     progress.end();
     Ok(Large { bytes, messages, write_seconds, attached, restart_ms, settled, steady, deleting, deleted })
 }
@@ -232,27 +229,29 @@ fn attach(native: &mut Native, offset: OffsetSpec) -> Result<(Duration, i64), St
     }
 }
 
-/// How long confirms take while the policy deletes all but so many bytes, until the folder is no larger than `until`; and, before
-/// and behind that, for as long without anything else.
+/// How long confirms take while the policy deletes all but `left` bytes, until the folder is smaller by `least` bytes; and, before
+/// and behind that, for as long without anything else. Last, by how many bytes it was smaller then: its publisher goes on writing.
 fn delete(
     target: &Target,
     mut native: Native,
-    until: u64,
+    least: u64,
     left: u64,
-) -> Result<(Option<Confirms>, Option<Confirms>), String> {
+) -> Result<(Option<Confirms>, Option<Confirms>, u64), String> {
     let child = target.child.as_ref().ok_or("the broker has to be ours")?;
     let stream = STREAM.as_bytes();
     native.ask(&Request::DeclarePublisher { publisher_id: 0, reference: b"", stream })?;
     let (is_deleting, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
-    let ([steady, deleting], lasted) = std::thread::scope(|scope| {
+    let ([steady, deleting], lasted, deleted) = std::thread::scope(|scope| {
         let publisher = scope.spawn(|| publish(&mut native, &is_deleting, &is_over));
         std::thread::sleep(STEADY);
         is_deleting.store(true, Ordering::Relaxed);
         let definition = format!("{{\"max-length-bytes\":{left}}}");
-        let start = Instant::now();
+        let (start, full) = (Instant::now(), size_of_folder(child.folder()));
         let said = child.ctl(&["set_policy", "leveret-bench", &format!("^{STREAM}$"), &definition]);
-        while said.is_ok() && size_of_folder(child.folder()) > until && start.elapsed() < DELETING {
+        let mut deleted = 0;
+        while said.is_ok() && deleted < least && start.elapsed() < DELETING {
             std::thread::sleep(Duration::from_millis(20));
+            deleted = deleted.max(full.saturating_sub(size_of_folder(child.folder())));
         }
         // The last file's name goes before its space, and the filesystem's work behind the deletion counts too.
         std::thread::sleep(STEADY);
@@ -261,10 +260,10 @@ fn delete(
         std::thread::sleep(lasted.saturating_sub(STEADY));
         is_over.store(true, Ordering::Relaxed);
         let joined = publisher.join().map_err(|_| "a client thread panicked".to_owned());
-        said.and(joined?).map(|taken| (taken, lasted))
+        said.and(joined?).map(|taken| (taken, lasted, deleted))
     })?;
     native.close();
-    Ok((Confirms::of(&steady, lasted.max(STEADY)), Confirms::of(&deleting, lasted)))
+    Ok((Confirms::of(&steady, lasted.max(STEADY)), Confirms::of(&deleting, lasted), deleted))
 }
 
 /// Publishes one message after the other, each when the one before is confirmed, until all is over. How long confirms took, in

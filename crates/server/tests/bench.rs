@@ -68,7 +68,7 @@ fn a_large_stream_is_replayed_to_several_readers() {
 
 #[test]
 fn a_large_stream_is_attached_to_and_shortened() {
-    // Much more than its publisher writes meanwhile: otherwise the folder never shrinks, and that is waited for.
+    // Much more than its publisher writes until the files are gone: otherwise the folder never shrinks, and that is waited for.
     let output =
         bench("stream-large --bytes 200000000 --argument x-stream-max-segment-size-bytes=10000000 --json");
     let said = String::from_utf8_lossy(&output.stdout);
