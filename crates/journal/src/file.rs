@@ -143,6 +143,9 @@ pub struct LiveFile {
     pub bulk: Vec<u64>,
     /// The part of each log that it holds, in order of log.
     pub logs: Vec<LogSpan>,
+    /// Logs of which it holds batches with marks, in order: promises among them, which count though the records that stood
+    /// there are void.
+    pub marked: Vec<LogId>,
 }
 
 /// The part of a log that a file holds: records from `first` up to but not including `end`, none of them void. Where there are
@@ -159,7 +162,7 @@ pub struct LogSpan {
 
 impl LiveFile {
     pub(crate) fn new(id: FileId, slot: u64, len: u64, end: u64) -> LiveFile {
-        LiveFile { id, slot, len, end, bulk_bytes: 0, bulk: Vec::new(), logs: Vec::new() }
+        LiveFile { id, slot, len, end, bulk_bytes: 0, bulk: Vec::new(), logs: Vec::new(), marked: Vec::new() }
     }
 
     /// Its name.

@@ -16,6 +16,11 @@ pub(crate) fn note(files: &mut VecDeque<LiveFile>, entry: &Entry) -> Option<LogI
         file.bulk.push(entry.bulk);
         file.bulk_bytes += entry.len;
     }
+    if entry.mark.is_some()
+        && let Err(at) = file.marked.binary_search(&entry.log)
+    {
+        file.marked.insert(at, entry.log);
+    }
     match file.logs.binary_search_by_key(&entry.log, |span| span.log) {
         Ok(at) if file.logs[at].end <= entry.base => {
             file.logs[at].end = entry.end();
@@ -75,6 +80,34 @@ mod tests {
                 spans.iter().map(|(log, first, end)| span(*log, *first, *end)).collect();
             assert_eq!(file.logs, expected, "{before:?} {batch:?}, file {}", file.id);
         }
+    }
+
+    /// A promise stays where it is, though the records before and behind it are void.
+    #[test]
+    fn a_file_with_marks_says_so_whatever_goes_back() {
+        let mut files: VecDeque<LiveFile> = (1..4).map(|id| LiveFile::new(FileId(id), id, 0, 0)).collect();
+        let entry = |log, base, len, is_marked: bool| Entry {
+            log: LogId(log),
+            crc: 0,
+            base: LogIndex(base),
+            committed_at_ms: 0,
+            offset: 0,
+            len,
+            bulk: 0,
+            mark: is_marked.then_some(crate::Mark([1; crate::Mark::LEN])),
+        };
+        let mut rest = files.split_off(1);
+        note(&mut files, &entry(2, 0, 8, true));
+        note(&mut files, &entry(1, 0, 8, false));
+        files.extend(rest.pop_front());
+        note(&mut files, &entry(2, 8, 0, true));
+        note(&mut files, &entry(1, 8, 8, true));
+        files.append(&mut rest);
+        note(&mut files, &entry(2, 0, 0, true));
+        let marked: Vec<Vec<u32>> =
+            files.iter().map(|file| file.marked.iter().map(|log| log.0).collect()).collect();
+        assert_eq!(marked, [vec![2], vec![1, 2], vec![2]]);
+        assert!(files[1].span(LogId(2)).is_none(), "what stood there is void");
     }
 
     fn span(log: u32, first: u64, end: u64) -> LogSpan {

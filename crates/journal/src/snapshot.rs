@@ -12,7 +12,7 @@
 //! never deleted: of a log that has no other it tells every start that there was more ([`Snapshots::lost`]).
 
 use crate::disk::{Disk, DiskError, FileKind, FileName, back_again, name_again, read_exact};
-use crate::file::{FileId, HeaderError, OtherVersion, VERSION, check_header, header_crc};
+use crate::file::{FileId, HeaderError, LogSpan, OtherVersion, VERSION, check_header, header_crc};
 use crate::journal::Journal;
 use crate::recovery::Start;
 use base::crc::{crc32c, crc32c_append};
@@ -319,7 +319,7 @@ impl Snapshots {
     }
 
     /// The newest file of `journal` that no log needs any more, with all before it: every log that has records there, void
-    /// ones left out, has kept snapshots beyond them. Give it to [`Journal::release`] once no live message is read from those files.
+    /// ones left out, has kept snapshots beyond them, and so has every log that has marks there. Give it to [`Journal::release`] once no live message is read from those files.
     pub fn releasable(&self, journal: &Journal) -> Option<FileId> {
         Self::needless(journal, |log| self.oldest(log))
     }
@@ -331,9 +331,11 @@ impl Snapshots {
 
     fn needless(journal: &Journal, cover: impl Fn(LogId) -> Option<Cover>) -> Option<FileId> {
         let is_needless = |file: &&crate::LiveFile| {
-            file.logs.iter().all(|span| {
+            let is_covered = |span: &LogSpan| {
                 cover(span.log).is_some_and(|cover| cover.covered >= span.end && cover.from_file > file.id)
-            })
+            };
+            let is_behind = |log: &LogId| cover(*log).is_some_and(|cover| cover.from_file > file.id);
+            file.logs.iter().all(is_covered) && file.marked.iter().all(is_behind)
         };
         let current = journal.files().len().saturating_sub(1);
         journal.files().take(current).take_while(is_needless).last().map(|file| file.id)

@@ -238,7 +238,9 @@ impl Run {
             self.logs.iter().all(|(log, model)| {
                 let cover = self.snapshots.oldest(LogId(*log)).unwrap();
                 let is_beyond = |span: LogSpan| cover.covered >= span.end && cover.from_file > file.id;
-                model.span(*log, file.id).is_none_or(is_beyond)
+                // Of marks the file says where they are; that it does is tested by itself.
+                let has_marks = file.marked.contains(&LogId(*log));
+                model.span(*log, file.id).is_none_or(is_beyond) && !(has_marks && cover.from_file <= file.id)
             })
         };
         let files = self.journal.files();
