@@ -168,6 +168,23 @@ impl Log {
 
     // ---- roles
 
+    /// This node leads the log from now on. All that others have agreed on is applied, so it is seen which of the catalog's
+    /// `queues` are not open: records that open them, and say which rules they go by, come in front of messages that have
+    /// gathered for them.
+    pub(crate) fn lead(&mut self, now: Now, queues: Vec<(Arc<QueueDefinition>, QueueRules)>) {
+        if self.commons.pipeline.follows() {
+            let gathered = self.commons.pipeline.set_aside();
+            for (definition, rules) in queues {
+                if !self.machines.is_open(definition.id) {
+                    self.append_open(now, &definition);
+                    self.commons.append_rules(now, &definition, &rules);
+                }
+            }
+            self.commons.pipeline.gather_behind(gathered);
+        }
+        self.commons.pipeline.lead();
+    }
+
     /// Another leads the log from now on, or nobody: records that are not agreed on are taken back, and kept to be proposed
     /// again. The consumers of its queues are told that they are none any more; what they held is ready once somebody
     /// leads. Publishers are told nothing, commands wait, and streams are read on: see

@@ -173,6 +173,13 @@ impl Logs {
         }
     }
 
+    /// Of the batches of a log that were taken back no report comes any more: those that agree on it keep theirs to themselves.
+    pub fn forget_reports(&mut self, log: LogId) {
+        if let Some(log) = self.get_mut(log) {
+            log.commons.pipeline.forget_reports();
+        }
+    }
+
     /// Queues are not filled from streams while an alarm holds, as nobody else may publish.
     pub fn hold_feeds(&mut self, hold: bool) {
         self.holds_feeds = hold;

@@ -3,7 +3,7 @@
 mod node;
 
 use base::id::{LogId, LogIndex};
-use broker::{CommitRule, QueueCommand};
+use broker::{CommitRule, Limits, QueueCommand};
 use journal::{FileId, FileKind, FileName, Place};
 use message::record::Outcome;
 use node::{NOW, Node};
@@ -200,4 +200,37 @@ fn a_batch_is_moved_as_a_whole_or_not() {
     let rest = node.shards[1].logs().begin_move(log, LogIndex(u64::MAX)).unwrap();
     let rest = rest.carry_out(&node.disk, u64::MAX, || 78).unwrap();
     assert_eq!(rest.damaged, []);
+}
+
+/// The record that opens a queue gathers with its messages, and is gone with the node. The catalog is not.
+#[test]
+fn a_queue_is_open_before_what_gathered_for_it() {
+    let (mut node, log) = (Node::with_logs(1, 2, Limits::default()), LogId(1));
+    node.shards[0].logs_mut().set_commit_rule(log, CommitRule::Quorum);
+    let mut number = 0;
+    // Logs take turns.
+    while node.declare(0, &format!("q{number}"), true) != log {
+        number += 1;
+    }
+    let queue = format!("q{number}");
+    let mut shard = Node::fresh_with_logs(2);
+    shard.logs_mut().set_commit_rule(log, CommitRule::Quorum);
+    for (_, sealed, place) in &node.written {
+        assert_eq!(sealed.log, LogId(0), "nobody leads the other");
+        shard.replay(LogId(0), sealed.base, sealed.records(), *place).unwrap();
+    }
+    shard.end_replay();
+    assert!(shard.finish_recovery(NOW).is_empty());
+    shard.open_port(node.ports[0], Node::actor(node.ports[0]));
+    node.shards[0] = shard;
+    let mut publisher = node.publisher(0);
+    node.publish(0, &mut publisher, &queue, "one", true);
+    node.settle();
+    node.shards[0].lead(NOW, log);
+    node.settle();
+    node.shards[0].commit_outside(NOW, log, LogIndex(1 << 20));
+    node.settle();
+    node.consume(0, &queue, 9, 0);
+    node.settle();
+    assert_eq!(node.take_seen(), ["0: 5 confirmed 1-1", "0: Consuming", "0: 9 gets one@0 again"]);
 }

@@ -77,6 +77,10 @@ impl Open {
     }
 }
 
+/// Records that have gathered while another led: see [`Pipeline::set_aside`].
+#[derive(Debug)]
+pub(crate) struct Gathered(Open);
+
 /// A batch nothing is appended to any more.
 #[derive(Debug)]
 pub(crate) struct Closed {
@@ -216,6 +220,30 @@ impl Pipeline {
         }
     }
 
+    /// Another leads, or nobody: records may gather.
+    pub(crate) fn follows(&self) -> bool {
+        self.role == Role::Follows
+    }
+
+    /// Takes what has gathered aside: what is appended before [`Pipeline::gather_behind`] comes in front of it.
+    pub(crate) fn set_aside(&mut self) -> Gathered {
+        self.gather_doubtful();
+        let batch = Batch::new(self.open.batch.log(), self.open.batch.base(), Buffer::default());
+        Gathered(std::mem::replace(&mut self.open, Open::new(batch, Vec::new())))
+    }
+
+    /// What was set aside comes behind what was appended since.
+    pub(crate) fn gather_behind(&mut self, Gathered(aside): Gathered) {
+        let Open { batch, has_messages, needs_flush, since, waiters, .. } = aside;
+        let open = &mut self.open;
+        open.since = if batch.is_empty() { open.since } else { since };
+        open.positions = None;
+        open.has_messages |= has_messages;
+        open.needs_flush |= needs_flush;
+        open.batch.records().extend(batch.bytes());
+        waiters.into_iter().for_each(|waiter| wait(&mut open.waiters, waiter));
+    }
+
     /// It leads from now on, if it was to begin and everything is applied that comes first.
     pub(crate) fn begins(&mut self) -> bool {
         let begins = matches!(self.role, Role::Begins(until) if until <= self.applied());
@@ -250,6 +278,11 @@ impl Pipeline {
         }
         self.gather(LogIndex(base.0 + self.doubtful_bytes as u64), closed.collect());
         self.open.has_messages |= !self.doubtful.is_empty();
+    }
+
+    /// Nobody reports any more whether what was taken back is on disk.
+    pub(crate) fn forget_reports(&mut self) {
+        self.taken_back.clear();
     }
 
     /// Batches that were taken back are gone for good, and come in front of those that have gathered.

@@ -231,6 +231,11 @@ impl Machines {
         false
     }
 
+    /// The record is applied that opens a machine, and none that closes it.
+    pub(crate) fn is_open(&self, id: QueueId) -> bool {
+        self.slot_of(id).is_some_and(|slot| self.slab[slot as usize].is_open())
+    }
+
     /// The record is applied that opens a machine.
     pub(crate) fn open(&mut self, open: &Open, streams: &mut OfStreams) {
         let Some(slot) = self.slot(open.id) else {

@@ -319,7 +319,9 @@ impl Shard {
     /// ([`Logs::applied`](crate::Logs::applied)).
     pub fn lead(&mut self, now: Now, log: LogId) {
         if let Some(slot) = self.logs.slot(log) {
-            self.logs.all[slot].commons.pipeline.lead();
+            let queues = self.catalog.queues().filter(|queue| queue.log == log);
+            let queues = queues.map(|queue| (queue.clone(), self.catalog.rules(queue))).collect();
+            self.logs.all[slot].lead(now, queues);
             self.begin_leading(now, slot);
         }
     }
