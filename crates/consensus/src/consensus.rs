@@ -80,6 +80,11 @@ impl Consensus {
         });
     }
 
+    /// Whether something that was proposed here has no outcome so far.
+    pub fn has_proposals(&self, log: LogId) -> bool {
+        self.groups.get(&log).is_some_and(Group::has_proposals)
+    }
+
     /// Has the members changed, if this replica leads. What became of it is told by the entry that says so. False: there is
     /// no such replica, or it is not up yet.
     pub fn change_members(&self, log: LogId, members: Members) -> bool {

@@ -207,6 +207,11 @@ impl Group {
         });
     }
 
+    /// Whether something that was proposed has no outcome.
+    pub(crate) fn has_proposals(&self) -> bool {
+        self.proposing.count.get() > 0
+    }
+
     /// Changes the members to these: those who vote, in two steps, and those who only follow, afterwards. One change at a
     /// time: of those that come meanwhile, the last is next.
     pub(crate) fn change_members(&self, executor: &Executor, members: Members) -> bool {

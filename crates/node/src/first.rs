@@ -136,7 +136,7 @@ pub(crate) mod tests {
         let tell = &mut |found: Found| assert!(found.gravity() != Gravity::Error, "{found}");
         let identity = start::identity(disk, &mut secrets, logs, tell)?;
         let shards = start::shards(&makeup, &identity, |_| Limits::default(), &mut secrets, |_| 1);
-        start::recover(disk, &identity, journal, shards, &|| NOW, found)
+        start::recover(disk, &identity, journal, &start::ALONE, shards, &|| NOW, found)
     }
 
     pub(crate) fn content() -> Vec<Op> {
@@ -192,7 +192,7 @@ pub(crate) mod tests {
         turn(&mut node, disk, &|| NOW).unwrap();
         let Recovered { journal, mut keeper, mut shards, .. } = node;
         let mut house = crate::keeper::tests::Bench::over(disk.clone(), journal);
-        write_snapshots(&mut shards, |_| Vec::new(), &mut keeper, &mut house).unwrap();
+        write_snapshots(&mut shards, |_| Vec::new(), |_| false, &mut keeper, &mut house).unwrap();
     }
 
     #[test]

@@ -7,6 +7,7 @@
 pub mod commit;
 pub mod first;
 pub mod keeper;
+pub mod replicas;
 pub mod space;
 pub mod start;
 pub mod stop;

@@ -5,12 +5,17 @@
 
 use crate::Stop;
 use crate::keeper::Keeper;
+use crate::replicas::Coming as Replica;
 use base::id::{LogId, LogIndex, ShardId};
 use base::{Now, Secrets};
 use broker::access::AccessRules;
 use broker::ledger::Ledger;
 use broker::{CATALOG_LOG, Limits, Placement, RecoveryError, SECTION, Shard, ShardSettings};
-use journal::{Cover, Damage, Disk, DiskError, FileKind, Identity, Journal, Snapshot, Snapshots};
+use consensus::SnapshotName;
+use consensus::mark::{self, FoundContent, Recovery};
+use journal::{
+    Cover, Damage, Disk, DiskError, FileKind, Identity, Journal, RecoveredBatch, Snapshot, Snapshots,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
@@ -58,6 +63,8 @@ pub enum Found {
     Damage(Damage),
     /// The journal takes back the tail of a log from an index on.
     GoesBack(LogId, LogIndex),
+    /// The replica of a log is not what any replica writes, and why: others have to replace it.
+    BadReplica(LogId, mark::Fault),
     /// A log is stopped: records are missing in it.
     Stopped(LogId),
     /// The last write before the node stopped was torn, and so many bytes were cut.
@@ -89,6 +96,7 @@ impl Found {
             | Found::NoSnapshot(_)
             | Found::Damage(_)
             | Found::GoesBack(..)
+            | Found::BadReplica(..)
             | Found::Stopped(_) => Gravity::Error,
         }
     }
@@ -115,6 +123,7 @@ impl fmt::Display for Found {
                 f,
                 "the journal takes back what log {log} had from {base} on and writes it anew, which no log of this version does"
             ),
+            Found::BadReplica(log, fault) => write!(f, "the replica of log {log} cannot be read: {fault}"),
             Found::Stopped(log) => f.write_str(&stopped(*log)),
             Found::Torn(bytes) => {
                 write!(f, "the last write before the node stopped was torn; {bytes} bytes cut")
@@ -146,6 +155,8 @@ pub struct Recovered {
     pub placement: Placement,
     /// The number of the data folder.
     pub identity: u128,
+    /// Replicas of logs that other nodes have too.
+    pub replicas: Vec<Replica>,
 }
 
 /// Opens the data folder, or makes one of an empty one: its identity, with the logs it is to have. Those it has not yet come with
@@ -197,7 +208,11 @@ pub fn shards(
     (0..shards).map(shard).collect()
 }
 
-/// Brings new `shards` to where those of this folder were. `now` tells what time it is.
+/// No log has replicas on other nodes.
+pub const ALONE: BTreeSet<LogId> = BTreeSet::new();
+
+/// Brings new `shards` to where those of this folder were. Other nodes have replicas of the logs in `replicated`, which agree on
+/// them. `now` tells what time it is.
 ///
 /// # Errors
 /// Why the node cannot start.
@@ -205,6 +220,7 @@ pub fn recover(
     disk: &dyn Disk,
     identity: &Identity,
     journal: journal::Limits,
+    replicated: &BTreeSet<LogId>,
     shards: Vec<Shard>,
     now: &dyn Fn() -> Now,
     tell: &mut dyn FnMut(Found),
@@ -228,7 +244,12 @@ pub fn recover(
     let mut strays = coming.recover_streams()?;
     let start = snapshots.start(identity.secret, coming.logs());
     let mut trouble = None;
+    let mut reading: BTreeMap<LogId, Reading> = replicated.iter().map(|log| (*log, Reading::new())).collect();
     let opened = Journal::open(disk, journal, start, &mut |batch| {
+        if let Some(reading) = reading.get_mut(&batch.log) {
+            reading.visit(batch);
+            return;
+        }
         if batch.void_to.is_some() && !coming.may_go_back(batch.log) {
             coming.refuse_back(batch.log, batch.base);
             return;
@@ -252,6 +273,7 @@ pub fn recover(
         (coming.tell)(Found::Damage(damage));
         log.into_iter().for_each(|log| coming.stop(log));
     }
+    let replicas = coming.replay_replicas(reading)?;
     if let Some(error) = trouble {
         return Err(Stop(format!("the journal holds what cannot be read: {error:?}")));
     }
@@ -271,7 +293,30 @@ pub fn recover(
     let in_use: BTreeSet<u64> =
         base::brief::collect(shards.iter().flat_map(|shard| shard.logs().segments_in_use()));
     let keeper = Keeper::new(disk, &journal, placement, snapshots, is_sound.then_some(&in_use))?;
-    Ok(Recovered { journal, keeper, shards, placement, identity: identity.node })
+    Ok(Recovered { journal, keeper, shards, placement, identity: identity.node, replicas })
+}
+
+/// The journal of a replica, while it is read.
+#[derive(Debug)]
+struct Reading {
+    recovery: Recovery,
+    fault: Option<mark::Fault>,
+}
+
+impl Reading {
+    fn new() -> Reading {
+        Reading { recovery: Recovery::new(mark::Start::default()), fault: None }
+    }
+
+    fn visit(&mut self, batch: RecoveredBatch) {
+        if self.fault.is_none() {
+            self.fault = self.recovery.visit(batch).err();
+        }
+    }
+
+    fn finish(self) -> Result<mark::Recovered, mark::Fault> {
+        self.fault.map_or_else(|| self.recovery.finish(), Err)
+    }
 }
 
 /// Shards that are coming up.
@@ -359,6 +404,44 @@ impl Coming<'_> {
                 shard.stream_done((self.now)(), job.carry_out(self.disk));
             }
         }
+    }
+
+    /// What is known to be agreed on is applied, and the rest is for the replica to say.
+    fn replay_replicas(&mut self, reading: BTreeMap<LogId, Reading>) -> Result<Vec<Replica>, Stop> {
+        let mut replicas = Vec::new();
+        for (log, reading) in reading {
+            let found = match reading.finish() {
+                Ok(found) => found,
+                Err(fault) => {
+                    (self.tell)(Found::BadReplica(log, fault));
+                    self.stop(log);
+                    continue;
+                }
+            };
+            let recovered = consensus::Recovered::new(SnapshotName::default(), Vec::new(), &found);
+            let mut applied = None;
+            let agreed = found.entries.iter().take_while(|entry| Some(entry.id.index) <= found.agreed);
+            for entry in agreed {
+                if let FoundContent::Batch(batch) = &entry.content {
+                    let records = &batch.memory[batch.records.clone()];
+                    let replayed = self.owner(log).replay(log, batch.base, records, batch.place);
+                    replayed.map_err(|error| Stop(format!("log {log} cannot be replayed: {error:?}")))?;
+                    self.carry_out_streams();
+                }
+                applied = Some(entry.id);
+            }
+            let place = |entry: &mark::Found| match &entry.content {
+                FoundContent::Batch(batch) => Some(batch.place),
+                FoundContent::Blank | FoundContent::Members(_) => None,
+            };
+            let behind = found
+                .entries
+                .iter()
+                .filter(|entry| applied.is_none_or(|applied| entry.id.index > applied.index));
+            let places = behind.map(|entry| (entry.id, place(entry))).collect();
+            replicas.push(Replica { log, recovered, places, end: found.end, applied });
+        }
+        Ok(replicas)
     }
 
     /// The journal is read to its end.

@@ -8,12 +8,14 @@
 use crate::Stop;
 use crate::commit::Written;
 use crate::keeper::{Answer, Errand};
+use crate::replicas::Replicas;
 use crate::space::Signs;
 use adapters::{Alarm, Frontend};
 use base::Now;
 use base::id::{LogId, ShardId};
 use base::time::NS_PER_MS;
 use broker::{Damaged, Mail, Notice, ReadBytes, ReadRequest, Shard};
+use consensus::Message;
 use journal::Sealed;
 use stream_files::{StreamDone, StreamJob};
 
@@ -51,6 +53,8 @@ pub enum Letter {
     Streamed(Box<StreamDone>),
     /// The alarms that hold now.
     Alarm(Raised),
+    /// A word of another node's replica to one of this shard.
+    Replica(Box<Message>),
     /// The keeper wants something done: [`Home::take_answer`] has the answer when the turn is over.
     Errand(Errand),
     /// Finish the work that was begun, and end.
@@ -68,6 +72,8 @@ pub struct Outputs {
     pub damages: Vec<Damaged>,
     /// Things that a rule let go of.
     pub notices: Vec<Notice>,
+    /// Words of this shard's replicas to those of other nodes.
+    pub messages: Vec<Message>,
 }
 
 /// A shard with its connections, but without their sockets.
@@ -79,6 +85,8 @@ pub struct Home {
     pub shard: Shard,
     /// The connections.
     pub front: Frontend,
+    /// The replicas of its logs that other nodes have too, where there are any.
+    pub replicas: Option<Box<Replicas>>,
     /// The output of the turn so far.
     pub outputs: Outputs,
     /// Batches that wait for the writer, or are reported and not heard of yet.
@@ -101,6 +109,7 @@ impl Home {
             id,
             shard,
             front,
+            replicas: None,
             outputs: Outputs::default(),
             outstanding: 0,
             was_congested: false,
@@ -129,6 +138,11 @@ impl Home {
                 Some(error) => return Err(Stop(format!("making a stream durable failed: {error}"))),
             },
             Letter::Alarm(raised) => self.set_raised(now, raised),
+            Letter::Replica(message) => {
+                if let Some(replicas) = &mut self.replicas {
+                    replicas.receive(*message);
+                }
+            }
             Letter::Errand(errand) => self.run(now, errand),
             Letter::Stop => self.stop(now),
         }
@@ -143,9 +157,37 @@ impl Home {
     }
 
     fn report(&mut self, now: Now, written: &[Written]) {
-        for Written { log, base, place } in written {
-            self.shard.written(now, *log, *base, *place);
+        for batch in written {
+            let Written { log, base, place } = *batch;
+            match &mut self.replicas {
+                Some(replicas) if replicas.hosts(log) => replicas.written(batch),
+                _ => self.shard.written(now, log, base, place),
+            }
         }
+    }
+
+    /// Other nodes have this log too.
+    fn has_replica(&self, log: LogId) -> bool {
+        self.replicas.as_ref().is_some_and(|replicas| replicas.hosts(log))
+    }
+
+    /// The part of replicas at the begin of a turn.
+    fn check_leases(&mut self, now: Now) {
+        if let Some(replicas) = &mut self.replicas {
+            replicas.check_leases(now, &mut self.shard);
+        }
+    }
+
+    /// The part of replicas behind the shard's turn.
+    fn replicate(&mut self, now: Now, sealed: &mut Vec<Sealed>) {
+        if let Some(replicas) = &mut self.replicas {
+            replicas.turn(now, &mut self.shard, sealed, &mut self.outputs.messages);
+        }
+    }
+
+    /// Something is to be done at once that comes before connections.
+    fn has_pressing_work(&self) -> bool {
+        self.shard.has_pressing_work() || self.replicas.as_ref().is_some_and(|replicas| replicas.has_work())
     }
 
     // ---- alarms
@@ -194,6 +236,9 @@ impl Home {
             _ => {}
         }
         self.answer = Some(match errand {
+            // The journal keeps all of such a log.
+            Errand::List(log, _) if self.has_replica(log) => Answer::Listed(None),
+            Errand::Snapshot(log) if self.has_replica(log) => Answer::Snapshot(None),
             Errand::List(log, bound) => Answer::Listed(self.shard.logs().begin_move(log, bound)),
             Errand::Point(moved) => {
                 self.shard.finish_move(&moved);
@@ -235,12 +280,13 @@ impl Home {
 
     /// When something is to be done here though nothing comes, the connections' own timers apart; monotonic nanoseconds.
     pub fn deadline(&self) -> Option<u64> {
-        [self.shard.deadline(), self.stop_at].into_iter().flatten().min()
+        let replicas = self.replicas.as_ref().and_then(|replicas| replicas.deadline());
+        [self.shard.deadline(), self.stop_at, replicas].into_iter().flatten().min()
     }
 
     /// Something is to be done at once.
     pub fn has_work(&self) -> bool {
-        self.shard.has_work() || self.front.has_work()
+        self.has_pressing_work() || self.shard.has_work() || self.front.has_work()
     }
 
     /// Nothing is under way between it and the disk or the keeper.
@@ -338,6 +384,7 @@ pub trait Turn {
     /// # Errors
     /// The node must stop.
     fn turn(&mut self, now: Now) -> Result<(), Stop> {
+        self.home().check_leases(now);
         self.take_letters(now)?;
         let signs = self.signs();
         self.home().heed(now, signs);
@@ -349,7 +396,7 @@ pub trait Turn {
             self.commit(now)?;
             let Home { front, shard, .. } = self.home();
             front.handle_events(now, shard);
-            if !shard.has_pressing_work() {
+            if !self.home().has_pressing_work() {
                 break;
             }
         }
@@ -373,6 +420,7 @@ pub trait Turn {
         let home = self.home();
         let mut sealed = std::mem::take(&mut home.sealed);
         home.shard.end_turn(now, &mut sealed);
+        home.replicate(now, &mut sealed);
         if !sealed.is_empty() {
             let outstanding = home.outstanding;
             let mut written = std::mem::take(&mut home.written);

@@ -550,7 +550,8 @@ mod tests {
         let identity = start::identity(disk, &mut secrets, logs, tell).expect("opens");
         let shards = start::shards(&makeup, &identity, |_| broker::Limits::default(), &mut secrets, |_| 7);
         let now = || Now { mono_ns: 1, wall_ms: 1 };
-        let node = start::recover(disk, &identity, LIMITS, shards, &now, tell).expect("starts");
+        let node =
+            start::recover(disk, &identity, LIMITS, &start::ALONE, shards, &now, tell).expect("starts");
         node.journal
     }
 

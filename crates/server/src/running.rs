@@ -225,7 +225,8 @@ fn recover(config: &Config, shares: Shares, clock: Clock, logger: &Logger) -> Re
     let limits = |shards| broker_limits(config, shares.connections(), shards);
     let shards = start::shards(&makeup, &identity, limits, &mut secrets, dice);
     let now = || clock.now();
-    let node = start::recover(&*disk, &identity, makeup.journal, shards, &now, tell).map_err(in_folder)?;
+    let node = start::recover(&*disk, &identity, makeup.journal, &start::ALONE, shards, &now, tell)
+        .map_err(in_folder)?;
     let guard = Guard::new(guess_limits(config), &mut secrets);
     Ok(Opened { disk, node, user: None, guard: Arc::new(guard) })
 }
@@ -417,7 +418,7 @@ impl Running {
     ) -> Result<Running, String> {
         let failed = |error: std::io::Error| format!("the node cannot start: {error}");
         let Opened { disk, node, user, guard } = opened;
-        let Recovered { journal, keeper, shards, placement, identity } = node;
+        let Recovered { journal, keeper, shards, placement, identity, replicas: _ } = node;
         let committer = Arc::new(Committer::new(disk.clone(), journal, config.inline_flush_us * 1000));
         let polls: Result<Vec<_>, _> = shards.iter().map(|_| poll()).collect();
         let (polls, sleepers): (Vec<_>, Vec<_>) = polls.map_err(failed)?.into_iter().unzip();
@@ -468,9 +469,9 @@ impl Running {
                 fail: Box::new(move |why| end.send(End::Failed(why)).unwrap_or_default()),
             };
             let front = Frontend::new(id, settings.clone());
-            let shard_loop = ShardLoop::new(id, poll, shard, front, around);
             let thread = Builder::new().name(format!("shard-{number}"));
-            running.shards.push(thread.spawn(move || shard_loop.run()).map_err(failed)?);
+            let run = move || ShardLoop::new(id, poll, shard, front, around).run();
+            running.shards.push(thread.spawn(run).map_err(failed)?);
         }
         let reporter = Reporter { doors: doors.clone(), end: Mutex::new(end.clone()) };
         let writer = committer.clone();

@@ -630,7 +630,8 @@ impl ShardLoop {
     }
 
     fn share_out(&mut self) {
-        let Outputs { reads, jobs, damages, notices } = &mut self.home.outputs;
+        // No log of a server has replicas on other nodes.
+        let Outputs { reads, jobs, damages, notices, messages: _ } = &mut self.home.outputs;
         for request in reads.drain(..) {
             self.around.reader.ask(self.home.id, Ask::Read(request));
         }

@@ -1,0 +1,386 @@
+//! The room between a shard and the replicas of its logs on this node.
+//!
+//! Batches that the shard gives out of such a log are proposed. What a replica promises and appends is journaled, in batches
+//! with marks; what is agreed on and on this disk is applied, once and in order. Roles of replicas become those of logs.
+//! Invariants: the shard hears of an entry once it is both agreed on and on this disk; it leads a log while a majority was
+//! heard of late, and begins to only when all that its replica has is applied, so that nothing it proposed has an outcome to
+//! come.
+//! Not here: how replicas agree (`consensus`), what records mean (`broker`), where messages go.
+
+use crate::commit::Written;
+use base::Now;
+use base::id::{LogId, LogIndex};
+use base::time::NS_PER_MS;
+use broker::Shard;
+use consensus::mark::Note;
+use consensus::{Consensus, Content, Entry, EntryId, Message, Output, ReplicaId, Role, Settings, Write};
+use journal::{Place, Sealed};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Milliseconds between two tries to begin a log.
+const FOUND_MS: u64 = 200;
+
+/// The same while its replica is not up.
+const COMES_UP_MS: u64 = 5;
+
+/// A replica that comes up: see [`Replicas::open`].
+#[derive(Debug)]
+pub struct Coming {
+    /// The log.
+    pub log: LogId,
+    /// The state of the replica.
+    pub recovered: consensus::Recovered,
+    /// Its entries that the shard has not applied, and where those are that have records.
+    pub places: Vec<(EntryId, Option<Place>)>,
+    /// Where the records of all it has end.
+    pub end: LogIndex,
+    /// The last entry that the shard has applied.
+    pub applied: Option<EntryId>,
+}
+
+/// A batch that is handed in to be journaled.
+#[derive(Clone, Copy, Debug)]
+struct Expected {
+    base: LogIndex,
+    /// It is this entry, or the last part of it.
+    entry: Option<EntryId>,
+    /// It is the last of its write.
+    ends: bool,
+}
+
+/// A replica and its log.
+#[derive(Debug)]
+struct Hosted {
+    me: ReplicaId,
+    /// Those it begins the log with, as long as nothing is agreed on.
+    founders: Option<BTreeSet<ReplicaId>>,
+    /// When it tries next.
+    found_at: u64,
+    /// Where the records end of what was handed in to be journaled.
+    end: LogIndex,
+    /// Handed in and not reported.
+    expected: VecDeque<Expected>,
+    /// On disk here and not applied, by index.
+    placed: BTreeMap<u64, (EntryId, Option<Place>)>,
+    /// Agreed on and not applied.
+    agreed: VecDeque<Entry>,
+    /// The last entry that was applied.
+    applied: Option<EntryId>,
+    /// The replica's part.
+    role: Role,
+    /// The shard leads in this term.
+    leads: Option<u64>,
+    /// The term in which the shard's batches were proposed last.
+    proposed_in: Option<u64>,
+    /// The term in which it is not to lead any more: another was asked to.
+    left: Option<u64>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Replicas {
+    consensus: Consensus,
+    hosted: BTreeMap<LogId, Hosted>,
+    /// Nanoseconds without a word of a majority after which another may lead.
+    lease_ns: u64,
+    output: Output,
+    batches: Vec<Sealed>,
+    /// Something was reported since the replicas did what there was to do.
+    has_news: bool,
+    /// Replicas that ended, and why.
+    ended: Vec<(LogId, String)>,
+    /// How often the shard began to lead a log, and ceased to.
+    changes: (u64, u64),
+}
+
+impl Replicas {
+    /// Those of a shard: none so far. All chance comes of the seed; see [`Consensus::new`].
+    pub fn new(settings: Settings, seed: u64, is_shuffled: bool, now: Now) -> Replicas {
+        // Clocks of nodes differ by less than a tenth.
+        let lease_ns = settings.election_ms.1 * NS_PER_MS / 10 * 9;
+        Replicas {
+            consensus: Consensus::new(settings, seed, is_shuffled, now),
+            hosted: BTreeMap::new(),
+            lease_ns,
+            output: Output::default(),
+            batches: Vec::new(),
+            has_news: true,
+            ended: Vec::new(),
+            changes: (0, 0),
+        }
+    }
+
+    /// A replica comes up, as `me`. `founders`: it begins the log with these as long as nothing is in it.
+    ///
+    /// # Errors
+    /// What it comes up with does not fit together.
+    pub fn open(
+        &mut self,
+        me: ReplicaId,
+        coming: Coming,
+        founders: Option<BTreeSet<ReplicaId>>,
+    ) -> Result<(), String> {
+        let Coming { log, recovered, places, end, applied } = coming;
+        let placed = places.into_iter().map(|(id, place)| (id.index, (id, place))).collect();
+        self.consensus.open(log, me, recovered)?;
+        let hosted = Hosted {
+            me,
+            founders,
+            found_at: 0,
+            end,
+            expected: VecDeque::new(),
+            placed,
+            agreed: VecDeque::new(),
+            applied,
+            role: Role::Follows,
+            leads: None,
+            proposed_in: None,
+            left: None,
+        };
+        self.hosted.insert(log, hosted);
+        Ok(())
+    }
+
+    /// There is a replica of this log.
+    pub fn hosts(&self, log: LogId) -> bool {
+        self.hosted.contains_key(&log)
+    }
+
+    /// A word of another replica.
+    pub fn receive(&mut self, message: Message) {
+        self.consensus.receive(message);
+        self.has_news = true;
+    }
+
+    /// A batch that was handed in is on disk. Those of a log are told in the order they were handed in.
+    ///
+    /// # Panics
+    /// When it is another.
+    pub fn written(&mut self, written: &Written) {
+        let Some(hosted) = self.hosted.get_mut(&written.log) else { return };
+        let expected = hosted.expected.pop_front();
+        let expected = expected.filter(|expected| expected.base == written.base);
+        let Expected { entry, ends, .. } = expected.expect("batches are reported in order");
+        if let Some(id) = entry {
+            // Those behind it are of entries that it replaces.
+            _ = hosted.placed.split_off(&id.index);
+            hosted.placed.insert(id.index, (id, Some(written.place)));
+        }
+        if ends {
+            self.consensus.written(written.log, 1);
+        }
+        self.has_news = true;
+    }
+
+    /// Ceases to lead logs of which no majority was heard of late: another may lead them, and give out what is in their
+    /// queues. At the begin of a turn, before anything else.
+    pub fn check_leases(&mut self, now: Now, shard: &mut Shard) {
+        for (log, hosted) in &mut self.hosted {
+            if hosted.leads.is_some() && !is_heard(&self.consensus, *log, self.lease_ns, now) {
+                resign(*log, hosted, now, shard);
+                self.changes.1 += 1;
+            }
+        }
+    }
+
+    /// Does what there is to do at the end of a shard's turn. Of the batches that it gave out, `batches`, those of logs with
+    /// replicas are proposed, and those to be journaled for them come in their place; messages go to `messages`.
+    ///
+    /// # Panics
+    /// When the shard gives out a batch of a log it was not told to lead.
+    pub fn turn(
+        &mut self,
+        now: Now,
+        shard: &mut Shard,
+        batches: &mut Vec<Sealed>,
+        messages: &mut Vec<Message>,
+    ) {
+        let Replicas { consensus, hosted, .. } = &mut *self;
+        for batch in batches.extract_if(.., |batch| hosted.contains_key(&batch.log)) {
+            let term = hosted.get(&batch.log).and_then(|hosted| hosted.leads);
+            consensus.propose(batch.log, term.expect("batches are given out of logs that are led"), batch);
+        }
+        self.found(now);
+        let mut output = std::mem::take(&mut self.output);
+        self.consensus.turn(now, &mut output);
+        self.has_news = false;
+        for (log, write) in output.writes.drain(..) {
+            self.hand_in(now, log, &write);
+        }
+        batches.append(&mut self.batches);
+        for (log, entry) in output.agreed.drain(..) {
+            let hosted = self.hosted.get_mut(&log).expect("an open replica");
+            // After a start the replica begins with its snapshot, and the shard may be further.
+            if hosted.applied.is_none_or(|applied| entry.id.index > applied.index) {
+                hosted.agreed.push_back(entry);
+            }
+        }
+        for (log, role) in output.roles.drain(..) {
+            self.hosted.get_mut(&log).expect("an open replica").role = role;
+            if role == Role::Mute {
+                self.ended.push((log, self.consensus.why_mute(log).unwrap_or_default()));
+            }
+        }
+        messages.append(&mut output.messages);
+        self.output = output;
+        for (log, hosted) in &mut self.hosted {
+            apply(*log, hosted, now, shard);
+            let before = hosted.leads;
+            follow_role(*log, hosted, (&self.consensus, self.lease_ns), now, shard);
+            self.changes.1 += u64::from(before.is_some() && hosted.leads != before);
+            self.changes.0 += u64::from(hosted.leads.is_some() && hosted.leads != before);
+        }
+    }
+
+    fn hand_in(&mut self, now: Now, log: LogId, write: &Write) {
+        let hosted = self.hosted.get_mut(&log).expect("an open replica");
+        let from = self.batches.len();
+        hosted.end = write.batches(log, hosted.end, now.wall_ms, &mut self.batches);
+        let new = &self.batches[from..];
+        hosted.expected.extend(new.iter().map(|batch| {
+            let mark = batch.mark.expect("all batches of a replica have marks");
+            let entry = match Note::read(mark) {
+                Ok(Note::Batch(id) | Note::Blank(id) | Note::Members(id)) => Some(id),
+                _ => None,
+            };
+            Expected { base: batch.base, entry, ends: false }
+        }));
+        match hosted.expected.back_mut().filter(|_| self.batches.len() > from) {
+            Some(last) => last.ends = true,
+            None => self.consensus.written(log, 1),
+        }
+    }
+
+    /// Logs in which nothing is are begun.
+    fn found(&mut self, now: Now) {
+        for (log, hosted) in &mut self.hosted {
+            if hosted.applied.is_some() || !hosted.agreed.is_empty() {
+                hosted.founders = None;
+            }
+            if let Some(founders) = &hosted.founders
+                && hosted.found_at <= now.mono_ns
+            {
+                let is_asked = self.consensus.found(*log, founders.clone());
+                hosted.found_at = now.after_ms(if is_asked { FOUND_MS } else { COMES_UP_MS });
+            }
+        }
+    }
+
+    // ---- for who leads
+
+    /// Has another replica lead a log that this node leads. It proposes nothing more in this term.
+    pub fn transfer(&mut self, now: Now, shard: &mut Shard, log: LogId, to: ReplicaId) {
+        let Some(hosted) = self.hosted.get_mut(&log) else { return };
+        if let Role::Leads { term } = hosted.role
+            && to != hosted.me
+        {
+            hosted.left = Some(term);
+            self.changes.1 += u64::from(hosted.leads.is_some());
+            resign(log, hosted, now, shard);
+            self.consensus.transfer(log, to);
+            self.has_news = true;
+        }
+    }
+
+    /// The replica that leads a log, as far as is known here.
+    pub fn leader(&self, log: LogId) -> Option<ReplicaId> {
+        self.consensus.leader(log)
+    }
+
+    /// The last entry of a log that was applied here.
+    pub fn applied(&self, log: LogId) -> Option<EntryId> {
+        self.hosted.get(&log)?.applied
+    }
+
+    /// How often the shard began to lead a log, and how often it ceased to.
+    pub fn changes(&self) -> (u64, u64) {
+        self.changes
+    }
+
+    /// Takes replicas that ended since the last call, and why.
+    pub fn take_ended(&mut self) -> Vec<(LogId, String)> {
+        std::mem::take(&mut self.ended)
+    }
+
+    // ---- waiting
+
+    /// Something is to be done at once.
+    pub fn has_work(&self) -> bool {
+        self.has_news
+    }
+
+    /// When there is something to do though nothing comes, monotonic nanoseconds.
+    pub fn deadline(&self) -> Option<u64> {
+        let founding = |hosted: &Hosted| hosted.founders.is_some().then_some(hosted.found_at);
+        let found_at = self.hosted.values().filter_map(founding).min();
+        [self.consensus.deadline(), found_at].into_iter().flatten().min()
+    }
+
+    /// Nothing that was handed in is still to be reported, and nothing agreed on is to be applied.
+    pub fn is_quiet(&self) -> bool {
+        let is_quiet = |hosted: &Hosted| hosted.expected.is_empty() && hosted.agreed.is_empty();
+        !self.has_news && self.hosted.values().all(is_quiet)
+    }
+}
+
+/// Applies what is agreed on and on this disk.
+fn apply(log: LogId, hosted: &mut Hosted, now: Now, shard: &mut Shard) {
+    while let Some(entry) = hosted.agreed.front() {
+        let placed = hosted.placed.get(&entry.id.index).filter(|(id, _)| *id == entry.id);
+        let Some((_, place)) = placed.copied() else { return };
+        let Entry { id, content } = hosted.agreed.pop_front().expect("it was there");
+        hosted.placed.remove(&id.index);
+        if let Content::Batch(batch) = content {
+            let place = place.expect("a batch is at a place");
+            match Some(id.term) == hosted.proposed_in {
+                true if hosted.leads.is_some() => {
+                    shard.written(now, log, batch.base, place);
+                    shard.commit_outside(now, log, batch.next());
+                }
+                true => {
+                    let was_there = shard.apply_taken_back(now, log, place);
+                    assert!(was_there, "an entry of this node's is among those it took back");
+                }
+                false => shard.apply_agreed(log, batch.base, batch.records(), place),
+            }
+        }
+        hosted.applied = Some(id);
+    }
+}
+
+/// The shard leads the log, or ceases to, as the replica does.
+fn follow_role(
+    log: LogId,
+    hosted: &mut Hosted,
+    (consensus, lease_ns): (&Consensus, u64),
+    now: Now,
+    shard: &mut Shard,
+) {
+    let leads = match hosted.role {
+        Role::Leads { term } => Some(term).filter(|term| hosted.left != Some(*term)),
+        Role::Follows | Role::Mute => None,
+    };
+    if hosted.leads.is_some() && hosted.leads != leads {
+        resign(log, hosted, now, shard);
+    }
+    let Some(term) = leads.filter(|_| hosted.leads.is_none()) else { return };
+    let is_all_applied = hosted.agreed.is_empty()
+        && !consensus.has_proposals(log)
+        && consensus.end(log) == shard.logs().applied(log);
+    if is_all_applied && is_heard(consensus, log, lease_ns, now) {
+        (hosted.leads, hosted.proposed_in) = (Some(term), Some(term));
+        shard.lead(now, log);
+    }
+}
+
+fn resign(log: LogId, hosted: &mut Hosted, now: Now, shard: &mut Shard) {
+    if hosted.leads.take().is_some() {
+        shard.resign(now, log);
+        shard.logs_mut().forget_reports(log);
+    }
+}
+
+/// A majority was heard of late.
+fn is_heard(consensus: &Consensus, log: LogId, lease_ns: u64, now: Now) -> bool {
+    consensus.heard_ns(log).is_some_and(|heard| now.mono_ns < heard + lease_ns)
+}
