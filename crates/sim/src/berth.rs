@@ -7,6 +7,7 @@ use adapters::{Mover, Peer, Protocol};
 use base::id::ShardId;
 use base::{Now, Random};
 use broker::{Damaged, Mail, ReadRequest, Reply, StreamDamage};
+use consensus::Message;
 use journal::Sealed;
 use node::Stop;
 use node::commit::Written;
@@ -76,6 +77,8 @@ pub struct Given {
     pub mail: Vec<Vec<Mail>>,
     /// Logs that are where they were to go.
     pub handed: u64,
+    /// Words of replicas to those of other nodes.
+    pub messages: Vec<Message>,
     /// Connections that go to other shards, once that mail is there.
     pub moving: Vec<(usize, Box<Moving>)>,
 }
@@ -96,7 +99,7 @@ impl Berth {
     pub fn is_idle(&self, now: Now) -> bool {
         self.letters.is_empty()
             && self.mail.iter().all(VecDeque::is_empty)
-            && !self.home.shard.has_work()
+            && !self.home.has_work()
             && self.home.shard.deadline().is_none_or(|deadline| deadline > now.mono_ns)
             && self.home.is_quiet()
     }
@@ -294,7 +297,8 @@ impl Turn for Busy<'_> {
         assert!(steps <= most, "{steps} steps for moves in one round, {most} at most");
         let Berth { home, dead_letters_work, .. } = &mut *self.berth;
         tenant::check_dead_letters(&home.shard, dead_letters_work);
-        let Outputs { reads, jobs, damages, notices } = &mut self.berth.home.outputs;
+        let Outputs { reads, jobs, damages, notices, messages } = &mut self.berth.home.outputs;
+        self.given.messages.append(messages);
         self.given.reads.append(reads);
         self.given.jobs.append(jobs);
         // Of messages it is known from what was read for them.

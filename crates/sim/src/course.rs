@@ -28,6 +28,9 @@ pub fn run(world: &mut World) -> Check {
     world.tally.chosen = world.oracle.chosen;
     world.tally.barriers = world.oracle.barriers_came;
     world.tally.driven_out = world.streams.oracle.driven_out;
+    if let Some(cluster) = &world.cluster {
+        (world.tally.compared, world.tally.led) = (cluster.compared, cluster.led);
+    }
     if let Some(double) = &world.double {
         (world.tally.compared, world.tally.resigned) = (double.compared, double.resigned);
         world.tally.after_all = double.after_all;
@@ -38,6 +41,9 @@ pub fn run(world: &mut World) -> Check {
 
 /// One thing happens; true when it was an operation of the workload.
 fn step(world: &mut World) -> Result<bool, String> {
+    if world.cluster.is_some() {
+        return world.step_together();
+    }
     if world.double.is_some() && world.dice.one_in(6) {
         world.agree()?;
         return Ok(false);

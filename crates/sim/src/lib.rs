@@ -1,7 +1,7 @@
 //! A whole node in one thread, from one seed: shards, journal, disk, network, clients and clock, each moved on only when
 //! the dice say so, under an oracle that knows what was confirmed.
 //!
-//! [`run`] is a pure function of seed and [`Plan`]: there is no clock but the one it keeps, no randomness but the seed's,
+//! [`run`] is a pure function of seed and [`Plan`]: there is no clock but the one it keeps, no randomness but the seed's.
 //! The subject of a run is the broker as the server drives it, over [`journal::FaultyDisk`]; not sockets, threads and
 //! signals, which are tested with the real server.
 
@@ -9,6 +9,7 @@ pub mod agreement;
 mod berth;
 mod books;
 mod client;
+mod cluster;
 mod course;
 mod double;
 mod machine;

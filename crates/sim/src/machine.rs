@@ -3,6 +3,7 @@
 
 use crate::berth::{Berth, Busy, HAND_TOKEN, Letter, Moving};
 use crate::books::Books;
+use crate::cluster::{self, Seat};
 use crate::double::agreed_on;
 use crate::net::Net;
 use crate::plan::Tally;
@@ -14,9 +15,11 @@ use base::{Now, Random, Secrets};
 use broker::access::{AccessRules, SALT};
 use broker::catalog::{FirstContent, Overflow};
 use broker::{CommitRule, Limits, Mail, QueueRow, ReadRequest, Shard, StreamDamage};
+use consensus::{EntryId, Message, ReplicaId};
 use journal::{Disk, DiskError, FaultyDisk, FileName, Identity, Journal, Place, Sealed, SpareMaker};
 use node::commit::Written;
 use node::keeper::{Finding, House, Keeper, Next};
+use node::replicas::{Coming, Replicas};
 use node::start::{self, Found, Logs};
 use node::turn::{Home, Raised, Turn};
 use node::{Stop, first, stop};
@@ -47,6 +50,8 @@ pub struct Makeup {
     pub logs: u32,
     /// All logs but the catalog's are agreed on with others.
     pub agrees: bool,
+    /// The place of the node among others that are there; none: it is alone, or they are played.
+    pub seat: Option<Seat>,
 }
 
 /// See the module.
@@ -88,6 +93,8 @@ pub struct Machine {
     pub damages: Vec<Option<LogId>>,
     /// Damage of streams that it told of.
     pub torn: Vec<StreamDamage>,
+    /// Words of its replicas to those of other nodes.
+    pub messages: Vec<Message>,
 }
 
 impl Machine {
@@ -105,7 +112,10 @@ impl Machine {
     ) -> Result<Machine, Stop> {
         let tell = &mut |found| match found {
             Found::Damage(damage) => damages.push(damage.log),
-            Found::NoSnapshot(log) | Found::GoesBack(log, _) | Found::Stopped(log) => damages.push(Some(log)),
+            Found::NoSnapshot(log)
+            | Found::GoesBack(log, _)
+            | Found::BadReplica(log, _)
+            | Found::Stopped(log) => damages.push(Some(log)),
             Found::MoreLogs(..)
             | Found::BadSnapshot(_)
             | Found::Torn(_)
@@ -132,26 +142,35 @@ impl Machine {
             }
         }
         let clock = || now;
-        let mut node = start::recover(disk, &identity, makeup.journal, shards, &clock, tell)?;
+        let replicated = makeup.seat.iter().flat_map(|_| agreed_on(makeup.logs)).collect();
+        let mut node = start::recover(disk, &identity, makeup.journal, &replicated, shards, &clock, tell)?;
         if node.shards[0].catalog().vhosts().next().is_none() {
             let content = FirstContent::guest([7; SALT]).requests().into_iter().chain(macros());
+            let content = content.chain(makeup.seat.iter().flat_map(|_| cluster::content()));
             first::make_content(&mut node, disk, &clock, content.collect())?;
         }
         first::flush(&mut node, disk, &clock)?;
-        if makeup.agrees {
+        if makeup.agrees && makeup.seat.is_none() {
             for shard in &mut node.shards {
                 agreed_on(makeup.logs).for_each(|log| shard.lead(now, log));
             }
         }
+        let mut replicas = std::mem::take(&mut node.replicas);
         let (count, logs) = (node.shards.len(), node.placement.logs);
         let following = makeup.follows.then(|| Arc::new(Following::new(node.placement.shards)));
         let settings = Arc::new(Settings { following, ..makeup.settings.clone() });
+        let placement = node.placement;
         let berth = |(number, shard): (usize, Shard)| {
             let id = ShardId(number as u16);
-            Berth::new(Home::new(id, shard, Frontend::new(id, settings.clone())), count)
+            let mut home = Home::new(id, shard, Frontend::new(id, settings.clone()));
+            if let Some(seat) = makeup.seat {
+                let own = replicas.extract_if(.., |replica| placement.owner_at_start(replica.log) == id);
+                home.replicas = Some(Box::new(replicas_of(seat, own, now, dice)?));
+            }
+            Ok(Berth::new(home, count))
         };
         Ok(Machine {
-            berths: node.shards.into_iter().enumerate().map(berth).collect(),
+            berths: node.shards.into_iter().enumerate().map(berth).collect::<Result<_, Stop>>()?,
             logs,
             handed: 0,
             held_back: 0,
@@ -172,6 +191,7 @@ impl Machine {
             whole_turns: makeup.whole_turns,
             damages: Vec::new(),
             torn: Vec::new(),
+            messages: Vec::new(),
         })
     }
 
@@ -192,6 +212,7 @@ impl Machine {
         flushes.retain(|log, _| is_leaving(*log));
         self.reads.extend(given.reads.into_iter().map(|request| (at, request)));
         self.torn.extend(given.torn);
+        self.messages.extend(given.messages);
         self.jobs.extend(given.jobs.into_iter().map(|job| (at, job)));
         for (to, mail) in given.mail.into_iter().enumerate() {
             let to = &mut self.berths[to].mail[at];
@@ -398,8 +419,66 @@ impl Machine {
             waits: &mut waits,
             has_outrun: &mut has_outrun,
         };
-        stop::write_snapshots(&mut shards, left, &mut keeper, &mut rooms)?;
+        stop::write_snapshots(&mut shards, left, |_| false, &mut keeper, &mut rooms)?;
         books.seal_end().map(|_| has_outrun)
+    }
+
+    // ---- replicas
+
+    /// A word of another node's replica comes.
+    pub fn hear(&mut self, message: Message) {
+        let hosts = |berth: &&mut Berth| {
+            berth.home.replicas.as_ref().is_some_and(|replicas| replicas.hosts(message.log))
+        };
+        if let Some(berth) = self.berths.iter_mut().find(hosts) {
+            berth.tell(node::turn::Letter::Replica(Box::new(message)));
+        }
+    }
+
+    fn replicas(&self) -> impl Iterator<Item = &Replicas> {
+        self.berths.iter().filter_map(|berth| berth.home.replicas.as_deref())
+    }
+
+    /// How often it began to lead logs, and ceased to.
+    pub fn roles(&self) -> (u64, u64) {
+        let all = self.replicas().map(Replicas::changes);
+        all.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+    }
+
+    /// A replica that has ended since the last call, and why.
+    pub fn take_ended(&mut self) -> Option<(LogId, String)> {
+        let replicas = self.berths.iter_mut().filter_map(|berth| berth.home.replicas.as_deref_mut());
+        replicas.flat_map(Replicas::take_ended).next()
+    }
+
+    /// The last entry of a log that it has applied.
+    pub fn agreed(&self, log: LogId) -> Option<EntryId> {
+        self.replicas().find(|replicas| replicas.hosts(log))?.applied(log)
+    }
+
+    /// Its replicas wait for nothing but the others.
+    pub fn has_quiet_replicas(&self) -> bool {
+        self.replicas().all(Replicas::is_quiet)
+    }
+
+    /// Has another lead a log that it leads.
+    pub fn transfer(&mut self, now: Now, log: LogId, to: ReplicaId) {
+        for berth in &mut self.berths {
+            let Home { replicas, shard, .. } = &mut berth.home;
+            if let Some(replicas) = replicas {
+                replicas.transfer(now, shard, log, to);
+            }
+        }
+    }
+
+    /// No message of a log that was moved to a segment came at this index or behind it.
+    pub fn moved_below(&self, log: LogId) -> LogIndex {
+        self.home_of_agreed(log).map_or(LogIndex(0), |shard| shard.logs().moved_below(log))
+    }
+
+    /// The state of a log that is the same in each replica, with the places of messages from there on.
+    pub fn canonical_from(&self, log: LogId, from: LogIndex) -> BTreeMap<QueueId, Vec<u8>> {
+        self.home_of_agreed(log).map(|shard| shard.logs().canonical(log, from)).unwrap_or_default()
     }
 
     // ---- logs that others agree on
@@ -439,9 +518,8 @@ impl Machine {
 
     /// The state of a log that is the same in each replica, and from where on with the places of messages.
     pub fn canonical(&self, log: LogId) -> (LogIndex, BTreeMap<QueueId, Vec<u8>>) {
-        let shard = self.home_of_agreed(log);
-        let from = shard.map_or(LogIndex(0), |shard| shard.logs().moved_below(log));
-        (from, shard.map(|shard| shard.logs().canonical(log, from)).unwrap_or_default())
+        let from = self.moved_below(log);
+        (from, self.canonical_from(log, from))
     }
 
     /// The others agree on a log up to there. False: the log is between two shards, and hears of it when it is there.
@@ -519,6 +597,21 @@ fn identity(
         (0..3).for_each(|_| _ = dice.bits());
     }
     Ok((opened?, secrets))
+}
+
+/// The replicas of a shard that comes up.
+fn replicas_of(
+    seat: Seat,
+    coming: impl Iterator<Item = Coming>,
+    now: Now,
+    dice: &mut Random,
+) -> Result<Replicas, Stop> {
+    let is_shuffled = dice.one_in(2);
+    let mut replicas = Replicas::new(consensus::Settings::default(), dice.bits(), is_shuffled, now);
+    for coming in coming {
+        replicas.open(seat.replica(), coming, seat.founders()).map_err(Stop)?;
+    }
+    Ok(replicas)
 }
 
 /// The surroundings of the housekeeper.

@@ -2,6 +2,7 @@
 //! those of many kinds, `--still` for those in which no log goes from shard to shard, `--rich` for clients that use more
 //! of the broker, `--barriers` for barriers and many consumers, `--rich --crowds` for many names of stored offsets, `--hostile` for a tenant whose commands are dear,
 //! `--double` for logs that others have to agree on. A seed that fails is printed with the end of its trace.
+//! `--nodes NUMBER` runs brokers on several nodes that agree on their logs.
 //! `--agreement` runs replicas of logs on several nodes, without a broker; `--plant NAME` builds a fault in, which is to be found.
 
 use sim::agreement::{self, AgreementTally, Planted};
@@ -17,7 +18,7 @@ thread_local! {
     static SEED: Cell<u64> = const { Cell::new(0) };
 }
 
-const USAGE: &str = "usage: sim [SEED [COUNT]] [--seeds COUNT] [--wide] [--still] [--rich [--crowds]] [--barriers] [--hostile] [--double] [--agreement [--plant NAME]] [--operations NUMBER] [--trace LINES] [--threads NUMBER]";
+const USAGE: &str = "usage: sim [SEED [COUNT]] [--seeds COUNT] [--wide] [--still] [--rich [--crowds]] [--barriers] [--hostile] [--double] [--agreement [--plant NAME]] [--nodes NUMBER] [--operations NUMBER] [--trace LINES] [--threads NUMBER]";
 
 struct Wanted {
     first: u64,
@@ -55,6 +56,7 @@ fn read(arguments: impl Iterator<Item = String>) -> Option<Wanted> {
                 let planted = Planted::ALL.iter().find(|(of, _)| *of == name)?;
                 wanted.planted = Some(planted.1);
             }
+            "--nodes" => wanted.plan.nodes = number()? as usize,
             "--operations" => wanted.plan.operations = number()? as u32,
             "--trace" => wanted.plan.trace_lines = number()? as usize,
             "--threads" => wanted.threads = number()?.max(1) as usize,

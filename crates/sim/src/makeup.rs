@@ -92,5 +92,5 @@ pub fn roll(dice: &mut Random, whole_turns: bool, agrees: bool) -> Makeup {
     settings.stream.initial_credits = settings.unconfirmed_max as u32;
     settings.stream.credits_required_for_unblocking = settings.unconfirmed_max as u32 / 4;
     let logs = dice.between(2, 8) as u32;
-    Makeup { limits, journal, settings, follows: dice.one_in(2), whole_turns, logs, agrees }
+    Makeup { limits, journal, settings, follows: dice.one_in(2), whole_turns, logs, agrees, seat: None }
 }

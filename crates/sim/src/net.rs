@@ -11,6 +11,8 @@ pub struct Line {
     pub down: Vec<u8>,
     /// The node will send no more.
     pub down_ended: bool,
+    /// The node at its end.
+    pub home: usize,
 }
 
 /// All lines there ever were, by number.
@@ -20,9 +22,9 @@ pub struct Net {
 }
 
 impl Net {
-    /// A new line's number.
-    pub fn open(&mut self) -> usize {
-        self.lines.push(Line::default());
+    /// The number of a new line to a node.
+    pub fn open(&mut self, home: usize) -> usize {
+        self.lines.push(Line { home, ..Line::default() });
         self.lines.len() - 1
     }
 
@@ -32,9 +34,9 @@ impl Net {
     }
 
     /// The node went down: nothing that is under way arrives, at neither end.
-    pub fn cut_all(&mut self) {
-        for line in &mut self.lines {
-            *line = Line { up_ended: true, down_ended: true, ..Line::default() };
+    pub fn cut_all(&mut self, home: usize) {
+        for line in self.lines.iter_mut().filter(|line| line.home == home) {
+            *line = Line { up_ended: true, down_ended: true, home, ..Line::default() };
         }
     }
 

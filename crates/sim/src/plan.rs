@@ -34,6 +34,8 @@ pub struct Plan {
     pub hostile: bool,
     /// Few queues, with barriers and many consumers, and nothing by which a message goes but these.
     pub barriers: bool,
+    /// So many nodes agree on all logs but the catalog's; 0: one node is alone.
+    pub nodes: usize,
     /// Lines of the trace that are kept for a failure.
     pub trace_lines: usize,
 }
@@ -56,6 +58,7 @@ impl Default for Plan {
             hands: false,
             hostile: false,
             barriers: false,
+            nodes: 0,
             trace_lines: 80,
         }
     }
@@ -154,6 +157,8 @@ pub struct Tally {
     pub after_all: u64,
     /// Times the replica of an agreed log began anew.
     pub begun_anew: u64,
+    /// Times a node began to lead a log, or ceased to.
+    pub led: u64,
     /// Logs that went from one shard to another.
     pub handed: u64,
     /// Things that the hostile tenant did.
@@ -207,6 +212,7 @@ impl Tally {
         self.resigned += other.resigned;
         self.after_all += other.after_all;
         self.begun_anew += other.begun_anew;
+        self.led += other.led;
         self.handed += other.handed;
         self.hostile += other.hostile;
         self.held_back += other.held_back;

@@ -63,7 +63,7 @@ impl World {
     /// A connection of his more, if he may have one.
     fn connect_tenant(&mut self) {
         let Some(at) = self.tenant.iter().position(Option::is_none) else { return };
-        let line = self.net.open();
+        let line = self.net.open(self.here());
         let shard = self.dice.below(self.node.berths.len() as u64) as usize;
         self.note(format!("the tenant connects to shard {shard}"));
         self.tenant[at] = Some(TenantClient::new(line, self.now));

@@ -1,6 +1,7 @@
 //! Everything of one run: the node, its disk, the clients, the clock, and the dice that decide what happens next.
 
 use crate::client::{Asked, CLIENTS_MAX, Client, Delivery, Held, Kind, Seen, State, Verdict, read_body};
+use crate::cluster::{Cluster, Seat};
 use crate::double::{Double, LOGS_MAX};
 use crate::machine::{Machine, Makeup};
 use crate::makeup;
@@ -71,9 +72,12 @@ pub struct World {
     pub rotten: Rotten,
     /// The shape of the workload.
     pub shape: Shape,
-    /// The others of a quorum, where the logs have one.
+    /// The others of a quorum, where the logs have one that is played.
     pub double: Option<Double>,
-    makeup: Makeup,
+    /// The nodes beside the one that is looked at, where there are several.
+    pub cluster: Option<Cluster>,
+    /// That of the node that is looked at.
+    pub makeup: Makeup,
     connections: u64,
     /// The node is stopping, and tells its clients.
     pub is_stopping: bool,
@@ -91,7 +95,16 @@ impl World {
     pub fn new(seed: u64, plan: Plan) -> Result<World, String> {
         let mut dice = Random::new(seed);
         let disk = FaultyDisk::new(dice.bits());
-        let mut makeup = makeup::roll(&mut dice, plan.rich, plan.double);
+        let is_one_of_several = plan.nodes > 0;
+        let mut makeup = makeup::roll(&mut dice, plan.rich, plan.double || is_one_of_several);
+        if is_one_of_several {
+            makeup.seat = Some(Seat { number: 0, nodes: plan.nodes });
+            // The journal keeps all of such logs: a round of housekeeping for every few of its groups would never end.
+            makeup.journal.file_bytes = 1 << 20;
+            makeup.journal.first_file_bytes = 1 << 20;
+            // A node leads for a second or so, and one message at a time would take all day.
+            makeup.settings.unconfirmed_max = makeup.settings.unconfirmed_max.max(16);
+        }
         if plan.crowds {
             makeup.limits.stream_offsets_max = dice.between(20, 120) as usize;
         }
@@ -99,7 +112,7 @@ impl World {
             tenant::tighten(&mut makeup, &mut dice);
         }
         let now = Now { mono_ns: 1_000_000, wall_ms: 1_700_000_000_000 };
-        let shards = dice.between(1, 4) as u16;
+        let shards = if is_one_of_several { 1 } else { dice.between(1, 4) as u16 };
         if plan.wide && dice.one_in(3) {
             // The very first start fails somewhere, or the power goes behind it.
             disk.power_off(dice.between(1, 20));
@@ -108,6 +121,10 @@ impl World {
         }
         let node = Machine::start(&disk, &makeup, shards, now, &mut dice, &mut Vec::new());
         let node = node.map_err(|stop| stop.0)?;
+        let cluster = match plan.nodes {
+            0 => None,
+            nodes => Some(Cluster::new(&makeup, nodes, (now, &mut dice))?),
+        };
         let rots = plan.rot && dice.one_in(6);
         let takes_back = plan.double && dice.one_in(2);
         let shape = if plan.wide { Shape::roll(&mut dice) } else { Shape::PLAIN };
@@ -119,7 +136,7 @@ impl World {
             node,
             net: Net::default(),
             clients: (0..CLIENTS_MAX).map(|_| None).collect(),
-            oracle: Oracle::new(now.wall_ms, plan.double),
+            oracle: Oracle::new(now.wall_ms, plan.double || is_one_of_several),
             streams: Streams::new(makeup.limits.stream_offsets_max),
             tenant: (0..TENANT_CLIENTS_MAX).map(|_| None).collect(),
             trace: Trace::new(plan.trace_lines),
@@ -129,13 +146,20 @@ impl World {
             rotten: Rotten::default(),
             shape,
             double: plan.double.then(|| Double::new(makeup.limits, now, takes_back)),
+            cluster,
             makeup,
             connections: 0,
             is_stopping: false,
             is_draining: false,
             is_lost: false,
         };
-        world.settle_in(USERS[0]).map_err(|stop| stop.0)?;
+        for number in 0..plan.nodes.max(1) {
+            world.visit(number);
+            world.settle_in(USERS[0]).map_err(|stop| stop.0)?;
+        }
+        if is_one_of_several {
+            world.know_content()?;
+        }
         if plan.crowds {
             world.add_users();
             world.settle_in(world.last_user()).map_err(|stop| stop.0)?;
@@ -173,6 +197,11 @@ impl World {
     }
 
     /// The supervisor starts the node again at once when it stops or does not start: the machine lives on.
+    /// The node that is looked at is down.
+    pub fn is_down(&self) -> bool {
+        self.cluster.as_ref().is_some_and(|cluster| cluster.here.up_at.is_some())
+    }
+
     fn started_again(&mut self) -> Option<Temper> {
         (self.plan.wide && self.dice.one_in(2)).then_some(Temper::Kill)
     }
@@ -421,7 +450,10 @@ impl World {
     /// A client connects, if there is a place for it.
     pub fn connect(&mut self, kind: Kind) -> Option<usize> {
         let at = self.clients.iter().position(Option::is_none)?;
-        let line = self.net.open();
+        if self.is_down() {
+            return None;
+        }
+        let line = self.net.open(self.here());
         let shard = self.dice.below(self.node.berths.len() as u64) as usize;
         let number = self.next_connection();
         let client = Client::new(number, line, self.now, kind, &mut self.dice);
@@ -504,7 +536,7 @@ impl World {
         };
         self.note(format!("crash: {temper:?}"));
         self.go_down()?;
-        self.come_up()
+        if self.stay_down() { Ok(()) } else { self.come_up() }
     }
 
     fn go_down(&mut self) -> Check {
@@ -513,25 +545,34 @@ impl World {
         self.tally.bulk += self.node.books.journal.counters().bulk_files;
         self.tally.handed += self.node.handed;
         self.tally.held_back += self.node.held_back;
-        self.net.cut_all();
+        let here = self.here();
+        self.net.cut_all(here);
         for at in 0..CLIENTS_MAX {
-            self.forget_client(at, false);
+            let is_here = |client: &Client, net: &mut Net| net.line(client.line()).home == here;
+            if self.clients[at].as_ref().is_some_and(|client| is_here(client, &mut self.net)) {
+                self.forget_client(at, false);
+            }
         }
         (0..STREAM_CLIENTS_MAX).for_each(|at| self.vanish_stream(at));
         self.vanish_tenant();
         let rows = self.node.queues();
         self.oracle.learn(&rows);
-        self.oracle.went_down();
+        match self.cluster {
+            // The others have all that counts.
+            Some(_) => self.oracle.leader_lost(),
+            None => self.oracle.went_down(),
+        }
         self.streams.oracle.learn(&rows);
         self.streams.oracle.went_down();
         self.disk.set_capacity(u64::MAX);
         Ok(())
     }
 
-    fn come_up(&mut self) -> Check {
+    /// The node comes up again.
+    pub fn come_up(&mut self) -> Check {
         for attempt in 1..=STARTS_MAX {
             self.has_faults = false;
-            let may_fail = attempt < STARTS_MAX;
+            let may_fail = attempt < STARTS_MAX && !self.is_calm();
             if may_fail && self.plan.crashes && self.dice.one_in(8) {
                 self.has_faults = true;
                 let calls = self.dice.between(1, 40);
@@ -571,6 +612,11 @@ impl World {
                     self.note(format!("the node is up with {} shards", self.node.berths.len()));
                     self.learn_of_damage()?;
                     let rows = self.node.queues();
+                    if self.cluster.is_some() {
+                        self.is_up();
+                        self.oracle.learn(&rows);
+                        return Ok(());
+                    }
                     for row in &rows {
                         self.note(format!("{} has {} ready", row.definition.name, row.ready));
                     }
@@ -684,9 +730,10 @@ impl World {
     /// Everything goes on, and nothing new is begun, until nothing is left to do; then what must be so is.
     pub fn rest(&mut self) -> Check {
         self.note("rest");
-        self.heal();
-        if self.rest_while(|_| false)? {
-            let rows = self.node.queues();
+        self.heal_all();
+        let is_at_rest = self.rest_while(|_| false)?;
+        if is_at_rest {
+            let rows = self.rows();
             self.oracle.rests(&rows, self.has_faults)?;
             self.oracle.check_bytes(&self.node.limited())?;
             self.streams_rest()?;
@@ -694,10 +741,11 @@ impl World {
                 // A browser goes on behind what cannot be read.
                 self.oracle.check_browsers()?;
             }
-            if !self.rots {
+            if !self.rots && self.cluster.is_none() {
                 self.look_ahead()?;
             }
         }
+        self.begin_link_faults();
         Ok(())
     }
 
@@ -742,7 +790,8 @@ impl World {
     pub fn rest_while(&mut self, goes_on: impl Fn(&World) -> bool) -> Result<bool, String> {
         let (mut quiet, mut patience) = (0, Patience::default());
         let crashes = self.tally.crashes;
-        for _ in 0..ROUNDS_MAX {
+        let rounds = if self.cluster.is_some() { 4 * ROUNDS_MAX } else { ROUNDS_MAX };
+        for _ in 0..rounds {
             // Before anything else: timed work is done in the round that looks whether all is quiet.
             self.pass(ROUND_MS);
             for at in 0..CLIENTS_MAX {
@@ -759,39 +808,11 @@ impl World {
                 self.exchange_stream(at, true)?;
             }
             (0..TENANT_CLIENTS_MAX).for_each(|at| self.exchange_tenant(at, true));
-            for at in 0..self.node.berths.len() {
-                let World { node, now, dice, net, .. } = self;
-                let result = node.turn(at, *now, dice, net);
-                self.watch()?;
-                self.unless_stopped(result)?;
-                if self.tally.crashes != crashes {
-                    return Ok(false);
-                }
-            }
-            if let World { double: Some(double), node, now, .. } = self {
-                double.agree_all(node, *now)?;
-            }
-            let result = self.node.write(self.now);
-            self.unless_stopped(result)?;
-            if self.tally.crashes != crashes {
+            if !self.round(crashes)? {
                 return Ok(false);
             }
-            let result = self.node.keep(self.now, &mut self.dice, &mut self.tally);
-            self.unless_stopped(result)?;
-            if self.tally.crashes != crashes {
-                return Ok(false);
-            }
-            for _ in 0..4 {
-                let result = self.node.read(&mut self.dice, &mut self.tally);
-                self.unless_stopped(result)?;
-                if self.tally.crashes != crashes {
-                    return Ok(false);
-                }
-            }
-            self.learn_of_damage()?;
-            self.node.prepare();
             let is_quiet = !goes_on(self)
-                && self.node.is_idle(self.now)
+                && self.are_idle()
                 && self.double.as_ref().is_none_or(|double| double.is_idle(&self.node))
                 && self.net.under_way() == 0
                 && self.clients.iter().flatten().all(|client| !client.is_waiting())
@@ -810,6 +831,46 @@ impl World {
             self.net.under_way(),
             self.node.is_idle(self.now)
         ))
+    }
+
+    /// A round of the node that is looked at. False: it went down.
+    pub fn round_of_node(&mut self, crashes: u64) -> Result<bool, String> {
+        for at in 0..self.node.berths.len() {
+            if self.cluster.is_some() {
+                self.turn(at)?;
+            } else {
+                let World { node, now, dice, net, .. } = self;
+                let result = node.turn(at, *now, dice, net);
+                self.watch()?;
+                self.unless_stopped(result)?;
+            }
+            if self.tally.crashes != crashes {
+                return Ok(false);
+            }
+        }
+        if let World { double: Some(double), node, now, .. } = self {
+            double.agree_all(node, *now)?;
+        }
+        let result = self.node.write(self.now);
+        self.unless_stopped(result)?;
+        if self.tally.crashes != crashes {
+            return Ok(false);
+        }
+        let result = self.node.keep(self.now, &mut self.dice, &mut self.tally);
+        self.unless_stopped(result)?;
+        if self.tally.crashes != crashes {
+            return Ok(false);
+        }
+        for _ in 0..4 {
+            let result = self.node.read(&mut self.dice, &mut self.tally);
+            self.unless_stopped(result)?;
+            if self.tally.crashes != crashes {
+                return Ok(false);
+            }
+        }
+        self.learn_of_damage()?;
+        self.node.prepare();
+        Ok(true)
     }
 
     /// A round more in which the client at `at` may wait for an answer.
@@ -861,22 +922,26 @@ impl World {
             return Ok(());
         }
         match self.dice.below(3) {
+            0 if self.cluster.is_some() => self.crash_all()?,
             0 => self.crash(None)?,
-            1 => self.stop()?,
+            1 if self.cluster.is_none() => self.stop()?,
             _ => {}
         }
-        self.heal();
-        if self.has_faults {
-            // Faults that are still planned end with a crash.
-            self.crash(None)?;
-        }
-        while self.has_faults && !self.is_lost {
-            self.crash(None)?;
-        }
+        self.heal_all();
+        // Faults that are still planned end with a crash.
+        self.end_faults()?;
         if self.is_lost {
             return Ok(());
         }
         self.note("drain");
+        self.visit(0);
+        if self.cluster.is_some() {
+            // First what waits at the others, then one has all.
+            self.rest_while(|_| false)?;
+            self.want_leader(Some(0));
+            self.rest_while(|_| false)?;
+            self.visit(0);
+        }
         let kind = if self.dice.one_in(2) { Kind::Amqp10 } else { Kind::Amqp091 };
         let at = self.connect(kind).ok_or("no place for a client")?;
         let is_open =

@@ -7,7 +7,7 @@
 
 mod checks;
 mod disk;
-mod faults;
+pub(crate) mod faults;
 mod journaled;
 mod member;
 mod state;

@@ -304,7 +304,7 @@ impl World {
     /// A client of the stream protocol connects, if there is a place for it.
     pub fn connect_stream(&mut self) -> Option<usize> {
         let at = self.streams.clients.iter().position(Option::is_none)?;
-        let line = self.net.open();
+        let line = self.net.open(self.here());
         let shard = self.dice.below(self.node.berths.len() as u64) as usize;
         let number = self.next_connection();
         self.note(format!("c{number} connects to shard {shard} over the stream protocol"));

@@ -4,7 +4,7 @@ use crate::oracle::Check;
 use crate::world::World;
 
 pub fn run(world: &mut World) -> Check {
-    if !world.plan.crashes {
+    if !world.plan.crashes || world.is_down() {
         return Ok(());
     }
     if world.dice.one_in(2) {

@@ -6,7 +6,7 @@ use journal::DiskError;
 use journal::faulty::{Call, Faults};
 
 pub fn run(world: &mut World) -> Check {
-    if !world.plan.io_errors {
+    if !world.plan.io_errors || world.is_down() {
         return Ok(());
     }
     let (call, text) = match world.dice.below(4) {

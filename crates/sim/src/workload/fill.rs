@@ -4,7 +4,7 @@ use crate::oracle::Check;
 use crate::world::World;
 
 pub fn run(world: &mut World) -> Check {
-    if !world.plan.full_disk {
+    if !world.plan.full_disk || world.is_down() {
         return Ok(());
     }
     if world.dice.one_in(2) {

@@ -31,10 +31,11 @@ mod stop;
 mod streams;
 pub mod transact;
 
+use crate::cluster;
 use crate::oracle::Check;
 use crate::world::World;
 
-type Operation = fn(&mut World) -> Check;
+pub type Operation = fn(&mut World) -> Check;
 
 /// Every operation, and how often it comes in so many.
 const OPERATIONS: [(u64, Operation); 16] = [
@@ -108,8 +109,28 @@ const BARRIERS: [(u64, Operation); 10] = [
     (20, rest::run),
 ];
 
+/// Those of clients of several nodes; there are no others.
+const CLUSTER: [(u64, Operation); 12] = [
+    (400, publish::run),
+    (200, settle::run),
+    (80, connect::run),
+    (100, consume::run),
+    (60, get::run),
+    (25, cancel::run),
+    (12, close::run),
+    (8, fill::run),
+    (5, fail::run),
+    (6, crash::run),
+    (4, rest::run),
+    (6, purge::run),
+];
+
 /// Carries out one operation, rolled.
 pub fn one(world: &mut World) -> Check {
+    if world.cluster.is_some() {
+        let operations: Vec<_> = CLUSTER.iter().chain(&cluster::OPERATIONS).collect();
+        return one_of(world, &operations);
+    }
     if world.plan.barriers {
         return one_of(world, &BARRIERS.each_ref());
     }

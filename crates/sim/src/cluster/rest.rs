@@ -1,0 +1,138 @@
+//! Several nodes at rest: all are up, all links carry, and each led each log for a while if anything waits for that.
+
+use super::{Cluster, replica_of};
+use crate::oracle::Check;
+use crate::world::World;
+use broker::QueueRow;
+
+/// Rounds for which a node leads what clients of it wait for.
+const LEADS_ROUNDS: u64 = 40;
+
+impl World {
+    /// All nodes lose their power at once.
+    pub fn crash_all(&mut self) -> Check {
+        let nodes = self.cluster.as_ref().map_or(1, Cluster::nodes);
+        for number in 0..nodes {
+            self.visit(number);
+            if self.cluster.as_ref().is_none_or(|cluster| cluster.here.up_at.is_none()) {
+                self.crash(None)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A round of a world that rests, for each node. False: one went down.
+    pub fn round(&mut self, crashes: u64) -> Result<bool, String> {
+        let Some(cluster) = &mut self.cluster else { return self.round_of_node(crashes) };
+        cluster.rounds += 1;
+        let nodes = cluster.nodes();
+        for number in 0..nodes {
+            self.visit(number);
+            self.bring_messages();
+            if self.cluster.as_ref().is_some_and(|cluster| cluster.here.up_at.is_some()) {
+                self.come_up()?;
+            }
+            if !self.round_of_node(crashes)? {
+                return Ok(false);
+            }
+            self.hand_on();
+        }
+        self.compare()?;
+        Ok(true)
+    }
+
+    /// In a rest each node leads each log in turn, so that what waits at it is done; or one leads all of them.
+    fn hand_on(&mut self) {
+        let World { cluster: Some(cluster), now, node, .. } = self else { return };
+        if !cluster.rounds.is_multiple_of(LEADS_ROUNDS) {
+            return;
+        }
+        let turn = (cluster.rounds / LEADS_ROUNDS) as usize % cluster.nodes();
+        let to = cluster.wanted.unwrap_or(turn);
+        for log in cluster.logs.iter().filter(|_| to != cluster.here.number) {
+            if node.leads(*log) {
+                node.transfer(*now, *log, replica_of(to));
+            }
+        }
+        self.send_messages();
+        self.note_roles();
+    }
+
+    /// No node has anything to do, and all have applied the same.
+    pub fn are_idle(&mut self) -> bool {
+        let Some(cluster) = &self.cluster else { return self.node.is_idle(self.now) };
+        let (nodes, logs, wanted) = (cluster.nodes(), cluster.logs.clone(), cluster.wanted);
+        for number in 0..nodes {
+            self.visit(number);
+            if !self.node.is_idle(self.now) || self.node.has_unwritten() || !self.node.has_quiet_replicas() {
+                return false;
+            }
+        }
+        logs.iter().all(|log| {
+            let all: Vec<_> = self.all_nodes().map(|(node, _)| node.agreed(*log)).collect();
+            let leaders: Vec<_> =
+                self.all_nodes().filter(|(node, _)| node.leads(*log)).map(|(_, it)| it.number).collect();
+            let is_led = leaders.len() == 1 && wanted.is_none_or(|wanted| leaders[0] == wanted);
+            is_led && all.windows(2).all(|two| two[0] == two[1])
+        })
+    }
+
+    /// All queues, each as the node that leads it has it.
+    pub fn rows(&self) -> Vec<QueueRow> {
+        if self.cluster.is_none() {
+            return self.node.queues();
+        }
+        let rows = self.all_nodes().flat_map(|(node, _)| {
+            let rows = node.queues().into_iter();
+            rows.filter(|row| node.leads(row.definition.log))
+        });
+        let mut rows: Vec<QueueRow> = rows.collect();
+        rows.sort_by(|one, other| one.definition.name.cmp(&other.definition.name));
+        rows
+    }
+
+    /// All faults of nodes and links end for a rest.
+    pub fn heal_all(&mut self) {
+        let Some(cluster) = &mut self.cluster else { return self.heal() };
+        cluster.links.end_faults();
+        cluster.is_calm = true;
+        let nodes = cluster.nodes();
+        for number in 0..nodes {
+            self.visit(number);
+            self.heal();
+            if let Some(cluster) = &mut self.cluster {
+                cluster.here.still_until = 0;
+            }
+        }
+    }
+
+    /// Messages are late and lost again, as before a rest.
+    pub fn begin_link_faults(&mut self) {
+        if let Some(cluster) = &mut self.cluster {
+            cluster.links.begin_faults();
+            cluster.is_calm = false;
+        }
+    }
+
+    /// This node is to lead all logs; none: each in turn, as it comes.
+    pub fn want_leader(&mut self, number: Option<usize>) {
+        if let Some(cluster) = &mut self.cluster {
+            cluster.wanted = number;
+        }
+    }
+
+    /// Some node has faults that end with a crash.
+    pub fn end_faults(&mut self) -> Check {
+        let nodes = self.cluster.as_ref().map_or(1, Cluster::nodes);
+        for number in 0..nodes {
+            self.visit(number);
+            while self.has_faults && !self.is_lost {
+                self.crash(None)?;
+                if self.cluster.is_some() {
+                    self.come_up()?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
