@@ -292,6 +292,11 @@ impl Replicas {
         self.hosted.get(&log)?.applied
     }
 
+    /// The term in which the shard leads a log, and hands out what is in its queues.
+    pub fn leads_in(&self, log: LogId) -> Option<u64> {
+        self.hosted.get(&log)?.leads
+    }
+
     /// How often the shard began to lead a log, and how often it ceased to.
     pub fn changes(&self) -> (u64, u64) {
         self.changes

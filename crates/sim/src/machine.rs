@@ -451,6 +451,11 @@ impl Machine {
         replicas.flat_map(Replicas::take_ended).next()
     }
 
+    /// The term in which it leads a log.
+    pub fn leads_in(&self, log: LogId) -> Option<u64> {
+        self.replicas().find_map(|replicas| replicas.leads_in(log))
+    }
+
     /// The last entry of a log that it has applied.
     pub fn agreed(&self, log: LogId) -> Option<EntryId> {
         self.replicas().find(|replicas| replicas.hosts(log))?.applied(log)

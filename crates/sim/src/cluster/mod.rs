@@ -3,8 +3,8 @@
 //!
 //! The world looks at one node at a time; the others wait here. Their catalogs are the same from the start on, and do not
 //! change. A client reaches the queues of a log once its node leads that: what it sends before waits there.
-//! Invariants looked at: where two nodes have applied the same entry of a log, its state is the same on both; whatever fails,
-//! what was confirmed is there.
+//! Invariants looked at: where two nodes have applied the same entry of a log, its state is the same on both; a node that has
+//! had its turn leads no log that was led in a later term; whatever fails, what was confirmed is there.
 
 mod links;
 mod operations;
@@ -26,7 +26,7 @@ use consensus::ReplicaId;
 use journal::FaultyDisk;
 use links::Links;
 use routing::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Queues of a run.
 const QUEUES: usize = 8;
@@ -101,6 +101,8 @@ pub struct Cluster {
     links: Links,
     /// Logs there are, without the catalog's.
     logs: Vec<LogId>,
+    /// The latest term in which each log was led.
+    terms: BTreeMap<LogId, u64>,
     /// Rounds of a rest so far.
     rounds: u64,
     /// The nodes rest: no start of one fails.
@@ -166,6 +168,7 @@ impl Cluster {
             others,
             links,
             logs,
+            terms: BTreeMap::new(),
             rounds: 0,
             is_calm: false,
             wanted: None,
@@ -285,7 +288,25 @@ impl World {
         if let Some((log, why)) = self.node.take_ended() {
             return Err(format!("the replica of {log:?} ends: {why}"));
         }
+        self.check_terms()?;
         self.unless_stopped(result)
+    }
+
+    /// A node that has had its turn leads no log that another leads in a later term: it would hand out what is in the
+    /// other's queues.
+    fn check_terms(&mut self) -> Check {
+        let World { cluster: Some(Cluster { terms, logs, here, .. }), node, .. } = self else {
+            return Ok(());
+        };
+        for log in logs {
+            let Some(term) = node.leads_in(*log) else { continue };
+            let latest = terms.entry(*log).or_default();
+            if *latest > term {
+                return Err(format!("n{} leads {log:?} in term {term}, after one of {latest}", here.number));
+            }
+            *latest = term;
+        }
+        Ok(())
     }
 
     /// Whoever begins to lead a log gives out what others may hold; who ceases to forgets what its clients hold.
