@@ -253,6 +253,12 @@ impl Log {
 
     /// A command is carried out when all records before `until` are applied.
     fn park(&mut self, until: LogIndex, queue: QueueId, port: PortId, command: QueueCommand) -> Done {
+        if matches!(command, QueueCommand::Leave) {
+            // The connection is gone: messages that were handed to it before that is carried out would be lost on the way.
+            let asks = |parked: &Parked| parked.command.asks_for_messages();
+            let is_its = |parked: &Parked| (parked.port, parked.queue) == (port, queue) && asks(parked);
+            self.commons.agenda.parked.retain(|parked| !is_its(parked));
+        }
         self.commons.agenda.parked.push_back(Parked { until, queue, port, command });
         Done::Nothing
     }

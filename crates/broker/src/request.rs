@@ -340,6 +340,17 @@ impl QueueCommand {
         }
     }
 
+    /// It asks for messages of the queue, now or later.
+    pub(crate) fn asks_for_messages(&self) -> bool {
+        matches!(
+            self,
+            QueueCommand::Consume { .. }
+                | QueueCommand::Select { .. }
+                | QueueCommand::Get { .. }
+                | QueueCommand::Pick { .. }
+        )
+    }
+
     /// Its answer depends on what is in a queue.
     pub(crate) fn looks_in(&self) -> bool {
         let by_position = matches!(

@@ -234,3 +234,29 @@ fn a_queue_is_open_before_what_gathered_for_it() {
     node.settle();
     assert_eq!(node.take_seen(), ["0: 5 confirmed 1-1", "0: Consuming", "0: 9 gets one@0 again"]);
 }
+
+/// Commands wait for a leader, also that of a connection to consume; nothing is handed to one that is gone.
+#[test]
+fn nobody_consumes_who_is_gone_before_somebody_leads() {
+    let (mut node, log, everything) = agreed_on();
+    node.declare(1, "q", true);
+    node.pass(1_000);
+    node.shards[1].commit_outside(node.now, log, everything);
+    node.settle();
+    node.shards[1].resign(node.now, log);
+    node.consume(0, "q", 9, 0);
+    node.settle();
+    let port = node.ports[0];
+    node.shards[0].close_port(node.now, port);
+    node.settle();
+    let mut publisher = node.publisher(1);
+    node.publish(1, &mut publisher, "q", "one", true);
+    node.settle();
+    node.shards[1].lead(node.now, log);
+    node.settle();
+    node.shards[1].commit_outside(node.now, log, everything);
+    node.settle();
+    node.consume(1, "q", 8, 0);
+    node.settle();
+    assert_eq!(node.take_seen(), ["1: 5 confirmed 1-1", "1: Consuming", "1: 8 gets one@0 again"]);
+}

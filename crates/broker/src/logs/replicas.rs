@@ -28,6 +28,11 @@ impl Logs {
         self.get(log).is_some_and(|log| log.commons.pipeline.leads())
     }
 
+    /// Commands wait here for a leader, or for messages in front of them.
+    pub fn has_parked(&self) -> bool {
+        self.every().any(|log| !log.commons.agenda.parked.is_empty())
+    }
+
     /// A batch of a log that lives here may be taken back: others have to agree on it.
     pub fn is_agreed_on(&self, log: LogId) -> bool {
         self.get(log).is_some_and(|log| log.commons.pipeline.is_agreed_on())
