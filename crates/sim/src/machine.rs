@@ -516,6 +516,11 @@ impl Machine {
         self.shards().any(|shard| shard.logs().bytes_in_flight() > 0)
     }
 
+    /// Commands wait for a leader, though their clients may be gone.
+    pub fn has_parked(&self) -> bool {
+        self.shards().any(|shard| shard.logs().has_parked())
+    }
+
     /// It leads a log.
     pub fn leads(&self, log: LogId) -> bool {
         self.shards().any(|shard| shard.logs().leads(log))

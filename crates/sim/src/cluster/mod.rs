@@ -101,6 +101,8 @@ pub struct Cluster {
     links: Links,
     /// Logs there are, without the catalog's.
     logs: Vec<LogId>,
+    /// How fast time goes by: fast, and leaders come and go; slowly, and much is done under each.
+    pace: u64,
     /// The latest term in which each log was led.
     terms: BTreeMap<LogId, u64>,
     /// Rounds of a rest so far.
@@ -168,6 +170,7 @@ impl Cluster {
             others,
             links,
             logs,
+            pace: [1, 4, 4, 10][dice.below(4) as usize],
             terms: BTreeMap::new(),
             rounds: 0,
             is_calm: false,
@@ -268,7 +271,8 @@ impl World {
             }
             82..86 => {
                 let most = if self.dice.one_in(4) { 60 } else { 4 };
-                let ms = self.dice.below(most);
+                let pace = self.cluster.as_ref().map_or(1, |cluster| cluster.pace);
+                let ms = self.dice.below(most * pace);
                 self.pass(ms);
             }
             _ => {

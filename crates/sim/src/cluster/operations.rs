@@ -8,7 +8,7 @@ use base::time::NS_PER_MS;
 
 /// Those of runs of several nodes besides those of clients.
 pub const OPERATIONS: [(u64, Operation); 6] =
-    [(12, crash), (3, power), (10, cut), (12, mend), (8, still), (10, transfer)];
+    [(12, crash), (3, power), (10, cut), (6, mend), (8, still), (10, transfer)];
 
 /// The node that is looked at goes down.
 fn crash(world: &mut World) -> Check {

@@ -64,7 +64,11 @@ impl World {
         let (nodes, logs, wanted) = (cluster.nodes(), cluster.logs.clone(), cluster.wanted);
         for number in 0..nodes {
             self.visit(number);
-            if !self.node.is_idle(self.now) || self.node.has_unwritten() || !self.node.has_quiet_replicas() {
+            if !self.node.is_idle(self.now)
+                || self.node.has_unwritten()
+                || self.node.has_parked()
+                || !self.node.has_quiet_replicas()
+            {
                 return false;
             }
         }
