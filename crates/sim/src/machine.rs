@@ -3,7 +3,7 @@
 
 use crate::berth::{Berth, Busy, HAND_TOKEN, Letter, Moving};
 use crate::books::Books;
-use crate::cluster::{self, Seat};
+use crate::cluster::Seat;
 use crate::double::agreed_on;
 use crate::net::Net;
 use crate::plan::Tally;
@@ -146,7 +146,6 @@ impl Machine {
         let mut node = start::recover(disk, &identity, makeup.journal, &replicated, shards, &clock, tell)?;
         if node.shards[0].catalog().vhosts().next().is_none() {
             let content = FirstContent::guest([7; SALT]).requests().into_iter().chain(macros());
-            let content = content.chain(makeup.seat.iter().flat_map(|_| cluster::content()));
             first::make_content(&mut node, disk, &clock, content.collect())?;
         }
         first::flush(&mut node, disk, &clock)?;
@@ -451,9 +450,9 @@ impl Machine {
         replicas.flat_map(Replicas::take_ended).next()
     }
 
-    /// The term in which it leads a log.
-    pub fn leads_in(&self, log: LogId) -> Option<u64> {
-        self.replicas().find_map(|replicas| replicas.leads_in(log))
+    /// The term in which a shard leads a log.
+    pub fn leads_in(&self, shard: usize, log: LogId) -> Option<u64> {
+        self.berths[shard].home.replicas.as_ref()?.leads_in(log)
     }
 
     /// The last entry of a log that it has applied.

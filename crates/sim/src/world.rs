@@ -158,7 +158,7 @@ impl World {
             world.settle_in(USERS[0]).map_err(|stop| stop.0)?;
         }
         if is_one_of_several {
-            world.know_content()?;
+            world.make_content()?;
         }
         if plan.crowds {
             world.add_users();
@@ -812,7 +812,7 @@ impl World {
                 return Ok(false);
             }
             let is_quiet = !goes_on(self)
-                && self.are_idle()
+                && self.unrest().is_none()
                 && self.double.as_ref().is_none_or(|double| double.is_idle(&self.node))
                 && self.net.under_way() == 0
                 && self.clients.iter().flatten().all(|client| !client.is_waiting())
@@ -826,10 +826,10 @@ impl World {
         }
         let waiting: Vec<u64> =
             self.clients.iter().flatten().filter(|it| it.is_waiting()).map(|it| it.number).collect();
+        let why = self.unrest().unwrap_or_else(|| "it is idle".to_owned());
+        let under_way = self.net.under_way();
         Err(format!(
-            "the node does not come to rest: connections {waiting:?} wait, {} bytes are under way, idle: {}",
-            self.net.under_way(),
-            self.node.is_idle(self.now)
+            "the node does not come to rest: connections {waiting:?} wait, {under_way} bytes are under way, {why}"
         ))
     }
 

@@ -527,7 +527,7 @@ pub fn queue_name(queue: usize) -> String {
 }
 
 /// The name of an exchange.
-pub fn exchange_name(exchange: usize) -> String {
+fn exchange_name(exchange: usize) -> String {
     format!("x{exchange:04}")
 }
 

@@ -3,7 +3,7 @@
 //!
 //! The world looks at one node at a time; the others wait here. Their catalogs are the same from the start on, and do not
 //! change. A client reaches the queues of a log once its node leads that: what it sends before waits there.
-//! Invariants looked at: where two nodes have applied the same entry of a log, its state is the same on both; a node that has
+//! Invariants looked at: where two nodes have applied the same entry of a log, its state is the same on both; a shard that has
 //! had its turn leads no log that was led in a later term; whatever fails, what was confirmed is there.
 
 mod links;
@@ -12,24 +12,26 @@ mod rest;
 
 pub use operations::OPERATIONS;
 
-use crate::client::{Asked, exchange_name, queue_name};
+use crate::client::{Asked, Client, Kind, Seen, State};
 use crate::double::agreed_on;
 use crate::machine::{Machine, Makeup};
 use crate::oracle::Check;
-use crate::rules::Rules;
+use crate::workload::declare;
 use crate::world::World;
+use adapters::Protocol;
 use base::Random;
 use base::id::{LogId, NodeNo};
 use base::time::NS_PER_MS;
-use broker::catalog::Op;
 use consensus::ReplicaId;
 use journal::FaultyDisk;
 use links::Links;
-use routing::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Queues of a run.
 const QUEUES: usize = 8;
+
+/// Rounds in which a node makes them.
+const DECLARE_ROUNDS_MAX: usize = 400;
 
 /// The queues that the exchange is bound to.
 const BOUND: usize = 3;
@@ -117,36 +119,6 @@ pub struct Cluster {
     pub led: u64,
 }
 
-/// The queues and the exchange that are there from the start on.
-pub fn content() -> Vec<Op> {
-    let queue = |number| Op::DeclareQueue {
-        name: queue_name(number).into(),
-        passive: false,
-        durable: true,
-        exclusive: false,
-        auto_delete: false,
-        arguments: [(&b"x-queue-type"[..], Value::text("quorum"))].into_iter().collect(),
-        random: [0; 16],
-    };
-    let bind = |number| Op::BindQueue {
-        queue: queue_name(number).into(),
-        exchange: exchange_name(0).into(),
-        key: "".into(),
-        arguments: Default::default(),
-    };
-    let exchange = Op::DeclareExchange {
-        name: exchange_name(0).into(),
-        kind: "fanout".into(),
-        passive: false,
-        durable: true,
-        auto_delete: false,
-        internal: false,
-        arguments: Default::default(),
-    };
-    let queues = (0..QUEUES).map(queue);
-    queues.chain([exchange]).chain((0..BOUND).map(bind)).collect()
-}
-
 impl Cluster {
     /// The nodes beside the first, none of which has begun so far.
     ///
@@ -219,15 +191,57 @@ impl World {
         })
     }
 
-    /// The queues of all nodes know that they are there.
-    pub fn know_content(&mut self) -> Check {
-        for number in 0..QUEUES {
-            let queue = self.oracle.new_queue(true, true, Rules::default());
-            assert_eq!(queue, number, "the first queues");
+    /// The queues and the exchange of a run are made on each node, by the same words.
+    ///
+    /// # Errors
+    /// A node does not do so.
+    pub fn make_content(&mut self) -> Check {
+        for _ in 0..QUEUES {
+            let rules = declare::roll(self, true);
+            let queue = self.oracle.new_queue(true, true, rules);
+            self.note(format!("q{queue}, {rules:?}"));
             self.oracle.done(0, Asked::Declare(queue), Some(0))?;
         }
-        let exchange = self.oracle.new_exchange((0..BOUND).collect(), false);
-        (0..BOUND).try_for_each(|queue| self.oracle.done(0, Asked::Bind(exchange, queue), None))
+        let delays = self.plan.rich && self.dice.one_in(2);
+        let exchange = self.oracle.new_exchange((0..BOUND).collect(), delays);
+        (0..BOUND).try_for_each(|queue| self.oracle.done(0, Asked::Bind(exchange, queue), None))?;
+        let nodes = self.cluster.as_ref().map_or(1, Cluster::nodes);
+        for number in 0..nodes {
+            self.visit(number);
+            self.declare_all(exchange, delays).map_err(|why| format!("n{number}: {why}"))?;
+        }
+        Ok(())
+    }
+
+    /// A client makes all there is on the node that is looked at.
+    fn declare_all(&mut self, exchange: usize, delays: bool) -> Check {
+        let line = self.net.open(self.here());
+        let mut client = Client::new(0, line, self.now, Kind::Amqp091, &mut self.dice);
+        self.node.accept(0, line, Protocol::Amqp);
+        let mut has_asked = false;
+        for _ in 0..DECLARE_ROUNDS_MAX {
+            let mut seen = Vec::new();
+            client.exchange(self.now, None, &mut self.net, &mut seen);
+            if let Some(Seen::Failed(why)) = seen.into_iter().find(|event| matches!(event, Seen::Failed(_))) {
+                return Err(why);
+            }
+            if client.state == State::Open && !has_asked {
+                has_asked = true;
+                for queue in 0..QUEUES {
+                    client.declare(queue, true, true, self.oracle.rules_of(queue));
+                }
+                client.ask(Asked::DeclareExchange(exchange, delays));
+                (0..BOUND).for_each(|queue| client.ask(Asked::Bind(exchange, queue)));
+            } else if has_asked && !client.is_waiting() {
+                client.vanish(&mut self.net);
+                return Ok(());
+            }
+            for at in 0..self.node.berths.len() {
+                self.turn(at)?;
+            }
+            self.node.write(self.now).map_err(|stop| stop.0)?;
+        }
+        Err("its content is not made".to_owned())
     }
 
     /// One thing happens; true when it was an operation of the workload.
@@ -292,18 +306,18 @@ impl World {
         if let Some((log, why)) = self.node.take_ended() {
             return Err(format!("the replica of {log:?} ends: {why}"));
         }
-        self.check_terms()?;
+        self.check_terms(at)?;
         self.unless_stopped(result)
     }
 
-    /// A node that has had its turn leads no log that another leads in a later term: it would hand out what is in the
+    /// A shard that has had its turn leads no log that another node led in a later term: it would hand out what is in the
     /// other's queues.
-    fn check_terms(&mut self) -> Check {
+    fn check_terms(&mut self, shard: usize) -> Check {
         let World { cluster: Some(Cluster { terms, logs, here, .. }), node, .. } = self else {
             return Ok(());
         };
         for log in logs {
-            let Some(term) = node.leads_in(*log) else { continue };
+            let Some(term) = node.leads_in(shard, *log) else { continue };
             let latest = terms.entry(*log).or_default();
             if *latest > term {
                 return Err(format!("n{} leads {log:?} in term {term}, after one of {latest}", here.number));

@@ -58,26 +58,33 @@ impl World {
         self.note_roles();
     }
 
-    /// No node has anything to do, and all have applied the same.
-    pub fn are_idle(&mut self) -> bool {
-        let Some(cluster) = &self.cluster else { return self.node.is_idle(self.now) };
+    /// Why the nodes do not rest; none: none has anything to do, and all have applied the same.
+    pub fn unrest(&mut self) -> Option<String> {
+        let Some(cluster) = &self.cluster else {
+            return (!self.node.is_idle(self.now)).then(|| "it has work".to_owned());
+        };
         let (nodes, logs, wanted) = (cluster.nodes(), cluster.logs.clone(), cluster.wanted);
         for number in 0..nodes {
             self.visit(number);
-            if !self.node.is_idle(self.now)
-                || self.node.has_unwritten()
-                || self.node.has_parked()
-                || !self.node.has_quiet_replicas()
-            {
-                return false;
+            let may_lead = wanted.is_none_or(|wanted| wanted == number);
+            let reasons = [
+                (!self.node.is_idle(self.now), "has work"),
+                // Where one node leads, what others noted last stays with them: that something expired, or came back.
+                (may_lead && self.node.has_unwritten(), "has records that are not agreed on"),
+                (self.node.has_parked(), "has commands that wait"),
+                (!self.node.has_quiet_replicas(), "has replicas that wait for it"),
+            ];
+            if let Some((_, reason)) = reasons.iter().find(|(holds, _)| *holds) {
+                return Some(format!("n{number} {reason}"));
             }
         }
-        logs.iter().all(|log| {
+        logs.iter().find_map(|log| {
             let all: Vec<_> = self.all_nodes().map(|(node, _)| node.agreed(*log)).collect();
             let leaders: Vec<_> =
                 self.all_nodes().filter(|(node, _)| node.leads(*log)).map(|(_, it)| it.number).collect();
             let is_led = leaders.len() == 1 && wanted.is_none_or(|wanted| leaders[0] == wanted);
-            is_led && all.windows(2).all(|two| two[0] == two[1])
+            let is_same = all.windows(2).all(|two| two[0] == two[1]);
+            (!is_led || !is_same).then(|| format!("{log:?} is led by {leaders:?}, and goes to {all:?}"))
         })
     }
 

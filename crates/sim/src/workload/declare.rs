@@ -39,6 +39,19 @@ fn queue(world: &mut World, at: usize) {
         2..5 => (false, true),
         _ => (false, !world.clients[at].as_ref().is_some_and(Client::can_ask)),
     };
+    let rules = roll(world, is_quorum);
+    let queue = world.oracle.new_queue(is_quorum, is_durable, rules);
+    let World { clients, trace, .. } = world;
+    if let Some(client) = &mut clients[at] {
+        let number = client.number;
+        let asks = if rules.is_plain() { String::new() } else { format!(", {rules:?}") };
+        trace.note(format!("c{number} declares q{queue}, quorum {is_quorum}, durable {is_durable}{asks}"));
+        client.declare(queue, is_quorum, is_durable, &rules);
+    }
+}
+
+/// The rules of the next queue.
+pub fn roll(world: &mut World, is_quorum: bool) -> Rules {
     let mut rules = Rules::default();
     if world.plan.rich && world.dice.one_in(2) {
         let graves = world.oracle.graves();
@@ -63,14 +76,7 @@ fn queue(world: &mut World, at: usize) {
         let may_bar = rules.priority_max.is_none() && !rules.is_grouped;
         rules.bars = number % 5 < 2 && may_bar;
     }
-    let queue = world.oracle.new_queue(is_quorum, is_durable, rules);
-    let World { clients, trace, .. } = world;
-    if let Some(client) = &mut clients[at] {
-        let number = client.number;
-        let asks = if rules.is_plain() { String::new() } else { format!(", {rules:?}") };
-        trace.note(format!("c{number} declares q{queue}, quorum {is_quorum}, durable {is_durable}{asks}"));
-        client.declare(queue, is_quorum, is_durable, &rules);
-    }
+    rules
 }
 
 fn exchange(world: &mut World, at: usize, there: &[usize]) -> Check {

@@ -10,7 +10,7 @@ mod connect;
 mod consume;
 mod crash;
 mod crowd;
-mod declare;
+pub mod declare;
 mod delete;
 mod fail;
 mod fill;
@@ -125,10 +125,15 @@ const CLUSTER: [(u64, Operation); 12] = [
     (6, purge::run),
 ];
 
+/// Those of rich clients of several nodes besides.
+const CLUSTER_RICH: [(u64, Operation); 3] =
+    [(50, transact::run), (25, browse::run), (8, cancel_delayed::run)];
+
 /// Carries out one operation, rolled.
 pub fn one(world: &mut World) -> Check {
     if world.cluster.is_some() {
-        let operations: Vec<_> = CLUSTER.iter().chain(&cluster::OPERATIONS).collect();
+        let rich: &[_] = if world.plan.rich { &CLUSTER_RICH } else { &[] };
+        let operations: Vec<_> = CLUSTER.iter().chain(&cluster::OPERATIONS).chain(rich).collect();
         return one_of(world, &operations);
     }
     if world.plan.barriers {
