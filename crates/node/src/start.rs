@@ -406,7 +406,7 @@ impl Coming<'_> {
         }
     }
 
-    /// What is known to be agreed on is applied, and the rest is for the replica to say.
+    /// Applies what is known to be agreed on; the rest is for the replica to say.
     fn replay_replicas(&mut self, reading: BTreeMap<LogId, Reading>) -> Result<Vec<Replica>, Stop> {
         let mut replicas = Vec::new();
         for (log, reading) in reading {

@@ -1,6 +1,7 @@
 //! The course of a run: what happens next, as the dice decide, up to the end, when everything is looked at.
 
 use crate::client::CLIENTS_MAX;
+use crate::cluster::{Cluster, Standing};
 use crate::oracle::Check;
 use crate::streams::STREAM_CLIENTS_MAX;
 use crate::tenant::TENANT_CLIENTS_MAX;
@@ -42,7 +43,7 @@ pub fn run(world: &mut World) -> Check {
 /// One thing happens; true when it was an operation of the workload.
 fn step(world: &mut World) -> Result<bool, String> {
     if world.cluster.is_some() {
-        return world.step_together();
+        return step_together(world);
     }
     if world.double.is_some() && world.dice.one_in(6) {
         world.agree()?;
@@ -83,6 +84,56 @@ fn step(world: &mut World) -> Result<bool, String> {
         }
         80..84 => {
             let ms = world.dice.between(0, 40);
+            world.pass(ms);
+        }
+        _ => {
+            workload::one(world)?;
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The same where there are several nodes: it happens at one of them.
+fn step_together(world: &mut World) -> Result<bool, String> {
+    let nodes = world.cluster.as_ref().map_or(1, Cluster::nodes) as u64;
+    let number = world.dice.below(nodes) as usize;
+    world.visit(number);
+    world.bring_messages();
+    let now_ns = world.now.mono_ns;
+    let here = |world: &World| world.cluster.as_ref().map(|cluster| cluster.here);
+    if here(world).is_some_and(|here| here.up_at.is_some_and(|at| at <= now_ns)) {
+        world.come_up()?;
+    }
+    let is_able = |here: Standing| here.up_at.is_none() && here.still_until <= now_ns;
+    let is_able = here(world).is_some_and(is_able);
+    match world.dice.below(100) {
+        0..64 if !is_able => {}
+        0..40 => {
+            let at = world.dice.below(world.node.berths.len() as u64) as usize;
+            world.turn(at)?;
+        }
+        40..50 => {
+            let result = world.node.write(world.now);
+            world.unless_stopped(result)?;
+        }
+        50..56 => {
+            let result = world.node.read(&mut world.dice, &mut world.tally);
+            world.unless_stopped(result)?;
+        }
+        56..62 => {
+            let result = world.node.keep(world.now, &mut world.dice, &mut world.tally);
+            world.unless_stopped(result)?;
+        }
+        62..64 => world.node.prepare(),
+        64..82 => {
+            let at = world.dice.below(CLIENTS_MAX as u64) as usize;
+            world.exchange(at, false)?;
+        }
+        82..86 => {
+            let most = if world.dice.one_in(4) { 60 } else { 4 };
+            let pace = world.cluster.as_ref().map_or(1, |cluster| cluster.pace);
+            let ms = world.dice.below(most * pace);
             world.pass(ms);
         }
         _ => {

@@ -3,11 +3,11 @@
 
 use crate::berth::{Berth, Busy, HAND_TOKEN, Letter, Moving};
 use crate::books::Books;
-use crate::cluster::Seat;
 use crate::double::agreed_on;
 use crate::net::Net;
 use crate::plan::Tally;
 use crate::rules::macros;
+use crate::seat::Seat;
 use crate::tenant;
 use adapters::{Following, Frontend, NODE_SLOT, Protocol, Settings};
 use base::id::{LogId, LogIndex, PortId, QueueId, ShardId};

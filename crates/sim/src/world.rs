@@ -1,7 +1,7 @@
 //! Everything of one run: the node, its disk, the clients, the clock, and the dice that decide what happens next.
 
 use crate::client::{Asked, CLIENTS_MAX, Client, Delivery, Held, Kind, Seen, State, Verdict, read_body};
-use crate::cluster::{Cluster, Seat};
+use crate::cluster::Cluster;
 use crate::double::{Double, LOGS_MAX};
 use crate::machine::{Machine, Makeup};
 use crate::makeup;
@@ -11,6 +11,7 @@ use crate::patience::{self, Patience};
 use crate::plan::{Plan, Tally};
 use crate::rotten::Rotten;
 use crate::rules::{DELAYS_MS, Rules};
+use crate::seat::Seat;
 use crate::shape::Shape;
 use crate::streams::{FIRST_FED, FIRST_MESSAGE, STREAM_CLIENTS_MAX, Streams, USERS};
 use crate::tenant::{self, TENANT, TENANT_CLIENTS_MAX, TenantClient};

@@ -1,8 +1,8 @@
 //! The messages under way between nodes: each takes its time, some are late, lost, or come twice; links are cut, in one
 //! direction or both.
 
-use super::node_of;
 use crate::agreement::faults::Faults;
+use crate::seat::node_of;
 use base::Random;
 use consensus::Message;
 use std::collections::{BTreeMap, BTreeSet};

@@ -6,6 +6,7 @@ mod browse;
 mod cancel;
 mod cancel_delayed;
 mod close;
+mod cluster;
 mod connect;
 mod consume;
 mod crash;
@@ -31,11 +32,10 @@ mod stop;
 mod streams;
 pub mod transact;
 
-use crate::cluster;
 use crate::oracle::Check;
 use crate::world::World;
 
-pub type Operation = fn(&mut World) -> Check;
+type Operation = fn(&mut World) -> Check;
 
 /// Every operation, and how often it comes in so many.
 const OPERATIONS: [(u64, Operation); 16] = [

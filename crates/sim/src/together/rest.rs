@@ -1,7 +1,8 @@
 //! Several nodes at rest: all are up, all links carry, and each led each log for a while if anything waits for that.
 
-use super::{Cluster, replica_of};
+use crate::cluster::Cluster;
 use crate::oracle::Check;
+use crate::seat::replica_of;
 use crate::world::World;
 use broker::QueueRow;
 

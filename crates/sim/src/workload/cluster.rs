@@ -1,8 +1,9 @@
 //! Things that happen to several nodes.
 
-use super::{Cluster, replica_of};
+use super::Operation;
+use crate::cluster::Cluster;
 use crate::oracle::Check;
-use crate::workload::Operation;
+use crate::seat::replica_of;
 use crate::world::World;
 use base::time::NS_PER_MS;
 
@@ -12,10 +13,7 @@ pub const OPERATIONS: [(u64, Operation); 6] =
 
 /// The node that is looked at goes down.
 fn crash(world: &mut World) -> Check {
-    if is_down(world) {
-        return Ok(());
-    }
-    world.crash(None)
+    if world.is_down() { Ok(()) } else { world.crash(None) }
 }
 
 /// All nodes lose their power at once.
@@ -69,8 +67,4 @@ fn transfer(world: &mut World) -> Check {
         node.transfer(*now, log, replica_of(to));
     }
     Ok(())
-}
-
-fn is_down(world: &World) -> bool {
-    world.cluster.as_ref().is_some_and(|cluster| cluster.here.up_at.is_some())
 }

@@ -1,0 +1,36 @@
+//! The places of nodes among those that agree, and their replicas.
+
+use base::id::NodeNo;
+use consensus::ReplicaId;
+use std::collections::BTreeSet;
+
+/// The place of a node among those that agree.
+#[derive(Clone, Copy, Debug)]
+pub struct Seat {
+    /// Its number, from 0.
+    pub number: usize,
+    /// Nodes there are.
+    pub nodes: usize,
+}
+
+impl Seat {
+    /// Its replica of any log.
+    pub fn replica(self) -> ReplicaId {
+        replica_of(self.number)
+    }
+
+    /// All replicas of a log, where this node is the one that founds it.
+    pub fn founders(self) -> Option<BTreeSet<ReplicaId>> {
+        (self.number == 0).then(|| (0..self.nodes).map(replica_of).collect())
+    }
+}
+
+/// The replica of a node, of any log.
+pub fn replica_of(number: usize) -> ReplicaId {
+    ReplicaId::new(NodeNo(number as u16 + 1), 0)
+}
+
+/// The node that has a replica.
+pub fn node_of(replica: ReplicaId) -> usize {
+    usize::from(replica.node().0) - 1
+}

@@ -1,0 +1,231 @@
+//! A world of several nodes that agree on all logs but the catalog's.
+//!
+//! Their catalogs are the same from the start on, and do not change. A client reaches the queues of a log once its node leads
+//! that: what it sends before waits there.
+//! Invariants looked at: where two nodes have applied the same entry of a log, its state is the same on both; a shard that has
+//! had its turn leads no log that another node led in a later term; whatever fails, what was confirmed is there.
+
+mod rest;
+
+use crate::client::{Asked, Client, Kind, Seen, State};
+use crate::cluster::{Cluster, Standing};
+use crate::machine::Machine;
+use crate::oracle::Check;
+use crate::seat::Seat;
+use crate::workload::declare;
+use crate::world::World;
+use adapters::Protocol;
+use base::id::LogId;
+use base::time::NS_PER_MS;
+use std::collections::BTreeSet;
+
+/// Queues of a run.
+const QUEUES: usize = 8;
+
+/// Rounds in which a node makes them.
+const DECLARE_ROUNDS_MAX: usize = 400;
+
+/// The queues that the exchange is bound to.
+const BOUND: usize = 3;
+
+impl World {
+    /// The number of the node that is looked at.
+    pub fn here(&self) -> usize {
+        self.cluster.as_ref().map_or(0, |cluster| cluster.here.number)
+    }
+
+    /// Nothing fails any more for a while.
+    pub fn is_calm(&self) -> bool {
+        self.cluster.as_ref().is_some_and(|cluster| cluster.is_calm)
+    }
+
+    /// Looks at another node.
+    pub fn visit(&mut self, number: usize) {
+        let World { cluster: Some(cluster), disk, node, has_faults, makeup, .. } = self else { return };
+        let nodes = cluster.nodes();
+        let Cluster { here, others, .. } = cluster;
+        let Some(site) = others.iter_mut().find(|site| site.standing.number == number) else { return };
+        std::mem::swap(disk, &mut site.disk);
+        std::mem::swap(node, &mut site.node);
+        std::mem::swap(has_faults, &mut site.has_faults);
+        std::mem::swap(here, &mut site.standing);
+        makeup.seat = Some(Seat { number, nodes });
+    }
+
+    /// All nodes, and how it is with each.
+    fn all_nodes(&self) -> impl Iterator<Item = (&Machine, &Standing)> {
+        let cluster = self.cluster.iter();
+        cluster.flat_map(|cluster| {
+            let others = cluster.others.iter().map(|site| (&site.node, &site.standing));
+            others.chain([(&self.node, &cluster.here)])
+        })
+    }
+
+    /// The queues and the exchange of a run are made on each node, by the same words.
+    ///
+    /// # Errors
+    /// A node does not do so.
+    pub fn make_content(&mut self) -> Check {
+        for _ in 0..QUEUES {
+            let rules = declare::roll(self, true);
+            let queue = self.oracle.new_queue(true, true, rules);
+            self.note(format!("q{queue}, {rules:?}"));
+            self.oracle.done(0, Asked::Declare(queue), Some(0))?;
+        }
+        let delays = self.plan.rich && self.dice.one_in(2);
+        let exchange = self.oracle.new_exchange((0..BOUND).collect(), delays);
+        (0..BOUND).try_for_each(|queue| self.oracle.done(0, Asked::Bind(exchange, queue), None))?;
+        let nodes = self.cluster.as_ref().map_or(1, Cluster::nodes);
+        for number in 0..nodes {
+            self.visit(number);
+            self.declare_all(exchange, delays).map_err(|why| format!("n{number}: {why}"))?;
+        }
+        Ok(())
+    }
+
+    /// A client makes all there is on the node that is looked at.
+    fn declare_all(&mut self, exchange: usize, delays: bool) -> Check {
+        let line = self.net.open(self.here());
+        let mut client = Client::new(0, line, self.now, Kind::Amqp091, &mut self.dice);
+        self.node.accept(0, line, Protocol::Amqp);
+        let mut has_asked = false;
+        for _ in 0..DECLARE_ROUNDS_MAX {
+            let mut seen = Vec::new();
+            client.exchange(self.now, None, &mut self.net, &mut seen);
+            if let Some(Seen::Failed(why)) = seen.into_iter().find(|event| matches!(event, Seen::Failed(_))) {
+                return Err(why);
+            }
+            if client.state == State::Open && !has_asked {
+                has_asked = true;
+                for queue in 0..QUEUES {
+                    client.declare(queue, true, true, self.oracle.rules_of(queue));
+                }
+                client.ask(Asked::DeclareExchange(exchange, delays));
+                (0..BOUND).for_each(|queue| client.ask(Asked::Bind(exchange, queue)));
+            } else if has_asked && !client.is_waiting() {
+                client.vanish(&mut self.net);
+                return Ok(());
+            }
+            for at in 0..self.node.berths.len() {
+                self.turn(at)?;
+            }
+            self.node.write(self.now).map_err(|stop| stop.0)?;
+        }
+        Err("its content is not made".to_owned())
+    }
+
+    /// A turn of a shard of the node that is looked at.
+    pub fn turn(&mut self, at: usize) -> Check {
+        let World { node, now, dice, net, .. } = self;
+        let result = node.turn(at, *now, dice, net);
+        self.note_roles();
+        self.send_messages();
+        if let Some((log, why)) = self.node.take_ended() {
+            return Err(format!("the replica of {log:?} ends: {why}"));
+        }
+        self.check_terms(at)?;
+        self.unless_stopped(result)
+    }
+
+    /// A shard that has had its turn leads no log that another node led in a later term: it would hand out what is in the
+    /// other's queues.
+    fn check_terms(&mut self, shard: usize) -> Check {
+        let World { cluster: Some(Cluster { terms, logs, here, .. }), node, .. } = self else {
+            return Ok(());
+        };
+        for log in logs {
+            let Some(term) = node.leads_in(shard, *log) else { continue };
+            let latest = terms.entry(*log).or_default();
+            if *latest > term {
+                return Err(format!("n{} leads {log:?} in term {term}, after one of {latest}", here.number));
+            }
+            *latest = term;
+        }
+        Ok(())
+    }
+
+    /// Whoever begins to lead a log gives out what others may hold; who ceases to forgets what its clients hold.
+    fn note_roles(&mut self) {
+        let World { cluster: Some(cluster), node, oracle, trace, .. } = self else { return };
+        let (led, resigned) = node.roles();
+        if led + resigned != cluster.here.changes {
+            cluster.here.changes = led + resigned;
+            cluster.led += 1;
+            oracle.leader_lost();
+            let leads: Vec<LogId> = cluster.logs.iter().copied().filter(|log| node.leads(*log)).collect();
+            trace.note(format!("n{} leads {leads:?} in round {}", cluster.here.number, cluster.rounds));
+        }
+    }
+
+    fn send_messages(&mut self) {
+        let World { cluster: Some(cluster), node, now, dice, .. } = self else { return };
+        for message in node.messages.drain(..) {
+            cluster.links.send(now.mono_ns, dice, cluster.here.number, message);
+        }
+    }
+
+    /// Messages that are due come to their nodes.
+    pub fn bring_messages(&mut self) {
+        let World { cluster: Some(cluster), node, now, .. } = self else { return };
+        for (to, message) in cluster.links.due(now.mono_ns) {
+            if to == cluster.here.number {
+                if cluster.here.up_at.is_none() {
+                    node.hear(message);
+                }
+            } else if let Some(site) = cluster.others.iter_mut().find(|site| site.standing.number == to)
+                && site.standing.up_at.is_none()
+            {
+                site.node.hear(message);
+            }
+        }
+    }
+
+    /// The node that is looked at is down for a while.
+    pub fn stay_down(&mut self) -> bool {
+        let World { cluster: Some(cluster), now, dice, .. } = self else { return false };
+        let ms = [5, 200, 1500][dice.below(3) as usize];
+        cluster.here.up_at = Some(now.mono_ns + dice.below(ms) * NS_PER_MS);
+        cluster.links.forget(cluster.here.number);
+        true
+    }
+
+    /// The node that is looked at is up again.
+    pub fn is_up(&mut self) {
+        if let Some(cluster) = &mut self.cluster {
+            cluster.here = Standing::new(cluster.here.number);
+        }
+        self.note_roles();
+        self.send_messages();
+    }
+
+    /// Where two nodes have applied the same, they have the same.
+    fn compare(&mut self) -> Check {
+        let logs = self.cluster.as_ref().map(|cluster| cluster.logs.clone()).unwrap_or_default();
+        let mut compared = 0;
+        for log in logs {
+            let up = self.all_nodes().filter(|(_, standing)| standing.up_at.is_none());
+            let nodes: Vec<_> =
+                up.filter_map(|(node, standing)| Some((node.agreed(log)?, node, standing.number))).collect();
+            for pair in nodes.windows(2) {
+                let [(applied, one, first), (other_applied, other, second)] = pair else { continue };
+                if applied != other_applied {
+                    continue;
+                }
+                let from = one.moved_below(log).max(other.moved_below(log));
+                let (ours, theirs) = (one.canonical_from(log, from), other.canonical_from(log, from));
+                compared += 1;
+                if ours != theirs {
+                    let ids = ours.keys().chain(theirs.keys());
+                    let unlike: BTreeSet<_> = ids.filter(|id| ours.get(id) != theirs.get(id)).collect();
+                    return Err(format!(
+                        "n{first} and n{second} differ in {unlike:?} of {log:?}, and have applied {applied:?}"
+                    ));
+                }
+            }
+        }
+        if let Some(cluster) = &mut self.cluster {
+            cluster.compared += compared;
+        }
+        Ok(())
+    }
+}
