@@ -170,9 +170,9 @@ impl Log {
 
     /// This node leads the log from now on. All that others have agreed on is applied, so it is seen which of the catalog's
     /// `queues` are not open: records that open them, and say which rules they go by, come in front of messages that have
-    /// gathered for them.
+    /// gathered for them. Where nothing has, they come when the queues are owned.
     pub(crate) fn lead(&mut self, now: Now, queues: Vec<(Arc<QueueDefinition>, QueueRules)>) {
-        if self.commons.pipeline.follows() {
+        if self.commons.pipeline.has_gathered() {
             let gathered = self.commons.pipeline.set_aside();
             for (definition, rules) in queues {
                 if !self.machines.is_open(definition.id) {

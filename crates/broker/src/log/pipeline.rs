@@ -220,9 +220,9 @@ impl Pipeline {
         }
     }
 
-    /// Another leads, or nobody: records may gather.
-    pub(crate) fn follows(&self) -> bool {
-        self.role == Role::Follows
+    /// Another leads, or nobody, and records have gathered.
+    pub(crate) fn has_gathered(&self) -> bool {
+        self.role == Role::Follows && !(self.open.batch.is_empty() && self.doubtful.is_empty())
     }
 
     /// Takes what has gathered aside: what is appended before [`Pipeline::gather_behind`] comes in front of it.
@@ -232,7 +232,7 @@ impl Pipeline {
         Gathered(std::mem::replace(&mut self.open, Open::new(batch, Vec::new())))
     }
 
-    /// What was set aside comes behind what was appended since.
+    /// Records that were set aside come behind those that were appended since.
     pub(crate) fn gather_behind(&mut self, Gathered(aside): Gathered) {
         let Open { batch, has_messages, needs_flush, since, waiters, .. } = aside;
         let open = &mut self.open;
