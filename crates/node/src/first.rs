@@ -100,7 +100,7 @@ pub(crate) mod tests {
     use base::Secrets;
     use broker::access::{AccessCache, AccessRules, SALT};
     use broker::catalog::FirstContent;
-    use broker::{Limits, Publish, Publisher};
+    use broker::{Limits, Publish, Publisher, Shard};
     use journal::faulty::Call;
     use journal::{DiskError, FaultyDisk};
     use message::record::Format;
@@ -153,6 +153,13 @@ pub(crate) mod tests {
 
     /// A queue `q` with one more message.
     pub(crate) fn post(node: &mut Recovered, disk: &FaultyDisk, body: &[u8]) {
+        declare(node, disk);
+        publish(&mut node.shards[0], body);
+        turn(node, disk, &|| NOW).unwrap();
+    }
+
+    /// A queue `q`.
+    pub(crate) fn declare(node: &mut Recovered, disk: &FaultyDisk) {
         let op = Op::DeclareQueue {
             name: "q".into(),
             passive: false,
@@ -163,6 +170,10 @@ pub(crate) mod tests {
             random: [0; 16],
         };
         make_content(node, disk, &|| NOW, vec![op]).unwrap();
+    }
+
+    /// A message for it comes.
+    pub(crate) fn publish(shard: &mut Shard, body: &[u8]) {
         let actor = Actor::internal(VhostId(0), PORT);
         let mut publisher = Publisher::new(PORT, 1, AccessCache::new(actor));
         let publish = Publish {
@@ -178,8 +189,7 @@ pub(crate) mod tests {
             body: &[body],
             confirm: false,
         };
-        node.shards[0].publish(NOW, &mut publisher, &publish).unwrap();
-        turn(node, disk, &|| NOW).unwrap();
+        shard.publish(NOW, &mut publisher, &publish).unwrap();
     }
 
     /// Ends in order.

@@ -221,6 +221,14 @@ impl Replicas {
                 self.ended.push((log, self.consensus.why_mute(log).unwrap_or_default()));
             }
         }
+        for (log, installing) in output.installs.drain(..) {
+            // No node makes snapshots that others could have: this is not one of ours.
+            let end = installing.snapshot.end;
+            self.ended.push((
+                log,
+                format!("another replica sends a snapshot up to {end}, which cannot be had here"),
+            ));
+        }
         messages.append(&mut output.messages);
         self.output = output;
         for (log, hosted) in &mut self.hosted {
@@ -330,6 +338,9 @@ impl Replicas {
 
 /// Applies what is agreed on and on this disk.
 fn apply(log: LogId, hosted: &mut Hosted, now: Now, shard: &mut Shard) {
+    if shard.logs().stopped().contains(&log) {
+        return;
+    }
     while let Some(entry) = hosted.agreed.front() {
         let placed = hosted.placed.get(&entry.id.index).filter(|(id, _)| *id == entry.id);
         let Some((_, place)) = placed.copied() else { return };
@@ -362,6 +373,8 @@ fn follow_role(
     shard: &mut Shard,
 ) {
     let leads = match hosted.role {
+        // A log that is damaged serves nobody.
+        Role::Leads { .. } if shard.logs().stopped().contains(&log) => None,
         Role::Leads { term } => Some(term).filter(|term| hosted.left != Some(*term)),
         Role::Follows | Role::Mute => None,
     };
@@ -389,3 +402,6 @@ fn resign(log: LogId, hosted: &mut Hosted, now: Now, shard: &mut Shard) {
 fn is_heard(consensus: &Consensus, log: LogId, lease_ns: u64, now: Now) -> bool {
     consensus.heard_ns(log).is_some_and(|heard| now.mono_ns < heard + lease_ns)
 }
+
+#[cfg(test)]
+mod tests;
