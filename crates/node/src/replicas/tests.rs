@@ -136,7 +136,7 @@ fn a_leader_that_hears_no_majority_ceases_before_another_leads() {
     bed.cut = None;
     bed.rounds(200);
     bed.check_alike();
-    // What the first gathered is there once it leads again, and once.
+    // A message that the first gathered is there once that leads again, and once.
     let to = bed.nodes[first].1.hosted[&LOG].me;
     let Bed { nodes, now, .. } = &mut bed;
     let (node, replicas) = &mut nodes[second];
