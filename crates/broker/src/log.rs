@@ -168,17 +168,15 @@ impl Log {
 
     // ---- roles
 
-    /// This node leads the log from now on. All that others have agreed on is applied, so it is seen which of the catalog's
-    /// `queues` are not open: records that open them, and say which rules they go by, come in front of messages that have
-    /// gathered for them. Where nothing has, they come when the queues are owned.
-    pub(crate) fn lead(&mut self, now: Now, queues: Vec<(Arc<QueueDefinition>, QueueRules)>) {
-        if self.commons.pipeline.has_gathered() {
+    /// This node leads the log from now on. All that others have agreed on is applied, so it is known which queues of the
+    /// catalog's are not open: records that open the `unopened`, and say which rules they go by, come in front of messages
+    /// that have gathered for them. Where nothing has gathered, they come when the queues are owned.
+    pub(crate) fn lead(&mut self, now: Now, unopened: Vec<(Arc<QueueDefinition>, QueueRules)>) {
+        if !unopened.is_empty() {
             let gathered = self.commons.pipeline.set_aside();
-            for (definition, rules) in queues {
-                if !self.machines.is_open(definition.id) {
-                    self.append_open(now, &definition);
-                    self.commons.append_rules(now, &definition, &rules);
-                }
+            for (definition, rules) in unopened {
+                self.append_open(now, &definition);
+                self.commons.append_rules(now, &definition, &rules);
             }
             self.commons.pipeline.gather_behind(gathered);
         }

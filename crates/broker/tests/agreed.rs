@@ -17,6 +17,17 @@ fn agreed_on() -> (Node, LogId, LogIndex) {
     (node, log, LogIndex(1 << 20))
 }
 
+/// The same with a queue that is open; its leader has resigned.
+fn led_no_more() -> (Node, LogId, LogIndex) {
+    let (mut node, log, everything) = agreed_on();
+    node.declare(1, "q", true);
+    node.pass(1_000);
+    node.shards[1].commit_outside(node.now, log, everything);
+    node.settle();
+    node.shards[1].resign(node.now, log);
+    (node, log, everything)
+}
+
 #[test]
 fn a_quorum_commit_comes_from_outside() {
     // The catalog's log is the first; the second shard's own log is under the other rule.
@@ -45,12 +56,7 @@ fn a_quorum_commit_comes_from_outside() {
 
 #[test]
 fn a_command_waits_for_a_leader_though_nothing_else_does() {
-    let (mut node, log, everything) = agreed_on();
-    node.declare(1, "q", true);
-    node.pass(1_000);
-    node.shards[1].commit_outside(node.now, log, everything);
-    node.settle();
-    node.shards[1].resign(node.now, log);
+    let (mut node, log, _) = led_no_more();
     node.consume(1, "q", 9, 0);
     node.command(1, "q", QueueCommand::Counts { token: 3 });
     node.settle();
@@ -238,12 +244,7 @@ fn a_queue_is_open_before_what_gathered_for_it() {
 /// Commands wait for a leader, also that of a connection to consume; nothing is handed to one that is gone.
 #[test]
 fn nobody_consumes_who_is_gone_before_somebody_leads() {
-    let (mut node, log, everything) = agreed_on();
-    node.declare(1, "q", true);
-    node.pass(1_000);
-    node.shards[1].commit_outside(node.now, log, everything);
-    node.settle();
-    node.shards[1].resign(node.now, log);
+    let (mut node, log, everything) = led_no_more();
     node.consume(0, "q", 9, 0);
     node.settle();
     let port = node.ports[0];

@@ -319,9 +319,14 @@ impl Shard {
     /// ([`Logs::applied`](crate::Logs::applied)).
     pub fn lead(&mut self, now: Now, log: LogId) {
         if let Some(slot) = self.logs.slot(log) {
-            let queues = self.catalog.queues().filter(|queue| queue.log == log);
-            let queues = queues.map(|queue| (queue.clone(), self.catalog.rules(queue))).collect();
-            self.logs.all[slot].lead(now, queues);
+            let led = &mut self.logs.all[slot];
+            let mut unopened = Vec::new();
+            if led.commons.pipeline.has_gathered() {
+                let queues = self.catalog.queues();
+                let queues = queues.filter(|queue| queue.log == log && !led.machines.is_open(queue.id));
+                unopened.extend(queues.map(|queue| (queue.clone(), self.catalog.rules(queue))));
+            }
+            led.lead(now, unopened);
             self.begin_leading(now, slot);
         }
     }
