@@ -290,11 +290,6 @@ impl Replicas {
         }
     }
 
-    /// The replica that leads a log, as far as is known here.
-    pub fn leader(&self, log: LogId) -> Option<ReplicaId> {
-        self.consensus.leader(log)
-    }
-
     /// The last entry of a log that was applied here.
     pub fn applied(&self, log: LogId) -> Option<EntryId> {
         self.hosted.get(&log)?.applied
@@ -339,6 +334,9 @@ impl Replicas {
 /// Applies what is agreed on and on this disk.
 fn apply(log: LogId, hosted: &mut Hosted, now: Now, shard: &mut Shard) {
     if shard.logs().stopped().contains(&log) {
+        // Nobody will ever apply them here.
+        hosted.agreed.clear();
+        hosted.placed.clear();
         return;
     }
     while let Some(entry) = hosted.agreed.front() {
