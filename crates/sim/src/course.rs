@@ -8,6 +8,9 @@ use crate::tenant::TENANT_CLIENTS_MAX;
 use crate::workload;
 use crate::world::World;
 
+/// Steps after which several nodes are compared.
+const COMPARED_EVERY: u64 = 40;
+
 /// The whole run.
 pub fn run(world: &mut World) -> Check {
     let mut operations = 0;
@@ -100,6 +103,9 @@ fn step_together(world: &mut World) -> Result<bool, String> {
     let number = world.dice.below(nodes) as usize;
     world.visit(number);
     world.bring_messages();
+    if world.tally.steps.is_multiple_of(COMPARED_EVERY) {
+        world.compare()?;
+    }
     let now_ns = world.now.mono_ns;
     let here = |world: &World| world.cluster.as_ref().map(|cluster| cluster.here);
     if here(world).is_some_and(|here| here.up_at.is_some_and(|at| at <= now_ns)) {

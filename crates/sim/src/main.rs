@@ -56,7 +56,7 @@ fn read(arguments: impl Iterator<Item = String>) -> Option<Wanted> {
                 let planted = Planted::ALL.iter().find(|(of, _)| *of == name)?;
                 wanted.planted = Some(planted.1);
             }
-            "--nodes" => wanted.plan.nodes = number()? as usize,
+            "--nodes" => wanted.plan.nodes = number().filter(|nodes| (3..=9).contains(nodes))? as usize,
             "--operations" => wanted.plan.operations = number()? as u32,
             "--trace" => wanted.plan.trace_lines = number()? as usize,
             "--threads" => wanted.threads = number()?.max(1) as usize,

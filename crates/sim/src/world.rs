@@ -198,11 +198,6 @@ impl World {
     }
 
     /// The supervisor starts the node again at once when it stops or does not start: the machine lives on.
-    /// The node that is looked at is down.
-    pub fn is_down(&self) -> bool {
-        self.cluster.as_ref().is_some_and(|cluster| cluster.here.up_at.is_some())
-    }
-
     fn started_again(&mut self) -> Option<Temper> {
         (self.plan.wide && self.dice.one_in(2)).then_some(Temper::Kill)
     }

@@ -34,6 +34,11 @@ impl World {
         self.cluster.as_ref().map_or(0, |cluster| cluster.here.number)
     }
 
+    /// The node that is looked at is down.
+    pub fn is_down(&self) -> bool {
+        self.cluster.as_ref().is_some_and(|cluster| cluster.here.up_at.is_some())
+    }
+
     /// Nothing fails any more for a while.
     pub fn is_calm(&self) -> bool {
         self.cluster.as_ref().is_some_and(|cluster| cluster.is_calm)
@@ -199,7 +204,7 @@ impl World {
     }
 
     /// Where two nodes have applied the same, they have the same.
-    fn compare(&mut self) -> Check {
+    pub fn compare(&mut self) -> Check {
         let logs = self.cluster.as_ref().map(|cluster| cluster.logs.clone()).unwrap_or_default();
         let mut compared = 0;
         for log in logs {

@@ -15,7 +15,7 @@ impl World {
         let nodes = self.cluster.as_ref().map_or(1, Cluster::nodes);
         for number in 0..nodes {
             self.visit(number);
-            if self.cluster.as_ref().is_none_or(|cluster| cluster.here.up_at.is_none()) {
+            if !self.is_down() {
                 self.crash(None)?;
             }
         }
@@ -30,7 +30,7 @@ impl World {
         for number in 0..nodes {
             self.visit(number);
             self.bring_messages();
-            if self.cluster.as_ref().is_some_and(|cluster| cluster.here.up_at.is_some()) {
+            if self.is_down() {
                 self.come_up()?;
             }
             if !self.round_of_node(crashes)? {
