@@ -12,6 +12,7 @@ pub mod space;
 pub mod start;
 pub mod stop;
 pub mod turn;
+pub mod word;
 
 use journal::DiskError;
 use std::fmt;

@@ -8,8 +8,9 @@
 //! Not here: how replicas agree (`consensus`), what records mean (`broker`), where messages go.
 
 use crate::commit::Written;
+use crate::word::Word;
 use base::Now;
-use base::id::{LogId, LogIndex};
+use base::id::{LogId, LogIndex, NodeNo};
 use base::time::NS_PER_MS;
 use broker::Shard;
 use consensus::mark::Note;
@@ -184,7 +185,7 @@ impl Replicas {
     }
 
     /// Does what there is to do at the end of a shard's turn. Of the batches that it gave out, `batches`, those of logs with
-    /// replicas are proposed, and those to be journaled for them come in their place; messages go to `messages`.
+    /// replicas are proposed, and those to be journaled for them come in their place; what is for other nodes goes to `words`.
     ///
     /// # Panics
     /// When the shard gives out a batch of a log it was not told to lead.
@@ -193,7 +194,7 @@ impl Replicas {
         now: Now,
         shard: &mut Shard,
         batches: &mut Vec<Sealed>,
-        messages: &mut Vec<Message>,
+        words: &mut Vec<(NodeNo, Word)>,
     ) {
         let Replicas { consensus, hosted, .. } = &mut *self;
         for batch in batches.extract_if(.., |batch| hosted.contains_key(&batch.log)) {
@@ -229,7 +230,7 @@ impl Replicas {
                 format!("another replica sends a snapshot up to {end}, which cannot be had here"),
             ));
         }
-        messages.append(&mut output.messages);
+        words.extend(output.messages.drain(..).map(Word::of_replica));
         self.output = output;
         for (log, hosted) in &mut self.hosted {
             apply(*log, hosted, now, shard);

@@ -10,12 +10,12 @@ use crate::commit::Written;
 use crate::keeper::{Answer, Errand};
 use crate::replicas::Replicas;
 use crate::space::Signs;
+use crate::word::Word;
 use adapters::{Alarm, Frontend};
 use base::Now;
-use base::id::{LogId, ShardId};
+use base::id::{LogId, NodeNo, ShardId};
 use base::time::NS_PER_MS;
 use broker::{Damaged, Mail, Notice, ReadBytes, ReadRequest, Shard};
-use consensus::Message;
 use journal::Sealed;
 use stream_files::{StreamDone, StreamJob};
 
@@ -53,8 +53,8 @@ pub enum Letter {
     Streamed(Box<StreamDone>),
     /// The alarms that hold now.
     Alarm(Raised),
-    /// A word of another node's replica to one of this shard.
-    Replica(Box<Message>),
+    /// A word of another node.
+    Word(NodeNo, Word),
     /// The keeper wants something done: [`Home::take_answer`] has the answer when the turn is over.
     Errand(Errand),
     /// Finish the work that was begun, and end.
@@ -72,8 +72,8 @@ pub struct Outputs {
     pub damages: Vec<Damaged>,
     /// Things that a rule let go of.
     pub notices: Vec<Notice>,
-    /// Words of this shard's replicas to those of other nodes.
-    pub messages: Vec<Message>,
+    /// Words to other nodes.
+    pub words: Vec<(NodeNo, Word)>,
 }
 
 /// A shard with its connections, but without their sockets.
@@ -138,7 +138,7 @@ impl Home {
                 Some(error) => return Err(Stop(format!("making a stream durable failed: {error}"))),
             },
             Letter::Alarm(raised) => self.set_raised(now, raised),
-            Letter::Replica(message) => {
+            Letter::Word(_, Word::Replica(message)) => {
                 if let Some(replicas) = &mut self.replicas {
                     replicas.receive(*message);
                 }
@@ -181,7 +181,7 @@ impl Home {
     /// The part of replicas behind the shard's turn.
     fn replicate(&mut self, now: Now, sealed: &mut Vec<Sealed>) {
         if let Some(replicas) = &mut self.replicas {
-            replicas.turn(now, &mut self.shard, sealed, &mut self.outputs.messages);
+            replicas.turn(now, &mut self.shard, sealed, &mut self.outputs.words);
         }
     }
 

@@ -4,15 +4,15 @@ use crate::books::Books;
 use crate::net::Net;
 use crate::tenant;
 use adapters::{Mover, Peer, Protocol};
-use base::id::ShardId;
+use base::id::{NodeNo, ShardId};
 use base::{Now, Random};
 use broker::{Damaged, Mail, ReadRequest, Reply, StreamDamage};
-use consensus::Message;
 use journal::Sealed;
 use node::Stop;
 use node::commit::Written;
 use node::space::Signs;
 use node::turn::{Home, Outputs, Turn};
+use node::word::Word;
 use std::collections::{BTreeMap, VecDeque};
 use stream_files::StreamJob;
 
@@ -77,8 +77,8 @@ pub struct Given {
     pub mail: Vec<Vec<Mail>>,
     /// Logs that are where they were to go.
     pub handed: u64,
-    /// Words of replicas to those of other nodes.
-    pub messages: Vec<Message>,
+    /// Words to other nodes.
+    pub words: Vec<(NodeNo, Word)>,
     /// Connections that go to other shards, once that mail is there.
     pub moving: Vec<(usize, Box<Moving>)>,
 }
@@ -297,8 +297,8 @@ impl Turn for Busy<'_> {
         assert!(steps <= most, "{steps} steps for moves in one round, {most} at most");
         let Berth { home, dead_letters_work, .. } = &mut *self.berth;
         tenant::check_dead_letters(&home.shard, dead_letters_work);
-        let Outputs { reads, jobs, damages, notices, messages } = &mut self.berth.home.outputs;
-        self.given.messages.append(messages);
+        let Outputs { reads, jobs, damages, notices, words } = &mut self.berth.home.outputs;
+        self.given.words.append(words);
         self.given.reads.append(reads);
         self.given.jobs.append(jobs);
         // Of messages it is known from what was read for them.

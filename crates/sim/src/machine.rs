@@ -10,18 +10,19 @@ use crate::rules::macros;
 use crate::seat::Seat;
 use crate::tenant;
 use adapters::{Following, Frontend, NODE_SLOT, Protocol, Settings};
-use base::id::{LogId, LogIndex, PortId, QueueId, ShardId};
+use base::id::{LogId, LogIndex, NodeNo, PortId, QueueId, ShardId};
 use base::{Now, Random, Secrets};
 use broker::access::{AccessRules, SALT};
 use broker::catalog::{FirstContent, Overflow};
 use broker::{CommitRule, Limits, Mail, QueueRow, ReadRequest, Shard, StreamDamage};
-use consensus::{EntryId, Message, ReplicaId};
+use consensus::{EntryId, ReplicaId};
 use journal::{Disk, DiskError, FaultyDisk, FileName, Identity, Journal, Place, Sealed, SpareMaker};
 use node::commit::Written;
 use node::keeper::{Finding, House, Keeper, Next};
 use node::replicas::{Coming, Replicas};
 use node::start::{self, Found, Logs};
 use node::turn::{Home, Raised, Turn};
+use node::word::Word;
 use node::{Stop, first, stop};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -93,8 +94,8 @@ pub struct Machine {
     pub damages: Vec<Option<LogId>>,
     /// Damage of streams that it told of.
     pub torn: Vec<StreamDamage>,
-    /// Words of its replicas to those of other nodes.
-    pub messages: Vec<Message>,
+    /// Words to other nodes.
+    pub words: Vec<(NodeNo, Word)>,
 }
 
 impl Machine {
@@ -190,7 +191,7 @@ impl Machine {
             whole_turns: makeup.whole_turns,
             damages: Vec::new(),
             torn: Vec::new(),
-            messages: Vec::new(),
+            words: Vec::new(),
         })
     }
 
@@ -211,7 +212,7 @@ impl Machine {
         flushes.retain(|log, _| is_leaving(*log));
         self.reads.extend(given.reads.into_iter().map(|request| (at, request)));
         self.torn.extend(given.torn);
-        self.messages.extend(given.messages);
+        self.words.extend(given.words);
         self.jobs.extend(given.jobs.into_iter().map(|job| (at, job)));
         for (to, mail) in given.mail.into_iter().enumerate() {
             let to = &mut self.berths[to].mail[at];
@@ -424,13 +425,13 @@ impl Machine {
 
     // ---- replicas
 
-    /// A word of another node's replica comes.
-    pub fn hear(&mut self, message: Message) {
+    /// A word of another node comes.
+    pub fn hear(&mut self, from: NodeNo, word: Word) {
         let hosts = |berth: &&mut Berth| {
-            berth.home.replicas.as_ref().is_some_and(|replicas| replicas.hosts(message.log))
+            berth.home.replicas.as_ref().is_some_and(|replicas| replicas.hosts(word.log()))
         };
         if let Some(berth) = self.berths.iter_mut().find(hosts) {
-            berth.tell(node::turn::Letter::Replica(Box::new(message)));
+            berth.tell(node::turn::Letter::Word(from, word));
         }
     }
 

@@ -27,10 +27,15 @@ impl Seat {
 
 /// The replica of a node, of any log.
 pub fn replica_of(number: usize) -> ReplicaId {
-    ReplicaId::new(NodeNo(number as u16 + 1), 0)
+    ReplicaId::new(node_no(number), 0)
 }
 
-/// The node that has a replica.
-pub fn node_of(replica: ReplicaId) -> usize {
-    usize::from(replica.node().0) - 1
+/// The number of a node in what it says to others.
+pub fn node_no(number: usize) -> NodeNo {
+    NodeNo(number as u16 + 1)
+}
+
+/// The number of a node here, from 0.
+pub fn number_of(node: NodeNo) -> usize {
+    usize::from(node.0) - 1
 }

@@ -10,6 +10,7 @@ use base::Random;
 use base::id::LogId;
 use journal::FaultyDisk;
 use links::Links;
+pub use links::Sent;
 use std::collections::BTreeMap;
 
 /// How it is with a node, besides what is on its disk and in its memory.

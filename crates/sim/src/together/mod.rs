@@ -8,7 +8,7 @@
 mod rest;
 
 use crate::client::{Asked, Client, Kind, Seen, State};
-use crate::cluster::{Cluster, Standing};
+use crate::cluster::{Cluster, Sent, Standing};
 use crate::machine::Machine;
 use crate::oracle::Check;
 use crate::seat::Seat;
@@ -164,23 +164,23 @@ impl World {
 
     fn send_messages(&mut self) {
         let World { cluster: Some(cluster), node, now, dice, .. } = self else { return };
-        for message in node.messages.drain(..) {
-            cluster.links.send(now.mono_ns, dice, cluster.here.number, message);
+        for word in node.words.drain(..) {
+            cluster.links.send(now.mono_ns, dice, cluster.here.number, word);
         }
     }
 
     /// Messages that are due come to their nodes.
     pub fn bring_messages(&mut self) {
         let World { cluster: Some(cluster), node, now, .. } = self else { return };
-        for (to, message) in cluster.links.due(now.mono_ns) {
+        for Sent { from, to, word } in cluster.links.due(now.mono_ns) {
             if to == cluster.here.number {
                 if cluster.here.up_at.is_none() {
-                    node.hear(message);
+                    node.hear(from, word);
                 }
             } else if let Some(site) = cluster.others.iter_mut().find(|site| site.standing.number == to)
                 && site.standing.up_at.is_none()
             {
-                site.node.hear(message);
+                site.node.hear(from, word);
             }
         }
     }

@@ -1,0 +1,25 @@
+//! Words between nodes, each of which may be lost, come late, come twice, or overtake another.
+
+use base::id::{LogId, NodeNo};
+use consensus::Message;
+
+/// A word of one node to another.
+#[derive(Clone, Debug)]
+pub enum Word {
+    /// Of a replica to one of the same log.
+    Replica(Box<Message>),
+}
+
+impl Word {
+    /// A replica's word, and the node that it goes to.
+    pub fn of_replica(message: Message) -> (NodeNo, Word) {
+        (message.to.node(), Word::Replica(Box::new(message)))
+    }
+
+    /// The log that it is about: the shard which has that takes it in.
+    pub fn log(&self) -> LogId {
+        match self {
+            Word::Replica(message) => message.log,
+        }
+    }
+}
