@@ -1,10 +1,10 @@
 //! All replicas of a shard as one value: time, messages, finished writes and proposals in; messages, writes, agreed entries and roles
 //! out.
 
-use crate::entry::{Entry, Members, ReplicaId};
+use crate::entry::{Entry, Members, ReplicaId, Vote};
 use crate::executor::Executor;
 use crate::group::{Group, Recovered, Role};
-use crate::machine::Installing;
+use crate::machine::{Installing, Offer};
 use crate::message::{Body, Message, SnapshotName};
 use crate::network::Post;
 use crate::settings::Settings;
@@ -27,8 +27,11 @@ pub struct Output {
     pub agreed: Vec<(LogId, Entry)>,
     /// Replicas with another part than before. What is agreed on comes first.
     pub roles: Vec<(LogId, Role)>,
-    /// To be had from another replica; [`Consensus::installed`] says that it is here. Its place on disk is free:
-    /// entries that it replaces are gone from there.
+    /// Snapshots of leaders, who have let go of entries that are missing here, each told again and again: once all is here that
+    /// one takes, or a later one, [`Consensus::install`] says so.
+    pub offers: Vec<(LogId, Offer)>,
+    /// To be put in place; [`Consensus::installed`] says that it is. Its place on disk is free: entries that it replaces are
+    /// gone from there.
     pub installs: Vec<(LogId, Installing)>,
 }
 
@@ -123,6 +126,24 @@ impl Consensus {
         self.executor.enter(|| group.snapshot_made(&self.executor, name, manifest, purge))
     }
 
+    /// The last of the entries up to `covered` that may be let go of, if any may, where so many `entries` up to there stay, or as many
+    /// as have so many `bytes` of records: those who are a little behind need no snapshot.
+    pub fn needless(&self, log: LogId, covered: u64, entries: u64, bytes: usize) -> Option<u64> {
+        self.groups.get(&log)?.needless(covered, entries, bytes)
+    }
+
+    /// All is here that it takes to have a snapshot: that of an offer of a leader with this vote, or a later one of the same
+    /// log. What becomes of it is told by [`Output::installs`], or it is refused ([`Consensus::is_installing`]). False: the
+    /// engine is not up, or does so already.
+    pub fn install(&self, log: LogId, vote: Vote, installing: Installing) -> bool {
+        self.with(log, |group| group.install(&self.executor, vote, installing))
+    }
+
+    /// Whether a snapshot is to be installed, and was neither put in place nor refused.
+    pub fn is_installing(&self, log: LogId) -> bool {
+        self.groups.get(&log).is_some_and(Group::is_installing)
+    }
+
     /// The snapshot that was to be installed is on disk, and its state is here.
     pub fn installed(&self, log: LogId) {
         self.with(log, |group| {
@@ -165,6 +186,7 @@ impl Consensus {
                 output.writes.extend(group.take_writes().into_iter().map(|write| (*log, write)));
                 group.take_agreed(agreed);
                 output.agreed.extend(agreed.drain(..).map(|entry| (*log, entry)));
+                output.offers.extend(group.take_offers().into_iter().map(|offer| (*log, offer)));
                 output.installs.extend(group.take_installing().map(|installing| (*log, installing)));
                 output.roles.extend(group.take_role().map(|role| (*log, role)));
             }

@@ -6,9 +6,9 @@ use crate::engine::{
 };
 use crate::entry::{Entry, EntryId, Members, ReplicaId, Vote};
 use crate::executor::Executor;
-use crate::machine::{Installing, Machine, Told};
+use crate::machine::{Installing, Machine, Offer, Told};
 use crate::mark;
-use crate::message::{Answer, Body, Message, Request, SnapshotName};
+use crate::message::{Answer, Body, Install, Message, Request, SnapshotName};
 use crate::network::{Post, Way};
 use crate::settings::Settings;
 use crate::store::{Store, Write};
@@ -265,6 +265,39 @@ impl Group {
         Ok(())
     }
 
+    /// Snapshots that leaders have, since the last call.
+    pub(crate) fn take_offers(&self) -> Vec<Offer> {
+        std::mem::take(&mut self.told.borrow_mut().offers)
+    }
+
+    /// All is here that it takes to have a snapshot, which a leader with this vote offered, or a later one of the same log.
+    pub(crate) fn install(&self, executor: &Executor, vote: Vote, installing: Installing) -> bool {
+        if self.told.borrow().is_asked {
+            return false;
+        }
+        let told = Rc::clone(&self.told);
+        let Installing { snapshot, manifest } = installing;
+        let install = Install { vote, snapshot, manifest };
+        let is_up = self.spawn(executor, |engine| async move {
+            let _told_by_what_it_installs =
+                engine.install_full_snapshot(to_vote(vote), to_snapshot(install)).await;
+            told.borrow_mut().is_asked = false;
+        });
+        self.told.borrow_mut().is_asked = is_up;
+        is_up
+    }
+
+    /// The engine was asked to install a snapshot, and has not answered.
+    pub(crate) fn is_installing(&self) -> bool {
+        self.told.borrow().is_asked
+    }
+
+    /// The last of the entries up to `covered` that may be let go of, where `entries` of those behind it stay, or as many as have
+    /// `bytes` of records.
+    pub(crate) fn needless(&self, covered: u64, entries: u64, bytes: usize) -> Option<u64> {
+        self.store.with(|kept| kept.needless(covered, entries, bytes))
+    }
+
     /// The snapshot that was to be installed is on disk, and its state is here.
     pub(crate) fn installed(&self) {
         let install = self.told.borrow_mut().installing.take();
@@ -302,6 +335,15 @@ impl Group {
         let post = Rc::clone(post);
         if !crate::message::is_sound(from, &request) {
             return;
+        }
+        if let Request::Install(Install { vote, snapshot, manifest }) = &request
+            && snapshot.last > self.told.borrow().applied
+        {
+            // It takes a while to have it, and the engine would answer nothing else meanwhile.
+            let installing = Installing { snapshot: snapshot.clone(), manifest: manifest.clone() };
+            self.told.borrow_mut().offers.push(Offer { from, vote: *vote, installing });
+            let body = Body::Answer(Answer::Unable);
+            return post.borrow_mut().out.push(Message { log, from: to, to: from, call, body });
         }
         self.spawn(executor, |engine| async move {
             let answer = answer(&engine, request).await;

@@ -17,13 +17,14 @@ pub mod message;
 mod network;
 mod runtime;
 mod settings;
+pub mod standing;
 mod store;
 mod watch;
 
 pub use consensus::{Consensus, Output};
 pub use entry::{Content, Entry, EntryId, Members, ReplicaId, Vote};
 pub use group::{Recovered, Role};
-pub use machine::Installing;
+pub use machine::{Installing, Offer};
 pub use message::{Body, Message, SnapshotName};
 pub use settings::Settings;
 pub use store::Write;

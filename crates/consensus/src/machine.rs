@@ -1,10 +1,10 @@
 //! The engine's view of what applies entries: it is told what is agreed on, and keeps nothing of it.
 
 use crate::engine::{
-    Snapshot, TheirId, TheirMembers, TheirMeta, TheirSnapshot, Types, from_entry, from_meta,
+    Snapshot, TheirId, TheirMembers, TheirMeta, TheirSnapshot, Types, from_entry, from_id, from_meta,
     to_stored_members,
 };
-use crate::entry::Entry;
+use crate::entry::{Entry, EntryId, ReplicaId, Vote};
 use crate::message::SnapshotName;
 use crate::store::Store;
 use openraft::storage::{EntryResponder, RaftSnapshotBuilder, RaftStateMachine};
@@ -24,11 +24,28 @@ pub struct Installing {
     pub manifest: Vec<u8>,
 }
 
+/// A snapshot that a leader has, of more than this replica knows to be agreed on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// The leader.
+    pub from: ReplicaId,
+    /// The vote that it leads by.
+    pub vote: Vote,
+    /// The snapshot, and what it takes to have it.
+    pub installing: Installing,
+}
+
 /// News for the shell.
 #[derive(Default)]
 pub(crate) struct Told {
     /// Agreed on, in order.
     pub(crate) agreed: VecDeque<Entry>,
+    /// The last entry that is agreed on, as far as was told.
+    pub(crate) applied: Option<EntryId>,
+    /// Of leaders, since the last call.
+    pub(crate) offers: Vec<Offer>,
+    /// The engine was asked to install a snapshot, and has not answered.
+    pub(crate) is_asked: bool,
     /// To be installed.
     pub(crate) installing: Option<Install>,
 }
@@ -60,6 +77,7 @@ impl Machine {
             Some(_) => to_stored_members(snapshot),
             None => TheirMembers::default(),
         };
+        told.borrow_mut().applied = snapshot.last;
         Machine { applied: snapshot.last.map(crate::engine::to_id), members, store, told }
     }
 
@@ -101,7 +119,11 @@ impl RaftStateMachine<Types> for Machine {
             if let EntryPayload::Membership(members) = &entry.payload {
                 self.members = StoredMembership::new(Some(entry.log_id), members.clone());
             }
-            self.told.borrow_mut().agreed.push_back(from_entry(entry));
+            let entry = from_entry(entry);
+            let mut told = self.told.borrow_mut();
+            told.applied = Some(entry.id);
+            told.agreed.push_back(entry);
+            drop(told);
             if let Some(responder) = responder {
                 responder.send(());
             }
@@ -126,6 +148,7 @@ impl RaftStateMachine<Types> for Machine {
         }
         installed.await.map_err(|_| io::Error::other("the snapshot was not installed"))?;
         (self.applied, self.members) = (meta.last_log_id, meta.last_membership.clone());
+        self.told.borrow_mut().applied = meta.last_log_id.map(from_id);
         self.store.with(|kept| kept.keep_snapshot(meta.clone(), snapshot)).map_err(io::Error::other)
     }
 

@@ -126,6 +126,20 @@ impl Kept {
         !self.waiting.iter().any(|waiter| matches!(waiter, Waiter::Engine(first, _) if *first <= index))
     }
 
+    /// See [`crate::Consensus::needless`].
+    pub(crate) fn needless(&self, covered: u64, entries: u64, bytes: usize) -> Option<u64> {
+        let is_covered = |placed: &&Placed| placed.entry.id.index <= covered;
+        let mut left = bytes;
+        let stays = |placed: &&Placed| {
+            let len = (placed.end().0 - placed.at.0) as usize;
+            left.checked_sub(len).inspect(|less| left = *less).is_some()
+        };
+        let covered_entries = self.entries.iter().rev().skip_while(|placed| !is_covered(placed));
+        let staying = covered_entries.take_while(stays).take(entries as usize).count() as u64;
+        let first = self.first_index();
+        (covered + 1).checked_sub(staying).filter(|next| *next > first).map(|next| next - 1)
+    }
+
     fn push(&mut self, write: Write, waiter: Waiter) {
         self.writes.push(write);
         self.waiting.push_back(waiter);

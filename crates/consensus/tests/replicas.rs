@@ -311,6 +311,17 @@ fn a_snapshot_is_installed_behind_what_it_replaces() {
     let snapshot = SnapshotName { last: Some(id(91, next)), end, members, members_at: Some(id(91, next)) };
     let install = Install { vote: vote(91, 3, true), snapshot, manifest: Vec::new() };
     bed.nodes[0].receive(ask(2, Request::Install(install)));
+    let (mut output, now) = (Output::default(), bed.now());
+    bed.nodes[0].turn(now, &mut output);
+    let [(LOG, offer)] = &output.offers[..] else { panic!("{output:?}") };
+    assert!(output.writes.is_empty() && offer.from == replica(3) && !bed.nodes[0].is_installing(LOG));
+    // It has another answer before it is here.
+    let is_unable =
+        |message: &Message| matches!(message.body, Body::Answer(consensus::message::Answer::Unable));
+    assert!(output.messages.iter().any(is_unable));
+    let (vote, installing) = (offer.vote, offer.installing.clone());
+    assert!(bed.nodes[0].install(LOG, vote, installing.clone()));
+    assert!(!bed.nodes[0].install(LOG, vote, installing), "one after the other");
     let (new, count) = installs(&mut bed, 1);
     assert!(matches!(&new[..], [(_, Write::Vote(_))]) && count == 0, "{new:?}");
     bed.nodes[0].written(LOG, 1);
@@ -318,7 +329,10 @@ fn a_snapshot_is_installed_behind_what_it_replaces() {
     assert!(matches!(&new[..], [(_, Write::Truncate(..))]) && count == 0, "{new:?} {count}");
     bed.nodes[0].written(LOG, 1);
     let (new, count) = installs(&mut bed, 1);
-    assert!(new.is_empty() && count == 1, "{new:?} {count}");
+    assert!(new.is_empty() && count == 1 && bed.nodes[0].is_installing(LOG), "{new:?} {count}");
+    bed.nodes[0].installed(LOG);
+    let (new, _) = installs(&mut bed, 1);
+    assert!(matches!(&new[..], [(_, Write::Purge(..))]) && !bed.nodes[0].is_installing(LOG), "{new:?}");
 }
 
 #[test]

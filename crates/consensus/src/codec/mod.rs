@@ -12,7 +12,8 @@ mod read;
 mod tests;
 mod write;
 
-use crate::message::Message;
+use crate::entry::Vote;
+use crate::message::{Message, SnapshotName};
 use base::Output;
 pub use fault::Fault;
 
@@ -72,6 +73,19 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Result<Message, Fault> {
     let message = read::message(bytes, limits)?;
     check::message(&message, limits)?;
     Ok(message)
+}
+
+/// Appends the name of a snapshot, and a vote.
+pub(crate) fn write_standing(name: &SnapshotName, vote: Option<Vote>, out: &mut Vec<u8>) {
+    write::standing(name, vote, out);
+}
+
+/// Reads what [`write_standing`] wrote, which is all of `bytes`.
+///
+/// # Errors
+/// It is nothing of the kind.
+pub(crate) fn read_standing(bytes: &[u8]) -> Result<(SnapshotName, Option<Vote>), Fault> {
+    read::standing(bytes)
 }
 
 /// The content of a message.

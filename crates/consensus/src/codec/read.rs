@@ -118,21 +118,31 @@ fn candidacy(reader: &mut Reader<'_>) -> Result<Candidacy, Fault> {
 }
 
 fn install(reader: &mut Reader<'_>, limits: &Limits) -> Result<Install, Fault> {
-    let vote = vote(reader)?;
-    let snapshot = SnapshotName {
-        last: maybe(reader)?,
-        end: LogIndex(reader.u64_le()?),
-        members: match &seats(reader)?[..] {
-            [] => Members::default(),
-            seats => members_of(seats)?,
-        },
-        members_at: maybe(reader)?,
-    };
+    let (vote, snapshot) = (vote(reader)?, snapshot(reader)?);
     let len = reader.u32_le()? as usize;
     if len > limits.manifest_bytes_max {
         return Err(Fault::Manifest(len));
     }
     Ok(Install { vote, snapshot, manifest: reader.take(len)?.to_vec() })
+}
+
+fn snapshot(reader: &mut Reader<'_>) -> Result<SnapshotName, Fault> {
+    let (last, end) = (maybe(reader)?, LogIndex(reader.u64_le()?));
+    let members = match &seats(reader)?[..] {
+        [] => Members::default(),
+        seats => members_of(seats)?,
+    };
+    Ok(SnapshotName { last, end, members, members_at: maybe(reader)? })
+}
+
+pub(super) fn standing(bytes: &[u8]) -> Result<(SnapshotName, Option<Vote>), Fault> {
+    let mut reader = Reader::new(bytes);
+    let name = snapshot(&mut reader)?;
+    let vote = if flag(&mut reader)? { Some(vote(&mut reader)?) } else { None };
+    match reader.len() {
+        0 => Ok((name, vote)),
+        more => Err(Fault::Trailing(more)),
+    }
 }
 
 fn seats(reader: &mut Reader<'_>) -> Result<Vec<Seat>, Fault> {

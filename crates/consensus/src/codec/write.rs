@@ -27,6 +27,16 @@ impl Target for Output {
     }
 }
 
+impl Target for Vec<u8> {
+    fn put(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+
+    fn records(&mut self, batch: &Sealed) {
+        self.extend_from_slice(batch.records());
+    }
+}
+
 /// Counts the bytes, and forgets them.
 #[derive(Debug, Default)]
 pub(super) struct Count(pub usize);
@@ -176,6 +186,13 @@ fn snapshot(snapshot: &SnapshotName, out: &mut impl Target) {
     out.put(&end.0.to_le_bytes());
     self::members(members, out);
     maybe(*members_at, out);
+}
+
+/// The name of a snapshot, and a vote.
+pub(super) fn standing(name: &SnapshotName, vote: Option<Vote>, out: &mut impl Target) {
+    snapshot(name, out);
+    out.put(&[u8::from(vote.is_some())]);
+    vote.into_iter().for_each(|vote| self::vote(vote, out));
 }
 
 /// Members; those of an empty log are none.

@@ -20,5 +20,5 @@ pub use members::{MembersFault, REPLICAS_MAX};
 pub(crate) use members::{Seat, members_of, seats_of};
 pub use note::{Malformed, Note, Part, TERM_MAX};
 pub(crate) use recovery::follows;
-pub use recovery::{Found, FoundContent, Recovered, Recovery, Start};
+pub use recovery::{Covered, Found, FoundContent, Recovered, Recovery, Start};
 pub use write::At;

@@ -13,7 +13,7 @@ use super::note::{Note, Part};
 use crate::entry::{Content, Entry, EntryId, Members, Vote};
 use base::Buffer;
 use base::id::LogIndex;
-use journal::{Batch, RecoveredBatch};
+use journal::{Batch, Place, RecoveredBatch};
 
 /// The words of a log's snapshot about its entries. The default: a log without one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,6 +49,17 @@ pub struct Recovered {
     pub last: Option<EntryId>,
     /// The end of the records.
     pub end: LogIndex,
+    /// Where records are that the snapshot covers, in order: messages of them may live, and be in no segment.
+    pub covered: Vec<Covered>,
+}
+
+/// A batch whose records the snapshot covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Covered {
+    /// Where its records begin.
+    pub base: LogIndex,
+    /// Where they are.
+    pub place: Place,
 }
 
 /// An entry, found again.
@@ -58,6 +69,8 @@ pub struct Found {
     pub id: EntryId,
     /// Where its records begin, or those of the next entry that has some.
     pub base: LogIndex,
+    /// Where it is in the journal; of one with several batches the last.
+    pub place: Place,
     /// Its content.
     pub content: FoundContent,
 }
@@ -106,12 +119,15 @@ pub struct Recovery {
     /// The end of the records; none: no batch was met yet.
     end: Option<LogIndex>,
     parts: Option<Parts>,
+    /// Records that no entry of the snapshot's log is behind: of before the first of `slots`.
+    covered: Vec<Covered>,
 }
 
 #[derive(Debug)]
 struct Slot {
     id: EntryId,
     base: LogIndex,
+    place: Place,
     /// None: the snapshot has it. Of a fault is told at the end: members whose parts are in a file that is not read may have
     /// been taken away later.
     content: Option<Result<FoundContent, Fault>>,
@@ -139,7 +155,7 @@ impl Recovery {
         let (base, len) = (batch.base, batch.records.len() as u64);
         let end = base.0.checked_add(len).map(LogIndex).ok_or(Fault::End { base })?;
         let parts = self.parts.take();
-        let Some(mark) = batch.mark else { return self.unmarked(base, end) };
+        let Some(mark) = batch.mark else { return self.unmarked(base, end, batch.place) };
         let note = Note::read(mark)?;
         if matches!(note, Note::Batch(_)) != (len > 0) {
             return Err(Fault::Records { len });
@@ -147,10 +163,11 @@ impl Recovery {
         if !len.is_multiple_of(8) {
             return Err(Fault::Length { len });
         }
+        let place = batch.place;
         match note {
-            Note::Batch(id) => self.entry(id, base, end, |_| Ok(FoundContent::Batch(batch))),
-            Note::Blank(id) => self.entry(id, base, end, |_| Ok(FoundContent::Blank)),
-            Note::Members(id) => self.entry(id, base, end, |index| {
+            Note::Batch(id) => self.entry(id, (base, end, place), |_| Ok(FoundContent::Batch(batch))),
+            Note::Blank(id) => self.entry(id, (base, end, place), |_| Ok(FoundContent::Blank)),
+            Note::Members(id) => self.entry(id, (base, end, place), |index| {
                 let whole = parts.filter(|parts| parts.index == index && parts.is_whole());
                 let members = members_of(&whole.ok_or(Fault::Parts { index })?.seats);
                 members.map(FoundContent::Members).map_err(|fault| Fault::Members { index, fault })
@@ -179,7 +196,10 @@ impl Recovery {
             // No entry, and one that is missing: with records behind the snapshot.
             None if self.end > Some(end) => return Err(other),
             // A snapshot was installed, and the end came before the log said so.
-            Some(next) if next < start => self.slots.clear(),
+            Some(next) if next < start => {
+                self.slots.clear();
+                self.covered.clear();
+            }
             Some(next) => self.follow_snapshot(next)?,
             None => {}
         }
@@ -195,7 +215,7 @@ impl Recovery {
         let last = self.slots.last().map(|slot| slot.id).or(last);
         let end = self.end.filter(|_| is_behind).unwrap_or(end);
         let entries = self.slots.into_iter().filter_map(Slot::found).collect::<Result<_, _>>()?;
-        Ok(Recovered { vote, purged, agreed, entries, last, end })
+        Ok(Recovered { vote, purged, agreed, entries, last, end, covered: self.covered })
     }
 
     /// Lets go of the entries that the snapshot covers, of which the last is its own.
@@ -209,7 +229,8 @@ impl Recovery {
         if base != Some(end) || (before.is_some() && before != last) {
             return Err(Fault::OtherSnapshot { end });
         }
-        self.slots.drain(..covered);
+        let covered = self.slots.drain(..covered).filter(|slot| slot.place.len > 0);
+        self.covered.extend(covered.map(|slot| Covered { base: slot.base, place: slot.place }));
         if let (Some(before), Some(first)) = (last, self.slots.first()) {
             follows(before, first.id)?;
         }
@@ -217,11 +238,12 @@ impl Recovery {
     }
 
     /// A batch from when the log had one member. Snapshots cover all of those.
-    fn unmarked(&mut self, base: LogIndex, end: LogIndex) -> Result<(), Fault> {
+    fn unmarked(&mut self, base: LogIndex, end: LogIndex, place: Place) -> Result<(), Fault> {
         if end > self.start.end {
             return Err(Fault::Unmarked { base });
         }
         self.slots.clear();
+        self.covered.push(Covered { base, place });
         (self.before, self.next, self.end) = (None, None, Some(end));
         Ok(())
     }
@@ -229,15 +251,14 @@ impl Recovery {
     fn entry(
         &mut self,
         id: EntryId,
-        base: LogIndex,
-        end: LogIndex,
+        (base, end, place): (LogIndex, LogIndex, Place),
         content: impl FnOnce(u64) -> Result<FoundContent, Fault>,
     ) -> Result<(), Fault> {
         self.cut(id.index, base)?;
         let before = self.slots.last().map(|slot| slot.id).or(self.before);
         before.map_or(Ok(()), |before| follows(before, id))?;
         let content = (id.index >= self.start.next()).then(|| content(id.index));
-        self.slots.push(Slot { id, base, content });
+        self.slots.push(Slot { id, base, place, content });
         (self.next, self.end) = (Some(id.index + 1), Some(end));
         Ok(())
     }
@@ -334,6 +355,7 @@ impl Recovery {
         } else {
             // A snapshot was installed that ends behind the log.
             self.slots.clear();
+            self.covered.clear();
             (self.before, self.next, self.end) = (Some(id), Some(id.index + 1), Some(base));
         }
         self.purged = Some(id);
@@ -349,8 +371,8 @@ impl Parts {
 
 impl Slot {
     fn found(self) -> Option<Result<Found, Fault>> {
-        let Slot { id, base, content } = self;
-        content.map(|content| content.map(|content| Found { id, base, content }))
+        let Slot { id, base, place, content } = self;
+        content.map(|content| content.map(|content| Found { id, base, place, content }))
     }
 }
 

@@ -11,7 +11,8 @@ use crate::trace::Trace;
 use base::id::{LogId, NodeNo};
 use base::{Buffer, Random};
 use consensus::{
-    Consensus, Content, Entry, Installing, Members, Message, Output, ReplicaId, Role, Settings, Write, codec,
+    Consensus, Content, Entry, Installing, Members, Message, Offer, Output, ReplicaId, Role, Settings, Write,
+    codec,
 };
 use journal::Batch;
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,7 +37,7 @@ enum Event {
     Arrives(Message),
     Flushed { node: usize, life: u64 },
     Wakes { node: usize, life: u64 },
-    Fetched { node: usize, life: u64, log: LogId, installing: Installing },
+    Fetched { node: usize, life: u64, log: LogId, offer: Offer },
     Propose(LogId),
     Snapshot(LogId),
     Reconcile,
@@ -229,9 +230,9 @@ impl World {
                     self.turn(node)?;
                 }
             }
-            Event::Fetched { node, life, log, installing } => {
+            Event::Fetched { node, life, log, offer: Offer { vote, installing, .. } } => {
                 if self.is_current(node, life) {
-                    self.install(node, log, installing)?;
+                    self.consensus(node)?.install(log, vote, installing);
                     self.turn(node)?;
                 }
             }
@@ -347,7 +348,7 @@ impl World {
     }
 
     fn carry_out(&mut self, node: usize, output: Output) -> Check {
-        let Output { messages, writes, agreed, roles, installs } = output;
+        let Output { messages, writes, agreed, roles, offers, installs } = output;
         for message in messages {
             let message = if self.is_coded { recoded(&message)? } else { message };
             self.send(node, message);
@@ -365,10 +366,13 @@ impl World {
         for (log, entry) in agreed {
             self.apply(node, log, &entry)?;
         }
-        for (log, installing) in installs {
+        for (log, offer) in offers {
             let life = self.members[node].life;
             let after = 1 + self.dice.below(50_000);
-            self.schedule(after, Event::Fetched { node, life, log, installing });
+            self.schedule(after, Event::Fetched { node, life, log, offer });
+        }
+        for (log, installing) in installs {
+            self.install(node, log, installing)?;
         }
         for (log, role) in roles {
             self.change_role(node, log, role)?;
