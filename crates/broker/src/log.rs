@@ -9,6 +9,7 @@
 mod apply;
 mod commons;
 mod pipeline;
+mod replaced;
 mod turns;
 
 use crate::catalog::{QueueDefinition, QueueRules, Source};

@@ -5,12 +5,14 @@
 //! that leave meanwhile are simply not pointed at. Only then, and when snapshots cover the files, may they be released.
 
 use crate::log::{Commons, Log, Store};
+use crate::placed::Placed;
 use base::hash::MapById;
 use base::id::{LogId, LogIndex, QueueId, QueueSeq};
 use base::{Buffer, Memory, Pieces, put_varint};
 use journal::{BlockPlace, Disk, DiskError, FileKind, FileName, Place, SegmentWriter};
 use message::record;
 use queue::Run;
+use std::collections::BTreeSet;
 
 /// A queue with more than this to move gets a segment of its own; the others of a log share one. Bytes.
 pub const OWN_SEGMENT_BYTES_MIN: u64 = 1 << 20;
@@ -224,17 +226,14 @@ fn finish(
     runs: &mut MapById<QueueId, Vec<Run>>,
 ) -> Result<(), DiskError> {
     let done = writer.finish(disk)?;
-    for BlockPlace { key, first, last, count, offset, len } in done.blocks {
-        runs.entry(QueueId(key)).or_default().push(Run {
-            first: QueueSeq(first),
-            last: QueueSeq(last),
-            count,
-            segment: done.id,
-            offset,
-            len: len as u32,
-        });
-    }
+    done.blocks.iter().for_each(|block| push_run(done.id, *block, runs));
     Ok(())
+}
+
+fn push_run(segment: u64, block: BlockPlace, runs: &mut MapById<QueueId, Vec<Run>>) {
+    let BlockPlace { key, first, last, count, offset, len } = block;
+    let (first, last) = (QueueSeq(first), QueueSeq(last));
+    runs.entry(QueueId(key)).or_default().push(Run { first, last, count, segment, offset, len: len as u32 });
 }
 
 impl MoveJob {
@@ -257,6 +256,34 @@ impl MoveJob {
 }
 
 impl Moved {
+    /// Messages of a log that were copied to these segments, each with its blocks in their order, by another node: all that
+    /// lived before `bound` and was in no segment.
+    pub fn of_segments(log: LogId, bound: LogIndex, segments: &[(u64, Vec<BlockPlace>)]) -> Moved {
+        let mut runs: MapById<QueueId, Vec<Run>> = MapById::default();
+        for (segment, blocks) in segments {
+            blocks.iter().for_each(|block| push_run(*segment, *block, &mut runs));
+        }
+        let mut queues: Vec<_> = runs.into_iter().collect();
+        queues.sort_unstable_by_key(|(id, _)| id.0);
+        for (_, runs) in &mut queues {
+            runs.sort_unstable_by_key(|run| run.first.0);
+        }
+        Moved { log, bound, queues, damaged: Vec::new() }
+    }
+
+    /// All queues are in the log, and have all their live messages up to the last of these in these.
+    pub(crate) fn fits(&self, log: &Log) -> bool {
+        self.queues.iter().all(|(id, runs)| {
+            let queue = log.machines.get(*id).and_then(Placed::as_queue);
+            queue.is_some_and(|queue| queue.fifo.may_move_out(runs))
+        })
+    }
+
+    /// Segments that messages were copied to.
+    pub fn segments(&self) -> BTreeSet<u64> {
+        self.queues.iter().flat_map(|(_, runs)| runs).map(|run| run.segment).collect()
+    }
+
     /// Points the queues to where their messages are now; segments that hold nothing live are told by `dead`.
     pub(crate) fn finish(&self, log: &mut Log, dead: &mut Vec<u64>) {
         let Log { commons, machines, .. } = log;

@@ -84,6 +84,11 @@ impl Log {
         self.replay_at_once(base, records, place, limits)
     }
 
+    /// Takes in where records are that the snapshot covers: messages of them may live.
+    pub(crate) fn replay_covered(&mut self, base: LogIndex, place: Place) {
+        self.commons.store.batches.push(base, place.len as u32, None, Some(place), 0);
+    }
+
     /// The journal is read to its end: batches that might have been taken back are applied.
     pub(crate) fn end_replay(&mut self, limits: &Limits) {
         let kept = self.recovering.as_mut().map(|recovering| std::mem::take(&mut recovering.kept));

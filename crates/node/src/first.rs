@@ -105,6 +105,7 @@ pub(crate) mod tests {
     use journal::{DiskError, FaultyDisk};
     use message::record::Format;
     use routing::NoHeaders;
+    use std::collections::BTreeMap;
     use std::sync::Arc;
 
     pub(crate) const NOW: Now = Now { mono_ns: 1, wall_ms: 1 };
@@ -202,7 +203,7 @@ pub(crate) mod tests {
         turn(&mut node, disk, &|| NOW).unwrap();
         let Recovered { journal, mut keeper, mut shards, .. } = node;
         let mut house = crate::keeper::tests::Bench::over(disk.clone(), journal);
-        write_snapshots(&mut shards, |_| Vec::new(), |_| false, &mut keeper, &mut house).unwrap();
+        write_snapshots(&mut shards, |_| Vec::new(), &mut BTreeMap::new(), &mut keeper, &mut house).unwrap();
     }
 
     #[test]

@@ -3,17 +3,27 @@
 //!
 //! A keeper is a value that does one step at a time: everything else can happen between any two of them. It gives out a
 //! request to a shard as an [`Errand`], and goes on with the [`Answer`]; copying and writing happen in its own steps,
-//! over the disk it is given. One round after the other; nothing is released before every log has snapshots beyond it.
+//! over the disk it is given. One round after the other; nothing is released before every log has snapshots beyond it. Where
+//! logs have replicas on other nodes, it makes states of logs for those, and has such from them.
 
+mod giving;
 mod round;
 mod steps;
+mod taking;
 
+use crate::fetch::{Fetch, What};
+use crate::snapped::{Arrival, Given, Snapped};
+use crate::word::Word;
+use base::Now;
 use base::id::{LogId, LogIndex, NodeNo, ShardId};
 use broker::{LogSnapshot, MoveJob, Moved, Placement, SECTION};
-use journal::{Cover, Disk, DiskError, FileId, FileKind, FileName, Journal, Snapshots, segment};
+use consensus::{EntryId, standing};
+use giving::{Giving, Heard};
+use journal::{Cover, Disk, DiskError, FileId, FileKind, FileName, Journal, Section, Snapshots, segment};
 use std::collections::{BTreeMap, BTreeSet};
 use steps::Step;
 use stream_files::{StreamDone, StreamJob};
+use taking::Takings;
 
 /// Journal files that were left last and rest for one roll more, while there is space: most of the messages in them are
 /// about to be settled, and need not be moved then.
@@ -21,6 +31,9 @@ const RESTING_FILES: usize = 1;
 
 /// Times the keeper is asked for a round before it looks whether there is space now though nobody has written anything.
 const WAITS_MAX: u32 = 10;
+
+/// Words of other nodes that wait to be looked at; those that come beyond are said again.
+const HEARD_MAX: usize = 256;
 
 /// A request of the keeper to a shard.
 #[derive(Debug)]
@@ -37,13 +50,24 @@ pub enum Errand {
     Kept(LogId),
     /// Say which segments hold nothing any more.
     Dead,
+    /// Give the state of a log that another node wants, and list those of its messages that are in no segment.
+    Give(LogId),
+    /// Put the state of a log in place that came from another node, when its replica is ready for that.
+    Install(Box<Arrival>),
+    /// Hear that the snapshot of the state that was put in place is on disk.
+    Installed(LogId),
 }
 
 impl Errand {
     /// The log that it is about, if it is about one.
     pub fn log(&self) -> Option<LogId> {
         match self {
-            Errand::List(log, _) | Errand::Snapshot(log) | Errand::Kept(log) => Some(*log),
+            Errand::List(log, _)
+            | Errand::Snapshot(log)
+            | Errand::Kept(log)
+            | Errand::Give(log)
+            | Errand::Installed(log) => Some(*log),
+            Errand::Install(arrival) => Some(arrival.log),
             Errand::Point(moved) => Some(moved.log),
             Errand::Streamed(done) => Some(done.log),
             Errand::Dead => None,
@@ -59,7 +83,11 @@ pub enum Answer {
     /// It points there, or has heard.
     Done,
     /// `None`: there is no snapshot now.
-    Snapshot(Option<(LogSnapshot, Vec<StreamJob>)>),
+    Snapshot(Option<(Box<Snapped>, Vec<StreamJob>)>),
+    /// `None`: there is none to be given now.
+    Given(Option<Box<Given>>),
+    /// It is in place, and is to be written; `None`: it was not wanted any more.
+    Installed(Option<Box<Snapped>>),
     /// The segments.
     Dead(Vec<u64>),
     /// The log is at this shard now, which is to be sent on the same errand.
@@ -114,6 +142,8 @@ enum Asked {
     Snapshot,
     Hear,
     Dead,
+    Give,
+    Install(LogId),
 }
 
 /// See the module.
@@ -151,6 +181,12 @@ pub struct Keeper {
     lacks_space: bool,
     /// A prepared file was given up in this round.
     gave_up_spare: bool,
+    /// What other nodes said that was not looked at so far.
+    heard: Vec<Heard>,
+    giving: Giving,
+    takings: Takings,
+    /// When it talked last.
+    now: Now,
 }
 
 impl Keeper {
@@ -165,9 +201,10 @@ impl Keeper {
         placement: Placement,
         snapshots: Snapshots,
         in_use: Option<&BTreeSet<u64>>,
+        node: NodeNo,
     ) -> Result<Keeper, DiskError> {
         let segments = disk.list(FileKind::Segment)?;
-        let own = segment::numbers(NodeNo::ONLY);
+        let own = segment::numbers(node);
         let taken = segments.iter().map(|name| name.number).filter(|number| own.contains(number));
         let next_segment = taken.max().map_or(*own.start(), |last| last + 1);
         let is_needless = |name: &&FileName| in_use.is_some_and(|in_use| !in_use.contains(&name.number));
@@ -193,6 +230,10 @@ impl Keeper {
             is_unfinished: false,
             lacks_space: false,
             gave_up_spare: false,
+            heard: Vec::new(),
+            giving: Giving::default(),
+            takings: Takings::default(),
+            now: Now::default(),
         })
     }
 
@@ -214,7 +255,7 @@ impl Keeper {
     pub fn write_last(
         &mut self,
         house: &mut dyn House,
-        snapshot: &LogSnapshot,
+        snapshot: &Snapped,
         lives_from: LogIndex,
         jobs: Vec<StreamJob>,
     ) -> Result<(), DiskError> {
@@ -228,21 +269,82 @@ impl Keeper {
                 return Ok(());
             }
         }
-        let moved = self.moved.entry(snapshot.log).or_insert(lives_from);
+        let moved = self.moved.entry(snapshot.log()).or_insert(lives_from);
         *moved = lives_from.max(*moved);
         self.write(house, snapshot)
     }
 
     /// Writes a snapshot. Replay starts at the first file with messages that were not moved: live messages are still
     /// read from there, covered or not.
-    fn write(&mut self, house: &mut dyn House, snapshot: &LogSnapshot) -> Result<(), DiskError> {
-        let LogSnapshot { log, covered, bytes } = snapshot;
+    fn write(&mut self, house: &mut dyn House, snapshot: &Snapped) -> Result<(), DiskError> {
+        let Snapped { state: LogSnapshot { log, covered, bytes }, replica, .. } = snapshot;
         let moved = self.moved.get(log).copied().unwrap_or(LogIndex(0));
         let mut from_file = FileId(0);
         house.with_journal(&mut |journal| from_file = first_file(journal, *log, moved));
+        let from_file = replica.as_ref().map_or(from_file, |part| from_file.min(part.from));
         let cover = Cover { log: *log, covered: *covered, from_file, from_offset: 0 };
         let pieces: Vec<&[u8]> = bytes.iter().collect();
-        self.snapshots.write(house.disk(), cover, &[(SECTION, &pieces)])
+        let replica = replica.as_ref().map(|part| part.standing.write()).unwrap_or_default();
+        let sections: [Section<'_>; 2] = [(SECTION, &pieces), (standing::SECTION, &[&replica])];
+        let count = if replica.is_empty() { 1 } else { 2 };
+        self.snapshots.write(house.disk(), cover, &sections[..count])
+    }
+
+    // ---- states of logs between nodes
+
+    /// Another node says something about the state of a log.
+    pub fn hear(&mut self, from: NodeNo, fetch: Fetch) {
+        if self.heard.len() < HEARD_MAX {
+            self.heard.push((from, fetch));
+        }
+    }
+
+    /// A log's leader is on another node, and has let go of entries up to `least`, which are missing here.
+    pub fn offered(&mut self, now: Now, log: LogId, from: NodeNo, least: EntryId) {
+        self.takings.offered(now, log, from, least);
+    }
+
+    /// Answers what other nodes said, and asks them for what is next. Their words go to `words`.
+    ///
+    /// # Errors
+    /// The device's error.
+    pub fn talk(
+        &mut self,
+        now: Now,
+        house: &mut dyn House,
+        words: &mut Vec<(NodeNo, Word)>,
+    ) -> Result<(), DiskError> {
+        self.now = now;
+        let mut out = Vec::new();
+        for (from, fetch) in std::mem::take(&mut self.heard) {
+            match &fetch.what {
+                What::Ask { .. } | What::Read { .. } => {
+                    let log = fetch.log;
+                    let answer = self.giving.hear(now, house.disk(), &fetch);
+                    out.extend(answer.map(|what| (from, Fetch { log, what })));
+                }
+                What::Gift(_) | What::Piece { .. } | What::Gone { .. } => {
+                    self.takings.hear(now, house.disk(), from, fetch)?;
+                }
+            }
+        }
+        self.giving.forget_idle(now);
+        self.takings.ask(now, &mut out);
+        for segment in self.takings.left.drain(..) {
+            match house.disk().remove(FileName::new(FileKind::Segment, segment)) {
+                Ok(()) | Err(DiskError::NotFound) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        words.extend(out.into_iter().map(|(to, fetch)| (to, Word::Fetch(Box::new(fetch)))));
+        Ok(())
+    }
+
+    /// Segments that stay whatever is dead.
+    fn pinned(&self) -> BTreeSet<u64> {
+        let mut pinned = self.giving.segments();
+        pinned.append(&mut self.takings.segments());
+        pinned
     }
 }
 

@@ -5,9 +5,11 @@
 //! substitutes in a simulation, and moves it on. Two steps here may be any time apart.
 
 pub mod commit;
+pub mod fetch;
 pub mod first;
 pub mod keeper;
 pub mod replicas;
+pub mod snapped;
 pub mod space;
 pub mod start;
 pub mod stop;

@@ -8,14 +8,17 @@
 //! Not here: how replicas agree (`consensus`), what records mean (`broker`), where messages go.
 
 use crate::commit::Written;
+use crate::snapped::{Arrival, Part, Snapped};
 use crate::word::Word;
 use base::Now;
 use base::id::{LogId, LogIndex, NodeNo};
 use base::time::NS_PER_MS;
 use broker::Shard;
 use consensus::mark::Note;
-use consensus::{Consensus, Content, Entry, EntryId, Message, Output, ReplicaId, Role, Settings, Write};
-use journal::{Place, Sealed};
+use consensus::standing::Standing;
+use consensus::{Consensus, Content, Entry, EntryId, Installing, Message, Output, ReplicaId, Role, Settings};
+use consensus::{SnapshotName, Vote, Write};
+use journal::{FileId, Place, Sealed};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Milliseconds between two tries to begin a log.
@@ -31,12 +34,47 @@ pub struct Coming {
     pub log: LogId,
     /// The state of the replica.
     pub recovered: consensus::Recovered,
-    /// Its entries that the shard has not applied, and where those are that have records.
-    pub places: Vec<(EntryId, Option<Place>)>,
+    /// Its entries that the shard has not applied, and where those are.
+    pub places: Vec<(EntryId, Place)>,
     /// Where the records of all it has end.
     pub end: LogIndex,
-    /// The last entry that the shard has applied.
-    pub applied: Option<EntryId>,
+    /// How far the shard is.
+    pub applied: Applied,
+}
+
+/// How far a shard is in the entries of a log.
+#[derive(Clone, Debug, Default)]
+pub struct Applied {
+    /// The last entry, the end of the records, and the members there.
+    pub name: SnapshotName,
+    /// No entry behind that is in a journal file before this one.
+    pub file: FileId,
+}
+
+impl Applied {
+    /// The next entry is applied, which is at `place`.
+    pub(crate) fn pass(&mut self, Entry { id, content }: &Entry, place: Place) {
+        self.name.last = Some(*id);
+        match content {
+            Content::Batch(batch) => self.name.end = batch.next(),
+            Content::Members(members) => {
+                (self.name.members, self.name.members_at) = (members.clone(), Some(*id));
+            }
+            Content::Blank => {}
+        }
+        self.file = place.file;
+    }
+}
+
+/// A leader of another node has let go of entries that a replica lacks: the state of the log is to be had there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanting {
+    /// The log.
+    pub log: LogId,
+    /// The node.
+    pub from: NodeNo,
+    /// It is to cover this entry.
+    pub least: EntryId,
 }
 
 /// A batch that is handed in to be journaled.
@@ -45,6 +83,8 @@ struct Expected {
     base: LogIndex,
     /// It is this entry, or the last part of it.
     entry: Option<EntryId>,
+    /// It is this promise.
+    vote: Option<Vote>,
     /// It is the last of its write.
     ends: bool,
 }
@@ -62,11 +102,19 @@ struct Hosted {
     /// Handed in and not reported.
     expected: VecDeque<Expected>,
     /// On disk here and not applied, by index.
-    placed: BTreeMap<u64, (EntryId, Option<Place>)>,
+    placed: BTreeMap<u64, (EntryId, Place)>,
     /// Agreed on and not applied.
     agreed: VecDeque<Entry>,
-    /// The last entry that was applied.
-    applied: Option<EntryId>,
+    /// How far the shard is.
+    applied: Applied,
+    /// The last promise on disk: one that is not may be lost, and a snapshot that has it would be ahead of the journal.
+    vote: Option<Vote>,
+    /// The name of the snapshot that was made last, until it is on disk.
+    snapped: Option<SnapshotName>,
+    /// The vote of the leader that offered a snapshot last.
+    offered_by: Option<Vote>,
+    /// A state of another node's, until the replica says when it is to be put in place.
+    arrival: Option<Box<Arrival>>,
     /// The replica's part.
     role: Role,
     /// The shard leads in this term.
@@ -75,6 +123,21 @@ struct Hosted {
     proposed_in: Option<u64>,
     /// The term in which it is not to lead any more: another was asked to.
     left: Option<u64>,
+}
+
+/// The entries of a log that stay in memory although a snapshot covers them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keeps {
+    /// So many, at most.
+    pub entries: u64,
+    /// With so many bytes of records, at most.
+    pub bytes: usize,
+}
+
+impl Default for Keeps {
+    fn default() -> Keeps {
+        Keeps { entries: 4096, bytes: 64 << 20 }
+    }
 }
 
 /// See the module.
@@ -90,6 +153,10 @@ pub struct Replicas {
     has_news: bool,
     /// Replicas that ended, and why.
     ended: Vec<(LogId, String)>,
+    /// States that are in place now and are to be written, or were refused.
+    installed: Vec<Option<Box<Snapped>>>,
+    /// Entries that stay when a snapshot covers them, for those who are a little behind.
+    keeps: Keeps,
     /// How often the shard began to lead a log, and ceased to.
     changes: (u64, u64),
 }
@@ -107,6 +174,8 @@ impl Replicas {
             batches: Vec::new(),
             has_news: true,
             ended: Vec::new(),
+            installed: Vec::new(),
+            keeps: Keeps::default(),
             changes: (0, 0),
         }
     }
@@ -123,6 +192,7 @@ impl Replicas {
     ) -> Result<(), String> {
         let Coming { log, recovered, places, end, applied } = coming;
         let placed = places.into_iter().map(|(id, place)| (id.index, (id, place))).collect();
+        let vote = recovered.vote;
         self.consensus.open(log, me, recovered)?;
         let hosted = Hosted {
             me,
@@ -133,6 +203,10 @@ impl Replicas {
             placed,
             agreed: VecDeque::new(),
             applied,
+            vote,
+            snapped: None,
+            offered_by: None,
+            arrival: None,
             role: Role::Follows,
             leads: None,
             proposed_in: None,
@@ -161,11 +235,12 @@ impl Replicas {
         let Some(hosted) = self.hosted.get_mut(&written.log) else { return };
         let expected = hosted.expected.pop_front();
         let expected = expected.filter(|expected| expected.base == written.base);
-        let Expected { entry, ends, .. } = expected.expect("batches are reported in order");
+        let Expected { entry, vote, ends, .. } = expected.expect("batches are reported in order");
+        hosted.vote = vote.or(hosted.vote);
         if let Some(id) = entry {
             // Those behind it are of entries that it replaces.
             _ = hosted.placed.split_off(&id.index);
-            hosted.placed.insert(id.index, (id, Some(written.place)));
+            hosted.placed.insert(id.index, (id, written.place));
         }
         if ends {
             self.consensus.written(written.log, 1);
@@ -185,7 +260,8 @@ impl Replicas {
     }
 
     /// Does what there is to do at the end of a shard's turn. Of the batches that it gave out, `batches`, those of logs with
-    /// replicas are proposed, and those to be journaled for them come in their place; what is for other nodes goes to `words`.
+    /// replicas are proposed, and those to be journaled for them come in their place; what is for other nodes goes to `words`, and
+    /// states that are to be had from others to `wants`.
     ///
     /// # Panics
     /// When the shard gives out a batch of a log it was not told to lead.
@@ -194,7 +270,7 @@ impl Replicas {
         now: Now,
         shard: &mut Shard,
         batches: &mut Vec<Sealed>,
-        words: &mut Vec<(NodeNo, Word)>,
+        (words, wants): (&mut Vec<(NodeNo, Word)>, &mut Vec<Wanting>),
     ) {
         let Replicas { consensus, hosted, .. } = &mut *self;
         for batch in batches.extract_if(.., |batch| hosted.contains_key(&batch.log)) {
@@ -212,7 +288,7 @@ impl Replicas {
         for (log, entry) in output.agreed.drain(..) {
             let hosted = self.hosted.get_mut(&log).expect("an open replica");
             // After a start the replica begins with its snapshot, and the shard may be further.
-            if hosted.applied.is_none_or(|applied| entry.id.index > applied.index) {
+            if hosted.applied.name.last.is_none_or(|applied| entry.id.index > applied.index) {
                 hosted.agreed.push_back(entry);
             }
         }
@@ -222,14 +298,16 @@ impl Replicas {
                 self.ended.push((log, self.consensus.why_mute(log).unwrap_or_default()));
             }
         }
-        for (log, installing) in output.installs.drain(..) {
-            // No node makes snapshots that others could have: this is not one of ours.
-            let end = installing.snapshot.end;
-            self.ended.push((
-                log,
-                format!("another replica sends a snapshot up to {end}, which cannot be had here"),
-            ));
+        for (log, offer) in output.offers.drain(..) {
+            let hosted = self.hosted.get_mut(&log).expect("an open replica");
+            hosted.offered_by = Some(offer.vote);
+            let (from, least) = (offer.from.node(), offer.installing.snapshot.last);
+            wants.extend(least.map(|least| Wanting { log, from, least }));
         }
+        for (log, _) in output.installs.drain(..) {
+            self.install(now, shard, log);
+        }
+        self.drop_refused();
         words.extend(output.messages.drain(..).map(Word::of_replica));
         self.output = output;
         for (log, hosted) in &mut self.hosted {
@@ -248,11 +326,12 @@ impl Replicas {
         let new = &self.batches[from..];
         hosted.expected.extend(new.iter().map(|batch| {
             let mark = batch.mark.expect("all batches of a replica have marks");
-            let entry = match Note::read(mark) {
-                Ok(Note::Batch(id) | Note::Blank(id) | Note::Members(id)) => Some(id),
-                _ => None,
+            let (entry, vote) = match Note::read(mark) {
+                Ok(Note::Batch(id) | Note::Blank(id) | Note::Members(id)) => (Some(id), None),
+                Ok(Note::Vote(vote)) => (None, Some(vote)),
+                _ => (None, None),
             };
-            Expected { base: batch.base, entry, ends: false }
+            Expected { base: batch.base, entry, vote, ends: false }
         }));
         match hosted.expected.back_mut().filter(|_| self.batches.len() > from) {
             Some(last) => last.ends = true,
@@ -263,7 +342,7 @@ impl Replicas {
     /// Logs in which nothing is are begun.
     fn found(&mut self, now: Now) {
         for (log, hosted) in &mut self.hosted {
-            if hosted.applied.is_some() || !hosted.agreed.is_empty() {
+            if hosted.applied.name.last.is_some() || !hosted.agreed.is_empty() {
                 hosted.founders = None;
             }
             if let Some(founders) = &hosted.founders
@@ -271,6 +350,103 @@ impl Replicas {
             {
                 let is_asked = self.consensus.found(*log, founders.clone());
                 hosted.found_at = now.after_ms(if is_asked { FOUND_MS } else { COMES_UP_MS });
+            }
+        }
+    }
+
+    // ---- states of logs
+
+    /// The entries that stay when a snapshot covers them are so many from now on.
+    pub fn keep(&mut self, keeps: Keeps) {
+        self.keeps = keeps;
+    }
+
+    /// The part of a replica in a snapshot that covers what its shard has applied, up to `covered`; none: it does not.
+    pub fn snap(&mut self, log: LogId, covered: LogIndex) -> Option<Part> {
+        let hosted = self.hosted.get_mut(&log)?;
+        (hosted.applied.name.end == covered).then(|| {
+            hosted.snapped = Some(hosted.applied.name.clone());
+            hosted.part()
+        })
+    }
+
+    /// The parts of all replicas in the last snapshots of a node that ends.
+    pub fn parts(&self) -> impl Iterator<Item = (LogId, Part)> {
+        self.hosted.iter().map(|(log, hosted)| (*log, hosted.part()))
+    }
+
+    /// Up to where a state covers a log, all of which its shard has applied up to `covered`; none: it does not, or there is
+    /// nothing.
+    pub fn name(&self, log: LogId, covered: LogIndex) -> Option<SnapshotName> {
+        let name = self.hosted.get(&log).map(|hosted| &hosted.applied.name)?;
+        (name.last.is_some() && name.end == covered).then(|| name.clone())
+    }
+
+    /// The snapshot of a log that was made last is on disk: entries that it covers may go, but for the last of them.
+    pub fn kept(&mut self, log: LogId) {
+        let Some(name) = self.hosted.get_mut(&log).and_then(|hosted| hosted.snapped.take()) else { return };
+        let Some(last) = name.last else { return };
+        let Keeps { entries, bytes } = self.keeps;
+        let needless = self.consensus.needless(log, last.index, entries, bytes);
+        if let Err(why) = self.consensus.snapshot_made(log, &name, Vec::new(), needless) {
+            self.ended.push((log, why));
+        }
+        self.has_news = true;
+    }
+
+    /// A state of another node's is here. What becomes of it is told by [`Replicas::take_installed`].
+    pub fn arrive(&mut self, arrival: Box<Arrival>) {
+        let Replicas { consensus, hosted, installed, .. } = self;
+        let log = arrival.log;
+        let Some(hosted) = hosted.get_mut(&log) else { return installed.push(None) };
+        let is_wanted = hosted.leads.is_none() && arrival.name.last > hosted.applied.name.last;
+        let vote = hosted.offered_by.filter(|_| is_wanted && hosted.arrival.is_none());
+        let Some(vote) = vote else { return installed.push(None) };
+        let installing = Installing { snapshot: arrival.name.clone(), manifest: Vec::new() };
+        match consensus.install(log, vote, installing) {
+            true => hosted.arrival = Some(arrival),
+            false => installed.push(None),
+        }
+        self.has_news = true;
+    }
+
+    /// The state that was put in place is on disk.
+    pub fn installed(&mut self, log: LogId) {
+        self.consensus.installed(log);
+        self.has_news = true;
+    }
+
+    /// A state that came is in place now, and is to be written, or was refused.
+    pub fn take_installed(&mut self) -> Option<Option<Box<Snapped>>> {
+        self.installed.pop()
+    }
+
+    /// Puts a state in place.
+    fn install(&mut self, now: Now, shard: &mut Shard, log: LogId) {
+        let hosted = self.hosted.get_mut(&log).expect("an open replica");
+        let arrival = hosted.arrival.take().expect("the replica was told of one");
+        let end = arrival.end();
+        let Arrival { name, state, moved, .. } = *arrival;
+        if let Err(error) = shard.replace_log(now, log, (end, &state), &moved) {
+            self.ended.push((log, format!("the state that another node gave cannot be had: {error:?}")));
+            return;
+        }
+        let last = name.last.expect("a state covers something");
+        hosted.agreed.retain(|entry| entry.id.index > last.index);
+        hosted.placed = hosted.placed.split_off(&(last.index + 1));
+        hosted.applied.name = name;
+        hosted.founders = None;
+        let replica = Some(hosted.part());
+        let state = shard.snapshot(log, false);
+        self.installed.push(state.map(|state| Box::new(Snapped { state, replica, is_installed: true })));
+    }
+
+    /// States that replicas do not want any more.
+    fn drop_refused(&mut self) {
+        for (log, hosted) in &mut self.hosted {
+            if hosted.arrival.is_some() && !self.consensus.is_installing(*log) {
+                hosted.arrival = None;
+                self.installed.push(None);
             }
         }
     }
@@ -293,7 +469,7 @@ impl Replicas {
 
     /// The last entry of a log that was applied here.
     pub fn applied(&self, log: LogId) -> Option<EntryId> {
-        self.hosted.get(&log)?.applied
+        self.hosted.get(&log)?.applied.name.last
     }
 
     /// The term in which the shard leads a log, and hands out what is in its queues.
@@ -327,8 +503,18 @@ impl Replicas {
 
     /// Nothing that was handed in is still to be reported, and nothing agreed on is to be applied.
     pub fn is_quiet(&self) -> bool {
-        let is_quiet = |hosted: &Hosted| hosted.expected.is_empty() && hosted.agreed.is_empty();
-        !self.has_news && self.hosted.values().all(is_quiet)
+        let is_quiet = |hosted: &Hosted| {
+            hosted.expected.is_empty() && hosted.agreed.is_empty() && hosted.arrival.is_none()
+        };
+        !self.has_news && self.installed.is_empty() && self.hosted.values().all(is_quiet)
+    }
+}
+
+impl Hosted {
+    /// Its part in a snapshot of all that the shard has applied.
+    fn part(&self) -> Part {
+        let Applied { name, file } = &self.applied;
+        Part { standing: Standing { name: name.clone(), vote: self.vote }, from: *file }
     }
 }
 
@@ -343,23 +529,24 @@ fn apply(log: LogId, hosted: &mut Hosted, now: Now, shard: &mut Shard) {
     while let Some(entry) = hosted.agreed.front() {
         let placed = hosted.placed.get(&entry.id.index).filter(|(id, _)| *id == entry.id);
         let Some((_, place)) = placed.copied() else { return };
-        let Entry { id, content } = hosted.agreed.pop_front().expect("it was there");
+        let entry = hosted.agreed.pop_front().expect("it was there");
+        let Entry { id, content } = &entry;
         hosted.placed.remove(&id.index);
         if let Content::Batch(batch) = content {
-            let place = place.expect("a batch is at a place");
             match Some(id.term) == hosted.proposed_in {
                 true if hosted.leads.is_some() => {
                     shard.written(now, log, batch.base, place);
                     shard.commit_outside(now, log, batch.next());
                 }
                 true => {
+                    shard.end_taken_back(now, log, batch.base);
                     let was_there = shard.apply_taken_back(now, log, place);
                     assert!(was_there, "an entry of this node's is among those it took back");
                 }
                 false => shard.apply_agreed(log, batch.base, batch.records(), place),
             }
         }
-        hosted.applied = Some(id);
+        hosted.applied.pass(&entry, place);
     }
 }
 

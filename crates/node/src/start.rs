@@ -5,16 +5,16 @@
 
 use crate::Stop;
 use crate::keeper::Keeper;
-use crate::replicas::Coming as Replica;
-use base::id::{LogId, LogIndex, ShardId};
+use crate::replicas::{Applied, Coming as Replica};
+use base::id::{LogId, LogIndex, NodeNo, ShardId};
 use base::{Now, Secrets};
 use broker::access::AccessRules;
 use broker::ledger::Ledger;
 use broker::{CATALOG_LOG, Limits, Placement, RecoveryError, SECTION, Shard, ShardSettings};
-use consensus::SnapshotName;
-use consensus::mark::{self, FoundContent, Recovery};
+use consensus::mark::{self, Covered, FoundContent, Recovery};
+use consensus::standing::{self, Standing};
 use journal::{
-    Cover, Damage, Disk, DiskError, FileKind, Identity, Journal, RecoveredBatch, Snapshot, Snapshots,
+    Cover, Damage, Disk, DiskError, FileId, FileKind, Identity, Journal, RecoveredBatch, Snapshot, Snapshots,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -208,11 +208,19 @@ pub fn shards(
     (0..shards).map(shard).collect()
 }
 
-/// No log has replicas on other nodes.
-pub const ALONE: BTreeSet<LogId> = BTreeSet::new();
+/// The logs that a node has in common with others.
+#[derive(Clone, Debug)]
+pub struct Common {
+    /// The number of the node.
+    pub node: NodeNo,
+    /// The logs.
+    pub logs: BTreeSet<LogId>,
+}
 
-/// Brings new `shards` to where those of this folder were. Other nodes have replicas of the logs in `replicated`, which agree on
-/// them. `now` tells what time it is.
+/// A node by itself.
+pub const ALONE: Common = Common { node: NodeNo::ONLY, logs: BTreeSet::new() };
+
+/// Brings new `shards` to where those of this folder were. Other nodes have replicas of the logs `common`, which agree on them. `now` tells what time it is.
 ///
 /// # Errors
 /// Why the node cannot start.
@@ -220,13 +228,15 @@ pub fn recover(
     disk: &dyn Disk,
     identity: &Identity,
     journal: journal::Limits,
-    replicated: &BTreeSet<LogId>,
+    common: &Common,
     shards: Vec<Shard>,
     now: &dyn Fn() -> Now,
     tell: &mut dyn FnMut(Found),
 ) -> Result<Recovered, Stop> {
     let placement = Placement { shards: shards.len() as u16, logs: identity.logs };
     let mut coming = Coming { disk, placement, shards, stopped: BTreeSet::new(), now, tell };
+    let mut reading: BTreeMap<LogId, Reading> =
+        common.logs.iter().map(|log| (*log, Reading::default())).collect();
     let stored = Identity::load(disk).map_err(|error| Stop(error.to_string()))?;
     let had = stored.map_or(identity.logs, |stored| stored.logs);
     let (mut snapshots, loaded, bad) = Snapshots::load(disk).map_err(|error| Stop(error.to_string()))?;
@@ -240,11 +250,11 @@ pub fn recover(
         identity.store(disk)?;
     }
     coming.restore(&loaded)?;
+    coming.begin_replicas(&loaded, &mut reading);
     drop(loaded);
     let mut strays = coming.recover_streams()?;
     let start = snapshots.start(identity.secret, coming.logs());
     let mut trouble = None;
-    let mut reading: BTreeMap<LogId, Reading> = replicated.iter().map(|log| (*log, Reading::new())).collect();
     let opened = Journal::open(disk, journal, start, &mut |batch| {
         if let Some(reading) = reading.get_mut(&batch.log) {
             reading.visit(batch);
@@ -292,20 +302,24 @@ pub fn recover(
     let shards = coming.shards;
     let in_use: BTreeSet<u64> =
         base::brief::collect(shards.iter().flat_map(|shard| shard.logs().segments_in_use()));
-    let keeper = Keeper::new(disk, &journal, placement, snapshots, is_sound.then_some(&in_use))?;
+    let keeper = Keeper::new(disk, &journal, placement, snapshots, is_sound.then_some(&in_use), common.node)?;
     Ok(Recovered { journal, keeper, shards, placement, identity: identity.node, replicas })
 }
 
 /// The journal of a replica, while it is read.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Reading {
+    standing: Standing,
+    /// The journal file that the replay of the log begins in.
+    from: FileId,
     recovery: Recovery,
     fault: Option<mark::Fault>,
 }
 
 impl Reading {
-    fn new() -> Reading {
-        Reading { recovery: Recovery::new(mark::Start::default()), fault: None }
+    /// Behind a snapshot that says this, and needs the journal from this file on.
+    fn behind(standing: Standing, from: FileId) -> Reading {
+        Reading { recovery: Recovery::new(standing.start()), standing, from, fault: None }
     }
 
     fn visit(&mut self, batch: RecoveredBatch) {
@@ -314,8 +328,11 @@ impl Reading {
         }
     }
 
-    fn finish(self) -> Result<mark::Recovered, mark::Fault> {
-        self.fault.map_or_else(|| self.recovery.finish(), Err)
+    /// The state of the replica, and how far the snapshot is.
+    fn finish(self) -> Result<(mark::Recovered, Applied), mark::Fault> {
+        let Reading { standing, from, recovery, fault } = self;
+        let found = fault.map_or_else(|| recovery.finish(), Err)?;
+        Ok((found, Applied { name: standing.name, file: from }))
     }
 }
 
@@ -406,11 +423,27 @@ impl Coming<'_> {
         }
     }
 
+    /// Replicas go on behind the snapshots of their logs. One that says nothing of a replica is of an empty log.
+    fn begin_replicas(&mut self, loaded: &[Snapshot], reading: &mut BTreeMap<LogId, Reading>) {
+        for snapshot in loaded {
+            let Cover { log, covered, from_file, .. } = snapshot.cover;
+            let Some(reading) = reading.get_mut(&log) else { continue };
+            let standing = match snapshot.section(standing::SECTION) {
+                Some(bytes) => Standing::read(bytes).ok().filter(|standing| standing.name.end == covered),
+                None => (covered == LogIndex(0)).then(Standing::default),
+            };
+            match standing {
+                Some(standing) => *reading = Reading::behind(standing, from_file),
+                None => reading.fault = Some(mark::Fault::OtherSnapshot { end: covered }),
+            }
+        }
+    }
+
     /// Applies what is known to be agreed on; the rest is for the replica to say.
     fn replay_replicas(&mut self, reading: BTreeMap<LogId, Reading>) -> Result<Vec<Replica>, Stop> {
         let mut replicas = Vec::new();
         for (log, reading) in reading {
-            let found = match reading.finish() {
+            let (found, mut applied) = match reading.finish() {
                 Ok(found) => found,
                 Err(fault) => {
                     (self.tell)(Found::BadReplica(log, fault));
@@ -418,8 +451,10 @@ impl Coming<'_> {
                     continue;
                 }
             };
-            let recovered = consensus::Recovered::new(SnapshotName::default(), Vec::new(), &found);
-            let mut applied = None;
+            let recovered = consensus::Recovered::new(applied.name.clone(), Vec::new(), &found);
+            for Covered { base, place } in &found.covered {
+                self.owner(log).replay_covered(log, *base, *place);
+            }
             let agreed = found.entries.iter().take_while(|entry| Some(entry.id.index) <= found.agreed);
             for entry in agreed {
                 if let FoundContent::Batch(batch) = &entry.content {
@@ -428,17 +463,12 @@ impl Coming<'_> {
                     replayed.map_err(|error| Stop(format!("log {log} cannot be replayed: {error:?}")))?;
                     self.carry_out_streams();
                 }
-                applied = Some(entry.id);
+                applied.pass(&entry.to_entry(), entry.place);
             }
-            let place = |entry: &mark::Found| match &entry.content {
-                FoundContent::Batch(batch) => Some(batch.place),
-                FoundContent::Blank | FoundContent::Members(_) => None,
-            };
-            let behind = found
-                .entries
-                .iter()
-                .filter(|entry| applied.is_none_or(|applied| entry.id.index > applied.index));
-            let places = behind.map(|entry| (entry.id, place(entry))).collect();
+            let is_behind =
+                |entry: &&mark::Found| Some(entry.id.index) > applied.name.last.map(|last| last.index);
+            let places =
+                found.entries.iter().filter(is_behind).map(|entry| (entry.id, entry.place)).collect();
             replicas.push(Replica { log, recovered, places, end: found.end, applied });
         }
         Ok(replicas)

@@ -8,7 +8,8 @@
 use crate::Stop;
 use crate::commit::Written;
 use crate::keeper::{Answer, Errand};
-use crate::replicas::Replicas;
+use crate::replicas::{Replicas, Wanting};
+use crate::snapped::{Given, Snapped};
 use crate::space::Signs;
 use crate::word::Word;
 use adapters::{Alarm, Frontend};
@@ -74,6 +75,8 @@ pub struct Outputs {
     pub notices: Vec<Notice>,
     /// Words to other nodes.
     pub words: Vec<(NodeNo, Word)>,
+    /// States of logs that are to be had from other nodes: for the keeper.
+    pub wants: Vec<Wanting>,
 }
 
 /// A shard with its connections, but without their sockets.
@@ -97,6 +100,8 @@ pub struct Home {
     /// The keeper's errand, until the log is here for it, or elsewhere.
     errand: Option<Errand>,
     answer: Option<Answer>,
+    /// The keeper waits until a state is in place.
+    is_installing: bool,
     stop_at: Option<u64>,
     sealed: Vec<Sealed>,
     written: Vec<Written>,
@@ -116,6 +121,7 @@ impl Home {
             raised: Raised::default(),
             errand: None,
             answer: None,
+            is_installing: false,
             stop_at: None,
             sealed: Vec::new(),
             written: Vec::new(),
@@ -138,6 +144,7 @@ impl Home {
                 Some(error) => return Err(Stop(format!("making a stream durable failed: {error}"))),
             },
             Letter::Alarm(raised) => self.set_raised(now, raised),
+            Letter::Word(_, Word::Fetch(_)) => {}
             Letter::Word(_, Word::Replica(message)) => {
                 if let Some(replicas) = &mut self.replicas {
                     replicas.receive(*message);
@@ -181,7 +188,12 @@ impl Home {
     /// The part of replicas behind the shard's turn.
     fn replicate(&mut self, now: Now, sealed: &mut Vec<Sealed>) {
         if let Some(replicas) = &mut self.replicas {
-            replicas.turn(now, &mut self.shard, sealed, &mut self.outputs.words);
+            let Outputs { words, wants, .. } = &mut self.outputs;
+            replicas.turn(now, &mut self.shard, sealed, (words, wants));
+            if let Some(installed) = replicas.take_installed() {
+                self.answer = Some(Answer::Installed(installed));
+                self.is_installing = false;
+            }
         }
     }
 
@@ -227,7 +239,8 @@ impl Home {
 
     /// Where the log is between two shards, it is seen in each turn where it is now.
     fn run(&mut self, now: Now, errand: Errand) {
-        assert!(self.answer.is_none() && self.errand.is_none(), "one errand after the other");
+        let is_free = self.answer.is_none() && self.errand.is_none() && !self.is_installing;
+        assert!(is_free, "one errand after the other");
         match errand.log().map(|log| self.shard.host(log)) {
             Some(None) => return self.errand = Some(errand),
             Some(Some(shard)) if shard != self.id => {
@@ -236,9 +249,6 @@ impl Home {
             _ => {}
         }
         self.answer = Some(match errand {
-            // The journal keeps all of such a log.
-            Errand::List(log, _) if self.has_replica(log) => Answer::Listed(None),
-            Errand::Snapshot(log) if self.has_replica(log) => Answer::Snapshot(None),
             Errand::List(log, bound) => Answer::Listed(self.shard.logs().begin_move(log, bound)),
             Errand::Point(moved) => {
                 self.shard.finish_move(&moved);
@@ -250,6 +260,19 @@ impl Home {
             }
             Errand::Kept(log) => {
                 self.shard.logs_mut().snapshot_written(log);
+                self.replicas.iter_mut().for_each(|replicas| replicas.kept(log));
+                Answer::Done
+            }
+            Errand::Give(log) => Answer::Given(self.give(log).map(Box::new)),
+            Errand::Install(arrival) => {
+                let Some(replicas) = &mut self.replicas else {
+                    return self.answer = Some(Answer::Installed(None));
+                };
+                replicas.arrive(arrival);
+                return self.is_installing = true;
+            }
+            Errand::Installed(log) => {
+                self.replicas.iter_mut().for_each(|replicas| replicas.installed(log));
                 Answer::Done
             }
             Errand::Snapshot(log) => self.snapshot(log),
@@ -259,9 +282,32 @@ impl Home {
 
     /// The records that the snapshot knows are written when the turn is over, or handed in: the answer must not be told before.
     fn snapshot(&mut self, log: LogId) -> Answer {
-        self.shard.logs_mut().write_out(log);
-        let snapshot = self.shard.snapshot(log, false);
+        if !self.has_replica(log) {
+            self.shard.logs_mut().write_out(log);
+        }
+        let snapshot = self.snap(log, false).map(Box::new);
         Answer::Snapshot(snapshot.map(|snapshot| (snapshot, self.shard.logs_mut().take_stream_syncs(log))))
+    }
+
+    /// The state of a log to be written as a snapshot. `is_clean`: the shard stops now. None: there is none now.
+    pub(crate) fn snap(&mut self, log: LogId, is_clean: bool) -> Option<Snapped> {
+        let state = self.shard.snapshot(log, is_clean)?;
+        let replicas = self.replicas.as_mut().filter(|replicas| replicas.hosts(log));
+        let replica = match replicas {
+            Some(replicas) => Some(replicas.snap(log, state.covered)?),
+            None => None,
+        };
+        Some(Snapped { state, replica, is_installed: false })
+    }
+
+    /// The state of a log for another node; none: there is none now.
+    fn give(&self, log: LogId) -> Option<Given> {
+        let state = self.shard.snapshot(log, false)?;
+        let name = self.replicas.as_ref()?.name(log, state.covered)?;
+        let logs = self.shard.logs();
+        let (segments, job) = (logs.segments_of(log)?, logs.begin_move(log, state.covered)?);
+        // Files of streams do not go along.
+        logs.stream_segments(log).is_empty().then_some(Given { state, name, segments, job })
     }
 
     /// Goes on with an errand that waits for its log.
@@ -291,7 +337,8 @@ impl Home {
 
     /// Nothing is under way between it and the disk or the keeper.
     pub fn is_quiet(&self) -> bool {
-        self.outstanding == 0 && self.errand.is_none() && self.answer.is_none()
+        let is_free = self.errand.is_none() && self.answer.is_none() && !self.is_installing;
+        self.outstanding == 0 && is_free
     }
 
     /// Connections that no longer wait: the input that was kept of them is to be read again.

@@ -1,5 +1,6 @@
 //! Words between nodes, each of which may be lost, come late, come twice, or overtake another.
 
+use crate::fetch::Fetch;
 use base::id::{LogId, NodeNo};
 use consensus::Message;
 
@@ -8,6 +9,8 @@ use consensus::Message;
 pub enum Word {
     /// Of a replica to one of the same log.
     Replica(Box<Message>),
+    /// About the state of a log: for the keeper of the node.
+    Fetch(Box<Fetch>),
 }
 
 impl Word {
@@ -16,10 +19,11 @@ impl Word {
         (message.to.node(), Word::Replica(Box::new(message)))
     }
 
-    /// The log that it is about: the shard which has that takes it in.
+    /// The log that it is about: the shard which has that takes it in, unless it is for the keeper.
     pub fn log(&self) -> LogId {
         match self {
             Word::Replica(message) => message.log,
+            Word::Fetch(fetch) => fetch.log,
         }
     }
 }

@@ -302,17 +302,26 @@ impl Fifo {
         self.places.live_below(bound, self.line.live.head(), self.line.live.settled())
     }
 
+    /// Whether `runs`, in order of position, hold every live message up to the last of them that is in the log.
+    pub fn may_move_out(&self, runs: &[Run]) -> bool {
+        let Some(last) = runs.last().map(|run| run.last.0) else { return true };
+        let live = &self.line.live;
+        let live_in = |run: &Run| live.count_within(SeqRange { first: run.first, last: run.last });
+        let logs_from = self.places.runs().last().map_or(0, |run| run.last.0 + 1);
+        let follows = |two: &[Run]| two[0].first <= two[0].last && two[0].last < two[1].first;
+        let are_in_order = runs.windows(2).all(follows) && runs[0].first.0 >= logs_from;
+        let all = live.count_within(SeqRange { first: QueueSeq(logs_from), last: QueueSeq(last) });
+        are_in_order && all == runs.iter().map(live_in).sum::<u64>()
+    }
+
     /// Messages were copied to segments: `runs`, in order of position, hold every live message up to the last of them
     /// that was in the log. Their places in the log are forgotten, without being told as left. Runs nothing is left of
     /// meanwhile are told at once. Panics where a live message is in no run.
     pub fn move_out(&mut self, runs: &[Run], effects: &mut Effects) {
         let Some(last) = runs.last().map(|run| run.last.0) else { return };
+        assert!(self.may_move_out(runs), "live messages are in no run");
         let live = &self.line.live;
         let live_in = |run: &Run| live.count_within(SeqRange { first: run.first, last: run.last });
-        let logs_from = self.places.runs().last().map_or(0, |run| run.last.0 + 1);
-        let all = live.count_within(SeqRange { first: QueueSeq(logs_from), last: QueueSeq(last) });
-        let lives: u64 = runs.iter().map(live_in).sum();
-        assert!(all == lives, "{} live messages are in no run", all.abs_diff(lives));
         for run in runs {
             match live_in(run) {
                 0 => effects.runs_left.push(*run),

@@ -161,6 +161,6 @@ impl Keeper {
             doors[usize::from(shard.0)].mail.take(&mut mail);
             mail
         };
-        node::stop::write_snapshots(shards, left, |_| false, &mut self.keeper, &mut rooms)
+        node::stop::write_snapshots(shards, left, &mut BTreeMap::new(), &mut self.keeper, &mut rooms)
     }
 }

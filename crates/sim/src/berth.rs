@@ -10,6 +10,7 @@ use broker::{Damaged, Mail, ReadRequest, Reply, StreamDamage};
 use journal::Sealed;
 use node::Stop;
 use node::commit::Written;
+use node::replicas::Wanting;
 use node::space::Signs;
 use node::turn::{Home, Outputs, Turn};
 use node::word::Word;
@@ -79,6 +80,8 @@ pub struct Given {
     pub handed: u64,
     /// Words to other nodes.
     pub words: Vec<(NodeNo, Word)>,
+    /// States that are to be had from other nodes.
+    pub wants: Vec<Wanting>,
     /// Connections that go to other shards, once that mail is there.
     pub moving: Vec<(usize, Box<Moving>)>,
 }
@@ -297,8 +300,9 @@ impl Turn for Busy<'_> {
         assert!(steps <= most, "{steps} steps for moves in one round, {most} at most");
         let Berth { home, dead_letters_work, .. } = &mut *self.berth;
         tenant::check_dead_letters(&home.shard, dead_letters_work);
-        let Outputs { reads, jobs, damages, notices, words } = &mut self.berth.home.outputs;
+        let Outputs { reads, jobs, damages, notices, words, wants } = &mut self.berth.home.outputs;
         self.given.words.append(words);
+        self.given.wants.append(wants);
         self.given.reads.append(reads);
         self.given.jobs.append(jobs);
         // Of messages it is known from what was read for them.

@@ -97,6 +97,9 @@ fn step(world: &mut World) -> Result<bool, String> {
     Ok(false)
 }
 
+/// Steps of housekeeping that are done one after the other now and then.
+const KEPT_AT_ONCE: u64 = 60;
+
 /// The same where there are several nodes: it happens at one of them.
 fn step_together(world: &mut World) -> Result<bool, String> {
     let nodes = world.cluster.as_ref().map_or(1, Cluster::nodes) as u64;
@@ -128,8 +131,16 @@ fn step_together(world: &mut World) -> Result<bool, String> {
             world.unless_stopped(result)?;
         }
         56..62 => {
-            let result = world.node.keep(world.now, &mut world.dice, &mut world.tally);
-            world.unless_stopped(result)?;
+            // A round of housekeeping is many steps, most of which would be cut off by a crash.
+            let steps = if world.dice.one_in(4) { KEPT_AT_ONCE } else { 1 };
+            for step in 0..steps {
+                let result = world.node.keep(world.now, &mut world.dice, &mut world.tally);
+                world.unless_stopped(result)?;
+                if world.is_down() || step + 1 == steps {
+                    break;
+                }
+                world.turn(0)?;
+            }
         }
         62..64 => world.node.prepare(),
         64..82 => {

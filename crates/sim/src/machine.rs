@@ -7,7 +7,7 @@ use crate::double::agreed_on;
 use crate::net::Net;
 use crate::plan::Tally;
 use crate::rules::macros;
-use crate::seat::Seat;
+use crate::seat::{Seat, node_no};
 use crate::tenant;
 use adapters::{Following, Frontend, NODE_SLOT, Protocol, Settings};
 use base::id::{LogId, LogIndex, NodeNo, PortId, QueueId, ShardId};
@@ -19,8 +19,8 @@ use consensus::{EntryId, ReplicaId};
 use journal::{Disk, DiskError, FaultyDisk, FileName, Identity, Journal, Place, Sealed, SpareMaker};
 use node::commit::Written;
 use node::keeper::{Finding, House, Keeper, Next};
-use node::replicas::{Coming, Replicas};
-use node::start::{self, Found, Logs};
+use node::replicas::{Coming, Keeps, Replicas, Wanting};
+use node::start::{self, Common, Found, Logs};
 use node::turn::{Home, Raised, Turn};
 use node::word::Word;
 use node::{Stop, first, stop};
@@ -143,8 +143,11 @@ impl Machine {
             }
         }
         let clock = || now;
-        let replicated = makeup.seat.iter().flat_map(|_| agreed_on(makeup.logs)).collect();
-        let mut node = start::recover(disk, &identity, makeup.journal, &replicated, shards, &clock, tell)?;
+        let common = makeup.seat.map_or(start::ALONE, |seat| Common {
+            node: node_no(seat.number),
+            logs: agreed_on(makeup.logs).collect(),
+        });
+        let mut node = start::recover(disk, &identity, makeup.journal, &common, shards, &clock, tell)?;
         if node.shards[0].catalog().vhosts().next().is_none() {
             let content = FirstContent::guest([7; SALT]).requests().into_iter().chain(macros());
             first::make_content(&mut node, disk, &clock, content.collect())?;
@@ -213,6 +216,9 @@ impl Machine {
         self.reads.extend(given.reads.into_iter().map(|request| (at, request)));
         self.torn.extend(given.torn);
         self.words.extend(given.words);
+        for Wanting { log, from, least } in given.wants {
+            self.keeper.offered(now, log, from, least);
+        }
         self.jobs.extend(given.jobs.into_iter().map(|job| (at, job)));
         for (to, mail) in given.mail.into_iter().enumerate() {
             let to = &mut self.berths[to].mail[at];
@@ -310,12 +316,15 @@ impl Machine {
 
     /// The housekeeper does a step.
     pub fn keep(&mut self, now: Now, dice: &mut Random, tally: &mut Tally) -> Result<(), Stop> {
-        let Machine { keeper, asked, waits, has_outrun, books, berths, disk, damages, alarm, .. } = self;
+        let Machine { keeper, asked, waits, has_outrun, books, berths, disk, damages, alarm, words, .. } =
+            self;
         let failed = |error: DiskError| Stop(format!("housekeeping failed: {error}"));
         let answer = asked.and_then(|at| berths[at].home.take_answer());
         let is_answered = answer.is_some();
         let mut rooms = Rooms { now, books, berths, disk, damages, waits, has_outrun };
+        keeper.talk(now, &mut rooms, words).map_err(failed)?;
         if let Some(answer) = answer {
+            tally.installs += u64::from(matches!(answer, node::keeper::Answer::Installed(Some(_))));
             *asked = None;
             keeper.answer(answer);
         }
@@ -406,6 +415,10 @@ impl Machine {
         self.books.write(now)?;
         let Machine { mut keeper, mut books, berths, disk, mut has_outrun, .. } = self;
         has_outrun |= !books.line.is_empty();
+        let mut parts = BTreeMap::new();
+        for berth in &berths {
+            parts.extend(berth.home.replicas.iter().flat_map(|replicas| replicas.parts()));
+        }
         let end = |berth: Berth| (berth.home.shard, berth.mail.into_iter().flatten().flatten().collect());
         let (mut shards, mut left): (Vec<Shard>, Vec<Vec<Mail>>) = berths.into_iter().map(end).unzip();
         let left = |shard: ShardId| std::mem::take(&mut left[usize::from(shard.0)]);
@@ -419,7 +432,7 @@ impl Machine {
             waits: &mut waits,
             has_outrun: &mut has_outrun,
         };
-        stop::write_snapshots(&mut shards, left, |_| false, &mut keeper, &mut rooms)?;
+        stop::write_snapshots(&mut shards, left, &mut parts, &mut keeper, &mut rooms)?;
         books.seal_end().map(|_| has_outrun)
     }
 
@@ -427,6 +440,9 @@ impl Machine {
 
     /// A word of another node comes.
     pub fn hear(&mut self, from: NodeNo, word: Word) {
+        if let Word::Fetch(fetch) = word {
+            return self.keeper.hear(from, *fetch);
+        }
         let hosts = |berth: &&mut Berth| {
             berth.home.replicas.as_ref().is_some_and(|replicas| replicas.hosts(word.log()))
         };
@@ -618,6 +634,9 @@ fn replicas_of(
 ) -> Result<Replicas, Stop> {
     let is_shuffled = dice.one_in(2);
     let mut replicas = Replicas::new(consensus::Settings::default(), dice.bits(), is_shuffled, now);
+    // Who is a little behind has entries or a state, as it comes.
+    let entries = [0, 3, 40, 4096][dice.below(4) as usize];
+    replicas.keep(Keeps { entries, ..Keeps::default() });
     for coming in coming {
         replicas.open(seat.replica(), coming, seat.founders()).map_err(Stop)?;
     }

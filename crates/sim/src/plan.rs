@@ -87,6 +87,8 @@ pub struct Tally {
     pub rolls: u64,
     /// Logs whose live remains were moved.
     pub moves: u64,
+    /// States of logs that a node had from another.
+    pub installs: u64,
     /// Reads that deliveries waited for.
     pub reads: u64,
     /// Batches that went to files of their own.
@@ -182,6 +184,7 @@ impl Tally {
         self.rotten += other.rotten;
         self.rolls += other.rolls;
         self.moves += other.moves;
+        self.installs += other.installs;
         self.reads += other.reads;
         self.bulk += other.bulk;
         self.commits += other.commits;

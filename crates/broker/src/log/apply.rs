@@ -71,6 +71,18 @@ impl Log {
         true
     }
 
+    /// Batches that this log proposed before another led it, and that begin before `base`, are in a state that has taken the place
+    /// of what was applied: those that wait for them hear so.
+    pub(crate) fn end_taken_back(&mut self, turn: &mut Turn<'_>, base: LogIndex) {
+        let applied = self.commons.pipeline.applied();
+        while let Some(Closed { sealed, waiters, .. }) = self.commons.pipeline.take_doubtful_before(base) {
+            waiters.iter().for_each(|waiter| turn.post.confirm(waiter));
+            self.commons.pipeline.put_waiters(waiters);
+            self.commons.store.batches.spare.put(sealed.memory, turn.limits.spare_buffers_max);
+        }
+        self.commons.pipeline.followed(applied);
+    }
+
     /// Applies the records of the open batch that are not applied yet.
     pub(super) fn apply_rest(&mut self, limits: &Limits) {
         let (open, applied) = self.commons.pipeline.lend_open();

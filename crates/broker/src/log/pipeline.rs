@@ -326,6 +326,12 @@ impl Pipeline {
         Some(closed)
     }
 
+    /// As [`Pipeline::take_doubtful`], if it begins before `base`; the caller says how far all is applied.
+    pub(crate) fn take_doubtful_before(&mut self, base: LogIndex) -> Option<Closed> {
+        self.doubtful.front().filter(|closed| closed.sealed.base < base)?;
+        self.take_doubtful()
+    }
+
     /// A batch of another leader's is applied, up to `end`: records that have gathered come behind it.
     ///
     /// # Panics

@@ -3,8 +3,10 @@
 use super::Logs;
 use crate::log::Log;
 use crate::moving::{MoveJob, Moved};
+use crate::placed::Placed;
 use crate::placed::stream::Streams;
 use crate::post::Post;
+use crate::recovery::RecoveryError;
 use crate::turn::Turn;
 use base::id::{LogId, LogIndex};
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,6 +44,30 @@ impl Logs {
     /// The segments that messages of queues here are in.
     pub fn segments_in_use(&self) -> impl Iterator<Item = u64> + '_ {
         self.all.iter().flat_map(|log| log.commons.store.segments.keys().copied())
+    }
+
+    /// The segments that messages of a log that lives here are in.
+    pub fn segments_of(&self, log: LogId) -> Option<BTreeSet<u64>> {
+        self.get(log).map(|log| log.commons.store.segments.keys().copied().collect())
+    }
+
+    /// A log that another node leads goes on from the state `other` comes to: see [`Log::replace`].
+    ///
+    /// # Errors
+    /// It is not to be had.
+    pub(crate) fn replace(
+        &mut self,
+        turn: &mut Turn<'_>,
+        other: Log,
+        snapshot: (LogIndex, &[u8]),
+        moved: &Moved,
+    ) -> Result<(), RecoveryError> {
+        let id = other.commons.id;
+        let Some(slot) = self.slot(id) else { return Err(RecoveryError::Gap(id)) };
+        let log = &mut self.all[slot];
+        log.replace(other, turn, snapshot, moved, &mut self.dead_segments)?;
+        log.machines.iter_mut().for_each(Placed::begin_tally);
+        Ok(())
     }
 
     /// Between the snapshots and the replay: the streams of a log go on with the files there are, by segment and their

@@ -67,6 +67,14 @@ impl Shard {
         Ok(())
     }
 
+    /// The snapshot of a log of this shard covers records of the journal that are at this place: before what [`Shard::replay`]
+    /// takes in, in order.
+    pub fn replay_covered(&mut self, log: LogId, base: LogIndex, place: Place) {
+        if let Some(log) = self.logs.get_mut(log) {
+            log.replay_covered(base, place);
+        }
+    }
+
     /// The journal is read to its end: batches are applied that might have been taken back. Before
     /// [`Shard::finish_recovery`].
     pub fn end_replay(&mut self) {

@@ -2,18 +2,21 @@
 
 use super::{CATALOG_LOG, Shard};
 use crate::catalog::{Object, Reason, Refusal};
+use crate::commit::CommitRule;
 use crate::damages::Damaged;
 use crate::dead_letterings;
 use crate::event::Events;
 use crate::event_exchange;
-use crate::log::Commons;
+use crate::log::{Commons, Log};
 use crate::logs::check_move;
 use crate::mail::{Heard, Mail, own_port};
 use crate::moving::Moved;
 use crate::notices::Notice;
 use crate::placed::queue::commands::Done;
+use crate::placed::stream::OffsetRules;
 use crate::planner::Planner;
 use crate::reading::{ReadBytes, ReadRequest};
+use crate::recovery::RecoveryError;
 use crate::request::Reply;
 use crate::turn::Turn;
 use base::Now;
@@ -352,6 +355,16 @@ impl Shard {
         }
     }
 
+    /// Batches that this node proposed before it resigned, and that begin before `base`, are agreed on after all: one behind them
+    /// is, and a snapshot that was put in place has them. Nothing where there are none.
+    pub fn end_taken_back(&mut self, now: Now, log: LogId, base: LogIndex) {
+        let Shard { logs, settings, post, .. } = self;
+        let mut turn = Turn::new(now, &settings.limits, post);
+        if let Some(log) = logs.get_mut(log) {
+            log.end_taken_back(&mut turn, base);
+        }
+    }
+
     /// The next batch that this node proposed before it resigned is agreed on after all, and is on its disk at `place`. False:
     /// there is none.
     ///
@@ -361,6 +374,26 @@ impl Shard {
         let Shard { logs, settings, post, .. } = self;
         let mut turn = Turn::new(now, &settings.limits, post);
         logs.get_mut(log).is_some_and(|log| log.apply_taken_back(&mut turn, place))
+    }
+
+    /// The state of a log that another node leads becomes that of a snapshot of another replica, up to the index. `moved` has its
+    /// messages that were in no segment there.
+    ///
+    /// # Errors
+    /// It is no state of any log, or a message of it is nowhere; then all is as it was.
+    ///
+    /// # Panics
+    /// While this node leads the log.
+    pub fn replace_log(
+        &mut self,
+        now: Now,
+        log: LogId,
+        snapshot: (LogIndex, &[u8]),
+        moved: &Moved,
+    ) -> Result<(), RecoveryError> {
+        let other = Log::new(log, CommitRule::Quorum, OffsetRules::of(&self.settings));
+        let mut turn = Turn::new(now, &self.settings.limits, &mut self.post);
+        self.logs.replace(&mut turn, other, snapshot, moved)
     }
 
     /// The queues of a log are owned here, if that is to begin and everything before is applied. Of a log that is leaving, they

@@ -14,6 +14,9 @@ impl Keeper {
         if self.is_late || !self.is_idle() {
             return false;
         }
+        if self.begin_between_nodes() {
+            return true;
+        }
         let (mut has_rolled, mut groups) = (false, 0);
         house.with_journal(&mut |journal| {
             (has_rolled, groups) = (!journal.take_rolled().is_empty(), journal.counters().groups);
@@ -35,6 +38,16 @@ impl Keeper {
         let kept = if is_tight || self.is_behind { 0 } else { RESTING_FILES };
         self.plan(house, kept);
         true
+    }
+
+    /// Begins to put a state in place that came from another node, or to make one for another.
+    fn begin_between_nodes(&mut self) -> bool {
+        let arrived = self.takings.take_arrived().map(Errand::Install);
+        let errand = arrived.or_else(|| self.giving.take_wanted().map(Errand::Give));
+        let begins = errand.is_some();
+        self.is_running |= begins;
+        self.steps.extend(errand.map(Step::Send));
+        begins
     }
 
     /// The steps of a round. Of the files that were left, the last `kept` rest.
@@ -116,6 +129,10 @@ impl Keeper {
             (Asked::Snapshot, Answer::Snapshot(Some((snapshot, jobs)))) if !is_late => {
                 self.steps.push(Step::Streams(snapshot, jobs));
             }
+            (Asked::Give, Answer::Given(Some(given))) if !is_late => self.steps.push(Step::Give(given)),
+            // It is in place, whether or not anybody waited for that.
+            (Asked::Install(_), Answer::Installed(Some(snapshot))) => self.steps.push(Step::Write(snapshot)),
+            (Asked::Install(log), Answer::Installed(None)) => self.takings.give_up(log),
             (Asked::Snapshot, Answer::Snapshot(Some((_, jobs)))) => {
                 // It is an old one by now. Its work on streams is asked for again with the next.
                 let given_up = jobs.into_iter().map(|job| Errand::Streamed(Box::new(job.give_up())));
@@ -130,7 +147,9 @@ impl Keeper {
             }
             (Asked::Dead, Answer::Dead(mut dead)) => self.dead[0].append(&mut dead),
             // There is nothing to be done.
-            (Asked::List(..), Answer::Listed(_)) | (Asked::Snapshot, Answer::Snapshot(None)) => {}
+            (Asked::List(..), Answer::Listed(_))
+            | (Asked::Snapshot, Answer::Snapshot(None))
+            | (Asked::Give, Answer::Given(_)) => {}
             (asked, answer) => panic!("{answer:?} is no answer to {asked:?}"),
         }
     }
@@ -152,7 +171,9 @@ impl Keeper {
 
     /// The shard asked last is gone and will never answer.
     pub fn forget(&mut self) {
-        self.asked = None;
+        if let Some(Asked::Install(log)) = self.asked.take() {
+            self.takings.give_up(log);
+        }
         self.is_late = false;
     }
 
@@ -164,7 +185,9 @@ impl Keeper {
             Errand::List(log, bound) => Asked::List(*log, *bound),
             Errand::Point(moved) => Asked::Point(moved.log, moved.bound),
             Errand::Snapshot(_) => Asked::Snapshot,
-            Errand::Streamed(_) | Errand::Kept(_) => Asked::Hear,
+            Errand::Streamed(_) | Errand::Kept(_) | Errand::Installed(_) => Asked::Hear,
+            Errand::Give(_) => Asked::Give,
+            Errand::Install(arrival) => Asked::Install(arrival.log),
             Errand::Dead => Asked::Dead,
         });
         (to, errand)

@@ -1,8 +1,10 @@
 //! The steps of a round, each of which leaves everything so that another one, or none, may follow.
 
 use super::{Asked, Errand, Finding, House, Keeper};
+use crate::fetch::Gift;
+use crate::snapped::{Given, Snapped};
 use base::id::{LogId, LogIndex, ShardId};
-use broker::{LogSnapshot, MoveJob, Moved};
+use broker::{MoveJob, Moved};
 use journal::{DiskError, FileKind, FileName};
 use stream_files::StreamJob;
 
@@ -16,11 +18,13 @@ pub(super) enum Step {
     /// The shard that has a log is sent on an errand.
     Send(Errand),
     /// The chunks of streams that the snapshot counts on are made durable.
-    Streams(LogSnapshot, Vec<StreamJob>),
+    Streams(Box<Snapped>, Vec<StreamJob>),
     /// The journal gets time to write the records that the snapshot knows.
-    Await(LogSnapshot),
+    Await(Box<Snapped>),
     /// The snapshot is written.
-    Write(LogSnapshot),
+    Write(Box<Snapped>),
+    /// The messages of a state for another node that are in no segment are copied to some, and it may have the state.
+    Give(Box<Given>),
     /// Segments that were dead before the snapshots before these go.
     RemoveDead,
     /// Segments that died since are asked for.
@@ -32,7 +36,13 @@ pub(super) enum Step {
 impl Step {
     /// It is done whatever becomes of the round: what it tells is known nowhere else.
     pub(super) fn is_owed(&self) -> bool {
-        matches!(self, Step::Send(Errand::Point(_) | Errand::Streamed(_) | Errand::Kept(_)))
+        match self {
+            Step::Send(Errand::Point(_) | Errand::Streamed(_) | Errand::Kept(_) | Errand::Installed(_)) => {
+                true
+            }
+            Step::Write(snapshot) => snapshot.is_installed,
+            _ => false,
+        }
     }
 }
 
@@ -56,10 +66,8 @@ impl Keeper {
                 let next = if house.has_waited_for_writes() { Step::Write } else { Step::Await };
                 self.steps.push(next(snapshot));
             }
-            Step::Write(snapshot) => {
-                self.write(house, &snapshot)?;
-                self.steps.push(Step::Send(Errand::Kept(snapshot.log)));
-            }
+            Step::Write(snapshot) => self.write_step(house, snapshot)?,
+            Step::Give(given) => self.give(house, *given)?,
             Step::RemoveDead => self.remove_dead(house)?,
             Step::AskDead(shard) => {
                 self.asked = Some(Asked::Dead);
@@ -99,7 +107,7 @@ impl Keeper {
     fn write_streams(
         &mut self,
         house: &mut dyn House,
-        snapshot: LogSnapshot,
+        snapshot: Box<Snapped>,
         jobs: Vec<StreamJob>,
     ) -> Result<(), DiskError> {
         let (mut is_durable, mut lacks_space) = (true, false);
@@ -121,9 +129,68 @@ impl Keeper {
         Ok(())
     }
 
+    /// Writes a snapshot, and has the shard hear of it. One that was put in place is written once there is space for it.
+    fn write_step(&mut self, house: &mut dyn House, snapshot: Box<Snapped>) -> Result<(), DiskError> {
+        let (log, is_installed) = (snapshot.log(), snapshot.is_installed);
+        if is_installed {
+            // All before it is in segments.
+            self.moved.insert(log, snapshot.state.covered);
+        }
+        match self.write(house, &snapshot) {
+            Ok(()) if is_installed => {
+                let segments = self.takings.arrived(log);
+                self.dead.iter_mut().for_each(|dead| dead.retain(|segment| !segments.contains(segment)));
+                self.steps.push(Step::Send(Errand::Installed(log)));
+            }
+            Ok(()) => self.steps.push(Step::Send(Errand::Kept(log))),
+            Err(error) => {
+                self.steps.extend(is_installed.then_some(Step::Write(snapshot)));
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Has another node have a state, all messages of which are in segments afterwards; or first most of them, and another
+    /// state is asked for.
+    fn give(&mut self, house: &mut dyn House, given: Given) -> Result<(), DiskError> {
+        let log = given.state.log;
+        if !given.is_whole() {
+            self.steps.push(Step::Send(Errand::Give(log)));
+            self.steps.push(Step::Copy(given.job));
+            return Ok(());
+        }
+        let moved = self.copy(house, &given.job)?;
+        if moved.damaged.is_empty() {
+            let mut segments = given.segments;
+            let moved = moved.segments();
+            segments.extend(&moved);
+            let lens = segments.into_iter().map(|segment| {
+                let len = house.disk().len(FileName::new(FileKind::Segment, segment))?;
+                Ok((segment, len))
+            });
+            let segments = lens.collect::<Result<_, DiskError>>()?;
+            let state: Vec<u8> = given.state.bytes.iter().flatten().copied().collect();
+            let gift = Gift {
+                number: 0,
+                name: given.name,
+                len: state.len() as u64,
+                segments,
+                moved: moved.into_iter().collect(),
+            };
+            self.giving.keep(self.now, log, gift, state);
+        }
+        self.steps.push(Step::Send(Errand::Point(moved)));
+        Ok(())
+    }
+
     /// A segment goes when both kept snapshots of its log are younger than its last message's end.
     fn remove_dead(&mut self, house: &mut dyn House) -> Result<(), DiskError> {
-        for file in self.dead[1].drain(..) {
+        let pinned = self.pinned();
+        let (stay, go) = self.dead[1].drain(..).partition(|segment| pinned.contains(segment));
+        let (mut stay, go): (Vec<u64>, Vec<u64>) = (stay, go);
+        self.dead[0].append(&mut stay);
+        for file in go {
             // One that died while the node came up was in nobody's use at the start, and went then.
             match house.disk().remove(FileName::new(FileKind::Segment, file)) {
                 Ok(()) | Err(DiskError::NotFound) => {}

@@ -77,12 +77,18 @@ impl House for Bench {
     }
 }
 
+/// The snapshot of a log that no other node has.
+fn alone(state: LogSnapshot) -> Box<Snapped> {
+    Box::new(Snapped { state, replica: None, is_installed: false })
+}
+
 /// A keeper of so many logs on one shard, where two files were left.
 fn bench(logs: u32) -> (Keeper, Bench) {
     let disk = FaultyDisk::new(6);
     let journal = journal_of(&disk, 2);
     let placement = Placement { shards: 1, logs };
-    let keeper = Keeper::new(&disk, &journal, placement, Snapshots::default(), None).expect("reads");
+    let keeper =
+        Keeper::new(&disk, &journal, placement, Snapshots::default(), None, NodeNo::ONLY).expect("reads");
     (keeper, Bench::over(disk, journal))
 }
 
@@ -112,7 +118,7 @@ fn what_a_shard_gave_too_late_is_given_back_and_asked_for_again() {
     let work = stream.take_sync().expect("it is in memory alone");
     let snapshot = LogSnapshot { log, covered: LogIndex(0), bytes: Pieces::default() };
     let jobs = vec![StreamJob { log, stream: STREAM, work }];
-    keeper.answer(Answer::Snapshot(Some((snapshot, jobs))));
+    keeper.answer(Answer::Snapshot(Some((alone(snapshot), jobs))));
     stream.end(&mut common, &mut effects);
     assert!(!stream.is_idle(), "its files are kept for the sync");
     assert!(keeper.begin(&mut house, false), "the round is done again");
@@ -147,7 +153,7 @@ fn an_errand_goes_where_its_log_is() {
     assert!(keeper.begin(&mut house, false));
     let snapshot = LogSnapshot { log: LogId(0), covered: LogIndex(0), bytes: Pieces::default() };
     assert_eq!(asked(&mut keeper, &mut house).0, 1);
-    keeper.answer(Answer::Snapshot(Some((snapshot, Vec::new()))));
+    keeper.answer(Answer::Snapshot(Some((alone(snapshot), Vec::new()))));
     let Some(kept @ Errand::Kept(_)) = next_question(&mut keeper, &mut house) else {
         panic!("it is written")
     };
@@ -195,10 +201,11 @@ fn full_round(keeper: &mut Keeper, house: &mut Bench, is_tight: bool) -> Option<
         asked += 1;
         let snapshot = |log| LogSnapshot { log, covered: LogIndex(0), bytes: Pieces::default() };
         let answer = match errand {
-            Errand::Snapshot(log) => Answer::Snapshot(Some((snapshot(log), Vec::new()))),
+            Errand::Snapshot(log) => Answer::Snapshot(Some((alone(snapshot(log)), Vec::new()))),
             Errand::Dead => Answer::Dead(Vec::new()),
             Errand::List(..) => Answer::Listed(None),
             Errand::Point(_) | Errand::Streamed(_) | Errand::Kept(_) => Answer::Done,
+            other => panic!("{other:?} is for logs that other nodes have too"),
         };
         keeper.answer(answer);
     }

@@ -12,7 +12,7 @@ const LOG: LogId = LogId(1);
 struct Bed {
     nodes: Vec<(Recovered, Replicas)>,
     now: Now,
-    under_way: Vec<Message>,
+    under_way: Vec<(NodeNo, Word)>,
     /// One that hears nobody, and is not heard.
     cut: Option<usize>,
 }
@@ -28,7 +28,8 @@ impl Bed {
             declare(&mut node, &disk);
             let mut replicas = Replicas::new(Settings::default(), number as u64, false, NOW);
             let (recovered, places) = Default::default();
-            let coming = Coming { log: LOG, recovered, places, end: LogIndex(0), applied: None };
+            let coming =
+                Coming { log: LOG, recovered, places, end: LogIndex(0), applied: Applied::default() };
             let founders = (number == 0).then(|| (0..3).map(me).collect());
             replicas.open(me(number), coming, founders).unwrap();
             (node, replicas)
@@ -40,10 +41,11 @@ impl Bed {
     fn round(&mut self) {
         let Bed { nodes, now, under_way, cut } = self;
         *now = Now { mono_ns: now.after_ms(10), wall_ms: now.wall_ms + 10 };
-        for message in std::mem::take(under_way) {
+        for (_, word) in std::mem::take(under_way) {
+            let Word::Replica(message) = word else { continue };
             let node = |replica: ReplicaId| usize::from(replica.node().0) - 1;
             if ![node(message.from), node(message.to)].iter().any(|node| *cut == Some(*node)) {
-                nodes[node(message.to)].1.receive(message);
+                nodes[node(message.to)].1.receive(*message);
             }
         }
         for (node, replicas) in nodes {
@@ -51,7 +53,7 @@ impl Bed {
             replicas.check_leases(*now, shard);
             let mut batches = Vec::new();
             shard.end_turn(*now, &mut batches);
-            replicas.turn(*now, shard, &mut batches, under_way);
+            replicas.turn(*now, shard, &mut batches, (under_way, &mut Vec::new()));
             for Sealed { log, base, len, crc, .. } in batches {
                 let (file, name) = (FileId(1), FileName::new(FileKind::Journal, 1));
                 let place = Place { file, name, offset: base.0, len: len as u64, crc };

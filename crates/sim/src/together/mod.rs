@@ -188,7 +188,7 @@ impl World {
     /// The node that is looked at is down for a while.
     pub fn stay_down(&mut self) -> bool {
         let World { cluster: Some(cluster), now, dice, .. } = self else { return false };
-        let ms = [5, 200, 1500][dice.below(3) as usize];
+        let ms = [5, 200, 1500, 6000][dice.below(4) as usize];
         cluster.here.up_at = Some(now.mono_ns + dice.below(ms) * NS_PER_MS);
         cluster.links.forget(cluster.here.number);
         true

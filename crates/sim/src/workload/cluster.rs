@@ -8,12 +8,20 @@ use crate::world::World;
 use base::time::NS_PER_MS;
 
 /// Those of runs of several nodes besides those of clients.
-pub const OPERATIONS: [(u64, Operation); 6] =
-    [(12, crash), (3, power), (10, cut), (6, mend), (8, still), (10, transfer)];
+pub const OPERATIONS: [(u64, Operation); 7] =
+    [(12, crash), (3, power), (10, cut), (6, mend), (8, still), (10, transfer), (12, roll)];
 
 /// The node that is looked at goes down.
 fn crash(world: &mut World) -> Check {
     if world.is_down() { Ok(()) } else { world.crash(None) }
+}
+
+/// The node that is looked at begins a file of its journal, and with it a round of housekeeping.
+fn roll(world: &mut World) -> Check {
+    if !world.is_down() {
+        world.node.books.journal.roll();
+    }
+    Ok(())
 }
 
 /// All nodes lose their power at once.

@@ -1,0 +1,53 @@
+//! All that is applied of a log is replaced by the state of another replica, which is further.
+//!
+//! Records that were taken back, or gather for a leader, stay, and so do commands that wait for one.
+
+use super::Log;
+use crate::moving::Moved;
+use crate::recovery::RecoveryError;
+use crate::turn::Turn;
+use base::id::LogIndex;
+
+impl Log {
+    /// Goes on from the state that `other`, which is empty, comes to with this snapshot of another replica. All its
+    /// messages are in segments, those of `moved` included; segments that nothing is left in are told by `dead`.
+    ///
+    /// # Errors
+    /// It is no state of any log, or a message of it is in no segment; then all is as it was.
+    ///
+    /// # Panics
+    /// While this node leads the log.
+    pub(crate) fn replace(
+        &mut self,
+        mut other: Log,
+        turn: &mut Turn<'_>,
+        (covered, state): (LogIndex, &[u8]),
+        moved: &Moved,
+        dead: &mut Vec<u64>,
+    ) -> Result<(), RecoveryError> {
+        let id = self.commons.id;
+        other.restore(covered, state)?;
+        // Files of streams do not come with it.
+        if other.streams.get().is_some() || !moved.fits(&other) {
+            return Err(RecoveryError::Snapshot(id));
+        }
+        // Blocks that nothing lives of any more may be the last of their segment.
+        let mut left = Vec::new();
+        moved.finish(&mut other, &mut left);
+        if !other.finish_recovery(turn) {
+            return Err(RecoveryError::Gap(id));
+        }
+        dead.append(&mut left);
+        let before = std::mem::replace(&mut self.commons.store, other.commons.store);
+        let is_gone = |segment: &u64| !self.commons.store.segments.contains_key(segment);
+        dead.extend(before.segments.into_keys().filter(is_gone));
+        self.machines = other.machines;
+        self.streams = other.streams;
+        self.commons.effects = other.commons.effects;
+        let parked = std::mem::take(&mut self.commons.agenda.parked);
+        self.commons.agenda = other.commons.agenda;
+        self.commons.agenda.parked = parked;
+        self.commons.pipeline.followed(covered);
+        Ok(())
+    }
+}
