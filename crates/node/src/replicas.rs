@@ -472,6 +472,11 @@ impl Replicas {
         self.hosted.get(&log)?.applied.name.last
     }
 
+    /// The promise of a replica that is on disk, as far as is known here.
+    pub fn promised(&self, log: LogId) -> Option<Vote> {
+        self.hosted.get(&log)?.vote
+    }
+
     /// The term in which the shard leads a log, and hands out what is in its queues.
     pub fn leads_in(&self, log: LogId) -> Option<u64> {
         self.hosted.get(&log)?.leads

@@ -15,7 +15,7 @@ use base::{Now, Random, Secrets};
 use broker::access::{AccessRules, SALT};
 use broker::catalog::{FirstContent, Overflow};
 use broker::{CommitRule, Limits, Mail, QueueRow, ReadRequest, Shard, StreamDamage};
-use consensus::{EntryId, ReplicaId};
+use consensus::{EntryId, ReplicaId, Vote};
 use journal::{Disk, DiskError, FaultyDisk, FileName, Identity, Journal, Place, Sealed, SpareMaker};
 use node::commit::Written;
 use node::keeper::{Finding, House, Keeper, Next};
@@ -475,6 +475,11 @@ impl Machine {
     /// The last entry of a log that it has applied.
     pub fn agreed(&self, log: LogId) -> Option<EntryId> {
         self.replicas().find(|replicas| replicas.hosts(log))?.applied(log)
+    }
+
+    /// The promise of its replica of a log that is on disk.
+    pub fn promised(&self, log: LogId) -> Option<Vote> {
+        self.replicas().find(|replicas| replicas.hosts(log))?.promised(log)
     }
 
     /// Its replicas wait for nothing but the others.

@@ -8,6 +8,7 @@ use crate::machine::{Machine, Makeup};
 use crate::seat::Seat;
 use base::Random;
 use base::id::LogId;
+use consensus::Vote;
 use journal::FaultyDisk;
 use links::Links;
 pub use links::Sent;
@@ -61,6 +62,8 @@ pub struct Cluster {
     pub pace: u64,
     /// The latest term in which each log was led.
     pub terms: BTreeMap<LogId, u64>,
+    /// The last promise on the disk of each node, of each log.
+    pub promises: BTreeMap<(usize, LogId), Vote>,
     /// Rounds of a rest so far.
     pub rounds: u64,
     /// The nodes rest: no start of one fails.
@@ -98,6 +101,7 @@ impl Cluster {
             logs,
             pace: [1, 4, 4, 10][dice.below(4) as usize],
             terms: BTreeMap::new(),
+            promises: BTreeMap::new(),
             rounds: 0,
             is_calm: false,
             wanted: None,

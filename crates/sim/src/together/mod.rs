@@ -3,7 +3,8 @@
 //! Their catalogs are the same from the start on, and do not change. A client reaches the queues of a log once its node leads
 //! that: what it sends before waits there.
 //! Invariants looked at: where two nodes have applied the same entry of a log, its state is the same on both; a shard that has
-//! had its turn leads no log that another node led in a later term; whatever fails, what was confirmed is there.
+//! had its turn leads no log that another node led in a later term; a promise on disk is kept; whatever fails, what was confirmed is
+//! there.
 
 mod rest;
 
@@ -129,6 +130,7 @@ impl World {
             return Err(format!("the replica of {log:?} ends: {why}"));
         }
         self.check_terms(at)?;
+        self.check_promises()?;
         self.unless_stopped(result)
     }
 
@@ -145,6 +147,24 @@ impl World {
                 return Err(format!("n{} leads {log:?} in term {term}, after one of {latest}", here.number));
             }
             *latest = term;
+        }
+        Ok(())
+    }
+
+    /// A promise that was on disk is there again after a start, unless there is a later one.
+    fn check_promises(&mut self) -> Check {
+        let World { cluster: Some(Cluster { promises, logs, here, .. }), node, .. } = self else {
+            return Ok(());
+        };
+        for log in logs {
+            let vote = node.promised(*log).unwrap_or_default();
+            let known = promises.entry((here.number, *log)).or_default();
+            let is_later = vote.term > known.term || (vote.term == known.term && vote.is_won >= known.is_won);
+            let is_other = vote.term == known.term && vote.candidate != known.candidate && !vote.is_won;
+            if !is_later || is_other {
+                return Err(format!("n{} promised {known:?} in {log:?}, and has {vote:?}", here.number));
+            }
+            *known = vote;
         }
         Ok(())
     }
