@@ -3,6 +3,8 @@
 //! A replica that lacks entries which its leader has let go of asks the leader's node for its state. That node makes a
 //! *gift*: the state, as in a snapshot, and segments with all messages in it. The other asks for it piece by piece.
 
+pub mod codec;
+
 use base::id::LogId;
 use consensus::{EntryId, SnapshotName};
 
