@@ -10,10 +10,10 @@
 use crate::commit::Written;
 use crate::snapped::{Arrival, Part, Snapped};
 use crate::word::Word;
-use base::Now;
 use base::id::{LogId, LogIndex, NodeNo};
 use base::time::NS_PER_MS;
-use broker::Shard;
+use base::{Now, Pieces, Sink};
+use broker::{CATALOG_LOG, LogSnapshot, Shard};
 use consensus::mark::Note;
 use consensus::standing::Standing;
 use consensus::{Consensus, Content, Entry, EntryId, Installing, Message, Output, ReplicaId, Role, Settings};
@@ -115,6 +115,8 @@ struct Hosted {
     offered_by: Option<Vote>,
     /// A state of another node's, until the replica says when it is to be put in place.
     arrival: Option<Box<Arrival>>,
+    /// Its state on disk is another than in memory: the node is about to begin anew.
+    is_over: bool,
     /// The replica's part.
     role: Role,
     /// The shard leads in this term.
@@ -157,6 +159,7 @@ pub struct Replicas {
     installed: Vec<Option<Box<Snapped>>>,
     /// Entries that stay when a snapshot covers them, for those who are a little behind.
     keeps: Keeps,
+    begins_anew: bool,
     /// How often the shard began to lead a log, and ceased to.
     changes: (u64, u64),
 }
@@ -176,6 +179,7 @@ impl Replicas {
             ended: Vec::new(),
             installed: Vec::new(),
             keeps: Keeps::default(),
+            begins_anew: false,
             changes: (0, 0),
         }
     }
@@ -207,6 +211,7 @@ impl Replicas {
             snapped: None,
             offered_by: None,
             arrival: None,
+            is_over: false,
             role: Role::Follows,
             leads: None,
             proposed_in: None,
@@ -363,16 +368,16 @@ impl Replicas {
 
     /// The part of a replica in a snapshot that covers what its shard has applied, up to `covered`; none: it does not.
     pub fn snap(&mut self, log: LogId, covered: LogIndex) -> Option<Part> {
-        let hosted = self.hosted.get_mut(&log)?;
+        let hosted = self.hosted.get_mut(&log).filter(|hosted| !hosted.is_over)?;
         (hosted.applied.name.end == covered).then(|| {
             hosted.snapped = Some(hosted.applied.name.clone());
             hosted.part()
         })
     }
 
-    /// The parts of all replicas in the last snapshots of a node that ends.
-    pub fn parts(&self) -> impl Iterator<Item = (LogId, Part)> {
-        self.hosted.iter().map(|(log, hosted)| (*log, hosted.part()))
+    /// The parts of all replicas in the last snapshots of a node that ends; none: there is one on disk that is further.
+    pub fn parts(&self) -> impl Iterator<Item = (LogId, Option<Part>)> {
+        self.hosted.iter().map(|(log, hosted)| (*log, (!hosted.is_over).then(|| hosted.part())))
     }
 
     /// Up to where a state covers a log, all of which its shard has applied up to `covered`; none: it does not, or there is
@@ -412,8 +417,16 @@ impl Replicas {
 
     /// The state that was put in place is on disk.
     pub fn installed(&mut self, log: LogId) {
+        if self.hosted.get(&log).is_some_and(|hosted| hosted.is_over) {
+            return self.begins_anew = true;
+        }
         self.consensus.installed(log);
         self.has_news = true;
+    }
+
+    /// The node is to begin anew at once, with what is on its disk: it has the catalog of another.
+    pub fn begins_anew(&self) -> bool {
+        self.begins_anew
     }
 
     /// A state that came is in place now, and is to be written, or was refused.
@@ -427,6 +440,9 @@ impl Replicas {
         let arrival = hosted.arrival.take().expect("the replica was told of one");
         let end = arrival.end();
         let Arrival { name, state, moved, .. } = *arrival;
+        if log == CATALOG_LOG {
+            return self.install_catalog(name, &state);
+        }
         if let Err(error) = shard.replace_log(now, log, (end, &state), &moved) {
             self.ended.push((log, format!("the state that another node gave cannot be had: {error:?}")));
             return;
@@ -439,6 +455,22 @@ impl Replicas {
         let replica = Some(hosted.part());
         let state = shard.snapshot(log, false);
         self.installed.push(state.map(|state| Box::new(Snapped { state, replica, is_installed: true })));
+    }
+
+    /// A catalog is not put in the place of another, on which all that is in memory rests: it is written, and the node begins
+    /// anew with it.
+    fn install_catalog(&mut self, name: SnapshotName, state: &[u8]) {
+        if !Shard::is_catalog(state) {
+            self.ended.push((CATALOG_LOG, "the catalog that another node gave is none".to_owned()));
+            return;
+        }
+        let hosted = self.hosted.get_mut(&CATALOG_LOG).expect("an open replica");
+        let mut bytes = Pieces::default();
+        bytes.put(state);
+        let state = LogSnapshot { log: CATALOG_LOG, covered: name.end, bytes };
+        let part = Part { standing: Standing { name, vote: hosted.vote }, from: hosted.applied.file };
+        self.installed.push(Some(Box::new(Snapped { state, replica: Some(part), is_installed: true })));
+        hosted.is_over = true;
     }
 
     /// States that replicas do not want any more.

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 pub fn write_snapshots(
     shards: &mut [Shard],
     mut left: impl FnMut(ShardId) -> Vec<Mail>,
-    parts: &mut BTreeMap<LogId, Part>,
+    parts: &mut BTreeMap<LogId, Option<Part>>,
     keeper: &mut Keeper,
     house: &mut dyn House,
 ) -> Result<(), Stop> {
@@ -25,11 +25,13 @@ pub fn write_snapshots(
         let logs: Vec<LogId> = shard.logs().on_disk().collect();
         for log in logs {
             let Some(state) = shard.snapshot(log, true) else { continue };
-            let replica = parts.remove(&log);
-            if replica.as_ref().is_some_and(|part| part.standing.name.end != state.covered) {
-                // The journal has it all.
-                continue;
-            }
+            let is_covered = |part: &Part| part.standing.name.end == state.covered;
+            let replica = match parts.remove(&log) {
+                None => None,
+                Some(part) if part.as_ref().is_some_and(is_covered) => part,
+                // What is on disk has it all.
+                Some(_) => continue,
+            };
             // Where no messages live from before the snapshot, the next start need not read their records.
             let left = shard.logs().begin_move(log, state.covered).filter(|job| job.is_empty());
             let lives_from = left.map_or_else(LogIndex::default, |job| job.bound);

@@ -482,6 +482,11 @@ impl Machine {
         self.replicas().find(|replicas| replicas.hosts(log))?.promised(log)
     }
 
+    /// It is to begin anew, with the catalog of another node.
+    pub fn begins_anew(&self) -> bool {
+        self.replicas().any(Replicas::begins_anew)
+    }
+
     /// Its replicas wait for nothing but the others.
     pub fn has_quiet_replicas(&self) -> bool {
         self.replicas().all(Replicas::is_quiet)

@@ -188,7 +188,13 @@ impl World {
     pub fn unless_stopped(&mut self, result: Result<(), Stop>) -> Check {
         self.learn_of_damage()?;
         self.learn_of_torn()?;
-        let Err(Stop(why)) = result else { return Ok(()) };
+        let Err(Stop(why)) = result else {
+            if self.node.begins_anew() {
+                self.note("the node begins anew, with the catalog of another");
+                return self.crash(Some(Temper::Kill));
+            }
+            return Ok(());
+        };
         self.note(format!("the node stops: {why}"));
         if !self.has_faults && !self.rots {
             return Err(format!("the node stops though nothing failed: {why}"));

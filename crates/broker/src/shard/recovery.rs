@@ -16,6 +16,13 @@ use message::record::{self, Kind};
 use std::collections::BTreeSet;
 
 impl Shard {
+    /// Whether these bytes are the state of the catalog's log, as [`Shard::restore`] takes it in.
+    pub fn is_catalog(bytes: &[u8]) -> bool {
+        let mut reader = Reader::new(bytes);
+        let catalog = reader.u32_le().and_then(|len| reader.take(len as usize));
+        catalog.is_ok_and(|catalog| Catalog::read_snapshot(catalog).is_ok())
+    }
+
     /// Takes in the snapshot of a log: of this shard's, or of the catalog's.
     pub fn restore(&mut self, log: LogId, covered: LogIndex, bytes: &[u8]) -> Result<(), RecoveryError> {
         if log == CATALOG_LOG {
