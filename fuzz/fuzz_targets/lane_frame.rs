@@ -86,7 +86,7 @@ fuzz_target!(|bytes: &[u8]| {
         kept.extend_from_slice(piece);
         let mut input = Input::new(&kept);
         while let Some(event) = lane.poll_event(now, &mut input) {
-            if let Event::Consensus { body, charge } = event {
+            if let Event::Body { body, charge, .. } = event {
                 assert!(body.len() <= ENTRY as usize);
                 charges.push(charge);
             }

@@ -5,7 +5,7 @@
 use base::id::{NodeNo, ShardId};
 use base::{Input, Now, Secrets};
 use cluster::lane::{
-    Bounds, Capabilities, Charge, Cookie, Event, Identity, Lane, Limits, Outgoing, Purpose, Trust, Versions,
+    Bounds, Capabilities, Charge, Cookie, Event, Identity, Kind, Lane, Limits, Outgoing, Purpose, Trust, Versions,
 };
 use cluster::names::{ClusterId, FolderId, Incarnation, NodeName};
 use libfuzzer_sys::fuzz_target;
@@ -63,7 +63,7 @@ impl End {
                     self.has_met = true;
                     self.lane.open(now);
                 }
-                Event::Consensus { body, charge } => {
+                Event::Body { body, charge, .. } => {
                     assert!(self.has_met, "nothing is believed before the proof");
                     self.heard.push(body.to_vec());
                     self.charges.push(charge);
@@ -103,7 +103,7 @@ fuzz_target!(|bytes: &[u8]| {
             2 | 3 => end.take(now, many),
             4 => {
                 let body = vec![count; many.min(ENTRY as usize)];
-                if end.lane.consensus(now, Outgoing::new(body.clone())).is_ok() {
+                if end.lane.send(now, Kind::Consensus, Outgoing::new(body.clone())).is_ok() {
                     end.said.push(body);
                 }
             }

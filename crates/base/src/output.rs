@@ -21,6 +21,15 @@ struct Piece {
     range: Range<usize>,
 }
 
+/// A part of what an output has to send.
+#[derive(Debug)]
+pub enum Part<'a> {
+    /// Bytes of its own.
+    Own(&'a [u8]),
+    /// A range of memory that it refers to.
+    Shared(&'a Memory, Range<usize>),
+}
+
 /// Bytes waiting for a socket.
 #[derive(Debug, Default)]
 pub struct Output {
@@ -104,6 +113,22 @@ impl Output {
         }
         if left > 0 && from < self.own.len() {
             each(&self.own[from..]);
+        }
+    }
+
+    /// Calls `each` with all that is unsent, in the order it goes out: own bytes, or a range of shared memory.
+    pub fn parts<'a>(&'a self, mut each: impl FnMut(Part<'a>)) {
+        let mut from = self.own_sent;
+        for piece in &self.pieces {
+            let to = (piece.at - self.own_base) as usize;
+            if to > from {
+                each(Part::Own(&self.own[from..to]));
+                from = to;
+            }
+            each(Part::Shared(&piece.memory, piece.range.clone()));
+        }
+        if from < self.own.len() {
+            each(Part::Own(&self.own[from..]));
         }
     }
 
@@ -197,7 +222,7 @@ impl Output {
 
 #[cfg(test)]
 mod tests {
-    use super::{KEPT_MAX, Output, REFERENCE_MIN};
+    use super::{KEPT_MAX, Output, Part, REFERENCE_MIN};
     use crate::memory::Buffer;
 
     /// A memory of so many bytes, of which all are different enough.
@@ -228,6 +253,28 @@ mod tests {
         assert_eq!((output.detach(), output.to_vec().len()), (0, 1));
         output.sent(1);
         output.release();
+    }
+
+    #[test]
+    fn parts_are_all_that_is_unsent() {
+        let memory = memory(2 * REFERENCE_MIN);
+        let mut output = Output::default();
+        output.extend(b"front");
+        output.extend_from(&memory, 1..REFERENCE_MIN + 1);
+        output.extend_from(&memory, 5..2 * REFERENCE_MIN);
+        output.extend(b"tail");
+        for sent in [0, 3, 2, 1000, REFERENCE_MIN, REFERENCE_MIN] {
+            output.sent(sent);
+            let mut all = Vec::new();
+            output.parts(|part| match part {
+                Part::Own(bytes) => all.extend_from_slice(bytes),
+                Part::Shared(of, range) => {
+                    assert!(of.same(&memory), "it is not copied");
+                    all.extend_from_slice(&of[range]);
+                }
+            });
+            assert!(all == output.to_vec(), "after {sent}");
+        }
     }
 
     #[test]

@@ -294,15 +294,6 @@ impl Lane {
         }
     }
 
-    /// Sends bytes of the consensus, or keeps them until the window has room. Bodies arrive in the order in which they
-    /// were given.
-    ///
-    /// # Errors
-    /// The body, with the reason why it is not sent.
-    pub fn consensus(&mut self, now: Now, body: Outgoing) -> Result<(), Unsent> {
-        self.send(now, Kind::Consensus, body)
-    }
-
     /// The bytes of an event are done with: the peer may send as many again.
     ///
     /// # Panics

@@ -74,6 +74,9 @@ pub(crate) enum LifeWord {
         /// The number of the shard
         shard: u16,
     },
+    /// Replicas of logs that the node has with others, and its lanes to them, as JSON: an experiment
+    #[command(hide = true)]
+    ReplicaStatus,
     /// Places the log is written to
     LogLocation,
     /// The last lines of the log
@@ -190,6 +193,7 @@ pub(crate) fn run(word: &LifeWord, session: &Session<'_>) -> Result<String, Refu
             session.ask(&Request::MoveLog { log: *log, shard: *shard })?;
             Ok(show.begin())
         }
+        LifeWord::ReplicaStatus => Ok(format!("{}\n", session.ask(&Request::Replicas)?)),
         LifeWord::LogLocation => {
             let status = session.ask(&Request::Status)?;
             let node = status["node"].as_str().unwrap_or_default();

@@ -38,6 +38,9 @@ pub enum Request {
         /// The number of the shard.
         shard: u16,
     },
+    /// The replicas of logs that this node has with others, its lanes to them, and words that were dropped: `replicas`,
+    /// `lanes`, `dropped`.
+    Replicas,
     /// The last lines of the log, as a list.
     LogTail {
         /// At most so many.

@@ -509,6 +509,11 @@ impl Replicas {
         self.hosted.get(&log)?.vote
     }
 
+    /// The replica that leads a log, as far as is known here.
+    pub fn leader(&self, log: LogId) -> Option<ReplicaId> {
+        self.consensus.leader(log)
+    }
+
     /// The term in which the shard leads a log, and hands out what is in its queues.
     pub fn leads_in(&self, log: LogId) -> Option<u64> {
         self.hosted.get(&log)?.leads

@@ -65,6 +65,8 @@ pub struct Committer {
     rolls: AtomicU64,
     has_rolled: Mutex<()>,
     roll_signal: Condvar,
+    /// The housekeeper was called since it looked last.
+    is_called: AtomicBool,
     /// Nanoseconds a flush takes, smoothed.
     flush_ns: AtomicU64,
     flushes: Flushes,
@@ -101,6 +103,7 @@ impl Committer {
             rolls: AtomicU64::new(0),
             has_rolled: Mutex::new(()),
             roll_signal: Condvar::new(),
+            is_called: AtomicBool::new(false),
             flush_ns: AtomicU64::new(0),
             flushes: Flushes::default(),
             flush_inline_max_ns,
@@ -377,14 +380,24 @@ impl Committer {
                 seen = rolls;
                 self.prepare();
             }
+            self.is_called.store(false, Ordering::SeqCst);
             let had_space = after();
             self.use_released();
             self.judge(had_space, has_rolled);
             let guard = lock(&self.has_rolled);
-            if self.rolls.load(Ordering::Relaxed) == seen && !self.is_stopping() {
+            let is_called = self.is_called.load(Ordering::SeqCst);
+            if self.rolls.load(Ordering::Relaxed) == seen && !is_called && !self.is_stopping() {
                 drop(self.roll_signal.wait_timeout(guard, interval));
             }
         }
+    }
+
+    /// Has the housekeeper look at once: there is something for it that no roll tells of.
+    pub fn call_house(&self) {
+        self.is_called.store(true, Ordering::SeqCst);
+        let guard = lock(&self.has_rolled);
+        drop(guard);
+        self.roll_signal.notify_all();
     }
 
     fn judge(&self, had_space: bool, has_rolled: bool) {

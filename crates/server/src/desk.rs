@@ -4,12 +4,14 @@ use crate::alarm::{Meter, Watermarks};
 use crate::board::Board;
 use crate::clock::Clock;
 use crate::config::{Config, Limit, ShownSetting};
-use crate::door::{Door, Letter};
+use crate::door::{Door, Letter, Room};
 use crate::end::End;
 use crate::heap;
+use crate::lanes::Lanes;
 use crate::log::Logger;
 use crate::log::level::Level;
 use crate::manager::Manager;
+use crate::seat;
 use crate::trail;
 use base::id::{LogId, ShardId};
 use broker::Shard;
@@ -23,6 +25,9 @@ use std::string::FromUtf8Error;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
+/// The answer to questions about other nodes where there are none.
+const ALONE: &str = "Error: this node is alone: no log of it has replicas on other nodes";
+
 /// How long an answer of a shard is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -34,6 +39,8 @@ pub struct Desk<'a> {
     pub manager: &'a Manager<'a>,
     /// The pages of dashboards.
     pub board: &'a Board,
+    /// The lanes to other nodes, where there are any.
+    pub lanes: Option<&'a Lanes>,
     /// The node's configuration.
     pub config: &'a Config,
     /// Where it listens.
@@ -84,6 +91,7 @@ impl Desk<'_> {
                 Ok(Value::Null)
             }
             ctl::Request::MoveLog { log, shard } => self.move_log(LogId(log), ShardId(shard)),
+            ctl::Request::Replicas => self.replicas(),
             ctl::Request::LogTail { lines } => json(&self.logger.last(lines as usize)),
             ctl::Request::LogSince { next } => {
                 let (lines, next) = self.logger.since(next);
@@ -138,8 +146,27 @@ impl Desk<'_> {
         }
     }
 
+    /// The replicas of this node, and its lanes to others.
+    fn replicas(&self) -> ctl::Answer {
+        let Some(lanes) = self.lanes else { return Err(refusal(ctl::exit::DATA, ALONE.to_owned())) };
+        let logs = self.config.logs.unwrap_or_default();
+        let mut replicas = Vec::new();
+        for door in self.doors {
+            let rows = move |room: &Room<'_>| {
+                room.replicas.map(|replicas| seat::rows(replicas, logs)).unwrap_or_default()
+            };
+            replicas.extend(door.visit(PATIENCE, rows).ok_or_else(busy)?);
+        }
+        replicas.sort_by_key(|row| row.log);
+        json(&serde_json::json!({ "replicas": replicas, "lanes": lanes.rows(), "dropped": lanes.dropped() }))
+    }
+
     /// Shard 0 plans the moves of logs.
     fn move_log(&self, log: LogId, to: ShardId) -> ctl::Answer {
+        if self.lanes.is_some() {
+            let why = "Error: logs that nodes agree on stay at their shard so far";
+            return Err(refusal(ctl::exit::DATA, why.to_owned()));
+        }
         let (sender, receiver) = channel();
         self.doors[0].letters.put(Letter::MoveLog(log, to, sender));
         let answer = receiver.recv_timeout(PATIENCE).map_err(|_| busy())?;

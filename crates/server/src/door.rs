@@ -4,10 +4,12 @@ use crate::mailbox::{Mailbox, Sleeper};
 use crate::socket::{Arrival, Socket};
 use crate::turns::Turns;
 use adapters::{Frontend, Mover};
-use base::id::{LogId, ShardId};
+use base::id::{LogId, NodeNo, ShardId};
 use broker::catalog::{Op, Refusal};
 use broker::{Mail, Reply, Shard};
 use node::keeper::{Answer, Errand};
+use node::replicas::Replicas;
+use node::word::Word;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -22,6 +24,8 @@ pub enum Letter {
     Moved(Box<(Socket, Mover)>),
     /// A letter that any node, a simulated one too, sends to its shards.
     Node(node::turn::Letter),
+    /// A word of another node, and the bytes that it counts for while it waits.
+    Word(NodeNo, Word, usize),
     /// The keeper wants something done, and waits for the answer.
     Errand(Errand, Sender<Answer>),
     /// A request of the node to the catalog, and where its outcome goes.
@@ -73,6 +77,8 @@ pub struct Room<'a> {
     pub id: ShardId,
     /// The shard.
     pub shard: &'a Shard,
+    /// The replicas of its logs that other nodes have too, if there are any.
+    pub replicas: Option<&'a Replicas>,
     /// Its connections.
     pub front: &'a Frontend,
     /// Their sockets, by slot.

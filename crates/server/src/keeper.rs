@@ -3,17 +3,22 @@
 //! Copying and writing happen here, gently, so that flushes get through. A shard that does not answer in time is asked nothing
 //! more before it has.
 
+use crate::clock::Clock;
 use crate::committer::Committer;
 use crate::door::{Door, Letter};
 use crate::gentle::Gentle;
+use crate::lanes::{Lanes, States};
 use crate::log::Logger;
 use crate::log::level::Level;
-use base::id::ShardId;
+use base::id::{LogId, ShardId};
 use broker::Shard;
 use journal::{Disk, DiskError, Journal};
 use node::Stop;
-use node::keeper::{Answer, Finding, House, Next};
+use node::keeper::{Answer, Errand, Finding, House, Next};
+use node::replicas::Wanting;
+use node::snapped::Part;
 use node::start::stopped;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
@@ -28,6 +33,8 @@ const WRITTEN_PATIENCE: Duration = Duration::from_secs(1);
 pub struct Keeper {
     keeper: node::keeper::Keeper,
     around: Around,
+    /// The lanes to other nodes, where there are any.
+    lanes: Option<(Arc<Lanes>, Clock)>,
     /// How long a shard may take to answer.
     patience: Duration,
     /// Where the answer comes that the last round ended without.
@@ -39,6 +46,29 @@ struct Around {
     committer: Arc<Committer>,
     doors: Arc<[Door]>,
     logger: Logger,
+}
+
+/// The way to keepers of other nodes, if there are any.
+struct Between<'a>(Option<&'a (Arc<Lanes>, Clock)>);
+
+impl Between<'_> {
+    /// Brings the keeper what other nodes and shards said of states of logs, and them its words.
+    fn talk(&self, keeper: &mut node::keeper::Keeper, rooms: &mut Rooms<'_>) -> Result<(), DiskError> {
+        let Some((lanes, clock)) = self.0 else { return Ok(()) };
+        let now = clock.now();
+        let States { heard, wanted } = lanes.take_states();
+        heard.into_iter().for_each(|(from, fetch)| keeper.hear(from, *fetch));
+        for Wanting { log, from, least } in wanted {
+            keeper.offered(now, log, from, least);
+        }
+        let mut words = Vec::new();
+        keeper.talk(now, rooms, &mut words)?;
+        if !words.is_empty() {
+            // Shards have their lanes for their own; one is as good as another.
+            lanes.post(ShardId(0), &mut words);
+        }
+        Ok(())
+    }
 }
 
 /// The same, and a disk.
@@ -96,7 +126,13 @@ impl Keeper {
         doors: Arc<[Door]>,
         logger: Logger,
     ) -> Keeper {
-        Keeper { keeper, around: Around { committer, doors, logger }, patience: PATIENCE, late: None }
+        let around = Around { committer, doors, logger };
+        Keeper { keeper, around, lanes: None, patience: PATIENCE, late: None }
+    }
+
+    /// It talks with those of other nodes about states of logs from now on.
+    pub fn join(&mut self, lanes: Arc<Lanes>, clock: Clock) {
+        self.lanes = Some((lanes, clock));
     }
 
     /// Does a round, if there is one to be done: see [`node::keeper::Keeper::begin`]. False: there was no space for it.
@@ -107,8 +143,12 @@ impl Keeper {
         let committer = self.around.committer.clone();
         let in_hurry = || committer.is_in_hurry();
         let disk = Gentle::new(&**committer.disk(), &in_hurry);
-        let Keeper { keeper, around, patience, late } = self;
+        let Keeper { keeper, around, lanes, patience, late } = self;
         let mut rooms = Rooms { around, disk: &disk };
+        let between = Between(lanes.as_ref());
+        if let Err(error) = between.talk(keeper, &mut rooms) {
+            return Err(format!("states of logs cannot be exchanged: {error}"));
+        }
         match late.as_ref().map(Receiver::try_recv) {
             None => {}
             Some(Err(TryRecvError::Empty)) => return Ok(!keeper.is_behind()),
@@ -120,9 +160,19 @@ impl Keeper {
         if keeper.begin(&mut rooms, is_tight) {
             loop {
                 match keeper.step(&mut rooms) {
-                    Ok(Next::Step) => {}
+                    Ok(Next::Step) => {
+                        if let Err(error) = between.talk(keeper, &mut rooms) {
+                            outcome = Err(error);
+                            break;
+                        }
+                    }
                     Ok(Next::Over) => break,
                     Ok(Next::Ask(shard, errand)) => {
+                        if let Errand::Install(arrival) = &errand {
+                            let text =
+                                format!("log {}: its state on another node is put in place", arrival.log);
+                            around.logger.info(text);
+                        }
                         let (sender, receiver) = channel();
                         around.doors[usize::from(shard.0)].letters.put(Letter::Errand(errand, sender));
                         match receiver.recv_timeout(*patience) {
@@ -148,11 +198,15 @@ impl Keeper {
         }
     }
 
-    /// Writes the last snapshots of these shards, whose threads have ended.
+    /// Writes the last snapshots of these shards, whose threads have ended; `parts` are those of their replicas.
     ///
     /// # Errors
     /// The device's error, as the reason why the node must stop.
-    pub fn write_snapshots(&mut self, shards: &mut [Shard]) -> Result<(), Stop> {
+    pub fn write_snapshots(
+        &mut self,
+        shards: &mut [Shard],
+        parts: &mut BTreeMap<LogId, Part>,
+    ) -> Result<(), Stop> {
         let disk = self.around.committer.disk().clone();
         let mut rooms = Rooms { around: &self.around, disk: &*disk };
         let doors = self.around.doors.clone();
@@ -161,6 +215,6 @@ impl Keeper {
             doors[usize::from(shard.0)].mail.take(&mut mail);
             mail
         };
-        node::stop::write_snapshots(shards, left, &mut BTreeMap::new(), &mut self.keeper, &mut rooms)
+        node::stop::write_snapshots(shards, left, parts, &mut self.keeper, &mut rooms)
     }
 }

@@ -88,6 +88,11 @@ impl<T> Mailbox<T> {
         self.addressee.wake();
     }
 
+    /// Wakes the addressee, with nothing in the box for it.
+    pub fn knock(&self) {
+        self.addressee.wake();
+    }
+
     /// Said by the addressee when it looks no more: drops the mail inside, and all that is put in from now on.
     pub fn close(&self) {
         let mut inside = self.lock();

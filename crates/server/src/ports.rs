@@ -152,18 +152,23 @@ impl Ports {
     pub fn rows(&self, node: &str) -> Vec<ctl::Listener> {
         let row = |(kind, address): &(ListenerKind, SocketAddr)| {
             let (protocol, purpose, _) = kind.names();
-            ctl::Listener {
-                node: node.to_owned(),
-                interface: match address.ip().is_unspecified() {
-                    true => "[::]".into(),
-                    false => address.ip().to_string(),
-                },
-                port: address.port(),
-                protocol: protocol.into(),
-                purpose: purpose.into(),
-            }
+            row(node, *address, protocol, purpose)
         };
         self.addresses.iter().map(row).collect()
+    }
+}
+
+/// A listener of a node, as tools list it.
+pub fn row(node: &str, address: SocketAddr, protocol: &str, purpose: &str) -> ctl::Listener {
+    ctl::Listener {
+        node: node.to_owned(),
+        interface: match address.ip().is_unspecified() {
+            true => "[::]".into(),
+            false => address.ip().to_string(),
+        },
+        port: address.port(),
+        protocol: protocol.into(),
+        purpose: purpose.into(),
     }
 }
 

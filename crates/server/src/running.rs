@@ -26,34 +26,41 @@ use crate::heap::{self, Thrift};
 use crate::http;
 use crate::idle;
 use crate::keeper::Keeper;
+use crate::lanes::{self, Lanes};
 use crate::layer::Layer;
 use crate::log::Logger;
 use crate::log::level::Level;
 use crate::manager::Manager;
+use crate::membership::Membership;
 use crate::notify::{self, News};
 use crate::passwords::{HASHERS, Hasher, Passwords};
 use crate::ports::{self, Ports};
 use crate::queue_names::QueueNames;
 use crate::queue_orders::QueueOrders;
 use crate::reader::{READERS, Reader, Reads};
+use crate::seat::{self, Seat};
 use crate::seed;
-use crate::shard::{ShardLoop, Surroundings, poll};
+use crate::shard::{Ended, ShardLoop, Surroundings, poll};
 use crate::socket::Arrival;
 use crate::sweeper::Sweeper;
 use adapters::{Following, Frontend, Peer, Settings};
 use base::Secrets;
-use base::id::ShardId;
+use base::id::{LogId, ShardId};
 use broker::access::{AccessRules, Anonymous, FREE_SECONDS, Guard, GuessLimits, Mechanisms, Rate};
 use broker::ledger::{Ledger, LedgerLimits};
-use broker::{Limits, Shard};
+use broker::{CommitRule, Limits, Placement, Shard};
 use ctl::client::SOCKET_NAME;
 use journal::Disk;
 use management::{Lane, WebSessions};
 use message::stamps::Stamps;
 use node::commit::Written;
-use node::start::{self, Found, Gravity, Logs, Makeup, Recovered};
+use node::replicas::Coming;
+use node::snapped::Part;
+use node::start::{self, Common, Found, Gravity, Logs, Makeup, Recovered};
 use node::turn::Raised;
 use node::{Stop, first};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -63,8 +70,15 @@ use std::time::Duration;
 /// Local logs of a new data folder: twice the cores, at least this many.
 const LOGS_MIN: u32 = 8;
 
+/// What RabbitMQ's tools say that the listener for other nodes is for.
+const BETWEEN_NODES: &str = "inter-node and CLI tool communication";
+
 /// Milliseconds between two looks of the housekeeper when nothing calls it.
 const HOUSE_MS: u64 = 1000;
+
+/// The warning of a node that is one of several.
+const EXPERIMENT: &str =
+    "leveret.cluster.experimental: nodes agree on messages, and on nothing else yet. This is not for use";
 
 /// The time until memory is looked at again when the connection that held most was closed.
 const EVICTED: Duration = Duration::from_millis(50);
@@ -99,6 +113,8 @@ fn send_end(end: &Mutex<Sender<End>>, why: String) {
 struct Opened {
     disk: Arc<dyn Disk>,
     node: Recovered,
+    /// The cluster that it is one of.
+    membership: Option<Membership>,
     /// The user that somebody new logs in as.
     user: Option<String>,
     guard: Arc<Guard>,
@@ -150,7 +166,7 @@ fn run_once(
     let shares = Shares::raised(logger);
     heap::share(config.shards.map_or_else(cores, u32::from));
     heap::merge_at_once();
-    let (opened, ports) = match prepare(config, shares, clock, logger) {
+    let (opened, lanes, ports) = match prepare(config, shares, clock, logger) {
         Ok(prepared) => prepared,
         Err(why) => return Ok(Then::Failed(why)),
     };
@@ -164,7 +180,7 @@ fn run_once(
         };
         logger.warning(format!("{what} is not served: {why}. {key} = none wants none"));
     }
-    let running = Running::start(config, logger, clock, opened, end.clone())?;
+    let running = Running::start(config, logger, clock, (opened, lanes), end.clone())?;
     let outcome = running.serve(config, ports, shares, end, ends);
     running.stop(outcome)
 }
@@ -175,15 +191,28 @@ fn prepare(
     shares: Shares,
     clock: Clock,
     logger: &Logger,
-) -> Result<(Opened, Ports), String> {
+) -> Result<(Opened, Option<lanes::Opened>, Ports), String> {
     let mut opened = recover(config, shares, clock, logger)?;
     let Opened { disk, node, user, .. } = &mut opened;
     seed::first_user(config, clock, node, &**disk, logger)?;
     first::flush(node, &**disk, &|| clock.now()).map_err(|Stop(why)| why)?;
     exposure::warnings(config, node.shards[0].catalog()).iter().for_each(|it| logger.warning(it.as_str()));
     *user = greeting::user(config, node.shards[0].catalog());
+    let lanes = open_lanes(config, opened.membership.take(), logger)?;
     let ports = Ports::open(config)?;
-    Ok((opened, ports))
+    Ok((opened, lanes, ports))
+}
+
+/// Listens for the other nodes of the cluster, if it is of one.
+fn open_lanes(
+    config: &Config,
+    membership: Option<Membership>,
+    logger: &Logger,
+) -> Result<Option<lanes::Opened>, String> {
+    let (Some(wanted), Some(membership)) = (config.cluster.as_deref(), membership) else { return Ok(None) };
+    logger.warning(EXPERIMENT);
+    lanes::warning(config).into_iter().for_each(|warning| logger.warning(warning));
+    lanes::Opened::new(wanted, membership, seed::secrets()?).map(Some)
 }
 
 fn raised_of(bits: &AtomicU8) -> Raised {
@@ -223,12 +252,20 @@ fn recover(config: &Config, shares: Shares, clock: Clock, logger: &Logger) -> Re
     let identity = start::identity(&*disk, &mut secrets, makeup.logs, tell).map_err(in_folder)?;
     let dice = |secrets: &mut Secrets| u64::from_le_bytes(secrets.bytes());
     let limits = |shards| broker_limits(config, shares.connections(), shards);
-    let shards = start::shards(&makeup, &identity, limits, &mut secrets, dice);
+    let membership = Membership::open(config, &*disk, &identity)?;
+    let mut shards = start::shards(&makeup, &identity, limits, &mut secrets, dice);
+    let mut common = start::ALONE;
+    if let Some(membership) = &membership {
+        common = Common { node: membership.number, logs: seat::agreed_on(identity.logs).collect() };
+        for shard in &mut shards {
+            common.logs.iter().for_each(|log| shard.logs_mut().set_commit_rule(*log, CommitRule::Quorum));
+        }
+    }
     let now = || clock.now();
-    let node = start::recover(&*disk, &identity, makeup.journal, &start::ALONE, shards, &now, tell)
-        .map_err(in_folder)?;
+    let node =
+        start::recover(&*disk, &identity, makeup.journal, &common, shards, &now, tell).map_err(in_folder)?;
     let guard = Guard::new(guess_limits(config), &mut secrets);
-    Ok(Opened { disk, node, user: None, guard: Arc::new(guard) })
+    Ok(Opened { disk, node, membership, user: None, guard: Arc::new(guard) })
 }
 
 /// The makeup of a node with this configuration.
@@ -393,7 +430,7 @@ struct Running {
     committer: Arc<Committer>,
     keeper: Arc<Mutex<Keeper>>,
     logger: Logger,
-    shards: Vec<JoinHandle<Shard>>,
+    shards: Vec<JoinHandle<Ended>>,
     others: Vec<JoinHandle<()>>,
     is_stopping: Arc<AtomicBool>,
     clock: Clock,
@@ -406,6 +443,8 @@ struct Running {
     user: Option<String>,
     guard: Arc<Guard>,
     passwords: Passwords,
+    /// The lanes to other nodes, where they listen here, and the descriptors that they may take.
+    lanes: Option<(Arc<Lanes>, SocketAddr, usize)>,
 }
 
 impl Running {
@@ -413,12 +452,12 @@ impl Running {
         config: &Config,
         logger: &Logger,
         clock: Clock,
-        opened: Opened,
+        (opened, lanes): (Opened, Option<lanes::Opened>),
         end: Sender<End>,
     ) -> Result<Running, String> {
         let failed = |error: std::io::Error| format!("the node cannot start: {error}");
-        let Opened { disk, node, user, guard } = opened;
-        let Recovered { journal, keeper, shards, placement, identity, replicas: _ } = node;
+        let Opened { disk, node, user, guard, membership: _ } = opened;
+        let Recovered { journal, keeper, shards, placement, identity, replicas } = node;
         let committer = Arc::new(Committer::new(disk.clone(), journal, config.inline_flush_us * 1000));
         let polls: Result<Vec<_>, _> = shards.iter().map(|_| poll()).collect();
         let (polls, sleepers): (Vec<_>, Vec<_>) = polls.map_err(failed)?.into_iter().unzip();
@@ -445,7 +484,13 @@ impl Running {
             user,
             guard,
             passwords,
+            lanes: None,
         };
+        let mut seats: Vec<Option<Seat>> = shards.iter().map(|_| None).collect();
+        if let Some(lanes) = lanes {
+            seats = running.take_seats(&lanes, placement, replicas)?;
+            running.start_lanes(lanes, placement, end.clone()).map_err(failed)?;
+        }
         let delay = Duration::from_micros(config.test_read_delay_us);
         let (removals, line) = channel();
         let sweeper = Sweeper::new(line, disk.clone(), doors.clone(), running.is_stopping.clone());
@@ -455,7 +500,7 @@ impl Running {
         let follows = config.follows_queues && placement.shards > 1;
         settings.following = follows.then(|| Arc::new(Following::new(placement.shards)));
         let settings = Arc::new(settings);
-        for (number, (shard, poll)) in shards.into_iter().zip(polls).enumerate() {
+        for (number, ((shard, poll), seat)) in shards.into_iter().zip(polls).zip(seats).enumerate() {
             let id = ShardId(number as u16);
             let end = end.clone();
             let around = Surroundings {
@@ -463,6 +508,7 @@ impl Running {
                 committer: committer.clone(),
                 reader: asks.clone(),
                 passwords: running.passwords.clone(),
+                lanes: running.lanes.as_ref().map(|(lanes, ..)| lanes.clone()),
                 clock,
                 logger: logger.of(number as u32 + 1),
                 turn_work_max: config.turn_work_max,
@@ -470,7 +516,13 @@ impl Running {
             };
             let front = Frontend::new(id, settings.clone());
             let thread = Builder::new().name(format!("shard-{number}"));
-            let run = move || ShardLoop::new(id, poll, shard, front, around).run();
+            let run = move || match seat.map(|seat| seat.open(clock.now())).transpose() {
+                Ok(replicas) => ShardLoop::new(id, poll, shard, front, replicas, around).run(),
+                Err(why) => {
+                    (around.fail)(why);
+                    Ended { shard, parts: Vec::new() }
+                }
+            };
             running.shards.push(thread.spawn(run).map_err(failed)?);
         }
         let reporter = Reporter { doors: doors.clone(), end: Mutex::new(end.clone()) };
@@ -508,6 +560,42 @@ impl Running {
         Ok(running)
     }
 
+    /// The replicas of each shard.
+    fn take_seats(
+        &self,
+        lanes: &lanes::Opened,
+        placement: Placement,
+        mut replicas: Vec<Coming>,
+    ) -> Result<Vec<Option<Seat>>, String> {
+        let mut secrets = seed::secrets()?;
+        let seat = |id: u16| {
+            let own = replicas.extract_if(.., |own| placement.owner_at_start(own.log) == ShardId(id));
+            let seed = u64::from_le_bytes(secrets.bytes());
+            Some(Seat::new(lanes.membership(), own.collect(), seed))
+        };
+        Ok((0..placement.shards).map(seat).collect())
+    }
+
+    fn start_lanes(
+        &mut self,
+        lanes: lanes::Opened,
+        placement: Placement,
+        end: Sender<End>,
+    ) -> std::io::Result<()> {
+        let (address, descriptors) = (lanes.address, lanes.descriptors(usize::from(placement.shards)));
+        self.logger.info(format!("started clustering listener on {address}"));
+        let fail = Box::new(move |why| end.send(End::Failed(why)).unwrap_or_default());
+        let house = self.committer.clone();
+        let call_keeper = Box::new(move || house.call_house());
+        let (doors, clock, logger) = (self.doors.clone(), self.clock, self.logger.clone());
+        let (lanes, exchange) = lanes.start(placement, doors, clock, logger, call_keeper, fail)?;
+        if let Ok(mut keeper) = self.keeper.lock() {
+            keeper.join(lanes.clone(), clock);
+        }
+        self.lanes = Some((lanes, address, descriptors));
+        self.spawn("lanes", move || exchange.run())
+    }
+
     fn spawn(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
         self.others.push(Builder::new().name(name.into()).spawn(work)?);
         Ok(())
@@ -526,7 +614,10 @@ impl Running {
         for (kind, address) in &ports.addresses {
             self.logger.info(format!("started {} listener on {address}", kind.names().2));
         }
-        let rows = ports.rows(&config.node_name);
+        let mut rows = ports.rows(&config.node_name);
+        if let Some((_, address, _)) = &self.lanes {
+            rows.push(ports::row(&config.node_name, *address, "clustering", BETWEEN_NODES));
+        }
         let socket = config.data_dir.join(SOCKET_NAME);
         let control = ctl::server::listen(&socket)
             .map_err(|error| format!("cannot listen on {}: {error}", socket.display()))?;
@@ -534,7 +625,8 @@ impl Running {
         let most =
             if ports.secure.is_empty() { 0 } else { (cores() as usize).div_ceil(2).min(HANDSHAKERS_MAX) };
         // Each of them, and the acceptor without TLS, has its own epoll and its waker.
-        let places = shares.places(&self.logger, most * (ports.secure.len() + 2) + 2);
+        let of_lanes = self.lanes.as_ref().map_or(0, |(_, _, descriptors)| *descriptors);
+        let places = shares.places(&self.logger, most * (ports.secure.len() + 2) + 2 + of_lanes);
         let (acceptor, stop_accepting) = Acceptor::new(ports.plain, places.clone()).map_err(failed)?;
         let spoken = &ports.spoken;
         let handshakers: Result<Vec<_>, std::io::Error> = (0..most)
@@ -617,9 +709,20 @@ impl Running {
             let answer = || {
                 let (ports, clock, raised) = (&rows, self.clock, &|| self.raised());
                 let (watermarks, logger, end) = (&self.watermarks, &self.logger, end.clone());
-                let doors = &self.doors;
-                let desk =
-                    Desk { doors, manager, board, config, ports, raised, watermarks, clock, logger, end };
+                let (doors, lanes) = (&self.doors, self.lanes.as_ref().map(|(lanes, ..)| &**lanes));
+                let desk = Desk {
+                    doors,
+                    manager,
+                    board,
+                    lanes,
+                    config,
+                    ports,
+                    raised,
+                    watermarks,
+                    clock,
+                    logger,
+                    end,
+                };
                 let is_over = || self.is_stopping.load(Ordering::SeqCst);
                 let limits = ctl::Limits::default();
                 ctl::server::serve(&control, &limits, is_over, |request| {
@@ -786,7 +889,10 @@ impl Running {
         let then = outcome?;
         self.logger.info("the node is stopping");
         self.doors.iter().for_each(|door| door.letters.put(Letter::Node(node::turn::Letter::Stop)));
-        let shards: Result<Vec<Shard>, _> = self.shards.into_iter().map(JoinHandle::join).collect();
+        let ended: Result<Vec<_>, _> = self.shards.into_iter().map(JoinHandle::join).collect();
+        if let Some((lanes, ..)) = &self.lanes {
+            lanes.stop();
+        }
         self.committer.stop();
         // Nobody brings passwords any more.
         drop(self.passwords);
@@ -795,9 +901,12 @@ impl Running {
                 return Err("a thread failed while the node was stopping".into());
             }
         }
-        let mut shards = shards.map_err(|_| "a shard failed while the node was stopping".to_owned())?;
+        let ended = ended.map_err(|_| "a shard failed while the node was stopping".to_owned())?;
+        let (mut shards, parts): (Vec<Shard>, Vec<_>) =
+            ended.into_iter().map(|ended| (ended.shard, ended.parts)).unzip();
+        let mut parts: BTreeMap<LogId, Part> = parts.into_iter().flatten().collect();
         let mut keeper = self.keeper.lock().map_err(|_| "the housekeeper failed".to_owned())?;
-        keeper.write_snapshots(&mut shards).map_err(|Stop(why)| why)?;
+        keeper.write_snapshots(&mut shards, &mut parts).map_err(|Stop(why)| why)?;
         self.committer.seal_end()?;
         let counters = self.committer.counters();
         let (bytes, groups) = (counters.record_bytes, counters.groups);

@@ -11,6 +11,7 @@ use crate::allotment::Allotment;
 use crate::clock::Clock;
 use crate::committer::{Committer, Handed};
 use crate::door::{CancelDelayed, Door, Letter, Outcome, Room, Tried, outcome};
+use crate::lanes::Lanes;
 use crate::layer::Bench;
 use crate::linger::{LINGER, Lingering};
 use crate::log::Logger;
@@ -23,13 +24,15 @@ use crate::timers::Timers;
 use crate::turns::Turns;
 use adapters::{Frontend, Gravity, Note, Trying};
 use base::Now;
-use base::id::ShardId;
+use base::id::{LogId, ShardId};
 use broker::{Mail, Shard};
 use journal::{Place, Sealed};
 use mio::{Events, Interest, Poll, Token};
 use node::Stop;
 use node::commit::Written;
 use node::keeper::Answer;
+use node::replicas::Replicas;
+use node::snapped::Part;
 use node::space::Signs;
 use node::turn::{Home, Outputs, Turn};
 use requests::Requests;
@@ -71,6 +74,8 @@ pub struct Surroundings {
     pub reader: Asks,
     /// Where passwords are brought that take long to compare.
     pub passwords: Passwords,
+    /// The lanes to other nodes, where there are any.
+    pub lanes: Option<Arc<Lanes>>,
     /// The time.
     pub clock: Clock,
     /// The log.
@@ -79,6 +84,14 @@ pub struct Surroundings {
     pub turn_work_max: u32,
     /// Tells the node that it must stop, and why.
     pub fail: Box<dyn Fn(String) + Send>,
+}
+
+/// A shard whose turns are over.
+pub struct Ended {
+    /// The shard.
+    pub shard: Shard,
+    /// The parts of its replicas.
+    pub parts: Vec<(LogId, Part)>,
 }
 
 /// One shard's loop.
@@ -196,18 +209,21 @@ impl Turn for ShardLoop {
 }
 
 impl ShardLoop {
-    /// The loop of `shard` with the connections of `front`.
+    /// The loop of `shard` with the connections of `front`, and the replicas of its logs that other nodes have too.
     pub fn new(
         id: ShardId,
         poll: Poll,
         mut shard: Shard,
         front: Frontend,
+        replicas: Option<Box<Replicas>>,
         around: Surroundings,
     ) -> ShardLoop {
         let allotment = Allotment::new(shard.turn_work(), around.turn_work_max);
         shard.set_turn_work(allotment.units());
+        let mut home = Home::new(id, shard, front);
+        home.replicas = replicas;
         ShardLoop {
-            home: Home::new(id, shard, front),
+            home,
             poll,
             around,
             sockets: Vec::new(),
@@ -227,12 +243,13 @@ impl ShardLoop {
         }
     }
 
-    /// Runs until the node stops; the shard as it is then. Who asks it something afterwards hears at once that nobody
-    /// answers.
-    pub fn run(mut self) -> Shard {
+    /// Runs until the node stops; the shard as it is then. Who asks it something afterwards hears
+    /// at once that nobody answers.
+    pub fn run(mut self) -> Ended {
         self.turns();
         self.around.doors[self.home.id.0 as usize].letters.close();
-        self.home.shard
+        let Home { shard, replicas, .. } = self.home;
+        Ended { shard, parts: replicas.iter().flat_map(|replicas| replicas.parts()).collect() }
     }
 
     fn turns(&mut self) {
@@ -269,6 +286,9 @@ impl ShardLoop {
             self.answer_requests(now);
         }
         self.write_notes();
+        if self.home.replicas.is_some() {
+            self.tell_ended();
+        }
         self.turns.add(now.mono_ns, self.around.clock.mono_ns());
         self.scratch.outcomes.drain(..).for_each(|outcome| outcome());
         if let Some(answer) = self.home.take_answer()
@@ -276,6 +296,15 @@ impl ShardLoop {
         {
             // The keeper may have given up.
             errand.send(answer).unwrap_or_default();
+        }
+    }
+
+    /// Replicas that ended are told of.
+    #[cold]
+    fn tell_ended(&mut self) {
+        let ended = self.home.replicas.iter_mut().flat_map(|replicas| replicas.take_ended());
+        for (log, why) in ended {
+            self.around.logger.error(format!("the replica of log {log} takes part no more: {why}"));
         }
     }
 
@@ -392,6 +421,12 @@ impl ShardLoop {
                     }
                 }
                 Letter::Node(letter) => outcome = outcome.and(self.home.hear(now, letter)),
+                Letter::Word(from, word, weight) => {
+                    if let Some(lanes) = &self.around.lanes {
+                        lanes.heard(self.home.id, weight);
+                    }
+                    outcome = outcome.and(self.home.hear(now, node::turn::Letter::Word(from, word)));
+                }
                 Letter::Errand(errand, answer) => {
                     self.errand = Some(answer);
                     outcome = outcome.and(self.home.hear(now, node::turn::Letter::Errand(errand)));
@@ -418,6 +453,7 @@ impl ShardLoop {
                     let found = visit(&Room {
                         id: self.home.id,
                         shard: &self.home.shard,
+                        replicas: self.home.replicas.as_deref(),
                         front: &self.home.front,
                         sockets: &self.sockets,
                         turns: &self.turns,
@@ -630,8 +666,18 @@ impl ShardLoop {
     }
 
     fn share_out(&mut self) {
-        // No log of a server has replicas on other nodes.
-        let Outputs { reads, jobs, damages, notices, messages: _ } = &mut self.home.outputs;
+        let Outputs { reads, jobs, damages, notices, words, wants } = &mut self.home.outputs;
+        if !words.is_empty() {
+            match &self.around.lanes {
+                Some(lanes) => lanes.post(self.home.id, words),
+                // Nobody is there to be told anything.
+                None => words.clear(),
+            }
+        }
+        if !wants.is_empty() {
+            self.around.lanes.iter().for_each(|lanes| lanes.want(wants));
+            wants.clear();
+        }
         for request in reads.drain(..) {
             self.around.reader.ask(self.home.id, Ask::Read(request));
         }

@@ -33,6 +33,15 @@ impl Cookie {
     }
 }
 
+/// How long it takes tells their lengths, and nothing else.
+impl PartialEq for Cookie {
+    fn eq(&self, other: &Cookie) -> bool {
+        let unlike =
+            self.key().iter().zip(other.key()).fold(0, |unlike, (one, other)| unlike | (one ^ other));
+        self.key().len() == other.key().len() && std::hint::black_box(unlike) == 0
+    }
+}
+
 /// A cookie is not for logs.
 impl std::fmt::Debug for Cookie {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -65,7 +74,11 @@ mod tests {
     fn a_cookie_is_not_shown_and_has_bounds() {
         let cookie = Cookie::new(b"monster").unwrap();
         assert_eq!(cookie.key(), b"monster");
-        assert_eq!(format!("{:?}", Trust::Cookie(cookie)), "Cookie(Cookie(..))");
+        assert_eq!(format!("{:?}", Trust::Cookie(cookie.clone())), "Cookie(Cookie(..))");
+        assert!(cookie == Cookie::new(b"monster").unwrap());
+        for other in [&b"monstre"[..], b"monste", b"monsters"] {
+            assert!(cookie != Cookie::new(other).unwrap());
+        }
         assert!(Cookie::new(b"").is_err());
         assert!(Cookie::new(&[7; COOKIE_BYTES_MAX]).is_ok());
         assert!(Cookie::new(&[7; COOKIE_BYTES_MAX + 1]).is_err());

@@ -1,6 +1,7 @@
 //! Events of a lane, and bodies it does not take.
 
 use super::error::Error;
+use super::frame::Kind;
 use super::gathering::Body;
 use super::hello::Hello;
 use super::outgoing::Outgoing;
@@ -12,8 +13,10 @@ use super::window::Charge;
 pub enum Event<'i> {
     /// The peer has proven its hello. A verb is due: [`super::Lane::open`] or [`super::Lane::refuse`].
     Met(Box<Hello>),
-    /// Bytes of the consensus.
-    Consensus {
+    /// A body.
+    Body {
+        /// Its kind, one of those that carry bodies.
+        kind: Kind,
         /// The bytes, as the peer gave them.
         body: Body<'i>,
         /// To be given back by [`super::Lane::release`] once the bytes are done with.

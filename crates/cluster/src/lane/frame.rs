@@ -41,6 +41,8 @@ pub enum Kind {
     Taken = 6,
     /// Bytes of the consensus, of which the lane knows no more.
     Consensus = 16,
+    /// A word about the state of a log, the same.
+    State = 17,
 }
 
 impl Kind {
@@ -54,6 +56,7 @@ impl Kind {
             5 => Kind::Pong,
             6 => Kind::Taken,
             16 => Kind::Consensus,
+            17 => Kind::State,
             _ => return None,
         })
     }
@@ -71,7 +74,7 @@ impl Kind {
             Kind::Proof => (0, PROOF_BYTES),
             Kind::Refuse => (CODE_BYTES, CODE_BYTES + REFUSAL_TEXT_BYTES_MAX),
             Kind::Ping | Kind::Pong | Kind::Taken => (8, 8),
-            Kind::Consensus => (0, usize::MAX),
+            Kind::Consensus | Kind::State => (0, usize::MAX),
         }
     }
 }
@@ -195,7 +198,7 @@ mod tests {
         for number in 0..=u8::MAX {
             assert!(Kind::from_number(number).is_none_or(|kind| kind as u8 == number));
         }
-        assert_eq!((0..=u8::MAX).filter_map(Kind::from_number).count(), 7);
+        assert_eq!((0..=u8::MAX).filter_map(Kind::from_number).count(), 8);
     }
 
     /// Checks a frame of which the first `there` bytes are there.
@@ -214,7 +217,7 @@ mod tests {
         for there in [HEAD, HEAD + 8] {
             check(16, 0, 7, &[0; 8], there, Ok(HEAD + 8));
             check(7, 0, 7, &[0; 8], there, Err(Error::UnknownKind(7)));
-            check(17, 0, 7, &[0; 8], there, Err(Error::UnknownKind(17)));
+            check(18, 0, 7, &[0; 8], there, Err(Error::UnknownKind(18)));
             check(4, MORE, 7, &[0; 8], there, Err(Error::Flags { kind: Kind::Ping, flags: [1, 0, 0] }));
             check(16, 2, 7, &[0; 8], there, Err(Error::Flags { kind: Kind::Consensus, flags: [2, 0, 0] }));
             check(16, 0, 6, &[0; 8], there, Err(Error::Sequence { expected: 7, found: 6 }));

@@ -4,6 +4,7 @@
 //! there, so a long one belongs into memory.
 
 use base::crc::crc32c_append;
+use base::output;
 use base::{Memory, Output};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -50,6 +51,16 @@ impl Outgoing {
             self.len += range.len();
             self.parts.push_back(Part { at: self.own.len(), memory: memory.clone(), range });
         }
+    }
+
+    /// A body of what `output` has to send: memory that it refers to is not copied.
+    pub fn of(output: &Output) -> Outgoing {
+        let mut body = Outgoing::default();
+        output.parts(|part| match part {
+            output::Part::Own(bytes) => body.extend(bytes),
+            output::Part::Shared(memory, range) => body.extend_from(memory, range),
+        });
+        body
     }
 
     /// Bytes that are left to be sent.
@@ -135,6 +146,20 @@ mod tests {
             assert!(output.to_vec() == expected, "in steps of {step}");
             assert_eq!(crc, crc32c(&expected), "in steps of {step}");
         }
+    }
+
+    #[test]
+    fn an_output_becomes_a_body() {
+        let memory = memory(3 * REFERENCE_MIN);
+        let mut output = Output::default();
+        output.extend(b"head");
+        output.extend_from(&memory, 3..2 * REFERENCE_MIN);
+        output.extend(b"tail");
+        let mut body = Outgoing::of(&output);
+        assert_eq!((body.len(), body.own.len()), (output.len(), 8));
+        let mut sent = Output::default();
+        body.put(body.len(), 0, &mut sent);
+        assert!(sent.to_vec() == output.to_vec());
     }
 
     #[test]

@@ -89,12 +89,12 @@ impl Lane {
 
     fn take<'i>(&mut self, now: Now, frame: Frame<'i>) -> Result<Step<'i>, Error> {
         match (self.state, frame.kind) {
-            (State::Open, Kind::Consensus) => {
+            (State::Open, kind @ (Kind::Consensus | Kind::State)) => {
                 let entry_bytes_max = self.bounds.entry_bytes_max;
                 let whole = self.gathering.take(frame, entry_bytes_max, &mut self.intake)?;
                 self.put_control(now);
                 Ok(match whole {
-                    Some((body, charge)) => Step::Event(Event::Consensus { body, charge }),
+                    Some((body, charge)) => Step::Event(Event::Body { kind, body, charge }),
                     None => Step::Again,
                 })
             }

@@ -39,8 +39,16 @@ impl Waiting {
 }
 
 impl Lane {
-    /// Gives a body to the output, or keeps it until the window has room.
-    pub(super) fn send(&mut self, now: Now, kind: Kind, body: Outgoing) -> Result<(), Unsent> {
+    /// Sends a body of a kind that carries bodies, or keeps it until the window has room. Bodies arrive in the order in which
+    /// they were given.
+    ///
+    /// # Errors
+    /// The body, with the reason why it is not sent.
+    ///
+    /// # Panics
+    /// When the kind is of the lane itself.
+    pub fn send(&mut self, now: Now, kind: Kind, body: Outgoing) -> Result<(), Unsent> {
+        assert!(kind.is_counted(), "{kind} carries no bodies");
         if !self.is_open() {
             return Err(Unsent::NotOpen(body));
         }

@@ -64,7 +64,7 @@ impl End {
                     }
                     Told::Met(format!("{} as {}", hello.identity.name, hello.purpose))
                 }
-                Event::Consensus { body, charge } => {
+                Event::Body { body, charge, .. } => {
                     let told = Told::Body(body.to_vec());
                     match self.releases {
                         true => self.lane.release(self.now, charge),

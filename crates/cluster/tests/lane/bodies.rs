@@ -2,7 +2,7 @@
 
 use crate::bench::{End, Told, open, talk};
 use base::{Buffer, Memory, Random};
-use cluster::lane::{Bounds, Limits, Outgoing, Refusal, RefusalCode, Unsent};
+use cluster::lane::{Bounds, Kind, Limits, Outgoing, Refusal, RefusalCode, Unsent};
 
 /// Small bounds, of which tests reach all.
 fn small() -> Limits {
@@ -24,7 +24,7 @@ fn body(len: usize, seed: u64) -> (Outgoing, Vec<u8>) {
 }
 
 fn say(end: &mut End, body: Outgoing) {
-    end.lane.consensus(end.now, body).unwrap();
+    end.lane.send(end.now, Kind::Consensus, body).unwrap();
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn a_sender_stops_at_the_window_until_bodies_are_released() {
     let mut sent = 0;
     let unsent = loop {
         let (body, _) = body(1000, 1);
-        match one.lane.consensus(one.now, body) {
+        match one.lane.send(one.now, Kind::Consensus, body) {
             Ok(()) => sent += 1,
             Err(unsent) => break unsent,
         }
@@ -122,7 +122,7 @@ fn a_sender_stops_at_the_window_until_bodies_are_released() {
 fn a_body_too_long_for_either_end_is_not_sent() {
     let (mut one, _) = open(small());
     let (body, _) = body((1 << 20) + 1, 1);
-    let unsent = one.lane.consensus(one.now, body).unwrap_err();
+    let unsent = one.lane.send(one.now, Kind::Consensus, body).unwrap_err();
     assert!(matches!(unsent, Unsent::TooLong(_)), "{unsent}");
     assert!(one.lane.output().is_empty());
 }
@@ -132,7 +132,7 @@ fn nothing_is_sent_on_a_lane_that_is_not_open() {
     let (mut one, mut other) = open(small());
     one.lane.refuse(one.now, &Refusal::new(RefusalCode::FAULT, "over"));
     for end in [&mut one, &mut crate::bench::Setup::node(4).dialer()] {
-        let unsent = end.lane.consensus(end.now, Outgoing::default()).unwrap_err();
+        let unsent = end.lane.send(end.now, Kind::Consensus, Outgoing::default()).unwrap_err();
         assert!(matches!(unsent, Unsent::NotOpen(_)), "{unsent}");
     }
     talk(&mut one, &mut other, usize::MAX);
@@ -169,7 +169,7 @@ fn no_order_of_things_loses_a_body_or_stalls() {
                 0 => {
                     let len = if random.one_in(3) { random.below(40_000) } else { random.below(500) };
                     let (body, bytes) = body(len as usize, random.bits());
-                    if end.lane.consensus(end.now, body).is_ok() {
+                    if end.lane.send(end.now, Kind::Consensus, body).is_ok() {
                         expected[at].push(bytes);
                     }
                 }

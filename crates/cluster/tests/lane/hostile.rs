@@ -2,7 +2,7 @@
 
 use crate::bench::{End, NEXT, Setup, Told, open, talk};
 use cluster::lane::frame::put;
-use cluster::lane::{Bounds, Limits, Outgoing};
+use cluster::lane::{Bounds, Kind, Limits, Outgoing};
 use proptest::prelude::*;
 
 /// Bounds that tests reach, and a window for a whole session: a recorded peer waits for no count.
@@ -17,7 +17,7 @@ fn session() -> (Vec<u8>, Vec<Told>) {
     let mut other = Setup::node(2).with(|other| other.limits = small()).listener();
     talk(&mut one, &mut other, usize::MAX);
     for (round, len) in [0, 10, 4000, 5000, 20_000, 7].into_iter().enumerate() {
-        one.lane.consensus(one.now, Outgoing::new(vec![round as u8; len])).unwrap();
+        one.lane.send(one.now, Kind::Consensus, Outgoing::new(vec![round as u8; len])).unwrap();
         talk(&mut one, &mut other, usize::MAX);
         one.pass(1000 * round as u64);
     }

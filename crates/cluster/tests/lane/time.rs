@@ -67,7 +67,9 @@ fn a_peer_that_pings_rarely_is_asked() {
         one.pass(ms);
         other.pass(ms);
         // One end always has something to say.
-        one.lane.consensus(one.now, cluster::lane::Outgoing::new(vec![1])).unwrap();
+        one.lane
+            .send(one.now, cluster::lane::Kind::Consensus, cluster::lane::Outgoing::new(vec![1]))
+            .unwrap();
         talk(&mut one, &mut other, usize::MAX);
     }
     assert!(one.lane.is_open() && other.lane.is_open());

@@ -1,9 +1,10 @@
 //! Keys of what is not served yet. What opens a door that nobody would answer at, or makes one node of several that would
 //! not know of each other, is refused; what tunes it alone does nothing.
 
+use super::cluster;
 use super::draft::Draft;
 use super::keys::Standing::{self, Inert, Judged, Served};
-use super::value::integer;
+use super::value::{boolean, integer};
 use super::verdict::Verdict;
 
 const MQTT: &str = "MQTT is not served yet";
@@ -16,7 +17,11 @@ pub const ABSENT: &[(&str, Standing)] = &[
     (
         "cluster_formation.peer_discovery_backend",
         Judged(|draft, _, value| match value {
+            "classic_config" | "rabbit_peer_discovery_classic_config" if draft.cluster.is_tried => {
+                Verdict::Works
+            }
             "classic_config" | "rabbit_peer_discovery_classic_config" => nothing(ALONE),
+            _ if draft.cluster.is_tried => Verdict::Absent("nodes are found by classic_config alone".into()),
             _ if draft.is_alone() => {
                 nothing("the size of the cluster is one, so there is nothing to discover")
             }
@@ -27,10 +32,11 @@ pub const ABSENT: &[(&str, Standing)] = &[
             ),
         }),
     ),
-    ("cluster_formation.classic_config.nodes.$", Judged(|draft, _, value| other_node(draft, value))),
+    ("cluster_formation.classic_config.nodes.$", Judged(other_node)),
     (
         "cluster_formation.target_cluster_size_hint",
         Judged(|draft, _, value| match value {
+            _ if draft.cluster.is_tried => nothing("the list of nodes says how many there are"),
             "0" | "1" => nothing(ALONE),
             _ if draft.is_alone() => nothing("a later setting says that the node is alone"),
             _ => Verdict::Absent(
@@ -51,6 +57,12 @@ pub const ABSENT: &[(&str, Standing)] = &[
     ("cluster_formation.registration.$", Inert(ALONE)),
     ("cluster_formation.*", Inert("it tunes how other nodes are found, and no cluster is formed yet")),
     ("peer_discovery_backend", Standing::Refused("no cluster is formed yet")),
+    (cluster::COOKIE, Judged(|draft, _, value| cluster::cookie(draft, value))),
+    ("leveret.cluster.cookie_file", Judged(|draft, _, value| cluster::cookie_file(draft, value))),
+    ("leveret.cluster.listener", Judged(|draft, _, value| cluster::listener(draft, value))),
+    ("leveret.cluster.address.$", Judged(cluster::host)),
+    // Known beforehand, as it decides what becomes of the others.
+    (cluster::EXPERIMENTAL, Served(|_, _, value| boolean(value).map(drop))),
     // Protocols.
     ("mqtt.listeners.tcp", Judged(|_, _, value| closed(value, MQTT))),
     ("mqtt.listeners.ssl", Judged(|_, _, value| closed(value, MQTT))),
@@ -93,7 +105,11 @@ fn nothing(why: &str) -> Verdict {
 }
 
 /// A list of nodes that has this one alone forms no cluster.
-fn other_node(draft: &mut Draft, value: &str) -> Verdict {
+fn other_node(draft: &mut Draft, number: &str, value: &str) -> Verdict {
+    if draft.cluster.is_tried {
+        draft.cluster.add_node(number, value);
+        return Verdict::Works;
+    }
     match value == draft.config.node_name {
         true => nothing(ALONE),
         false => Verdict::Absent(format!(

@@ -1,6 +1,7 @@
 //! A configuration while settings still come in: the effect of each of them, and those that cannot be used.
 
 use super::backends::{Backend, Backends};
+use super::cluster::{self, ClusterDraft};
 use super::keys::Standing;
 use super::lookup;
 use super::network::ListenerKind;
@@ -30,6 +31,8 @@ pub struct Draft {
     pub backends: Backends,
     /// `cluster_formation.target_cluster_size_hint`, as the last source has it.
     pub size_hint: Option<String>,
+    /// Settings of a cluster.
+    pub cluster: ClusterDraft,
     /// Settings that do nothing here.
     pub inert: usize,
     /// Settings that cannot be used.
@@ -47,6 +50,7 @@ impl Draft {
             closed: BTreeMap::new(),
             backends: Backends::default(),
             size_hint: None,
+            cluster: ClusterDraft::default(),
             inert: 0,
             problems: Vec::new(),
         }
@@ -77,7 +81,8 @@ impl Draft {
         match verdict {
             Verdict::Works => {
                 // Values that were encrypted are not shown to users that may see settings.
-                let value = if *is_secret { ShownSetting::new(setting).value } else { value.clone() };
+                let is_secret = *is_secret || key == cluster::COOKIE;
+                let value = if is_secret { ShownSetting::new(setting).value } else { value.clone() };
                 self.config.settings.push((key.clone(), value));
             }
             Verdict::Nothing(why) => {
@@ -114,7 +119,12 @@ impl Draft {
     }
 
     fn fail(&mut self, setting: &Setting, fault: Fault, marked: &str, message: String, hint: String) {
-        let origin = Some(setting.origin.clone());
+        let mut origin = setting.origin.clone();
+        if let (cluster::COOKIE, Origin::File { text, .. }) = (&*setting.key, &mut origin) {
+            // The line that is at fault is shown.
+            *text = cluster::COOKIE.into();
+        }
+        let origin = Some(origin);
         let marked = if setting.origin == Origin::CommandLine { &setting.key } else { marked };
         self.problems.push(Error { fault, origin, marked: marked.to_owned(), message, hint });
     }

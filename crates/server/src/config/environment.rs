@@ -2,6 +2,7 @@
 //! key.
 
 use super::advanced::{self, Step};
+use super::cluster;
 use super::draft::Draft;
 use super::network::ListenerKind;
 use super::syntax::{Error, Fault, Origin, Setting};
@@ -91,6 +92,33 @@ pub(super) fn steps(environment: &BTreeMap<String, String>) -> Vec<Step> {
     said.flat_map(|(variable, value)| step(variable, value)).collect()
 }
 
+/// Variables of RabbitMQ about other nodes, which do something only where clusters are tried, and the key of each.
+const VARIABLES_OF_NODES: &[(&str, &str)] = &[
+    ("RABBITMQ_ERLANG_COOKIE", cluster::COOKIE),
+    ("RABBITMQ_DIST_PORT", "distribution.listener.port_range.min"),
+];
+
+/// Whether a step says that one of these variables does nothing.
+pub(super) fn is_of_nodes(step: &Step) -> bool {
+    let is_named = |what: &str| VARIABLES_OF_NODES.iter().any(|(variable, _)| what == passed_over(variable));
+    matches!(step, Step::PassedOver { what, .. } if is_named(what))
+}
+
+/// The steps of these variables.
+pub(super) fn steps_of_nodes(environment: &BTreeMap<String, String>) -> Vec<Step> {
+    let said = VARIABLES_OF_NODES.iter().filter_map(|(variable, key)| {
+        let value = environment.get(*variable).filter(|value| !value.is_empty())?;
+        let origin = Origin::Environment((*variable).to_owned());
+        Some(Step::Set(Setting::new((*key).to_owned(), value.clone(), origin)))
+    });
+    said.collect()
+}
+
+/// A variable, as it is named.
+fn passed_over(variable: &str) -> String {
+    format!("environment variable {variable}")
+}
+
 fn step(variable: &str, value: &str) -> Vec<Step> {
     let origin = Origin::Environment(variable.to_owned());
     let set = |key: String, value: &str| Step::Set(Setting::new(key, value.to_owned(), origin.clone()));
@@ -98,7 +126,7 @@ fn step(variable: &str, value: &str) -> Vec<Step> {
         let (origin, marked, hint) = (Some(origin.clone()), String::new(), hint.to_owned());
         Step::Fail(Error { fault: Fault::Refused, origin, marked, message, hint })
     };
-    let what = format!("environment variable {variable}");
+    let what = passed_over(variable);
     if let Some((_, hint)) = VARIABLES_REFUSED.iter().find(|(name, _)| *name == variable) {
         return vec![fail("cannot be used".into(), hint)];
     }

@@ -4,6 +4,7 @@
 //! why it does nothing) or *refused* (ignoring it would be wrong). Nothing is accepted without effect or word.
 
 use super::backends::Backend;
+use super::cluster;
 use super::gate;
 use super::network::{AlternativeKind, ListenerKind, LoginFrom};
 use super::secret::Decoder;
@@ -605,6 +606,9 @@ pub const KEYS: &[(&str, Standing)] = &[
     ),
     ("deprecated_features.*", Inert("deprecated features are not there to be permitted")),
     ("permit_deprecated_features.*", Inert("deprecated features are not there to be permitted")),
+    ("distribution.listener.interface", Judged(|draft, _, value| of_nodes(draft, value, cluster::interface))),
+    ("distribution.listener.port_range.min", Judged(|draft, _, value| of_nodes(draft, value, cluster::port))),
+    ("distribution.listener.port_range.max", Inert("one port is listened on, the lowest")),
     ("distribution.*", Inert(ERLANG)),
     ("net_ticktime", Inert(ERLANG)),
     ("kernel.*", Inert(ERLANG)),
@@ -836,6 +840,14 @@ pub const KEYS: &[(&str, Standing)] = &[
         }),
     ),
 ];
+
+/// A setting of the listener for other nodes, which is there where clusters are tried.
+fn of_nodes(draft: &mut Draft, value: &str, judge: fn(&mut Draft, &str) -> Verdict) -> Verdict {
+    match draft.cluster.is_tried {
+        true => judge(draft, value),
+        false => Verdict::Nothing(ERLANG.to_owned()),
+    }
+}
 
 /// The one value of a key that stands for a list.
 fn none(value: &str, or: &str) -> Verdict {

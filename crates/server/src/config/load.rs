@@ -3,10 +3,12 @@
 //! Nothing ends at the first problem: all are told at once, so that one who moves here mends a file once.
 
 use super::advanced::{self, Step};
+use super::cluster;
 use super::draft::Draft;
 use super::secret::Decoder;
 use super::syntax::{self, Error, Fault, Origin, Setting};
 use super::terms::{self, Term};
+use super::value::boolean;
 use super::{Config, environment, places};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -115,13 +117,36 @@ pub fn load(sources: &Sources<'_>) -> Loaded {
     let mut said = said;
     decrypt(sources, steps.iter_mut().chain(&mut said));
     draft.size_hint = last_of("cluster_formation.target_cluster_size_hint", steps.iter().chain(&said));
+    let is_tried = last_of(cluster::EXPERIMENTAL, steps.iter().chain(&said));
+    draft.cluster.is_tried = is_tried.is_some_and(|value| boolean(&value) == Ok(true));
+    if draft.cluster.is_tried {
+        steps.retain(|step| !environment::is_of_nodes(step));
+        steps.extend(environment::steps_of_nodes(&sources.environment));
+    }
     steps.into_iter().for_each(|step| take(&mut draft, step));
     environment::apply_rest(&mut draft, &sources.environment);
     said.into_iter().for_each(|step| take(&mut draft, step));
     let of_backends = draft.backends.warnings();
     draft.config.warnings.extend(of_backends);
     let (inert, mut problems) = (draft.inert, std::mem::take(&mut draft.problems));
+    let mut of_nodes = std::mem::take(&mut draft.cluster);
+    if let Some(path) = of_nodes.cookie_file().cloned() {
+        match read_file(sources, &path) {
+            Ok(_) if of_nodes.has_cookie() => {
+                let why = "a cookie that is given outright counts";
+                draft.config.warnings.push(format!("leveret.cluster.cookie_file has no effect: {why}"));
+            }
+            Ok(text) => of_nodes.set_cookie(text.trim_end_matches(['\r', '\n']).as_bytes()),
+            Err(error) => problems.push(error),
+        }
+    }
     let mut config = draft.finish();
+    match of_nodes.finish(&config.node_name, config.logs) {
+        Ok(own) => config.cluster = own.map(Box::new),
+        // What could not be read is not missing.
+        Err(_) if !problems.is_empty() => {}
+        Err(why) => problems.push(nowhere(config.placed(&why, &[cluster::EXPERIMENTAL]))),
+    }
     if let Some(name) = config.vhost_defaults.empty_policy() {
         let message = format!("default_policies.operator.{name} sets nothing for the queues it is for");
         problems.push(nowhere(config.placed(&message, &[])));

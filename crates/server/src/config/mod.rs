@@ -6,6 +6,7 @@
 mod absent;
 mod advanced;
 mod backends;
+pub mod cluster;
 pub mod defaults;
 mod draft;
 mod environment;
@@ -31,6 +32,7 @@ use crate::http::Files;
 use broker::access::{Hashing, PasswordHash};
 use broker::catalog::VhostDefaults;
 use broker::ledger::LedgerLimits;
+use cluster::Cluster;
 use defaults::Defaults;
 use log::LogOptions;
 use management::{BrowsersSee, GateRules, WebSessionLimits};
@@ -140,6 +142,8 @@ pub struct Config {
     pub node_name: String,
     /// The name of the cluster; `None`: the node's name.
     pub cluster_name: Option<String>,
+    /// The cluster that it is a node of; `None`: it is alone.
+    pub cluster: Option<Box<Cluster>>,
     /// Where it listens, and what is spoken there.
     pub listeners: Vec<(ListenerKind, Address)>,
     /// Where to listen though nobody asked for it: when that cannot be, the node goes without.
@@ -320,7 +324,7 @@ impl ShownSetting {
     fn new(setting: &Setting) -> ShownSetting {
         let is_secret = ["pass", "secret", "token"].iter().any(|word| setting.key.contains(word))
             && !setting.key.starts_with("password_hashing");
-        let is_secret = is_secret || setting.is_secret;
+        let is_secret = is_secret || setting.is_secret || setting.key == cluster::COOKIE;
         let value = if is_secret { "********".to_owned() } else { setting.value.clone() };
         let from = match &setting.origin {
             Origin::CommandLine => COMMAND_LINE.to_owned(),
@@ -355,6 +359,7 @@ impl Config {
             data_dir: "leveret-data".into(),
             node_name: format!("rabbit@{host}"),
             cluster_name: None,
+            cluster: None,
             listeners: vec![(ListenerKind::Amqp, Address { ip: None, port: PORT })],
             if_free: Vec::new(),
             http_body_bytes_max: management::Limits::default().body_bytes_max as u64,

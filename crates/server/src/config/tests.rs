@@ -681,3 +681,67 @@ fn new_passwords_are_hashed_as_is_said() {
     }
     assert!(error("password_hashing_module = scrypt").contains("argon2id"));
 }
+
+const NODES: &str = "leveret.cluster.experimental = true
+leveret.logs = 4
+cluster_formation.peer_discovery_backend = classic_config
+cluster_formation.classic_config.nodes.1 = rabbit@hare
+cluster_formation.classic_config.nodes.2 = rabbit@a
+cluster_formation.classic_config.nodes.3 = rabbit@b
+";
+
+/// The settings of a cluster, with more of them.
+fn clustered(more: &str, environment: &[&str], settings: &[&str]) -> Result<Config, String> {
+    load_from(&format!("{NODES}{more}"), "", environment, settings)
+}
+
+#[test]
+fn a_cluster_is_tried_where_all_of_it_is_said() {
+    let of = |config: Result<Config, String>| config.and_then(|it| it.cluster.ok_or("alone".to_owned()));
+    let cookie = |text: &str| ::cluster::lane::Cookie::new(text.as_bytes()).expect("a cookie");
+    let more = "leveret.cluster.listener = 127.0.0.1:7\nleveret.cluster.address.1 = rabbit@a=10.0.0.1:8";
+    let all = clustered(more, &["RABBITMQ_ERLANG_COOKIE=monster"], &[]).expect("usable");
+    assert!(all.warnings.is_empty(), "{:?}", all.warnings);
+    let cluster = all.cluster.as_deref().expect("tried");
+    let hosts: Vec<String> = cluster.members.iter().map(|(name, host)| format!("{name} {host}")).collect();
+    assert_eq!(hosts, ["rabbit@a 10.0.0.1:8", "rabbit@b b:25672", "rabbit@hare hare:25672"]);
+    assert_eq!(cluster.listener, Address { ip: "127.0.0.1".parse().ok(), port: 7 });
+    assert!(cluster.cookie == cookie("monster"));
+    let told = format!("{:?} {:?} {all:?}", all.shown, all.settings);
+    assert!(!told.contains("monster"), "{told}");
+    let interface = "distribution.listener.interface = ::1\nleveret.cluster.cookie_file = etc/pass";
+    let cluster = of(clustered(interface, &["RABBITMQ_DIST_PORT=9"], &[])).expect("usable");
+    assert_eq!(cluster.listener, Address { ip: "::1".parse().ok(), port: 9 });
+    assert!(cluster.cookie == cookie("mypassphrase"));
+    let last = of(clustered("leveret.cluster.cookie = one", &[], &["leveret.cluster.cookie=two"]));
+    assert!(last.expect("usable").cookie == cookie("two"));
+    let check = |more: &str, expected: &str| {
+        let error = clustered(more, &[], &[]).expect_err(expected);
+        assert!(error.contains(expected), "{error}");
+    };
+    check("", "the secret that all nodes share");
+    check("leveret.cluster.cookie_file = etc/nowhere", "etc/nowhere");
+    check("leveret.cluster.cookie = m\nnodename = other", "none is this node");
+    check("leveret.cluster.cookie = m\nleveret.cluster.listener = there", "a port, or an IP address");
+    check("leveret.cluster.cookie = m\nleveret.cluster.address.1 = rabbit@a", "a node and its address");
+    check("cluster_formation.peer_discovery_backend = dns", "classic_config alone");
+}
+
+#[test]
+fn settings_of_a_cluster_that_is_not_tried_are_what_they_were() {
+    let check = |file: &str, expected: &str| {
+        let error = error(file);
+        assert!(error.contains(expected) && !error.contains("monster"), "{error}");
+    };
+    check("leveret.cluster.cookie = monster", "is not for use");
+    check("leveret.cluster.experimental = false\nleveret.cluster.listener = 7", "is not for use");
+    check("cluster_formation.classic_config.nodes.1 = rabbit@other", "no cluster is formed yet");
+    let alone = load_from(
+        "distribution.listener.interface = 127.0.0.1\ndistribution.listener.port_range.min = 7",
+        "",
+        &["RABBITMQ_ERLANG_COOKIE=monster", "RABBITMQ_DIST_PORT=7"],
+        &[],
+    );
+    let alone = alone.expect("usable");
+    assert_eq!((alone.cluster.is_none(), alone.warnings.len()), (true, 4), "{:?}", alone.warnings);
+}

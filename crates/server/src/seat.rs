@@ -1,0 +1,75 @@
+//! The place of a node among those that agree on its logs, and the replicas of a shard there.
+
+use crate::membership::Membership;
+use base::Now;
+use base::id::{LogId, NodeNo};
+use consensus::ReplicaId;
+use node::replicas::{Coming, Replicas};
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// The replica of a node, of any log. None comes back under another number yet.
+fn replica_of(number: NodeNo) -> ReplicaId {
+    ReplicaId::new(number, 0)
+}
+
+/// Logs that the nodes of a cluster agree on, where there are so many: all but the catalog's.
+pub fn agreed_on(logs: u32) -> impl Iterator<Item = LogId> {
+    (1..logs).map(LogId)
+}
+
+/// The replicas of a shard, before its thread has them: they stay there.
+pub struct Seat {
+    me: ReplicaId,
+    founders: Option<BTreeSet<ReplicaId>>,
+    coming: Vec<Coming>,
+    seed: u64,
+}
+
+impl Seat {
+    /// Those that come up, in the cluster that the node is of. All chance is of the seed.
+    pub fn new(membership: &Membership, coming: Vec<Coming>, seed: u64) -> Seat {
+        let all = membership.members().map(|(number, _)| replica_of(number));
+        let founders = membership.is_founder().then(|| all.collect());
+        Seat { me: replica_of(membership.number), founders, coming, seed }
+    }
+
+    /// Brings them up.
+    ///
+    /// # Errors
+    /// One of them cannot come up with what it has.
+    pub fn open(self, now: Now) -> Result<Box<Replicas>, String> {
+        let Seat { me, founders, coming, seed } = self;
+        let mut replicas = Box::new(Replicas::new(consensus::Settings::default(), seed, false, now));
+        for own in coming {
+            let log = own.log;
+            let opened = replicas.open(me, own, founders.clone());
+            opened.map_err(|why| format!("the replica of log {log} cannot come up: {why}"))?;
+        }
+        Ok(replicas)
+    }
+}
+
+/// A replica, as tools show it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ReplicaRow {
+    /// The log.
+    pub log: u32,
+    /// The number of the node that leads it, as far as is known here.
+    pub leader: Option<u16>,
+    /// The term in which this node leads it, and hands out what is in its queues.
+    pub leads: Option<u64>,
+    /// Term and index of the last entry that was applied here.
+    pub applied: Option<(u64, u64)>,
+}
+
+/// The replicas of a shard, as tools show them, of a node with so many logs.
+pub fn rows(replicas: &Replicas, logs: u32) -> Vec<ReplicaRow> {
+    let row = |log: LogId| ReplicaRow {
+        log: log.0,
+        leader: replicas.leader(log).map(|leader| leader.node().0),
+        leads: replicas.leads_in(log),
+        applied: replicas.applied(log).map(|entry| (entry.term, entry.index)),
+    };
+    agreed_on(logs).filter(|log| replicas.hosts(*log)).map(row).collect()
+}
