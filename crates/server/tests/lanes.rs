@@ -205,7 +205,8 @@ fn confirming(node: &Node) -> Client {
 fn publish(client: &mut Client, body: &[u8]) {
     let header = [&[0, 60, 0, 0][..], &(body.len() as u64).to_be_bytes(), &[0x10, 0], &[2]].concat();
     let publish = method(60, 40, &[&[0, 0], &short("")[..], &short("q"), &[0]].concat());
-    client.send(&[publish, frame(2, &header), frame(3, body)].concat());
+    let frames: Vec<Vec<u8>> = body.chunks(100_000).map(|piece| frame(3, piece)).collect();
+    client.send(&[publish, frame(2, &header), frames.concat()].concat());
     client.until(60, 80);
 }
 
@@ -216,9 +217,13 @@ fn get(client: &mut Client) -> Option<Vec<u8>> {
     if told[..4] == [0, 60, 0, 72] {
         return None;
     }
-    client.next();
-    let mut body = client.next();
-    body.pop();
+    let header = client.next();
+    let len = header[4..12].iter().fold(0, |len, byte| len << 8 | usize::from(*byte));
+    let mut body = Vec::new();
+    while body.len() < len {
+        body.extend(client.next());
+        body.pop();
+    }
     Some(body)
 }
 
@@ -234,15 +239,44 @@ fn a_confirmed_message_is_there_when_its_leader_is_killed() {
     }
     let leader = until("a leader", || nodes.leader(1, &[0, 1, 2]));
     let mut client = confirming(nodes.node(leader));
-    // Long enough for several frames.
-    let bodies: Vec<Vec<u8>> = [b"one".to_vec(), vec![7; 100_000], b"three".to_vec()].into();
+    // Also long enough for several frames, and longer than the window of a lane.
+    let bodies: Vec<Vec<u8>> = [b"one".to_vec(), vec![7; 100_000], vec![8; 8 << 20], b"four".to_vec()].into();
     bodies.iter().for_each(|body| publish(&mut client, body));
     nodes.kill(leader);
     let new = until("another leader", || nodes.leader(1, &others(leader)));
     let mut client = Client::open(nodes.node(new));
-    let found: Vec<Option<Vec<u8>>> = (0..4).map(|_| get(&mut client)).collect();
+    let found: Vec<Option<Vec<u8>>> = (0..5).map(|_| get(&mut client)).collect();
     let expected: Vec<Option<Vec<u8>>> = bodies.into_iter().map(Some).chain([None]).collect();
     assert!(found == expected, "{:?}", found.iter().map(|it| it.as_ref().map(Vec::len)).collect::<Vec<_>>());
+}
+
+/// Whoever leads is killed, again and again, while messages come: those that were confirmed are there in the end, in order.
+#[test]
+fn nothing_that_was_confirmed_is_lost_by_kills() {
+    const ROUNDS: u32 = 6;
+    const MESSAGES: u32 = 40;
+    let mut nodes = Nodes::new();
+    let few = ["leveret.shards=1", "leveret.logs=2"];
+    (0..3).for_each(|at| nodes.start_with(at, COOKIE, &few));
+    for at in 0..3 {
+        Client::open(nodes.node(at)).declare("q", DURABLE, &[]);
+    }
+    for round in 0..ROUNDS {
+        let leader = until("a leader", || nodes.leader(1, &[0, 1, 2]));
+        let mut client = confirming(nodes.node(leader));
+        for number in round * MESSAGES..(round + 1) * MESSAGES {
+            publish(&mut client, &number.to_be_bytes());
+        }
+        nodes.kill(leader);
+        until("another leader", || nodes.leader(1, &others(leader)));
+        nodes.start_with(leader, COOKIE, &few);
+    }
+    let leader = until("a leader", || nodes.leader(1, &[0, 1, 2]));
+    let mut client = Client::open(nodes.node(leader));
+    for number in 0..ROUNDS * MESSAGES {
+        assert_eq!(get(&mut client), Some(number.to_be_bytes().to_vec()));
+    }
+    assert_eq!(get(&mut client), None);
 }
 
 /// The node that was away lacks entries that the others have let go of: it is sent the state of the log, by the lanes too.
@@ -384,11 +418,26 @@ fn strangers_are_refused_and_the_nodes_go_on() {
     // One that says nothing has five seconds.
     let (_, took) = answer_to(port, b"");
     assert!(took > Duration::from_secs(4) && took < PATIENCE, "{took:?}");
+    // Nor do bytes in between buy more time.
+    let began = Instant::now();
+    let mut slow = TcpStream::connect(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).expect("connects");
+    let hello = [&200u32.to_le_bytes()[..], &[1, 0, 0, 0], &[0; 12]].concat();
+    let is_open = |byte: &u8| {
+        std::thread::sleep(Duration::from_millis(500));
+        slow.write_all(&[*byte]).is_ok()
+    };
+    let sent = hello.iter().take_while(|byte| is_open(byte)).count();
+    assert!(sent < hello.len() && began.elapsed() < PATIENCE, "{sent} bytes in {:?}", began.elapsed());
+    let files =
+        || std::fs::read_dir(format!("/proc/{}/fd", nodes.node(0).child.id())).expect("Linux tells").count();
+    let files_before = files();
     // More than there are places for say nothing: they go for others, and those who prove themselves get through.
     let silent: Vec<TcpStream> = (0..200)
         .map(|_| TcpStream::connect(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).expect("connects"))
         .collect();
     refused(Stranger::dial(port, "another cookie", |_| {}).end(), RefusalCode::WRONG_COOKIE);
+    let more = files().saturating_sub(files_before);
+    assert!(more < 80, "{more} files more, of 200 that came");
     assert_eq!(nodes.leaders(&[0, 1, 2]), leaders, "nobody was disturbed");
     drop(silent);
     let log = ctl(&nodes.folders[0].0, &["log_tail", "-N", "200"]);
