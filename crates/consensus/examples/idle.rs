@@ -89,7 +89,8 @@ impl Bed {
 
     fn run_to(&mut self, end_us: u64) {
         while self.now_us < end_us {
-            let (waker, wakes) = (0..3).map(|at| (at, self.wakes[at])).min_by_key(|(_, at)| *at).expect("three");
+            let (waker, wakes) =
+                (0..3).map(|at| (at, self.wakes[at])).min_by_key(|(_, at)| *at).expect("three");
             let next = self.events.first_key_value().map(|((at, _), _)| *at);
             match next.filter(|at| *at <= wakes) {
                 Some(at) => {

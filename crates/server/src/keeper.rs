@@ -205,7 +205,7 @@ impl Keeper {
     pub fn write_snapshots(
         &mut self,
         shards: &mut [Shard],
-        parts: &mut BTreeMap<LogId, Part>,
+        parts: &mut BTreeMap<LogId, Option<Part>>,
     ) -> Result<(), Stop> {
         let disk = self.around.committer.disk().clone();
         let mut rooms = Rooms { around: &self.around, disk: &*disk };

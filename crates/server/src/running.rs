@@ -904,7 +904,7 @@ impl Running {
         let ended = ended.map_err(|_| "a shard failed while the node was stopping".to_owned())?;
         let (mut shards, parts): (Vec<Shard>, Vec<_>) =
             ended.into_iter().map(|ended| (ended.shard, ended.parts)).unzip();
-        let mut parts: BTreeMap<LogId, Part> = parts.into_iter().flatten().collect();
+        let mut parts: BTreeMap<LogId, Option<Part>> = parts.into_iter().flatten().collect();
         let mut keeper = self.keeper.lock().map_err(|_| "the housekeeper failed".to_owned())?;
         keeper.write_snapshots(&mut shards, &mut parts).map_err(|Stop(why)| why)?;
         self.committer.seal_end()?;

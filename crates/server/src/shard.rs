@@ -90,8 +90,8 @@ pub struct Surroundings {
 pub struct Ended {
     /// The shard.
     pub shard: Shard,
-    /// The parts of its replicas.
-    pub parts: Vec<(LogId, Part)>,
+    /// The parts of its replicas; none of one whose snapshot is not to be written.
+    pub parts: Vec<(LogId, Option<Part>)>,
 }
 
 /// One shard's loop.

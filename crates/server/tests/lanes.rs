@@ -422,7 +422,7 @@ fn strangers_are_refused_and_the_nodes_go_on() {
     let began = Instant::now();
     let mut slow = TcpStream::connect(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).expect("connects");
     let hello = [&200u32.to_le_bytes()[..], &[1, 0, 0, 0], &[0; 12]].concat();
-    let is_open = |byte: &u8| {
+    let mut is_open = |byte: &u8| {
         std::thread::sleep(Duration::from_millis(500));
         slow.write_all(&[*byte]).is_ok()
     };
