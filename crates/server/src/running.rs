@@ -70,7 +70,7 @@ use std::time::Duration;
 /// Local logs of a new data folder: twice the cores, at least this many.
 const LOGS_MIN: u32 = 8;
 
-/// What RabbitMQ's tools say that the listener for other nodes is for.
+/// The purpose of the listener for other nodes, in the words of RabbitMQ's tools.
 const BETWEEN_NODES: &str = "inter-node and CLI tool communication";
 
 /// Milliseconds between two looks of the housekeeper when nothing calls it.
@@ -530,20 +530,7 @@ impl Running {
         running.spawn("writer", move || writer.run_writer(&reporter)).map_err(failed)?;
         let looks = end.clone();
         committer.call_to_look(move || looks.send(End::Look).unwrap_or_default());
-        let (house, keeper, alarms) = (committer.clone(), running.keeper.clone(), running.raised.clone());
-        running
-            .spawn("house", move || {
-                house.run_housekeeping(Duration::from_millis(HOUSE_MS), || {
-                    let is_tight = raised_of(&alarms).disk;
-                    let round = keeper.lock().map_or(Ok(true), |mut keeper| keeper.round(is_tight));
-                    round.unwrap_or_else(|why| {
-                        // Nobody listens once the node is ending.
-                        let _ = end.send(End::Failed(why));
-                        true
-                    })
-                });
-            })
-            .map_err(failed)?;
+        running.spawn_house(end).map_err(failed)?;
         for _ in 0..READERS {
             let reader = reader.clone();
             running.spawn("reader", move || reader.run()).map_err(failed)?;
@@ -558,6 +545,21 @@ impl Running {
         }
         running.spawn("sweeper", move || sweeper.run()).map_err(failed)?;
         Ok(running)
+    }
+
+    fn spawn_house(&mut self, end: Sender<End>) -> std::io::Result<()> {
+        let (house, keeper, alarms) = (self.committer.clone(), self.keeper.clone(), self.raised.clone());
+        self.spawn("house", move || {
+            house.run_housekeeping(Duration::from_millis(HOUSE_MS), || {
+                let is_tight = raised_of(&alarms).disk;
+                let round = keeper.lock().map_or(Ok(true), |mut keeper| keeper.round(is_tight));
+                round.unwrap_or_else(|why| {
+                    // Nobody listens once the node is ending.
+                    let _ = end.send(End::Failed(why));
+                    true
+                })
+            });
+        })
     }
 
     /// The replicas of each shard.

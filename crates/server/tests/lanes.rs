@@ -98,7 +98,7 @@ impl Nodes {
         self.nodes[at] = None;
     }
 
-    /// What a node says of its replicas; none: it does not answer.
+    /// The words of a node about its replicas; none: it does not answer.
     fn status(&self, at: usize) -> Option<Value> {
         let told = ctl(&self.folders[at].0, &["replica_status"]);
         serde_json::from_slice(&told.stdout).ok()

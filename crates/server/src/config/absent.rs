@@ -57,10 +57,16 @@ pub const ABSENT: &[(&str, Standing)] = &[
     ("cluster_formation.registration.$", Inert(ALONE)),
     ("cluster_formation.*", Inert("it tunes how other nodes are found, and no cluster is formed yet")),
     ("peer_discovery_backend", Standing::Refused("no cluster is formed yet")),
-    (cluster::COOKIE, Judged(|draft, _, value| cluster::cookie(draft, value))),
-    ("leveret.cluster.cookie_file", Judged(|draft, _, value| cluster::cookie_file(draft, value))),
-    ("leveret.cluster.listener", Judged(|draft, _, value| cluster::listener(draft, value))),
-    ("leveret.cluster.address.$", Judged(cluster::host)),
+    (cluster::COOKIE, Judged(|draft, _, value| cluster::cookie(&mut draft.cluster, value))),
+    (
+        "leveret.cluster.cookie_file",
+        Judged(|draft, _, value| cluster::cookie_file(&mut draft.cluster, value)),
+    ),
+    ("leveret.cluster.listener", Judged(|draft, _, value| cluster::listener(&mut draft.cluster, value))),
+    (
+        "leveret.cluster.address.$",
+        Judged(|draft, number, value| cluster::host(&mut draft.cluster, number, value)),
+    ),
     // Known beforehand, as it decides what becomes of the others.
     (cluster::EXPERIMENTAL, Served(|_, _, value| boolean(value).map(drop))),
     // Protocols.

@@ -2,7 +2,6 @@
 //!
 //! Nodes do not form a cluster yet: all of this counts only where `leveret.cluster.experimental` says so.
 
-use super::draft::Draft;
 use super::value::{Address, address, integer};
 use super::verdict::Verdict;
 use cluster::lane::Cookie;
@@ -175,10 +174,10 @@ impl ClusterDraft {
 }
 
 /// Takes a setting of a cluster if clusters are tried.
-fn tried(draft: &mut Draft, put: impl FnOnce(&mut ClusterDraft) -> Result<(), String>) -> Verdict {
-    match draft.cluster.is_tried {
+fn tried(draft: &mut ClusterDraft, put: impl FnOnce(&mut ClusterDraft) -> Result<(), String>) -> Verdict {
+    match draft.is_tried {
         false => Verdict::Absent(NOT_YET.to_owned()),
-        true => match put(&mut draft.cluster) {
+        true => match put(draft) {
             Ok(()) => Verdict::Works,
             Err(hint) => Verdict::Wrong(hint),
         },
@@ -186,22 +185,22 @@ fn tried(draft: &mut Draft, put: impl FnOnce(&mut ClusterDraft) -> Result<(), St
 }
 
 /// `leveret.cluster.listener`.
-pub fn listener(draft: &mut Draft, value: &str) -> Verdict {
+pub fn listener(draft: &mut ClusterDraft, value: &str) -> Verdict {
     tried(draft, |own| address(value).map(|it| own.listener = it))
 }
 
 /// `distribution.listener.interface`.
-pub fn interface(draft: &mut Draft, value: &str) -> Verdict {
+pub fn interface(draft: &mut ClusterDraft, value: &str) -> Verdict {
     tried(draft, |own| address(&format!("{value}:0")).map(|it| own.listener.ip = it.ip))
 }
 
 /// `distribution.listener.port_range.min`.
-pub fn port(draft: &mut Draft, value: &str) -> Verdict {
+pub fn port(draft: &mut ClusterDraft, value: &str) -> Verdict {
     tried(draft, |own| integer(value, 0, 65_535).map(|port| own.set_port(port as u16)))
 }
 
 /// `leveret.cluster.cookie`.
-pub fn cookie(draft: &mut Draft, value: &str) -> Verdict {
+pub fn cookie(draft: &mut ClusterDraft, value: &str) -> Verdict {
     tried(draft, |own| {
         own.set_cookie(value.as_bytes());
         Ok(())
@@ -209,7 +208,7 @@ pub fn cookie(draft: &mut Draft, value: &str) -> Verdict {
 }
 
 /// `leveret.cluster.cookie_file`, which is read later.
-pub fn cookie_file(draft: &mut Draft, value: &str) -> Verdict {
+pub fn cookie_file(draft: &mut ClusterDraft, value: &str) -> Verdict {
     tried(draft, |own| {
         own.cookie_file = Some(value.into());
         Ok(())
@@ -217,7 +216,7 @@ pub fn cookie_file(draft: &mut Draft, value: &str) -> Verdict {
 }
 
 /// `leveret.cluster.address.N = NAME=HOST:PORT`.
-pub fn host(draft: &mut Draft, number: &str, value: &str) -> Verdict {
+pub fn host(draft: &mut ClusterDraft, number: &str, value: &str) -> Verdict {
     tried(draft, |own| {
         let error = || "accepted values: a node and its address, as in rabbit@one=10.0.0.1:25672".to_owned();
         let (name, place) = value.split_once('=').ok_or_else(error)?;

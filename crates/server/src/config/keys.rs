@@ -4,7 +4,7 @@
 //! why it does nothing) or *refused* (ignoring it would be wrong). Nothing is accepted without effect or word.
 
 use super::backends::Backend;
-use super::cluster;
+use super::cluster::{self, ClusterDraft};
 use super::gate;
 use super::network::{AlternativeKind, ListenerKind, LoginFrom};
 use super::secret::Decoder;
@@ -842,9 +842,9 @@ pub const KEYS: &[(&str, Standing)] = &[
 ];
 
 /// A setting of the listener for other nodes, which is there where clusters are tried.
-fn of_nodes(draft: &mut Draft, value: &str, judge: fn(&mut Draft, &str) -> Verdict) -> Verdict {
+fn of_nodes(draft: &mut Draft, value: &str, judge: fn(&mut ClusterDraft, &str) -> Verdict) -> Verdict {
     match draft.cluster.is_tried {
-        true => judge(draft, value),
+        true => judge(&mut draft.cluster, value),
         false => Verdict::Nothing(ERLANG.to_owned()),
     }
 }

@@ -143,7 +143,7 @@ pub fn load(sources: &Sources<'_>) -> Loaded {
     let mut config = draft.finish();
     match of_nodes.finish(&config.node_name, config.logs) {
         Ok(own) => config.cluster = own.map(Box::new),
-        // What could not be read is not missing.
+        // A setting that could not be read is not missing.
         Err(_) if !problems.is_empty() => {}
         Err(why) => problems.push(nowhere(config.placed(&why, &[cluster::EXPERIMENTAL]))),
     }

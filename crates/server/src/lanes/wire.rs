@@ -105,7 +105,7 @@ impl Wire {
         }
     }
 
-    /// What the system said of the socket.
+    /// Takes note of news of the socket.
     pub fn note(&mut self, event: &mio::event::Event) {
         self.can_write |= event.is_writable() || event.is_error();
         let is_ending = event.is_read_closed() || event.is_error();
