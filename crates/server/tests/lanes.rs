@@ -20,12 +20,27 @@ use serde_json::Value;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::num::NonZeroU128;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// Logs of a node; that of the catalog is its own.
 const LOGS: u32 = 4;
 
 const COOKIE: &str = "a-cookie-that-nobody-guesses";
+
+/// A port on which nothing listens. Not one that the system gives to connections: a node that comes back needs it again.
+fn free_port() -> u16 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let first = std::process::id().wrapping_mul(97);
+    for _ in 0..1000 {
+        let number = first.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
+        let port = 20_000 + (number % 10_000) as u16;
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return port;
+        }
+    }
+    panic!("a thousand ports are taken");
+}
 
 /// Three nodes, of which some run.
 struct Nodes {
@@ -36,10 +51,7 @@ struct Nodes {
 
 impl Nodes {
     fn new() -> Nodes {
-        // All are held at once, so that they are different ones.
-        let held: Vec<TcpListener> =
-            (0..3).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port")).collect();
-        let ports = held.iter().map(|held| held.local_addr().expect("bound").port()).collect();
+        let ports = (0..3).map(|_| free_port()).collect();
         let folders = (0..3).map(|_| Folder::new()).collect();
         Nodes { folders, ports, nodes: vec![None, None, None] }
     }
