@@ -3,8 +3,8 @@
 use base::id::NodeNo;
 use base::{Input, Now, Secrets};
 use cluster::lane::{
-    Capabilities, Charge, Cookie, Error, Event, Identity, Lane, Limits, Purpose, Refusal, RefusalCode, Trust,
-    Versions,
+    Capabilities, Charge, Cookie, Error, Event, Identity, Kind, Lane, Limits, Purpose, Refusal, RefusalCode,
+    Trust, Versions,
 };
 use cluster::names::{ClusterId, FolderId, Incarnation, NodeName};
 use std::num::NonZeroU128;
@@ -32,6 +32,8 @@ pub struct End {
     pub releases: bool,
     pub told: Vec<Told>,
     pub charges: Vec<Charge>,
+    /// Kinds of the bodies that came.
+    pub kinds: Vec<Kind>,
     /// Everything it ever sent.
     pub said: Vec<u8>,
     kept: Vec<u8>,
@@ -39,8 +41,8 @@ pub struct End {
 
 impl End {
     pub fn new(lane: Lane) -> End {
-        let (told, charges, said, kept) = Default::default();
-        End { lane, now: Now::at_ms(0), answer: None, releases: true, told, charges, said, kept }
+        let (told, charges, kinds, said, kept) = Default::default();
+        End { lane, now: Now::at_ms(0), answer: None, releases: true, told, charges, kinds, said, kept }
     }
 
     /// Bytes that came, `step` at a time.
@@ -64,7 +66,8 @@ impl End {
                     }
                     Told::Met(format!("{} as {}", hello.identity.name, hello.purpose))
                 }
-                Event::Body { body, charge, .. } => {
+                Event::Body { kind, body, charge } => {
+                    self.kinds.push(kind);
                     let told = Told::Body(body.to_vec());
                     match self.releases {
                         true => self.lane.release(self.now, charge),

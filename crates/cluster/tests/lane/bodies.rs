@@ -47,6 +47,18 @@ fn bodies_of_any_length_arrive_in_order() {
 }
 
 #[test]
+fn bodies_of_both_kinds_arrive_as_what_they_were_sent() {
+    let (mut one, mut other) = open(small());
+    let kinds = [Kind::State, Kind::Consensus, Kind::Consensus, Kind::State];
+    for (seed, kind) in (0..).zip(kinds) {
+        let (body, _) = body(10_000, seed);
+        one.lane.send(one.now, kind, body).unwrap();
+    }
+    talk(&mut one, &mut other, 1000);
+    assert_eq!((other.kinds.as_slice(), other.bodies().len()), (&kinds[..], 4));
+}
+
+#[test]
 fn a_body_of_several_parts_is_one() {
     let (mut one, mut other) = open(Limits::default());
     let memory = memory(3 << 20, 1);

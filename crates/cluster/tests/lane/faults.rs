@@ -80,6 +80,9 @@ fn frames_out_of_place_end_the_lane() {
     check(&[(6, 0, NEXT, &[1; 8])], Error::Taken { count: 0x0101_0101_0101_0101 }, RefusalCode::FAULT);
     check(&[(5, 0, NEXT, &[0; 8])], Error::Pong { number: 0 }, RefusalCode::FAULT);
     check(&[(CONSENSUS, MORE, NEXT, b"")], Error::EmptyPiece, RefusalCode::FAULT);
+    let state = Kind::State as u8;
+    let between = [(CONSENSUS, MORE, NEXT, &b"a"[..]), (state, 0, NEXT + 1, b"b")];
+    check(&between, Error::Unexpected(Kind::State), RefusalCode::FAULT);
 }
 
 #[test]
