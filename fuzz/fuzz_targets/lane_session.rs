@@ -5,7 +5,8 @@
 use base::id::{NodeNo, ShardId};
 use base::{Input, Now, Secrets};
 use cluster::lane::{
-    Bounds, Capabilities, Charge, Cookie, Event, Identity, Kind, Lane, Limits, Outgoing, Purpose, Trust, Versions,
+    Bounds, Capabilities, Charge, Cookie, Event, Identity, Kind, Lane, Limits, Outgoing, Purpose, Trust,
+    Versions,
 };
 use cluster::names::{ClusterId, FolderId, Incarnation, NodeName};
 use libfuzzer_sys::fuzz_target;
