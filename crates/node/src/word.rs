@@ -1,6 +1,7 @@
 //! Words between nodes, each of which may be lost, come late, come twice, or overtake another.
 
 use base::id::{LogId, NodeNo};
+use broker::{CATALOG_LOG, CatalogWord};
 use consensus::Message;
 
 /// A word of one node to another.
@@ -8,6 +9,8 @@ use consensus::Message;
 pub enum Word {
     /// Of a replica to one of the same log.
     Replica(Box<Message>),
+    /// Of a node about the catalog, to the shard that has that log.
+    Catalog(CatalogWord),
 }
 
 impl Word {
@@ -20,6 +23,7 @@ impl Word {
     pub fn log(&self) -> LogId {
         match self {
             Word::Replica(message) => message.log,
+            Word::Catalog(_) => CATALOG_LOG,
         }
     }
 }

@@ -12,7 +12,7 @@ const LOG: LogId = LogId(1);
 struct Bed {
     nodes: Vec<(Recovered, Replicas)>,
     now: Now,
-    under_way: Vec<Message>,
+    under_way: Vec<(NodeNo, Word)>,
     /// One that hears nobody, and is not heard.
     cut: Option<usize>,
 }
@@ -40,10 +40,11 @@ impl Bed {
     fn round(&mut self) {
         let Bed { nodes, now, under_way, cut } = self;
         *now = Now { mono_ns: now.after_ms(10), wall_ms: now.wall_ms + 10 };
-        for message in std::mem::take(under_way) {
+        for (_, word) in std::mem::take(under_way) {
+            let Word::Replica(message) = word else { continue };
             let node = |replica: ReplicaId| usize::from(replica.node().0) - 1;
             if ![node(message.from), node(message.to)].iter().any(|node| *cut == Some(*node)) {
-                nodes[node(message.to)].1.receive(message);
+                nodes[node(message.to)].1.receive(*message);
             }
         }
         for (node, replicas) in nodes {
