@@ -74,6 +74,18 @@ pub struct Limits {
     pub left_at_once_max: usize,
     /// Queues of a log that go in one turn because nobody used them for as long as they say.
     pub expired_at_once_max: usize,
+    /// Wishes of a node for changes of a catalog that nodes agree on, under way at once: by the distance of their numbers.
+    pub wishes_max: u64,
+    /// Milliseconds after which a node says again what it wants of another.
+    pub wish_again_ms: u64,
+    /// Milliseconds that a client waits for a change of a catalog that nodes agree on, before it is told that it timed out.
+    pub wish_wait_ms_max: u64,
+    /// Milliseconds for which an answer waits until other nodes have applied what it rests on.
+    pub seen_wait_ms_max: u64,
+    /// Milliseconds between signs of life of a node that has nothing to ask.
+    pub pulse_ms: u64,
+    /// Milliseconds without a sign of life after which the exclusive queues of a node go.
+    pub node_lost_ms: u64,
     /// Virtual hosts; none: any number.
     pub vhosts_max: Option<u64>,
     /// Exchanges of all virtual hosts, predeclared ones included; none: any number.
@@ -192,6 +204,12 @@ impl Default for Limits {
             removed_by_each_min: 64,
             left_at_once_max: 250,
             expired_at_once_max: 250,
+            wishes_max: 1000,
+            wish_again_ms: 100,
+            wish_wait_ms_max: 5000,
+            seen_wait_ms_max: 500,
+            pulse_ms: 1000,
+            node_lost_ms: 60_000,
             vhosts_max: None,
             exchanges_max: None,
             queues_max: None,

@@ -154,9 +154,13 @@ impl Log {
 
     /// The replay is over: the log comes to have the queues that the catalog says it has, no more and no fewer. The node may
     /// have gone down between the record of the catalog and that of the log.
-    pub(crate) fn agree_with_catalog(&mut self, now: Now) {
+    /// The catalog has heard of queues below `known_below`: of another one it is about to.
+    pub(crate) fn agree_with_catalog(&mut self, now: Now, known_below: QueueId) {
         let mut unlike = Vec::new();
-        for placed in self.machines.iter().filter(|placed| placed.is_open() != placed.is_owned()) {
+        let is_unlike = |placed: &&Placed| {
+            placed.is_open() != placed.is_owned() && (placed.is_owned() || placed.id() < known_below)
+        };
+        for placed in self.machines.iter().filter(is_unlike) {
             unlike.push((placed.id(), placed.is_owned().then(|| placed.definition().clone())));
         }
         for (id, definition) in unlike {

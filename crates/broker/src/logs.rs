@@ -218,7 +218,7 @@ impl Logs {
                 continue;
             }
             match log.finish_recovery(turn) {
-                true if log.commons.pipeline.leads() => log.agree_with_catalog(turn.now),
+                true if log.commons.pipeline.leads() => log.agree_with_catalog(turn.now, QueueId(u64::MAX)),
                 true => {}
                 false => missing.push(log.commons.id),
             }

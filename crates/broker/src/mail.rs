@@ -213,6 +213,16 @@ pub enum Mail {
         answer: Option<Answering>,
         /// The request.
         op: Box<Op>,
+        /// The logs that are led where it comes from, if nodes agree on the catalog.
+        led: Box<[LogId]>,
+    },
+    /// A connection is to be answered once this node's copy of the catalog is no older than the question: for the shard that
+    /// plans.
+    LookAgain {
+        /// The connection.
+        port: PortId,
+        /// For the answer.
+        token: u32,
     },
     /// The answer of a log of the sender's to publishes of the addressee's own.
     Answered {
@@ -227,6 +237,8 @@ pub enum Mail {
     Changes {
         /// Counts the messages of this kind.
         number: u64,
+        /// The catalog's log is applied up to here with them, where nodes agree on it.
+        end: LogIndex,
         /// The changes.
         changes: Arc<[Change]>,
     },

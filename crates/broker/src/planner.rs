@@ -17,8 +17,9 @@ pub(crate) use alarm::{is_client, low_on_memory};
 pub(crate) use departures::{Departure, Departures};
 pub(crate) use reviews::{By, Cause, Reviews, Slice};
 
-use crate::catalog::{Actor, Applied, Catalog, Change, Op, Plan, QueuesByLog, Reason, Refusal, VhostId};
-use crate::connection_limits::Census;
+use crate::catalog::{
+    Actor, Applied, Catalog, Change, Op, Places, Plan, QueuesByLog, Reason, Refusal, VhostId,
+};
 use crate::event_exchange::Announcement;
 use crate::limits::Limits;
 use crate::recalls::Recalls;
@@ -118,11 +119,12 @@ pub(crate) struct Planner {
     /// Where the record of the last logged change ends.
     end: LogIndex,
     moves: Vec<Move>,
+    /// Where nodes agree: changes that are on their way, and what is to be told of each when it takes effect.
+    under_way: VecDeque<(LogIndex, Vec<Announcement>)>,
     /// The journal has room only for changes that give space back.
     is_short: bool,
     /// The memory alarm holds.
     is_low_on_memory: bool,
-    pub(crate) census: Census,
     pub(crate) reviews: Reviews,
     pub(crate) departures: Departures,
     pub(crate) recalls: Recalls,
@@ -141,9 +143,9 @@ impl Planner {
             waves: VecDeque::new(),
             end: LogIndex(0),
             moves: Vec::new(),
+            under_way: VecDeque::new(),
             is_short: false,
             is_low_on_memory: false,
-            census: Census::default(),
             reviews: Reviews::default(),
             departures: Departures::default(),
             recalls: Recalls::default(),
@@ -156,6 +158,12 @@ impl Planner {
         self.queues_by_log = QueuesByLog::default();
         self.catalog.queues().for_each(|queue| self.queues_by_log.add(queue));
         self.reviews = Reviews::of(&self.catalog);
+    }
+
+    /// As [`Planner::begin`], where another node planned before: it may not have come to the end with what goes by other policies.
+    pub(crate) fn begin_shared(&mut self, catalog: Catalog) {
+        self.begin(catalog);
+        self.reviews.begin_all(&self.catalog);
     }
 
     /// Works out what a request changes, for no more than `most` bindings and objects that go; alters nothing. No queue is
@@ -173,6 +181,31 @@ impl Planner {
     ) -> Result<Plan, Refusal> {
         // A queue lives where its connection does.
         let places = self.queues_by_log.next(actor.port.shard, whereabouts, stopped);
+        self.plan_at(actor, op, settings, places, most)
+    }
+
+    /// As [`Planner::plan`], for a node of several that leads these logs: a new queue is placed on one of them, or where it leads
+    /// none, on any that nodes agree on.
+    pub(crate) fn plan_shared(
+        &self,
+        actor: &Actor,
+        op: &Op,
+        settings: &ShardSettings,
+        led: &[LogId],
+        most: usize,
+    ) -> Result<Plan, Refusal> {
+        let places = self.queues_by_log.next_of(led, settings.placement.logs);
+        self.plan_at(actor, op, settings, places, most)
+    }
+
+    fn plan_at(
+        &self,
+        actor: &Actor,
+        op: &Op,
+        settings: &ShardSettings,
+        places: Places,
+        most: usize,
+    ) -> Result<Plan, Refusal> {
         let plan = match settings.relaxes_types {
             true => self.catalog.plan_relaxed(actor, op, places, most),
             false => self.catalog.plan_part(actor, op, places, most),
@@ -186,21 +219,38 @@ impl Planner {
     /// A change is on its way from now on. `logged`: where its record ends, if it is logged.
     pub(crate) fn add_change(&mut self, change: Change, told: Vec<Announcement>, logged: Option<LogIndex>) {
         self.end = logged.unwrap_or(self.end);
-        let mut before = self.reviews.note(&self.catalog, &change);
+        let told = self.alter(&change, told);
+        self.coming.push_back(Coming { change, told, end: self.end });
+        if self.coming.len() == CHANGES_MAX {
+            self.close_wave();
+        }
+    }
+
+    /// Where nodes agree: a change is on its way, whose record ends at `end`.
+    pub(crate) fn add_shared(&mut self, change: &Change, told: Vec<Announcement>, end: LogIndex) {
+        self.end = end;
+        let told = self.alter(change, told);
+        self.under_way.push_back((end, told));
+    }
+
+    /// Where nodes agree: the change whose record ends at `end` takes effect. Returns what is to be told.
+    pub(crate) fn take_told(&mut self, end: LogIndex) -> Vec<Announcement> {
+        self.under_way.pop_front_if(|(of, _)| *of <= end).map(|(_, told)| told).unwrap_or_default()
+    }
+
+    /// The change is made in the planner's catalog. Returns all that is to be told with it.
+    fn alter(&mut self, change: &Change, told: Vec<Announcement>) -> Vec<Announcement> {
+        let mut before = self.reviews.note(&self.catalog, change);
         before.extend(told);
-        let told = before;
         // Its other consequences for queues are the shards' to see, once it takes effect.
-        for applied in self.catalog.apply(&change) {
+        for applied in self.catalog.apply(change) {
             match applied {
                 Applied::QueueCreated(queue) => self.queues_by_log.add(&queue),
                 Applied::QueueDeleted(queue) => self.queues_by_log.remove(&queue),
                 _ => {}
             }
         }
-        self.coming.push_back(Coming { change, told, end: self.end });
-        if self.coming.len() == CHANGES_MAX {
-            self.close_wave();
-        }
+        before
     }
 
     pub(crate) fn add_answer(&mut self, answer: Answer) {
@@ -277,7 +327,7 @@ impl Planner {
     }
 
     fn has_room_for_parts(&self) -> bool {
-        self.waves.len() < PARTS_WAVES_MAX
+        self.waves.len() < PARTS_WAVES_MAX && self.under_way.len() < PARTS_WAVES_MAX * CHANGES_MAX
     }
 
     /// Part of a removal is to be planned in the next turn.
@@ -351,6 +401,7 @@ impl Planner {
 
     /// A change has not taken effect everywhere, or its answer is still to come.
     pub(crate) fn is_busy(&self) -> bool {
-        !self.waves.is_empty() || self.has_open_wave() || !self.departures.is_empty()
+        let is_on_its_way = !self.waves.is_empty() || !self.under_way.is_empty() || self.has_open_wave();
+        is_on_its_way || !self.departures.is_empty()
     }
 }

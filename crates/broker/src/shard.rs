@@ -7,16 +7,20 @@
 //! Invariants: a queue lives on the shard that owns its log; shard 0 plans the catalog's changes, and all shards apply
 //! them in one order.
 
+mod agreeing;
 mod changes;
 mod connections;
 mod governing;
+mod leading;
 mod pace;
 mod recovery;
 mod settings;
 mod turn;
+mod wishing;
 
 use crate::access::AccessRules;
 use crate::catalog::{Actor, Catalog, Op, Refusal, VhostId};
+use crate::connection_limits::Census;
 use crate::dead_letterings::DeadLetterings;
 use crate::event::Event;
 use crate::limits::Limits;
@@ -24,6 +28,7 @@ use crate::listing::Listing;
 use crate::log::{Commons, Parked};
 use crate::logs::Logs;
 use crate::mail::{Answering, Mail};
+use crate::peers::Peers;
 use crate::placed::queue::commands::Done;
 use crate::planner::Planner;
 use crate::ports::Ports;
@@ -46,8 +51,14 @@ pub use settings::ShardSettings;
 pub struct Shard {
     pub(crate) settings: ShardSettings,
     pub(crate) catalog: Catalog,
-    /// On the shard that plans.
+    /// On the shard that plans; where several nodes agree on the catalog, while this one leads it.
     planner: Option<Planner>,
+    /// On the shard that plans, where several nodes agree on the catalog.
+    peers: Option<Box<Peers>>,
+    /// Several nodes agree on the catalog.
+    is_shared: bool,
+    /// On the shard that plans: the connections of the node.
+    census: Census,
     pub(crate) logs: Logs,
     pub(crate) ports: Ports,
     pub(crate) post: Post,
@@ -59,7 +70,7 @@ pub struct Shard {
     secrets: Secrets,
     /// The memory alarm holds.
     is_low_on_memory: bool,
-    /// Everything of the catalog's log before this is in the catalog; only during recovery.
+    /// Everything of the catalog's log before this is in the catalog; only during recovery, and where nodes agree.
     catalog_covered: LogIndex,
 }
 
@@ -71,6 +82,9 @@ impl Shard {
         Shard {
             catalog: Catalog::default(),
             planner: settings.plans().then(|| Planner::new(placement.shards - 1)),
+            peers: None,
+            is_shared: false,
+            census: Census::default(),
             logs: Logs::new(&settings),
             ports: Ports::default(),
             post: Post::new(id, placement),

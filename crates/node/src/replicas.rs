@@ -585,7 +585,7 @@ fn apply(log: LogId, hosted: &mut Hosted, now: Now, shard: &mut Shard) {
                     let was_there = shard.apply_taken_back(now, log, place);
                     assert!(was_there, "an entry of this node's is among those it took back");
                 }
-                false => shard.apply_agreed(log, batch.base, batch.records(), place),
+                false => shard.apply_agreed(now, log, batch.base, batch.records(), place),
             }
         }
         hosted.applied.pass(&entry, place);

@@ -459,7 +459,10 @@ impl Coming<'_> {
             for entry in agreed {
                 if let FoundContent::Batch(batch) = &entry.content {
                     let records = &batch.memory[batch.records.clone()];
-                    let replayed = self.owner(log).replay(log, batch.base, records, batch.place);
+                    // Each shard has a copy of the catalog.
+                    let mut shards = self.shards.iter_mut();
+                    let replayed =
+                        shards.try_for_each(|shard| shard.replay(log, batch.base, records, batch.place));
                     replayed.map_err(|error| Stop(format!("log {log} cannot be replayed: {error:?}")))?;
                     self.carry_out_streams();
                 }

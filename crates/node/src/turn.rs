@@ -16,7 +16,8 @@ use adapters::{Alarm, Frontend};
 use base::Now;
 use base::id::{LogId, NodeNo, ShardId};
 use base::time::NS_PER_MS;
-use broker::{Damaged, Mail, Notice, ReadBytes, ReadRequest, Shard};
+use broker::catalog::Op;
+use broker::{CatalogWord, Damaged, Mail, Notice, ReadBytes, ReadRequest, Shard};
 use journal::Sealed;
 use stream_files::{StreamDone, StreamJob};
 
@@ -90,6 +91,8 @@ pub struct Home {
     pub front: Frontend,
     /// The replicas of its logs that other nodes have too, where there are any.
     pub replicas: Option<Box<Replicas>>,
+    /// The content of a catalog in which nothing is, made when this node leads it among several.
+    pub first_content: Option<Vec<Op>>,
     /// The output of the turn so far.
     pub outputs: Outputs,
     /// Batches that wait for the writer, or are reported and not heard of yet.
@@ -105,6 +108,7 @@ pub struct Home {
     stop_at: Option<u64>,
     sealed: Vec<Sealed>,
     written: Vec<Written>,
+    words: Vec<(NodeNo, CatalogWord)>,
 }
 
 impl Home {
@@ -115,6 +119,7 @@ impl Home {
             shard,
             front,
             replicas: None,
+            first_content: None,
             outputs: Outputs::default(),
             outstanding: 0,
             was_congested: false,
@@ -125,6 +130,7 @@ impl Home {
             stop_at: None,
             sealed: Vec::new(),
             written: Vec::new(),
+            words: Vec::new(),
         }
     }
 
@@ -150,6 +156,7 @@ impl Home {
                     replicas.receive(*message);
                 }
             }
+            Letter::Word(from, Word::Catalog(word)) => self.shard.hear_of_catalog(now, from, word),
             Letter::Errand(errand) => self.run(now, errand),
             Letter::Stop => self.stop(now),
         }
@@ -194,6 +201,12 @@ impl Home {
                 self.answer = Some(Answer::Installed(installed));
                 self.is_installing = false;
             }
+            if let Some(content) = &self.first_content {
+                self.shard.found(now, || content.clone());
+            }
+            self.shard.take_words(&mut self.words);
+            let words = self.words.drain(..).map(|(to, word)| (to, Word::Catalog(word)));
+            self.outputs.words.extend(words);
         }
     }
 

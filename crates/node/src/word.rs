@@ -2,6 +2,7 @@
 
 use crate::fetch::Fetch;
 use base::id::{LogId, NodeNo};
+use broker::{CATALOG_LOG, CatalogWord};
 use consensus::Message;
 
 /// A word of one node to another.
@@ -11,6 +12,8 @@ pub enum Word {
     Replica(Box<Message>),
     /// About the state of a log: for the keeper of the node.
     Fetch(Box<Fetch>),
+    /// Of a node about the catalog, to the shard that has that log.
+    Catalog(CatalogWord),
 }
 
 impl Word {
@@ -24,6 +27,7 @@ impl Word {
         match self {
             Word::Replica(message) => message.log,
             Word::Fetch(fetch) => fetch.log,
+            Word::Catalog(_) => CATALOG_LOG,
         }
     }
 }

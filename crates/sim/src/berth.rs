@@ -6,6 +6,7 @@ use crate::tenant;
 use adapters::{Mover, Peer, Protocol};
 use base::id::{NodeNo, ShardId};
 use base::{Now, Random};
+use broker::catalog::Refusal;
 use broker::{Damaged, Mail, ReadRequest, Reply, StreamDamage};
 use journal::Sealed;
 use node::Stop;
@@ -78,6 +79,8 @@ pub struct Given {
     pub mail: Vec<Vec<Mail>>,
     /// Logs that are where they were to go.
     pub handed: u64,
+    /// Answers to other requests of the node's own, by their tokens.
+    pub answers: Vec<(u32, Result<Reply, Refusal>)>,
     /// Words to other nodes.
     pub words: Vec<(NodeNo, Word)>,
     /// States that are to be had from other nodes.
@@ -105,6 +108,7 @@ impl Berth {
             && !self.home.has_work()
             && self.home.shard.deadline().is_none_or(|deadline| deadline > now.mono_ns)
             && self.home.is_quiet()
+            && !self.home.shard.has_wishes()
     }
 
     /// Connections there are.
@@ -332,6 +336,7 @@ impl Turn for Busy<'_> {
         front.take_node_answers(&mut answers);
         let is_done = |(token, answer): &&(u32, _)| *token == HAND_TOKEN && matches!(answer, Ok(Reply::Done));
         self.given.handed += answers.iter().filter(is_done).count() as u64;
+        self.given.answers.extend(answers.into_iter().filter(|(token, _)| *token != HAND_TOKEN));
         for slot in self.slots() {
             self.write_one(now, slot);
         }

@@ -13,8 +13,8 @@ use adapters::{Following, Frontend, NODE_SLOT, Protocol, Settings};
 use base::id::{LogId, LogIndex, NodeNo, PortId, QueueId, ShardId};
 use base::{Now, Random, Secrets};
 use broker::access::{AccessRules, SALT};
-use broker::catalog::{FirstContent, Overflow};
-use broker::{CommitRule, Limits, Mail, QueueRow, ReadRequest, Shard, StreamDamage};
+use broker::catalog::{Actor, FirstContent, Op, Overflow, Refusal, VhostId};
+use broker::{CATALOG_LOG, CommitRule, Limits, Mail, QueueRow, ReadRequest, Reply, Shard, StreamDamage};
 use consensus::{EntryId, ReplicaId, Vote};
 use journal::{Disk, DiskError, FaultyDisk, FileName, Identity, Journal, Place, Sealed, SpareMaker};
 use node::commit::Written;
@@ -27,6 +27,9 @@ use node::{Stop, first, stop};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use stream_files::StreamJob;
+
+/// Tokens of the node's own requests begin here, behind that of requests to hand a log over.
+const FIRST_TOKEN: u32 = HAND_TOKEN + 1;
 
 /// Times a step of the housekeeper waits for the writer before it goes on without.
 const WAITS_MAX: u32 = 20;
@@ -53,6 +56,14 @@ pub struct Makeup {
     pub agrees: bool,
     /// The place of the node among others that are there; none: it is alone, or they are played.
     pub seat: Option<Seat>,
+}
+
+impl Makeup {
+    /// The logs that are agreed on: several nodes agree on that of the catalog too.
+    pub fn agreed(&self) -> impl Iterator<Item = LogId> + use<> {
+        let catalog = self.seat.map(|_| CATALOG_LOG);
+        catalog.into_iter().chain(agreed_on(self.logs))
+    }
 }
 
 /// See the module.
@@ -96,6 +107,8 @@ pub struct Machine {
     pub torn: Vec<StreamDamage>,
     /// Words to other nodes.
     pub words: Vec<(NodeNo, Word)>,
+    /// Answers to requests of the node's own, by their tokens.
+    pub answers: Vec<(u32, Result<Reply, Refusal>)>,
 }
 
 impl Machine {
@@ -136,21 +149,26 @@ impl Machine {
         let (identity, mut secrets) = identity(disk, logs, dice, tell)?;
         let shards = start::shards(&wanted, &identity, |_| makeup.limits, &mut secrets, |_| dice.bits());
         let mut shards = shards;
+        if let Some(seat) = makeup.seat {
+            // Now and then a clock was set back since the last start, and two starts may be within a millisecond.
+            let set_back_ms = if dice.one_in(30) { dice.below(5000) } else { 0 };
+            let incarnation = now.wall_ms.saturating_sub(set_back_ms) << 16 | dice.below(1 << 16);
+            shards.iter_mut().for_each(|shard| shard.join(seat.membership(incarnation)));
+        }
         if makeup.agrees {
             for shard in &mut shards {
-                agreed_on(makeup.logs)
-                    .for_each(|log| shard.logs_mut().set_commit_rule(log, CommitRule::Quorum));
+                makeup.agreed().for_each(|log| shard.logs_mut().set_commit_rule(log, CommitRule::Quorum));
             }
         }
         let clock = || now;
         let common = makeup.seat.map_or(start::ALONE, |seat| Common {
             node: node_no(seat.number),
-            logs: agreed_on(makeup.logs).collect(),
+            logs: makeup.agreed().collect(),
         });
         let mut node = start::recover(disk, &identity, makeup.journal, &common, shards, &clock, tell)?;
-        if node.shards[0].catalog().vhosts().next().is_none() {
-            let content = FirstContent::guest([7; SALT]).requests().into_iter().chain(macros());
-            first::make_content(&mut node, disk, &clock, content.collect())?;
+        let content: Vec<_> = FirstContent::guest([7; SALT]).requests().into_iter().chain(macros()).collect();
+        if makeup.seat.is_none() && node.shards[0].catalog().vhosts().next().is_none() {
+            first::make_content(&mut node, disk, &clock, content.clone())?;
         }
         first::flush(&mut node, disk, &clock)?;
         if makeup.agrees && makeup.seat.is_none() {
@@ -169,6 +187,7 @@ impl Machine {
             if let Some(seat) = makeup.seat {
                 let own = replicas.extract_if(.., |replica| placement.owner_at_start(replica.log) == id);
                 home.replicas = Some(Box::new(replicas_of(seat, own, now, dice)?));
+                home.first_content = (number == 0).then(|| content.clone());
             }
             Ok(Berth::new(home, count))
         };
@@ -195,6 +214,7 @@ impl Machine {
             damages: Vec::new(),
             torn: Vec::new(),
             words: Vec::new(),
+            answers: Vec::new(),
         })
     }
 
@@ -218,6 +238,11 @@ impl Machine {
         self.words.extend(given.words);
         for Wanting { log, from, least } in given.wants {
             self.keeper.offered(now, log, from, least);
+        }
+        for (token, answer) in given.answers {
+            let port = PortId::here(ShardId(at as u16), NODE_SLOT, token);
+            self.berths[at].home.shard.close_port(now, port);
+            self.answers.push((token - FIRST_TOKEN, answer));
         }
         self.jobs.extend(given.jobs.into_iter().map(|job| (at, job)));
         for (to, mail) in given.mail.into_iter().enumerate() {
@@ -264,6 +289,14 @@ impl Machine {
         let planner = ShardId(0);
         let port = PortId::here(planner, NODE_SLOT, 0);
         self.berths[usize::from(planner.0)].home.shard.move_log(port, HAND_TOKEN, log, to);
+    }
+
+    /// The node itself asks for a change of the catalog.
+    pub fn ask(&mut self, at: usize, now: Now, token: u32, op: Op) {
+        let port = PortId::here(ShardId(at as u16), NODE_SLOT, FIRST_TOKEN + token);
+        let shard = &mut self.berths[at].home.shard;
+        shard.open_port(port, Actor::internal(VhostId::default(), port));
+        shard.request(now, port, FIRST_TOKEN + token, op);
     }
 
     /// A log that is about to go waits for one flush at most, where there is space.
@@ -510,6 +543,52 @@ impl Machine {
     /// The state of a log that is the same in each replica, with the places of messages from there on.
     pub fn canonical_from(&self, log: LogId, from: LogIndex) -> BTreeMap<QueueId, Vec<u8>> {
         self.home_of_agreed(log).map(|shard| shard.logs().canonical(log, from)).unwrap_or_default()
+    }
+
+    // ---- the catalog of several nodes
+
+    /// The shard that has the catalog's log.
+    pub fn planning(&self) -> &Shard {
+        &self.berths[0].home.shard
+    }
+
+    /// The catalog, with all that is transient: the same in each node that has applied as much of its log.
+    pub fn catalog_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.planning().catalog().write_all(&mut bytes);
+        bytes
+    }
+
+    /// The catalogs of all shards are the same.
+    pub fn has_one_catalog(&self) -> bool {
+        let mut bytes = self.shards().map(|shard| {
+            let mut bytes = Vec::new();
+            shard.catalog().write_all(&mut bytes);
+            bytes
+        });
+        let first = bytes.next();
+        bytes.all(|other| Some(other) == first)
+    }
+
+    /// Every shard knows of a queue.
+    pub fn knows(&self, name: &str) -> bool {
+        self.shards().all(|shard| {
+            let catalog = shard.catalog();
+            catalog.vhost("/").is_some_and(|vhost| catalog.queue_by_name(vhost, name.as_bytes()).is_some())
+        })
+    }
+
+    /// Every shard knows of an exchange, and that a queue is bound to it.
+    pub fn knows_binding(&self, exchange: &str, queue: &str) -> bool {
+        self.shards().all(|shard| {
+            let catalog = shard.catalog();
+            let Some(vhost) = catalog.vhost("/") else { return false };
+            let source = catalog.exchange(vhost, exchange.as_bytes()).map(|entry| entry.definition.id);
+            let queue = catalog.queue_by_name(vhost, queue.as_bytes());
+            queue.is_some_and(|queue| {
+                catalog.queue_bindings(queue.id).any(|binding| Some(binding.source) == source)
+            })
+        })
     }
 
     // ---- logs that others agree on

@@ -8,6 +8,7 @@
 mod barriers;
 mod browsers;
 mod choices;
+mod declared;
 mod delays;
 mod groups;
 mod late;
@@ -20,6 +21,7 @@ use base::Random;
 use base::id::LogId;
 use broker::QueueRow;
 use browsers::Browser;
+use declared::Pinned;
 use delays::{Due, Postponed};
 use std::collections::{BTreeMap, BTreeSet};
 use whole::LATE_MS_MAX;
@@ -191,6 +193,10 @@ pub struct Oracle {
     departed: BTreeSet<u64>,
     /// The last message of a publisher that a consumer got for the first time.
     heard: BTreeMap<(u64, Option<u32>, usize, Stream), u64>,
+    /// Queues that somebody declares again.
+    pinned: Pinned,
+    /// Messages that went to a node which may not have heard of all that was bound.
+    stray: BTreeSet<u64>,
     /// Logs of which the node has said that something is lost.
     damaged: BTreeSet<LogId>,
     all_damaged: bool,
@@ -271,6 +277,12 @@ impl Oracle {
         self.targets(target).iter().all(|queue| self.queues[*queue].rules.deduplicates)
     }
 
+    /// The queues that are bound to an exchange and not gone.
+    pub fn bound_to(&self, exchange: usize) -> Vec<usize> {
+        let is_there = |queue: &usize| !self.queues[*queue].stage.is_over();
+        self.exchanges[exchange].queues.iter().copied().filter(is_there).collect()
+    }
+
     fn targets(&self, target: Target) -> Vec<usize> {
         match target {
             Target::Queue(queue) => vec![queue],
@@ -290,7 +302,11 @@ impl Oracle {
     /// The broker did what was asked.
     pub fn done(&mut self, client: u64, asked: Asked, count: Option<u64>) -> Check {
         match asked {
+            Asked::Look(queue, false) => {
+                return Err(format!("queue {queue} was deleted, and somebody hears that it is there"));
+            }
             Asked::Declare(queue) => {
+                self.declared(client, queue);
                 let queue = &mut self.queues[queue];
                 if queue.stage == Stage::Asked {
                     queue.stage = Stage::There;
@@ -559,7 +575,8 @@ impl Oracle {
     /// The broker says that a message goes nowhere.
     pub fn returned(&mut self, id: u64) -> Check {
         for queue in &self.messages[id as usize].queues {
-            if self.queues[*queue].stage == Stage::There && !self.is_damaged(*queue) {
+            let may_be = self.is_damaged(*queue) || self.stray.contains(&id);
+            if self.queues[*queue].stage == Stage::There && !may_be {
                 return Err(format!("message {id} is returned though queue {queue} is there"));
             }
         }

@@ -161,6 +161,16 @@ pub struct Tally {
     pub begun_anew: u64,
     /// Times a node began to lead a log, or ceased to.
     pub led: u64,
+    /// Queues declared at nodes of several, or declared again.
+    pub declared: u64,
+    /// Requests of an administrator at several nodes that were answered.
+    pub administered: u64,
+    /// Queues found by somebody who looked.
+    pub looked: u64,
+    /// Queues deleted.
+    pub deleted: u64,
+    /// Changes of the catalog that nobody made in time.
+    pub timed_out: u64,
     /// Logs that went from one shard to another.
     pub handed: u64,
     /// Things that the hostile tenant did.
@@ -216,6 +226,11 @@ impl Tally {
         self.after_all += other.after_all;
         self.begun_anew += other.begun_anew;
         self.led += other.led;
+        self.declared += other.declared;
+        self.administered += other.administered;
+        self.looked += other.looked;
+        self.deleted += other.deleted;
+        self.timed_out += other.timed_out;
         self.handed += other.handed;
         self.hostile += other.hostile;
         self.held_back += other.held_back;

@@ -75,7 +75,7 @@ impl Replica {
 
     /// Applies the next batch of a log.
     pub fn follow(&mut self, now: Now, log: LogId, batch: Proposal) {
-        self.shard.apply_agreed(log, batch.base, &batch.records, batch.place());
+        self.shard.apply_agreed(now, log, batch.base, &batch.records, batch.place());
         self.applied.entry(log).or_default().push(batch);
         self.carry_out_streams(now);
     }

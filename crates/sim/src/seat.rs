@@ -1,6 +1,7 @@
 //! The places of nodes among those that agree, and their replicas.
 
 use base::id::NodeNo;
+use broker::Membership;
 use consensus::ReplicaId;
 use std::collections::BTreeSet;
 
@@ -17,6 +18,12 @@ impl Seat {
     /// Its replica of any log.
     pub fn replica(self) -> ReplicaId {
         replica_of(self.number)
+    }
+
+    /// It as one of those that agree on the catalog, in a start of this number.
+    pub fn membership(self, incarnation: u64) -> Membership {
+        let others = (0..self.nodes).filter(|number| *number != self.number).map(node_no).collect();
+        Membership { node: node_no(self.number), incarnation, others }
     }
 
     /// All replicas of a log, where this node is the one that founds it.

@@ -113,7 +113,7 @@ impl World {
             tenant::tighten(&mut makeup, &mut dice);
         }
         let now = Now { mono_ns: 1_000_000, wall_ms: 1_700_000_000_000 };
-        let shards = if is_one_of_several { 1 } else { dice.between(1, 4) as u16 };
+        let shards = dice.between(1, 4) as u16;
         if plan.wide && dice.one_in(3) {
             // The very first start fails somewhere, or the power goes behind it.
             disk.power_off(dice.between(1, 20));
@@ -154,12 +154,9 @@ impl World {
             is_draining: false,
             is_lost: false,
         };
-        for number in 0..plan.nodes.max(1) {
-            world.visit(number);
-            world.settle_in(USERS[0]).map_err(|stop| stop.0)?;
-        }
-        if is_one_of_several {
-            world.make_content()?;
+        match is_one_of_several {
+            true => world.settle_together(USERS[0])?,
+            false => world.settle_in(USERS[0]).map_err(|stop| stop.0)?,
         }
         if plan.crowds {
             world.add_users();
@@ -191,7 +188,9 @@ impl World {
         let Err(Stop(why)) = result else {
             if self.node.begins_anew() {
                 self.note("the node begins anew, with the catalog of another");
-                return self.crash(Some(Temper::Kill));
+                self.crash(Some(Temper::Kill))?;
+                // No fault: a rest goes on.
+                self.tally.crashes -= 1;
             }
             return Ok(());
         };
@@ -360,6 +359,15 @@ impl World {
             Seen::Done(asked, count) => {
                 self.note(format!("c{number} hears that {asked:?} is done {count:?}"));
                 self.oracle.done(number, asked, count)?;
+                match asked {
+                    Asked::Declare(queue) => {
+                        self.tally.declared += 1;
+                        self.is_known(at, queue)?;
+                    }
+                    Asked::Look(..) => self.tally.looked += 1,
+                    Asked::Delete(_) => self.tally.deleted += 1,
+                    _ => {}
+                }
                 if let Asked::Consume(handle) = asked
                     && let Some(client) = &self.clients[at]
                     && let Some(consumer) = client.consumers.iter().find(|it| it.handle == handle)
@@ -407,7 +415,14 @@ impl World {
                 let is_late =
                     why.starts_with("406") && why.contains("timed out") && self.oracle.has_timeouts();
                 let is_without_room = self.tally.full > 0 && why.contains("no disk space is left");
+                let is_late_catalog =
+                    self.cluster.is_some() && why.starts_with("541") && why.contains("time");
+                if self.cluster.is_some() && why.starts_with("404") && !self.oracle.has_damage() {
+                    self.oracle.is_missing(&why)?;
+                }
+                self.tally.timed_out += u64::from(is_late_catalog);
                 let is_expected = self.oracle.has_damage()
+                    || is_late_catalog
                     || is_late
                     || is_without_room
                     || is_gone.iter().any(|text| why.starts_with(text))
@@ -452,7 +467,7 @@ impl World {
     /// A client connects, if there is a place for it.
     pub fn connect(&mut self, kind: Kind) -> Option<usize> {
         let at = self.clients.iter().position(Option::is_none)?;
-        if self.is_down() {
+        if self.is_down() || !self.node.planning().is_caught_up() {
             return None;
         }
         let line = self.net.open(self.here());
@@ -604,7 +619,11 @@ impl World {
                     }
                     followed = double.restarted(&mut self.node, self.now);
                 }
-                self.settle_in(self.last_user())
+                match self.cluster.is_some() {
+                    // It hears of that from the others.
+                    true => Ok(()),
+                    false => self.settle_in(self.last_user()),
+                }
             });
             followed?;
             self.check_damages(&damages)?;
@@ -736,6 +755,7 @@ impl World {
         let is_at_rest = self.rest_while(|_| false)?;
         if is_at_rest {
             let rows = self.rows();
+            self.doubts_end()?;
             self.oracle.rests(&rows, self.has_faults)?;
             self.oracle.check_bytes(&self.node.limited())?;
             self.streams_rest()?;

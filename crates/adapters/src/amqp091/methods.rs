@@ -121,7 +121,9 @@ impl Adapter {
                 self.pass_on_settled(context);
                 // No answer is heard before those to earlier frames.
                 self.tell_confirms();
-                if let Err(refusal) = self.ask(context, number, method) {
+                if let Err(refusal) = self.ask(context, number, method)
+                    && !self.waits_to_look(context, number, method, &refusal)
+                {
                     self.refuse(context, number, &refusal, method.id());
                 }
             }
@@ -168,7 +170,12 @@ impl Adapter {
         channel.publisher.access().queue(context.shard.catalog(), access, &name).cloned()
     }
 
-    fn ask(&mut self, context: &mut Context<'_>, number: u16, method: &Method<'_>) -> Result<(), Refusal> {
+    pub(super) fn ask(
+        &mut self,
+        context: &mut Context<'_>,
+        number: u16,
+        method: &Method<'_>,
+    ) -> Result<(), Refusal> {
         let id = (number, method.id());
         match method {
             Method::ExchangeDeclare(declare) => {
@@ -393,7 +400,9 @@ impl Adapter {
         let queue = match self.queue(context, number, Access::Configure, delete.queue) {
             Ok(queue) => queue,
             // Deleting a queue that is not there is as good as done.
-            Err(refusal) if refusal.code == ReplyCode::NotFound && is_named => {
+            Err(refusal)
+                if refusal.code == ReplyCode::NotFound && is_named && !self.may_look_again(context) =>
+            {
                 if !delete.nowait {
                     self.machine.send(number, &QueueDeleteOk { message_count: 0 });
                 }
@@ -554,6 +563,7 @@ impl Adapter {
         match request {
             BrokerRequest::Open { actor } => self.opened(context, actor),
             BrokerRequest::OpenChannel => self.add_channel(context, channel, true),
+            BrokerRequest::LookAgain(bytes) => self.look_again(context, channel, method, &bytes),
             request => self.granted(context, channel, nowait, request, reply),
         }
     }

@@ -21,6 +21,7 @@ mod following;
 mod leasing;
 mod listing;
 mod login;
+mod looking_again;
 mod methods;
 mod news;
 mod outgoing;
@@ -87,6 +88,8 @@ pub struct Adapter {
     /// Something is to be told at the end of the turn.
     is_due: bool,
     has_published: bool,
+    /// A method is looked at again, by a copy of the catalog that is new enough.
+    has_looked: bool,
     /// A channel has as many publishes waiting for the broker as it may.
     is_full: bool,
     /// The client wants to hear of alarms.
@@ -134,6 +137,7 @@ impl Adapter {
             settled: Settled::default(),
             is_due: false,
             has_published: false,
+            has_looked: false,
             is_full: false,
             hears_blocked: false,
             hears_cancel: false,

@@ -62,6 +62,8 @@ pub(super) enum BrokerRequest {
         /// All of it is made, and waits to be safe; else the rest is for later turns.
         is_made: bool,
     },
+    /// Whether the copy of the catalog is new enough to say that a queue is not there: the method in bytes, to be looked at again.
+    LookAgain(Box<[u8]>),
     /// No shard was asked: the password is compared elsewhere.
     LogIn {
         mechanism: Box<str>,

@@ -116,6 +116,9 @@ impl Catalog {
             }
             Change::Trace { vhost, on } => return self.apply_trace(*vhost, *on),
             Change::Remember { exchange, number, message, .. } => self.remember(*exchange, *number, message),
+            Change::NodeUp { node, incarnation } => self.nodes.up(*node, *incarnation),
+            Change::WishDone { wish, below, queue } => self.nodes.done(*wish, *below, *queue),
+            Change::QueuesAdded { below } => self.added_below = self.added_below.max(*below),
         }
         Vec::new()
     }
@@ -292,6 +295,7 @@ impl Catalog {
 
     fn add_queue(&mut self, definition: &Arc<QueueDefinition>) -> Vec<Applied> {
         self.next_queue = self.next_queue.max(definition.id.0.saturating_add(1));
+        self.added_below = self.added_below.max(definition.id.0.saturating_add(1));
         if self.queues.contains_key(&definition.id) {
             return Vec::new();
         }

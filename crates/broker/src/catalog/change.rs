@@ -7,10 +7,11 @@ use super::definition::{
     UserDefinition, VhostDefinition, VhostId,
 };
 use super::limits::{UserLimits, VhostLimits};
+use super::nodes::WishId;
 use super::policy::{PolicyDefinition, PolicyKind};
 use super::ruled::Ruled;
 use base::DigestKey;
-use base::id::QueueId;
+use base::id::{NodeNo, QueueId};
 use routing::ExchangeId;
 use std::sync::Arc;
 
@@ -149,6 +150,28 @@ pub enum Change {
         /// A record of the kind enqueue, for no queue.
         message: Arc<[u8]>,
     },
+    /// A node has started that agrees on the catalog with others.
+    NodeUp {
+        /// The node.
+        node: NodeNo,
+        /// Which of its starts; those before it are over.
+        incarnation: u64,
+    },
+    /// A node's wish is done by the changes before this.
+    WishDone {
+        /// The wish.
+        wish: WishId,
+        /// The node knows the outcomes of all its wishes below this.
+        below: u64,
+        /// The queue that it was about, if it was about one.
+        queue: Option<QueueId>,
+    },
+    /// Queues with numbers below this were added, be they there or gone. Only in snapshots of a catalog that nodes agree
+    /// on: what is added later says so itself.
+    QueuesAdded {
+        /// The first number that none had.
+        below: u64,
+    },
 }
 
 impl Change {
@@ -178,6 +201,9 @@ impl Change {
             | Change::SetParameter { .. }
             | Change::SetDigestKey(_)
             | Change::SetVhostParameter { .. }
+            | Change::NodeUp { .. }
+            | Change::WishDone { .. }
+            | Change::QueuesAdded { .. }
             | Change::ClearPolicy { .. } => true,
         }
     }

@@ -22,6 +22,7 @@ mod limits;
 mod macros;
 mod memory;
 mod misspelt;
+mod nodes;
 mod numbers;
 mod op;
 mod parameters;
@@ -49,6 +50,7 @@ mod snapshot;
 mod source;
 mod source_arguments;
 mod stream;
+mod timed_out;
 mod topic_entry;
 mod trace;
 mod wire;
@@ -68,6 +70,7 @@ pub use limits::{UserLimits, VhostLimits};
 pub use macros::FILTER_MACRO;
 pub use memory::Weighed;
 pub(crate) use misspelt::Misspelt;
+pub use nodes::WishId;
 pub use op::{Actor, DefaultPolicy, DefaultUser, Op, Plan, Removed, VhostDefaults};
 pub use partitions::PARTITION_ORDER;
 pub(crate) use places::QueuesByLog;
@@ -99,6 +102,7 @@ use filter::Macros;
 use governed::Governed;
 use history::History;
 use macros::Uses;
+use nodes::Nodes;
 use partitions::Partitions;
 use policy::Policies;
 use routing::{Exchange, ExchangeId};
@@ -250,6 +254,10 @@ pub struct Catalog {
     next_queue: u64,
     /// The first queue number that no logged change has reserved.
     reserved_queues: u64,
+    /// Behind the highest number of a queue that was ever added.
+    added_below: u64,
+    /// Those that agree on it.
+    nodes: Nodes,
 }
 
 impl Catalog {

@@ -49,6 +49,17 @@ impl QueuesByLog {
         let on_disk = whereabouts.logs_of(near).filter(is_open).min_by_key(count);
         Places { on_disk: on_disk.unwrap_or(CATALOG_LOG), in_memory: whereabouts.memory_log(near) }
     }
+
+    /// The places where nodes agree on `logs` logs, for a queue that is declared where these are `led`: one of them, or of all where
+    /// there are none. All is there in every node, so that nothing is in memory alone. The catalog's log takes none.
+    pub(crate) fn next_of(&self, led: &[LogId], logs: u32) -> Places {
+        let count = |log: &LogId| self.0.get(log).copied().unwrap_or(0);
+        let is_fit = |log: &LogId| *log != CATALOG_LOG && log.0 < logs;
+        let near = led.iter().copied().filter(is_fit).min_by_key(count);
+        let any = || (0..logs).map(LogId).filter(is_fit).min_by_key(count);
+        let on_disk = near.or_else(any).expect("nodes that agree have logs beside the catalog's");
+        Places { on_disk, in_memory: on_disk }
+    }
 }
 
 #[cfg(test)]
@@ -58,6 +69,26 @@ mod tests {
 
     fn on(log: u32) -> QueueDefinition {
         QueueDefinition { log: LogId(log), ..QueueDefinition::sample(1) }
+    }
+
+    #[test]
+    fn the_emptiest_log_that_is_led_near_is_next() {
+        let mut queues = QueuesByLog::default();
+        let check = |queues: &QueuesByLog, led: &[u32], expected: u32| {
+            let led: Vec<_> = led.iter().copied().map(LogId).collect();
+            let places = queues.next_of(&led, 4);
+            assert_eq!((places.on_disk.0, places.in_memory.0), (expected, expected), "{led:?}");
+        };
+        check(&queues, &[], 1);
+        check(&queues, &[3, 2], 3);
+        check(&queues, &[0], 1);
+        queues.add(&on(3));
+        check(&queues, &[3, 2], 2);
+        queues.add(&on(1));
+        check(&queues, &[], 2);
+        check(&queues, &[1, 3], 1);
+        // A log of more than there are is none of those.
+        check(&queues, &[9], 2);
     }
 
     #[test]

@@ -136,6 +136,8 @@ pub enum Reason {
     NotServed,
     /// The user lacks a permission on the object.
     Permission(Object),
+    /// No node led the catalog for as long as a client waits.
+    NoLeader,
     /// The virtual host is protected from deletion.
     Protected,
     /// A name that is the broker's own, or an object that comes with the virtual host.

@@ -10,6 +10,9 @@ use std::sync::Arc;
 /// The first bytes of a snapshot: magic and version.
 const MAGIC: &[u8; 8] = b"LVRTCAT\x01";
 
+/// The same of a catalog that nodes agree on: what is transient is in it, as the others have it.
+const SHARED: &[u8; 8] = b"LVRTCAT\x02";
+
 /// These bytes are no snapshot of a catalog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadSnapshot {
@@ -54,25 +57,46 @@ impl std::fmt::Display for BadSnapshot {
 
 impl std::error::Error for BadSnapshot {}
 
+/// Appends a change behind its length.
+fn put_change(out: &mut Vec<u8>, change: &Change) {
+    let start = out.len();
+    out.extend([0; 4]);
+    change.encode_to(out);
+    let len = (out.len() - start - 4) as u32;
+    out[start..start + 4].copy_from_slice(&len.to_le_bytes());
+}
+
 impl Catalog {
-    /// Appends the durable part. Equal catalogs give equal bytes.
+    /// Appends the durable part, or all of it where nodes agree on it. Equal catalogs give equal bytes.
     pub fn write_snapshot(&self, out: &mut Vec<u8>) {
+        if self.is_shared() {
+            return self.write_all(out);
+        }
         out.extend(MAGIC);
         self.each_change(|change| {
             if change.is_durable() {
-                let start = out.len();
-                out.extend([0; 4]);
-                change.encode_to(out);
-                let len = (out.len() - start - 4) as u32;
-                out[start..start + 4].copy_from_slice(&len.to_le_bytes());
+                put_change(out, change);
             }
         });
+    }
+
+    /// Appends all of it, what is transient included.
+    pub fn write_all(&self, out: &mut Vec<u8>) {
+        out.extend(SHARED);
+        self.each_change(|change| put_change(out, change));
+        let mut traced: Vec<_> = self.traced.iter().copied().collect();
+        traced.sort_unstable();
+        traced.into_iter().for_each(|vhost| put_change(out, &Change::Trace { vhost, on: true }));
+        put_change(out, &Change::QueuesAdded { below: self.added_below });
+        self.nodes.each(&mut |change: &Change| put_change(out, change));
     }
 
     /// The catalog that was written.
     pub fn read_snapshot(bytes: &[u8]) -> Result<Catalog, BadSnapshot> {
         let mut reader = Reader::new(bytes);
-        if reader.take(MAGIC.len())? != MAGIC {
+        let magic = reader.take(MAGIC.len())?;
+        let is_shared = magic == SHARED;
+        if magic != MAGIC && !is_shared {
             return Err(BadSnapshot::Magic);
         }
         let mut catalog = Catalog::default();
@@ -81,7 +105,7 @@ impl Catalog {
             let len = reader.u32_le()?;
             let change = Change::decode(reader.take(len as usize)?);
             let change = change.map_err(|why| BadSnapshot::Change { number, why })?;
-            if !change.is_durable() {
+            if !is_shared && !change.is_durable() {
                 return Err(BadSnapshot::Transient { number });
             }
             catalog.apply(&change);

@@ -10,7 +10,7 @@ use super::definition::{
 };
 use super::limits::{UserLimits, VhostLimits};
 use super::policy::{ApplyTo, PolicyDefinition, PolicyKind};
-use super::{QueueType, Ruled};
+use super::{QueueType, Ruled, WishId};
 use crate::access::{PasswordHash, Pattern, Permissions};
 use base::digest::DIGEST;
 use base::id::{LogId, NodeNo, PortId, QueueId, ShardId};
@@ -341,6 +341,23 @@ impl Change {
                     put_place(out, *operator);
                 }
             }
+            Change::NodeUp { node, incarnation } => {
+                out.push(33);
+                out.extend(node.0.to_le_bytes());
+                out.extend(incarnation.to_le_bytes());
+            }
+            Change::WishDone { wish, below, queue } => {
+                let WishId { node, incarnation, number } = wish;
+                out.push(34);
+                out.extend(node.0.to_le_bytes());
+                [incarnation, number, below].into_iter().for_each(|of| out.extend(of.to_le_bytes()));
+                put_flags(out, [queue.is_some(), false, false]);
+                out.extend(queue.map(|queue| queue.0.to_le_bytes()).into_iter().flatten());
+            }
+            Change::QueuesAdded { below } => {
+                out.push(35);
+                out.extend(below.to_le_bytes());
+            }
             Change::SetUserLimits { user, limits } => {
                 let UserLimits { connections_max, channels_max, memory_bytes_max } = limits;
                 out.push(15);
@@ -579,6 +596,15 @@ impl<'a> Decoder<'a> {
                 let value = if tag == 28 { Some(self.text()?.into()) } else { None };
                 Change::SetVhostParameter { vhost, component, name, value }
             }
+            33 => Change::NodeUp { node: self.node()?, incarnation: self.reader.u64_le()? },
+            34 => {
+                let (node, incarnation, number) =
+                    (self.node()?, self.reader.u64_le()?, self.reader.u64_le()?);
+                let (below, has_queue) = (self.reader.u64_le()?, self.one_flag()?);
+                let queue = if has_queue { Some(QueueId(self.reader.u64_le()?)) } else { None };
+                Change::WishDone { wish: WishId { node, incarnation, number }, below, queue }
+            }
+            35 => Change::QueuesAdded { below: self.reader.u64_le()? },
             tag => return Err(BadChange::Tag { of: "change", tag }),
         })
     }
@@ -685,6 +711,10 @@ impl<'a> Decoder<'a> {
         }
         let memory_bytes_max = if self.reader.is_empty() { None } else { Some(self.reader.u64_le()?) };
         Ok((limits, memory_bytes_max))
+    }
+
+    fn node(&mut self) -> Result<NodeNo, BadChange> {
+        Ok(NodeNo(self.reader.u16_le()?))
     }
 
     fn vhost(&mut self) -> Result<VhostId, BadChange> {

@@ -418,6 +418,9 @@ impl Announcer<'_> {
             | Change::SetDigestKey(_)
             | Change::SetVhostParameter { .. }
             | Change::Govern { .. }
+            | Change::NodeUp { .. }
+            | Change::WishDone { .. }
+            | Change::QueuesAdded { .. }
             | Change::Trace { .. } => {}
         }
     }

@@ -101,7 +101,7 @@ impl Log {
         while let Some((kind, record, after)) = record::split(rest) {
             match kind {
                 Kind::Enqueue => live += self.apply_enqueue(at, record),
-                Kind::Catalog => {}
+                Kind::Catalog => self.note_change(LogIndex(at.0 + (rest.len() - after.len()) as u64), record),
                 Kind::Open => self.open(record),
                 Kind::Close => self.close(record, limits),
                 kind => live += self.apply_to_one(at, kind, record),
@@ -140,6 +140,14 @@ impl Log {
             self.pass_over(kind, record);
             0
         })
+    }
+
+    /// A change of the catalog that nodes agree on: the shard applies it. What is read back at a start it has applied.
+    #[cold]
+    fn note_change(&mut self, end: LogIndex, record: &[u8]) {
+        if self.commons.pipeline.is_agreed_on() && self.recovering.is_none() {
+            self.commons.changes.push((end, record.into()));
+        }
     }
 
     #[cold]

@@ -40,6 +40,8 @@ pub(crate) struct Commons {
     pub(crate) figures: Figures,
     /// Bytes of the selectors of its queues.
     pub(crate) selectors: Pool,
+    /// Changes of the catalog that nodes agree on, with where their records end: agreed on, and to be applied.
+    pub(crate) changes: Vec<(LogIndex, Box<[u8]>)>,
 }
 
 /// Where the messages of a log are.
@@ -111,6 +113,7 @@ impl Commons {
             effects: Effects::default(),
             figures: Figures::default(),
             selectors: Pool::default(),
+            changes: Vec::new(),
         }
     }
 

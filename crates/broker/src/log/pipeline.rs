@@ -280,6 +280,27 @@ impl Pipeline {
         self.open.has_messages |= !self.doubtful.is_empty();
     }
 
+    /// Records that have gathered are gone for good, as after [`Pipeline::resign`] where they would not hold for the state that
+    /// another leader makes. What was given out may still be agreed on.
+    pub(crate) fn forget_gathered(&mut self) {
+        assert!(self.role == Role::Follows, "what is led is not forgotten");
+        self.begin_open(self.open.batch.base());
+    }
+
+    /// The same of all that was given out and taken back: nothing of it is agreed on any more.
+    pub(crate) fn forget_doubtful(&mut self) {
+        self.forget_gathered();
+        for closed in std::mem::take(&mut self.doubtful) {
+            self.in_flight_bytes -= closed.sealed.memory.len();
+        }
+        let base = self.open.batch.base().0 - std::mem::take(&mut self.doubtful_bytes) as u64;
+        self.begin_open(LogIndex(base));
+    }
+
+    fn begin_open(&mut self, base: LogIndex) {
+        self.open = Open::new(Batch::new(self.open.batch.log(), base, Buffer::default()), Vec::new());
+    }
+
     /// Nobody reports any more whether what was taken back is on disk.
     pub(crate) fn forget_reports(&mut self) {
         self.taken_back.clear();
@@ -926,6 +947,20 @@ mod tests {
         let again = bench.out.last().expect("it is given out");
         assert_eq!((again.base.0, again.records()), (16, &[[2; 8], [3; 8], [4; 8]].concat()[..]));
         assert_eq!(bench.pipeline.take_waiting(), [Waiter { last: 4, ..waiter(2) }]);
+    }
+
+    #[test]
+    fn what_holds_for_one_leader_alone_is_forgotten() {
+        let mut bench = Bench::with(CommitRule::Quorum, "M|M>M|M");
+        bench.pipeline.resign();
+        bench.pipeline.forget_gathered();
+        assert_eq!((bench.pipeline.applied().0, bench.pipeline.next().0), (0, 16), "two may be agreed on");
+        assert!(bench.pipeline.take_doubtful().is_some());
+        bench.pipeline.followed(LogIndex(8));
+        bench.pipeline.forget_doubtful();
+        assert_eq!((bench.pipeline.next().0, bench.pipeline.bytes()), (8, 0));
+        bench.pipeline.lead();
+        assert!(bench.pipeline.begins() && bench.pipeline.take_doubtful().is_none());
     }
 
     #[test]

@@ -7,6 +7,7 @@
 use crate::catalog::{Actor, Op, Removed};
 use crate::limits::Limits;
 use crate::mail::Answering;
+use crate::peers::Asked;
 use crate::request::Reply;
 use std::collections::VecDeque;
 
@@ -16,6 +17,8 @@ pub(crate) struct Departure {
     pub(crate) actor: Actor,
     /// Given when nothing is left.
     pub(crate) answer: Option<Answering>,
+    /// The node's wish that it is, where nodes agree; then nobody here waits for the answer.
+    pub(crate) asked: Option<Box<Asked>>,
     pub(crate) op: Op,
     /// It follows from what was asked for: where it is refused now, what was asked for is done all the same.
     pub(crate) goes_along: bool,
@@ -27,6 +30,13 @@ pub(crate) struct Departures {
     waiting: VecDeque<Departure>,
     /// Bindings and objects that went in this turn.
     gone: usize,
+}
+
+impl Departure {
+    /// Somebody waits for the answer.
+    pub(crate) fn is_asked_for(&self) -> bool {
+        self.answer.is_some() || self.asked.as_ref().is_some_and(|asked| asked.is_asked)
+    }
 }
 
 impl Departures {
@@ -57,22 +67,24 @@ impl Departures {
         if !removed.is_more && removed.exchanges.is_empty() {
             return Some(request);
         }
-        let Departure { actor, answer, op, goes_along } = request;
+        let Departure { actor, answer, asked, op, goes_along } = request;
         let by_broker = Actor::internal(actor.vhost, actor.port);
         let exchanges = removed.exchanges.into_iter();
         self.waiting.extend(exchanges.map(|op| Departure {
             actor: by_broker.clone(),
             answer: None,
+            asked: None,
             op,
             goes_along: true,
         }));
         if removed.is_more {
-            self.waiting.push_back(Departure { actor, answer: None, op, goes_along });
+            self.waiting.push_back(Departure { actor, answer: None, asked: None, op, goes_along });
         }
         let last = self.waiting.back_mut().expect("something is left");
         // It was there, whoever takes the last of it away.
         last.answer =
             answer.map(|answer| Answering { instead: answer.instead.or(Some(Reply::Done)), ..answer });
+        last.asked = asked.map(|asked| Box::new(Asked { has_begun: true, ..*asked }));
         None
     }
 

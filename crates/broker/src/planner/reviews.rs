@@ -11,7 +11,7 @@ use super::Answer;
 use crate::catalog::{Actor, Catalog, Change, PolicyDefinition, Ruled, VhostId};
 use crate::event_exchange::Announcement;
 use crate::limits::Limits;
-use base::id::QueueId;
+use base::id::{PortId, QueueId};
 use routing::{Destination, ExchangeId};
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Bound;
@@ -256,6 +256,19 @@ impl Reviews {
         if let Some(new) = self.line_of(vhost).back_mut() {
             new.answer = Some(answer);
         }
+    }
+
+    /// All objects are looked at, of virtual hosts that have policies.
+    pub(super) fn begin_all(&mut self, catalog: &Catalog) {
+        for vhost in catalog.vhosts().filter(|vhost| catalog.has_policies(vhost.id)) {
+            let by = Actor::internal(vhost.id, PortId::default());
+            _ = self.begin(vhost.id, Cause::Cleared, (by, false), Vec::new());
+        }
+    }
+
+    /// Objects that are added now are looked at at once.
+    pub(crate) fn has_steps(&self) -> bool {
+        self.steps_left > 0
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -13,7 +13,7 @@ use crate::publisher::OwnPublisher;
 use crate::recent_history;
 use crate::request::{QueueCommand, Reply};
 use crate::turn::Turn;
-use base::id::PortId;
+use base::id::{LogId, PortId};
 use base::{DigestKey, Now};
 use message::record;
 use routing::ExchangeId;
@@ -30,40 +30,65 @@ impl Shard {
     }
 
     pub(super) fn send_to_planner(&mut self, now: Now, actor: Actor, answer: Option<Answering>, op: Op) {
-        if self.planner.is_some() {
-            self.plan(now, actor, answer, op);
+        let led = self.led_near();
+        if self.settings.plans() {
+            self.plan(now, actor, answer, op, led);
         } else {
-            self.post.send_to_planner(Mail::Plan { actor, answer, op: Box::new(op) });
+            self.post.send_to_planner(Mail::Plan { actor, answer, op: Box::new(op), led });
         }
     }
 
-    /// On the planning shard: works out what a request changes, and logs it.
-    pub(super) fn plan(&mut self, now: Now, actor: Actor, answer: Option<Answering>, op: Op) {
+    /// On the planning shard: works out what a request changes, and logs it; or has the node do so that leads the catalog.
+    pub(super) fn plan(
+        &mut self,
+        now: Now,
+        actor: Actor,
+        answer: Option<Answering>,
+        op: Op,
+        led: Box<[LogId]>,
+    ) {
+        if self.is_shared {
+            return self.wish(now, actor, answer, op, led);
+        }
+        self.plan_now(now, Departure { actor, answer, asked: None, op, goes_along: false });
+    }
+
+    pub(super) fn plan_now(&mut self, now: Now, request: Departure) {
         // A message that came before a binding is remembered before it.
         self.take_up_remembered(now);
         let planner = self.planner.as_mut().expect("this shard plans");
         let room = planner.departures.room(&self.settings.limits);
-        self.plan_part(now, Departure { actor, answer, op, goes_along: false }, room);
+        self.plan_part(now, request, room);
     }
 
     /// On the planning shard: plans what there is room for of a request, for the first time or again.
     fn plan_part(&mut self, now: Now, mut request: Departure, room: usize) {
         let Shard { settings, planner, logs, post, .. } = self;
         let planner = planner.as_mut().expect("this shard plans");
-        let Departure { actor, op, .. } = &request;
-        let places = (&post.whereabouts, logs.stopped());
-        let (content, waits) = match planner.plan(actor, op, settings, places, room) {
+        let Departure { actor, op, asked, .. } = &request;
+        let plan = match self.is_shared {
+            true => {
+                let led = asked.as_ref().map_or(&[][..], |asked| &asked.led);
+                planner.plan_shared(actor, op, settings, led, room)
+            }
+            false => planner.plan(actor, op, settings, (&post.whereabouts, logs.stopped()), room),
+        };
+        let (content, waits) = match plan {
             Err(_) if request.goes_along => (Content::Reply(Ok(Reply::Done)), None),
             Err(refusal) => (Content::Reply(Err(refusal)), None),
             Ok(mut plan) => {
                 let removed = std::mem::take(&mut plan.removed);
-                let outcome = self.carry_out(now, (actor, request.answer.is_some()), plan, removed.is_more);
+                let is_asked = request.is_asked_for();
+                let outcome = self.carry_out(now, (actor, is_asked), plan, removed.is_more);
                 let planner = self.planner.as_mut().expect("this shard plans");
                 let Some(done) = planner.departures.go_on(request, removed) else { return };
                 request = done;
                 outcome
             }
         };
+        if let Some(asked) = request.asked {
+            return self.end_wish(now, *asked, content);
+        }
         let Some(Answering { port, token, instead }) = request.answer else { return };
         let content = match (content, instead) {
             (Content::Reply(Ok(_)), Some(instead)) => Content::Reply(Ok(instead)),
@@ -164,7 +189,7 @@ impl Shard {
     }
 
     /// Sends an answer of the planner's, or has the owner of the queue answer.
-    fn answer(&mut self, now: Now, Answer { port, token, content }: Answer) {
+    pub(super) fn answer(&mut self, now: Now, Answer { port, token, content }: Answer) {
         match content {
             Content::Reply(reply) => self.post.reply(port, token, reply),
             Content::Counts { log, queue } => {
@@ -210,7 +235,9 @@ impl Shard {
     pub(super) fn remember(&mut self, now: Now, exchanges: &[ExchangeId], record: &[u8]) {
         let Some(message) = recent_history::rememberable(record) else { return };
         for exchange in exchanges {
-            let planner = self.planner.as_ref().expect("this shard plans");
+            let Some(planner) = &self.planner else {
+                return self.pass_on_remembered(exchanges, record);
+            };
             if let Some(change) = planner.catalog.remembering(*exchange, &message) {
                 self.make_change(now, change, Vec::new());
             }
@@ -226,15 +253,20 @@ impl Shard {
     }
 
     /// On the planning shard: logs a change, and has it take effect everywhere once it is committed.
-    fn make_change(&mut self, now: Now, change: Change, told: Vec<Announcement>) {
-        let logged = change.is_durable().then(|| {
+    pub(super) fn make_change(&mut self, now: Now, change: Change, told: Vec<Announcement>) {
+        let is_logged = self.is_shared || change.is_durable();
+        let logged = is_logged.then(|| {
             let encoded = change.encode();
             let log = self.logs.get_mut(CATALOG_LOG).expect("the planner owns the catalog's log");
             let pipeline = &mut log.commons.pipeline;
             pipeline.append(now, Brings::FLUSH, |records| record::write_catalog(&encoded, records));
             pipeline.next()
         });
-        self.planner.as_mut().expect("this shard plans").add_change(change, told, logged);
+        let planner = self.planner.as_mut().expect("this shard plans");
+        match logged.filter(|_| self.is_shared) {
+            Some(end) => planner.add_shared(&change, told, end),
+            None => planner.add_change(change, told, logged),
+        }
     }
 
     /// On the planning shard: holds objects against policies, as far as one turn allows. What they go by now takes effect in the
@@ -300,6 +332,8 @@ impl Shard {
     /// Does what a change of the catalog means for the queues here.
     pub(super) fn react(&mut self, now: Option<Now>, applied: Applied) {
         match applied {
+            // Where others agree on the log, whoever leads it opens the queue; one that leads it later does so then.
+            Applied::QueueCreated(definition) if self.is_shared && !self.logs.leads(definition.log) => {}
             Applied::QueueCreated(definition) => {
                 if self.home_slot(definition.log).is_some() {
                     self.logs.claim(now, &definition);
@@ -388,6 +422,9 @@ impl Shard {
     /// On the planning shard: changes that are committed take effect, waves of them are sent, and answered once all shards
     /// have them.
     pub(super) fn advance_waves(&mut self, now: Now) {
+        if self.is_shared {
+            return self.apply_catalog(now);
+        }
         let committed = self.logs.get(CATALOG_LOG).map(|log| log.commons.pipeline.committed());
         let Some(committed) = committed else { return };
         while let Some(step) = self.planner.as_mut().and_then(|planner| planner.next_step(committed)) {
@@ -400,7 +437,8 @@ impl Shard {
                 }
                 Step::Send(number, changes) => {
                     for shard in self.post.others() {
-                        self.post.send(shard, Mail::Changes { number, changes: changes.clone() });
+                        self.post
+                            .send(shard, Mail::Changes { number, end: committed, changes: changes.clone() });
                     }
                 }
             }
@@ -434,11 +472,13 @@ impl Shard {
     /// On the planning shard: which queues there are now, for a caller that knows which there were at version `known`.
     /// None: another shard plans.
     pub fn queues_now(&self, known: Option<u64>) -> Option<QueuesNow> {
-        let planner = self.planner.as_ref()?;
+        if !self.settings.plans() {
+            return None;
+        }
         let changes = known.and_then(|known| self.catalog.queues_since(known));
         Some(QueuesNow {
             version: self.catalog.queues_version(),
-            is_settled: !planner.is_busy(),
+            is_settled: self.planner.as_ref().is_none_or(|planner| !planner.is_busy()),
             changes: changes.map(|changes| changes.cloned().collect()),
         })
     }

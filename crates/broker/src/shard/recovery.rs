@@ -30,7 +30,7 @@ impl Shard {
             let catalog_len = reader.u32_le()? as usize;
             let catalog = reader.take(catalog_len)?;
             self.catalog = Catalog::read_snapshot(catalog).map_err(|_| RecoveryError::Snapshot(log))?;
-            if self.planner.is_none() {
+            if !self.settings.plans() {
                 self.catalog.forget_messages();
             }
             let queues: Vec<_> = self.catalog.queues().cloned().collect();
@@ -106,7 +106,7 @@ impl Shard {
             if kind == Kind::Catalog && at >= covered {
                 let change = record::read_catalog(record).and_then(|bytes| Change::decode(bytes).ok());
                 let change = change.ok_or(bad.clone())?;
-                if self.planner.is_some() || !matches!(change, Change::Remember { .. }) {
+                if self.settings.plans() || !matches!(change, Change::Remember { .. }) {
                     self.apply_change(None, &change);
                 }
             }
@@ -140,8 +140,11 @@ impl Shard {
         }
         if let Some(planner) = &mut self.planner {
             planner.begin(self.catalog.clone());
+        }
+        if self.settings.plans() {
             self.tell_ledger_all();
         }
+        self.begin_sharing(now);
         let queues: Vec<_> = self.catalog.queues().cloned().collect();
         for queue in &queues {
             if !self.logs.is_stopped(queue.log) && self.logs.leads(queue.log) {
@@ -163,6 +166,10 @@ impl Shard {
             return None;
         }
         let owned = self.logs.get(log)?;
+        if !owned.commons.changes.is_empty() {
+            // The catalog is not so far as its log.
+            return None;
+        }
         let mut bytes = Pieces::default();
         if log == CATALOG_LOG {
             let mut catalog = Vec::new();

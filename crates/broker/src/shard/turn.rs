@@ -20,7 +20,7 @@ use crate::recovery::RecoveryError;
 use crate::request::Reply;
 use crate::turn::Turn;
 use base::Now;
-use base::id::{LogId, LogIndex, PortId, ShardId};
+use base::id::{LogId, LogIndex, PortId, QueueId, ShardId};
 use journal::{Place, Sealed};
 use stream_files::{StreamDone, StreamJob};
 
@@ -63,8 +63,10 @@ impl Shard {
                 self.post.parcels.taken(bytes, buffer, self.settings.limits.spare_buffers_max);
             }
             Mail::Queue { log, queue, port, command } => self.at_queue(now, log, queue, port, command),
-            Mail::Plan { actor, answer, op } => self.plan(now, actor, answer, *op),
-            Mail::Changes { number, changes } => {
+            Mail::Plan { actor, answer, op, led } => self.plan(now, actor, answer, *op, led),
+            Mail::LookAgain { port, token } => self.look_again(now, port, token),
+            Mail::Changes { number, end, changes } => {
+                self.catalog_covered = end;
                 self.post.ahead.reach(number);
                 changes.iter().for_each(|change| self.apply_change(Some(now), change));
                 self.post.send_to_planner(Mail::ChangesSeen { number });
@@ -75,7 +77,9 @@ impl Shard {
             }
             Mail::Reached { number } => self.post.ahead.await_wave(number),
             Mail::ChangesSeen { number } => {
-                if let Some(planner) = &mut self.planner {
+                if self.is_shared {
+                    self.wave_seen(now, number);
+                } else if let Some(planner) = &mut self.planner {
                     planner.seen(number);
                 }
             }
@@ -106,7 +110,11 @@ impl Shard {
     /// # Panics
     /// Another shard plans.
     pub fn move_log(&mut self, port: PortId, token: u32, log: LogId, to: ShardId) {
-        let planner = self.planner.as_mut().expect("this shard plans");
+        let Some(planner) = self.planner.as_mut().filter(|_| !self.is_shared) else {
+            let text = format!("log {log} stays where it is, as other nodes have it too");
+            let refusal = Refusal::precondition(Reason::InUse(Object::Log), text);
+            return self.post.reply(port, token, Err(refusal));
+        };
         let outcome = match check_move(&self.post, &self.logs, log, to) {
             Ok(false) if planner.add_move(log, to, (port, token)) => return,
             Ok(false) => Err(Refusal::precondition(
@@ -166,7 +174,7 @@ impl Shard {
         self.logs.end_taking_in();
         let at = self.settings.id;
         self.post.settle(log, at);
-        match self.planner.is_some() {
+        match self.settings.plans() {
             true => self.arrived(log, at),
             false => self.post.send_to_planner(Mail::Arrived { log, at }),
         }
@@ -207,6 +215,9 @@ impl Shard {
     /// Ends the turn: what nobody waits for is applied, what somebody waits for is sealed. The batches in `out` are to
     /// be written, in order, in one group, and reported with [`Shard::written`].
     pub fn end_turn(&mut self, now: Now, out: &mut Vec<Sealed>) {
+        if self.is_shared {
+            self.tend_peers(now);
+        }
         if self.ports.has_to_leave() {
             self.leave_further(now);
         }
@@ -323,6 +334,10 @@ impl Shard {
     pub fn lead(&mut self, now: Now, log: LogId) {
         if let Some(slot) = self.logs.slot(log) {
             let led = &mut self.logs.all[slot];
+            if log == CATALOG_LOG && self.is_shared && !led.commons.pipeline.leads() {
+                // It was planned on a catalog that another leader may have changed.
+                led.commons.pipeline.forget_doubtful();
+            }
             let mut unopened = Vec::new();
             if led.commons.pipeline.has_gathered() {
                 let queues = self.catalog.queues();
@@ -343,15 +358,21 @@ impl Shard {
         if let Some(slot) = self.logs.slot(log) {
             self.logs.all[slot].resign(&mut Turn::new(now, &self.settings.limits, &mut self.post));
         }
+        if log == CATALOG_LOG && self.is_shared {
+            self.end_planning();
+        }
     }
 
     /// The next batch of a log that another node leads is agreed on, and is on this node's disk at `place`.
     ///
     /// # Panics
     /// When the batch is not the next one, or this node leads the log.
-    pub fn apply_agreed(&mut self, log: LogId, base: LogIndex, records: &[u8], place: Place) {
+    pub fn apply_agreed(&mut self, now: Now, log: LogId, base: LogIndex, records: &[u8], place: Place) {
         if let Some(log) = self.logs.get_mut(log) {
             log.apply_agreed(base, records, place, &self.settings.limits);
+        }
+        if log == CATALOG_LOG {
+            self.apply_catalog(now);
         }
     }
 
@@ -373,7 +394,11 @@ impl Shard {
     pub fn apply_taken_back(&mut self, now: Now, log: LogId, place: Place) -> bool {
         let Shard { logs, settings, post, .. } = self;
         let mut turn = Turn::new(now, &settings.limits, post);
-        logs.get_mut(log).is_some_and(|log| log.apply_taken_back(&mut turn, place))
+        let was_there = logs.get_mut(log).is_some_and(|log| log.apply_taken_back(&mut turn, place));
+        if log == CATALOG_LOG {
+            self.apply_catalog(now);
+        }
+        was_there
     }
 
     /// The state of a log that another node leads becomes that of a snapshot of another replica, up to the index. `moved` has its
@@ -404,6 +429,9 @@ impl Shard {
         if !is_home || !self.logs.all[slot].commons.pipeline.begins() {
             return;
         }
+        if id == CATALOG_LOG && self.is_shared {
+            return self.begin_planning(now);
+        }
         let queues: Vec<_> = self.catalog.queues().filter(|queue| queue.log == id).cloned().collect();
         for queue in &queues {
             self.logs.claim(None, queue);
@@ -413,19 +441,25 @@ impl Shard {
         }
         let log = &mut self.logs.all[slot];
         log.begin(&mut Turn::new(now, &self.settings.limits, &mut self.post));
-        log.agree_with_catalog(now);
+        // Of a queue behind those a leader has opened it of which the catalog was further than the one here.
+        let known_below = if self.is_shared { self.catalog.queues_known_below() } else { QueueId(u64::MAX) };
+        log.agree_with_catalog(now, known_below);
         for queue in &queues {
             self.go_by(now, queue);
             self.feed(now, queue);
         }
         let log = &mut self.logs.all[slot];
-        log.forget_feeds(now, |id| queues.iter().any(|queue| queue.id == id && queue.has_source()));
+        let is_fed = |id| queues.iter().any(|queue| queue.id == id && queue.has_source());
+        log.forget_feeds(now, |id| id >= known_below || is_fed(id));
     }
 
     /// Something is left to do at once, without anything more coming in.
     pub fn has_work(&self) -> bool {
         let has_parts = |planner: &Planner| planner.has_review() || planner.has_departure();
-        self.has_pressing_work() || self.planner.as_ref().is_some_and(has_parts) || self.logs.has_work()
+        self.has_pressing_work()
+            || self.planner.as_ref().is_some_and(has_parts)
+            || self.logs.has_work()
+            || self.has_wishes_to_plan()
     }
 
     /// As [`Shard::has_work`], but for the work that readers of streams wait for: publishers come before them.
@@ -446,7 +480,8 @@ impl Shard {
     pub fn deadline(&self) -> Option<u64> {
         let has_spares = self.post.parcels.has_spares() || self.logs.has_spares();
         let logs = self.logs.deadline(&self.settings.limits);
-        [logs, has_spares.then_some(self.logs.spares_at)].into_iter().flatten().min()
+        let peers = if self.is_shared { self.peers_deadline() } else { None };
+        [logs, has_spares.then_some(self.logs.spares_at), peers].into_iter().flatten().min()
     }
 
     /// Too much is appended, here or for other shards, and not yet committed: connections that publish are not to be

@@ -198,7 +198,9 @@ impl Wire {
             answer => {
                 let asked = self.asked.pop_front();
                 let count = match (&answer, asked) {
-                    (Method::QueueDeclareOk(ok), Some(Asked::Declare(_))) => Some(ok.message_count),
+                    (Method::QueueDeclareOk(ok), Some(Asked::Declare(_) | Asked::Look(..))) => {
+                        Some(ok.message_count)
+                    }
                     (Method::QueuePurgeOk(ok), Some(Asked::Purge(_) | Asked::Discard(..))) => {
                         Some(ok.message_count)
                     }
@@ -487,6 +489,12 @@ impl Wire {
                 let (exchange, queue) = (exchange_name(exchange), queue_name(queue));
                 let (exchange, queue) = (exchange.as_bytes(), queue.as_bytes());
                 self.connection.send(CHANNEL, &QueueBind { exchange, queue, ..QueueBind::default() });
+            }
+            Asked::Look(queue, _) => {
+                let queue = queue_name(queue);
+                let declare =
+                    QueueDeclare { queue: queue.as_bytes(), passive: true, ..QueueDeclare::default() };
+                self.connection.send(CHANNEL, &declare);
             }
             Asked::Purge(queue) => {
                 let queue = queue_name(queue);

@@ -142,6 +142,7 @@ impl Management {
                 self.ask(connection, session, asked, ("DELETE", &path), |encoder| encoder.null());
             }
             Asked::Declare(_)
+            | Asked::Look(..)
             | Asked::Consume(_)
             | Asked::Cancel(_)
             | Asked::Get(_)

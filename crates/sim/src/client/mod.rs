@@ -24,6 +24,8 @@ pub const ID_BYTES: usize = 8;
 pub enum Asked {
     /// A queue, by number.
     Declare(usize),
+    /// Whether a queue is there, and whether it must be. Only in 0-9-1.
+    Look(usize, bool),
     /// An exchange, by number, and whether it delays.
     DeclareExchange(usize, bool),
     /// A queue at an exchange.
@@ -527,7 +529,7 @@ pub fn queue_name(queue: usize) -> String {
 }
 
 /// The name of an exchange.
-fn exchange_name(exchange: usize) -> String {
+pub fn exchange_name(exchange: usize) -> String {
     format!("x{exchange:04}")
 }
 

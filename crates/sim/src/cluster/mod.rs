@@ -1,9 +1,9 @@
-//! Several nodes that agree on all logs but the catalog's: the others beside the one that is looked at, and what is under way
+//! Several nodes that agree on all logs: the others beside the one that is looked at, and what is under way
 //! between them. The world looks at one node at a time; the others wait here.
 
 mod links;
+mod users;
 
-use crate::double::agreed_on;
 use crate::machine::{Machine, Makeup};
 use crate::seat::Seat;
 use base::Random;
@@ -13,6 +13,7 @@ use journal::FaultyDisk;
 use links::Links;
 pub use links::Sent;
 use std::collections::BTreeMap;
+use users::Users;
 
 /// How it is with a node, besides what is on its disk and in its memory.
 #[derive(Clone, Copy, Debug)]
@@ -56,10 +57,12 @@ pub struct Cluster {
     pub others: Vec<Site>,
     /// Between all of them.
     pub links: Links,
-    /// Logs there are, without the catalog's.
+    /// Logs there are.
     pub logs: Vec<LogId>,
     /// How fast time goes by: fast, and leaders come and go; slowly, and much is done under each.
     pub pace: u64,
+    /// One in so many times something fails that could.
+    pub peace: u64,
     /// The latest term in which each log was led.
     pub terms: BTreeMap<LogId, u64>,
     /// The last promise on the disk of each node, of each log.
@@ -70,6 +73,10 @@ pub struct Cluster {
     pub is_calm: bool,
     /// The node that is to lead all logs.
     pub wanted: Option<usize>,
+    /// Those that an administrator makes.
+    pub users: Users,
+    /// When each queue was first declared, by number, monotonic nanoseconds.
+    pub declared_at: BTreeMap<usize, u64>,
     /// How often two nodes were compared.
     pub compared: u64,
     /// How often nodes began to lead a log.
@@ -87,24 +94,28 @@ impl Cluster {
         for number in 1..nodes {
             let disk = FaultyDisk::new(dice.bits());
             let makeup = Makeup { seat: Some(Seat { number, nodes }), ..makeup.clone() };
-            // A queue is on a log of the shard that declares it: one shard, and they are on the same logs on each node.
-            let node = Machine::start(&disk, &makeup, 1, now, dice, &mut Vec::new());
+            let shards = dice.between(1, 4) as u16;
+            let node = Machine::start(&disk, &makeup, shards, now, dice, &mut Vec::new());
             let node = node.map_err(|stop| stop.0)?;
             others.push(Site { disk, node, has_faults: false, standing: Standing::new(number) });
         }
         let here = Standing::new(0);
-        let (logs, links) = (agreed_on(makeup.logs).collect(), Links::roll(dice));
+        let seated = Makeup { seat: Some(Seat { number: 0, nodes }), ..makeup.clone() };
+        let (logs, links) = (seated.agreed().collect(), Links::roll(dice));
         Ok(Cluster {
             here,
             others,
             links,
             logs,
             pace: [1, 4, 4, 10][dice.below(4) as usize],
+            peace: [1, 2, 6, 20][dice.below(4) as usize],
             terms: BTreeMap::new(),
             promises: BTreeMap::new(),
             rounds: 0,
             is_calm: false,
             wanted: None,
+            users: Users::default(),
+            declared_at: BTreeMap::new(),
             compared: 0,
             led: 0,
         })

@@ -1,11 +1,12 @@
-//! A world of several nodes that agree on all logs but the catalog's.
+//! A world of several nodes that agree on all logs, that of the catalog among them.
 //!
-//! Their catalogs are the same from the start on, and do not change. A client reaches the queues of a log once its node leads
-//! that: what it sends before waits there.
+//! A client declares, binds and deletes at any node. It reaches the queues of a log once its node leads that: what
+//! it sends before waits there.
 //! Invariants looked at: where two nodes have applied the same entry of a log, its state is the same on both; a shard that has
 //! had its turn leads no log that another node led in a later term; a promise on disk is kept; whatever fails, what was confirmed is
 //! there.
 
+mod known;
 mod rest;
 
 use crate::client::{Asked, Client, Kind, Seen, State};
@@ -18,16 +19,20 @@ use crate::world::World;
 use adapters::Protocol;
 use base::id::LogId;
 use base::time::NS_PER_MS;
+use broker::CATALOG_LOG;
 use std::collections::BTreeSet;
 
-/// Queues of a run.
-const QUEUES: usize = 8;
+/// Queues that are made before anything fails.
+const QUEUES: usize = 3;
 
-/// Rounds in which a node makes them.
-const DECLARE_ROUNDS_MAX: usize = 400;
+/// Rounds in which nodes begin, and a client makes queues.
+const BEGIN_ROUNDS_MAX: usize = 4000;
+
+/// Milliseconds of such a round.
+const BEGIN_ROUND_MS: u64 = 5;
 
 /// The queues that the exchange is bound to.
-const BOUND: usize = 3;
+const BOUND: usize = 2;
 
 impl World {
     /// The number of the node that is looked at.
@@ -59,7 +64,7 @@ impl World {
     }
 
     /// All nodes, and how it is with each.
-    fn all_nodes(&self) -> impl Iterator<Item = (&Machine, &Standing)> {
+    pub(self) fn all_nodes(&self) -> impl Iterator<Item = (&Machine, &Standing)> {
         let cluster = self.cluster.iter();
         cluster.flat_map(|cluster| {
             let others = cluster.others.iter().map(|site| (&site.node, &site.standing));
@@ -67,57 +72,82 @@ impl World {
         })
     }
 
-    /// The queues and the exchange of a run are made on each node, by the same words.
+    /// The nodes begin: one comes to lead the catalog, and all have its first content. In a part of the runs a client makes
+    /// some queues and an exchange before anything fails.
     ///
     /// # Errors
-    /// A node does not do so.
-    pub fn make_content(&mut self) -> Check {
+    /// They do not.
+    pub fn settle_together(&mut self, user: &str) -> Check {
+        self.heal_all();
+        let is_settled = |world: &mut World| {
+            let mut nodes = world.all_nodes();
+            nodes.all(|(node, _)| {
+                let shards = node.berths.iter().map(|berth| &berth.home.shard);
+                let mut catalogs = shards.map(|shard| shard.catalog());
+                node.planning().is_caught_up() && catalogs.all(|catalog| catalog.user(user).is_some())
+            })
+        };
+        self.rounds_until(is_settled, "the nodes do not begin")?;
+        if !self.dice.one_in(4) {
+            self.make_content()?;
+        }
+        self.begin_link_faults();
+        self.visit(0);
+        Ok(())
+    }
+
+    /// Rounds of all nodes until something is so.
+    fn rounds_until(&mut self, mut is_so: impl FnMut(&mut World) -> bool, otherwise: &str) -> Check {
+        let crashes = self.tally.crashes;
+        for _ in 0..BEGIN_ROUNDS_MAX {
+            if is_so(self) {
+                return Ok(());
+            }
+            self.pass(BEGIN_ROUND_MS);
+            self.round(crashes)?;
+        }
+        Err(otherwise.to_owned())
+    }
+
+    /// A client makes queues, and an exchange that some are bound to.
+    fn make_content(&mut self) -> Check {
+        let mut queues = Vec::new();
         for _ in 0..QUEUES {
             let rules = declare::roll(self, true);
             let queue = self.oracle.new_queue(true, true, rules);
             self.note(format!("q{queue}, {rules:?}"));
             self.oracle.done(0, Asked::Declare(queue), Some(0))?;
+            queues.push(queue);
         }
         let delays = self.plan.rich && self.dice.one_in(2);
         let exchange = self.oracle.new_exchange((0..BOUND).collect(), delays);
         (0..BOUND).try_for_each(|queue| self.oracle.done(0, Asked::Bind(exchange, queue), None))?;
-        let nodes = self.cluster.as_ref().map_or(1, Cluster::nodes);
-        for number in 0..nodes {
-            self.visit(number);
-            self.declare_all(exchange, delays).map_err(|why| format!("n{number}: {why}"))?;
-        }
-        Ok(())
-    }
-
-    /// A client makes all there is on the node that is looked at.
-    fn declare_all(&mut self, exchange: usize, delays: bool) -> Check {
+        self.visit(0);
         let line = self.net.open(self.here());
         let mut client = Client::new(0, line, self.now, Kind::Amqp091, &mut self.dice);
         self.node.accept(0, line, Protocol::Amqp);
         let mut has_asked = false;
-        for _ in 0..DECLARE_ROUNDS_MAX {
+        let mut failed = Ok(());
+        let is_made = |world: &mut World| {
             let mut seen = Vec::new();
-            client.exchange(self.now, None, &mut self.net, &mut seen);
+            client.exchange(world.now, None, &mut world.net, &mut seen);
             if let Some(Seen::Failed(why)) = seen.into_iter().find(|event| matches!(event, Seen::Failed(_))) {
-                return Err(why);
+                failed = Err(why);
+                return true;
             }
             if client.state == State::Open && !has_asked {
                 has_asked = true;
-                for queue in 0..QUEUES {
-                    client.declare(queue, true, true, self.oracle.rules_of(queue));
+                for queue in &queues {
+                    client.declare(*queue, true, true, world.oracle.rules_of(*queue));
                 }
                 client.ask(Asked::DeclareExchange(exchange, delays));
                 (0..BOUND).for_each(|queue| client.ask(Asked::Bind(exchange, queue)));
-            } else if has_asked && !client.is_waiting() {
-                client.vanish(&mut self.net);
-                return Ok(());
             }
-            for at in 0..self.node.berths.len() {
-                self.turn(at)?;
-            }
-            self.node.write(self.now).map_err(|stop| stop.0)?;
-        }
-        Err("its content is not made".to_owned())
+            has_asked && !client.is_waiting()
+        };
+        self.rounds_until(is_made, "the content is not made")?;
+        client.vanish(&mut self.net);
+        failed
     }
 
     /// A turn of a shard of the node that is looked at.
@@ -131,6 +161,7 @@ impl World {
         }
         self.check_terms(at)?;
         self.check_promises()?;
+        self.take_answers()?;
         self.unless_stopped(result)
     }
 
@@ -211,6 +242,7 @@ impl World {
         let ms = [5, 200, 1500, 6000][dice.below(4) as usize];
         cluster.here.up_at = Some(now.mono_ns + dice.below(ms) * NS_PER_MS);
         cluster.links.forget(cluster.here.number);
+        cluster.users.went_down(cluster.here.number);
         true
     }
 
@@ -234,6 +266,13 @@ impl World {
             for pair in nodes.windows(2) {
                 let [(applied, one, first), (other_applied, other, second)] = pair else { continue };
                 if applied != other_applied {
+                    continue;
+                }
+                if log == CATALOG_LOG {
+                    compared += 1;
+                    if one.catalog_bytes() != other.catalog_bytes() {
+                        return Err(format!("n{first} and n{second} have other catalogs at {applied:?}"));
+                    }
                     continue;
                 }
                 let from = one.moved_below(log).max(other.moved_below(log));

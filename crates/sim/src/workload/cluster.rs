@@ -9,11 +9,17 @@ use base::time::NS_PER_MS;
 
 /// Those of runs of several nodes besides those of clients.
 pub const OPERATIONS: [(u64, Operation); 7] =
-    [(12, crash), (3, power), (10, cut), (6, mend), (8, still), (10, transfer), (12, roll)];
+    [(18, crash), (3, power), (10, cut), (6, mend), (8, still), (10, transfer), (12, roll)];
+
+/// Something fails now that could, in this run.
+fn strikes(world: &mut World) -> bool {
+    let World { cluster, dice, .. } = world;
+    cluster.as_ref().is_some_and(|cluster| dice.one_in(cluster.peace))
+}
 
 /// The node that is looked at goes down.
 fn crash(world: &mut World) -> Check {
-    if world.is_down() { Ok(()) } else { world.crash(None) }
+    if world.is_down() || !strikes(world) { Ok(()) } else { world.crash(None) }
 }
 
 /// The node that is looked at begins a file of its journal, and with it a round of housekeeping.
@@ -26,11 +32,17 @@ fn roll(world: &mut World) -> Check {
 
 /// All nodes lose their power at once.
 fn power(world: &mut World) -> Check {
+    if !strikes(world) {
+        return Ok(());
+    }
     world.note("all nodes go down");
     world.crash_all()
 }
 
 fn cut(world: &mut World) -> Check {
+    if !strikes(world) {
+        return Ok(());
+    }
     let World { cluster: Some(cluster), dice, trace, .. } = world else { return Ok(()) };
     let (nodes, here) = (cluster.nodes(), cluster.here.number);
     let both = dice.one_in(2);
@@ -55,6 +67,9 @@ fn mend(world: &mut World) -> Check {
 
 /// The node that is looked at stands still for a while.
 fn still(world: &mut World) -> Check {
+    if !strikes(world) {
+        return Ok(());
+    }
     let World { cluster: Some(cluster), dice, now, trace, .. } = world else { return Ok(()) };
     let ms = dice.below(1500);
     cluster.here.still_until = now.mono_ns + ms * NS_PER_MS;

@@ -35,19 +35,22 @@ fn queue(world: &mut World, at: usize) {
         return;
     }
     let (is_quorum, is_durable) = match world.dice.below(6) {
+        _ if world.cluster.is_some() => (true, true),
         0..2 => (true, true),
         2..5 => (false, true),
         _ => (false, !world.clients[at].as_ref().is_some_and(Client::can_ask)),
     };
     let rules = roll(world, is_quorum);
     let queue = world.oracle.new_queue(is_quorum, is_durable, rules);
-    let World { clients, trace, .. } = world;
+    let World { clients, trace, oracle, .. } = world;
     if let Some(client) = &mut clients[at] {
         let number = client.number;
+        oracle.declaring(number, queue);
         let asks = if rules.is_plain() { String::new() } else { format!(", {rules:?}") };
         trace.note(format!("c{number} declares q{queue}, quorum {is_quorum}, durable {is_durable}{asks}"));
         client.declare(queue, is_quorum, is_durable, &rules);
     }
+    world.note_declared(queue);
 }
 
 /// The rules of the next queue.

@@ -11,7 +11,7 @@ pub fn run(world: &mut World) -> Check {
 
 /// The client at `at`, if there is one, deletes one.
 pub(super) fn by(world: &mut World, at: Option<usize>) -> Check {
-    let queues = world.oracle.queues_there();
+    let queues = world.oracle.deletable();
     let (Some(at), Some(queue)) = (at, world.any_of(&queues)) else { return Ok(()) };
     world.oracle.leaving(queue);
     let World { clients, trace, .. } = world;

@@ -19,10 +19,12 @@ mod get;
 mod hand;
 mod hostile;
 mod limit;
+mod look;
 mod manage;
 mod pick;
 mod publish;
 mod purge;
+mod redeclare;
 mod reply;
 mod request;
 mod rest;
@@ -31,6 +33,7 @@ mod settle;
 mod stop;
 mod streams;
 pub mod transact;
+mod user;
 
 use crate::oracle::Check;
 use crate::world::World;
@@ -110,17 +113,21 @@ const BARRIERS: [(u64, Operation); 10] = [
 ];
 
 /// Those of clients of several nodes; there are no others.
-const CLUSTER: [(u64, Operation); 12] = [
+const CLUSTER: [(u64, Operation); 16] = [
     (400, publish::run),
     (200, settle::run),
     (80, connect::run),
     (100, consume::run),
+    (30, user::run),
+    (80, declare::run),
+    (30, redeclare::run),
+    (30, look::run),
+    (10, delete::run),
     (60, get::run),
     (25, cancel::run),
     (12, close::run),
     (8, fill::run),
     (5, fail::run),
-    (6, crash::run),
     (4, rest::run),
     (6, purge::run),
 ];

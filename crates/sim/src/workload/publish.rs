@@ -11,6 +11,7 @@ pub fn run(world: &mut World) -> Check {
     let exchange = world.any_of(&exchanges).filter(|_| to_exchange).map(Target::Exchange);
     let target = exchange.or_else(|| world.any_of(&queues).map(Target::Queue));
     let (Some(at), Some(target)) = (world.any_client(false), target) else { return Ok(()) };
+    let is_stray = !world.knows_way(at, target);
     let World { clients, dice, oracle, trace, tally, shape, plan, now, .. } = world;
     let Some(client) = &mut clients[at] else { return Ok(()) };
     let is_durable = !dice.one_in(5);
@@ -47,6 +48,9 @@ pub fn run(world: &mut World) -> Check {
         if !client.publish(target, id, len, is_durable, is_settled, &options) {
             oracle.not_published(id);
             break;
+        }
+        if is_stray {
+            oracle.may_miss(id);
         }
         if let Some(transaction) = &mut client.transaction {
             oracle.held_back(id);

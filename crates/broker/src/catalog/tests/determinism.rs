@@ -3,6 +3,7 @@
 use super::*;
 use crate::access::Pattern;
 use base::DigestKey;
+use base::id::NodeNo;
 use proptest::prelude::*;
 
 /// Everything in a catalog, as bytes: equal catalogs have equal ones.
@@ -391,7 +392,7 @@ fn wrong_snapshots_are_refused() {
     let read = |bytes: &[u8]| Catalog::read_snapshot(bytes).map(|catalog| catalog.queue_count());
     assert_eq!(read(&whole), Ok(0), "what is transient is not in it");
     assert_eq!(read(&whole[..whole.len() - 1]), Err(BadSnapshot::Short));
-    assert_eq!(read(b"LVRTCAT\x02"), Err(BadSnapshot::Magic));
+    assert_eq!(read(b"LVRTCAT\x03"), Err(BadSnapshot::Magic));
     assert_eq!(read(b"LVRT"), Err(BadSnapshot::Short));
     let with = |change: &[u8]| {
         let mut bytes = whole.clone();
@@ -403,6 +404,31 @@ fn wrong_snapshots_are_refused() {
     let number = 11;
     assert_eq!(with(&transient.encode()), Err(BadSnapshot::Transient { number }));
     assert_eq!(with(&[]), Err(BadSnapshot::Change { number, why: BadChange::Short }));
+}
+
+/// Of a catalog that nodes agree on all is kept, also what is transient: the others have it.
+#[test]
+fn a_catalog_of_several_nodes_is_kept_whole() {
+    let mut world = World::new();
+    world.must(&Op::DeclareQueue {
+        name: "t".into(),
+        passive: false,
+        durable: false,
+        exclusive: false,
+        auto_delete: false,
+        arguments: Arguments::new(),
+        random: [0; 16],
+    });
+    let has = |catalog: &Catalog| catalog.queue_by_name(VhostId(0), b"t").is_some();
+    let alone = Catalog::read_snapshot(&snapshot(&world.catalog)).unwrap();
+    assert!(has(&world.catalog) && !has(&alone));
+    world.catalog.apply(&Change::NodeUp { node: NodeNo(1), incarnation: 1 });
+    let bytes = snapshot(&world.catalog);
+    let shared = Catalog::read_snapshot(&bytes).unwrap();
+    assert!(has(&shared));
+    assert_eq!(snapshot(&shared), bytes);
+    let added = world.catalog.queues_known_below();
+    assert_eq!((added, shared.queues_known_below()), (QueueId(1), QueueId(1)));
 }
 
 #[test]
@@ -432,7 +458,8 @@ fn about_vhost(is_protected: bool) -> Arc<VhostDefinition> {
 #[test]
 fn old_bytes_are_still_read() {
     // The format as documented in docs/formats/catalog.md, byte by byte: these must be read for ever.
-    let rows: [(&[u8], Change); 18] = [
+    let wish = WishId { node: NodeNo(2), incarnation: 7, number: 3 };
+    let rows: [(&[u8], Change); 22] = [
         (b"\x01\x00\x04\x00\x00\x00\x00\x00\x00", Change::ReserveQueueIds { below: 1024, may_be_used: true }),
         (
             b"\x02\x03\x00\x00\x00\x01\x00\x00\x00v",
@@ -564,6 +591,21 @@ fn old_bytes_are_still_read() {
             b"\x1d\x03\x00\x00\x00\x01\x00\x00\x00c\x01\x00\x00\x00p",
             Change::SetVhostParameter { vhost: VhostId(3), component: "c".into(), name: "p".into(), value: None },
         ),
+        (
+            b"\x21\x02\x00\x07\x00\x00\x00\x00\x00\x00\x00",
+            Change::NodeUp { node: NodeNo(2), incarnation: 7 },
+        ),
+        (
+            b"\x22\x02\x00\x07\x00\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x00\x00\x00\x00\
+              \x02\x00\x00\x00\x00\x00\x00\x00\x00",
+            Change::WishDone { wish, below: 2, queue: None },
+        ),
+        (
+            b"\x22\x02\x00\x07\x00\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x00\x00\x00\x00\
+              \x02\x00\x00\x00\x00\x00\x00\x00\x01\x09\x00\x00\x00\x00\x00\x00\x00",
+            Change::WishDone { wish, below: 2, queue: Some(QueueId(9)) },
+        ),
+        (b"\x23\x09\x00\x00\x00\x00\x00\x00\x00", Change::QueuesAdded { below: 9 }),
     ];
     for (bytes, change) in rows {
         assert_eq!(Change::decode(bytes).as_ref(), Ok(&change));
