@@ -9,7 +9,6 @@
 mod apply;
 mod commons;
 mod pipeline;
-mod replaced;
 mod turns;
 
 use crate::catalog::{QueueDefinition, QueueRules, Source};

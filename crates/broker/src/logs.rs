@@ -8,6 +8,7 @@ mod append;
 mod files;
 mod handing;
 mod refused;
+mod replacing;
 mod replicas;
 
 use crate::catalog::QueueDefinition;

@@ -131,7 +131,7 @@ impl Nodes {
         }
     }
 
-    /// What is proposed is agreed on, and on all disks.
+    /// All that is proposed is agreed on, and on all disks.
     fn agree(&mut self) {
         let now = self.now;
         for batch in std::mem::take(&mut self.proposed) {

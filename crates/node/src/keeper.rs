@@ -181,7 +181,7 @@ pub struct Keeper {
     lacks_space: bool,
     /// A prepared file was given up in this round.
     gave_up_spare: bool,
-    /// What other nodes said that was not looked at so far.
+    /// Words of other nodes that were not looked at so far.
     heard: Vec<Heard>,
     giving: Giving,
     takings: Takings,

@@ -21,7 +21,7 @@ pub struct Snapped {
 /// The part of a replica in the snapshot of its log.
 #[derive(Clone, Debug)]
 pub struct Part {
-    /// What the snapshot says of it.
+    /// The snapshot's words about it.
     pub standing: Standing,
     /// No entry behind the snapshot is in a journal file before this one.
     pub from: FileId,

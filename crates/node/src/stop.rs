@@ -29,7 +29,7 @@ pub fn write_snapshots(
             let replica = match parts.remove(&log) {
                 None => None,
                 Some(part) if part.as_ref().is_some_and(is_covered) => part,
-                // What is on disk has it all.
+                // The disk has it all.
                 Some(_) => continue,
             };
             // Where no messages live from before the snapshot, the next start need not read their records.

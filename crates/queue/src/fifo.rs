@@ -305,13 +305,22 @@ impl Fifo {
     /// Whether `runs`, in order of position, hold every live message up to the last of them that is in the log.
     pub fn may_move_out(&self, runs: &[Run]) -> bool {
         let Some(last) = runs.last().map(|run| run.last.0) else { return true };
+        let follows = |two: &[Run]| two[0].first <= two[0].last && two[0].last < two[1].first;
+        let are_in_order = runs.windows(2).all(follows) && runs[0].first.0 >= self.logs_from();
+        are_in_order && self.not_in(runs, last) == 0
+    }
+
+    /// The first position that may be in the log.
+    fn logs_from(&self) -> u64 {
+        self.places.runs().last().map_or(0, |run| run.last.0 + 1)
+    }
+
+    /// How many live messages up to a position are in the log and in none of `runs`.
+    fn not_in(&self, runs: &[Run], last: u64) -> u64 {
         let live = &self.line.live;
         let live_in = |run: &Run| live.count_within(SeqRange { first: run.first, last: run.last });
-        let logs_from = self.places.runs().last().map_or(0, |run| run.last.0 + 1);
-        let follows = |two: &[Run]| two[0].first <= two[0].last && two[0].last < two[1].first;
-        let are_in_order = runs.windows(2).all(follows) && runs[0].first.0 >= logs_from;
-        let all = live.count_within(SeqRange { first: QueueSeq(logs_from), last: QueueSeq(last) });
-        are_in_order && all == runs.iter().map(live_in).sum::<u64>()
+        let all = live.count_within(SeqRange { first: QueueSeq(self.logs_from()), last: QueueSeq(last) });
+        all.abs_diff(runs.iter().map(live_in).sum())
     }
 
     /// Messages were copied to segments: `runs`, in order of position, hold every live message up to the last of them
@@ -319,7 +328,8 @@ impl Fifo {
     /// meanwhile are told at once. Panics where a live message is in no run.
     pub fn move_out(&mut self, runs: &[Run], effects: &mut Effects) {
         let Some(last) = runs.last().map(|run| run.last.0) else { return };
-        assert!(self.may_move_out(runs), "live messages are in no run");
+        let lost = self.not_in(runs, last);
+        assert!(lost == 0, "{lost} live messages are in no run");
         let live = &self.line.live;
         let live_in = |run: &Run| live.count_within(SeqRange { first: run.first, last: run.last });
         for run in runs {

@@ -124,18 +124,7 @@ impl Machine {
         dice: &mut Random,
         damages: &mut Vec<Option<LogId>>,
     ) -> Result<Machine, Stop> {
-        let tell = &mut |found| match found {
-            Found::Damage(damage) => damages.push(damage.log),
-            Found::NoSnapshot(log)
-            | Found::GoesBack(log, _)
-            | Found::BadReplica(log, _)
-            | Found::Stopped(log) => damages.push(Some(log)),
-            Found::MoreLogs(..)
-            | Found::BadSnapshot(_)
-            | Found::Torn(_)
-            | Found::Replayed(..)
-            | Found::Stray(_) => {}
-        };
+        let tell = &mut |found| damages.extend(damaged(&found));
         let logs = Logs { new: makeup.logs, least: Some(makeup.logs) };
         let wanted = start::Makeup {
             name: "rabbit@test".into(),
@@ -240,9 +229,10 @@ impl Machine {
             self.keeper.offered(now, log, from, least);
         }
         for (token, answer) in given.answers {
+            let Some(number) = token.checked_sub(FIRST_TOKEN) else { continue };
             let port = PortId::here(ShardId(at as u16), NODE_SLOT, token);
             self.berths[at].home.shard.close_port(now, port);
-            self.answers.push((token - FIRST_TOKEN, answer));
+            self.answers.push((number, answer));
         }
         self.jobs.extend(given.jobs.into_iter().map(|job| (at, job)));
         for (to, mail) in given.mail.into_iter().enumerate() {
@@ -723,13 +713,29 @@ fn replicas_of(
 ) -> Result<Replicas, Stop> {
     let is_shuffled = dice.one_in(2);
     let mut replicas = Replicas::new(consensus::Settings::default(), dice.bits(), is_shuffled, now);
-    // Who is a little behind has entries or a state, as it comes.
+    // A replica that is a little behind has entries or a state, as it comes.
     let entries = [0, 3, 40, 4096][dice.below(4) as usize];
     replicas.keep(Keeps { entries, ..Keeps::default() });
     for coming in coming {
         replicas.open(seat.replica(), coming, seat.founders()).map_err(Stop)?;
     }
     Ok(replicas)
+}
+
+/// The log that a start found to be damaged, or that it may be any.
+fn damaged(found: &Found) -> Option<Option<LogId>> {
+    match found {
+        Found::Damage(damage) => Some(damage.log),
+        Found::NoSnapshot(log)
+        | Found::GoesBack(log, _)
+        | Found::BadReplica(log, _)
+        | Found::Stopped(log) => Some(Some(*log)),
+        Found::MoreLogs(..)
+        | Found::BadSnapshot(_)
+        | Found::Torn(_)
+        | Found::Replayed(..)
+        | Found::Stray(_) => None,
+    }
 }
 
 /// The surroundings of the housekeeper.

@@ -21,10 +21,13 @@ use base::Random;
 use base::id::LogId;
 use broker::QueueRow;
 use browsers::Browser;
-use declared::Pinned;
 use delays::{Due, Postponed};
 use std::collections::{BTreeMap, BTreeSet};
 use whole::LATE_MS_MAX;
+
+/// The queues that somebody declares, by connection, once for each time: until the answer they are not to be deleted, or they
+/// would be made anew.
+pub type Pinned = Vec<(u64, usize)>;
 
 /// Something is not as it must be, in words.
 pub type Check = Result<(), String>;

@@ -100,7 +100,8 @@ impl World {
         let mut makeup = makeup::roll(&mut dice, plan.rich, plan.double || is_one_of_several);
         if is_one_of_several {
             makeup.seat = Some(Seat { number: 0, nodes: plan.nodes });
-            // Who leads changes, with votes and entries in each log: a round of housekeeping for every few of those would never end.
+            // Leaders come and go, with votes and entries in each log: a round of housekeeping for every few of those would never
+            // end.
             makeup.journal.file_bytes *= 16;
             makeup.journal.first_file_bytes *= 16;
             // A node leads for a second or so, and one message at a time would take all day.

@@ -8,7 +8,7 @@ use crate::text::product;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How far a type may be spread: the folder of its crate, its name, files with methods of it, its fields.
-const TYPES: &[(&str, &str, usize, usize)] = &[("broker", "Log", 4, 4), ("broker", "Shard", 6, 13)];
+const TYPES: &[(&str, &str, usize, usize)] = &[("broker", "Log", 4, 4), ("broker", "Shard", 9, 16)];
 
 /// Lines a function may have.
 const FUNCTION_LINES_MAX: usize = 100;

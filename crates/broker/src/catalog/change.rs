@@ -7,9 +7,9 @@ use super::definition::{
     UserDefinition, VhostDefinition, VhostId,
 };
 use super::limits::{UserLimits, VhostLimits};
-use super::nodes::WishId;
 use super::policy::{PolicyDefinition, PolicyKind};
 use super::ruled::Ruled;
+use super::wish_id::WishId;
 use base::DigestKey;
 use base::id::{NodeNo, QueueId};
 use routing::ExchangeId;

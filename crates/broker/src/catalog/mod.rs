@@ -46,6 +46,7 @@ mod removal;
 mod retry;
 mod route;
 mod ruled;
+mod sharing;
 mod snapshot;
 mod source;
 mod source_arguments;
@@ -54,6 +55,7 @@ mod timed_out;
 mod topic_entry;
 mod trace;
 mod wire;
+mod wish_id;
 
 #[cfg(test)]
 mod tests;
@@ -70,7 +72,6 @@ pub use limits::{UserLimits, VhostLimits};
 pub use macros::FILTER_MACRO;
 pub use memory::Weighed;
 pub(crate) use misspelt::Misspelt;
-pub use nodes::WishId;
 pub use op::{Actor, DefaultPolicy, DefaultUser, Op, Plan, Removed, VhostDefaults};
 pub use partitions::PARTITION_ORDER;
 pub(crate) use places::QueuesByLog;
@@ -89,6 +90,7 @@ pub(crate) use source::{Source, SourceFrom};
 pub use stream::{StreamRules, age_ms};
 pub(crate) use wire::arguments_len;
 pub use wire::{BadChange, Limits};
+pub use wish_id::WishId;
 
 use crate::access::{Access, Permissions, Resource, refused};
 use crate::ranking::Ranking;

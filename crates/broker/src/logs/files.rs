@@ -1,6 +1,7 @@
 //! Files of logs: moves from the journal to segments, jobs of streams, and segments nothing live is left in.
 
 use super::Logs;
+use super::replacing::replace;
 use crate::log::Log;
 use crate::moving::{MoveJob, Moved};
 use crate::placed::Placed;
@@ -51,7 +52,7 @@ impl Logs {
         self.get(log).map(|log| log.commons.store.segments.keys().copied().collect())
     }
 
-    /// A log that another node leads goes on from the state `other` comes to: see [`Log::replace`].
+    /// A log that another node leads goes on from the state `other` comes to: see [`super::replacing`].
     ///
     /// # Errors
     /// It is not to be had.
@@ -65,7 +66,7 @@ impl Logs {
         let id = other.commons.id;
         let Some(slot) = self.slot(id) else { return Err(RecoveryError::Gap(id)) };
         let log = &mut self.all[slot];
-        log.replace(other, turn, snapshot, moved, &mut self.dead_segments)?;
+        replace(log, other, turn, snapshot, moved, &mut self.dead_segments)?;
         log.machines.iter_mut().for_each(Placed::begin_tally);
         Ok(())
     }

@@ -78,7 +78,7 @@ pub(crate) struct Peers {
     pub(crate) me: NodeNo,
     pub(crate) incarnation: u64,
     pub(crate) others: Vec<Peer>,
-    /// Who leads, as far as is known here.
+    /// The node that leads, as far as is known here.
     pub(crate) led_by: Option<(NodeNo, Reign)>,
     pub(crate) wishes: Wishes,
     pub(crate) settling: Vec<Settling>,

@@ -69,7 +69,7 @@ impl Giving {
             (What::Read { number, part, offset }, Some(kept)) if kept.gift.number == *number => {
                 kept.used_at = now.mono_ns;
                 let (number, part, offset) = (*number, *part, *offset);
-                // What cannot be read is no gift.
+                // A part that cannot be read is none.
                 let bytes = kept.read(disk, part, offset).ok().flatten();
                 Some(bytes.map_or(What::Gone { number }, |bytes| What::Piece { number, part, offset, bytes }))
             }

@@ -58,7 +58,7 @@ impl Takings {
     /// A leader on another node has let go of entries up to `least`, which are missing here.
     pub(super) fn offered(&mut self, now: Now, log: LogId, from: NodeNo, least: EntryId) {
         if let Some(taking) = self.logs.get_mut(&log) {
-            // What is on its way serves, if the leader goes on with entries behind it, or else the next one will.
+            // The one on its way serves, if the leader goes on with entries behind it, or else the next one will.
             taking.least = taking.least.max(least);
             return;
         }

@@ -6,10 +6,6 @@
 use super::{Check, Oracle, Stage};
 use std::collections::BTreeSet;
 
-/// The queues that somebody declares, by connection, once for each time: until the answer they are not to be deleted, or they
-/// would be made anew.
-pub type Pinned = Vec<(u64, usize)>;
-
 impl Oracle {
     /// A queue is declared, for the first time or again.
     pub fn declaring(&mut self, client: u64, queue: usize) {
