@@ -1,6 +1,6 @@
 //! All that is applied of a log is replaced by the state of another replica, which is further.
 //!
-//! Records that were taken back, or gather for a leader, stay, and so do commands that wait for one.
+//! What this node has for the log, and is not recorded in that state, stays, and so do commands that wait for a leader.
 
 use super::Log;
 use crate::moving::Moved;
@@ -44,10 +44,12 @@ impl Log {
         self.machines = other.machines;
         self.streams = other.streams;
         self.commons.effects = other.commons.effects;
+        self.commons.origins = other.commons.origins;
         let parked = std::mem::take(&mut self.commons.agenda.parked);
         self.commons.agenda = other.commons.agenda;
         self.commons.agenda.parked = parked;
         self.commons.pipeline.followed(covered);
+        self.confirm_recorded(turn.post);
         Ok(())
     }
 }
