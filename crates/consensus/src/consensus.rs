@@ -152,6 +152,14 @@ impl Consensus {
         });
     }
 
+    /// The snapshot that was to be installed cannot be had: the replica ends ([`Role::Mute`]).
+    pub fn refuse_install(&self, log: LogId) {
+        self.with(log, |group| {
+            group.refuse_install();
+            true
+        });
+    }
+
     /// So many more writes of a log are on disk, in the order in which they were handed out.
     pub fn written(&self, log: LogId, count: usize) {
         self.with(log, |group| {

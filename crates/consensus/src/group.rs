@@ -306,6 +306,12 @@ impl Group {
         }
     }
 
+    /// The snapshot that was to be installed cannot be: the replica ends.
+    pub(crate) fn refuse_install(&self) {
+        // The task that waits for it hears that nobody will ever say that it is there.
+        self.told.borrow_mut().installing = None;
+    }
+
     /// The snapshot to be installed, once, when its place on disk is free.
     pub(crate) fn take_installing(&self) -> Option<Installing> {
         let mut told = self.told.borrow_mut();

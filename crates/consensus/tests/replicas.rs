@@ -280,6 +280,15 @@ fn a_snapshot_waits_until_what_it_covers_is_on_disk() {
 
 #[test]
 fn a_snapshot_is_installed_behind_what_it_replaces() {
+    check_install(true);
+}
+
+#[test]
+fn a_replica_ends_over_a_snapshot_that_cannot_be_had() {
+    check_install(false);
+}
+
+fn check_install(is_had: bool) {
     let mut bed = Bed::led(2);
     bed.slow = Some((1, 50));
     bed.pass(10);
@@ -330,6 +339,12 @@ fn a_snapshot_is_installed_behind_what_it_replaces() {
     bed.nodes[0].written(LOG, 1);
     let (new, count) = installs(&mut bed, 1);
     assert!(new.is_empty() && count == 1 && bed.nodes[0].is_installing(LOG), "{new:?} {count}");
+    if !is_had {
+        bed.nodes[0].refuse_install(LOG);
+        installs(&mut bed, 1);
+        assert_eq!((bed.nodes[0].role(LOG), bed.nodes[0].is_installing(LOG)), (Some(Role::Mute), false));
+        return;
+    }
     bed.nodes[0].installed(LOG);
     let (new, _) = installs(&mut bed, 1);
     assert!(matches!(&new[..], [(_, Write::Purge(..))]) && !bed.nodes[0].is_installing(LOG), "{new:?}");

@@ -35,6 +35,10 @@ const WAITS_MAX: u32 = 10;
 /// Words of other nodes that wait to be looked at; those that come beyond are said again.
 const HEARD_MAX: usize = 256;
 
+/// Times a state for another node is asked for in one round: each time all that lived then is moved, or 131,072 messages of it.
+/// Where publishers outrun that the other node asks again.
+const GIVES_MAX: u32 = 256;
+
 /// A request of the keeper to a shard.
 #[derive(Debug)]
 pub enum Errand {
@@ -185,6 +189,10 @@ pub struct Keeper {
     heard: Vec<Heard>,
     giving: Giving,
     takings: Takings,
+    /// The last round was for other nodes.
+    was_between: bool,
+    /// Times a state was asked for in this round.
+    gives: u32,
     /// When it talked last.
     now: Now,
 }
@@ -233,6 +241,8 @@ impl Keeper {
             heard: Vec::new(),
             giving: Giving::default(),
             takings: Takings::default(),
+            was_between: false,
+            gives: 0,
             now: Now::default(),
         })
     }

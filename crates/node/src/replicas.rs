@@ -440,12 +440,14 @@ impl Replicas {
         let arrival = hosted.arrival.take().expect("the replica was told of one");
         let end = arrival.end();
         let Arrival { name, state, moved, .. } = *arrival;
+        if shard.logs().stopped().contains(&log) {
+            return self.refuse(log, "it is damaged here, and stays as it is".to_owned());
+        }
         if log == CATALOG_LOG {
             return self.install_catalog(name, &state);
         }
         if let Err(error) = shard.replace_log(now, log, (end, &state), &moved) {
-            self.ended.push((log, format!("the state that another node gave cannot be had: {error:?}")));
-            return;
+            return self.refuse(log, format!("the state that another node gave cannot be had: {error:?}"));
         }
         let last = name.last.expect("a state covers something");
         hosted.agreed.retain(|entry| entry.id.index > last.index);
@@ -461,8 +463,7 @@ impl Replicas {
     /// anew with it.
     fn install_catalog(&mut self, name: SnapshotName, state: &[u8]) {
         if !Shard::is_catalog(state) {
-            self.ended.push((CATALOG_LOG, "the catalog that another node gave is none".to_owned()));
-            return;
+            return self.refuse(CATALOG_LOG, "the catalog that another node gave is none".to_owned());
         }
         let hosted = self.hosted.get_mut(&CATALOG_LOG).expect("an open replica");
         let mut bytes = Pieces::default();
@@ -471,6 +472,14 @@ impl Replicas {
         let part = Part { standing: Standing { name, vote: hosted.vote }, from: hosted.applied.file };
         self.installed.push(Some(Box::new(Snapped { state, replica: Some(part), is_installed: true })));
         hosted.is_over = true;
+    }
+
+    /// A state is not put in place: the replica ends, and whoever brought it hears so.
+    fn refuse(&mut self, log: LogId, why: String) {
+        self.consensus.refuse_install(log);
+        self.ended.push((log, why));
+        self.installed.push(None);
+        self.has_news = true;
     }
 
     /// States that replicas do not want any more.

@@ -220,7 +220,8 @@ pub struct Common {
 /// A node by itself.
 pub const ALONE: Common = Common { node: NodeNo::ONLY, logs: BTreeSet::new() };
 
-/// Brings new `shards` to where those of this folder were. Other nodes have replicas of the logs `common`, which agree on them. `now` tells what time it is.
+/// Brings new `shards` to where those of this folder were. Other nodes have replicas of the logs `common`, which agree on them.
+/// `now` tells what time it is.
 ///
 /// # Errors
 /// Why the node cannot start.

@@ -14,7 +14,8 @@ impl Keeper {
         if self.is_late || !self.is_idle() {
             return false;
         }
-        if self.begin_between_nodes() {
+        // What other nodes want and the node's own house take turns.
+        if !std::mem::take(&mut self.was_between) && self.begin_between_nodes() {
             return true;
         }
         let (mut has_rolled, mut groups) = (false, 0);
@@ -29,7 +30,7 @@ impl Keeper {
             false => has_rolled || (is_tight && (has_changed || (self.owes_round && has_waited))),
         };
         if !is_due && !self.is_unfinished {
-            return false;
+            return self.begin_between_nodes();
         }
         self.groups = groups;
         self.waited = 0;
@@ -46,6 +47,8 @@ impl Keeper {
         let errand = arrived.or_else(|| self.giving.take_wanted().map(Errand::Give));
         let begins = errand.is_some();
         self.is_running |= begins;
+        self.was_between = begins;
+        self.gives = 0;
         self.steps.extend(errand.map(Step::Send));
         begins
     }

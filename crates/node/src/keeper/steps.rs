@@ -1,6 +1,6 @@
 //! The steps of a round, each of which leaves everything so that another one, or none, may follow.
 
-use super::{Asked, Errand, Finding, House, Keeper};
+use super::{Asked, Errand, Finding, GIVES_MAX, House, Keeper};
 use crate::fetch::Gift;
 use crate::snapped::{Given, Snapped};
 use base::id::{LogId, LogIndex, ShardId};
@@ -156,7 +156,8 @@ impl Keeper {
     fn give(&mut self, house: &mut dyn House, given: Given) -> Result<(), DiskError> {
         let log = given.state.log;
         if !given.is_whole() {
-            self.steps.push(Step::Send(Errand::Give(log)));
+            self.gives += 1;
+            self.steps.extend((self.gives < GIVES_MAX).then_some(Step::Send(Errand::Give(log))));
             self.steps.push(Step::Copy(given.job));
             return Ok(());
         }

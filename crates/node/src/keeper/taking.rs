@@ -1,10 +1,11 @@
 //! States of logs that this node has from others, piece by piece: segments go to the disk as they come, the state stays in
 //! memory until all is there.
 //!
-//! One piece is asked for at a time, and asked for again when it does not come. A segment counts once all of it was read back
-//! and found sound; one that is here already, and sound, is not asked for.
+//! All states on their way together have at most [`STATE_BYTES_MAX`]. One piece is asked for at a time, and asked for again
+//! when it does not come. A segment counts once all of it was read back and found sound; one that is here already, and
+//! sound, is not asked for.
 
-use crate::fetch::{Fetch, Gift, Part, What};
+use crate::fetch::{Fetch, Gift, Part, STATE_BYTES_MAX, What};
 use crate::snapped::Arrival;
 use base::Now;
 use base::id::{LogId, NodeNo};
@@ -116,11 +117,18 @@ impl Takings {
         from: NodeNo,
         Fetch { log, what }: Fetch,
     ) -> Result<(), DiskError> {
+        let others: u64 =
+            self.logs.iter().filter(|(of, _)| **of != log).map(|(_, taking)| taking.len()).sum();
         let Some(taking) = self.logs.get_mut(&log).filter(|taking| taking.from == from) else {
             return Ok(());
         };
         let outcome = match what {
             What::Gift(gift) if taking.gift.is_none() && gift.is_sound() => {
+                // It is asked for again, until there is room for it.
+                if others + gift.len > STATE_BYTES_MAX {
+                    taking.heard_at = now.mono_ns;
+                    return Ok(());
+                }
                 taking.gift = Some(*gift);
                 taking.skip(disk)
             }
@@ -169,6 +177,11 @@ impl Takings {
 }
 
 impl Taking {
+    /// Bytes that its state takes, or is to take.
+    fn len(&self) -> u64 {
+        self.gift.as_ref().map_or(0, |gift| gift.len)
+    }
+
     /// All of it is here, and was not handed on.
     fn is_here(&self) -> bool {
         let is_all =
@@ -373,6 +386,33 @@ mod tests {
         assert!(!giving.segments().is_empty());
         giving.forget_idle(Now::at_ms(10_000_000));
         assert!(giving.segments().is_empty());
+    }
+
+    #[test]
+    fn states_on_their_way_are_bounded_together() {
+        let (to, mut takings) = taker();
+        let other = LogId(4);
+        takings.offered(Now::default(), other, GIVER, LAST);
+        let name = SnapshotName { last: Some(LAST), ..SnapshotName::default() };
+        let (len, segments, moved) = (crate::fetch::STATE_BYTES_MAX, Vec::new(), Vec::new());
+        let gift = Gift { number: 1, name, len, segments, moved };
+        for log in [LOG, other] {
+            let what = What::Gift(Box::new(gift.clone()));
+            takings.hear(Now::default(), &to, GIVER, Fetch { log, what }).unwrap();
+        }
+        let asked = |takings: &mut Takings, ms| {
+            let mut words = Vec::new();
+            takings.ask(Now::at_ms(ms), &mut words);
+            words
+                .into_iter()
+                .map(|(_, fetch)| (fetch.log, matches!(fetch.what, What::Read { .. })))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(asked(&mut takings, 1000), [(LOG, true), (other, false)], "the other is asked for again");
+        takings.give_up(LOG);
+        let what = What::Gift(Box::new(gift));
+        takings.hear(Now::at_ms(1000), &to, GIVER, Fetch { log: other, what }).unwrap();
+        assert_eq!(asked(&mut takings, 2000), [(other, true)]);
     }
 
     #[test]

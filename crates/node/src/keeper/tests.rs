@@ -229,3 +229,29 @@ fn a_round_without_space_gives_up_a_spare_file_then_waits_and_tells_once() {
     assert!(full_round(&mut keeper, &mut house, false).is_some());
     assert!(!keeper.is_behind());
 }
+
+/// Nodes that ask and ask for states that are not to be had do not keep a node from its own house.
+#[test]
+fn states_for_others_and_rounds_take_turns() {
+    let (mut keeper, mut house) = bench(1);
+    let ask = |keeper: &mut Keeper, house: &mut Bench| {
+        let what = What::Ask { least: EntryId { term: 1, index: 1 } };
+        keeper.hear(NodeNo(2), Fetch { log: LogId(0), what });
+        keeper.talk(Now::at_ms(1), house, &mut Vec::new()).unwrap();
+    };
+    let mut gave = 0;
+    for _ in 0..2 {
+        ask(&mut keeper, &mut house);
+        assert!(keeper.begin(&mut house, false));
+        match next_question(&mut keeper, &mut house) {
+            Some(Errand::Give(LogId(0))) => {
+                gave += 1;
+                keeper.answer(Answer::Given(None));
+                assert!(next_question(&mut keeper, &mut house).is_none());
+            }
+            Some(Errand::Snapshot(LogId(0))) => return assert_eq!(gave, 1),
+            other => panic!("{other:?}"),
+        }
+    }
+    panic!("a round was due");
+}

@@ -147,3 +147,35 @@ fn a_leader_that_hears_no_majority_ceases_before_another_leads() {
     assert_eq!((bed.leaders(), bed.ready(first)), (vec![first], 2));
     bed.check_alike();
 }
+
+/// The state stays as it was, and whoever waits hears that there is none: what came with it is in nobody's use.
+#[test]
+fn a_state_that_is_none_is_refused() {
+    let mut bed = Bed::new();
+    bed.rounds(200);
+    let [leader] = bed.leaders()[..] else { panic!("one leads") };
+    bed.publish(leader, b"one");
+    bed.rounds(50);
+    let follower = (leader + 1) % 3;
+    let before = bed.nodes[follower].0.shards[0].logs().canonical(LOG, LogIndex(0));
+    let refused = |bed: &mut Bed| {
+        let (node, replicas) = &mut bed.nodes[follower];
+        let (shard, now) = (&mut node.shards[0], bed.now);
+        let end = LogIndex(1 << 20);
+        let name = SnapshotName {
+            last: Some(EntryId { term: 9, index: 900 }),
+            end,
+            ..replicas.hosted[&LOG].applied.name.clone()
+        };
+        let moved = broker::Moved::of_segments(LOG, end, &[]);
+        let arrival = Arrival { log: LOG, name, state: vec![7; 3], moved };
+        replicas.hosted.get_mut(&LOG).unwrap().arrival = Some(Box::new(arrival));
+        replicas.install(now, shard, LOG);
+        assert!(matches!(replicas.take_installed(), Some(None)) && replicas.take_ended().len() == 1);
+    };
+    refused(&mut bed);
+    assert!(bed.nodes[follower].0.shards[0].logs().canonical(LOG, LogIndex(0)) == before);
+    // Nor is any put in the place of a log that is stopped.
+    bed.nodes[follower].0.shards[0].stop_log(LOG);
+    refused(&mut bed);
+}
