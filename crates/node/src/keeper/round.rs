@@ -14,7 +14,7 @@ impl Keeper {
         if self.is_late || !self.is_idle() {
             return false;
         }
-        // What other nodes want and the node's own house take turns.
+        // Wants of other nodes and the node's own house take turns.
         if !std::mem::take(&mut self.was_between) && self.begin_between_nodes() {
             return true;
         }
