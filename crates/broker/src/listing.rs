@@ -79,6 +79,14 @@ impl<'a> Listing<'a> {
         Some(ListedTo { log: LogId(id.0 + 1), slot: 0 })
     }
 
+    /// A queue or stream that lives here, and its log. One that its owner let go of is a queue no more, though its log knows it
+    /// until the record of its end is applied.
+    fn find(self, definition: &QueueDefinition) -> Option<(&'a Log, &'a Placed)> {
+        let log = self.logs.get(definition.log)?;
+        let placed = log.machines.get(definition.id).filter(|placed| placed.is_owned())?;
+        Some((log, placed))
+    }
+
     /// Some of the queues that live here, for callers that must not hold others up: as many of them and of their
     /// messages as `quantum` allows are looked at from `from` on, those that `wanted` likes are appended to `rows`.
     /// Where to go on, until all were looked at. Messages are looked at where `is_sampled` says so:
@@ -128,9 +136,7 @@ impl<'a> Listing<'a> {
                 return Some(number);
             }
             let mut looked = 1;
-            if let Some(log) = self.logs.get(definition.log)
-                && let Some(placed) = log.machines.get(definition.id)
-            {
+            if let Some((log, placed)) = self.find(definition) {
                 let (row, messages) = row_of(log, placed, true);
                 rows.push((number, row));
                 looked += messages;
@@ -200,7 +206,7 @@ impl<'a> Listing<'a> {
     /// How a queue is that lives here; `None` where it does not. It is found without passing over others.
     pub fn pulse(self, vhost: VhostId, name: &str) -> Option<Pulse> {
         let definition = self.catalog.queue_by_name(vhost, name.as_bytes())?;
-        let placed = self.logs.get(definition.log)?.machines.get(definition.id)?;
+        let (_, placed) = self.find(definition)?;
         let ([ready, unsettled], consumers) = placed.lengths();
         Some(Pulse { tally: placed.tally(), ready, unsettled, consumers })
     }
@@ -210,7 +216,7 @@ impl<'a> Listing<'a> {
     /// length for the last ones.
     pub fn ready_from(self, vhost: VhostId, name: &str, begin: Begin, most: u64) -> Option<(QueueSeq, u64)> {
         let definition = self.catalog.queue_by_name(vhost, name.as_bytes())?;
-        let fifo = &self.logs.get(definition.log)?.machines.get(definition.id)?.as_queue()?.fifo;
+        let fifo = &self.find(definition)?.1.as_queue()?.fifo;
         let from = match begin {
             Begin::At(position) => position,
             Begin::Last(count) => fifo.last_ready(count),
@@ -229,7 +235,7 @@ impl<'a> Listing<'a> {
     /// `None` where it does not. It costs a step for each consumer of the queue, and a few for each message.
     pub fn held(self, vhost: VhostId, name: &str, from: QueueSeq, count_max: usize) -> Option<Vec<HeldRow>> {
         let definition = self.catalog.queue_by_name(vhost, name.as_bytes())?;
-        let queue = self.logs.get(definition.log)?.machines.get(definition.id)?.as_queue()?;
+        let queue = self.find(definition)?.1.as_queue()?;
         Some(queue.held(from, count_max))
     }
 
@@ -237,13 +243,14 @@ impl<'a> Listing<'a> {
     /// does not. It costs a step for each consumer of the queue.
     pub fn held_end(self, vhost: VhostId, name: &str) -> Option<u64> {
         let definition = self.catalog.queue_by_name(vhost, name.as_bytes())?;
-        let queue = self.logs.get(definition.log)?.machines.get(definition.id)?.as_queue()?;
+        let queue = self.find(definition)?.1.as_queue()?;
         Some(queue.held_end())
     }
 
     /// The log, and the slot in it.
     pub(crate) fn find_queue(self, vhost: &str, name: &str) -> Option<(usize, u32)> {
         let definition = self.catalog.queue_by_name(self.catalog.vhost(vhost)?, name.as_bytes())?;
+        self.find(definition)?;
         let log = self.logs.slot(definition.log)?;
         Some((log, self.logs.all[log].machines.slot_of(definition.id)?))
     }
@@ -262,7 +269,7 @@ impl<'a> Listing<'a> {
     /// Stored offsets and publishing ids of a stream that lives here; `None` where it does not.
     pub fn tracking(self, vhost: VhostId, name: &str) -> Option<Tracking> {
         let definition = self.catalog.queue_by_name(vhost, name.as_bytes())?;
-        let placed = self.logs.get(definition.log)?.machines.get(definition.id)?;
+        let (_, placed) = self.find(definition)?;
         placed.as_stream().map(OwnedStream::tracking)
     }
 }

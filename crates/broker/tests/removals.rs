@@ -2,8 +2,8 @@
 
 mod node;
 
-use base::Now;
 use base::id::{PortId, ShardId};
+use base::{Now, Quantum};
 use broker::catalog::{Op, VhostId};
 use broker::{Event, Events, Limits, Reply, Shard};
 use node::Node;
@@ -250,4 +250,37 @@ fn what_is_bound_anew_meanwhile_is_no_refusal() {
     found.sort();
     assert_eq!(found, [(7, "ok".to_owned()), (8, "ok".to_owned())]);
     assert!(node.shards[0].catalog().exchange(VhostId(0), b"x").is_some());
+}
+
+/// A queue and a stream that are deleted are in no list from the moment on in which their owner lets go of them, though their
+/// log knows them until the record of their end is on disk. Lists are asked for by definitions that were true a moment before.
+#[test]
+fn what_its_owner_let_go_of_is_in_no_list() {
+    for queue_type in ["classic", "quorum", "stream"] {
+        let mut node = node(1);
+        let arguments = [("x-queue-type", Value::text(queue_type))];
+        node.declare_with(0, "q", true, &arguments);
+        let definition =
+            node.shards[0].catalog().queue_by_name(VhostId(0), b"q").expect("it is declared").clone();
+        let rows = |node: &Node| {
+            let mut rows = Vec::new();
+            let listing = node.shards[0].listing();
+            let next = listing.rows_of(&[definition.clone()], 0, &mut Quantum::of(100), &mut rows);
+            assert!(next.is_none());
+            assert_eq!(listing.pulse(VhostId(0), "q").is_some(), !rows.is_empty(), "{queue_type}");
+            rows.len()
+        };
+        assert_eq!(rows(&node), 1);
+        let (now, port) = (node.now, node.ports[0]);
+        node.shards[0].request(now, port, 1, Op::DeleteQueue { id: definition.id });
+        let mut told = vec![rows(&node)];
+        for _ in 0..4 {
+            node.turn();
+            told.push(rows(&node));
+            node.write();
+            told.push(rows(&node));
+        }
+        assert!(told.is_sorted_by(|before, after| before >= after), "{queue_type}: {told:?}");
+        assert_eq!(told.last(), Some(&0), "{queue_type}");
+    }
 }
