@@ -4,8 +4,10 @@ Of the addresses 127.0.0.9 floods, and 127.0.0.2 is somebody else. A bound that 
 rounds, however busy the machine of the test is; one that is not there holds in none.
 """
 
+import atexit
 import contextlib
 import os
+import shutil
 import ssl
 import subprocess
 import sys
@@ -32,7 +34,9 @@ _certificates = {}
 def tls():
     """Settings of a node that speaks TLS at each port, with certificates of this run."""
     if not _certificates:
-        _certificates["folder"] = certificates.make(tempfile.mkdtemp(prefix="leveret-certificates-"))
+        made = tempfile.mkdtemp(prefix="leveret-certificates-")
+        atexit.register(shutil.rmtree, made, ignore_errors=True)
+        _certificates["folder"] = certificates.make(made)
     folder = _certificates["folder"]
     files = [f"{part}{name}={folder}/{file}" for part in ("ssl_options.", "management.ssl.")
              for name, file in (("cacertfile", "ca.pem"), ("certfile", "server.pem"), ("keyfile", "server.key"))]
