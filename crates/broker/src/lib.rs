@@ -49,9 +49,11 @@ mod shard;
 mod spare;
 mod tally;
 mod timers;
+mod trays;
 mod turn;
 mod watch;
 mod whereabouts;
+mod word;
 
 pub use commit::CommitRule;
 pub use condition::{Condition, Subject};
@@ -100,3 +102,5 @@ pub use tally::{
     PROTOCOLS, Protocol, ProtocolTally, QUEUE_TYPES, SIZE_BOUNDS, STREAM_ERRORS, Survey, Tallies, Tally,
     type_index,
 };
+pub use word::codec as word_codec;
+pub use word::{Claim, Item as WordItem, LogWord, Said, Tenure};

@@ -7,9 +7,18 @@
 //! somebody waits for.
 
 mod apply;
+mod claims;
 mod commons;
+mod edge;
+mod foreign;
+mod guests;
+mod origins;
+mod outbox;
+mod peers;
 mod pipeline;
 mod turns;
+mod visit;
+mod visiting;
 
 use crate::catalog::{QueueDefinition, QueueRules, Source};
 use crate::commit::CommitRule;
@@ -28,6 +37,10 @@ use message::record::{Close, Open};
 use std::sync::Arc;
 
 pub(crate) use commons::{Commons, NO_QUEUE, Parked, Reads, Store};
+pub(crate) use foreign::Records;
+pub(crate) use origins::Origins;
+pub(crate) use peers::Brought;
+use peers::Peers;
 pub(crate) use pipeline::Brings;
 use pipeline::{Closed, Due};
 
@@ -39,6 +52,8 @@ pub(crate) struct Log {
     pub(crate) streams: OfStreams,
     /// Only until the replay is over.
     pub(crate) recovering: Option<Box<Recovering>>,
+    /// Where other nodes have it too.
+    pub(crate) peers: Option<Box<Peers>>,
 }
 
 impl Log {
@@ -49,6 +64,7 @@ impl Log {
             machines: Machines::default(),
             streams: OfStreams::new(id, offset_rules),
             recovering: Some(Box::default()),
+            peers: None,
         }
     }
 
@@ -116,16 +132,16 @@ impl Log {
         limits: &Limits,
         post: &mut Post,
     ) {
-        let Log { commons, machines, streams, recovering } = self;
+        let Log { commons, machines, streams, recovering, .. } = self;
         let id = definition.id;
         if !commons.pipeline.leads() {
             // A stream keeps its owner when the log loses its leader. The next who leads closes it.
             if machines.owned_slot(id).is_some() {
-                machines.resign(id, (commons, streams), post);
+                machines.resign(id, (commons, streams), post, false);
             }
             return;
         }
-        if !machines.resign(id, (commons, streams), post) {
+        if !machines.resign(id, (commons, streams), post, false) {
             return;
         }
         let Some(now) = now else {
@@ -175,31 +191,61 @@ impl Log {
     /// This node leads the log from now on. All that others have agreed on is applied, so it is known which queues of the
     /// catalog's are not open: records that open the `unopened`, and say which rules they go by, come in front of messages
     /// that have gathered for them. Where nothing has gathered, they come when the queues are owned.
-    pub(crate) fn lead(&mut self, now: Now, unopened: Vec<(Arc<QueueDefinition>, QueueRules)>) {
-        if !unopened.is_empty() {
-            let gathered = self.commons.pipeline.set_aside();
-            for (definition, rules) in unopened {
-                self.append_open(now, &definition);
-                self.commons.append_rules(now, &definition, &rules);
-            }
-            self.commons.pipeline.gather_behind(gathered);
+    pub(crate) fn lead(
+        &mut self,
+        now: Now,
+        unopened: Vec<(Arc<QueueDefinition>, QueueRules)>,
+        limits: &Limits,
+    ) {
+        if !self.commons.pipeline.follows() {
+            return;
         }
-        self.commons.pipeline.lead();
+        let Commons { pipeline, origins, .. } = &mut self.commons;
+        pipeline.cut();
+        let outbox = pipeline.outbox_mut();
+        if let Some(last) = origins.of(outbox.origin().node) {
+            outbox.go_on_behind(last);
+        }
+        for (definition, rules) in unopened {
+            self.append_open(now, &definition);
+            self.commons.append_rules(now, &definition, &rules);
+        }
+        let Commons { pipeline, store, .. } = &mut self.commons;
+        let commands = pipeline.lead(now, &mut store.batches.spare);
+        let until = self.commons.pipeline.next();
+        let parked =
+            commands.into_iter().map(|(port, queue, command)| Parked { until, queue, port, command });
+        self.commons.agenda.parked.extend(parked);
+        if let Some(peers) = &mut self.peers {
+            peers.lead(now, &self.commons.pipeline, limits);
+        }
     }
 
-    /// Another leads the log from now on, or nobody: records that are not agreed on are taken back, and kept to be proposed
-    /// again. The consumers of its queues are told that they are none any more; what they held is ready once somebody
+    /// The log is to be led here, and its queues owned, once everything before is applied and others have said what they hold.
+    pub(crate) fn is_about_to_lead(&self) -> bool {
+        self.peers.is_some() && self.commons.pipeline.is_beginning()
+    }
+
+    /// The others are to say what their connections hold, before anything is handed out.
+    pub(crate) fn waits_for_claims(&self, now: Now) -> bool {
+        self.peers.as_ref().is_some_and(|peers| peers.waits_for_claims(now))
+    }
+
+    /// Another leads the log from now on, or nobody: records that are not agreed on are taken back, and kept until they are
+    /// recorded. The consumers of its queues are told that they are none any more; what they held is ready once somebody
     /// leads. Publishers are told nothing, commands wait, and streams are read on: see
     /// `docs/decisions/0017-roles-of-a-log.md`.
     pub(crate) fn resign(&mut self, turn: &mut Turn<'_>) {
         self.commons.pipeline.resign();
+        self.keep_edge(turn.post);
         if let Some(streams) = self.streams.get_mut() {
             streams.stop_feeds(&mut self.machines);
         }
         let owned = self.machines.queues().filter(|queue| queue.is_owned());
         let owned: Vec<_> = owned.map(|queue| queue.id).collect();
         for id in owned {
-            self.machines.resign(id, (&mut self.commons, &mut self.streams), turn.post);
+            let keeps = self.peers.is_some();
+            self.machines.resign(id, (&mut self.commons, &mut self.streams), turn.post, keeps);
         }
         self.commons.agenda.set_aside.clear();
         // They are carried out in the order in which they came, behind what is proposed again.
@@ -234,6 +280,13 @@ impl Log {
         port: PortId,
         command: QueueCommand,
     ) -> Done {
+        let command = match &self.peers {
+            None => command,
+            Some(_) => match self.ask_leader(queue, port, command) {
+                Some(command) => command,
+                None => return Done::Nothing,
+            },
+        };
         if command.follows_arrivals()
             && let Some(until) = self.commons.pipeline.arrivals_end()
         {
@@ -293,7 +346,10 @@ impl Log {
 
     #[inline]
     fn carry_at(&mut self, turn: &mut Turn<'_>, slot: u32, port: PortId, command: QueueCommand) -> Done {
-        let Log { commons, machines, streams, .. } = self;
+        let Log { commons, machines, streams, peers, .. } = self;
+        if let Some(peers) = peers {
+            peers.carries(port, machines.id_at(slot), &command);
+        }
         let done = machines.carry(slot, (commons, streams), turn, port, command);
         let Done::Echo(member) = done else { return done };
         self.dispatch(turn);
@@ -315,6 +371,7 @@ impl Log {
         let Commons { agenda, pipeline, is_stopped, .. } = &self.commons;
         let has_queues = !agenda.dirty.is_empty() || !agenda.choosing.is_empty();
         let has_dirty = has_queues && pipeline.leads() && !is_stopped;
-        has_dirty || self.commons.pipeline.is_pressing()
+        let is_to_say = self.peers.as_ref().is_some_and(|peers| peers.is_pressing(pipeline));
+        has_dirty || self.commons.pipeline.is_pressing() || (is_to_say && !is_stopped)
     }
 }

@@ -288,6 +288,11 @@ impl Logs {
         self.every().map(|log| log.commons.pipeline.bytes()).sum()
     }
 
+    /// The same, without what waits for other nodes that lead.
+    pub(crate) fn bytes_led(&self) -> usize {
+        self.every().map(|log| log.commons.pipeline.bytes_led()).sum()
+    }
+
     /// Streams' chunks that are not written take more memory than they may.
     pub(crate) fn has_much_unwritten(&self, limits: &Limits) -> bool {
         let streams = || self.all.iter().filter_map(|log| log.streams.get());

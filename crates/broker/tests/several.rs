@@ -110,7 +110,7 @@ impl Nodes {
             self.agree();
         }
         let mut words: Vec<(NodeNo, CatalogWord)> = Vec::new();
-        self.shards[node].take_words(&mut words);
+        self.shards[node].take_words_of_catalog(&mut words);
         for (to, word) in words {
             let to = usize::from(to.0) - 1;
             if !self.deaf.contains(&to) && !self.deaf.contains(&node) {

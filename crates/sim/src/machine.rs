@@ -147,6 +147,9 @@ impl Machine {
         if makeup.agrees {
             for shard in &mut shards {
                 makeup.agreed().for_each(|log| shard.logs_mut().set_commit_rule(log, CommitRule::Quorum));
+                if let Some(seat) = makeup.seat {
+                    shard.logs_mut().begin_life(seat.life(now, dice), &seat.others());
+                }
             }
         }
         let clock = || now;
@@ -611,6 +614,11 @@ impl Machine {
         self.shards().any(|shard| shard.logs().bytes_in_flight() > 0)
     }
 
+    /// What waits for nodes that lead logs, in words.
+    pub fn waiting_in_words(&self) -> String {
+        self.shards().map(|shard| shard.logs().waiting_in_words()).collect::<Vec<_>>().join("; ")
+    }
+
     /// Commands wait for a leader, though their clients may be gone.
     pub fn has_parked(&self) -> bool {
         self.shards().any(|shard| shard.logs().has_parked())
@@ -653,10 +661,10 @@ impl Machine {
     }
 
     /// The next batch that it proposed before it resigned is agreed on after all, and is at `place`. False: the log is in the mail.
-    pub fn apply_taken_back(&mut self, now: Now, log: LogId, place: Place) -> bool {
-        let mut is_applied = false;
-        self.with_shards(|shard| is_applied |= shard.apply_taken_back(now, log, place));
-        is_applied
+    pub fn apply_taken_back(&mut self, now: Now, log: LogId, batch: &Sealed, place: Place) -> bool {
+        let is_here = self.applied(log).is_some();
+        self.with_shards(|shard| shard.apply_agreed(now, log, batch.base, batch.records(), place));
+        is_here
     }
 
     /// Writes a batch of those that agree, behind all that waits; where it is. None where there is no space for it.

@@ -165,6 +165,8 @@ pub struct Exchange {
 pub struct Oracle {
     /// Logs are agreed on: what is transient may outlive the node, as nobody tells a restart from another leader.
     keeps_all: bool,
+    /// The next leader waits for all claims: consumers go on, and hold what they held.
+    pub waits_for_claims: bool,
     /// By number.
     pub queues: Vec<Queue>,
     /// By number.
@@ -756,8 +758,12 @@ impl Oracle {
 
     // ---- the node
 
-    /// Some log has lost its leader: consumers of its queues hold nothing any more, and may not have heard of it.
+    /// Some log has lost its leader: consumers of its queues hold nothing any more, and may not have heard of it; unless they go
+    /// on at the next.
     pub fn leader_lost(&mut self) {
+        if self.waits_for_claims {
+            return self.barriers_begin_anew();
+        }
         let copies = self.queues.iter_mut().flat_map(|queue| queue.copies.values_mut());
         copies.for_each(|copy| copy.lost_leader = true);
         self.barriers_begin_anew();

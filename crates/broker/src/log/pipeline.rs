@@ -4,21 +4,25 @@
 //! end of the turn; records nobody waits for are written with the next batch, or after a while. Under a rule that lets
 //! them run ahead ([`CommitRule::runs_ahead`]) such records are applied as soon as everything before them is.
 //! Under a rule by which others have to agree a log has a leader, which is this pipeline only where it was told so
-//! ([`Role`]): else records gather in the open batch, and batches of the leader's are told by [`Pipeline::followed`].
+//! ([`Role`]): else records gather, and batches of the leader's are told by [`Pipeline::followed`]. Each batch of a leader
+//! begins with the stamp of its records, by which they are known wherever they come from ([`Outbox`]).
 //! Not here: what records mean (the log applies them), files (a batch goes out as data), the parts of a committed batch
 //! that are still needed ([`crate::batches`]).
 //! Invariants: batches are closed, given out and committed in log order, each once; of a batch that holds something
 //! somebody waits for, nothing behind the bytes that were applied before it was closed is applied until it is committed.
 
+use super::foreign::{Foreign, Records};
+use super::outbox::{Outbox, Parcel};
 use crate::commit::CommitRule;
 use crate::limits::Limits;
 use crate::mail::{Waiter, wait};
+use crate::request::QueueCommand;
 use crate::spare::Spare;
-use base::id::{LogId, LogIndex, QueueId};
+use base::id::{LogId, LogIndex, NodeNo, PortId, QueueId};
 use base::time::NS_PER_MS;
 use base::{Buffer, Now};
 use journal::{Batch, Place, Sealed};
-use message::record::{Kind, Outcome, Positions, SeqRange};
+use message::record::{Kind, Outcome, Positions, SeqRange, Stamp};
 use std::collections::VecDeque;
 
 /// Bytes of records after which a batch is closed although the turn goes on; a larger record has a batch of its own.
@@ -61,6 +65,10 @@ struct Open {
     /// When its first record came, for the lazy deadline; monotonic nanoseconds.
     since: u64,
     waiters: Vec<Waiter>,
+    /// The number in the stamp that it begins with; 0: with none.
+    number: u64,
+    /// What comes behind its records when it is closed.
+    foreign: Foreign,
 }
 
 impl Open {
@@ -73,13 +81,28 @@ impl Open {
             needs_flush: false,
             since: 0,
             waiters,
+            number: 0,
+            foreign: Foreign::default(),
         }
     }
-}
 
-/// Records that have gathered while another led: see [`Pipeline::set_aside`].
-#[derive(Debug)]
-pub(crate) struct Gathered(Open);
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.batch.is_empty() && self.foreign.is_empty()
+    }
+
+    /// Bytes of records.
+    #[inline]
+    fn len(&self) -> usize {
+        self.batch.len() + self.foreign.bytes()
+    }
+
+    /// The same, beginning elsewhere.
+    fn rebase(&mut self, base: LogIndex) {
+        let records = std::mem::take(self.batch.records());
+        self.batch = Batch::holding(self.batch.log(), base, records);
+    }
+}
 
 /// A batch nothing is appended to any more.
 #[derive(Debug)]
@@ -90,6 +113,10 @@ pub(crate) struct Closed {
     pub(crate) waiters: Vec<Waiter>,
     /// When its first record came, monotonic nanoseconds.
     pub(crate) since: u64,
+    /// The number in the stamp that it begins with; 0: with none.
+    number: u64,
+    /// Bytes of the records that are this node's, the stamp included. They come first.
+    own: usize,
 }
 
 /// A closed batch that is not committed yet.
@@ -138,11 +165,8 @@ pub(crate) struct Pipeline {
     in_flight_bytes: usize,
     /// Where batches begin that were given out, were taken back, and are not known to be on disk; in that order.
     taken_back: VecDeque<LogIndex>,
-    /// Batches that were given out and taken back, in order: another leader may have them agreed on after all. The open batch
-    /// begins where it would then, and their memory counts as that of those in flight.
-    doubtful: VecDeque<Closed>,
-    /// Bytes of their records.
-    doubtful_bytes: usize,
+    /// Records that were gathered or taken back, in order: whoever leads may have them agreed on after all.
+    outbox: Outbox,
     /// Bytes of records of batches that were applied before they were written, and are not known to be.
     early_bytes: usize,
     /// All records before this are committed.
@@ -164,8 +188,7 @@ impl Pipeline {
             not_given_out: 0,
             in_flight_bytes: 0,
             taken_back: VecDeque::new(),
-            doubtful: VecDeque::new(),
-            doubtful_bytes: 0,
+            outbox: Outbox::default(),
             early_bytes: 0,
             committed: LogIndex(0),
             batch_bytes: 0,
@@ -199,6 +222,17 @@ impl Pipeline {
         self.role == Role::Leads
     }
 
+    /// Another leads, or nobody.
+    #[inline]
+    pub(crate) fn follows(&self) -> bool {
+        self.role == Role::Follows
+    }
+
+    /// This one is to lead once everything is applied that it has gathered.
+    pub(crate) fn is_beginning(&self) -> bool {
+        matches!(self.role, Role::Begins(_))
+    }
+
     /// The number of the time for which its queues are owned here. Somebody who was asked for something in an earlier one
     /// answers nobody: that owner's state is gone.
     pub(crate) fn tenure(&self) -> u32 {
@@ -210,38 +244,81 @@ impl Pipeline {
         self.rule.needs_agreement()
     }
 
-    /// This pipeline proposes records from now on: those that have gathered come first, and its queues are owned here once
-    /// they are applied ([`Pipeline::begins`]). Of what was taken back nothing is agreed on any more.
-    pub(crate) fn lead(&mut self) {
-        if self.role == Role::Follows {
-            self.gather_doubtful();
-            self.role = Role::Begins(self.next());
-            self.flush_soon();
+    /// The records that wait to be recorded.
+    pub(crate) fn outbox(&self) -> &Outbox {
+        &self.outbox
+    }
+
+    /// As [`Pipeline::outbox`].
+    pub(crate) fn outbox_mut(&mut self) -> &mut Outbox {
+        &mut self.outbox
+    }
+
+    /// How it stands, in words.
+    pub(crate) fn in_words(&self) -> String {
+        let Pipeline { role, open, in_flight, outbox, .. } = self;
+        format!("{role:?}, {} bytes open, {} in flight, {}", open.len(), in_flight.len(), outbox.in_words())
+    }
+
+    /// Others may come to have what has gathered: it is a parcel from now on.
+    pub(crate) fn cut(&mut self) {
+        if self.role == Role::Follows && !self.open.batch.is_empty() {
+            let number = self.outbox.next_stamp().number;
+            self.keep_open(number, 0);
         }
+    }
+
+    /// The records of the open batch, from `begin` on, become a parcel.
+    fn keep_open(&mut self, number: u64, begin: usize) {
+        let batch = &mut self.open.batch;
+        let (log, base) = (batch.log(), batch.base());
+        let memory = std::mem::take(batch.records()).seal();
+        let fresh = Open::new(Batch::new(log, base, Buffer::default()), Vec::new());
+        let Open { waiters, .. } = std::mem::replace(&mut self.open, fresh);
+        let records = Records { range: begin..memory.len(), memory };
+        self.outbox.put(Parcel::new(number, records, waiters));
+    }
+
+    /// This pipeline proposes records from now on: those of the open batch come first, and behind them all parcels, under the
+    /// numbers that they have: others may have some of them agreed on yet, if nothing of this time is. They stay in the outbox
+    /// until they are recorded. Its queues are owned here once they are applied ([`Pipeline::begins`]). The commands among
+    /// the parcels, to be carried out then.
+    pub(crate) fn lead(&mut self, now: Now, spare: &mut Spare) -> Vec<(PortId, QueueId, QueueCommand)> {
+        if self.role != Role::Follows {
+            return Vec::new();
+        }
+        self.role = Role::Begins(self.next());
+        let commands = self.outbox.take_commands();
+        let again: Vec<(Stamp, Records)> = self.outbox.proposed_again().collect();
+        for (stamp, records) in again {
+            if self.is_full(Stamp::LEN + records.range.len()) {
+                self.close_full(now, spare);
+            }
+            self.take_in(now, stamp, records);
+        }
+        if !self.open.is_empty() {
+            // Numbers rise: nothing of this time's comes in front of these.
+            self.close_full(now, spare);
+        }
+        self.role = Role::Begins(self.next());
+        commands
+    }
+
+    /// Records of this node that are not agreed on are gone, as they would not hold for the state that another leader makes. What
+    /// was given out may be agreed on yet.
+    ///
+    /// # Panics
+    /// While this pipeline proposes records.
+    pub(crate) fn forget_own(&mut self) {
+        assert!(self.role == Role::Follows, "what is proposed is not forgotten");
+        let (log, base) = (self.open.batch.log(), self.open.batch.base());
+        self.open = Open::new(Batch::new(log, base, Buffer::default()), Vec::new());
+        self.outbox.forget_all();
     }
 
     /// Another leads, or nobody, and records have gathered.
     pub(crate) fn has_gathered(&self) -> bool {
-        self.role == Role::Follows && !(self.open.batch.is_empty() && self.doubtful.is_empty())
-    }
-
-    /// Takes what has gathered aside: what is appended before [`Pipeline::gather_behind`] comes in front of it.
-    pub(crate) fn set_aside(&mut self) -> Gathered {
-        self.gather_doubtful();
-        let batch = Batch::new(self.open.batch.log(), self.open.batch.base(), Buffer::default());
-        Gathered(std::mem::replace(&mut self.open, Open::new(batch, Vec::new())))
-    }
-
-    /// Records that were set aside come behind those that were appended since.
-    pub(crate) fn gather_behind(&mut self, Gathered(aside): Gathered) {
-        let Open { batch, has_messages, needs_flush, since, waiters, .. } = aside;
-        let open = &mut self.open;
-        open.since = if batch.is_empty() { open.since } else { since };
-        open.positions = None;
-        open.has_messages |= has_messages;
-        open.needs_flush |= needs_flush;
-        open.batch.records().extend(batch.bytes());
-        waiters.into_iter().for_each(|waiter| wait(&mut open.waiters, waiter));
+        self.role == Role::Follows && !(self.open.batch.is_empty() && self.outbox.is_empty())
     }
 
     /// It leads from now on, if it was to begin and everything is applied that comes first.
@@ -254,9 +331,9 @@ impl Pipeline {
     }
 
     /// Another proposes records from now on, or nobody. Batches that are not agreed on are taken back: of what is written
-    /// of them nothing counts. Those that were given out are kept as they are, because the others may have them, and agree
-    /// on them after all ([`Pipeline::take_doubtful`]); else their records, and the waiters for them, are proposed again
-    /// when this pipeline leads again. They hold for any state that others may lead to.
+    /// of them nothing counts. This node's records in them, and the waiters for them, are parcels now: the others may have
+    /// them and agree on them after all, or have them sent again, or this pipeline proposes them again when it leads. They
+    /// hold for any state that others may lead to. Records of other nodes are with those.
     ///
     /// # Panics
     /// Under a rule that agrees with nobody: what is applied may be on its way to the disk.
@@ -268,89 +345,29 @@ impl Pipeline {
         let taken_back = self.in_flight.split_off(agreed);
         let given_out = taken_back.len().saturating_sub(self.not_given_out);
         self.not_given_out = self.not_given_out.saturating_sub(taken_back.len());
-        let Some(base) = taken_back.front().map(|first| first.closed.sealed.base) else { return };
+        let base = taken_back.front().map_or(self.open.batch.base(), |first| first.closed.sealed.base);
         let unheard = taken_back.iter().take(given_out).filter(|batch| batch.is_written.is_none());
         self.taken_back.extend(unheard.map(|batch| batch.closed.sealed.base));
-        let mut closed = taken_back.into_iter().map(|batch| batch.closed);
-        for closed in closed.by_ref().take(given_out) {
-            self.doubtful_bytes += closed.sealed.len;
-            self.doubtful.push_back(closed);
+        for InFlight { closed: Closed { sealed, mut waiters, number, own, .. }, .. } in taken_back {
+            self.in_flight_bytes -= sealed.memory.len();
+            if number > 0 {
+                waiters.retain(is_own);
+                let records = Records { memory: sealed.memory, range: Stamp::LEN..own };
+                self.outbox.put(Parcel::new(number, records, waiters));
+            }
         }
-        self.gather(LogIndex(base.0 + self.doubtful_bytes as u64), closed.collect());
-        self.open.has_messages |= !self.doubtful.is_empty();
-    }
-
-    /// Records that have gathered are gone for good, as after [`Pipeline::resign`] where they would not hold for the state that
-    /// another leader makes. What was given out may still be agreed on.
-    pub(crate) fn forget_gathered(&mut self) {
-        assert!(self.role == Role::Follows, "what is led is not forgotten");
-        self.begin_open(self.open.batch.base());
-    }
-
-    /// The same of all that was given out and taken back: nothing of it is agreed on any more.
-    pub(crate) fn forget_doubtful(&mut self) {
-        self.forget_gathered();
-        for closed in std::mem::take(&mut self.doubtful) {
-            self.in_flight_bytes -= closed.sealed.memory.len();
+        self.open.foreign = Foreign::default();
+        self.open.waiters.retain(is_own);
+        match self.open.number {
+            0 => {}
+            number => self.keep_open(number, Stamp::LEN),
         }
-        let base = self.open.batch.base().0 - std::mem::take(&mut self.doubtful_bytes) as u64;
-        self.begin_open(LogIndex(base));
-    }
-
-    fn begin_open(&mut self, base: LogIndex) {
-        self.open = Open::new(Batch::new(self.open.batch.log(), base, Buffer::default()), Vec::new());
+        self.open.rebase(base);
     }
 
     /// Nobody reports any more whether what was taken back is on disk.
     pub(crate) fn forget_reports(&mut self) {
         self.taken_back.clear();
-    }
-
-    /// Batches that were taken back are gone for good, and come in front of those that have gathered.
-    fn gather_doubtful(&mut self) {
-        let doubtful = std::mem::take(&mut self.doubtful);
-        let base = self.open.batch.base().0 - std::mem::take(&mut self.doubtful_bytes) as u64;
-        self.gather(LogIndex(base), doubtful);
-    }
-
-    /// The open batch begins at `base`, with the records of these, and the waiters for them.
-    fn gather(&mut self, base: LogIndex, closed: VecDeque<Closed>) {
-        let mut gathered = Open::new(Batch::new(self.open.batch.log(), base, Buffer::default()), Vec::new());
-        for Closed { sealed, waiters, since, .. } in closed {
-            self.in_flight_bytes -= sealed.memory.len();
-            if gathered.batch.is_empty() {
-                (gathered.since, gathered.has_messages, gathered.needs_flush) = (since, true, true);
-            }
-            gathered.batch.records().extend(sealed.records());
-            waiters.into_iter().for_each(|waiter| wait(&mut gathered.waiters, waiter));
-        }
-        if gathered.batch.is_empty() {
-            let Open { since, has_messages, needs_flush, .. } = self.open;
-            (gathered.since, gathered.has_messages, gathered.needs_flush) =
-                (since, has_messages, needs_flush);
-        }
-        gathered.batch.records().extend(self.open.batch.bytes());
-        self.open.waiters.drain(..).for_each(|waiter| wait(&mut gathered.waiters, waiter));
-        self.open = gathered;
-    }
-
-    /// The next of the batches that were taken back is agreed on after all: takes it out, to be applied.
-    pub(crate) fn take_doubtful(&mut self) -> Option<Closed> {
-        let closed = self.doubtful.pop_front()?;
-        self.doubtful_bytes -= closed.sealed.len;
-        self.in_flight_bytes -= closed.sealed.memory.len();
-        // It is not applied yet.
-        self.begin_behind(closed.sealed.base);
-        if self.doubtful.is_empty() && self.open.batch.is_empty() {
-            self.open.has_messages = false;
-        }
-        Some(closed)
-    }
-
-    /// As [`Pipeline::take_doubtful`], if it begins before `base`; the caller says how far all is applied.
-    pub(crate) fn take_doubtful_before(&mut self, base: LogIndex) -> Option<Closed> {
-        self.doubtful.front().filter(|closed| closed.sealed.base < base)?;
-        self.take_doubtful()
     }
 
     /// A batch of another leader's is applied, up to `end`: records that have gathered come behind it.
@@ -360,15 +377,22 @@ impl Pipeline {
     pub(crate) fn followed(&mut self, end: LogIndex) {
         assert!(self.role == Role::Follows && self.in_flight.is_empty(), "a log has one leader");
         self.committed = end;
-        self.begin_behind(end);
+        self.open.rebase(end);
     }
 
-    /// The open batch begins behind what was taken back, and that at `applied`.
-    fn begin_behind(&mut self, applied: LogIndex) {
-        let base = LogIndex(applied.0 + self.doubtful_bytes as u64);
-        let mut batch = Batch::new(self.open.batch.log(), base, Buffer::default());
-        batch.records().extend(self.open.batch.bytes());
-        self.open.batch = batch;
+    /// A parcel of another node's comes into the log. Where the records end that are in the log once it is.
+    ///
+    /// # Panics
+    /// Where another leads.
+    pub(crate) fn take_in(&mut self, now: Now, stamp: Stamp, records: Records) -> LogIndex {
+        assert!(self.role != Role::Follows, "a parcel is taken in by who leads");
+        if self.open.is_empty() {
+            self.open.since = now.mono_ns;
+        }
+        self.open.has_messages = true;
+        self.open.needs_flush = true;
+        self.open.foreign.push(stamp, records);
+        self.next()
     }
 
     // ---- how far it is
@@ -380,7 +404,7 @@ impl Pipeline {
 
     /// Where the next record will be, if nobody else leads meanwhile.
     pub(crate) fn next(&self) -> LogIndex {
-        self.open.batch.next()
+        LogIndex(self.open.batch.base().0 + self.open.len() as u64)
     }
 
     /// All records before this are committed.
@@ -392,26 +416,29 @@ impl Pipeline {
     pub(crate) fn applied(&self) -> LogIndex {
         match self.in_flight.front() {
             Some(InFlight { closed, .. }) => LogIndex(closed.sealed.base.0 + closed.applied as u64),
-            None => {
-                LogIndex(self.open.batch.base().0 + self.open.applied as u64 - self.doubtful_bytes as u64)
-            }
+            None => LogIndex(self.open.batch.base().0 + self.open.applied as u64),
         }
     }
 
     /// Where the first batch begins that is not applied as a whole.
     pub(crate) fn whole_batches_end(&self) -> LogIndex {
-        let first = self.in_flight.front().map(|first| &first.closed).or(self.doubtful.front());
-        first.map_or(self.open.batch.base(), |first| first.sealed.base)
+        self.in_flight.front().map_or(self.open.batch.base(), |first| first.closed.sealed.base)
     }
 
     /// Where the records end among which are messages that are in no queue yet, if there are any.
     pub(crate) fn arrivals_end(&self) -> Option<LogIndex> {
-        (self.open.has_messages || !self.in_flight.is_empty()).then(|| self.next())
+        let has_some = self.open.has_messages || !self.in_flight.is_empty() || self.outbox.has_messages();
+        has_some.then(|| self.next())
     }
 
     /// Bytes appended and not yet on disk, whether or not anybody waits for them.
     pub(crate) fn bytes(&self) -> usize {
-        self.open.batch.len() + self.in_flight_bytes + self.early_bytes
+        self.open.len() + self.in_flight_bytes + self.early_bytes + self.outbox.bytes()
+    }
+
+    /// The same, without what another leader may come to have.
+    pub(crate) fn bytes_led(&self) -> usize {
+        if self.role == Role::Follows { 0 } else { self.bytes() }
     }
 
     /// Something was given out of which it is not known that it is on disk.
@@ -429,7 +456,7 @@ impl Pipeline {
 
     /// When something is due though nothing more comes; monotonic nanoseconds.
     pub(crate) fn deadline(&self, limits: &Limits) -> Option<u64> {
-        let is_lazy = !self.open.batch.is_empty() && self.in_flight.is_empty() && !self.open.needs_flush;
+        let is_lazy = !self.open.is_empty() && self.in_flight.is_empty() && !self.open.needs_flush;
         (is_lazy && self.role != Role::Follows).then(|| self.lazy_deadline(limits))
     }
 
@@ -444,9 +471,9 @@ impl Pipeline {
     /// comes behind the leader's.
     #[inline]
     pub(crate) fn is_full(&self, bytes: usize) -> bool {
-        let batch = &self.open.batch;
-        batch.len() + bytes > BATCH_BYTES_MAX
-            && !batch.is_empty()
+        let open = &self.open;
+        open.len() + bytes > BATCH_BYTES_MAX
+            && !open.is_empty()
             && self.rule.is_durable()
             && self.role != Role::Follows
     }
@@ -504,7 +531,29 @@ impl Pipeline {
     #[inline]
     fn touch(&mut self, now: Now) {
         if self.open.batch.is_empty() {
+            self.begin_open(now);
+        }
+    }
+
+    /// The first record comes into the open batch.
+    #[inline]
+    fn begin_open(&mut self, now: Now) {
+        if self.open.foreign.is_empty() {
             self.open.since = now.mono_ns;
+        }
+        if self.rule.needs_agreement() {
+            self.stamp();
+        }
+    }
+
+    /// What this node proposes has its number; what gathers here has none before it is a parcel.
+    #[cold]
+    #[inline(never)]
+    fn stamp(&mut self) {
+        if self.role != Role::Follows {
+            let stamp = self.outbox.next_stamp();
+            self.open.number = stamp.number;
+            stamp.write(self.open.batch.records());
         }
     }
 
@@ -516,7 +565,7 @@ impl Pipeline {
 
     /// The open batch is written at the end of the turn, though nobody waits for it.
     pub(crate) fn flush_soon(&mut self) {
-        self.open.needs_flush |= !self.open.batch.is_empty();
+        self.open.needs_flush |= !self.open.is_empty();
     }
 
     // ---- the end of a turn
@@ -548,8 +597,8 @@ impl Pipeline {
     ///   Quorum    | none      | none   | others              | Nothing
     /// ```
     pub(crate) fn due(&self, now: Now, limits: &Limits) -> Due {
-        let Open { batch, has_messages, needs_flush, .. } = &self.open;
-        if batch.is_empty() && self.not_given_out == 0 || self.role == Role::Follows {
+        let Open { has_messages, needs_flush, .. } = &self.open;
+        if self.open.is_empty() && self.not_given_out == 0 || self.role == Role::Follows {
             return Due::Nothing;
         }
         if self.rule.is_durable() {
@@ -572,7 +621,7 @@ impl Pipeline {
 
     /// The open batch has waited long enough for other records to be written with, or is too large.
     fn has_waited(&self, now: Now, limits: &Limits) -> bool {
-        self.open.batch.len() > limits.lazy_batch_bytes_max || now.mono_ns >= self.lazy_deadline(limits)
+        self.open.len() > limits.lazy_batch_bytes_max || now.mono_ns >= self.lazy_deadline(limits)
     }
 
     /// After [`Due::Rest`]: the open batch, all of which is applied, is to be closed too.
@@ -601,13 +650,17 @@ impl Pipeline {
 
     /// Closes the open batch; the next is in a buffer of `spare`.
     pub(crate) fn close(&mut self, now: Now, spare: &mut Spare) -> Closed {
-        let Open { batch, .. } = &self.open;
         // Batches are mostly about as large as those before them.
-        self.batch_bytes = batch.len().max(self.batch_bytes - self.batch_bytes / 8);
-        let fresh = Batch::new(batch.log(), batch.next(), spare.take_like(self.batch_bytes));
+        self.batch_bytes = self.open.len().max(self.batch_bytes - self.batch_bytes / 8);
+        let fresh = Batch::new(self.open.batch.log(), self.next(), spare.take_like(self.batch_bytes));
         let fresh = Open::new(fresh, self.spare_waiters.pop().unwrap_or_default());
-        let Open { batch, applied, since, waiters, .. } = std::mem::replace(&mut self.open, fresh);
-        Closed { sealed: batch.seal(now.wall_ms), applied, waiters, since }
+        let open = std::mem::replace(&mut self.open, fresh);
+        let Open { mut batch, applied, since, waiters, number, foreign, .. } = open;
+        let own = batch.len();
+        if !foreign.is_empty() {
+            foreign.write(batch.records());
+        }
+        Closed { sealed: batch.seal(now.wall_ms), applied, waiters, since, number, own }
     }
 
     /// Closes the open batch, and keeps it to be given out and committed.
@@ -621,7 +674,7 @@ impl Pipeline {
 
     /// Gives out all that is closed; nothing else is in flight.
     pub(crate) fn give_out(&mut self, now: Now, spare: &mut Spare, out: &mut Vec<Sealed>) {
-        if !self.open.batch.is_empty() {
+        if !self.open.is_empty() {
             self.close_full(now, spare);
         }
         out.extend(self.in_flight.iter().map(|batch| batch.closed.sealed.clone()));
@@ -659,9 +712,8 @@ impl Pipeline {
     /// Takes all waiters of records that are not committed: they do not hear of the commit.
     pub(crate) fn take_waiting(&mut self) -> Vec<Waiter> {
         let in_flight = self.in_flight.iter_mut().map(|batch| &mut batch.closed);
-        let closed = in_flight.chain(&mut self.doubtful);
-        let waiters = closed.flat_map(|closed| closed.waiters.drain(..));
-        waiters.chain(self.open.waiters.drain(..)).collect()
+        let waiters = in_flight.flat_map(|closed| closed.waiters.drain(..));
+        waiters.chain(self.outbox.take_waiters()).chain(self.open.waiters.drain(..)).collect()
     }
 
     // ---- what is written, and what is committed
@@ -719,11 +771,21 @@ impl Pipeline {
     }
 }
 
+/// The publisher is this node's, or a connection of it.
+fn is_own(waiter: &Waiter) -> bool {
+    waiter.port.node == NodeNo::ONLY
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::outbox::Content;
     use super::*;
-    use base::id::PortId;
     use journal::{FileId, FileKind, FileName};
+    use message::record::Origin;
+
+    fn waiter(first: u64) -> Waiter {
+        Waiter { port: PortId::default(), publisher: 1, first, last: first }
+    }
 
     /// A pipeline with a stand-in for its log, as far as the pipeline needs one.
     struct Bench {
@@ -767,6 +829,11 @@ mod tests {
             let (file, len) = (FileId(1), len as u64);
             let place = Place { file, name: FileName::new(FileKind::Journal, 1), offset: base.0, len, crc };
             self.pipeline.written(base, place)
+        }
+
+        fn lead(&mut self) {
+            let commands = self.pipeline.lead(Now::at_ms(1), &mut self.spare);
+            assert!(commands.is_empty());
         }
 
         /// Where the batches end that are committed now.
@@ -857,18 +924,19 @@ mod tests {
 
     #[test]
     fn a_quorum_takes_both_the_disk_and_the_others() {
+        // Each begins with its stamp.
         let mut bench = Bench::with(CommitRule::Quorum, "M|s|M>");
-        bench.pipeline.agreed(LogIndex(16));
+        bench.pipeline.agreed(LogIndex(80));
         assert_eq!(bench.commit(), [0; 0], "it is not on this disk");
         assert!(!bench.written(0));
         assert!(!bench.written(2));
-        assert_eq!(bench.commit(), [8]);
+        assert_eq!(bench.commit(), [40]);
         assert!(!bench.written(1));
-        assert_eq!(bench.commit(), [16], "the last is not agreed on");
-        bench.pipeline.agreed(LogIndex(23));
+        assert_eq!(bench.commit(), [80], "the last is not agreed on");
+        bench.pipeline.agreed(LogIndex(119));
         assert_eq!(bench.commit(), [0; 0]);
-        bench.pipeline.agreed(LogIndex(24));
-        assert_eq!(bench.commit(), [24]);
+        bench.pipeline.agreed(LogIndex(120));
+        assert_eq!(bench.commit(), [120]);
     }
 
     #[test]
@@ -889,30 +957,37 @@ mod tests {
 
     #[test]
     fn batches_taken_back_are_proposed_again_as_one() {
-        let waiter = |first| Waiter { port: PortId::default(), publisher: 1, first, last: first };
         let mut bench = Bench::with(CommitRule::Quorum, "M>s");
         bench.pipeline.wait(waiter(2));
         bench.pipeline.resign();
-        assert_eq!((bench.pipeline.applied().0, bench.pipeline.next().0), (0, 16));
+        assert_eq!((bench.pipeline.applied().0, bench.pipeline.outbox().len()), (0, 2));
         assert!(bench.pipeline.is_at_disk(), "a report is still to come");
+        assert!(bench.pipeline.bytes() > 0 && bench.pipeline.has_gathered());
         assert_eq!(bench.pipeline.due(Now::at_ms(10_000), &Limits::default()), Due::Nothing);
-        bench.pipeline.lead();
+        bench.lead();
         assert!(!bench.pipeline.begins(), "what comes first is not applied");
         bench.pipeline.give_out(Now::at_ms(1), &mut bench.spare, &mut bench.out);
         // Its bytes that were written before count for nothing, though the next begins at the same index.
         assert!(!bench.written(0));
-        bench.pipeline.agreed(LogIndex(16));
+        bench.pipeline.agreed(LogIndex(80));
         assert_eq!(bench.commit(), [0; 0]);
         assert!(!bench.written(1));
         let (closed, _) = bench.pipeline.take_committed().expect("it is written and agreed on");
-        assert_eq!((closed.sealed.base.0, closed.sealed.len, closed.waiters), (0, 16, vec![waiter(2)]));
+        assert_eq!((closed.sealed.base.0, closed.sealed.len, closed.waiters), (0, 80, vec![]));
         assert!(bench.pipeline.begins() && bench.pipeline.leads());
-        assert_eq!((bench.pipeline.bytes(), bench.pipeline.committed().0), (0, 16));
+        let recorded = bench.pipeline.outbox_mut().take_recorded(2);
+        let waiters: Vec<_> = recorded.iter().flat_map(|parcel| &parcel.waiters).collect();
+        assert_eq!(waiters, [&waiter(2)]);
+        assert_eq!((bench.pipeline.bytes(), bench.pipeline.committed().0), (0, 80));
+    }
+
+    /// The number that the first record of a batch says.
+    fn number_of(sealed: &Sealed) -> u64 {
+        Stamp::read(&sealed.records()[..Stamp::LEN]).expect("it begins with a stamp").number
     }
 
     #[test]
     fn batches_taken_back_may_be_agreed_on_after_all() {
-        let waiter = |first| Waiter { port: PortId::default(), publisher: 1, first, last: first };
         let mut bench = Bench::with(CommitRule::Quorum, "");
         for (number, came) in [(1, "M|"), (2, "M>"), (3, "M|"), (4, "M")] {
             for letter in came.chars() {
@@ -929,47 +1004,36 @@ mod tests {
                 }
             }
         }
+        assert_eq!(bench.out.iter().map(number_of).collect::<Vec<_>>(), [1, 2]);
         bench.pipeline.resign();
-        assert_eq!((bench.pipeline.applied().0, bench.pipeline.next().0), (0, 32));
-        let closed = bench.pipeline.take_doubtful().expect("the first was given out");
-        assert_eq!(
-            (closed.sealed.base.0, closed.sealed.records(), closed.waiters),
-            (0, &[1; 8][..], vec![waiter(1)])
-        );
-        assert_eq!(bench.pipeline.applied().0, 0, "it is still to be applied");
-        bench.pipeline.followed(LogIndex(8));
-        assert_eq!((bench.pipeline.applied().0, bench.pipeline.next().0), (8, 32));
+        let recorded = bench.pipeline.outbox_mut().take_recorded(1);
+        let [Parcel { content: Content::Records(records), waiters, .. }] = &recorded[..] else {
+            panic!("one is recorded: {recorded:?}")
+        };
+        assert_eq!((records.bytes(), &waiters[..]), (&[1; 8][..], &[waiter(1)][..]));
+        assert!(bench.pipeline.outbox_mut().take_recorded(1).is_empty());
+        bench.pipeline.followed(LogIndex(40));
         // One of another leader's comes first; the second is gone for good then.
-        bench.pipeline.followed(LogIndex(16));
-        bench.pipeline.lead();
-        assert!(bench.pipeline.take_doubtful().is_none());
+        bench.pipeline.followed(LogIndex(60));
+        bench.lead();
         bench.pipeline.give_out(Now::at_ms(1), &mut bench.spare, &mut bench.out);
         let again = bench.out.last().expect("it is given out");
-        assert_eq!((again.base.0, again.records()), (16, &[[2; 8], [3; 8], [4; 8]].concat()[..]));
-        assert_eq!(bench.pipeline.take_waiting(), [Waiter { last: 4, ..waiter(2) }]);
-    }
-
-    #[test]
-    fn what_holds_for_one_leader_alone_is_forgotten() {
-        let mut bench = Bench::with(CommitRule::Quorum, "M|M>M|M");
-        bench.pipeline.resign();
-        bench.pipeline.forget_gathered();
-        assert_eq!((bench.pipeline.applied().0, bench.pipeline.next().0), (0, 16), "two may be agreed on");
-        assert!(bench.pipeline.take_doubtful().is_some());
-        bench.pipeline.followed(LogIndex(8));
-        bench.pipeline.forget_doubtful();
-        assert_eq!((bench.pipeline.next().0, bench.pipeline.bytes()), (8, 0));
-        bench.pipeline.lead();
-        assert!(bench.pipeline.begins() && bench.pipeline.take_doubtful().is_none());
+        let mut expected = Buffer::default();
+        for number in 2..=4 {
+            Stamp { origin: Origin::default(), number }.write(&mut expected);
+            expected.extend(&[number as u8; 8]);
+        }
+        assert_eq!((again.base.0, again.records()), (60, expected.bytes()));
+        assert_eq!(bench.pipeline.take_waiting(), [waiter(2), waiter(3), waiter(4)]);
     }
 
     #[test]
     fn nothing_is_left_to_flush_where_all_was_agreed_on_after_all() {
         let mut bench = Bench::with(CommitRule::Quorum, "M>");
         bench.pipeline.resign();
-        assert!(bench.pipeline.take_doubtful().is_some() && bench.pipeline.take_doubtful().is_none());
-        bench.pipeline.followed(LogIndex(8));
-        bench.pipeline.lead();
+        assert_eq!(bench.pipeline.outbox_mut().take_recorded(1).len(), 1);
+        bench.pipeline.followed(LogIndex(40));
+        bench.lead();
         assert!(bench.pipeline.begins() && !bench.pipeline.is_pressing());
         assert_eq!(bench.pipeline.due(Now::at_ms(10_000), &Limits::default()), Due::Nothing);
         assert_eq!((bench.pipeline.bytes(), bench.pipeline.arrivals_end()), (0, None));
@@ -985,19 +1049,57 @@ mod tests {
         assert!(!bench.pipeline.is_full(8), "a batch that is closed would be in front of the leader's");
         bench.pipeline.followed(LogIndex(8));
         assert_eq!(bench.pipeline.next().0, 8 + BATCH_BYTES_MAX as u64 + 8);
-        bench.pipeline.lead();
-        assert!(bench.pipeline.is_full(8));
+        bench.pipeline.cut();
+        bench.lead();
+        assert_eq!(bench.pipeline.next().0, 8 + Stamp::LEN as u64 + BATCH_BYTES_MAX as u64 + 8);
     }
 
     #[test]
     fn what_is_agreed_on_is_not_taken_back() {
         let mut bench = Bench::with(CommitRule::Quorum, "M|M>");
-        bench.pipeline.agreed(LogIndex(8));
+        bench.pipeline.agreed(LogIndex(40));
         bench.pipeline.resign();
         assert!(!bench.written(0) && !bench.written(1));
-        assert_eq!(bench.commit(), [8]);
-        bench.pipeline.followed(LogIndex(24));
-        assert_eq!((bench.pipeline.applied().0, bench.pipeline.next().0), (24, 32), "what gathers is behind");
+        assert_eq!(bench.commit(), [40]);
+        bench.pipeline.followed(LogIndex(96));
+        let Pipeline { outbox, .. } = &bench.pipeline;
+        assert_eq!((bench.pipeline.applied().0, bench.pipeline.next().0, outbox.len()), (96, 96, 1));
+    }
+
+    #[test]
+    fn parcels_of_others_come_behind_own_records_and_stay_theirs() {
+        let other = |number| Stamp { origin: Origin { node: NodeNo(7), incarnation: 3 }, number };
+        let records = |byte: u8| {
+            let mut buffer = Buffer::default();
+            buffer.extend(&[byte; 24]);
+            Records { memory: buffer.seal(), range: 8..24 }
+        };
+        let mut bench = Bench::with(CommitRule::Quorum, "");
+        assert_eq!(bench.pipeline.take_in(Now::at_ms(1), other(1), records(1)).0, 48);
+        bench.pipeline.append(Now::at_ms(1), Brings::messages(true), |records| records.extend(&[9; 8]));
+        assert_eq!(bench.pipeline.take_in(Now::at_ms(1), other(2), records(2)).0, 136);
+        bench.pipeline.give_out(Now::at_ms(1), &mut bench.spare, &mut bench.out);
+        let mut expected = Buffer::default();
+        Stamp { origin: Origin::default(), number: 1 }.write(&mut expected);
+        expected.extend(&[9; 8]);
+        for number in [1, 2] {
+            other(number).write(&mut expected);
+            expected.extend(&[number as u8; 16]);
+        }
+        assert_eq!((bench.out[0].records(), bench.pipeline.next().0), (expected.bytes(), 136));
+        // A batch without any of its own, and one that is open.
+        bench.pipeline.take_in(Now::at_ms(1), other(3), records(3));
+        bench.pipeline.close_full(Now::at_ms(1), &mut bench.spare);
+        bench.pipeline.take_in(Now::at_ms(1), other(4), records(4));
+        bench.pipeline.resign();
+        let records = |parcel: &Parcel| match &parcel.content {
+            Content::Records(records) => records.bytes().to_vec(),
+            other => panic!("{other:?}"),
+        };
+        let own: Vec<_> = bench.pipeline.outbox().iter().map(records).collect();
+        assert_eq!(own, [[9; 8]]);
+        bench.lead();
+        assert_eq!(bench.pipeline.next().0, 40);
     }
 
     #[test]

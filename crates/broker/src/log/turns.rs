@@ -59,7 +59,8 @@ impl Log {
             return written;
         }
         let retry = self.streams.get().and_then(|streams| streams.deadline());
-        [written, self.commons.agenda.timers.first(), retry].into_iter().flatten().min()
+        let said = self.peers.as_ref().and_then(|peers| peers.deadline(&self.commons.pipeline, limits));
+        [written, self.commons.agenda.timers.first(), retry, said].into_iter().flatten().min()
     }
 
     /// Lets go of the buffers that were not needed lately.
@@ -95,6 +96,9 @@ impl Log {
             self.commons.pipeline.put_waiters(closed.waiters);
             // Where memory is full it was dropped already, and nobody else has it.
             self.commons.store.batches.spare.put(closed.sealed.memory, turn.limits.spare_buffers_max);
+            if !self.commons.pipeline.outbox().is_empty() {
+                self.confirm_recorded(turn.post);
+            }
         }
     }
 

@@ -4,13 +4,14 @@
 use super::Logs;
 use crate::catalog::{Overflow, Refusal};
 use crate::event::Event;
+use crate::log::{Commons, Records};
 use crate::mail::{Fate, Waiter};
 use crate::placed::queue::dead_letters::DeadLetter;
 use crate::post::Post;
 use base::hash::SetById;
-use base::id::{LogId, PortId};
+use base::id::{LogId, LogIndex, PortId};
 use base::{Buffer, Now};
-use message::record::{self, DeathReason, Enqueue, Kind, leave_out};
+use message::record::{self, DeathReason, Enqueue, Kind, Stamp, leave_out};
 
 impl Logs {
     /// Takes in records that another shard sent for a log of this one.
@@ -50,11 +51,54 @@ impl Logs {
         &mut self,
         (now, post): (Now, &mut Post),
         log: LogId,
-        mut record: Buffer,
+        record: Buffer,
         waiter: Option<Waiter>,
         needs_flush: bool,
     ) {
         let Some(slot) = self.slot(log) else { return };
+        match self.all[slot].ask_elsewhere(record, waiter, needs_flush) {
+            None => {}
+            Some(record) => self.admit_here((now, post), slot, record, waiter, needs_flush, None),
+        }
+    }
+
+    /// A guest's message that some queues may refuse comes under this number: see [`Logs::admit`]. Where the records end that are
+    /// applied once it is done.
+    pub(crate) fn admit_of(
+        &mut self,
+        (now, post): (Now, &mut Post),
+        log: LogId,
+        record: &[u8],
+        waiter: Option<Waiter>,
+        stamp: Stamp,
+    ) -> LogIndex {
+        let Some(slot) = self.slot(log) else { return LogIndex(0) };
+        if self.all[slot].is_new(stamp) {
+            let mut copy = Buffer::with_capacity(record.len());
+            copy.extend(record);
+            self.admit_here((now, post), slot, copy, waiter, true, Some(stamp));
+        } else if let Some(waiter) = &waiter {
+            // It is in the log. Of several queues one may have refused it.
+            let message = Enqueue::read(record).expect("a node sends whole records");
+            let Commons { pipeline, origins, .. } = &mut self.all[slot].commons;
+            match (message.queues().len(), message.queues().next()) {
+                (2.., Some(queue)) => post.refuse(waiter, queue),
+                _ if stamp.number <= origins.recorded(stamp.origin) => post.confirm(waiter),
+                _ => pipeline.wait(*waiter),
+            }
+        }
+        self.all[slot].commons.pipeline.next()
+    }
+
+    fn admit_here(
+        &mut self,
+        (now, post): (Now, &mut Post),
+        slot: usize,
+        mut record: Buffer,
+        waiter: Option<Waiter>,
+        needs_flush: bool,
+        stamp: Option<Stamp>,
+    ) {
         let message = Enqueue::read(record.bytes()).expect("a shard sends whole records");
         let full = self.all[slot].machines.ask(&message);
         let is_for_some = full.len() < message.queues().len();
@@ -84,7 +128,15 @@ impl Logs {
         }
         if is_for_some {
             let waiters = waiter.filter(|_| !is_refused);
-            self.all[slot].commons.append_records(now, record.bytes(), waiters.as_slice(), needs_flush);
+            let commons = &mut self.all[slot].commons;
+            match stamp {
+                None => commons.append_records(now, record.bytes(), waiters.as_slice(), needs_flush),
+                Some(stamp) => {
+                    let range = 0..record.len();
+                    commons.take_in(now, stamp, Records { memory: record.seal(), range });
+                    waiters.into_iter().for_each(|waiter| commons.pipeline.wait(waiter));
+                }
+            }
         }
     }
 }

@@ -2,8 +2,10 @@
 //! replica.
 
 use super::Logs;
-use base::id::{LogId, LogIndex, QueueId};
+use crate::log::{Commons, NO_QUEUE};
+use base::id::{LogId, LogIndex, NodeNo, QueueId};
 use journal::Sealed;
+use message::record::Origin;
 use std::collections::BTreeMap;
 
 impl Logs {
@@ -33,6 +35,34 @@ impl Logs {
         self.every().any(|log| !log.commons.agenda.parked.is_empty())
     }
 
+    /// This node begins one of its lives, which is later than all before: what it brings to logs of other nodes is known by
+    /// that. `others` have its logs too, those on which nodes agree.
+    pub fn begin_life(&mut self, origin: Origin, others: &[NodeNo]) {
+        self.all.iter_mut().for_each(|log| log.begin_life(origin, others));
+    }
+
+    /// What waits here for the nodes that lead logs, in words, for those who look for what went wrong.
+    pub fn waiting_in_words(&self) -> String {
+        let with = self.all.iter().filter(|log| log.peers.is_some() && log.commons.pipeline.bytes() > 0);
+        let each = with.map(|log| {
+            let Commons { id, pipeline, .. } = &log.commons;
+            format!("{id:?}: {} {:?}", pipeline.in_words(), log.peers)
+        });
+        each.collect::<Vec<_>>().join("; ")
+    }
+
+    /// Another node leads a log that lives here, as far as is known; none: nobody, or this one.
+    pub fn heed_leader(&mut self, log: LogId, leader: Option<NodeNo>) {
+        if let Some(peers) = self.get_mut(log).and_then(|log| log.peers.as_mut()) {
+            peers.heed_leader(leader);
+        }
+    }
+
+    /// The last number of an origin that is recorded in a log that lives here; 0: none.
+    pub fn recorded(&self, log: LogId, origin: Origin) -> u64 {
+        self.get(log).map_or(0, |log| log.commons.origins.recorded(origin))
+    }
+
     /// A batch of a log that lives here may be taken back: others have to agree on it.
     pub fn is_agreed_on(&self, log: LogId) -> bool {
         self.get(log).is_some_and(|log| log.commons.pipeline.is_agreed_on())
@@ -46,7 +76,7 @@ impl Logs {
     }
 
     /// The state of each machine of a log that a record has opened, as it is in every replica that applied as much: see
-    /// [`queue::Fifo::write_canonical`].
+    /// [`queue::Fifo::write_canonical`]. Under an id that no machine has, how far the records of each node have come.
     pub fn canonical(&self, log: LogId, from: LogIndex) -> BTreeMap<QueueId, Vec<u8>> {
         let machines = self.get(log).into_iter().flat_map(|log| log.machines.iter());
         let open = machines.filter(|placed| placed.is_open());
@@ -55,6 +85,11 @@ impl Logs {
             placed.write_canonical(from, &mut bytes);
             (placed.id(), bytes)
         });
-        bytes.collect()
+        let origins = self.get(log).map(|log| {
+            let mut bytes = Vec::new();
+            log.commons.origins.write(&mut bytes);
+            (NO_QUEUE, bytes)
+        });
+        bytes.chain(origins).collect()
     }
 }

@@ -162,7 +162,7 @@ impl Shard {
     }
 
     /// Moves the words to other nodes about the catalog into `into`.
-    pub fn take_words(&mut self, into: &mut Vec<(NodeNo, CatalogWord)>) {
+    pub fn take_words_of_catalog(&mut self, into: &mut Vec<(NodeNo, CatalogWord)>) {
         if let Some(peers) = &mut self.peers {
             peers.take_words(into);
         }

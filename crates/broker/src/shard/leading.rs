@@ -36,7 +36,7 @@ impl Shard {
     /// want of whoever leads.
     pub(super) fn end_planning(&mut self) {
         if let Some(log) = self.logs.get_mut(CATALOG_LOG) {
-            log.commons.pipeline.forget_gathered();
+            log.commons.pipeline.forget_own();
         }
         self.planner = None;
         let Some(peers) = &mut self.peers else { return };

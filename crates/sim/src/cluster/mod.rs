@@ -71,8 +71,6 @@ pub struct Cluster {
     pub rounds: u64,
     /// The nodes rest: no start of one fails.
     pub is_calm: bool,
-    /// The node that is to lead all logs.
-    pub wanted: Option<usize>,
     /// Those that an administrator makes.
     pub users: Users,
     /// When each queue was first declared, by number, monotonic nanoseconds.
@@ -113,7 +111,6 @@ impl Cluster {
             promises: BTreeMap::new(),
             rounds: 0,
             is_calm: false,
-            wanted: None,
             users: Users::default(),
             declared_at: BTreeMap::new(),
             compared: 0,
