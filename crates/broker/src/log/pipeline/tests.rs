@@ -1,9 +1,11 @@
 //! A pipeline by itself: what is due, what is committed, and what becomes of records when others lead.
 
-use super::super::outbox::Content;
+use super::super::foreign::Records;
+use super::super::outbox::{Content, Parcel};
 use super::*;
+use base::id::{NodeNo, PortId};
 use journal::{FileId, FileKind, FileName};
-use message::record::Origin;
+use message::record::{Origin, Stamp};
 
 fn waiter(first: u64) -> Waiter {
     Waiter { port: PortId::default(), publisher: 1, first, last: first }
