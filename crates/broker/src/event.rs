@@ -175,6 +175,24 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// The handle of the consumer that it is for, without marks; none: for none, or for one that a get has just made.
+    pub(crate) fn consumer(&self) -> Option<u32> {
+        match self {
+            Event::Deliver { consumer, .. }
+            | Event::Barrier { consumer, .. }
+            | Event::Shown { consumer, .. }
+            | Event::Drained { consumer, .. }
+            | Event::Available { consumer, .. }
+            | Event::Active { consumer, .. }
+            | Event::TimedOut { consumer, .. }
+            | Event::LeaseOver { consumer, .. }
+            | Event::Cancelled { consumer, .. } => Some(*consumer & !(TRACED | LEASED)),
+            _ => None,
+        }
+    }
+}
+
 /// One delivered message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Item {

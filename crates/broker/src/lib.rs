@@ -67,7 +67,7 @@ pub use latency::{Durations, LATENCY_BOUNDS_US, Latencies};
 pub use limits::Limits;
 pub use listing::{Begin, ListedTo, Listing, QueuesNow};
 pub use logs::Logs;
-pub use mail::{Answering, Fate, Mail, Waiter};
+pub use mail::{Answering, Charge, Fate, Mail, Waiter};
 pub use moving::{MoveJob, Moved};
 pub use notices::Notice;
 pub use peers::{CatalogWord, Membership, Outcome, Reign, Wish};

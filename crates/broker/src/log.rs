@@ -37,10 +37,11 @@ use message::record::{Close, Open};
 use std::sync::Arc;
 
 pub(crate) use commons::{Commons, NO_QUEUE, Parked, Reads, Store};
+pub(crate) use edge::{Kept, Over};
 pub(crate) use foreign::Records;
 pub(crate) use origins::Origins;
-pub(crate) use peers::Brought;
 use peers::Peers;
+pub(crate) use peers::{Brought, refuse_all};
 pub(crate) use pipeline::Brings;
 use pipeline::{Closed, Due};
 
@@ -132,12 +133,15 @@ impl Log {
         limits: &Limits,
         post: &mut Post,
     ) {
-        let Log { commons, machines, streams, recovering, .. } = self;
+        let Log { commons, machines, streams, recovering, peers } = self;
         let id = definition.id;
         if !commons.pipeline.leads() {
             // A stream keeps its owner when the log loses its leader. The next who leads closes it.
             if machines.owned_slot(id).is_some() {
                 machines.resign(id, (commons, streams), post, false);
+            }
+            if let Some(peers) = peers {
+                peers.forget_queue(definition, post);
             }
             return;
         }
@@ -195,17 +199,19 @@ impl Log {
         &mut self,
         now: Now,
         unopened: Vec<(Arc<QueueDefinition>, QueueRules)>,
-        limits: &Limits,
+        (limits, post): (&Limits, &mut Post),
     ) {
         if !self.commons.pipeline.follows() {
             return;
         }
         let Commons { pipeline, origins, .. } = &mut self.commons;
-        pipeline.cut();
         let outbox = pipeline.outbox_mut();
-        if let Some(last) = origins.of(outbox.origin().node) {
-            outbox.go_on_behind(last);
+        if let Some(last) = origins.of(outbox.origin().node)
+            && !outbox.go_on_behind(last)
+        {
+            post.outlived = post.outlived.max(Some(last.origin.incarnation));
         }
+        pipeline.cut();
         for (definition, rules) in unopened {
             self.append_open(now, &definition);
             self.commons.append_rules(now, &definition, &rules);
@@ -236,8 +242,9 @@ impl Log {
     /// leads. Publishers are told nothing, commands wait, and streams are read on: see
     /// `docs/decisions/0017-roles-of-a-log.md`.
     pub(crate) fn resign(&mut self, turn: &mut Turn<'_>) {
+        let led = self.commons.pipeline.leads();
         self.commons.pipeline.resign();
-        self.keep_edge(turn.post);
+        self.keep_edge(led, turn.post);
         if let Some(streams) = self.streams.get_mut() {
             streams.stop_feeds(&mut self.machines);
         }
@@ -318,8 +325,11 @@ impl Log {
         Done::Nothing
     }
 
-    /// The first parked command whose time has come, taken out; none where another leads the log.
+    /// The first parked command whose time has come, taken out; none where another leads the log, unless that is stopped here.
     pub(crate) fn take_due(&mut self) -> Option<Parked> {
+        if self.commons.is_stopped {
+            return self.commons.agenda.parked.pop_front();
+        }
         if !self.commons.pipeline.leads() {
             return None;
         }

@@ -54,6 +54,15 @@ impl Pen {
     }
 }
 
+/// A queue that a connection may delete, and the token of the answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MayDelete {
+    pub(crate) queue: QueueId,
+    pub(crate) port: PortId,
+    pub(crate) token: u32,
+    pub(crate) messages: u64,
+}
+
 /// The outgoing tray.
 #[derive(Debug)]
 pub(crate) struct Post {
@@ -77,6 +86,10 @@ pub(crate) struct Post {
     guests: Trays,
     /// Words about logs to other nodes.
     pub(crate) words: Vec<(NodeNo, LogWord)>,
+    /// Queues that connections of this node's may delete, as other nodes say that lead their logs.
+    pub(crate) may_delete: Vec<MayDelete>,
+    /// Other nodes know of a later life of this node than the one it lives.
+    pub(crate) outlived: Option<u64>,
     /// Damage that was found.
     pub(crate) damages: Damages,
     /// Messages that a rule let go of.
@@ -99,6 +112,8 @@ impl Post {
             to_remember: VecDeque::new(),
             guests: Trays::default(),
             words: Vec::new(),
+            may_delete: Vec::new(),
+            outlived: None,
             damages: Damages::default(),
             notices: Notices::default(),
         }
@@ -316,7 +331,7 @@ impl Post {
         self.guests.open()
     }
 
-    /// What comes for a guest from now on goes nowhere.
+    /// Events for a guest go nowhere from now on.
     pub(crate) fn close_tray(&mut self, alias: NodeNo) {
         self.guests.close(alias);
     }
@@ -326,10 +341,13 @@ impl Post {
         self.guests.take(alias)
     }
 
-    /// Events that another node had for connections of this one.
-    pub(crate) fn bring(&mut self, events: &Events) {
+    /// Events that another node had for connections of this one: those that `is_meant`, and that are for a shard that there is.
+    pub(crate) fn bring(&mut self, events: &Events, mut is_meant: impl FnMut(PortId, &Event) -> bool) {
         for (port, event) in &events.list {
             let port = *port;
+            if !is_meant(port, event) || !self.has(port.shard) {
+                continue;
+            }
             let waiter = |first, last| Waiter { port, publisher: 0, first, last };
             match event {
                 Event::Confirmed { first, last, .. } if waiter(*first, *last).is_own() => {
@@ -337,6 +355,10 @@ impl Post {
                 }
                 Event::Refused { first, last, .. } if waiter(*first, *last).is_own() => {
                     self.answer(&waiter(*first, *last), Fate::Refused);
+                }
+                Event::Reply { token, reply: Ok(Reply::MayDelete { queue, messages }) } => {
+                    let (queue, token, messages) = (*queue, *token, *messages);
+                    self.may_delete.push(MayDelete { queue, port, token, messages });
                 }
                 event => self.events[usize::from(port.shard.0)].take_over(port, event, events),
             }

@@ -13,7 +13,7 @@ pub(crate) struct Trays {
     /// The one that was opened last.
     last: u16,
     open: BTreeMap<NodeNo, Events>,
-    /// What is for trays that are closed.
+    /// Events for trays that are closed.
     nowhere: Events,
 }
 
@@ -69,7 +69,7 @@ mod tests {
         let mut trays = Trays::default();
         let (one, two) = (trays.open(), trays.open());
         assert!(one != two && one != NodeNo::ONLY && two != NodeNo::ONLY);
-        let mut put = |trays: &mut Trays, alias| {
+        let put = |trays: &mut Trays, alias| {
             trays.tray(alias).list.push((PortId::default(), Event::Introduce));
         };
         put(&mut trays, one);

@@ -26,7 +26,7 @@ use crate::mail::Waiter;
 use crate::request::{NewConsumer, QueueCommand};
 use crate::selector::Selector;
 use base::Memory;
-use base::id::{LogId, PortId, QueueId};
+use base::id::{LogId, LogIndex, PortId, QueueId};
 use message::record::SeqRange;
 use std::ops::Range;
 use std::sync::Arc;
@@ -71,6 +71,9 @@ pub enum Said {
     Bring {
         /// Dense along the visit, from 1.
         at: u64,
+        /// It rests on a catalog that is no newer than this place in the catalog's log: a leader that is not so far does not know
+        /// the queues that it may be for, and does not take it.
+        catalog: LogIndex,
         /// Its content.
         item: Item,
     },
@@ -107,6 +110,8 @@ pub enum Said {
         /// Its number.
         life: u64,
     },
+    /// The log is stopped for damage where it is led: nothing is taken.
+    Stopped,
 }
 
 /// Something that a visitor brings.
@@ -114,7 +119,7 @@ pub enum Said {
 pub enum Item {
     /// Something that was there is not needed any more.
     Nothing,
-    /// What a consumer is to go on with.
+    /// The state that a consumer is to go on with.
     Claim(Arc<Claim>),
     /// There are no more claims.
     Claimed,

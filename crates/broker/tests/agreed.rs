@@ -127,7 +127,7 @@ fn what_was_taken_back_and_is_agreed_on_after_all_is_there_once() {
     // The others had the first, and another leader has it agreed on.
     let place =
         Place { file: FileId(1), name: FileName::new(FileKind::Journal, 1), offset: base.0, len, crc: 0 };
-    node.shards[1].apply_agreed(log, base, batch.records(), place);
+    node.shards[1].apply_agreed(NOW, log, base, batch.records(), place);
     node.settle();
     assert_eq!(node.take_seen(), ["1: 5 confirmed 1-1"]);
     node.shards[1].lead(NOW, log);

@@ -499,6 +499,9 @@ pub trait Turn {
         let home = self.home();
         home.sealed = sealed;
         let Home { shard, outputs, said, .. } = home;
+        if let Some(life) = shard.outlived() {
+            return Err(Stop(format!("other nodes know of a later start of this one, number {life}")));
+        }
         shard.take_words(said);
         outputs.words.extend(said.drain(..).map(|(to, word)| (to, Word::Log(Box::new(word)))));
         shard.take_reads(&mut outputs.reads);

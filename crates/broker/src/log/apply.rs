@@ -146,7 +146,7 @@ impl Log {
         }
     }
 
-    /// What comes behind this record is under its number, up to the next of its kind. What is left of `rest` to be applied.
+    /// The records behind this one are under its number, up to the next of its kind. Those left of `rest` are to be applied.
     #[cold]
     #[inline(never)]
     fn begin_parcel<'a>(&mut self, record: &[u8], mut rest: &'a [u8]) -> &'a [u8] {

@@ -70,3 +70,62 @@ impl Claims {
 pub(crate) fn sort(claims: &mut [Claim]) {
     claims.sort_by_key(|claim| (claim.queue, !claim.is_active, claim.port, claim.handle));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::Placement;
+    use crate::word::{LogWord, Said, Tenure};
+    use base::id::{LogId, PortId, QueueId, ShardId};
+
+    const OTHERS: [NodeNo; 2] = [NodeNo(2), NodeNo(5)];
+
+    #[test]
+    fn others_are_waited_for_until_they_have_claimed_or_the_time_is_over() {
+        let limits = Limits::default();
+        let begun = Now::at_ms(1_000);
+        let at = |ms: u64| Now::at_ms(1_000 + ms);
+        let check = |claimed: &[u16], at: Now, expected: bool| {
+            let (mut claims, mut guests) = (Claims::default(), Guests::new(LogId(3)));
+            let mut post = Post::new(ShardId(0), Placement { shards: 1, logs: 4 });
+            assert!(!claims.waits(begun, &guests, &OTHERS), "nothing has begun");
+            claims.begin(begun, &limits);
+            for node in claimed.iter().map(|node| NodeNo(*node)) {
+                let tenure = Tenure::default();
+                let come = LogWord { log: LogId(3), life: 1, visit: 1, tenure, said: Said::Come };
+                guests.hear(begun, (node, &come), (0, 0), (&limits, &mut post), &mut Vec::new());
+                assert!(!guests.has_claimed(node), "it has come, and claimed nothing");
+                guests.claimed(node);
+            }
+            assert_eq!(claims.waits(at, &guests, &OTHERS), expected, "{claimed:?}");
+            claims.end();
+            assert!(!claims.waits(at, &guests, &OTHERS) && claims.deadline().is_none());
+        };
+        check(&[], at(0), true);
+        check(&[2], at(limits.claims_ms_max - 1), true);
+        check(&[5, 9], at(1), true);
+        check(&[5, 2], at(0), false);
+        check(&[], at(limits.claims_ms_max), false);
+        check(&[2], at(limits.claims_ms_max), false);
+    }
+
+    #[test]
+    fn the_active_consumer_of_a_queue_comes_first() {
+        let claim = |queue, handle, is_active| Claim {
+            queue: QueueId(queue),
+            port: PortId::here(ShardId(0), 1, 1),
+            handle,
+            consumer: None,
+            selector: None,
+            limit: None,
+            delivered: 0,
+            is_paused: false,
+            is_active,
+            held: Box::default(),
+        };
+        let mut claims = [claim(2, 1, false), claim(1, 2, false), claim(1, 3, true), claim(1, 1, false)];
+        sort(&mut claims);
+        let order: Vec<_> = claims.iter().map(|claim| (claim.queue.0, claim.handle)).collect();
+        assert_eq!(order, [(1, 3), (1, 1), (1, 2), (2, 1)]);
+    }
+}

@@ -3,7 +3,7 @@
 //!
 //! What a command changes counts once the leader is done with it: until then it is brought again, to each leader that comes,
 //! behind the claims. While this node leads, deliveries are with its queues, and stand here once it has resigned.
-//! Not here: consumers of streams, which any replica serves, and browsers, which hold nothing.
+//! Browsers are here, and do not go on: they end with their leader. Not here: consumers of streams, which any replica serves.
 
 use crate::event::{Event, Events, LEASED, TRACED};
 use crate::request::{Credit, Held, NewConsumer, QueueCommand, Reply};
@@ -13,7 +13,24 @@ use base::RangeSet;
 use base::id::{PortId, QueueId, QueueSeq};
 use base::ranges::Range;
 use message::record::SeqRange;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+
+/// A consumer of a connection that ends here, though its connection has not asked for that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Over {
+    pub(crate) queue: QueueId,
+    pub(crate) port: PortId,
+    pub(crate) handle: u32,
+}
+
+/// A get that waits for its answer.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    queue: QueueId,
+    handle: u32,
+    /// Its message is settled at once.
+    settled: bool,
+}
 
 /// A consumer, or one that stands for gets.
 #[derive(Debug)]
@@ -32,29 +49,14 @@ struct Seat {
     held: RangeSet,
 }
 
-/// See the module's head.
-#[derive(Debug, Default)]
-pub(crate) struct Edge {
-    seats: BTreeMap<(PortId, u32), Seat>,
-    /// Gets whose message is settled at once, by their tokens.
-    settled_gets: BTreeSet<(PortId, u32)>,
-}
-
-impl Edge {
-    /// Nobody consumes.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.seats.is_empty()
-    }
-
-    /// There is such a consumer.
-    pub(crate) fn has(&self, port: PortId, handle: u32) -> bool {
-        self.seats.contains_key(&(port, handle))
-    }
-
-    /// A connection asks for something; `is_here`: this node leads, and has the answer.
-    pub(crate) fn asked(&mut self, port: PortId, queue: QueueId, command: &QueueCommand, is_here: bool) {
-        let wanted = |token: u32| Some(token).filter(|_| !is_here);
-        let seat = |consumer, selector, token| Seat {
+impl Seat {
+    fn new(
+        queue: QueueId,
+        consumer: Option<NewConsumer>,
+        selector: Option<Selector>,
+        token: Option<u32>,
+    ) -> Seat {
+        Seat {
             queue,
             consumer,
             selector,
@@ -64,29 +66,64 @@ impl Edge {
             is_active: false,
             delivered: 0,
             held: RangeSet::new(),
+        }
+    }
+
+    fn browses(&self) -> bool {
+        self.consumer.is_some_and(|consumer| consumer.browses.is_some())
+    }
+}
+
+/// See the module's head.
+#[derive(Debug, Default)]
+pub(crate) struct Edge {
+    seats: BTreeMap<(PortId, u32), Seat>,
+    /// By the tokens of their answers.
+    gets: BTreeMap<(PortId, u32), Asked>,
+}
+
+impl Edge {
+    /// Nobody consumes.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.seats.is_empty() && self.gets.is_empty()
+    }
+
+    /// There is such a consumer.
+    pub(crate) fn has(&self, port: PortId, handle: u32) -> bool {
+        self.seats.contains_key(&(port, handle))
+    }
+
+    /// A connection asks for something; `is_here`: this node leads, and has the answer.
+    pub(crate) fn asked(&mut self, port: PortId, queue: QueueId, command: &QueueCommand, is_here: bool) {
+        let mut sit = |handle, consumer: NewConsumer, selector, token| {
+            // While this node leads, the queue has its browsers, and tells them when it does no more.
+            if !(is_here && consumer.browses.is_some()) {
+                let token = Some(token).filter(|_| !is_here);
+                self.seats.insert((port, handle), Seat::new(queue, Some(consumer), selector, token));
+            }
         };
         match command {
-            QueueCommand::Consume { consumer, .. } | QueueCommand::Select { consumer, .. }
-                if consumer.browses.is_some() => {}
-            QueueCommand::Consume { token, handle, consumer } => {
-                self.seats.insert((port, *handle), seat(Some(*consumer), None, wanted(*token)));
-            }
+            QueueCommand::Consume { token, handle, consumer } => sit(*handle, *consumer, None, *token),
             QueueCommand::Select { token, handle, consumer, selector } => {
-                let selector = Some(selector.clone());
-                self.seats.insert((port, *handle), seat(Some(*consumer), selector, wanted(*token)));
+                sit(*handle, *consumer, Some(selector.clone()), *token);
             }
-            QueueCommand::Get { token, settled: true, .. } if !is_here => {
-                self.settled_gets.insert((port, *token));
+            QueueCommand::Get { token, handle, settled, .. } if !is_here => {
+                self.gets.insert((port, *token), Asked { queue, handle: *handle, settled: *settled });
             }
-            QueueCommand::Get { handle, .. } | QueueCommand::Pick { handle, .. } => {
-                self.seats.entry((port, *handle)).or_insert_with(|| seat(None, None, None));
+            QueueCommand::Pick { token, handle, .. } if !is_here => {
+                self.gets.insert((port, *token), Asked { queue, handle: *handle, settled: false });
             }
+            // A message that comes for a get all the same goes back.
+            QueueCommand::Cancel { handle, held: Held::Fails | Held::GoesBack, .. } => {
+                self.gets.retain(|(of, _), get| (*of, get.handle) != (port, *handle));
+            }
+            QueueCommand::Leave => self.gets.retain(|(of, _), get| (*of, get.queue) != (port, queue)),
             _ => {}
         }
     }
 
     /// The leader is done with a command.
-    pub(crate) fn done(&mut self, port: PortId, command: &QueueCommand) {
+    pub(crate) fn done(&mut self, port: PortId, queue: QueueId, command: &QueueCommand) {
         let at = |handle: u32| (port, handle);
         match command {
             QueueCommand::Cancel { handle, held, .. } => match held {
@@ -127,10 +164,9 @@ impl Edge {
             QueueCommand::LeaseOver(over) => self.let_go(at(over.handle), &over.over),
             QueueCommand::Modify(modified) => self.let_go(at(modified.handle), &[modified.range]),
             QueueCommand::Leave => {
-                let theirs = self.seats.range((port, 0)..=(port, u32::MAX));
-                let theirs: Vec<_> = theirs.map(|(member, _)| *member).collect();
-                theirs.iter().for_each(|member| _ = self.seats.remove(member));
-                self.settled_gets.retain(|(of, _)| *of != port);
+                let is_its =
+                    |member: &(PortId, u32), seat: &mut Seat| (member.0, seat.queue) == (port, queue);
+                self.seats.extract_if((port, 0)..=(port, u32::MAX), is_its).for_each(drop);
             }
             _ => {}
         }
@@ -154,37 +190,62 @@ impl Edge {
         }
     }
 
-    /// A consumer has so much of its own, while this node led: how many were delivered to it, and what it holds.
+    /// This node leads no more. Of each consumer that its connections have it is said how many were delivered to it, what it holds,
+    /// and whether it is the active one; others that were here are gone. What is to be asked of the next leader.
     pub(crate) fn keep(
         &mut self,
-        (port, handle): (PortId, u32),
-        delivered: u32,
-        held: impl Iterator<Item = SeqRange>,
-    ) {
-        if let Some(seat) = self.seats.get_mut(&(port, handle)) {
-            seat.delivered = delivered;
+        kept: impl Iterator<Item = (QueueId, Kept)>,
+    ) -> Vec<(PortId, QueueId, QueueCommand)> {
+        let mut before = std::mem::take(&mut self.seats);
+        let mut asks = Vec::new();
+        for (queue, Kept { port, handle, delivered, is_active, drains, held }) in kept {
+            let seat = before.remove(&(port, handle)).filter(|seat| seat.queue == queue);
+            let mut seat = seat.unwrap_or_else(|| Seat::new(queue, None, None, None));
+            (seat.delivered, seat.is_active) = (delivered, is_active);
             seat.held.clear();
-            held.for_each(|range| _ = seat.held.insert(numbers(range)));
+            held.into_iter().for_each(|range| _ = seat.held.insert(numbers(range)));
+            if let Some(limit) = seat.limit.filter(|_| drains) {
+                asks.push((port, queue, QueueCommand::Credit { handle, limit, drain: true, echo: false }));
+            }
+            if seat.consumer.is_some() || !seat.held.is_empty() {
+                self.seats.insert((port, handle), seat);
+            }
         }
+        asks
     }
 
-    /// Those that this is not true of are gone.
-    pub(crate) fn retain(&mut self, is_there: impl Fn(QueueId, PortId, u32) -> bool) {
-        self.seats.retain(|(port, handle), seat| is_there(seat.queue, *port, *handle));
+    /// A queue is gone, and its consumers with it.
+    pub(crate) fn forget_queue(&mut self, queue: QueueId) -> Vec<Over> {
+        self.gets.retain(|_, get| get.queue != queue);
+        self.take(|seat| seat.queue == queue)
     }
 
-    /// The leader has told these.
-    pub(crate) fn heard(&mut self, events: &Events) {
-        for (port, event) in &events.list {
-            self.heard_one(*port, event, events);
+    /// Browsers that another leader had opened: the next knows nothing of them.
+    pub(crate) fn end_browsers(&mut self) -> Vec<Over> {
+        self.take(|seat| seat.browses() && seat.token.is_none())
+    }
+
+    /// Takes these out: those of them that are consumers.
+    fn take(&mut self, goes: impl Fn(&Seat) -> bool) -> Vec<Over> {
+        let out = self.seats.extract_if(.., |_, seat| goes(seat));
+        let consumers = out.filter(|(_, seat)| seat.consumer.is_some());
+        consumers.map(|((port, handle), seat)| Over { queue: seat.queue, port, handle }).collect()
+    }
+
+    /// The leader has told this, one of `events`. False: it is for a consumer that is not there any more.
+    pub(crate) fn hear(&mut self, port: PortId, event: &Event, events: &Events) -> bool {
+        let is_known = event.consumer().is_none_or(|consumer| self.has(port, consumer));
+        if is_known {
+            self.note(port, event, events);
         }
+        is_known
     }
 
-    fn heard_one(&mut self, port: PortId, event: &Event, events: &Events) {
+    fn note(&mut self, port: PortId, event: &Event, events: &Events) {
         let plain = |consumer: u32| (port, consumer & !(TRACED | LEASED));
         match event {
             Event::Reply { token, reply } => {
-                self.settled_gets.remove(&(port, *token));
+                self.gets.remove(&(port, *token));
                 let mut theirs = self.seats.range_mut((port, 0)..=(port, u32::MAX));
                 let Some((member, seat)) = theirs.find(|(_, seat)| seat.token == Some(*token)) else {
                     return;
@@ -206,10 +267,10 @@ impl Edge {
                 }
             }
             Event::Got { token, consumer, item, .. } => {
-                if !self.settled_gets.remove(&(port, *token))
-                    && let Some(seat) = self.seats.get_mut(&plain(*consumer))
-                {
+                if let Some(Asked { queue, settled: false, .. }) = self.gets.remove(&(port, *token)) {
                     let seq = events.items[*item as usize].seq.0;
+                    let getter = || Seat::new(queue, None, None, None);
+                    let seat = self.seats.entry((port, plain(*consumer).1)).or_insert_with(getter);
                     seat.held.insert(Range { first: seq, last: seq });
                 }
             }
@@ -229,9 +290,10 @@ impl Edge {
         }
     }
 
-    /// What the next leader is to know, of those that have their answer.
+    /// The words to the next leader about consumers that have their answer.
     pub(crate) fn claims(&self) -> impl Iterator<Item = Claim> + '_ {
-        let known = self.seats.iter().filter(|(_, seat)| seat.token.is_none());
+        let goes_on = |seat: &Seat| seat.token.is_none() && !seat.browses();
+        let known = self.seats.iter().filter(move |(_, seat)| goes_on(seat));
         known.map(|((port, handle), seat)| Claim {
             queue: seat.queue,
             port: *port,
@@ -247,6 +309,19 @@ impl Edge {
     }
 }
 
+/// A consumer as it was when its leader ceased to lead.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    pub(crate) port: PortId,
+    pub(crate) handle: u32,
+    /// Messages that were delivered to it since it came, wrapping.
+    pub(crate) delivered: u32,
+    pub(crate) is_active: bool,
+    /// It is to hear when nothing is left for its credit.
+    pub(crate) drains: bool,
+    pub(crate) held: Vec<SeqRange>,
+}
+
 fn positions(range: Range) -> SeqRange {
     SeqRange { first: QueueSeq(range.first), last: QueueSeq(range.last) }
 }
@@ -254,3 +329,6 @@ fn positions(range: Range) -> SeqRange {
 fn numbers(range: SeqRange) -> Range {
     Range { first: range.first.0, last: range.last.0 }
 }
+
+#[cfg(test)]
+mod tests;

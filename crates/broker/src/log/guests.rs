@@ -54,6 +54,8 @@ struct Guest {
     unheard_bytes: usize,
     /// Its consumers are given nothing, as it has not heard of so much.
     is_held_up: bool,
+    /// Queues at which connections of it may have consumers since then.
+    uses_since: Vec<(PortId, QueueId)>,
     /// When events are told again, monotonic nanoseconds.
     again_at: u64,
     /// When it said something last, monotonic nanoseconds.
@@ -73,7 +75,7 @@ pub(crate) struct Guests {
 pub(crate) enum Came {
     /// Nothing is to be done.
     Nothing,
-    /// What it brings comes next.
+    /// Its item is the next.
     Next,
     /// An answer, to be sent at once.
     Answer(Said),
@@ -187,7 +189,7 @@ impl Guests {
         is_new
     }
 
-    /// What a guest brought last is taken, and done once everything before `until` is applied.
+    /// The item that a guest brought last is taken, and done once everything before `until` is applied.
     pub(crate) fn took(&mut self, from: NodeNo, until: LogIndex) {
         let Some(guest) = self.by_node.get_mut(&from) else { return };
         guest.taken += 1;
@@ -213,12 +215,17 @@ impl Guests {
     pub(crate) fn uses(&mut self, from: NodeNo, port: PortId, queue: QueueId, does: bool) {
         let Some(guest) = self.by_node.get_mut(&from) else { return };
         match does {
-            true => _ = guest.uses.insert((port, queue)),
+            true => {
+                guest.uses.insert((port, queue));
+                if guest.is_held_up {
+                    guest.uses_since.push((port, queue));
+                }
+            }
             false => _ = guest.uses.remove(&(port, queue)),
         }
     }
 
-    /// What guests brought in the meantime and what was not taken is to come again.
+    /// Items that guests brought in the meantime, and that were not taken, are to come again.
     pub(crate) fn ask_again(&mut self) {
         self.by_node.values_mut().for_each(|guest| guest.has_gap = true);
     }
@@ -256,6 +263,8 @@ impl Guests {
         for guest in self.by_node.values_mut() {
             let is_much = guest.unheard_bytes > limits.guest_bytes_max;
             let is_little = guest.unheard_bytes <= limits.guest_bytes_max / 2;
+            let since = std::mem::take(&mut guest.uses_since).into_iter();
+            changed.extend(since.map(|(port, queue)| (port, queue, true)));
             if (is_much && !guest.is_held_up) || (is_little && guest.is_held_up) {
                 guest.is_held_up = is_much;
                 changed.extend(guest.uses.iter().map(|(port, queue)| (*port, *queue, is_much)));
@@ -318,6 +327,7 @@ impl Guest {
             unheard: VecDeque::new(),
             unheard_bytes: 0,
             is_held_up: false,
+            uses_since: Vec::new(),
             again_at: 0,
             came_at: now.mono_ns,
         }

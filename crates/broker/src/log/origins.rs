@@ -90,7 +90,7 @@ impl Origins {
     }
 }
 
-/// What a snapshot of a log begins with where origins follow; else it begins with what was there before there were any.
+/// The number that a snapshot of a log begins with where origins follow; else it begins as before there were any.
 const HAS_ORIGINS: u32 = 2;
 
 impl Origins {

@@ -1,4 +1,4 @@
-//! What this node has for a log that nodes agree on: records that are not recorded there yet, as far as is known here, with the
+//! The things that this node has for a log which nodes agree on: records that are not in it yet, as far as is known here, with the
 //! publishes that wait for that, and commands that the leader is not done with.
 //!
 //! A parcel of records is in one batch of the log, whole, behind the [`Stamp`] with its number. It stays here, with its memory,
@@ -8,15 +8,18 @@
 
 use super::foreign::Records;
 use crate::event::{Event, Events};
-use crate::mail::Waiter;
+use crate::mail::{Charge, Waiter};
 use crate::request::QueueCommand;
 use crate::word::Item;
-use base::id::{PortId, QueueId};
+use base::id::{NodeNo, PortId, QueueId};
 use message::record::{Origin, Stamp};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Bytes of memory that a command counts for, besides what it holds.
 const COMMAND_BYTES: usize = 128;
+
+/// Parcels among which one is looked for that a command makes needless.
+const LOOKED_AT_MAX: usize = 64;
 
 /// The content of a parcel.
 #[derive(Debug)]
@@ -85,12 +88,14 @@ pub(crate) struct Parcel {
     pub(crate) waiters: Vec<Waiter>,
     /// Its position along the visit of its node with the leader; 0: it was not brought in this one.
     pub(crate) at: u64,
+    /// The connections that its bytes are charged to, and how many to each.
+    charged: Vec<(PortId, u64)>,
 }
 
 impl Parcel {
     /// One of records that was not brought to anybody.
     pub(crate) fn new(number: u64, records: Records, waiters: Vec<Waiter>) -> Parcel {
-        Parcel { number, content: Content::Records(records), waiters, at: 0 }
+        Parcel { number, content: Content::Records(records), waiters, at: 0, charged: Vec::new() }
     }
 
     /// As it is brought.
@@ -132,6 +137,24 @@ impl Parcel {
     }
 }
 
+impl Parcel {
+    /// The connections of this node that its bytes are charged to. Those of records are divided by the publishes that wait for
+    /// them; what nobody waits for is charged to nobody, and bounded with all that is in flight.
+    fn shares(&self) -> Vec<(PortId, u64)> {
+        let bytes = self.bytes() as u64;
+        let shares: Vec<(PortId, u64)> = match &self.content {
+            Content::Command { port, .. } => vec![(*port, bytes)],
+            Content::Records(_) | Content::Ask { .. } => {
+                let count = |waiter: &Waiter| (waiter.last - waiter.first).saturating_add(1);
+                let all: u64 = self.waiters.iter().map(count).sum();
+                self.waiters.iter().map(|waiter| (waiter.port, bytes * count(waiter) / all.max(1))).collect()
+            }
+        };
+        let is_own = |port: &PortId| port.node == NodeNo::ONLY;
+        shares.into_iter().filter(|(port, bytes)| is_own(port) && *bytes > 0).collect()
+    }
+}
+
 /// See the module's head.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
@@ -143,6 +166,8 @@ pub(crate) struct Outbox {
     bytes: usize,
     /// How many of them are no commands.
     messages: usize,
+    /// The charges to connections since they were asked for last; none: nobody is charged.
+    charges: Option<BTreeMap<PortId, Charge>>,
 }
 
 impl Outbox {
@@ -151,7 +176,7 @@ impl Outbox {
         self.origin
     }
 
-    /// This node begins a life.
+    /// This node begins a life, later than all before.
     ///
     /// # Panics
     /// In the midst of another.
@@ -160,22 +185,13 @@ impl Outbox {
         self.origin = origin;
     }
 
-    /// So far its node has come in the log, where this one leads: numbers go on behind that. Where the log knows of a later life
-    /// than this, as after a clock went back, this one becomes later still. Nothing that was sent before can come into the log
-    /// any more.
-    pub(crate) fn go_on_behind(&mut self, last: Stamp) {
-        if last.origin.incarnation == self.origin.incarnation {
+    /// So far its node has come in the log, where this one leads: numbers go on behind that. False: the log knows of a later life
+    /// of this node than this one, and will take nothing of this.
+    pub(crate) fn go_on_behind(&mut self, last: Stamp) -> bool {
+        if last.origin == self.origin {
             self.last = self.last.max(last.number);
-        } else {
-            self.outlive(last.origin.incarnation);
         }
-    }
-
-    /// The log knows of a later life of this node than this one, as after a clock went back: this one becomes later still.
-    pub(crate) fn outlive(&mut self, life: u64) {
-        if life >= self.origin.incarnation {
-            self.origin.incarnation = life + 1;
-        }
+        last.origin.incarnation <= self.origin.incarnation
     }
 
     /// The next number.
@@ -184,8 +200,37 @@ impl Outbox {
         Stamp { origin: self.origin, number: self.last }
     }
 
+    /// From now on connections are charged for what is kept of theirs.
+    pub(crate) fn begin_to_charge(&mut self) {
+        self.charges.get_or_insert_default();
+    }
+
+    /// The charges to connections since they were asked for last.
+    pub(crate) fn take_charges(&mut self) -> BTreeMap<PortId, Charge> {
+        self.charges.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    fn charge(&mut self, parcel: &mut Parcel) {
+        if let Some(charges) = &mut self.charges {
+            parcel.charged = parcel.shares();
+            for (port, bytes) in &parcel.charged {
+                let charge = charges.entry(*port).or_default();
+                charge.bytes += *bytes as i64;
+                charge.is_asked |= matches!(parcel.content, Content::Command { .. });
+            }
+        }
+    }
+
+    fn give_back(&mut self, parcel: &mut Parcel) {
+        let charged = std::mem::take(&mut parcel.charged);
+        if let Some(charges) = &mut self.charges {
+            charged.iter().for_each(|(port, bytes)| charges.entry(*port).or_default().bytes -= *bytes as i64);
+        }
+    }
+
     /// Keeps a parcel, whose number is the highest of all.
-    pub(crate) fn put(&mut self, parcel: Parcel) {
+    pub(crate) fn put(&mut self, mut parcel: Parcel) {
+        self.charge(&mut parcel);
         self.bytes += parcel.bytes();
         self.messages += usize::from(parcel.number > 0);
         self.parcels.push_back(parcel);
@@ -222,14 +267,7 @@ impl Outbox {
             awaits => awaits,
         };
         if awaits == Awaits::Nothing
-            && let Some(Parcel {
-                content: Content::Command { port: of, command: last, awaits: last_awaits, .. },
-                at: 0,
-                ..
-            }) = self.parcels.back_mut()
-            && *of == port
-            && *last_awaits == Awaits::Nothing
-            && replaces(&command, last)
+            && let Some(last) = self.last_like(port, &command)
         {
             *last = command;
             return;
@@ -239,14 +277,29 @@ impl Outbox {
             content: Content::Command { queue, port, command, awaits },
             waiters: Vec::new(),
             at: 0,
+            charged: Vec::new(),
         });
+    }
+
+    /// A command that was brought to nobody so far, and which this one makes needless, among the last ones. What came between them
+    /// does not ask how much the consumer may have.
+    fn last_like(&mut self, port: PortId, command: &QueueCommand) -> Option<&mut QueueCommand> {
+        let unsent = self.parcels.iter_mut().rev().take(LOOKED_AT_MAX).take_while(|parcel| parcel.at == 0);
+        let mut commands = unsent.filter_map(|parcel| match &mut parcel.content {
+            Content::Command { port: of, command, awaits: Awaits::Nothing, .. } if *of == port => {
+                Some(command)
+            }
+            _ => None,
+        });
+        commands.find(|last| replaces(command, last))
     }
 
     /// Keeps a message that a queue may refuse.
     pub(crate) fn put_ask(&mut self, record: Records, waiter: Option<Waiter>, needs_flush: bool) {
         let number = self.next_stamp().number;
         let content = Content::Ask { record, needs_flush };
-        self.put(Parcel { number, content, waiters: waiter.into_iter().collect(), at: 0 });
+        let waiters = waiter.into_iter().collect();
+        self.put(Parcel { number, content, waiters, at: 0, charged: Vec::new() });
     }
 
     /// Takes out all parcels of which this is true.
@@ -261,7 +314,8 @@ impl Outbox {
                 }
             }
         }
-        for parcel in &out {
+        for parcel in &mut out {
+            self.give_back(parcel);
             self.bytes -= parcel.bytes();
             self.messages -= usize::from(parcel.number > 0);
         }
@@ -311,7 +365,8 @@ impl Outbox {
 
     /// The leader has told these: what waited for one of them is done with.
     pub(crate) fn take_answered(&mut self, events: &Events) -> Vec<Parcel> {
-        if !self.parcels.iter().any(Parcel::waits) {
+        let answers: Vec<_> = events.list.iter().filter(|(_, event)| may_be_answer(event)).collect();
+        if answers.is_empty() {
             return Vec::new();
         }
         let is_answer = |parcel: &Parcel, of: PortId, event: &Event| match (&parcel.content, event) {
@@ -326,7 +381,7 @@ impl Outbox {
             _ => false,
         };
         self.take_out(|parcel| {
-            parcel.waits() && events.list.iter().any(|(of, event)| is_answer(parcel, *of, event))
+            parcel.waits() && answers.iter().any(|(of, event)| is_answer(parcel, *of, event))
         })
     }
 
@@ -375,7 +430,7 @@ impl Outbox {
         self.messages > 0
     }
 
-    /// What is in it, in words.
+    /// Its content, in words.
     pub(crate) fn in_words(&self) -> String {
         let each = self.parcels.iter().map(|parcel| match &parcel.content {
             Content::Records(records) => {
@@ -396,6 +451,20 @@ impl Outbox {
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
+}
+
+/// Something may wait for an event of this kind.
+fn may_be_answer(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::Reply { .. }
+            | Event::Got { .. }
+            | Event::Drained { .. }
+            | Event::Available { .. }
+            | Event::Cancelled { .. }
+            | Event::Confirmed { .. }
+            | Event::Refused { .. }
+    )
 }
 
 /// A command says the same as one before, of later.

@@ -1,13 +1,16 @@
 //! A log's relations with the same log on other nodes: this one visits the node that leads it, or is visited.
 
 use super::claims::{self, Claims};
-use super::edge::Edge;
+use super::edge::{Edge, Over};
 use super::guests::{Came, Gone, Guests};
 use super::origins::Origins;
 use super::outbox::{Content, Outbox, Parcel};
 use super::pipeline::Pipeline;
 use super::visit::{Heard, Visit};
+use crate::catalog::QueueDefinition;
+use crate::event::Event;
 use crate::limits::Limits;
+use crate::logs::{answer_stopped, refuse_stopped};
 use crate::post::Post;
 use crate::request::QueueCommand;
 use crate::turn::Turn;
@@ -15,6 +18,7 @@ use crate::word::{Claim, Item, LogWord, Said, Tenure};
 use base::Now;
 use base::id::{LogId, LogIndex, NodeNo, PortId, QueueId};
 use message::record::Stamp;
+use std::sync::Arc;
 
 /// See the module's head.
 #[derive(Debug)]
@@ -24,11 +28,13 @@ pub(crate) struct Peers {
     pub(crate) guests: Guests,
     pub(crate) edge: Edge,
     claims: Claims,
-    /// What connections of guests that are gone may have.
+    /// Connections of guests that are gone, and queues at which they may have something.
     gone: Vec<Gone>,
+    /// Consumers of this node's connections that end here.
+    over: Vec<Over>,
 }
 
-/// What a word means for a log, besides what is between its nodes.
+/// The meaning of a word for a log, besides what is between its nodes.
 #[derive(Debug)]
 pub(crate) enum Brought {
     /// Nothing.
@@ -47,6 +53,7 @@ impl Peers {
             edge: Edge::default(),
             claims: Claims::default(),
             gone: Vec::new(),
+            over: Vec::new(),
         }
     }
 
@@ -79,6 +86,7 @@ impl Peers {
     /// again what was not taken so far.
     pub(crate) fn take_claims(&mut self) -> Vec<Claim> {
         let mut all = self.claims.end();
+        self.over.extend(self.edge.end_browsers());
         all.extend(self.edge.claims());
         claims::sort(&mut all);
         self.guests.ask_again();
@@ -88,6 +96,20 @@ impl Peers {
     /// Takes what connections of guests that are gone may have.
     pub(crate) fn take_gone(&mut self) -> Vec<Gone> {
         std::mem::take(&mut self.gone)
+    }
+
+    /// Takes the consumers of this node's connections that end here.
+    pub(crate) fn take_over(&mut self) -> Vec<Over> {
+        std::mem::take(&mut self.over)
+    }
+
+    /// A queue is gone while another node leads: consumers of this node's connections hear so, whether or not that tells them.
+    pub(crate) fn forget_queue(&mut self, queue: &QueueDefinition, post: &mut Post) {
+        let over = self.edge.forget_queue(queue.id);
+        let queue = Arc::new(queue.clone());
+        for Over { port, handle, .. } in over {
+            post.event(port, Event::Cancelled { consumer: handle, queue: queue.clone() });
+        }
     }
 
     /// Something is to be said at once.
@@ -108,13 +130,21 @@ impl Peers {
     }
 
     /// Says what is to be said at the end of a turn.
-    pub(crate) fn turn(&mut self, now: Now, pipeline: &mut Pipeline, limits: &Limits, post: &mut Post) {
+    pub(crate) fn turn(
+        &mut self,
+        now: Now,
+        catalog: LogIndex,
+        pipeline: &mut Pipeline,
+        (limits, post): (&Limits, &mut Post),
+    ) {
+        self.visit.heed_catalog(catalog);
         if !pipeline.follows() {
             self.claims.call(now, &self.guests, &self.others, limits, post);
             self.guests.dismiss_lost(now, limits, post, &mut self.gone);
             return self.guests.turn(now, pipeline.applied(), limits, post);
         }
-        if self.visit.is_there() && pipeline.outbox().len() < limits.outbox_parcels_max {
+        // It is charged to those it is of once it is a parcel, wherever it can go now.
+        if pipeline.outbox().len() < limits.outbox_parcels_max {
             pipeline.cut();
         }
         let has_some = pipeline.has_gathered() || !self.edge.is_empty();
@@ -128,7 +158,7 @@ impl Peers {
         (from, word): (NodeNo, &LogWord),
         pipeline: &mut Pipeline,
     ) {
-        let Peers { visit, edge, .. } = self;
+        let Peers { visit, edge, over, .. } = self;
         let outbox = pipeline.outbox_mut();
         let claims = || edge.claims().map(|claim| Item::Claim(claim.into())).collect();
         let words = &mut turn.post.words;
@@ -136,16 +166,19 @@ impl Peers {
         let done = match heard {
             Heard::Nothing => Vec::new(),
             Heard::Past(life) => {
-                outbox.outlive(life);
+                turn.post.outlived = turn.post.outlived.max(Some(life));
                 Vec::new()
             }
-            Heard::Recorded(number) => outbox.take_recorded(number),
+            Heard::Welcome(recorded) => {
+                over.extend(edge.end_browsers());
+                outbox.take_recorded(recorded)
+            }
             Heard::Done(at) => outbox.take_done(at),
             Heard::Events(events) => {
-                edge.heard(&events);
-                turn.post.bring(&events);
+                turn.post.bring(&events, |port, event| edge.hear(port, event, &events));
                 outbox.take_answered(&events)
             }
+            Heard::Stopped => return refuse_all(word.log, pipeline, turn.post),
         };
         self.are_done(done, turn.post);
     }
@@ -157,7 +190,7 @@ impl Peers {
                 Content::Records(_) => waiters.iter().for_each(|waiter| post.confirm(waiter)),
                 // The leader has said so.
                 Content::Ask { .. } => {}
-                Content::Command { port, command, .. } => self.edge.done(port, &command),
+                Content::Command { port, queue, command, .. } => self.edge.done(port, queue, &command),
             }
         }
     }
@@ -248,8 +281,16 @@ impl Peers {
     pub(crate) fn carries(&mut self, port: PortId, queue: QueueId, command: &QueueCommand) {
         if port.node == NodeNo::ONLY {
             self.edge.asked(port, queue, command, true);
-            self.edge.done(port, command);
+            self.edge.done(port, queue, command);
         }
+    }
+}
+
+/// A log is stopped, here or where it is led: those that wait for it hear so, as those do that come afterwards.
+pub(crate) fn refuse_all(log: LogId, pipeline: &mut Pipeline, post: &mut Post) {
+    refuse_stopped(post, log, &pipeline.take_waiting());
+    for (port, _, command) in pipeline.outbox_mut().take_commands() {
+        answer_stopped(post, log, port, &command);
     }
 }
 
@@ -262,3 +303,6 @@ fn known(origins: &Origins, node: NodeNo, life: u64, limits: &Limits) -> Option<
         None => (origins.count() < limits.origins_max).then_some((0, 0)),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -71,7 +71,7 @@ struct Open {
     waiters: Vec<Waiter>,
     /// The number in the stamp that it begins with; 0: with none.
     number: u64,
-    /// What comes behind its records when it is closed.
+    /// Parcels that come behind its records when it is closed.
     foreign: Foreign,
 }
 
@@ -358,7 +358,7 @@ impl Pipeline {
         }
     }
 
-    /// What this node proposes has its number; what gathers here has none before it is a parcel.
+    /// A batch that this node proposes has its number; records that gather here have none before they are a parcel.
     #[cold]
     #[inline(never)]
     fn stamp(&mut self) {

@@ -11,7 +11,7 @@ use crate::event::Events;
 use crate::limits::Limits;
 use crate::word::{Item, LogWord, Said, Tenure};
 use base::Now;
-use base::id::{LogId, NodeNo};
+use base::id::{LogId, LogIndex, NodeNo};
 use std::sync::Arc;
 
 /// How far a visit is.
@@ -34,7 +34,7 @@ pub(crate) struct Visit {
     stage: Stage,
     /// A visit is to begin though there is nothing to be brought: the leader wants to know who consumes.
     is_wanted: bool,
-    /// What is brought first.
+    /// The items that are brought first.
     claims: Vec<Item>,
     /// The position of what is brought next.
     next: u64,
@@ -52,6 +52,8 @@ pub(crate) struct Visit {
     has_gap: bool,
     /// When the leader is told that this node is there, monotonic nanoseconds.
     alive_at: u64,
+    /// How far this node's copy of the catalog is in its log.
+    catalog: LogIndex,
 }
 
 impl Visit {
@@ -72,25 +74,26 @@ impl Visit {
             owes: false,
             has_gap: false,
             alive_at: 0,
+            catalog: LogIndex(0),
         }
     }
 
-    /// Another node leads the log, as far as is known here; none: nobody, or this one.
+    /// This node's copy of the catalog is that of all of its log before this.
+    pub(crate) fn heed_catalog(&mut self, at: LogIndex) {
+        self.catalog = at;
+    }
+
+    /// Another node leads the log, as far as is known here; none: nobody, or this one. Until another is known to lead, the one
+    /// that did may do so yet, and the visit with it goes on.
     pub(crate) fn heed_leader(&mut self, leader: Option<NodeNo>) {
-        if self.leader != leader {
-            self.leader = leader;
-            self.end();
+        if leader.is_some() && self.leader != leader {
+            (self.leader, self.stage) = (leader, Stage::Away);
         }
     }
 
-    /// The visit is over.
+    /// This node leads: the visit is over.
     pub(crate) fn end(&mut self) {
-        self.stage = Stage::Away;
-    }
-
-    /// What has gathered may be brought.
-    pub(crate) fn is_there(&self) -> bool {
-        matches!(self.stage, Stage::There(_))
+        (self.leader, self.stage) = (None, Stage::Away);
     }
 
     /// A visit could begin.
@@ -162,7 +165,9 @@ impl Visit {
         match self.stage {
             Stage::There(of) if of >= tenure => {}
             Stage::There(_) => (self.stage, self.is_wanted) = (Stage::Away, true),
-            Stage::Away | Stage::Coming => self.is_wanted = true,
+            Stage::Away => self.is_wanted = true,
+            // It did not lead so far, and has not answered.
+            Stage::Coming => (self.due, self.is_wanted) = (0, true),
         }
     }
 
@@ -197,7 +202,7 @@ impl Visit {
                 self.due = now.after_ms(limits.visit_again_ms);
             }
             under_way += item.bytes();
-            words.push((leader, self.word(outbox, Said::Bring { at: self.next, item })));
+            words.push((leader, self.word(outbox, self.bring_as(self.next, item))));
             self.next += 1;
         }
     }
@@ -218,8 +223,13 @@ impl Visit {
                 Some(claim) => claim.clone(),
                 None => sent.next_if(|parcel| parcel.at == at).map_or(Item::Nothing, Parcel::item),
             };
-            words.push((leader, self.word(outbox, Said::Bring { at, item })));
+            words.push((leader, self.word(outbox, self.bring_as(at, item))));
         }
+    }
+
+    /// The routes of records, and the queues of commands, are those of a catalog that is no newer than this node's now.
+    fn bring_as(&self, at: u64, item: Item) -> Said {
+        Said::Bring { at, catalog: self.catalog, item }
     }
 
     fn word(&self, outbox: &Outbox, said: Said) -> LogWord {
@@ -251,18 +261,16 @@ impl Visit {
             return Heard::Nothing;
         }
         match (self.stage, &word.said) {
+            (_, Said::Stopped) => Heard::Stopped,
             (Stage::Coming, Said::Welcome { recorded }) => {
                 self.stage = Stage::There(word.tenure);
                 self.is_wanted = false;
                 self.alive_at = now.after_ms(limits.visit_alive_ms);
                 self.claims = claims();
                 self.claims.push(Item::Claimed);
-                Heard::Recorded(*recorded)
+                Heard::Welcome(*recorded)
             }
-            (Stage::Coming, Said::Past { life }) => {
-                self.stage = Stage::Away;
-                Heard::Past(*life)
-            }
+            (Stage::Coming, Said::Past { life }) => Heard::Past(*life),
             (Stage::There(tenure), said) if tenure == word.tenure => match said {
                 Said::Taken { taken, done } => {
                     if *taken > self.taken && *taken < self.next {
@@ -281,7 +289,7 @@ impl Visit {
                 }
                 Said::Stranger => {
                     self.stage = Stage::Away;
-                    // What is held here is to be known there.
+                    // The leader is to know of messages that are held here.
                     self.is_wanted = true;
                     Heard::Nothing
                 }
@@ -306,12 +314,14 @@ impl Visit {
 pub(crate) enum Heard {
     /// None that is more than the visit's.
     Nothing,
-    /// Records up to this number are in the log.
-    Recorded(u64),
-    /// What was brought up to this position is done.
+    /// A visit with a leader begins, and records up to this number are in the log.
+    Welcome(u64),
+    /// Everything that was brought up to this position is done.
     Done(u64),
     /// The log knows of this later life.
     Past(u64),
     /// Events for connections.
     Events(Arc<Events>),
+    /// The log is damaged there, and nobody serves.
+    Stopped,
 }

@@ -6,35 +6,35 @@ use super::peers::{Brought, Peers};
 use crate::limits::Limits;
 use crate::mail::Waiter;
 use crate::placed::Placed;
-use crate::placed::queue::owned::Member;
 use crate::post::Post;
 use crate::request::QueueCommand;
 use crate::shard::CATALOG_LOG;
 use crate::turn::Turn;
-use crate::word::{Claim, Item, LogWord};
+use crate::word::{Claim, Item, LogWord, Said};
 use base::id::{LogIndex, NodeNo, PortId, QueueId};
 use base::{Buffer, Now};
 use message::record::{Origin, Stamp};
 
 impl Log {
-    /// The log is on other nodes too, which know this one by its origin.
+    /// The log is on other nodes too, if it is on disk. They know this one by its origin.
     pub(crate) fn begin_life(&mut self, origin: Origin, others: &[NodeNo]) {
-        if self.commons.pipeline.is_agreed_on() {
+        if self.commons.pipeline.is_durable() {
             self.commons.pipeline.outbox_mut().begin(origin);
-            // What is for the catalog goes other ways.
+            // Changes of the catalog go other ways.
             if self.commons.id != CATALOG_LOG {
                 self.peers = Some(Box::new(Peers::new(self.commons.id, others.to_vec())));
+                self.commons.pipeline.outbox_mut().begin_to_charge();
             }
         }
     }
 
-    /// Says to other nodes what is to be said at the end of a turn.
-    pub(crate) fn call(&mut self, now: Now, limits: &Limits, post: &mut Post) {
+    /// Says to other nodes what is to be said at the end of a turn; the catalog here is that of all of its log before `catalog`.
+    pub(crate) fn call(&mut self, now: Now, catalog: LogIndex, limits: &Limits, post: &mut Post) {
         let Log { commons, peers: Some(peers), .. } = self else { return };
         if commons.is_stopped {
             return;
         }
-        peers.turn(now, &mut commons.pipeline, limits, post);
+        peers.turn(now, catalog, &mut commons.pipeline, (limits, post));
         let held_up = peers.guests.held_up(limits);
         for (port, queue, is_held_up) in held_up {
             self.hold_up(port, queue, is_held_up);
@@ -53,6 +53,9 @@ impl Log {
     pub(crate) fn hear(&mut self, turn: &mut Turn<'_>, from: NodeNo, word: LogWord) -> Brought {
         let Log { commons, peers: Some(peers), .. } = self else { return Brought::Nothing };
         if commons.is_stopped {
+            if matches!(word.said, Said::Come | Said::Bring { .. }) {
+                turn.post.words.push((from, LogWord { said: Said::Stopped, ..word }));
+            }
             return Brought::Nothing;
         }
         if commons.pipeline.follows() {
@@ -94,7 +97,7 @@ impl Log {
         None
     }
 
-    /// What a guest brought last is taken, and done once everything before `until` is applied.
+    /// The item that a guest brought last is taken, and done once everything before `until` is applied.
     pub(crate) fn took(&mut self, from: NodeNo, until: LogIndex) {
         self.peers.iter_mut().for_each(|peers| peers.guests.took(from, until));
     }
@@ -128,7 +131,7 @@ impl Log {
         }
     }
 
-    /// Who leads is asked to carry out a connection's command, where that is another node. Else it is given back.
+    /// A connection's command is for the node that leads, where that is another. Else it is given back.
     #[cold]
     #[inline(never)]
     pub(super) fn ask_leader(
@@ -148,22 +151,19 @@ impl Log {
         None
     }
 
-    /// This node leads no more: what consumers of its connections hold is noted for whoever leads next, and commands that wait
-    /// go there.
-    pub(super) fn keep_edge(&mut self, post: &mut Post) {
+    /// This node leads no more. What consumers of its connections hold is noted for whoever leads next, if it `led`: had others been
+    /// waited for yet, that is known from the time before. Commands that wait go to the next who leads.
+    pub(super) fn keep_edge(&mut self, led: bool, post: &mut Post) {
         let Log { commons, machines, peers: Some(peers), .. } = self else { return };
         peers.resign(post);
-        for queue in machines.queues().filter(|queue| queue.is_owned()) {
-            for (Member { port, handle }, delivered, held) in queue.held_by_members() {
-                peers.edge.keep((port, handle), delivered, held.into_iter());
+        let outbox = commons.pipeline.outbox_mut();
+        if led {
+            let owned = machines.queues().filter(|queue| queue.is_owned());
+            let kept = owned.flat_map(|queue| queue.kept_members().map(|kept| (queue.id, kept)));
+            for (port, queue, command) in peers.edge.keep(kept) {
+                peers.command(outbox, (port, queue), command);
             }
         }
-        let is_there = |queue, port, handle| {
-            let placed = machines.get(queue).and_then(|placed| placed.as_queue());
-            placed.is_some_and(|queue| queue.is_member(Member { port, handle }))
-        };
-        peers.edge.retain(is_there);
-        let outbox = commons.pipeline.outbox_mut();
         let stay = commons.agenda.parked.iter().map(|parked| {
             machines.get(parked.queue).is_some_and(Placed::is_stream) && parked.port.node == NodeNo::ONLY
         });

@@ -36,12 +36,12 @@ impl Logs {
     }
 
     /// This node begins one of its lives, which is later than all before: what it brings to logs of other nodes is known by
-    /// that. `others` have its logs too, those on which nodes agree.
-    pub fn begin_life(&mut self, origin: Origin, others: &[NodeNo]) {
+    /// that. `others` have its logs on disk too.
+    pub(crate) fn begin_life(&mut self, origin: Origin, others: &[NodeNo]) {
         self.all.iter_mut().for_each(|log| log.begin_life(origin, others));
     }
 
-    /// What waits here for the nodes that lead logs, in words, for those who look for what went wrong.
+    /// The things that wait here for the nodes that lead logs, in words, for those who look for what went wrong.
     pub fn waiting_in_words(&self) -> String {
         let with = self.all.iter().filter(|log| log.peers.is_some() && log.commons.pipeline.bytes() > 0);
         let each = with.map(|log| {

@@ -5,16 +5,17 @@ use crate::catalog::{Object, Reason, Refusal};
 use crate::commit::CommitRule;
 use crate::damages::Damaged;
 use crate::dead_letterings;
-use crate::event::Events;
+use crate::event::{Event, Events};
 use crate::event_exchange;
-use crate::log::{Brought, Commons, Log};
+use crate::log::{Brought, Commons, Log, Over};
 use crate::logs::check_move;
-use crate::mail::{Heard, Mail, own_port};
+use crate::mail::{Charge, Heard, Mail, own_port};
 use crate::moving::Moved;
 use crate::notices::Notice;
 use crate::placed::queue::commands::Done;
 use crate::placed::stream::OffsetRules;
 use crate::planner::Planner;
+use crate::post::MayDelete;
 use crate::reading::{ReadBytes, ReadRequest};
 use crate::recovery::RecoveryError;
 use crate::request::QueueCommand;
@@ -25,6 +26,7 @@ use base::Now;
 use base::id::{LogId, LogIndex, NodeNo, PortId, QueueId, ShardId};
 use journal::{Place, Sealed};
 use message::record::{Origin, Stamp};
+use std::collections::BTreeMap;
 use stream_files::{StreamDone, StreamJob};
 
 impl Shard {
@@ -78,6 +80,7 @@ impl Shard {
                     debug_assert!(events.is_none(), "events are not kept");
                 }
             }
+            Mail::Charges { charges } => charges.into_iter().for_each(|(port, it)| self.charge(port, it)),
             Mail::Reached { number } => self.post.ahead.await_wave(number),
             Mail::ChangesSeen { number } => {
                 if self.is_shared {
@@ -270,8 +273,18 @@ impl Shard {
             self.begin_leading(now, slot);
             self.carry_parked(now, slot);
         }
-        self.logs.all[slot].call(now, &self.settings.limits, &mut self.post);
-        self.let_guests_go(now, slot);
+        let (limits, catalog) = (&self.settings.limits, self.catalog_covered);
+        self.logs.all[slot].call(now, catalog, limits, &mut self.post);
+        self.let_go(now, slot);
+        let charges = self.logs.all[slot].commons.pipeline.outbox_mut().take_charges();
+        let mut others: BTreeMap<ShardId, Vec<(PortId, Charge)>> = BTreeMap::new();
+        for (port, charge) in charges {
+            match port.shard == self.settings.id {
+                true => self.charge(port, charge),
+                false => others.entry(port.shard).or_default().push((port, charge)),
+            }
+        }
+        others.into_iter().for_each(|(shard, charges)| self.post.send(shard, Mail::Charges { charges }));
     }
 
     /// Lets go of the buffers that nobody needed lately.
@@ -359,7 +372,7 @@ impl Shard {
                 let queues = queues.filter(|queue| queue.log == log && !led.machines.is_open(queue.id));
                 unopened.extend(queues.map(|queue| (queue.clone(), self.catalog.rules(queue))));
             }
-            led.lead(now, unopened, &self.settings.limits);
+            led.lead(now, unopened, (&self.settings.limits, &mut self.post));
             self.begin_leading(now, slot);
         }
     }
@@ -393,13 +406,18 @@ impl Shard {
         }
     }
 
-    /// Hears a word of another node about a log. What it brings is not taken while too much waits for the disk here: it comes
-    /// again.
+    /// Hears a word of another node about a log. What it brings is not taken while too much waits for the disk here, or while the
+    /// catalog here is not so far as that it rests on: it comes again.
     pub fn hear(&mut self, now: Now, from: NodeNo, word: LogWord) {
-        let brings = matches!(word.said, Said::Bring { .. });
-        let is_full = self.logs.bytes_led() > self.settings.limits.log_bytes_in_flight_max;
+        let is_too_early = match word.said {
+            Said::Bring { catalog, .. } => {
+                catalog > self.catalog_covered
+                    || self.logs.bytes_led() > self.settings.limits.log_bytes_in_flight_max
+            }
+            _ => false,
+        };
         let (id, life) = (word.log, word.life);
-        let Some(slot) = self.logs.slot(id).filter(|_| !(brings && is_full)) else { return };
+        let Some(slot) = self.logs.slot(id).filter(|_| !is_too_early) else { return };
         let brought = {
             let mut turn = Turn::new(now, &self.settings.limits, &mut self.post);
             self.logs.all[slot].hear(&mut turn, from, word)
@@ -417,14 +435,28 @@ impl Shard {
             }
             Brought::Item(_) | Brought::Nothing => {}
         }
-        self.let_guests_go(now, slot);
+        for MayDelete { queue, port, token, messages } in std::mem::take(&mut self.post.may_delete) {
+            let Some(definition) = self.catalog.queue(queue).cloned() else {
+                self.post.reply(port, token, Ok(Reply::Deleted { messages: 0 }));
+                continue;
+            };
+            self.finish(now, port, Done::Delete { definition, token: Some(token), messages });
+        }
+        self.let_go(now, slot);
     }
 
-    /// Connections of other nodes that are gone leave the queues of a log that is led here.
-    fn let_guests_go(&mut self, now: Now, slot: usize) {
+    /// Connections of other nodes that are gone leave the queues of a log that is led here, and consumers of this node that end with
+    /// their queue or their leader are told.
+    fn let_go(&mut self, now: Now, slot: usize) {
         let log = &mut self.logs.all[slot];
         let id = log.commons.id;
-        let gone = log.peers.as_mut().map(|peers| peers.take_gone()).unwrap_or_default();
+        let Some(peers) = &mut log.peers else { return };
+        for Over { queue, port, handle } in peers.take_over() {
+            if let Some(queue) = self.catalog.queue(queue).cloned() {
+                self.post.event(port, Event::Cancelled { consumer: handle, queue });
+            }
+        }
+        let gone = peers.take_gone();
         for (port, queue) in gone {
             self.at_queue(now, id, queue, port, QueueCommand::Leave);
         }

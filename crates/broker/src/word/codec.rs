@@ -121,13 +121,14 @@ wire_enum!(Said {
     1 Led,
     2 Come,
     3 Welcome { recorded },
-    4 Bring { at, item },
+    4 Bring { at, catalog, item },
     5 Taken { taken, done },
     6 GoBack { from },
     7 Stranger,
     8 Events { number, events },
     9 Heard { number, has_gap },
     10 Past { life },
+    11 Stopped,
 });
 
 impl Wire for crate::event::Events {
@@ -217,13 +218,17 @@ fn put_records(memory: &Memory, range: std::ops::Range<usize>, out: &mut Output)
     out.extend_from(memory, range);
 }
 
-/// Whole records, of which any may be.
+/// Whole records, of any kind but that which says where records come from: that is said by whoever leads.
 fn take_records(reader: &mut Reader<'_>) -> Result<Memory, Fault> {
     let len = reader.u32_le()? as usize;
     let bytes = reader.take(len)?;
     let mut rest = bytes;
     while !rest.is_empty() {
-        rest = record::split(rest).ok_or(Fault::Record)?.2;
+        let (kind, _, after) = record::split(rest).ok_or(Fault::Record)?;
+        if kind == record::Kind::Origin {
+            return Err(Fault::Record);
+        }
+        rest = after;
     }
     let mut buffer = Buffer::with_capacity(len);
     buffer.extend(bytes);

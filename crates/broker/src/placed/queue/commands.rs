@@ -330,7 +330,7 @@ impl AtQueue<'_> {
     ) -> Result<Reply, Refusal> {
         let owned = &mut *self.queue;
         if member.port.node != NodeNo::ONLY && owned.find(member).is_some() {
-            // What another node brings may come twice.
+            // A command that another node brings may come twice.
             return Ok(Reply::Consuming);
         }
         let NewConsumer { credit, settled, exclusive, priority, timeout_ms, .. } = consumer;

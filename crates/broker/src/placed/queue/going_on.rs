@@ -1,8 +1,10 @@
 //! Consumers of a queue that go on at another owner, which is told what they hold.
 
 use super::at::AtQueue;
-use super::owned::{Member, OwnedQueue};
+use super::owned::{Member, Notice, OwnedQueue};
 use crate::event::Event;
+use crate::log::Kept;
+use crate::post::Post;
 use crate::request::{Credit, NewConsumer};
 use crate::turn::Turn;
 use crate::word::Claim;
@@ -73,11 +75,11 @@ impl AtQueue<'_> {
 }
 
 impl OwnedQueue {
-    /// The consumers of this node's connections: how many messages were handed to each, and what it holds, without what waits to
-    /// be read.
-    pub(crate) fn held_by_members(&self) -> Vec<(Member, u32, Vec<SeqRange>)> {
+    /// The consumers of this node's connections. Of what waits to be read nothing counts as delivered.
+    pub(crate) fn kept_members(&self) -> impl Iterator<Item = Kept> + '_ {
+        let active = self.fifo.active_consumer();
         let own = self.all_seats().filter(|(_, member, _)| member.port.node == NodeNo::ONLY);
-        let each = own.map(|(id, member, delivered)| {
+        own.map(move |(id, Member { port, handle }, delivered)| {
             let waiting: Vec<_> = self.waiting_of(id).collect();
             let mut held: Vec<SeqRange> = Vec::new();
             for range in self.fifo.held(id) {
@@ -92,13 +94,29 @@ impl OwnedQueue {
                     held.push(SeqRange { first, last: range.last });
                 }
             }
-            (member, delivered.wrapping_sub(waiting.len() as u32), held)
-        });
-        each.collect()
+            let is_told = self.left_notices(id).any(|notice| matches!(notice, Notice::Drained { .. }));
+            // Its credit counts as used up, as it is told.
+            let in_vain = if is_told { 0 } else { waiting.len() as u32 };
+            let drains = self.fifo.is_draining(id) && !is_told;
+            let (delivered, is_active) = (delivered.wrapping_sub(in_vain), active == Some(id));
+            Kept { port, handle, delivered, is_active, drains, held }
+        })
     }
 
-    /// It is one of the consumers, or browsers.
-    pub(crate) fn is_member(&self, member: Member) -> bool {
-        self.find(member).is_some() || self.browsers().iter().any(|browser| browser.member == member)
+    /// Tells consumers of this node's connections what was to come behind deliveries that do not come from here any more.
+    pub(super) fn tell_left(&self, post: &mut Post) {
+        let own = self.all_seats().filter(|(_, member, _)| member.port.node == NodeNo::ONLY);
+        for (id, Member { port, handle }, _) in own {
+            for notice in self.left_notices(id) {
+                let notice = match notice {
+                    Notice::Drained { unused } => {
+                        let in_vain = self.waiting_of(id).count() as u32;
+                        Notice::Drained { unused: unused.wrapping_add(in_vain) }
+                    }
+                    notice @ Notice::Available { .. } => notice,
+                };
+                post.event(port, notice.event(handle));
+            }
+        }
     }
 }

@@ -6,6 +6,7 @@ use crate::catalog::Refusal;
 use crate::event::Event;
 use crate::log::Commons;
 use crate::post::Post;
+use crate::request::Reply;
 use base::id::LogIndex;
 use queue::Fifo;
 
@@ -50,7 +51,11 @@ impl OwnedQueue {
     /// elsewhere, consumers are to go on there, and browsers alone are told.
     pub(crate) fn tell_members(&self, post: &mut Post, keeps: bool) {
         for (Member { port, .. }, token) in self.waiting_gets() {
-            post.reply(port, token, Err(Refusal::queue_gone()));
+            // Whoever is next has the message, and nobody has it now.
+            post.reply(port, token, if keeps { Ok(Reply::Empty) } else { Err(Refusal::queue_gone()) });
+        }
+        if keeps {
+            self.tell_left(post);
         }
         let browsers = || self.browsers().iter().map(|browser| browser.member).collect();
         let told: Vec<Member> = if keeps { browsers() } else { self.all_members() };

@@ -617,6 +617,12 @@ impl OwnedQueue {
         theirs.into_iter()
     }
 
+    /// The notices to a consumer that come behind deliveries which wait.
+    pub(crate) fn left_notices(&self, id: ConsumerId) -> impl Iterator<Item = Notice> + '_ {
+        let all = self.waiting.iter().flat_map(|line| &line.notices);
+        all.filter(move |(_, consumer, _)| *consumer == id).map(|(.., notice)| *notice)
+    }
+
     /// See [`Members::credit`].
     pub(crate) fn credit(&self, id: ConsumerId, limit: u32) -> u32 {
         self.members.as_ref().map_or(0, |members| members.credit(id, limit))

@@ -131,4 +131,5 @@ wire_enum!(Reply {
     8 Cancelled,
     9 Empty,
     10 Stream(reply),
+    11 MayDelete { queue, messages },
 });

@@ -5,7 +5,7 @@ use crate::placed::queue::modified::Modified;
 use crate::placed::stream::{StreamCommand, StreamReply};
 use crate::request::{Browse, Credit, Held, LeaseOver, NewConsumer, Reply, SettleAt};
 use crate::selector::Selector;
-use base::id::{LogId, NodeNo, PortId, QueueId, QueueSeq, ShardId};
+use base::id::{LogId, LogIndex, NodeNo, PortId, QueueId, QueueSeq, ShardId};
 use filter::{Asker, Macros, Names};
 use message::record::{Format, NewEnqueue, Outcome, SeqRange};
 
@@ -87,7 +87,7 @@ fn check_same(said: Said) {
 }
 
 fn bring(item: Item) -> Said {
-    Said::Bring { at: 11, item }
+    Said::Bring { at: 11, catalog: LogIndex(4), item }
 }
 
 #[test]
@@ -100,12 +100,13 @@ fn words_come_back_as_they_were() {
     check_same(Said::Stranger);
     check_same(Said::Heard { number: 4, has_gap: true });
     check_same(Said::Past { life: 5 });
+    check_same(Said::Stopped);
     check_same(bring(Item::Nothing));
     check_same(bring(Item::Claimed));
     let (memory, offsets) = records(&[b"one", &[7; 5000]]);
     let all = 16..memory.len();
     let said = check(bring(Item::Records { number: 9, memory: memory.clone(), range: all.clone() })).said;
-    let Said::Bring { at: 11, item: Item::Records { number: 9, memory: again, range } } = said else {
+    let Said::Bring { at: 11, item: Item::Records { number: 9, memory: again, range }, .. } = said else {
         panic!("{said:?}")
     };
     assert_eq!(again[range], memory[all]);
@@ -235,6 +236,7 @@ fn events_come_back_as_they_were() {
         Event::Cancelled { consumer, queue: queue() },
         Event::QueueDeleted { watcher: 1, queue: QueueId(8) },
         Event::Close { refusal },
+        Event::Reply { token, reply: Ok(Reply::MayDelete { queue: QueueId(8), messages: 2 }) },
     ];
     let list = list.into_iter().map(|event| (PORT, event)).collect();
     let events = Events { list, items, memories: vec![memory, other] };
@@ -289,8 +291,8 @@ fn bytes_that_are_no_word_are_refused() {
         bytes
     };
     let check = |bytes: Vec<u8>, expected: Fault| assert_eq!(read(&bytes).unwrap_err(), expected);
-    check(head(11), Fault::Tag { of: "Said", tag: 11 });
-    let item = |rest: &[u8]| [&head(4)[..], &[0; 8], rest].concat();
+    check(head(12), Fault::Tag { of: "Said", tag: 12 });
+    let item = |rest: &[u8]| [&head(4)[..], &[0; 16], rest].concat();
     check(item(&[7]), Fault::Tag { of: "item", tag: 7 });
     // Records: of a length that is none, and of one that is not there.
     let records = |bytes: &[u8]| [&[6][..], &[0; 8], &(bytes.len() as u32).to_le_bytes(), bytes].concat();

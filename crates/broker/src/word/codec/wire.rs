@@ -3,7 +3,7 @@
 //! Numbers are little-endian, lists counted. What is read may be anybody's bytes: memory is taken for what is there.
 
 use super::Fault;
-use base::id::{LogId, NodeNo, PortId, QueueId, QueueSeq, ShardId};
+use base::id::{LogId, LogIndex, NodeNo, PortId, QueueId, QueueSeq, ShardId};
 use base::{Output, Reader};
 use message::record::SeqRange;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ macro_rules! wire_ids {
     )*};
 }
 
-wire_ids!(LogId, NodeNo, QueueId, QueueSeq, ShardId);
+wire_ids!(LogId, LogIndex, NodeNo, QueueId, QueueSeq, ShardId);
 
 /// A struct: its fields, in this order.
 macro_rules! wire_struct {
