@@ -139,17 +139,11 @@ impl Machine {
         let shards = start::shards(&wanted, &identity, |_| makeup.limits, &mut secrets, |_| dice.bits());
         let mut shards = shards;
         if let Some(seat) = makeup.seat {
-            // Now and then a clock was set back since the last start, and two starts may be within a millisecond.
-            let set_back_ms = if dice.one_in(30) { dice.below(5000) } else { 0 };
-            let incarnation = now.wall_ms.saturating_sub(set_back_ms) << 16 | dice.below(1 << 16);
-            shards.iter_mut().for_each(|shard| shard.join(seat.membership(incarnation)));
+            shards.iter_mut().for_each(|shard| shard.join(seat.membership()));
         }
         if makeup.agrees {
             for shard in &mut shards {
                 makeup.agreed().for_each(|log| shard.logs_mut().set_commit_rule(log, CommitRule::Quorum));
-                if let Some(seat) = makeup.seat {
-                    shard.logs_mut().begin_life(seat.life(now, dice), &seat.others());
-                }
             }
         }
         let clock = || now;
@@ -614,7 +608,7 @@ impl Machine {
         self.shards().any(|shard| shard.logs().bytes_in_flight() > 0)
     }
 
-    /// What waits for nodes that lead logs, in words.
+    /// The things that wait for nodes that lead logs, in words.
     pub fn waiting_in_words(&self) -> String {
         self.shards().map(|shard| shard.logs().waiting_in_words()).collect::<Vec<_>>().join("; ")
     }

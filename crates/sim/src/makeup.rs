@@ -51,7 +51,8 @@ pub fn roll(dice: &mut Random, whole_turns: bool, agrees: bool) -> Makeup {
     limits.dead_letterings_max = limits.waiting_for_bytes_max;
     limits.dead_lettering_bytes_max = limits.log_bytes_in_flight_max;
     limits.visit_bytes_max = limits.log_bytes_in_flight_max;
-    limits.visit_items_max = limits.waiting_for_bytes_max as u64;
+    // Where queues take messages back after a while, what settles them must not be later than that for ever.
+    limits.visit_items_max = (limits.waiting_for_bytes_max as u64).max(if whole_turns { 16 } else { 1 });
     limits.outbox_parcels_max = limits.waiting_for_bytes_max;
     limits.guest_bytes_max = limits.log_bytes_in_flight_max;
     // In half of the runs it is certain that what somebody holds is claimed.

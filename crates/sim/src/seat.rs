@@ -1,11 +1,8 @@
 //! The places of nodes among those that agree, and their replicas.
 
 use base::id::NodeNo;
-use base::time::NS_PER_MS;
-use base::{Now, Random};
 use broker::Membership;
 use consensus::ReplicaId;
-use message::record::Origin;
 use std::collections::BTreeSet;
 
 /// The place of a node among those that agree.
@@ -15,6 +12,8 @@ pub struct Seat {
     pub number: usize,
     /// Nodes there are.
     pub nodes: usize,
+    /// The life that the node lives, or is about to: the number of its start.
+    pub life: u64,
 }
 
 impl Seat {
@@ -23,21 +22,10 @@ impl Seat {
         replica_of(self.number)
     }
 
-    /// It as one of those that agree on the catalog, in a start of this number.
-    pub fn membership(self, incarnation: u64) -> Membership {
-        Membership { node: node_no(self.number), incarnation, others: self.others() }
-    }
-
-    /// The life that it begins. No die is thrown for it.
-    pub fn life(self, now: Now, dice: &Random) -> Origin {
-        // Of two that begin at the same time the later one may have the lower number.
-        let chance = dice.clone().bits() & 0xffff;
-        Origin { node: node_no(self.number), incarnation: now.mono_ns / NS_PER_MS << 16 | chance }
-    }
-
-    /// The other nodes.
-    pub fn others(self) -> Vec<NodeNo> {
-        (0..self.nodes).filter(|number| *number != self.number).map(node_no).collect()
+    /// It as one of those that agree on the catalog, in its life.
+    pub fn membership(self) -> Membership {
+        let others = (0..self.nodes).filter(|number| *number != self.number).map(node_no).collect();
+        Membership { node: node_no(self.number), incarnation: self.life, others }
     }
 
     /// All replicas of a log, where this node is the one that founds it.

@@ -104,7 +104,7 @@ impl World {
         let is_one_of_several = plan.nodes > 0;
         let mut makeup = makeup::roll(&mut dice, plan.rich, plan.double || is_one_of_several);
         if is_one_of_several {
-            makeup.seat = Some(Seat { number: 0, nodes: plan.nodes });
+            makeup.seat = Some(Seat { number: 0, nodes: plan.nodes, life: 1 });
             // Leaders come and go, with votes and entries in each log: a round of housekeeping for every few of those would never
             // end.
             makeup.journal.file_bytes *= 16;
@@ -616,6 +616,7 @@ impl World {
                 self.note(format!("{} logs are wanted", self.makeup.logs));
             }
             let shards = self.dice.between(1, 4) as u16;
+            self.begin_life();
             let World { disk, makeup, now, dice, .. } = self;
             let (mut damages, mut followed) = (Vec::new(), Ok(()));
             let started = Machine::start(disk, makeup, shards, *now, dice, &mut damages).and_then(|node| {
