@@ -1,7 +1,7 @@
 //! Three nodes of one shard each that agree on the catalog and on a log with queues, which different nodes lead: clients are at
 //! any of them. A stand-in for those who agree has a batch of the leader's agreed on, and on all disks, at once.
 
-use base::id::{LogId, LogIndex, NodeNo, PortId, QueueSeq, ShardId};
+use base::id::{LogId, NodeNo, PortId, QueueSeq, ShardId};
 use base::{Now, Secrets};
 use broker::access::{AccessCache, AccessRules};
 use broker::catalog::{Actor, FirstContent, Op, VhostId};
@@ -10,10 +10,11 @@ use broker::{
     Browse, CATALOG_LOG, CatalogWord, CommitRule, Credit, Event, Events, Limits, LogWord, Membership,
     NewConsumer, Placement, Publish, Publisher, QueueCommand, Reply, Shard, ShardSettings,
 };
-use journal::{FileId, FileKind, FileName, Place, Sealed};
+use journal::{Disk, FaultyDisk, FileId, FileKind, FileName, Place, Sealed};
 use message::record::{Format, Outcome, SeqRange};
 use routing::NoHeaders;
 use std::collections::BTreeMap;
+use std::io::IoSlice;
 use std::sync::Arc;
 
 const PORT: PortId = PortId::here(ShardId(0), 0, 1);
@@ -32,6 +33,9 @@ struct Nodes {
     /// Nothing is agreed on in this log.
     stands: Option<LogId>,
     seen: Vec<String>,
+    /// All nodes have the same on their disks.
+    disk: FaultyDisk,
+    disk_end: u64,
 }
 
 fn node_no(node: usize) -> NodeNo {
@@ -64,7 +68,10 @@ impl Nodes {
         };
         let shards: Vec<Shard> = (0..3).map(make).collect();
         let (publishers, leaders, deaf, proposed, stands, seen) = Default::default();
-        let mut nodes = Nodes { shards, publishers, leaders, now, deaf, proposed, stands, seen };
+        let (disk, disk_end) = (FaultyDisk::new(0), 0);
+        disk.create(FILE, FILE_BYTES).expect("there is room");
+        let mut nodes =
+            Nodes { shards, publishers, leaders, now, deaf, proposed, stands, seen, disk, disk_end };
         nodes.lead(CATALOG_LOG, 0);
         nodes.lead(LOG, 1);
         nodes.shards[0].found(now, || FirstContent::guest([1; 4]).requests());
@@ -114,6 +121,7 @@ impl Nodes {
         assert!(batches.iter().all(|batch| self.leaders[&batch.log] == node), "a leader alone proposes");
         self.proposed.append(&mut batches);
         self.agree();
+        self.read(node);
         let is_lost = |deaf: &[usize], to| deaf.contains(&to) || deaf.contains(&node);
         let mut words: Vec<(NodeNo, CatalogWord)> = Vec::new();
         self.shards[node].take_words_of_catalog(&mut words);
@@ -174,7 +182,7 @@ impl Nodes {
             std::mem::take(&mut self.proposed).into_iter().partition(|batch| self.stands == Some(batch.log));
         self.proposed = stay;
         for batch in agreed {
-            let (log, leader, place) = (batch.log, self.leaders[&batch.log], place_of(&batch));
+            let (log, leader, place) = (batch.log, self.leaders[&batch.log], self.write(&batch));
             for (node, shard) in self.shards.iter_mut().enumerate() {
                 if node == leader {
                     shard.written(now, log, batch.base, place);
@@ -183,6 +191,23 @@ impl Nodes {
                     shard.apply_agreed(now, log, batch.base, batch.records(), place);
                 }
             }
+        }
+    }
+
+    fn write(&mut self, batch: &Sealed) -> Place {
+        let (offset, len) = (self.disk_end, batch.len as u64);
+        self.disk.write_at(FILE, offset, &[IoSlice::new(batch.records())]).expect("there is room");
+        self.disk_end += len;
+        Place { file: FileId(1), name: FILE, offset, len, crc: batch.crc }
+    }
+
+    /// Reads the messages that a node hands out and has no more in memory.
+    fn read(&mut self, node: usize) {
+        let mut reads = Vec::new();
+        self.shards[node].take_reads(&mut reads);
+        for mut read in reads {
+            let brought = read.carry_out(&self.disk).into_iter().map(Result::unwrap).collect();
+            self.shards[node].read_done(self.now, read, brought);
         }
     }
 
@@ -224,7 +249,7 @@ impl Nodes {
     }
 
     fn consume(&mut self, node: usize, handle: u32, browses: bool) {
-        let browses = browses.then(|| Browse { from: QueueSeq(0), held: false });
+        let browses = browses.then_some(Browse { from: QueueSeq(0), held: false });
         let credit = if browses.is_some() { Credit::Link } else { Credit::Prefetch(10) };
         let consumer =
             NewConsumer { credit, settled: false, exclusive: false, priority: 0, browses, timeout_ms: None };
@@ -252,11 +277,9 @@ impl Nodes {
     }
 }
 
-fn place_of(batch: &Sealed) -> Place {
-    let name = FileName::new(FileKind::Journal, 1);
-    let Sealed { base: LogIndex(offset), len, crc, .. } = *batch;
-    Place { file: FileId(1), name, offset, len: len as u64, crc }
-}
+/// The file that has all batches.
+const FILE: FileName = FileName::new(FileKind::Journal, 1);
+const FILE_BYTES: u64 = 1 << 20;
 
 const DELETE: QueueCommand = QueueCommand::Delete { token: 3, if_unused: false, if_empty: false };
 
@@ -442,7 +465,7 @@ fn nothing_is_taken_that_rests_on_a_later_catalog() {
     nodes.declare(2, "p");
     nodes.pass(20);
     let batch = nodes.proposed.pop().expect("it is proposed");
-    let (now, place) = (nodes.now, place_of(&batch));
+    let (now, place) = (nodes.now, nodes.write(&batch));
     nodes.shards[0].written(now, CATALOG_LOG, batch.base, place);
     nodes.shards[0].commit_outside(now, CATALOG_LOG, batch.next());
     nodes.shards[2].apply_agreed(now, CATALOG_LOG, batch.base, batch.records(), place);

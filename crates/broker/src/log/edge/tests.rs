@@ -16,7 +16,7 @@ fn range(text: &str) -> SeqRange {
 }
 
 fn consumer(settled: bool, browses: bool) -> NewConsumer {
-    let browses = browses.then(|| crate::request::Browse { from: QueueSeq(0), held: false });
+    let browses = browses.then_some(crate::request::Browse { from: QueueSeq(0), held: false });
     NewConsumer {
         credit: Credit::Prefetch(3),
         settled,
