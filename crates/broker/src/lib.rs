@@ -47,6 +47,7 @@ mod rows;
 mod selector;
 mod shard;
 mod spare;
+mod stopped;
 mod tally;
 mod timers;
 mod trays;

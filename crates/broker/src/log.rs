@@ -18,7 +18,7 @@ mod peers;
 mod pipeline;
 mod turns;
 mod visit;
-mod visiting;
+pub(crate) mod visiting;
 
 use crate::catalog::{QueueDefinition, QueueRules, Source};
 use crate::commit::CommitRule;
@@ -32,7 +32,7 @@ use crate::post::Post;
 use crate::request::QueueCommand;
 use crate::turn::Turn;
 use base::Now;
-use base::id::{LogId, LogIndex, PortId, QueueId};
+use base::id::{LogId, LogIndex, NodeNo, PortId, QueueId};
 use message::record::{Close, Open};
 use std::sync::Arc;
 
@@ -40,7 +40,6 @@ pub(crate) use commons::{Commons, NO_QUEUE, Parked, Reads, Store};
 pub(crate) use edge::{Kept, Over};
 pub(crate) use foreign::Records;
 pub(crate) use origins::Origins;
-use peers::Peers;
 pub(crate) use peers::{Brought, refuse_all};
 pub(crate) use pipeline::Brings;
 use pipeline::{Closed, Due};
@@ -53,8 +52,6 @@ pub(crate) struct Log {
     pub(crate) streams: OfStreams,
     /// Only until the replay is over.
     pub(crate) recovering: Option<Box<Recovering>>,
-    /// Where other nodes have it too.
-    pub(crate) peers: Option<Box<Peers>>,
 }
 
 impl Log {
@@ -65,7 +62,6 @@ impl Log {
             machines: Machines::default(),
             streams: OfStreams::new(id, offset_rules),
             recovering: Some(Box::default()),
-            peers: None,
         }
     }
 
@@ -133,14 +129,14 @@ impl Log {
         limits: &Limits,
         post: &mut Post,
     ) {
-        let Log { commons, machines, streams, recovering, peers } = self;
+        let Log { commons, machines, streams, recovering } = self;
         let id = definition.id;
         if !commons.pipeline.leads() {
             // A stream keeps its owner when the log loses its leader. The next who leads closes it.
             if machines.owned_slot(id).is_some() {
                 machines.resign(id, (commons, streams), post, false);
             }
-            if let Some(peers) = peers {
+            if let Some(peers) = &mut commons.peers {
                 peers.forget_queue(definition, post);
             }
             return;
@@ -222,19 +218,20 @@ impl Log {
         let parked =
             commands.into_iter().map(|(port, queue, command)| Parked { until, queue, port, command });
         self.commons.agenda.parked.extend(parked);
-        if let Some(peers) = &mut self.peers {
-            peers.lead(now, &self.commons.pipeline, limits);
+        let Commons { pipeline, peers, .. } = &mut self.commons;
+        if let Some(peers) = peers {
+            peers.lead(now, pipeline, limits);
         }
     }
 
     /// The log is to be led here, and its queues owned, once everything before is applied and others have said what they hold.
     pub(crate) fn is_about_to_lead(&self) -> bool {
-        self.peers.is_some() && self.commons.pipeline.is_beginning()
+        self.commons.peers.is_some() && self.commons.pipeline.is_beginning()
     }
 
     /// The others are to say what their connections hold, before anything is handed out.
     pub(crate) fn waits_for_claims(&self, now: Now) -> bool {
-        self.peers.as_ref().is_some_and(|peers| peers.waits_for_claims(now))
+        self.commons.peers.as_ref().is_some_and(|peers| peers.waits_for_claims(now))
     }
 
     /// Another leads the log from now on, or nobody: records that are not agreed on are taken back, and kept until they are
@@ -251,13 +248,39 @@ impl Log {
         let owned = self.machines.queues().filter(|queue| queue.is_owned());
         let owned: Vec<_> = owned.map(|queue| queue.id).collect();
         for id in owned {
-            let keeps = self.peers.is_some();
+            let keeps = self.commons.peers.is_some();
             self.machines.resign(id, (&mut self.commons, &mut self.streams), turn.post, keeps);
         }
         self.commons.agenda.set_aside.clear();
         // They are carried out in the order in which they came, behind what is proposed again.
         let until = self.commons.pipeline.applied();
         self.commons.agenda.parked.iter_mut().for_each(|parked| parked.until = until);
+    }
+
+    /// This node leads no more. What consumers of its connections hold is noted for whoever leads next, if it `led`: had others been
+    /// waited for yet, that is known from the time before. Commands that wait go to the next who leads.
+    fn keep_edge(&mut self, led: bool, post: &mut Post) {
+        let Log { commons, machines, .. } = self;
+        let Commons { pipeline, agenda, peers: Some(peers), .. } = commons else { return };
+        peers.resign(post);
+        let outbox = pipeline.outbox_mut();
+        if led {
+            let owned = machines.queues().filter(|queue| queue.is_owned());
+            let kept = owned.flat_map(|queue| queue.kept_members().map(|kept| (queue.id, kept)));
+            for (port, queue, command) in peers.edge.keep(kept) {
+                peers.command(outbox, (port, queue), command);
+            }
+        }
+        let stay = agenda.parked.iter().map(|parked| {
+            machines.get(parked.queue).is_some_and(Placed::is_stream) && parked.port.node == NodeNo::ONLY
+        });
+        let stay: Vec<bool> = stay.collect();
+        for (parked, stays) in std::mem::take(&mut agenda.parked).into_iter().zip(stay) {
+            match stays {
+                true => agenda.parked.push_back(parked),
+                false => peers.command(outbox, (parked.port, parked.queue), parked.command),
+            }
+        }
     }
 
     /// The log is led from here on: the owner of its queues begins, as another one before may have handed out anything.
@@ -287,7 +310,7 @@ impl Log {
         port: PortId,
         command: QueueCommand,
     ) -> Done {
-        let command = match &self.peers {
+        let command = match &self.commons.peers {
             None => command,
             Some(_) => match self.ask_leader(queue, port, command) {
                 Some(command) => command,
@@ -311,6 +334,21 @@ impl Log {
             return self.park(until, queue, port, command);
         }
         self.carry_at(turn, slot, port, command)
+    }
+
+    /// A connection's command is for the node that leads, where that is another. Else it is given back.
+    #[cold]
+    #[inline(never)]
+    fn ask_leader(&mut self, queue: QueueId, port: PortId, command: QueueCommand) -> Option<QueueCommand> {
+        let is_stream = self.machines.get(queue).is_some_and(Placed::is_stream);
+        let Commons { pipeline, peers: Some(peers), .. } = &mut self.commons else { return Some(command) };
+        if is_stream || !pipeline.follows() {
+            return Some(command);
+        }
+        // Behind what the connection published before.
+        pipeline.cut();
+        peers.command(pipeline.outbox_mut(), (port, queue), command);
+        None
     }
 
     /// A command is carried out when all records before `until` are applied.
@@ -356,8 +394,8 @@ impl Log {
 
     #[inline]
     fn carry_at(&mut self, turn: &mut Turn<'_>, slot: u32, port: PortId, command: QueueCommand) -> Done {
-        let Log { commons, machines, streams, peers, .. } = self;
-        if let Some(peers) = peers {
+        let Log { commons, machines, streams, .. } = self;
+        if let Some(peers) = &mut commons.peers {
             peers.carries(port, machines.id_at(slot), &command);
         }
         let done = machines.carry(slot, (commons, streams), turn, port, command);
@@ -378,10 +416,10 @@ impl Log {
     /// A queue can hand out more at once, or something waits for the disk; whether its dead letters can be published is the
     /// shard's to say.
     pub(crate) fn has_pressing_work(&self) -> bool {
-        let Commons { agenda, pipeline, is_stopped, .. } = &self.commons;
+        let Commons { agenda, pipeline, peers, is_stopped, .. } = &self.commons;
         let has_queues = !agenda.dirty.is_empty() || !agenda.choosing.is_empty();
         let has_dirty = has_queues && pipeline.leads() && !is_stopped;
-        let is_to_say = self.peers.as_ref().is_some_and(|peers| peers.is_pressing(pipeline));
+        let is_to_say = peers.as_ref().is_some_and(|peers| peers.is_pressing(pipeline));
         has_dirty || self.commons.pipeline.is_pressing() || (is_to_say && !is_stopped)
     }
 }

@@ -25,7 +25,6 @@ use crate::ranking::RankingDesk;
 use crate::reading::ReadRequest;
 use crate::shard::ShardSettings;
 use crate::turn::Turn;
-pub(crate) use admission::{answer_stopped, refuse_stopped};
 use base::Now;
 use base::hash::MapById;
 use base::id::{LogId, QueueId};

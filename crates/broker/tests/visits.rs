@@ -380,7 +380,7 @@ fn what_nobody_claims_in_time_is_ready() {
     nodes.deaf.clear();
     nodes.publish(0, "two");
     nodes.pass(400);
-    assert_eq!(nodes.take_seen(), ["1: gets two", "0: confirmed 2-2"]);
+    assert_eq!(nodes.take_seen(), ["0: confirmed 2-2", "1: gets two"]);
     nodes.shards[1].close_port(nodes.now, PORT);
     nodes.pass(200);
     let mut seen = nodes.take_seen();

@@ -66,10 +66,10 @@ impl Log {
 
     /// Parcels of this node that are recorded are done with, and those that wait for them hear so.
     pub(crate) fn confirm_recorded(&mut self, post: &mut Post) {
-        let Commons { pipeline, origins, .. } = &mut self.commons;
+        let Commons { pipeline, origins, peers, .. } = &mut self.commons;
         let outbox = pipeline.outbox_mut();
         let recorded = outbox.take_recorded(origins.recorded(outbox.origin()));
-        match &mut self.peers {
+        match peers {
             Some(peers) => peers.are_done(recorded, post),
             None => {
                 let waiters = recorded.iter().flat_map(|parcel| &parcel.waiters);

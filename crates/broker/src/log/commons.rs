@@ -6,6 +6,7 @@
 
 use super::foreign::Records;
 use super::origins::Origins;
+use super::peers::Peers;
 use super::pipeline::{Brings, Pipeline};
 use crate::batches::Batches;
 use crate::commit::CommitRule;
@@ -37,6 +38,8 @@ pub(crate) struct Commons {
     pub(crate) pipeline: Pipeline,
     /// Whose records are in it, and how far.
     pub(crate) origins: Origins,
+    /// The same log on other nodes, where they have it too.
+    pub(crate) peers: Option<Box<Peers>>,
     pub(crate) store: Store,
     pub(crate) reads: Reads,
     pub(crate) agenda: Agenda,
@@ -112,6 +115,7 @@ impl Commons {
             is_stopped: false,
             pipeline: Pipeline::new(id, rule),
             origins: Origins::default(),
+            peers: None,
             store: Store::default(),
             reads: Reads::default(),
             agenda: Agenda::default(),

@@ -1,7 +1,7 @@
 //! A log's part in a turn: its queues hand out what is ready, batches are given out and come back from the disk, timers
 //! go off, reads end.
 
-use super::{Due, Log};
+use super::{Commons, Due, Log};
 use crate::catalog::QueueDefinition;
 use crate::limits::Limits;
 use crate::placed::queue::dead_letters::{DeadLetter, Found};
@@ -59,7 +59,8 @@ impl Log {
             return written;
         }
         let retry = self.streams.get().and_then(|streams| streams.deadline());
-        let said = self.peers.as_ref().and_then(|peers| peers.deadline(&self.commons.pipeline, limits));
+        let Commons { pipeline, peers, .. } = &self.commons;
+        let said = peers.as_ref().and_then(|peers| peers.deadline(pipeline, limits));
         [written, self.commons.agenda.timers.first(), retry, said].into_iter().flatten().min()
     }
 

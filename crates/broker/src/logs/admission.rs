@@ -2,15 +2,13 @@
 //! for a log that is stopped.
 
 use super::Logs;
-use crate::catalog::{Overflow, Refusal};
-use crate::event::Event;
-use crate::log::{Commons, Records};
-use crate::mail::{Fate, Waiter};
+use crate::catalog::Overflow;
+use crate::log::{Commons, Records, visiting};
+use crate::mail::Waiter;
 use crate::placed::queue::dead_letters::DeadLetter;
 use crate::post::Post;
-use crate::request::QueueCommand;
-use base::hash::SetById;
-use base::id::{LogId, LogIndex, PortId};
+use crate::stopped::refuse_stopped;
+use base::id::{LogId, LogIndex};
 use base::{Buffer, Now};
 use message::record::{self, DeathReason, Enqueue, Kind, Stamp, leave_out};
 
@@ -57,7 +55,7 @@ impl Logs {
         needs_flush: bool,
     ) {
         let Some(slot) = self.slot(log) else { return };
-        match self.all[slot].ask_elsewhere(record, waiter, needs_flush) {
+        match visiting::ask_elsewhere(&mut self.all[slot], record, waiter, needs_flush) {
             None => {}
             Some(record) => self.admit_here((now, post), slot, record, waiter, needs_flush, None),
         }
@@ -74,7 +72,7 @@ impl Logs {
         stamp: Stamp,
     ) -> LogIndex {
         let Some(slot) = self.slot(log) else { return LogIndex(0) };
-        if self.all[slot].is_new(stamp) {
+        if visiting::is_new(&mut self.all[slot], stamp) {
             let mut copy = Buffer::with_capacity(record.len());
             copy.extend(record);
             self.admit_here((now, post), slot, copy, waiter, true, Some(stamp));
@@ -148,32 +146,6 @@ impl Logs {
 fn drop_stopped(post: &mut Post, log: LogId, records: &[u8], waiters: &[Waiter]) {
     post.damages.note_dropped(log, publishes_in(records));
     refuse_stopped(post, log, waiters);
-}
-
-/// Publishers that wait for records in a log that is stopped, or on their way to it, are told as those that publish to it afterwards,
-/// which closes connections; messages of the broker's own stay where they were.
-#[cold]
-pub(crate) fn refuse_stopped(post: &mut Post, log: LogId, waiters: &[Waiter]) {
-    let mut closed = SetById::<PortId>::default();
-    for waiter in waiters {
-        if waiter.is_own() {
-            post.answer(waiter, Fate::Stopped);
-        } else if closed.insert(waiter.port) {
-            post.event(waiter.port, Event::Close { refusal: Refusal::log_stopped(log) });
-        }
-    }
-}
-
-/// A command is for a log that is stopped: the disk stays as it is. A client that waits for an answer hears so, and the rest, as
-/// settles, is lost.
-#[cold]
-pub(crate) fn answer_stopped(post: &mut Post, log: LogId, port: PortId, command: &QueueCommand) {
-    if let Some(token) = command.token() {
-        post.reply(port, token, Err(Refusal::log_stopped(log)));
-    } else if matches!(command, QueueCommand::Credit { drain, echo, .. } if *drain || *echo) {
-        // No answer that it waits for could say why.
-        post.event(port, Event::Close { refusal: Refusal::log_stopped(log) });
-    }
 }
 
 /// How many publishes came as these records: of a stream's messages one may hold many.

@@ -2,7 +2,7 @@
 //! replica.
 
 use super::Logs;
-use crate::log::{Commons, NO_QUEUE};
+use crate::log::{Commons, NO_QUEUE, visiting};
 use base::id::{LogId, LogIndex, NodeNo, QueueId};
 use journal::Sealed;
 use message::record::Origin;
@@ -38,29 +38,25 @@ impl Logs {
     /// This node begins one of its lives, which is later than all before: what it brings to logs of other nodes is known by
     /// that. `others` have its logs on disk too.
     pub(crate) fn begin_life(&mut self, origin: Origin, others: &[NodeNo]) {
-        self.all.iter_mut().for_each(|log| log.begin_life(origin, others));
+        self.all.iter_mut().for_each(|log| visiting::begin_life(log, origin, others));
     }
 
     /// The things that wait here for the nodes that lead logs, in words, for those who look for what went wrong.
     pub fn waiting_in_words(&self) -> String {
-        let with = self.all.iter().filter(|log| log.peers.is_some() && log.commons.pipeline.bytes() > 0);
+        let with =
+            self.all.iter().filter(|log| log.commons.peers.is_some() && log.commons.pipeline.bytes() > 0);
         let each = with.map(|log| {
-            let Commons { id, pipeline, .. } = &log.commons;
-            format!("{id:?}: {} {:?}", pipeline.in_words(), log.peers)
+            let Commons { id, pipeline, peers, .. } = &log.commons;
+            format!("{id:?}: {} {:?}", pipeline.in_words(), peers)
         });
         each.collect::<Vec<_>>().join("; ")
     }
 
     /// Another node leads a log that lives here, as far as is known; none: nobody, or this one.
     pub fn heed_leader(&mut self, log: LogId, leader: Option<NodeNo>) {
-        if let Some(peers) = self.get_mut(log).and_then(|log| log.peers.as_mut()) {
+        if let Some(peers) = self.get_mut(log).and_then(|log| log.commons.peers.as_mut()) {
             peers.heed_leader(leader);
         }
-    }
-
-    /// The last number of an origin that is recorded in a log that lives here; 0: none.
-    pub fn recorded(&self, log: LogId, origin: Origin) -> u64 {
-        self.get(log).map_or(0, |log| log.commons.origins.recorded(origin))
     }
 
     /// A batch of a log that lives here may be taken back: others have to agree on it.

@@ -7,7 +7,7 @@ use crate::damages::Damaged;
 use crate::dead_letterings;
 use crate::event::{Event, Events};
 use crate::event_exchange;
-use crate::log::{Brought, Commons, Log, Over};
+use crate::log::{Brought, Commons, Log, Over, visiting};
 use crate::logs::check_move;
 use crate::mail::{Charge, Heard, Mail, own_port};
 use crate::moving::Moved;
@@ -244,7 +244,7 @@ impl Shard {
             let mut turn = Turn::new(now, &self.settings.limits, &mut self.post);
             self.logs.all[slot].end_turn(&mut turn, out);
             self.carry_parked(now, slot);
-            if self.logs.all[slot].peers.is_some() {
+            if self.logs.all[slot].commons.peers.is_some() {
                 self.visit(now, slot);
             }
             self.logs.list_reads(slot, &self.settings.limits);
@@ -274,7 +274,7 @@ impl Shard {
             self.carry_parked(now, slot);
         }
         let (limits, catalog) = (&self.settings.limits, self.catalog_covered);
-        self.logs.all[slot].call(now, catalog, limits, &mut self.post);
+        visiting::call(&mut self.logs.all[slot], now, catalog, (limits, &mut self.post));
         self.let_go(now, slot);
         let charges = self.logs.all[slot].commons.pipeline.outbox_mut().take_charges();
         let mut others: BTreeMap<ShardId, Vec<(PortId, Charge)>> = BTreeMap::new();
@@ -367,7 +367,7 @@ impl Shard {
             let led = &mut self.logs.all[slot];
             let mut unopened = Vec::new();
             // Where others are waited for, messages come before the queues are owned.
-            if led.commons.pipeline.has_gathered() || led.peers.is_some() {
+            if led.commons.pipeline.has_gathered() || led.commons.peers.is_some() {
                 let queues = self.catalog.queues();
                 let queues = queues.filter(|queue| queue.log == log && !led.machines.is_open(queue.id));
                 unopened.extend(queues.map(|queue| (queue.clone(), self.catalog.rules(queue))));
@@ -420,18 +420,18 @@ impl Shard {
         let Some(slot) = self.logs.slot(id).filter(|_| !is_too_early) else { return };
         let brought = {
             let mut turn = Turn::new(now, &self.settings.limits, &mut self.post);
-            self.logs.all[slot].hear(&mut turn, from, word)
+            visiting::hear(&mut self.logs.all[slot], &mut turn, from, word)
         };
         match brought {
             Brought::Item(Item::Command { queue, port, command }) => {
                 self.at_queue(now, id, queue, port, *command);
                 let until = self.logs.all[slot].commons.pipeline.next();
-                self.logs.all[slot].took(from, until);
+                visiting::took(&mut self.logs.all[slot], from, until);
             }
             Brought::Item(Item::Ask { number, memory, waiter, .. }) => {
                 let stamp = Stamp { origin: Origin { node: from, incarnation: life }, number };
                 let until = self.logs.admit_of((now, &mut self.post), id, &memory, waiter, stamp);
-                self.logs.all[slot].took(from, until);
+                visiting::took(&mut self.logs.all[slot], from, until);
             }
             Brought::Item(_) | Brought::Nothing => {}
         }
@@ -450,7 +450,7 @@ impl Shard {
     fn let_go(&mut self, now: Now, slot: usize) {
         let log = &mut self.logs.all[slot];
         let id = log.commons.id;
-        let Some(peers) = &mut log.peers else { return };
+        let Some(peers) = &mut log.commons.peers else { return };
         for Over { queue, port, handle } in peers.take_over() {
             if let Some(queue) = self.catalog.queue(queue).cloned() {
                 self.post.event(port, Event::Cancelled { consumer: handle, queue });
@@ -465,15 +465,6 @@ impl Shard {
     /// Moves words about logs to other nodes into `into`.
     pub fn take_words(&mut self, into: &mut Vec<(NodeNo, LogWord)>) {
         into.append(&mut self.post.words);
-    }
-
-    /// How far the records of this node have come in a log is known from elsewhere than its records, as after a snapshot was
-    /// installed: those that wait for them hear so.
-    pub fn confirm_recorded(&mut self, log: LogId) {
-        let Shard { logs, post, .. } = self;
-        if let Some(log) = logs.get_mut(log) {
-            log.confirm_recorded(post);
-        }
     }
 
     /// The state of a log that another node leads becomes that of a snapshot of another replica, up to the index. `moved` has its
@@ -527,8 +518,8 @@ impl Shard {
         let log = &mut self.logs.all[slot];
         let is_fed = |id| queues.iter().any(|queue| queue.id == id && queue.has_source());
         log.forget_feeds(now, |id| id >= known_below || is_fed(id));
-        if log.peers.is_some() {
-            log.take_up_claims(&mut Turn::new(now, &self.settings.limits, &mut self.post));
+        if log.commons.peers.is_some() {
+            visiting::take_up_claims(log, &mut Turn::new(now, &self.settings.limits, &mut self.post));
         }
     }
 
