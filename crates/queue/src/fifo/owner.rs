@@ -467,6 +467,15 @@ impl Fifo {
         true
     }
 
+    /// Messages whose delay is over at `now_ms` (since 1970) are ready, and may be claimed: an owner before may have given them
+    /// out, which is recorded nowhere.
+    pub fn end_delays(&mut self, now_ms: u64) {
+        let Fifo { line, features, .. } = self;
+        if let Some(features) = features {
+            features.end_delays(now_ms, line);
+        }
+    }
+
     /// `id` holds the ready messages of `range`: it was given them by an owner before.
     #[cold]
     fn claim_for(&mut self, id: ConsumerId, range: SeqRange) {

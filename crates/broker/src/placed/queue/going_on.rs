@@ -32,6 +32,7 @@ impl AtQueue<'_> {
             let queue = self.queue.definition().clone();
             return turn.post.event(claim.port, Event::Cancelled { consumer: claim.handle, queue });
         };
+        self.queue.fifo.end_delays(turn.now.wall_ms);
         for range in &claim.held {
             let command = Command::Claim { consumer: id, range: *range };
             self.queue.fifo.apply(command, &mut self.commons.effects);
