@@ -771,6 +771,16 @@ impl Oracle {
         self.postponed.clear();
     }
 
+    /// One of several nodes went down: settles that it brought to nobody so far, and those of its own that were not agreed on, may
+    /// be lost, also of connections that were closed in order. Others have all that counts.
+    pub fn node_lost(&mut self) {
+        self.leader_lost();
+        self.ended.clear();
+        self.postponed.clear();
+        let copies = self.queues.iter_mut().flat_map(|queue| queue.copies.values_mut());
+        copies.filter(|copy| copy.is_ended).for_each(|copy| copy.lost_leader = true);
+    }
+
     /// The log a queue is on, and everything it says of itself.
     pub fn learn(&mut self, rows: &[QueueRow]) {
         for row in rows {

@@ -582,8 +582,7 @@ impl World {
         let rows = self.node.queues();
         self.oracle.learn(&rows);
         match self.cluster {
-            // The others have all that counts.
-            Some(_) => self.oracle.leader_lost(),
+            Some(_) => self.oracle.node_lost(),
             None => self.oracle.went_down(),
         }
         self.streams.oracle.learn(&rows);
