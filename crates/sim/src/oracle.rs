@@ -167,6 +167,8 @@ pub struct Oracle {
     keeps_all: bool,
     /// The next leader waits for all claims: consumers go on, and hold what they held.
     pub waits_for_claims: bool,
+    /// The last leader took up what others hold then, milliseconds since 1970: from then on it knows for how long.
+    led_ms: u64,
     /// By number.
     pub queues: Vec<Queue>,
     /// By number.
@@ -762,6 +764,7 @@ impl Oracle {
     /// on at the next.
     pub fn leader_lost(&mut self) {
         if self.waits_for_claims {
+            self.led_ms = self.now_ms;
             return self.barriers_begin_anew();
         }
         let copies = self.queues.iter_mut().flat_map(|queue| queue.copies.values_mut());
