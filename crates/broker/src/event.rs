@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// An event of one connection. Handles are those the connection chose.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Event {
     /// The answer to the request with this token.
     Reply {
@@ -175,6 +175,24 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// The handle of the consumer that it is for, without marks; none: for none, or for one that a get has just made.
+    pub(crate) fn consumer(&self) -> Option<u32> {
+        match self {
+            Event::Deliver { consumer, .. }
+            | Event::Barrier { consumer, .. }
+            | Event::Shown { consumer, .. }
+            | Event::Drained { consumer, .. }
+            | Event::Available { consumer, .. }
+            | Event::Active { consumer, .. }
+            | Event::TimedOut { consumer, .. }
+            | Event::LeaseOver { consumer, .. }
+            | Event::Cancelled { consumer, .. } => Some(*consumer & !(TRACED | LEASED)),
+            _ => None,
+        }
+    }
+}
+
 /// One delivered message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Item {
@@ -232,7 +250,7 @@ impl Item {
 }
 
 /// A turn's events for the connections of one shard.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Events {
     /// The events, in order.
     pub list: Vec<(PortId, Event)>,
@@ -298,6 +316,29 @@ impl Events {
             return;
         }
         self.list.push((port, Event::Deliver { consumer, memory, items: at..end }));
+    }
+
+    /// Adds an event of a connection, as it is among the events of `others`.
+    pub(crate) fn take_over(&mut self, port: PortId, event: &Event, others: &Events) {
+        let mut event = event.clone();
+        match &mut event {
+            Event::Deliver { memory, items, .. } => {
+                *memory = self.memory(&others.memories[*memory as usize]);
+                let at = self.items.len() as u32;
+                self.items.extend_from_slice(&others.items[items.start as usize..items.end as usize]);
+                *items = at..self.items.len() as u32;
+            }
+            Event::Chunk { memory, .. } => *memory = self.memory(&others.memories[*memory as usize]),
+            Event::Got { memory, item, .. }
+            | Event::Barrier { memory, item, .. }
+            | Event::Shown { memory, item, .. } => {
+                *memory = self.memory(&others.memories[*memory as usize]);
+                self.items.push(others.items[*item as usize]);
+                *item = self.items.len() as u32 - 1;
+            }
+            _ => {}
+        }
+        self.list.push((port, event));
     }
 
     /// Adds a refusal, to the one before it when it follows on.

@@ -47,11 +47,14 @@ mod rows;
 mod selector;
 mod shard;
 mod spare;
+mod stopped;
 mod tally;
 mod timers;
+mod trays;
 mod turn;
 mod watch;
 mod whereabouts;
+mod word;
 
 pub use commit::CommitRule;
 pub use condition::{Condition, Subject};
@@ -65,7 +68,7 @@ pub use latency::{Durations, LATENCY_BOUNDS_US, Latencies};
 pub use limits::Limits;
 pub use listing::{Begin, ListedTo, Listing, QueuesNow};
 pub use logs::Logs;
-pub use mail::{Answering, Fate, Mail, Waiter};
+pub use mail::{Answering, Charge, Fate, Mail, Waiter};
 pub use moving::{MoveJob, Moved};
 pub use notices::Notice;
 pub use peers::{CatalogWord, Membership, Outcome, Reign, Wish};
@@ -100,3 +103,5 @@ pub use tally::{
     PROTOCOLS, Protocol, ProtocolTally, QUEUE_TYPES, SIZE_BOUNDS, STREAM_ERRORS, Survey, Tallies, Tally,
     type_index,
 };
+pub use word::codec as word_codec;
+pub use word::{Claim, Item as WordItem, LogWord, Said, Tenure};

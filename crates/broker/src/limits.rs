@@ -8,6 +8,26 @@ pub struct Limits {
     /// Bytes of a shard's messages that are on their way: appended and not committed, applied and not written, or sent to another
     /// shard that has not taken them in. Beyond it publishing connections are not read.
     pub log_bytes_in_flight_max: usize,
+    /// Bytes of records that a node brings to another that leads a log before it hears that they have come. One may be larger.
+    pub visit_bytes_max: usize,
+    /// How much it brings before it hears so.
+    pub visit_items_max: u64,
+    /// Milliseconds after which it brings again what has not come.
+    pub visit_again_ms: u64,
+    /// Milliseconds after which a node that visits says that it is there, if it says nothing else.
+    pub visit_alive_ms: u64,
+    /// Bytes of events that a node which visits has not heard of, beyond which its consumers are given nothing.
+    pub guest_bytes_max: usize,
+    /// Milliseconds without a word of a node that visits after which its connections count as gone.
+    pub node_lost_after_ms: u64,
+    /// Milliseconds for which a node that begins to lead a log waits for others to say what their connections hold.
+    pub claims_ms_max: u64,
+    /// Parcels of a log that wait at a node until they are recorded: further records gather until there are fewer.
+    pub outbox_parcels_max: usize,
+    /// Nodes that may visit one that leads a log.
+    pub guests_max: usize,
+    /// Nodes whose records a log takes in.
+    pub origins_max: usize,
     /// Bytes after which a batch that nobody waits for is written all the same.
     pub lazy_batch_bytes_max: usize,
     /// Milliseconds after which a batch that nobody waits for is written all the same.
@@ -173,6 +193,16 @@ impl Default for Limits {
         Limits {
             message_size_max: 16 << 20,
             log_bytes_in_flight_max: 32 << 20,
+            visit_bytes_max: 4 << 20,
+            visit_items_max: 1024,
+            visit_again_ms: 200,
+            visit_alive_ms: 1000,
+            guest_bytes_max: 16 << 20,
+            node_lost_after_ms: 15_000,
+            claims_ms_max: 500,
+            outbox_parcels_max: 1024,
+            guests_max: 1024,
+            origins_max: 1024,
             lazy_batch_bytes_max: 256 << 10,
             lazy_batch_ms_max: 100,
             resident_bytes_max: 8 << 20,

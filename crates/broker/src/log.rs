@@ -7,9 +7,18 @@
 //! somebody waits for.
 
 mod apply;
+mod claims;
 mod commons;
+mod edge;
+mod foreign;
+mod guests;
+mod origins;
+mod outbox;
+mod peers;
 mod pipeline;
 mod turns;
+mod visit;
+pub(crate) mod visiting;
 
 use crate::catalog::{QueueDefinition, QueueRules, Source};
 use crate::commit::CommitRule;
@@ -23,11 +32,15 @@ use crate::post::Post;
 use crate::request::QueueCommand;
 use crate::turn::Turn;
 use base::Now;
-use base::id::{LogId, LogIndex, PortId, QueueId};
+use base::id::{LogId, LogIndex, NodeNo, PortId, QueueId};
 use message::record::{Close, Open};
 use std::sync::Arc;
 
 pub(crate) use commons::{Commons, NO_QUEUE, Parked, Reads, Store};
+pub(crate) use edge::{Kept, Over};
+pub(crate) use foreign::Records;
+pub(crate) use origins::Origins;
+pub(crate) use peers::{Brought, refuse_all};
 pub(crate) use pipeline::Brings;
 use pipeline::{Closed, Due};
 
@@ -121,11 +134,14 @@ impl Log {
         if !commons.pipeline.leads() {
             // A stream keeps its owner when the log loses its leader. The next who leads closes it.
             if machines.owned_slot(id).is_some() {
-                machines.resign(id, (commons, streams), post);
+                machines.resign(id, (commons, streams), post, false);
+            }
+            if let Some(peers) = &mut commons.peers {
+                peers.forget_queue(definition, post);
             }
             return;
         }
-        if !machines.resign(id, (commons, streams), post) {
+        if !machines.resign(id, (commons, streams), post, false) {
             return;
         }
         let Some(now) = now else {
@@ -175,36 +191,96 @@ impl Log {
     /// This node leads the log from now on. All that others have agreed on is applied, so it is known which queues of the
     /// catalog's are not open: records that open the `unopened`, and say which rules they go by, come in front of messages
     /// that have gathered for them. Where nothing has gathered, they come when the queues are owned.
-    pub(crate) fn lead(&mut self, now: Now, unopened: Vec<(Arc<QueueDefinition>, QueueRules)>) {
-        if !unopened.is_empty() {
-            let gathered = self.commons.pipeline.set_aside();
-            for (definition, rules) in unopened {
-                self.append_open(now, &definition);
-                self.commons.append_rules(now, &definition, &rules);
-            }
-            self.commons.pipeline.gather_behind(gathered);
+    pub(crate) fn lead(
+        &mut self,
+        now: Now,
+        unopened: Vec<(Arc<QueueDefinition>, QueueRules)>,
+        (limits, post): (&Limits, &mut Post),
+    ) {
+        if !self.commons.pipeline.follows() {
+            return;
         }
-        self.commons.pipeline.lead();
+        let Commons { pipeline, origins, .. } = &mut self.commons;
+        let outbox = pipeline.outbox_mut();
+        if let Some(last) = origins.of(outbox.origin().node)
+            && !outbox.go_on_behind(last)
+        {
+            post.outlived = post.outlived.max(Some(last.origin.incarnation));
+        }
+        pipeline.cut();
+        for (definition, rules) in unopened {
+            self.append_open(now, &definition);
+            self.commons.append_rules(now, &definition, &rules);
+        }
+        let Commons { pipeline, store, .. } = &mut self.commons;
+        let commands = pipeline.lead(now, &mut store.batches.spare);
+        let until = self.commons.pipeline.next();
+        let parked =
+            commands.into_iter().map(|(port, queue, command)| Parked { until, queue, port, command });
+        self.commons.agenda.parked.extend(parked);
+        let Commons { pipeline, peers, .. } = &mut self.commons;
+        if let Some(peers) = peers {
+            peers.lead(now, pipeline, limits);
+        }
     }
 
-    /// Another leads the log from now on, or nobody: records that are not agreed on are taken back, and kept to be proposed
-    /// again. The consumers of its queues are told that they are none any more; what they held is ready once somebody
+    /// The log is to be led here, and its queues owned, once everything before is applied and others have said what they hold.
+    pub(crate) fn is_about_to_lead(&self) -> bool {
+        self.commons.peers.is_some() && self.commons.pipeline.is_beginning()
+    }
+
+    /// The others are to say what their connections hold, before anything is handed out.
+    pub(crate) fn waits_for_claims(&self, now: Now) -> bool {
+        self.commons.peers.as_ref().is_some_and(|peers| peers.waits_for_claims(now))
+    }
+
+    /// Another leads the log from now on, or nobody: records that are not agreed on are taken back, and kept until they are
+    /// recorded. The consumers of its queues are told that they are none any more; what they held is ready once somebody
     /// leads. Publishers are told nothing, commands wait, and streams are read on: see
     /// `docs/decisions/0017-roles-of-a-log.md`.
     pub(crate) fn resign(&mut self, turn: &mut Turn<'_>) {
+        let led = self.commons.pipeline.leads();
         self.commons.pipeline.resign();
+        self.keep_edge(led, turn.post);
         if let Some(streams) = self.streams.get_mut() {
             streams.stop_feeds(&mut self.machines);
         }
         let owned = self.machines.queues().filter(|queue| queue.is_owned());
         let owned: Vec<_> = owned.map(|queue| queue.id).collect();
         for id in owned {
-            self.machines.resign(id, (&mut self.commons, &mut self.streams), turn.post);
+            let keeps = self.commons.peers.is_some();
+            self.machines.resign(id, (&mut self.commons, &mut self.streams), turn.post, keeps);
         }
         self.commons.agenda.set_aside.clear();
         // They are carried out in the order in which they came, behind what is proposed again.
         let until = self.commons.pipeline.applied();
         self.commons.agenda.parked.iter_mut().for_each(|parked| parked.until = until);
+    }
+
+    /// This node leads no more. What consumers of its connections hold is noted for whoever leads next, if it `led`: had others been
+    /// waited for yet, that is known from the time before. Commands that wait go to the next who leads.
+    fn keep_edge(&mut self, led: bool, post: &mut Post) {
+        let Log { commons, machines, .. } = self;
+        let Commons { pipeline, agenda, peers: Some(peers), .. } = commons else { return };
+        peers.resign(post);
+        let outbox = pipeline.outbox_mut();
+        if led {
+            let owned = machines.queues().filter(|queue| queue.is_owned());
+            let kept = owned.flat_map(|queue| queue.kept_members().map(|kept| (queue.id, kept)));
+            for (port, queue, command) in peers.edge.keep(kept) {
+                peers.command(outbox, (port, queue), command);
+            }
+        }
+        let stay = agenda.parked.iter().map(|parked| {
+            machines.get(parked.queue).is_some_and(Placed::is_stream) && parked.port.node == NodeNo::ONLY
+        });
+        let stay: Vec<bool> = stay.collect();
+        for (parked, stays) in std::mem::take(&mut agenda.parked).into_iter().zip(stay) {
+            match stays {
+                true => agenda.parked.push_back(parked),
+                false => peers.command(outbox, (parked.port, parked.queue), parked.command),
+            }
+        }
     }
 
     /// The log is led from here on: the owner of its queues begins, as another one before may have handed out anything.
@@ -234,6 +310,13 @@ impl Log {
         port: PortId,
         command: QueueCommand,
     ) -> Done {
+        let command = match &self.commons.peers {
+            None => command,
+            Some(_) => match self.ask_leader(queue, port, command) {
+                Some(command) => command,
+                None => return Done::Nothing,
+            },
+        };
         if command.follows_arrivals()
             && let Some(until) = self.commons.pipeline.arrivals_end()
         {
@@ -253,6 +336,21 @@ impl Log {
         self.carry_at(turn, slot, port, command)
     }
 
+    /// A connection's command is for the node that leads, where that is another. Else it is given back.
+    #[cold]
+    #[inline(never)]
+    fn ask_leader(&mut self, queue: QueueId, port: PortId, command: QueueCommand) -> Option<QueueCommand> {
+        let is_stream = self.machines.get(queue).is_some_and(Placed::is_stream);
+        let Commons { pipeline, peers: Some(peers), .. } = &mut self.commons else { return Some(command) };
+        if is_stream || !pipeline.follows() {
+            return Some(command);
+        }
+        // Behind what the connection published before.
+        pipeline.cut();
+        peers.command(pipeline.outbox_mut(), (port, queue), command);
+        None
+    }
+
     /// A command is carried out when all records before `until` are applied.
     fn park(&mut self, until: LogIndex, queue: QueueId, port: PortId, command: QueueCommand) -> Done {
         if matches!(command, QueueCommand::Leave) {
@@ -265,8 +363,11 @@ impl Log {
         Done::Nothing
     }
 
-    /// The first parked command whose time has come, taken out; none where another leads the log.
+    /// The first parked command whose time has come, taken out; none where another leads the log, unless that is stopped here.
     pub(crate) fn take_due(&mut self) -> Option<Parked> {
+        if self.commons.is_stopped {
+            return self.commons.agenda.parked.pop_front();
+        }
         if !self.commons.pipeline.leads() {
             return None;
         }
@@ -294,6 +395,9 @@ impl Log {
     #[inline]
     fn carry_at(&mut self, turn: &mut Turn<'_>, slot: u32, port: PortId, command: QueueCommand) -> Done {
         let Log { commons, machines, streams, .. } = self;
+        if let Some(peers) = &mut commons.peers {
+            peers.carries(port, machines.id_at(slot), &command);
+        }
         let done = machines.carry(slot, (commons, streams), turn, port, command);
         let Done::Echo(member) = done else { return done };
         self.dispatch(turn);
@@ -312,9 +416,10 @@ impl Log {
     /// A queue can hand out more at once, or something waits for the disk; whether its dead letters can be published is the
     /// shard's to say.
     pub(crate) fn has_pressing_work(&self) -> bool {
-        let Commons { agenda, pipeline, is_stopped, .. } = &self.commons;
+        let Commons { agenda, pipeline, peers, is_stopped, .. } = &self.commons;
         let has_queues = !agenda.dirty.is_empty() || !agenda.choosing.is_empty();
         let has_dirty = has_queues && pipeline.leads() && !is_stopped;
-        has_dirty || self.commons.pipeline.is_pressing()
+        let is_to_say = peers.as_ref().is_some_and(|peers| peers.is_pressing(pipeline));
+        has_dirty || self.commons.pipeline.is_pressing() || (is_to_say && !is_stopped)
     }
 }

@@ -15,7 +15,7 @@ use crate::catalog::QueueDefinition;
 use crate::commit::CommitRule;
 use crate::damages::Damaged;
 use crate::limits::Limits;
-use crate::log::Log;
+use crate::log::{Log, refuse_all};
 use crate::mail::Mail;
 use crate::notices::DrivenOut;
 use crate::placed::Placed;
@@ -25,7 +25,6 @@ use crate::ranking::RankingDesk;
 use crate::reading::ReadRequest;
 use crate::shard::ShardSettings;
 use crate::turn::Turn;
-use admission::refuse_stopped;
 use base::Now;
 use base::hash::MapById;
 use base::id::{LogId, QueueId};
@@ -140,8 +139,9 @@ impl Logs {
             return;
         }
         self.mark_stopped(log);
-        let waiting = self.get_mut(log).map(|log| log.commons.pipeline.take_waiting()).unwrap_or_default();
-        refuse_stopped(post, log, &waiting);
+        if let Some(stopped) = self.get_mut(log) {
+            refuse_all(log, &mut stopped.commons.pipeline, post);
+        }
     }
 
     fn mark_stopped(&mut self, log: LogId) {
@@ -286,6 +286,11 @@ impl Logs {
     /// Bytes of batches that are not committed.
     pub fn bytes_in_flight(&self) -> usize {
         self.every().map(|log| log.commons.pipeline.bytes()).sum()
+    }
+
+    /// The same, without what waits for other nodes that lead.
+    pub(crate) fn bytes_led(&self) -> usize {
+        self.every().map(|log| log.commons.pipeline.bytes_led()).sum()
     }
 
     /// Streams' chunks that are not written take more memory than they may.

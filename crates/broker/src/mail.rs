@@ -75,6 +75,15 @@ pub struct Answering {
     pub instead: Option<Reply>,
 }
 
+/// Bytes that a connection is charged for, or that are given back to it, as they wait for other nodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Charge {
+    /// How many more, or fewer.
+    pub bytes: i64,
+    /// Commands of its are among them: its publishes wait where there is too much, and those do not.
+    pub is_asked: bool,
+}
+
 /// The outcome of a publish of the broker's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
@@ -246,6 +255,11 @@ pub enum Mail {
     Reached {
         /// The number.
         number: u64,
+    },
+    /// Connections of the addressee's are charged for what logs of the sender's keep of theirs for other nodes.
+    Charges {
+        /// Which, and for how much.
+        charges: Vec<(PortId, Charge)>,
     },
     /// The changes of this number were applied by the sender.
     ChangesSeen {

@@ -274,6 +274,8 @@ impl Ports {
     /// A connection that left another shard is at home here, and goes by `port` from now on.
     pub(crate) fn adopt(&mut self, port: PortId, Leaver(mut state): Leaver) -> &Port {
         state.actor.port = port;
+        // Where it came from it is given back to nobody.
+        state.holding.give_all(Kind::Outbox);
         self.by_id.entry(port).insert_entry(state).into_mut()
     }
 }

@@ -10,12 +10,17 @@ use crate::parcels::Parcels;
 use crate::reply::Replies;
 use crate::request::{Placement, Reply};
 use crate::shard::PLANNER;
+use crate::trays::Trays;
 use crate::whereabouts::Whereabouts;
-use base::id::{LogId, PortId, QueueId, ShardId};
+use crate::word::LogWord;
+use base::id::{LogId, NodeNo, PortId, QueueId, ShardId};
 use base::{Buffer, Memory};
 use routing::ExchangeId;
 use std::collections::VecDeque;
 use std::ops::Range;
+
+/// The queue of a refusal that is for no client.
+const NO_QUEUE: QueueId = QueueId(u64::MAX);
 
 /// Bytes of records in one piece of penned mail, beyond which the next begins.
 const PIECE_BYTES_MAX: usize = 64 << 10;
@@ -49,6 +54,15 @@ impl Pen {
     }
 }
 
+/// A queue that a connection may delete, and the token of the answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MayDelete {
+    pub(crate) queue: QueueId,
+    pub(crate) port: PortId,
+    pub(crate) token: u32,
+    pub(crate) messages: u64,
+}
+
 /// The outgoing tray.
 #[derive(Debug)]
 pub(crate) struct Post {
@@ -68,6 +82,14 @@ pub(crate) struct Post {
     pub(crate) heard: Vec<Heard>,
     /// On the shard that plans: messages that exchanges are to remember, as records for no queue.
     pub(crate) to_remember: VecDeque<(Vec<ExchangeId>, Buffer)>,
+    /// Events for connections of nodes that visit this one.
+    guests: Trays,
+    /// Words about logs to other nodes.
+    pub(crate) words: Vec<(NodeNo, LogWord)>,
+    /// Queues that connections of this node's may delete, as other nodes say that lead their logs.
+    pub(crate) may_delete: Vec<MayDelete>,
+    /// Other nodes know of a later life of this node than the one it lives.
+    pub(crate) outlived: Option<u64>,
     /// Damage that was found.
     pub(crate) damages: Damages,
     /// Messages that a rule let go of.
@@ -88,8 +110,21 @@ impl Post {
             parcels: Parcels::new(shards),
             heard: Vec::new(),
             to_remember: VecDeque::new(),
+            guests: Trays::default(),
+            words: Vec::new(),
+            may_delete: Vec::new(),
+            outlived: None,
             damages: Damages::default(),
             notices: Notices::default(),
+        }
+    }
+
+    /// Where events for a connection go.
+    #[inline]
+    fn tray(&mut self, port: PortId) -> &mut Events {
+        match port.node == NodeNo::ONLY {
+            true => &mut self.events[port.shard.0 as usize],
+            false => self.guests.tray(port.node),
         }
     }
 
@@ -100,7 +135,7 @@ impl Post {
 
     #[inline]
     pub(crate) fn deliver(&mut self, port: PortId, consumer: u32, memory: &Memory, item: Item) {
-        self.events[port.shard.0 as usize].deliver(port, consumer, memory, item);
+        self.tray(port).deliver(port, consumer, memory, item);
     }
 
     #[inline]
@@ -111,7 +146,7 @@ impl Post {
         memory: &Memory,
         items: impl Iterator<Item = Item>,
     ) {
-        self.events[port.shard.0 as usize].deliver_all(port, consumer, memory, items);
+        self.tray(port).deliver_all(port, consumer, memory, items);
     }
 
     /// A chunk for a subscription.
@@ -123,7 +158,7 @@ impl Post {
         bytes: Range<u32>,
         (committed_chunk_id, asks): (u64, bool),
     ) {
-        let events = &mut self.events[port.shard.0 as usize];
+        let events = self.tray(port);
         let memory = events.memory(memory);
         let event = Event::Chunk { subscription, memory, bytes, committed_chunk_id, asks };
         events.list.push((port, event));
@@ -138,7 +173,7 @@ impl Post {
         item: Item,
         ready: u64,
     ) {
-        let events = &mut self.events[port.shard.0 as usize];
+        let events = self.tray(port);
         let memory = events.memory(memory);
         let at = events.items.len() as u32;
         events.items.push(item);
@@ -148,7 +183,7 @@ impl Post {
     /// A barrier for a consumer.
     #[cold]
     pub(crate) fn deliver_barrier(&mut self, port: PortId, consumer: u32, memory: &Memory, item: Item) {
-        let events = &mut self.events[port.shard.0 as usize];
+        let events = self.tray(port);
         let memory = events.memory(memory);
         let at = events.items.len() as u32;
         events.items.push(item);
@@ -158,7 +193,7 @@ impl Post {
     /// A held message for a browser.
     #[cold]
     pub(crate) fn show(&mut self, port: PortId, browser: u32, memory: &Memory, item: Item) {
-        let events = &mut self.events[port.shard.0 as usize];
+        let events = self.tray(port);
         let memory = events.memory(memory);
         let at = events.items.len() as u32;
         events.items.push(item);
@@ -170,7 +205,7 @@ impl Post {
         if waiter.is_own() {
             return self.answer(waiter, Fate::Safe);
         }
-        let events = &mut self.events[waiter.port.shard.0 as usize];
+        let events = self.tray(waiter.port);
         events.confirm(waiter.port, waiter.publisher, waiter.first, waiter.last);
     }
 
@@ -179,7 +214,7 @@ impl Post {
         if waiter.is_own() {
             return self.answer(waiter, Fate::Refused);
         }
-        let events = &mut self.events[waiter.port.shard.0 as usize];
+        let events = self.tray(waiter.port);
         events.refuse(waiter.port, waiter.publisher, waiter.first, waiter.last, queue);
     }
 
@@ -188,6 +223,14 @@ impl Post {
     pub(crate) fn answer(&mut self, waiter: &Waiter, fate: Fate) {
         let heard = Heard { first: waiter.first, last: waiter.last, fate };
         let to = waiter.port.shard;
+        if waiter.port.node != NodeNo::ONLY {
+            let (publisher, first, last) = (waiter.publisher, waiter.first, waiter.last);
+            let event = match fate {
+                Fate::Safe => Event::Confirmed { publisher, first, last },
+                Fate::Refused | Fate::Stopped => Event::Refused { publisher, first, last, queue: NO_QUEUE },
+            };
+            return self.event(waiter.port, event);
+        }
         if to == self.me {
             return self.heard.push(heard);
         }
@@ -196,7 +239,7 @@ impl Post {
     }
 
     pub(crate) fn event(&mut self, port: PortId, event: Event) {
-        self.events[port.shard.0 as usize].list.push((port, event));
+        self.tray(port).list.push((port, event));
     }
 
     pub(crate) fn reply(&mut self, port: PortId, token: u32, reply: Result<Reply, Refusal>) {
@@ -281,6 +324,47 @@ impl Post {
         usize::from(shard.0) < self.mail.len()
     }
 
+    // ---- nodes that visit this one
+
+    /// A tray for the events of a guest's connections, and the node under which they are known here.
+    pub(crate) fn open_tray(&mut self) -> NodeNo {
+        self.guests.open()
+    }
+
+    /// Events for a guest go nowhere from now on.
+    pub(crate) fn close_tray(&mut self, alias: NodeNo) {
+        self.guests.close(alias);
+    }
+
+    /// Takes the events for a guest's connections, if there are any.
+    pub(crate) fn take_tray(&mut self, alias: NodeNo) -> Option<Events> {
+        self.guests.take(alias)
+    }
+
+    /// Events that another node had for connections of this one: those that `is_meant`, and that are for a shard that there is.
+    pub(crate) fn bring(&mut self, events: &Events, mut is_meant: impl FnMut(PortId, &Event) -> bool) {
+        for (port, event) in &events.list {
+            let port = *port;
+            if !is_meant(port, event) || !self.has(port.shard) {
+                continue;
+            }
+            let waiter = |first, last| Waiter { port, publisher: 0, first, last };
+            match event {
+                Event::Confirmed { first, last, .. } if waiter(*first, *last).is_own() => {
+                    self.answer(&waiter(*first, *last), Fate::Safe);
+                }
+                Event::Refused { first, last, .. } if waiter(*first, *last).is_own() => {
+                    self.answer(&waiter(*first, *last), Fate::Refused);
+                }
+                Event::Reply { token, reply: Ok(Reply::MayDelete { queue, messages }) } => {
+                    let (queue, token, messages) = (*queue, *token, *messages);
+                    self.may_delete.push(MayDelete { queue, port, token, messages });
+                }
+                event => self.events[usize::from(port.shard.0)].take_over(port, event, events),
+            }
+        }
+    }
+
     /// Every shard but this one.
     pub(crate) fn others(&self) -> impl Iterator<Item = ShardId> + use<> {
         let me = self.me;
@@ -293,9 +377,9 @@ impl Post {
         std::mem::swap(empty, &mut self.events[self.me.0 as usize]);
     }
 
-    /// Whether there are events for this shard's connections.
+    /// Whether there are events for this shard's connections, or those of guests.
     pub(crate) fn has_events(&self) -> bool {
-        !self.events[self.me.0 as usize].is_empty()
+        !self.events[self.me.0 as usize].is_empty() || self.guests.has_any()
     }
 
     /// Moves the mail for shard `to` into `into`.

@@ -4,7 +4,7 @@
 //! replay those that it does not name are closed, and those that the log does not know are opened ([`Log::agree_with_catalog`]).
 
 use crate::limits::Limits;
-use crate::log::{Brings, Log};
+use crate::log::{Brings, Log, Origins};
 use crate::placed::Recovering;
 use crate::shard::CATALOG_LOG;
 use crate::turn::Turn;
@@ -48,14 +48,17 @@ pub struct LogSnapshot {
 impl Log {
     /// The recorded state of all machines.
     pub(crate) fn write_snapshot(&self, is_clean: bool, bytes: &mut Pieces) {
+        self.commons.origins.write_part(bytes);
         self.machines.write_snapshot(is_clean, &self.streams, bytes);
     }
 
     pub(crate) fn restore(&mut self, covered: LogIndex, bytes: &[u8]) -> Result<(), RecoveryError> {
-        let Log { commons, machines, streams, recovering } = self;
+        let Log { commons, machines, streams, recovering, .. } = self;
         let recovering = recovering.as_mut().expect("snapshots come before the end of the replay");
         let id = commons.id;
-        let restored = machines.restore(bytes, (commons, streams), recovering);
+        let split = Origins::split(bytes).map_err(|_| RecoveryError::Snapshot(id))?;
+        commons.origins = split.0;
+        let restored = machines.restore(split.1, (commons, streams), recovering);
         restored.map_err(|_| RecoveryError::Snapshot(id))?;
         commons.pipeline.begin_at(covered);
         Ok(())

@@ -429,4 +429,12 @@ pub enum Reply {
     Empty,
     /// A stream's answer.
     Stream(StreamReply),
+    /// Of a node that leads the log of a queue to one that asked for a connection of its own: nothing is against deleting it. That
+    /// node wants it deleted then; no connection sees this.
+    MayDelete {
+        /// The queue.
+        queue: QueueId,
+        /// Ready and delayed messages that go with it.
+        messages: u64,
+    },
 }

@@ -19,15 +19,14 @@ mod turn;
 mod wishing;
 
 use crate::access::AccessRules;
-use crate::catalog::{Actor, Catalog, Op, Refusal, VhostId};
+use crate::catalog::{Actor, Catalog, Op, VhostId};
 use crate::connection_limits::Census;
 use crate::dead_letterings::DeadLetterings;
-use crate::event::Event;
 use crate::limits::Limits;
 use crate::listing::Listing;
 use crate::log::{Commons, Parked};
 use crate::logs::Logs;
-use crate::mail::{Answering, Mail};
+use crate::mail::{Answering, Mail, own_port};
 use crate::peers::Peers;
 use crate::placed::queue::commands::Done;
 use crate::planner::Planner;
@@ -36,9 +35,10 @@ use crate::post::Post;
 use crate::publisher::{OwnPublisher, Publisher};
 use crate::reply::ReplyConsumers;
 use crate::request::{QueueCommand, Reply};
+use crate::stopped::answer_stopped;
 use crate::tally::{Survey, Tallies};
 use crate::turn::Turn;
-use base::id::{LogId, LogIndex, PortId, QueueId, ShardId};
+use base::id::{LogId, LogIndex, NodeNo, PortId, QueueId, ShardId};
 use base::{Now, Quantum, Secrets, Work};
 
 pub use crate::catalog::CATALOG_LOG;
@@ -301,14 +301,7 @@ impl Shard {
 
     fn at_queue(&mut self, now: Now, log: LogId, queue: QueueId, port: PortId, command: QueueCommand) {
         if self.logs.is_stopped(log) {
-            // The disk stays as it is: a client that waits for an answer hears so, and the rest, as settles, is lost.
-            if let Some(token) = command.token() {
-                self.post.reply(port, token, Err(Refusal::log_stopped(log)));
-            } else if matches!(command, QueueCommand::Credit { drain, echo, .. } if drain || echo) {
-                // No answer that it waits for could say why.
-                self.post.event(port, Event::Close { refusal: Refusal::log_stopped(log) });
-            }
-            return;
+            return answer_stopped(&mut self.post, log, port, &command);
         }
         if command.looks() && self.has_dead() {
             self.publish_dead_letters(now);
@@ -351,7 +344,13 @@ impl Shard {
     fn finish(&mut self, now: Now, port: PortId, done: Done) {
         match done {
             Done::Nothing | Done::Echo(_) => {}
+            Done::Delete { definition, token: Some(token), messages } if port.node != NodeNo::ONLY => {
+                // Its own node wants it deleted, on behalf of its user, and answers once all nodes know.
+                let reply = Reply::MayDelete { queue: definition.id, messages };
+                self.post.reply(port, token, Ok(reply));
+            }
             Done::Delete { definition, token, messages } => {
+                let port = if port.node == NodeNo::ONLY { port } else { own_port(self.settings.id) };
                 let mut actor = Actor::internal(definition.vhost, port);
                 if let Some(state) = self.ports.get(port) {
                     actor.user = state.actor.user.clone();

@@ -114,11 +114,12 @@ fn what_was_taken_back_and_is_agreed_on_after_all_is_there_once() {
     node.settle();
     node.publish(1, &mut publisher, "q", "one", true);
     node.settle();
-    let (base, len) = {
+    let batch = {
         let (batch, is_written) = node.shards[1].logs().proposed(log).next().expect("it is proposed");
         assert!(is_written);
-        (batch.base, batch.len as u64)
+        batch.clone()
     };
+    let (base, len) = (batch.base, batch.len as u64);
     node.shards[1].resign(NOW, log);
     node.publish(1, &mut publisher, "q", "two", true);
     node.settle();
@@ -126,8 +127,7 @@ fn what_was_taken_back_and_is_agreed_on_after_all_is_there_once() {
     // The others had the first, and another leader has it agreed on.
     let place =
         Place { file: FileId(1), name: FileName::new(FileKind::Journal, 1), offset: base.0, len, crc: 0 };
-    assert!(node.shards[1].apply_taken_back(NOW, log, place));
-    assert!(!node.shards[1].apply_taken_back(NOW, log, place), "the second was proposed to nobody");
+    node.shards[1].apply_agreed(NOW, log, base, batch.records(), place);
     node.settle();
     assert_eq!(node.take_seen(), ["1: 5 confirmed 1-1"]);
     node.shards[1].lead(NOW, log);

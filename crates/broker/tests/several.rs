@@ -80,11 +80,8 @@ impl Nodes {
         self.shards[leader].logs_mut().forget_reports(CATALOG_LOG);
         for batch in std::mem::take(&mut self.proposed).into_iter().filter(|_| after_all) {
             let place = place_of(&batch);
-            for (node, shard) in self.shards.iter_mut().enumerate() {
-                match node == leader {
-                    true => assert!(shard.apply_taken_back(now, CATALOG_LOG, place)),
-                    false => shard.apply_agreed(now, CATALOG_LOG, batch.base, batch.records(), place),
-                }
+            for shard in &mut self.shards {
+                shard.apply_agreed(now, CATALOG_LOG, batch.base, batch.records(), place);
             }
         }
     }
@@ -110,7 +107,7 @@ impl Nodes {
             self.agree();
         }
         let mut words: Vec<(NodeNo, CatalogWord)> = Vec::new();
-        self.shards[node].take_words(&mut words);
+        self.shards[node].take_words_of_catalog(&mut words);
         for (to, word) in words {
             let to = usize::from(to.0) - 1;
             if !self.deaf.contains(&to) && !self.deaf.contains(&node) {

@@ -28,6 +28,11 @@ impl Batch {
         Batch { log, base, buffer }
     }
 
+    /// An open batch of `log` that has these records, the first of which is at `base`.
+    pub fn holding(log: LogId, base: LogIndex, records: Buffer) -> Batch {
+        Batch { log, base, buffer: records }
+    }
+
     /// Where to append whole records, each a multiple of eight bytes.
     #[inline]
     pub fn records(&mut self) -> &mut Buffer {

@@ -17,6 +17,7 @@ mod failures;
 mod hidden;
 mod keys;
 mod machine;
+mod origin;
 mod positions;
 mod refer;
 mod stream;
@@ -30,6 +31,7 @@ pub use failures::due_with_failures;
 pub use hidden::hidden_keys;
 pub use keys::Keys;
 pub use machine::{Close, Machine, Open, StreamSettings};
+pub use origin::{Origin, Stamp};
 pub use positions::{DeathReason, Outcome, Positions, RANGES_MAX, SeqRange};
 pub use refer::{REFER, Refer};
 pub use stream::{Append, Appended, NewAppend, Owner, REFERENCE_MAX, Track, Truncate};
@@ -76,6 +78,8 @@ pub enum Kind {
     Truncate = 14,
     /// A message arrived for one queue, and lies in a segment of a stream.
     Refer = 15,
+    /// The records behind it come from a node, under a number.
+    Origin = 16,
     /// A machine begins.
     Open = 17,
     /// A machine ends.
@@ -98,6 +102,7 @@ impl Kind {
                 | Kind::Track
                 | Kind::Truncate
                 | Kind::Refer
+                | Kind::Origin
                 | Kind::Open
                 | Kind::Close
                 | Kind::StreamSettings
@@ -129,6 +134,7 @@ pub fn split(bytes: &[u8]) -> Option<(Kind, &[u8], &[u8])> {
         13 => Kind::Track,
         14 => Kind::Truncate,
         15 => Kind::Refer,
+        16 => Kind::Origin,
         17 => Kind::Open,
         18 => Kind::Close,
         19 => Kind::StreamSettings,
@@ -137,8 +143,8 @@ pub fn split(bytes: &[u8]) -> Option<(Kind, &[u8], &[u8])> {
     Some((kind, record, rest))
 }
 
-/// The queue or stream that a record of any kind but [`Kind::Enqueue`] and [`Kind::Catalog`] names: all of them have it in the
-/// same place. `None`: the record is too short.
+/// The queue or stream that a record of any kind but [`Kind::Enqueue`], [`Kind::Catalog`] and [`Kind::Origin`] names: all of
+/// them have it in the same place. `None`: the record is too short.
 #[inline]
 pub fn named(record: &[u8]) -> Option<QueueId> {
     Some(QueueId(u64::from_le_bytes(*record.get(8..)?.first_chunk()?)))
@@ -244,7 +250,7 @@ mod tests {
         #[test]
         fn any_bytes_are_read_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             if let Some((_, record, _)) = split(&bytes) {
-                let _ = (Enqueue::read(record).map(|read| read.keys()), Positions::read(record), read_catalog(record), Configure::read(record));
+                let _ = (Enqueue::read(record).map(|read| read.keys()), Positions::read(record), read_catalog(record), Configure::read(record), Stamp::read(record));
             }
             let _ = (Enqueue::read(&bytes), Positions::read(&bytes), read_catalog(&bytes), Annotate::read(&bytes));
         }

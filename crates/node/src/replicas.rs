@@ -316,6 +316,8 @@ impl Replicas {
         words.extend(output.messages.drain(..).map(Word::of_replica));
         self.output = output;
         for (log, hosted) in &mut self.hosted {
+            let leader = self.consensus.leader(*log).filter(|leader| *leader != hosted.me);
+            shard.logs_mut().heed_leader(*log, leader.map(ReplicaId::node));
             apply(*log, hosted, now, shard);
             let before = hosted.leads;
             follow_role(*log, hosted, (&self.consensus, self.lease_ns), now, shard);
@@ -584,17 +586,11 @@ fn apply(log: LogId, hosted: &mut Hosted, now: Now, shard: &mut Shard) {
         let Entry { id, content } = &entry;
         hosted.placed.remove(&id.index);
         if let Content::Batch(batch) = content {
-            match Some(id.term) == hosted.proposed_in {
-                true if hosted.leads.is_some() => {
-                    shard.written(now, log, batch.base, place);
-                    shard.commit_outside(now, log, batch.next());
-                }
-                true => {
-                    shard.end_taken_back(now, log, batch.base);
-                    let was_there = shard.apply_taken_back(now, log, place);
-                    assert!(was_there, "an entry of this node's is among those it took back");
-                }
-                false => shard.apply_agreed(now, log, batch.base, batch.records(), place),
+            if hosted.leads.is_some() && Some(id.term) == hosted.proposed_in {
+                shard.written(now, log, batch.base, place);
+                shard.commit_outside(now, log, batch.next());
+            } else {
+                shard.apply_agreed(now, log, batch.base, batch.records(), place);
             }
         }
         hosted.applied.pass(&entry, place);

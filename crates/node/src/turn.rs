@@ -17,7 +17,7 @@ use base::Now;
 use base::id::{LogId, NodeNo, ShardId};
 use base::time::NS_PER_MS;
 use broker::catalog::Op;
-use broker::{CatalogWord, Damaged, Mail, Notice, ReadBytes, ReadRequest, Shard};
+use broker::{CatalogWord, Damaged, LogWord, Mail, Notice, ReadBytes, ReadRequest, Shard};
 use journal::Sealed;
 use stream_files::{StreamDone, StreamJob};
 
@@ -109,6 +109,7 @@ pub struct Home {
     sealed: Vec<Sealed>,
     written: Vec<Written>,
     words: Vec<(NodeNo, CatalogWord)>,
+    said: Vec<(NodeNo, LogWord)>,
 }
 
 impl Home {
@@ -131,6 +132,7 @@ impl Home {
             sealed: Vec::new(),
             written: Vec::new(),
             words: Vec::new(),
+            said: Vec::new(),
         }
     }
 
@@ -157,6 +159,7 @@ impl Home {
                 }
             }
             Letter::Word(from, Word::Catalog(word)) => self.shard.hear_of_catalog(now, from, word),
+            Letter::Word(from, Word::Log(word)) => self.shard.hear(now, from, *word),
             Letter::Errand(errand) => self.run(now, errand),
             Letter::Stop => self.stop(now),
         }
@@ -204,7 +207,7 @@ impl Home {
             if let Some(content) = &self.first_content {
                 self.shard.found(now, || content.clone());
             }
-            self.shard.take_words(&mut self.words);
+            self.shard.take_words_of_catalog(&mut self.words);
             let words = self.words.drain(..).map(|(to, word)| (to, Word::Catalog(word)));
             self.outputs.words.extend(words);
         }
@@ -495,7 +498,12 @@ pub trait Turn {
         }
         let home = self.home();
         home.sealed = sealed;
-        let Home { shard, outputs, .. } = home;
+        let Home { shard, outputs, said, .. } = home;
+        if let Some(life) = shard.outlived() {
+            return Err(Stop(format!("other nodes know of a later start of this one, number {life}")));
+        }
+        shard.take_words(said);
+        outputs.words.extend(said.drain(..).map(|(to, word)| (to, Word::Log(Box::new(word)))));
         shard.take_reads(&mut outputs.reads);
         shard.take_stream_jobs(&mut outputs.jobs);
         shard.take_damages(&mut outputs.damages);

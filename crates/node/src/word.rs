@@ -2,7 +2,7 @@
 
 use crate::fetch::Fetch;
 use base::id::{LogId, NodeNo};
-use broker::{CATALOG_LOG, CatalogWord};
+use broker::{CATALOG_LOG, CatalogWord, LogWord};
 use consensus::Message;
 
 /// A word of one node to another.
@@ -14,6 +14,8 @@ pub enum Word {
     Fetch(Box<Fetch>),
     /// Of a node about the catalog, to the shard that has that log.
     Catalog(CatalogWord),
+    /// About a log, between a node that follows it and the one that leads it.
+    Log(Box<LogWord>),
 }
 
 impl Word {
@@ -28,6 +30,7 @@ impl Word {
             Word::Replica(message) => message.log,
             Word::Fetch(fetch) => fetch.log,
             Word::Catalog(_) => CATALOG_LOG,
+            Word::Log(word) => word.log,
         }
     }
 }

@@ -125,6 +125,21 @@ pub enum Command {
         /// It cannot.
         paused: bool,
     },
+    /// Its connection's node cannot take more for now, or can again, whatever the connection says.
+    HoldUp {
+        /// Its id.
+        consumer: ConsumerId,
+        /// It cannot.
+        held_up: bool,
+    },
+    /// It holds ready messages of this, which an owner before gave it: nothing is handed out. Positions that are not ready are
+    /// passed over. Its link's credit stays as it is.
+    Claim {
+        /// Its id.
+        consumer: ConsumerId,
+        /// Which.
+        range: SeqRange,
+    },
     /// Positions it holds are done with. Those it does not hold are counted in [`crate::Effects::ignored`].
     Settle {
         /// Its id.

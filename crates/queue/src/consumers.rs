@@ -36,7 +36,7 @@ pub(crate) struct Consumer {
     role: Role,
     /// Deliveries to it are settled at once.
     pub(crate) settled: bool,
-    /// Why it is given nothing though it has room: [`PAUSED`], [`LATE`].
+    /// Why it is given nothing though it has room: [`PAUSED`], [`LATE`], [`FULL`].
     pub(crate) held_up: u8,
     pub(crate) drain: bool,
     /// It is a consumer, and not one that waits to become the active one.
@@ -53,6 +53,9 @@ const PAUSED: u8 = 1;
 
 /// It has not settled messages that were taken back from it.
 pub(crate) const LATE: u8 = 2;
+
+/// Its node has not heard of much that it was told.
+const FULL: u8 = 4;
 
 /// Where a consumer stands. The numbers are such that one comparison tells whether that is to be looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -356,6 +359,14 @@ impl Consumers {
     pub(crate) fn pause(&mut self, id: ConsumerId, paused: bool) {
         if let Some(consumer) = self.get_mut(id) {
             consumer.held_up = (consumer.held_up & !PAUSED) | if paused { PAUSED } else { 0 };
+            self.refresh(id);
+        }
+    }
+
+    /// Its node cannot take more, or can again.
+    pub(crate) fn hold_up(&mut self, id: ConsumerId, held_up: bool) {
+        if let Some(consumer) = self.get_mut(id) {
+            consumer.held_up = (consumer.held_up & !FULL) | if held_up { FULL } else { 0 };
             self.refresh(id);
         }
     }

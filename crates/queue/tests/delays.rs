@@ -59,6 +59,19 @@ fn takes_its_place_when_it_is_due() {
     }
 }
 
+/// An owner before may have handed it out, which is recorded nowhere. Before its time nobody has.
+#[test]
+fn is_claimed_when_it_is_due() {
+    let mut owner = with_dues(Settings::default(), &[0, 1100, 1200]);
+    owner.consume(0, Credit::Prefetch(9));
+    owner.fifo.end_delays(1150);
+    assert_eq!(owner.apply(Command::Claim { consumer: ConsumerId(0), range: range(0, 2) }), "");
+    let held: Vec<_> = owner.fifo.held(ConsumerId(0)).collect();
+    assert_eq!((held, owner.fifo.delayed()), (vec![range(0, 1)], 1));
+    assert_eq!(owner.at(1150), "");
+    assert_eq!(owner.at(1200), "c0<2-2");
+}
+
 #[test]
 fn priorities_count_when_it_is_due() {
     let mut owner = Owner::new(true);

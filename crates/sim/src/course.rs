@@ -1,7 +1,7 @@
 //! The course of a run: what happens next, as the dice decide, up to the end, when everything is looked at.
 
 use crate::client::CLIENTS_MAX;
-use crate::cluster::{Cluster, Standing};
+use crate::cluster::{Brought, Cluster, Standing};
 use crate::oracle::Check;
 use crate::streams::STREAM_CLIENTS_MAX;
 use crate::tenant::TENANT_CLIENTS_MAX;
@@ -34,6 +34,8 @@ pub fn run(world: &mut World) -> Check {
     world.tally.driven_out = world.streams.oracle.driven_out;
     if let Some(cluster) = &world.cluster {
         (world.tally.compared, world.tally.led) = (cluster.compared, cluster.led);
+        let Brought { records, commands, claims } = cluster.links.brought;
+        (world.tally.brought, world.tally.asked, world.tally.claimed) = (records, commands, claims);
     }
     if let Some(double) = &world.double {
         (world.tally.compared, world.tally.resigned) = (double.compared, double.resigned);

@@ -220,11 +220,11 @@ impl Double {
         let is_next = known.doubtful.front().is_some_and(|batch| Some(batch.base) == node.applied(log));
         let Some(batch) = known.doubtful.pop_front().filter(|_| is_next) else { return Ok(Ok(())) };
         let proposal = Proposal { base: batch.base, records: batch.records().to_vec() };
-        let Some(place) = node.write_mark(now, batch)? else { return Ok(Ok(())) };
+        let Some(place) = node.write_mark(now, batch.clone())? else { return Ok(Ok(())) };
         self.after_all += 1;
         known.agreed = proposal.end();
         known.batches.push_back(proposal);
-        if !node.apply_taken_back(now, log, place) {
+        if !node.apply_taken_back(now, log, &batch, place) {
             return Ok(Err(format!("{log:?} has nothing that was taken back")));
         }
         Ok(self.follow(node, now, log))

@@ -139,10 +139,7 @@ impl Machine {
         let shards = start::shards(&wanted, &identity, |_| makeup.limits, &mut secrets, |_| dice.bits());
         let mut shards = shards;
         if let Some(seat) = makeup.seat {
-            // Now and then a clock was set back since the last start, and two starts may be within a millisecond.
-            let set_back_ms = if dice.one_in(30) { dice.below(5000) } else { 0 };
-            let incarnation = now.wall_ms.saturating_sub(set_back_ms) << 16 | dice.below(1 << 16);
-            shards.iter_mut().for_each(|shard| shard.join(seat.membership(incarnation)));
+            shards.iter_mut().for_each(|shard| shard.join(seat.membership()));
         }
         if makeup.agrees {
             for shard in &mut shards {
@@ -611,6 +608,11 @@ impl Machine {
         self.shards().any(|shard| shard.logs().bytes_in_flight() > 0)
     }
 
+    /// The things that wait for nodes that lead logs, in words.
+    pub fn waiting_in_words(&self) -> String {
+        self.shards().map(|shard| shard.logs().waiting_in_words()).collect::<Vec<_>>().join("; ")
+    }
+
     /// Commands wait for a leader, though their clients may be gone.
     pub fn has_parked(&self) -> bool {
         self.shards().any(|shard| shard.logs().has_parked())
@@ -653,10 +655,10 @@ impl Machine {
     }
 
     /// The next batch that it proposed before it resigned is agreed on after all, and is at `place`. False: the log is in the mail.
-    pub fn apply_taken_back(&mut self, now: Now, log: LogId, place: Place) -> bool {
-        let mut is_applied = false;
-        self.with_shards(|shard| is_applied |= shard.apply_taken_back(now, log, place));
-        is_applied
+    pub fn apply_taken_back(&mut self, now: Now, log: LogId, batch: &Sealed, place: Place) -> bool {
+        let is_here = self.applied(log).is_some();
+        self.with_shards(|shard| shard.apply_agreed(now, log, batch.base, batch.records(), place));
+        is_here
     }
 
     /// Writes a batch of those that agree, behind all that waits; where it is. None where there is no space for it.

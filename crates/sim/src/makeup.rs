@@ -6,6 +6,9 @@ use base::Random;
 use base::memory::BLOCK;
 use broker::Limits;
 
+/// Milliseconds for which claims are waited for where all of them are.
+pub const CLAIMS_AWAITED_MS: u64 = u32::MAX as u64;
+
 fn one_of(dice: &mut Random, choices: &[u64]) -> u64 {
     choices[dice.below(choices.len() as u64) as usize]
 }
@@ -47,6 +50,17 @@ pub fn roll(dice: &mut Random, whole_turns: bool, agrees: bool) -> Makeup {
     limits.expired_at_once_max = limits.waiting_for_bytes_max;
     limits.dead_letterings_max = limits.waiting_for_bytes_max;
     limits.dead_lettering_bytes_max = limits.log_bytes_in_flight_max;
+    limits.visit_bytes_max = limits.log_bytes_in_flight_max;
+    // Where queues take messages back after a while, what settles them must not be later than that for ever.
+    limits.visit_items_max = (limits.waiting_for_bytes_max as u64).max(if whole_turns { 16 } else { 1 });
+    limits.outbox_parcels_max = limits.waiting_for_bytes_max;
+    limits.guest_bytes_max = limits.log_bytes_in_flight_max;
+    // In half of the runs it is certain that what somebody holds is claimed.
+    if limits.reads_max > 1 {
+        limits.claims_ms_max = CLAIMS_AWAITED_MS;
+    }
+    // Links are cut for as long as the dice say, and a node behind them is alive.
+    limits.node_lost_after_ms = u64::from(u32::MAX);
     limits.loaded_for_passes_bytes_max = limits.loaded_bytes_max * 4;
     limits.consumer_window_bytes = limits.loaded_bytes_max;
     limits.stream_dispatch_bytes_max = limits.read_bytes_max;

@@ -165,6 +165,10 @@ pub struct Exchange {
 pub struct Oracle {
     /// Logs are agreed on: what is transient may outlive the node, as nobody tells a restart from another leader.
     keeps_all: bool,
+    /// The next leader waits for all claims: consumers go on, and hold what they held.
+    pub waits_for_claims: bool,
+    /// The last leader took up what others hold then, milliseconds since 1970: from then on it knows for how long.
+    led_ms: u64,
     /// By number.
     pub queues: Vec<Queue>,
     /// By number.
@@ -756,13 +760,28 @@ impl Oracle {
 
     // ---- the node
 
-    /// Some log has lost its leader: consumers of its queues hold nothing any more, and may not have heard of it.
+    /// Some log has lost its leader: consumers of its queues hold nothing any more, and may not have heard of it; unless they go
+    /// on at the next.
     pub fn leader_lost(&mut self) {
+        if self.waits_for_claims {
+            self.led_ms = self.now_ms;
+            return self.barriers_begin_anew();
+        }
         let copies = self.queues.iter_mut().flat_map(|queue| queue.copies.values_mut());
         copies.for_each(|copy| copy.lost_leader = true);
         self.barriers_begin_anew();
         self.ended.clear();
         self.postponed.clear();
+    }
+
+    /// One of several nodes went down: settles that it brought to nobody so far, and those of its own that were not agreed on, may
+    /// be lost, also of connections that were closed in order. Others have all that counts.
+    pub fn node_lost(&mut self) {
+        self.leader_lost();
+        self.ended.clear();
+        self.postponed.clear();
+        let copies = self.queues.iter_mut().flat_map(|queue| queue.copies.values_mut());
+        copies.filter(|copy| copy.is_ended).for_each(|copy| copy.lost_leader = true);
     }
 
     /// The log a queue is on, and everything it says of itself.

@@ -161,6 +161,12 @@ pub struct Tally {
     pub begun_anew: u64,
     /// Times a node began to lead a log, or ceased to.
     pub led: u64,
+    /// Records, and messages that queues were asked about, which nodes brought to those that lead their log.
+    pub brought: u64,
+    /// Commands that they brought.
+    pub asked: u64,
+    /// Consumers that went on at another leader.
+    pub claimed: u64,
     /// Queues declared at nodes of several, or declared again.
     pub declared: u64,
     /// Requests of an administrator at several nodes that were answered.
@@ -226,6 +232,9 @@ impl Tally {
         self.after_all += other.after_all;
         self.begun_anew += other.begun_anew;
         self.led += other.led;
+        self.brought += other.brought;
+        self.asked += other.asked;
+        self.claimed += other.claimed;
         self.declared += other.declared;
         self.administered += other.administered;
         self.looked += other.looked;

@@ -12,6 +12,8 @@ pub struct Seat {
     pub number: usize,
     /// Nodes there are.
     pub nodes: usize,
+    /// The life that the node lives, or is about to: the number of its start.
+    pub life: u64,
 }
 
 impl Seat {
@@ -20,10 +22,10 @@ impl Seat {
         replica_of(self.number)
     }
 
-    /// It as one of those that agree on the catalog, in a start of this number.
-    pub fn membership(self, incarnation: u64) -> Membership {
+    /// It as one of those that agree on the catalog, in its life.
+    pub fn membership(self) -> Membership {
         let others = (0..self.nodes).filter(|number| *number != self.number).map(node_no).collect();
-        Membership { node: node_no(self.number), incarnation, others }
+        Membership { node: node_no(self.number), incarnation: self.life, others }
     }
 
     /// All replicas of a log, where this node is the one that founds it.

@@ -38,6 +38,11 @@ const STARTS_MAX: usize = 8;
 /// Bytes at the beginning of a snapshot, behind which is what is in it.
 const SNAPSHOT_HEAD: u64 = 8;
 
+/// A node that begins to lead waits until all others have said what their connections hold, however long that takes.
+fn makeup_waits(makeup: &Makeup) -> bool {
+    makeup.limits.claims_ms_max == makeup::CLAIMS_AWAITED_MS
+}
+
 /// A run.
 #[derive(Debug)]
 pub struct World {
@@ -99,7 +104,7 @@ impl World {
         let is_one_of_several = plan.nodes > 0;
         let mut makeup = makeup::roll(&mut dice, plan.rich, plan.double || is_one_of_several);
         if is_one_of_several {
-            makeup.seat = Some(Seat { number: 0, nodes: plan.nodes });
+            makeup.seat = Some(Seat { number: 0, nodes: plan.nodes, life: 1 });
             // Leaders come and go, with votes and entries in each log: a round of housekeeping for every few of those would never
             // end.
             makeup.journal.file_bytes *= 16;
@@ -155,6 +160,7 @@ impl World {
             is_draining: false,
             is_lost: false,
         };
+        world.oracle.waits_for_claims = is_one_of_several && makeup_waits(&world.makeup);
         match is_one_of_several {
             true => world.settle_together(USERS[0])?,
             false => world.settle_in(USERS[0]).map_err(|stop| stop.0)?,
@@ -576,8 +582,7 @@ impl World {
         let rows = self.node.queues();
         self.oracle.learn(&rows);
         match self.cluster {
-            // The others have all that counts.
-            Some(_) => self.oracle.leader_lost(),
+            Some(_) => self.oracle.node_lost(),
             None => self.oracle.went_down(),
         }
         self.streams.oracle.learn(&rows);
@@ -610,6 +615,7 @@ impl World {
                 self.note(format!("{} logs are wanted", self.makeup.logs));
             }
             let shards = self.dice.between(1, 4) as u16;
+            self.begin_life();
             let World { disk, makeup, now, dice, .. } = self;
             let (mut damages, mut followed) = (Vec::new(), Ok(()));
             let started = Machine::start(disk, makeup, shards, *now, dice, &mut damages).and_then(|node| {
@@ -958,12 +964,11 @@ impl World {
         }
         self.note("drain");
         self.visit(0);
-        if self.cluster.is_some() {
-            // First what waits at the others, then one has all.
+        if let Some(cluster) = &self.cluster {
+            let nodes = cluster.nodes() as u64;
             self.rest_while(|_| false)?;
-            self.want_leader(Some(0));
-            self.rest_while(|_| false)?;
-            self.visit(0);
+            let number = self.dice.below(nodes) as usize;
+            self.visit(number);
         }
         let kind = if self.dice.one_in(2) { Kind::Amqp10 } else { Kind::Amqp091 };
         let at = self.connect(kind).ok_or("no place for a client")?;

@@ -49,6 +49,10 @@ fn brokers_agree_whatever_fails() {
     let counts = [sum.confirmed, sum.delivered, sum.crashes, sum.led, sum.compared, sum.full];
     let least = [5000, 10_000, 500, 4000, 100_000, 100];
     assert!(counts.iter().zip(least).all(|(count, least)| *count > least), "{sum:?}");
+    // Clients of nodes that follow are served, and leaders change while they are.
+    let visits = [sum.brought, sum.asked, sum.claimed];
+    let least = [3000, 30_000, 200];
+    assert!(visits.iter().zip(least).all(|(count, least)| *count > least), "{sum:?}");
 }
 
 #[test]

@@ -94,7 +94,7 @@ pub enum Reason {
     /// Declared again with another value.
     Inequivalent {
         /// The argument or property.
-        argument: &'static str,
+        argument: Box<str>,
     },
     /// Publishing to an internal exchange, which is nobody's whatever the permissions.
     InternalExchange {
@@ -106,12 +106,12 @@ pub enum Reason {
     /// An argument that the object does not know, or a value that the argument does not have.
     InvalidArgument {
         /// The argument.
-        argument: &'static str,
+        argument: Box<str>,
     },
     /// A property that the type of the new object does not have.
     InvalidProperty {
         /// The property.
-        property: &'static str,
+        property: Box<str>,
     },
     /// There may be no more of these.
     LimitReached(Object),

@@ -164,25 +164,25 @@ impl Refusal {
     /// A declaration names another value for an argument or property than the object has.
     pub(crate) fn inequivalent(argument: &'static str, named: &str, how: &str) -> Refusal {
         let text = format!("inequivalent arg '{argument}' for {named}: {how}");
-        Refusal::precondition(Reason::Inequivalent { argument }, text)
+        Refusal::precondition(Reason::Inequivalent { argument: argument.into() }, text)
     }
 
     /// An argument has a value that it cannot have, or none that the object knows. `why` follows the object's name.
     pub fn invalid_argument(argument: &'static str, named: &str, why: &str) -> Refusal {
         let text = format!("invalid arg '{argument}' for {named}{why}");
-        Refusal::precondition(Reason::InvalidArgument { argument }, text)
+        Refusal::precondition(Reason::InvalidArgument { argument: argument.into() }, text)
     }
 
     /// The type of the queue that is declared does not have this property.
     pub(crate) fn invalid_property(property: &'static str, named: &str) -> Refusal {
         let text = format!("invalid property '{property}' for {named}");
-        Refusal::precondition(Reason::InvalidProperty { property }, text)
+        Refusal::precondition(Reason::InvalidProperty { property: property.into() }, text)
     }
 
     /// An argument that names something is no text.
     pub(crate) fn invalid_type(argument: &'static str, of_type: &str, named: &str) -> Refusal {
         let text = format!("invalid type '{of_type}' for arg '{argument}' in {named}");
-        Refusal::precondition(Reason::InvalidArgument { argument }, text)
+        Refusal::precondition(Reason::InvalidArgument { argument: argument.into() }, text)
     }
 
     /// No object of this kind and name in the virtual host.

@@ -86,8 +86,9 @@ pub(super) fn compared(name: &str, value: Option<Argument<'_>>) -> Option<Value>
 /// Whether the sizes of a new stream are within their bounds.
 pub(super) fn check_sizes(arguments: &Arguments) -> Result<(), Refusal> {
     let size = |name: &str| arguments.get(name.as_bytes()).and_then(integer);
-    let refused =
-        |argument, text: &str| Err(Refusal::precondition(Reason::InvalidArgument { argument }, text));
+    let refused = |argument: &str, text: &str| {
+        Err(Refusal::precondition(Reason::InvalidArgument { argument: argument.into() }, text))
+    };
     if size("x-stream-max-segment-size-bytes").is_some_and(|size| size > SEGMENT_BYTES_MAX) {
         return refused(
             "x-stream-max-segment-size-bytes",

@@ -31,11 +31,13 @@ pub enum Kind {
     Caches,
     /// Channels, sessions, links, consumers and the like, and the table of deliveries that are not settled.
     Tables,
+    /// Publishes and commands that wait for the node that leads their log.
+    Outbox,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 9] = [
+    pub const ALL: [Kind; 10] = [
         Kind::Transactions,
         Kind::Bodies,
         Kind::Replies,
@@ -45,6 +47,7 @@ impl Kind {
         Kind::Filters,
         Kind::Caches,
         Kind::Tables,
+        Kind::Outbox,
     ];
 
     /// Its name in lists and metrics.
@@ -59,6 +62,7 @@ impl Kind {
             Kind::Filters => "filters",
             Kind::Caches => "caches",
             Kind::Tables => "tables",
+            Kind::Outbox => "outbox",
         }
     }
 }

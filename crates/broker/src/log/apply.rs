@@ -1,11 +1,12 @@
 //! Records of a log are applied: each goes to the machines that it names.
 
-use super::{Closed, Log};
+use super::{Closed, Commons, Log};
 use crate::limits::Limits;
+use crate::post::Post;
 use crate::turn::Turn;
 use base::id::LogIndex;
 use journal::Place;
-use message::record::{self, Close, Enqueue, Kind, Open, flag};
+use message::record::{self, Close, Enqueue, Kind, Open, Stamp, flag};
 
 impl Log {
     /// How many messages it brought: to queues, or where there are none those that somebody waits for.
@@ -38,12 +39,19 @@ impl Log {
         }
     }
 
-    /// A batch of another leader's is agreed on and on this node's disk, at `place`: it is applied. Nobody owns the queues
-    /// here, so nothing that they ask for is done but that messages go which left them.
+    /// A batch is agreed on and on this node's disk, at `place`, while another leads the log: it is applied. Nobody owns the
+    /// queues here, so nothing that they ask for is done but that messages go which left them. Those that wait for what is
+    /// recorded of this node's records hear so.
     ///
     /// # Panics
     /// When the batch is not the next one.
-    pub(crate) fn apply_agreed(&mut self, base: LogIndex, records: &[u8], place: Place, limits: &Limits) {
+    pub(crate) fn apply_agreed(
+        &mut self,
+        base: LogIndex,
+        records: &[u8],
+        place: Place,
+        (limits, post): (&Limits, &mut Post),
+    ) {
         assert!(base == self.commons.pipeline.applied(), "batches are applied in the order of their log");
         self.commons.store.batches.push(base, records.len() as u32, None, Some(place), 0);
         self.commons.store.delayed = 0;
@@ -53,34 +61,21 @@ impl Log {
         self.commons.store.batches.came(base, live, limits.spare_buffers_max);
         self.commons.let_go(limits);
         self.commons.pipeline.followed(LogIndex(base.0 + records.len() as u64));
+        self.confirm_recorded(post);
     }
 
-    /// The next batch that this log proposed before another led it is agreed on after all, and on this node's disk at `place`: it
-    /// is applied as one of another leader's, and those that wait for it hear so. False: none was taken back.
-    ///
-    /// # Panics
-    /// When it is not the next one.
-    pub(crate) fn apply_taken_back(&mut self, turn: &mut Turn<'_>, place: Place) -> bool {
-        let Some(Closed { sealed, waiters, .. }) = self.commons.pipeline.take_doubtful() else {
-            return false;
-        };
-        self.apply_agreed(sealed.base, sealed.records(), place, turn.limits);
-        waiters.iter().for_each(|waiter| turn.post.confirm(waiter));
-        self.commons.pipeline.put_waiters(waiters);
-        self.commons.store.batches.spare.put(sealed.memory, turn.limits.spare_buffers_max);
-        true
-    }
-
-    /// Batches that this log proposed before another led it, and that begin before `base`, are in a state that has taken the place
-    /// of what was applied: those that wait for them hear so.
-    pub(crate) fn end_taken_back(&mut self, turn: &mut Turn<'_>, base: LogIndex) {
-        let applied = self.commons.pipeline.applied();
-        while let Some(Closed { sealed, waiters, .. }) = self.commons.pipeline.take_doubtful_before(base) {
-            waiters.iter().for_each(|waiter| turn.post.confirm(waiter));
-            self.commons.pipeline.put_waiters(waiters);
-            self.commons.store.batches.spare.put(sealed.memory, turn.limits.spare_buffers_max);
+    /// Parcels of this node that are recorded are done with, and those that wait for them hear so.
+    pub(crate) fn confirm_recorded(&mut self, post: &mut Post) {
+        let Commons { pipeline, origins, peers, .. } = &mut self.commons;
+        let outbox = pipeline.outbox_mut();
+        let recorded = outbox.take_recorded(origins.recorded(outbox.origin()));
+        match peers {
+            Some(peers) => peers.are_done(recorded, post),
+            None => {
+                let waiters = recorded.iter().flat_map(|parcel| &parcel.waiters);
+                waiters.for_each(|waiter| post.confirm(waiter));
+            }
         }
-        self.commons.pipeline.followed(applied);
     }
 
     /// Applies the records of the open batch that are not applied yet.
@@ -93,15 +88,16 @@ impl Log {
     }
 
     /// Applies records to their machines and counts the messages that became live, once per queue. Records of machines
-    /// that are not open, or gone, are passed over.
+    /// that are not open, or gone, are passed over, and so are those that are in the log for the second time.
     pub(crate) fn apply_records(&mut self, base: LogIndex, records: &[u8], limits: &Limits) -> u32 {
         let mut at = base;
         let mut live = 0;
         let mut rest = records;
-        while let Some((kind, record, after)) = record::split(rest) {
+        while let Some((kind, record, mut after)) = record::split(rest) {
             match kind {
                 Kind::Enqueue => live += self.apply_enqueue(at, record),
                 Kind::Catalog => self.note_change(LogIndex(at.0 + (rest.len() - after.len()) as u64), record),
+                Kind::Origin => after = self.begin_parcel(record, after),
                 Kind::Open => self.open(record),
                 Kind::Close => self.close(record, limits),
                 kind => live += self.apply_to_one(at, kind, record),
@@ -150,6 +146,21 @@ impl Log {
         }
     }
 
+    /// The records behind this one are under its number, up to the next of its kind. Those left of `rest` are to be applied.
+    #[cold]
+    #[inline(never)]
+    fn begin_parcel<'a>(&mut self, record: &[u8], mut rest: &'a [u8]) -> &'a [u8] {
+        let stamp = Stamp::read(record).expect("a committed batch holds whole records");
+        if !self.commons.origins.take(stamp) {
+            while let Some((kind, _, after)) = record::split(rest)
+                && kind != Kind::Origin
+            {
+                rest = after;
+            }
+        }
+        rest
+    }
+
     #[cold]
     fn open(&mut self, record: &[u8]) {
         let open = Open::read(record).expect("a committed batch holds whole records");
@@ -159,7 +170,7 @@ impl Log {
     #[cold]
     fn close(&mut self, record: &[u8], limits: &Limits) {
         let close = Close::read(record).expect("a committed batch holds whole records");
-        let Log { commons, machines, streams, recovering } = self;
+        let Log { commons, machines, streams, recovering, .. } = self;
         machines.close(close.id, (commons, streams), recovering.is_some(), limits);
     }
 

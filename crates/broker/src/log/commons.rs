@@ -4,6 +4,9 @@
 //! A machine changes itself and this, and sees no other machine: see [`crate::placed::At`]. Not here: the machines
 //! ([`crate::placed`]), and what those of one kind share.
 
+use super::foreign::Records;
+use super::origins::Origins;
+use super::peers::Peers;
 use super::pipeline::{Brings, Pipeline};
 use crate::batches::Batches;
 use crate::commit::CommitRule;
@@ -19,7 +22,7 @@ use crate::timers::Timers;
 use base::hash::MapById;
 use base::id::{LogId, LogIndex, PortId, QueueId};
 use base::{Buffer, Now};
-use message::record::{NewEnqueue, Sizes};
+use message::record::{NewEnqueue, Sizes, Stamp};
 use queue::{Effect, Effects};
 use std::collections::VecDeque;
 
@@ -33,6 +36,10 @@ pub(crate) struct Commons {
     /// It is damaged: its machines do nothing any more, whatever is due.
     pub(crate) is_stopped: bool,
     pub(crate) pipeline: Pipeline,
+    /// Whose records are in it, and how far.
+    pub(crate) origins: Origins,
+    /// The same log on other nodes, where they have it too.
+    pub(crate) peers: Option<Box<Peers>>,
     pub(crate) store: Store,
     pub(crate) reads: Reads,
     pub(crate) agenda: Agenda,
@@ -107,6 +114,8 @@ impl Commons {
             id,
             is_stopped: false,
             pipeline: Pipeline::new(id, rule),
+            origins: Origins::default(),
+            peers: None,
             store: Store::default(),
             reads: Reads::default(),
             agenda: Agenda::default(),
@@ -157,6 +166,14 @@ impl Commons {
         let brings = Brings::messages(needs_flush);
         self.append(now, records.len(), brings, |into| into.extend(records));
         waiters.iter().for_each(|waiter| self.pipeline.wait(*waiter));
+    }
+
+    /// Records of another node come into the log: where they end that are in it once they are.
+    pub(crate) fn take_in(&mut self, now: Now, stamp: Stamp, records: Records) -> LogIndex {
+        if self.pipeline.is_full(Stamp::LEN + records.range.len()) {
+            self.pipeline.close_full(now, &mut self.store.batches.spare);
+        }
+        self.pipeline.take_in(now, stamp, records)
     }
 
     /// Keeps the effects of a queue's machine apart from those of others.

@@ -4,12 +4,19 @@
 //! end of the turn; records nobody waits for are written with the next batch, or after a while. Under a rule that lets
 //! them run ahead ([`CommitRule::runs_ahead`]) such records are applied as soon as everything before them is.
 //! Under a rule by which others have to agree a log has a leader, which is this pipeline only where it was told so
-//! ([`Role`]): else records gather in the open batch, and batches of the leader's are told by [`Pipeline::followed`].
+//! ([`Role`]): else records gather, and batches of the leader's are told by [`Pipeline::followed`]. Each batch of a leader
+//! begins with the stamp of its records, by which they are known wherever they come from ([`Outbox`]).
 //! Not here: what records mean (the log applies them), files (a batch goes out as data), the parts of a committed batch
 //! that are still needed ([`crate::batches`]).
 //! Invariants: batches are closed, given out and committed in log order, each once; of a batch that holds something
 //! somebody waits for, nothing behind the bytes that were applied before it was closed is applied until it is committed.
 
+mod roles;
+#[cfg(test)]
+mod tests;
+
+use super::foreign::Foreign;
+use super::outbox::Outbox;
 use crate::commit::CommitRule;
 use crate::limits::Limits;
 use crate::mail::{Waiter, wait};
@@ -19,6 +26,7 @@ use base::time::NS_PER_MS;
 use base::{Buffer, Now};
 use journal::{Batch, Place, Sealed};
 use message::record::{Kind, Outcome, Positions, SeqRange};
+use roles::Role;
 use std::collections::VecDeque;
 
 /// Bytes of records after which a batch is closed although the turn goes on; a larger record has a batch of its own.
@@ -61,6 +69,10 @@ struct Open {
     /// When its first record came, for the lazy deadline; monotonic nanoseconds.
     since: u64,
     waiters: Vec<Waiter>,
+    /// The number in the stamp that it begins with; 0: with none.
+    number: u64,
+    /// Parcels that come behind its records when it is closed.
+    foreign: Foreign,
 }
 
 impl Open {
@@ -73,13 +85,28 @@ impl Open {
             needs_flush: false,
             since: 0,
             waiters,
+            number: 0,
+            foreign: Foreign::default(),
         }
     }
-}
 
-/// Records that have gathered while another led: see [`Pipeline::set_aside`].
-#[derive(Debug)]
-pub(crate) struct Gathered(Open);
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.batch.is_empty() && self.foreign.is_empty()
+    }
+
+    /// Bytes of records.
+    #[inline]
+    fn len(&self) -> usize {
+        self.batch.len() + self.foreign.bytes()
+    }
+
+    /// The same, beginning elsewhere.
+    fn rebase(&mut self, base: LogIndex) {
+        let records = std::mem::take(self.batch.records());
+        self.batch = Batch::holding(self.batch.log(), base, records);
+    }
+}
 
 /// A batch nothing is appended to any more.
 #[derive(Debug)]
@@ -90,6 +117,10 @@ pub(crate) struct Closed {
     pub(crate) waiters: Vec<Waiter>,
     /// When its first record came, monotonic nanoseconds.
     pub(crate) since: u64,
+    /// The number in the stamp that it begins with; 0: with none.
+    number: u64,
+    /// Bytes of the records that are this node's, the stamp included. They come first.
+    own: usize,
 }
 
 /// A closed batch that is not committed yet.
@@ -113,17 +144,6 @@ pub(crate) enum Due {
     Write,
 }
 
-/// The part of this pipeline among those that agree: the leader proposes records of the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Role {
-    /// This pipeline, and the log's queues are owned here.
-    Leads,
-    /// This pipeline; the log's queues are owned here once everything before this is applied.
-    Begins(LogIndex),
-    /// Another, or nobody.
-    Follows,
-}
-
 /// See the module's head.
 #[derive(Debug)]
 pub(crate) struct Pipeline {
@@ -138,11 +158,8 @@ pub(crate) struct Pipeline {
     in_flight_bytes: usize,
     /// Where batches begin that were given out, were taken back, and are not known to be on disk; in that order.
     taken_back: VecDeque<LogIndex>,
-    /// Batches that were given out and taken back, in order: another leader may have them agreed on after all. The open batch
-    /// begins where it would then, and their memory counts as that of those in flight.
-    doubtful: VecDeque<Closed>,
-    /// Bytes of their records.
-    doubtful_bytes: usize,
+    /// Records that were gathered or taken back, in order: whoever leads may have them agreed on after all.
+    outbox: Outbox,
     /// Bytes of records of batches that were applied before they were written, and are not known to be.
     early_bytes: usize,
     /// All records before this are committed.
@@ -164,8 +181,7 @@ impl Pipeline {
             not_given_out: 0,
             in_flight_bytes: 0,
             taken_back: VecDeque::new(),
-            doubtful: VecDeque::new(),
-            doubtful_bytes: 0,
+            outbox: Outbox::default(),
             early_bytes: 0,
             committed: LogIndex(0),
             batch_bytes: 0,
@@ -191,186 +207,6 @@ impl Pipeline {
         self.role = if rule.needs_agreement() { Role::Follows } else { Role::Leads };
     }
 
-    // ---- roles
-
-    /// The log's queues are owned here.
-    #[inline]
-    pub(crate) fn leads(&self) -> bool {
-        self.role == Role::Leads
-    }
-
-    /// The number of the time for which its queues are owned here. Somebody who was asked for something in an earlier one
-    /// answers nobody: that owner's state is gone.
-    pub(crate) fn tenure(&self) -> u32 {
-        self.tenure
-    }
-
-    /// Others have to agree on what is committed.
-    pub(crate) fn is_agreed_on(&self) -> bool {
-        self.rule.needs_agreement()
-    }
-
-    /// This pipeline proposes records from now on: those that have gathered come first, and its queues are owned here once
-    /// they are applied ([`Pipeline::begins`]). Of what was taken back nothing is agreed on any more.
-    pub(crate) fn lead(&mut self) {
-        if self.role == Role::Follows {
-            self.gather_doubtful();
-            self.role = Role::Begins(self.next());
-            self.flush_soon();
-        }
-    }
-
-    /// Another leads, or nobody, and records have gathered.
-    pub(crate) fn has_gathered(&self) -> bool {
-        self.role == Role::Follows && !(self.open.batch.is_empty() && self.doubtful.is_empty())
-    }
-
-    /// Takes what has gathered aside: what is appended before [`Pipeline::gather_behind`] comes in front of it.
-    pub(crate) fn set_aside(&mut self) -> Gathered {
-        self.gather_doubtful();
-        let batch = Batch::new(self.open.batch.log(), self.open.batch.base(), Buffer::default());
-        Gathered(std::mem::replace(&mut self.open, Open::new(batch, Vec::new())))
-    }
-
-    /// Records that were set aside come behind those that were appended since.
-    pub(crate) fn gather_behind(&mut self, Gathered(aside): Gathered) {
-        let Open { batch, has_messages, needs_flush, since, waiters, .. } = aside;
-        let open = &mut self.open;
-        open.since = if batch.is_empty() { open.since } else { since };
-        open.positions = None;
-        open.has_messages |= has_messages;
-        open.needs_flush |= needs_flush;
-        open.batch.records().extend(batch.bytes());
-        waiters.into_iter().for_each(|waiter| wait(&mut open.waiters, waiter));
-    }
-
-    /// It leads from now on, if it was to begin and everything is applied that comes first.
-    pub(crate) fn begins(&mut self) -> bool {
-        let begins = matches!(self.role, Role::Begins(until) if until <= self.applied());
-        if begins {
-            self.role = Role::Leads;
-        }
-        begins
-    }
-
-    /// Another proposes records from now on, or nobody. Batches that are not agreed on are taken back: of what is written
-    /// of them nothing counts. Those that were given out are kept as they are, because the others may have them, and agree
-    /// on them after all ([`Pipeline::take_doubtful`]); else their records, and the waiters for them, are proposed again
-    /// when this pipeline leads again. They hold for any state that others may lead to.
-    ///
-    /// # Panics
-    /// Under a rule that agrees with nobody: what is applied may be on its way to the disk.
-    pub(crate) fn resign(&mut self) {
-        assert!(self.is_agreed_on(), "only a log that is agreed on has another leader");
-        self.role = Role::Follows;
-        self.tenure += 1;
-        let agreed = self.in_flight.iter().take_while(|batch| batch.is_agreed).count();
-        let taken_back = self.in_flight.split_off(agreed);
-        let given_out = taken_back.len().saturating_sub(self.not_given_out);
-        self.not_given_out = self.not_given_out.saturating_sub(taken_back.len());
-        let Some(base) = taken_back.front().map(|first| first.closed.sealed.base) else { return };
-        let unheard = taken_back.iter().take(given_out).filter(|batch| batch.is_written.is_none());
-        self.taken_back.extend(unheard.map(|batch| batch.closed.sealed.base));
-        let mut closed = taken_back.into_iter().map(|batch| batch.closed);
-        for closed in closed.by_ref().take(given_out) {
-            self.doubtful_bytes += closed.sealed.len;
-            self.doubtful.push_back(closed);
-        }
-        self.gather(LogIndex(base.0 + self.doubtful_bytes as u64), closed.collect());
-        self.open.has_messages |= !self.doubtful.is_empty();
-    }
-
-    /// Records that have gathered are gone for good, as after [`Pipeline::resign`] where they would not hold for the state that
-    /// another leader makes. What was given out may still be agreed on.
-    pub(crate) fn forget_gathered(&mut self) {
-        assert!(self.role == Role::Follows, "what is led is not forgotten");
-        self.begin_open(self.open.batch.base());
-    }
-
-    /// The same of all that was given out and taken back: nothing of it is agreed on any more.
-    pub(crate) fn forget_doubtful(&mut self) {
-        self.forget_gathered();
-        for closed in std::mem::take(&mut self.doubtful) {
-            self.in_flight_bytes -= closed.sealed.memory.len();
-        }
-        let base = self.open.batch.base().0 - std::mem::take(&mut self.doubtful_bytes) as u64;
-        self.begin_open(LogIndex(base));
-    }
-
-    fn begin_open(&mut self, base: LogIndex) {
-        self.open = Open::new(Batch::new(self.open.batch.log(), base, Buffer::default()), Vec::new());
-    }
-
-    /// Nobody reports any more whether what was taken back is on disk.
-    pub(crate) fn forget_reports(&mut self) {
-        self.taken_back.clear();
-    }
-
-    /// Batches that were taken back are gone for good, and come in front of those that have gathered.
-    fn gather_doubtful(&mut self) {
-        let doubtful = std::mem::take(&mut self.doubtful);
-        let base = self.open.batch.base().0 - std::mem::take(&mut self.doubtful_bytes) as u64;
-        self.gather(LogIndex(base), doubtful);
-    }
-
-    /// The open batch begins at `base`, with the records of these, and the waiters for them.
-    fn gather(&mut self, base: LogIndex, closed: VecDeque<Closed>) {
-        let mut gathered = Open::new(Batch::new(self.open.batch.log(), base, Buffer::default()), Vec::new());
-        for Closed { sealed, waiters, since, .. } in closed {
-            self.in_flight_bytes -= sealed.memory.len();
-            if gathered.batch.is_empty() {
-                (gathered.since, gathered.has_messages, gathered.needs_flush) = (since, true, true);
-            }
-            gathered.batch.records().extend(sealed.records());
-            waiters.into_iter().for_each(|waiter| wait(&mut gathered.waiters, waiter));
-        }
-        if gathered.batch.is_empty() {
-            let Open { since, has_messages, needs_flush, .. } = self.open;
-            (gathered.since, gathered.has_messages, gathered.needs_flush) =
-                (since, has_messages, needs_flush);
-        }
-        gathered.batch.records().extend(self.open.batch.bytes());
-        self.open.waiters.drain(..).for_each(|waiter| wait(&mut gathered.waiters, waiter));
-        self.open = gathered;
-    }
-
-    /// The next of the batches that were taken back is agreed on after all: takes it out, to be applied.
-    pub(crate) fn take_doubtful(&mut self) -> Option<Closed> {
-        let closed = self.doubtful.pop_front()?;
-        self.doubtful_bytes -= closed.sealed.len;
-        self.in_flight_bytes -= closed.sealed.memory.len();
-        // It is not applied yet.
-        self.begin_behind(closed.sealed.base);
-        if self.doubtful.is_empty() && self.open.batch.is_empty() {
-            self.open.has_messages = false;
-        }
-        Some(closed)
-    }
-
-    /// As [`Pipeline::take_doubtful`], if it begins before `base`; the caller says how far all is applied.
-    pub(crate) fn take_doubtful_before(&mut self, base: LogIndex) -> Option<Closed> {
-        self.doubtful.front().filter(|closed| closed.sealed.base < base)?;
-        self.take_doubtful()
-    }
-
-    /// A batch of another leader's is applied, up to `end`: records that have gathered come behind it.
-    ///
-    /// # Panics
-    /// While this pipeline proposes records.
-    pub(crate) fn followed(&mut self, end: LogIndex) {
-        assert!(self.role == Role::Follows && self.in_flight.is_empty(), "a log has one leader");
-        self.committed = end;
-        self.begin_behind(end);
-    }
-
-    /// The open batch begins behind what was taken back, and that at `applied`.
-    fn begin_behind(&mut self, applied: LogIndex) {
-        let base = LogIndex(applied.0 + self.doubtful_bytes as u64);
-        let mut batch = Batch::new(self.open.batch.log(), base, Buffer::default());
-        batch.records().extend(self.open.batch.bytes());
-        self.open.batch = batch;
-    }
-
     // ---- how far it is
 
     /// It is written to disk.
@@ -380,7 +216,7 @@ impl Pipeline {
 
     /// Where the next record will be, if nobody else leads meanwhile.
     pub(crate) fn next(&self) -> LogIndex {
-        self.open.batch.next()
+        LogIndex(self.open.batch.base().0 + self.open.len() as u64)
     }
 
     /// All records before this are committed.
@@ -392,26 +228,29 @@ impl Pipeline {
     pub(crate) fn applied(&self) -> LogIndex {
         match self.in_flight.front() {
             Some(InFlight { closed, .. }) => LogIndex(closed.sealed.base.0 + closed.applied as u64),
-            None => {
-                LogIndex(self.open.batch.base().0 + self.open.applied as u64 - self.doubtful_bytes as u64)
-            }
+            None => LogIndex(self.open.batch.base().0 + self.open.applied as u64),
         }
     }
 
     /// Where the first batch begins that is not applied as a whole.
     pub(crate) fn whole_batches_end(&self) -> LogIndex {
-        let first = self.in_flight.front().map(|first| &first.closed).or(self.doubtful.front());
-        first.map_or(self.open.batch.base(), |first| first.sealed.base)
+        self.in_flight.front().map_or(self.open.batch.base(), |first| first.closed.sealed.base)
     }
 
     /// Where the records end among which are messages that are in no queue yet, if there are any.
     pub(crate) fn arrivals_end(&self) -> Option<LogIndex> {
-        (self.open.has_messages || !self.in_flight.is_empty()).then(|| self.next())
+        let has_some = self.open.has_messages || !self.in_flight.is_empty() || self.outbox.has_messages();
+        has_some.then(|| self.next())
     }
 
     /// Bytes appended and not yet on disk, whether or not anybody waits for them.
     pub(crate) fn bytes(&self) -> usize {
-        self.open.batch.len() + self.in_flight_bytes + self.early_bytes
+        self.open.len() + self.in_flight_bytes + self.early_bytes + self.outbox.bytes()
+    }
+
+    /// The same, without what another leader may come to have.
+    pub(crate) fn bytes_led(&self) -> usize {
+        if self.role == Role::Follows { 0 } else { self.bytes() }
     }
 
     /// Something was given out of which it is not known that it is on disk.
@@ -429,7 +268,7 @@ impl Pipeline {
 
     /// When something is due though nothing more comes; monotonic nanoseconds.
     pub(crate) fn deadline(&self, limits: &Limits) -> Option<u64> {
-        let is_lazy = !self.open.batch.is_empty() && self.in_flight.is_empty() && !self.open.needs_flush;
+        let is_lazy = !self.open.is_empty() && self.in_flight.is_empty() && !self.open.needs_flush;
         (is_lazy && self.role != Role::Follows).then(|| self.lazy_deadline(limits))
     }
 
@@ -444,9 +283,9 @@ impl Pipeline {
     /// comes behind the leader's.
     #[inline]
     pub(crate) fn is_full(&self, bytes: usize) -> bool {
-        let batch = &self.open.batch;
-        batch.len() + bytes > BATCH_BYTES_MAX
-            && !batch.is_empty()
+        let open = &self.open;
+        open.len() + bytes > BATCH_BYTES_MAX
+            && !open.is_empty()
             && self.rule.is_durable()
             && self.role != Role::Follows
     }
@@ -504,7 +343,29 @@ impl Pipeline {
     #[inline]
     fn touch(&mut self, now: Now) {
         if self.open.batch.is_empty() {
+            self.begin_open(now);
+        }
+    }
+
+    /// The first record comes into the open batch.
+    #[inline]
+    fn begin_open(&mut self, now: Now) {
+        if self.open.foreign.is_empty() {
             self.open.since = now.mono_ns;
+        }
+        if self.rule.needs_agreement() {
+            self.stamp();
+        }
+    }
+
+    /// A batch that this node proposes has its number; records that gather here have none before they are a parcel.
+    #[cold]
+    #[inline(never)]
+    fn stamp(&mut self) {
+        if self.role != Role::Follows {
+            let stamp = self.outbox.next_stamp();
+            self.open.number = stamp.number;
+            stamp.write(self.open.batch.records());
         }
     }
 
@@ -516,7 +377,7 @@ impl Pipeline {
 
     /// The open batch is written at the end of the turn, though nobody waits for it.
     pub(crate) fn flush_soon(&mut self) {
-        self.open.needs_flush |= !self.open.batch.is_empty();
+        self.open.needs_flush |= !self.open.is_empty();
     }
 
     // ---- the end of a turn
@@ -548,8 +409,8 @@ impl Pipeline {
     ///   Quorum    | none      | none   | others              | Nothing
     /// ```
     pub(crate) fn due(&self, now: Now, limits: &Limits) -> Due {
-        let Open { batch, has_messages, needs_flush, .. } = &self.open;
-        if batch.is_empty() && self.not_given_out == 0 || self.role == Role::Follows {
+        let Open { has_messages, needs_flush, .. } = &self.open;
+        if self.open.is_empty() && self.not_given_out == 0 || self.role == Role::Follows {
             return Due::Nothing;
         }
         if self.rule.is_durable() {
@@ -572,7 +433,7 @@ impl Pipeline {
 
     /// The open batch has waited long enough for other records to be written with, or is too large.
     fn has_waited(&self, now: Now, limits: &Limits) -> bool {
-        self.open.batch.len() > limits.lazy_batch_bytes_max || now.mono_ns >= self.lazy_deadline(limits)
+        self.open.len() > limits.lazy_batch_bytes_max || now.mono_ns >= self.lazy_deadline(limits)
     }
 
     /// After [`Due::Rest`]: the open batch, all of which is applied, is to be closed too.
@@ -601,13 +462,17 @@ impl Pipeline {
 
     /// Closes the open batch; the next is in a buffer of `spare`.
     pub(crate) fn close(&mut self, now: Now, spare: &mut Spare) -> Closed {
-        let Open { batch, .. } = &self.open;
         // Batches are mostly about as large as those before them.
-        self.batch_bytes = batch.len().max(self.batch_bytes - self.batch_bytes / 8);
-        let fresh = Batch::new(batch.log(), batch.next(), spare.take_like(self.batch_bytes));
+        self.batch_bytes = self.open.len().max(self.batch_bytes - self.batch_bytes / 8);
+        let fresh = Batch::new(self.open.batch.log(), self.next(), spare.take_like(self.batch_bytes));
         let fresh = Open::new(fresh, self.spare_waiters.pop().unwrap_or_default());
-        let Open { batch, applied, since, waiters, .. } = std::mem::replace(&mut self.open, fresh);
-        Closed { sealed: batch.seal(now.wall_ms), applied, waiters, since }
+        let open = std::mem::replace(&mut self.open, fresh);
+        let Open { mut batch, applied, since, waiters, number, foreign, .. } = open;
+        let own = batch.len();
+        if !foreign.is_empty() {
+            foreign.write(batch.records());
+        }
+        Closed { sealed: batch.seal(now.wall_ms), applied, waiters, since, number, own }
     }
 
     /// Closes the open batch, and keeps it to be given out and committed.
@@ -621,7 +486,7 @@ impl Pipeline {
 
     /// Gives out all that is closed; nothing else is in flight.
     pub(crate) fn give_out(&mut self, now: Now, spare: &mut Spare, out: &mut Vec<Sealed>) {
-        if !self.open.batch.is_empty() {
+        if !self.open.is_empty() {
             self.close_full(now, spare);
         }
         out.extend(self.in_flight.iter().map(|batch| batch.closed.sealed.clone()));
@@ -659,9 +524,8 @@ impl Pipeline {
     /// Takes all waiters of records that are not committed: they do not hear of the commit.
     pub(crate) fn take_waiting(&mut self) -> Vec<Waiter> {
         let in_flight = self.in_flight.iter_mut().map(|batch| &mut batch.closed);
-        let closed = in_flight.chain(&mut self.doubtful);
-        let waiters = closed.flat_map(|closed| closed.waiters.drain(..));
-        waiters.chain(self.open.waiters.drain(..)).collect()
+        let waiters = in_flight.flat_map(|closed| closed.waiters.drain(..));
+        waiters.chain(self.outbox.take_waiters()).chain(self.open.waiters.drain(..)).collect()
     }
 
     // ---- what is written, and what is committed
@@ -716,304 +580,5 @@ impl Pipeline {
             *self.open.batch.records() = Buffer::default();
             self.batch_bytes = 0;
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use base::id::PortId;
-    use journal::{FileId, FileKind, FileName};
-
-    /// A pipeline with a stand-in for its log, as far as the pipeline needs one.
-    struct Bench {
-        pipeline: Pipeline,
-        spare: Spare,
-        out: Vec<Sealed>,
-    }
-
-    impl Bench {
-        fn new(rule: CommitRule) -> Bench {
-            let pipeline = Pipeline::new(LogId(1), rule);
-            Bench { pipeline, spare: Spare::default(), out: Vec::new() }
-        }
-
-        /// `m`: a message that need not be safe; `M`: one that must be; `s`: a settle; `c`: a change; `|`: the batch was full;
-        /// `>`: all that is closed was given out.
-        fn with(rule: CommitRule, came: &str) -> Bench {
-            let mut bench = Bench::new(rule);
-            for letter in came.chars() {
-                let brings = match letter {
-                    'm' => Brings::messages(false),
-                    'M' => Brings::messages(true),
-                    's' => Brings::NOTHING,
-                    'c' => Brings::FLUSH,
-                    '|' => {
-                        bench.pipeline.close_full(Now::at_ms(1), &mut bench.spare);
-                        continue;
-                    }
-                    _ => {
-                        bench.pipeline.give_out(Now::at_ms(1), &mut bench.spare, &mut bench.out);
-                        continue;
-                    }
-                };
-                bench.pipeline.append(Now::at_ms(1), brings, |records| records.extend(&[7; 8]));
-            }
-            bench
-        }
-
-        fn written(&mut self, at: usize) -> bool {
-            let Sealed { base, len, crc, .. } = self.out[at];
-            let (file, len) = (FileId(1), len as u64);
-            let place = Place { file, name: FileName::new(FileKind::Journal, 1), offset: base.0, len, crc };
-            self.pipeline.written(base, place)
-        }
-
-        /// Where the batches end that are committed now.
-        fn commit(&mut self) -> Vec<u64> {
-            std::iter::from_fn(|| self.pipeline.take_committed())
-                .map(|(closed, _)| closed.sealed.next().0)
-                .collect()
-        }
-    }
-
-    #[test]
-    fn what_is_due_at_the_end_of_a_turn() {
-        use CommitRule::{Immediate, Quorum, Synced};
-        let check = |rule, came: &str, at_ms: u64, expected: Due| {
-            let bench = Bench::with(rule, came);
-            let due = bench.pipeline.due(Now::at_ms(at_ms), &Limits::default());
-            assert_eq!(due, expected, "{rule:?} {came} at {at_ms}");
-        };
-        for rule in [Immediate, Synced, Quorum] {
-            check(rule, "", 1, Due::Nothing);
-            check(rule, "", 10_000, Due::Nothing);
-        }
-        for came in ["m", "M", "sm", "ms", "Mc"] {
-            check(Immediate, came, 1, Due::Messages);
-        }
-        for came in ["s", "ss", "c", "sc"] {
-            check(Immediate, came, 1, Due::Rest);
-            check(Immediate, came, 10_000, Due::Rest);
-        }
-        for rule in [Synced, Quorum] {
-            for came in ["M>", "M>s", "M>c", "M>M", "M>s|", "M>M|M", "M|M>m", "c>s"] {
-                check(rule, came, 1, Due::Nothing);
-                check(rule, came, 10_000, Due::Nothing);
-            }
-            for came in ["m|", "s|", "M|s", "m|m", "M|M|c"] {
-                check(rule, came, 1, Due::Write);
-            }
-            for came in ["M", "c", "sc", "cs", "mM", "Ms"] {
-                check(rule, came, 1, Due::Write);
-            }
-        }
-        for at_ms in [1, 10_000] {
-            check(Synced, "m", at_ms, Due::Messages);
-            check(Synced, "sms", at_ms, Due::Messages);
-            check(Synced, "s", at_ms, Due::Rest);
-            check(Synced, "ss", at_ms, Due::Rest);
-        }
-        let long = 1 + Limits::default().lazy_batch_ms_max;
-        for came in ["s", "ss", "m", "sm"] {
-            check(Quorum, came, 1, Due::Nothing);
-            check(Quorum, came, long - 1, Due::Nothing);
-            check(Quorum, came, long, Due::Write);
-        }
-    }
-
-    #[test]
-    fn only_a_rule_that_says_so_lets_anything_run_ahead() {
-        let check = |came: &str, expected: [bool; 3]| {
-            let rules = [CommitRule::Immediate, CommitRule::Synced, CommitRule::Quorum];
-            let found = rules.map(|rule| Bench::with(rule, came).pipeline.may_run_ahead());
-            assert_eq!(found, expected, "{came}");
-        };
-        check("", [true, true, false]);
-        check("s", [true, true, false]);
-        check("ss", [true, true, false]);
-        check("sm", [false; 3]);
-        check("M", [false; 3]);
-        check("c", [false; 3]);
-        check("M>s", [false; 3]);
-        check("M|s", [false; 3]);
-    }
-
-    #[test]
-    fn batches_are_committed_in_order_however_they_are_written() {
-        let mut bench = Bench::with(CommitRule::Synced, "M|MM|M>s");
-        assert_eq!(bench.out.len(), 3);
-        assert_eq!((bench.pipeline.applied().0, bench.pipeline.next().0), (0, 40));
-        assert!(!bench.written(1));
-        assert_eq!(bench.commit(), [0; 0], "the first is not written");
-        assert!(!bench.written(0));
-        assert_eq!(bench.commit(), [8, 24]);
-        assert_eq!((bench.pipeline.committed().0, bench.pipeline.applied().0), (24, 24));
-        assert!(!bench.written(2));
-        assert_eq!(bench.commit(), [32]);
-        assert_eq!(bench.pipeline.arrivals_end(), None, "a settle brings nothing");
-        assert_eq!(bench.pipeline.bytes(), 8);
-    }
-
-    #[test]
-    fn a_quorum_takes_both_the_disk_and_the_others() {
-        let mut bench = Bench::with(CommitRule::Quorum, "M|s|M>");
-        bench.pipeline.agreed(LogIndex(16));
-        assert_eq!(bench.commit(), [0; 0], "it is not on this disk");
-        assert!(!bench.written(0));
-        assert!(!bench.written(2));
-        assert_eq!(bench.commit(), [8]);
-        assert!(!bench.written(1));
-        assert_eq!(bench.commit(), [16], "the last is not agreed on");
-        bench.pipeline.agreed(LogIndex(23));
-        assert_eq!(bench.commit(), [0; 0]);
-        bench.pipeline.agreed(LogIndex(24));
-        assert_eq!(bench.commit(), [24]);
-    }
-
-    #[test]
-    fn what_ran_ahead_counts_until_it_is_written() {
-        let mut bench = Bench::with(CommitRule::Synced, "ms");
-        let closed = bench.pipeline.close(Now::at_ms(1), &mut bench.spare);
-        assert_eq!(bench.pipeline.bytes(), 0);
-        bench.pipeline.give_out_applied(closed, &mut bench.spare, 1 << 20, &mut bench.out);
-        assert_eq!((bench.pipeline.bytes(), bench.pipeline.committed().0), (16, 0));
-        assert!(bench.written(0), "it was applied before");
-        assert_eq!((bench.pipeline.bytes(), bench.pipeline.committed().0), (0, 16));
-        // In memory alone nothing is given out.
-        let mut bench = Bench::with(CommitRule::Immediate, "ms");
-        let closed = bench.pipeline.close(Now::at_ms(1), &mut bench.spare);
-        bench.pipeline.give_out_applied(closed, &mut bench.spare, 1 << 20, &mut bench.out);
-        assert!(bench.out.is_empty() && bench.pipeline.bytes() == 0);
-    }
-
-    #[test]
-    fn batches_taken_back_are_proposed_again_as_one() {
-        let waiter = |first| Waiter { port: PortId::default(), publisher: 1, first, last: first };
-        let mut bench = Bench::with(CommitRule::Quorum, "M>s");
-        bench.pipeline.wait(waiter(2));
-        bench.pipeline.resign();
-        assert_eq!((bench.pipeline.applied().0, bench.pipeline.next().0), (0, 16));
-        assert!(bench.pipeline.is_at_disk(), "a report is still to come");
-        assert_eq!(bench.pipeline.due(Now::at_ms(10_000), &Limits::default()), Due::Nothing);
-        bench.pipeline.lead();
-        assert!(!bench.pipeline.begins(), "what comes first is not applied");
-        bench.pipeline.give_out(Now::at_ms(1), &mut bench.spare, &mut bench.out);
-        // Its bytes that were written before count for nothing, though the next begins at the same index.
-        assert!(!bench.written(0));
-        bench.pipeline.agreed(LogIndex(16));
-        assert_eq!(bench.commit(), [0; 0]);
-        assert!(!bench.written(1));
-        let (closed, _) = bench.pipeline.take_committed().expect("it is written and agreed on");
-        assert_eq!((closed.sealed.base.0, closed.sealed.len, closed.waiters), (0, 16, vec![waiter(2)]));
-        assert!(bench.pipeline.begins() && bench.pipeline.leads());
-        assert_eq!((bench.pipeline.bytes(), bench.pipeline.committed().0), (0, 16));
-    }
-
-    #[test]
-    fn batches_taken_back_may_be_agreed_on_after_all() {
-        let waiter = |first| Waiter { port: PortId::default(), publisher: 1, first, last: first };
-        let mut bench = Bench::with(CommitRule::Quorum, "");
-        for (number, came) in [(1, "M|"), (2, "M>"), (3, "M|"), (4, "M")] {
-            for letter in came.chars() {
-                match letter {
-                    'M' => {
-                        let message = Brings::messages(true);
-                        bench
-                            .pipeline
-                            .append(Now::at_ms(1), message, |records| records.extend(&[number as u8; 8]));
-                        bench.pipeline.wait(waiter(number));
-                    }
-                    '|' => bench.pipeline.close_full(Now::at_ms(1), &mut bench.spare),
-                    _ => bench.pipeline.give_out(Now::at_ms(1), &mut bench.spare, &mut bench.out),
-                }
-            }
-        }
-        bench.pipeline.resign();
-        assert_eq!((bench.pipeline.applied().0, bench.pipeline.next().0), (0, 32));
-        let closed = bench.pipeline.take_doubtful().expect("the first was given out");
-        assert_eq!(
-            (closed.sealed.base.0, closed.sealed.records(), closed.waiters),
-            (0, &[1; 8][..], vec![waiter(1)])
-        );
-        assert_eq!(bench.pipeline.applied().0, 0, "it is still to be applied");
-        bench.pipeline.followed(LogIndex(8));
-        assert_eq!((bench.pipeline.applied().0, bench.pipeline.next().0), (8, 32));
-        // One of another leader's comes first; the second is gone for good then.
-        bench.pipeline.followed(LogIndex(16));
-        bench.pipeline.lead();
-        assert!(bench.pipeline.take_doubtful().is_none());
-        bench.pipeline.give_out(Now::at_ms(1), &mut bench.spare, &mut bench.out);
-        let again = bench.out.last().expect("it is given out");
-        assert_eq!((again.base.0, again.records()), (16, &[[2; 8], [3; 8], [4; 8]].concat()[..]));
-        assert_eq!(bench.pipeline.take_waiting(), [Waiter { last: 4, ..waiter(2) }]);
-    }
-
-    #[test]
-    fn what_holds_for_one_leader_alone_is_forgotten() {
-        let mut bench = Bench::with(CommitRule::Quorum, "M|M>M|M");
-        bench.pipeline.resign();
-        bench.pipeline.forget_gathered();
-        assert_eq!((bench.pipeline.applied().0, bench.pipeline.next().0), (0, 16), "two may be agreed on");
-        assert!(bench.pipeline.take_doubtful().is_some());
-        bench.pipeline.followed(LogIndex(8));
-        bench.pipeline.forget_doubtful();
-        assert_eq!((bench.pipeline.next().0, bench.pipeline.bytes()), (8, 0));
-        bench.pipeline.lead();
-        assert!(bench.pipeline.begins() && bench.pipeline.take_doubtful().is_none());
-    }
-
-    #[test]
-    fn nothing_is_left_to_flush_where_all_was_agreed_on_after_all() {
-        let mut bench = Bench::with(CommitRule::Quorum, "M>");
-        bench.pipeline.resign();
-        assert!(bench.pipeline.take_doubtful().is_some() && bench.pipeline.take_doubtful().is_none());
-        bench.pipeline.followed(LogIndex(8));
-        bench.pipeline.lead();
-        assert!(bench.pipeline.begins() && !bench.pipeline.is_pressing());
-        assert_eq!(bench.pipeline.due(Now::at_ms(10_000), &Limits::default()), Due::Nothing);
-        assert_eq!((bench.pipeline.bytes(), bench.pipeline.arrivals_end()), (0, None));
-    }
-
-    #[test]
-    fn what_gathers_for_a_leader_is_one_batch_however_large() {
-        let mut bench = Bench::with(CommitRule::Quorum, "");
-        bench.pipeline.resign();
-        bench.pipeline.append(Now::at_ms(1), Brings::messages(true), |records| {
-            records.extend(&vec![7; BATCH_BYTES_MAX + 8])
-        });
-        assert!(!bench.pipeline.is_full(8), "a batch that is closed would be in front of the leader's");
-        bench.pipeline.followed(LogIndex(8));
-        assert_eq!(bench.pipeline.next().0, 8 + BATCH_BYTES_MAX as u64 + 8);
-        bench.pipeline.lead();
-        assert!(bench.pipeline.is_full(8));
-    }
-
-    #[test]
-    fn what_is_agreed_on_is_not_taken_back() {
-        let mut bench = Bench::with(CommitRule::Quorum, "M|M>");
-        bench.pipeline.agreed(LogIndex(8));
-        bench.pipeline.resign();
-        assert!(!bench.written(0) && !bench.written(1));
-        assert_eq!(bench.commit(), [8]);
-        bench.pipeline.followed(LogIndex(24));
-        assert_eq!((bench.pipeline.applied().0, bench.pipeline.next().0), (24, 32), "what gathers is behind");
-    }
-
-    #[test]
-    fn who_waits_goes_with_the_batch() {
-        let waiter = |first, last| Waiter { port: PortId::default(), publisher: 1, first, last };
-        let mut bench = Bench::with(CommitRule::Synced, "M");
-        bench.pipeline.wait(waiter(1, 1));
-        bench.pipeline.wait(waiter(2, 4));
-        bench.pipeline.close_full(Now::at_ms(1), &mut bench.spare);
-        bench.pipeline.append(Now::at_ms(1), Brings::STREAM, |records| records.extend(&[7; 8]));
-        bench.pipeline.wait(waiter(5, 5));
-        bench.pipeline.give_out(Now::at_ms(1), &mut bench.spare, &mut bench.out);
-        assert!(!bench.written(0));
-        let (closed, _) = bench.pipeline.take_committed().expect("it is written");
-        assert_eq!(closed.waiters, [waiter(1, 4)], "those that follow on are one");
-        bench.pipeline.put_waiters(closed.waiters);
-        assert_eq!(bench.pipeline.take_waiting(), [waiter(5, 5)]);
     }
 }

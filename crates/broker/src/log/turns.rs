@@ -1,7 +1,7 @@
 //! A log's part in a turn: its queues hand out what is ready, batches are given out and come back from the disk, timers
 //! go off, reads end.
 
-use super::{Due, Log};
+use super::{Commons, Due, Log};
 use crate::catalog::QueueDefinition;
 use crate::limits::Limits;
 use crate::placed::queue::dead_letters::{DeadLetter, Found};
@@ -59,7 +59,9 @@ impl Log {
             return written;
         }
         let retry = self.streams.get().and_then(|streams| streams.deadline());
-        [written, self.commons.agenda.timers.first(), retry].into_iter().flatten().min()
+        let Commons { pipeline, peers, .. } = &self.commons;
+        let said = peers.as_ref().and_then(|peers| peers.deadline(pipeline, limits));
+        [written, self.commons.agenda.timers.first(), retry, said].into_iter().flatten().min()
     }
 
     /// Lets go of the buffers that were not needed lately.
@@ -95,6 +97,9 @@ impl Log {
             self.commons.pipeline.put_waiters(closed.waiters);
             // Where memory is full it was dropped already, and nobody else has it.
             self.commons.store.batches.spare.put(closed.sealed.memory, turn.limits.spare_buffers_max);
+            if !self.commons.pipeline.outbox().is_empty() {
+                self.confirm_recorded(turn.post);
+            }
         }
     }
 

@@ -2,15 +2,15 @@
 //! for a log that is stopped.
 
 use super::Logs;
-use crate::catalog::{Overflow, Refusal};
-use crate::event::Event;
-use crate::mail::{Fate, Waiter};
+use crate::catalog::Overflow;
+use crate::log::{Commons, Records, visiting};
+use crate::mail::Waiter;
 use crate::placed::queue::dead_letters::DeadLetter;
 use crate::post::Post;
-use base::hash::SetById;
-use base::id::{LogId, PortId};
+use crate::stopped::refuse_stopped;
+use base::id::{LogId, LogIndex};
 use base::{Buffer, Now};
-use message::record::{self, DeathReason, Enqueue, Kind, leave_out};
+use message::record::{self, DeathReason, Enqueue, Kind, Stamp, leave_out};
 
 impl Logs {
     /// Takes in records that another shard sent for a log of this one.
@@ -50,11 +50,54 @@ impl Logs {
         &mut self,
         (now, post): (Now, &mut Post),
         log: LogId,
-        mut record: Buffer,
+        record: Buffer,
         waiter: Option<Waiter>,
         needs_flush: bool,
     ) {
         let Some(slot) = self.slot(log) else { return };
+        match visiting::ask_elsewhere(&mut self.all[slot], record, waiter, needs_flush) {
+            None => {}
+            Some(record) => self.admit_here((now, post), slot, record, waiter, needs_flush, None),
+        }
+    }
+
+    /// A guest's message that some queues may refuse comes under this number: see [`Logs::admit`]. Where the records end that are
+    /// applied once it is done.
+    pub(crate) fn admit_of(
+        &mut self,
+        (now, post): (Now, &mut Post),
+        log: LogId,
+        record: &[u8],
+        waiter: Option<Waiter>,
+        stamp: Stamp,
+    ) -> LogIndex {
+        let Some(slot) = self.slot(log) else { return LogIndex(0) };
+        if visiting::is_new(&mut self.all[slot], stamp) {
+            let mut copy = Buffer::with_capacity(record.len());
+            copy.extend(record);
+            self.admit_here((now, post), slot, copy, waiter, true, Some(stamp));
+        } else if let Some(waiter) = &waiter {
+            // It is in the log. Of several queues one may have refused it.
+            let message = Enqueue::read(record).expect("a node sends whole records");
+            let Commons { pipeline, origins, .. } = &mut self.all[slot].commons;
+            match (message.queues().len(), message.queues().next()) {
+                (2.., Some(queue)) => post.refuse(waiter, queue),
+                _ if stamp.number <= origins.recorded(stamp.origin) => post.confirm(waiter),
+                _ => pipeline.wait(*waiter),
+            }
+        }
+        self.all[slot].commons.pipeline.next()
+    }
+
+    fn admit_here(
+        &mut self,
+        (now, post): (Now, &mut Post),
+        slot: usize,
+        mut record: Buffer,
+        waiter: Option<Waiter>,
+        needs_flush: bool,
+        stamp: Option<Stamp>,
+    ) {
         let message = Enqueue::read(record.bytes()).expect("a shard sends whole records");
         let full = self.all[slot].machines.ask(&message);
         let is_for_some = full.len() < message.queues().len();
@@ -84,7 +127,15 @@ impl Logs {
         }
         if is_for_some {
             let waiters = waiter.filter(|_| !is_refused);
-            self.all[slot].commons.append_records(now, record.bytes(), waiters.as_slice(), needs_flush);
+            let commons = &mut self.all[slot].commons;
+            match stamp {
+                None => commons.append_records(now, record.bytes(), waiters.as_slice(), needs_flush),
+                Some(stamp) => {
+                    let range = 0..record.len();
+                    commons.take_in(now, stamp, Records { memory: record.seal(), range });
+                    waiters.into_iter().for_each(|waiter| commons.pipeline.wait(waiter));
+                }
+            }
         }
     }
 }
@@ -95,20 +146,6 @@ impl Logs {
 fn drop_stopped(post: &mut Post, log: LogId, records: &[u8], waiters: &[Waiter]) {
     post.damages.note_dropped(log, publishes_in(records));
     refuse_stopped(post, log, waiters);
-}
-
-/// Publishers that wait for records in a log that is stopped, or on their way to it, are told as those that publish to it afterwards,
-/// which closes connections; messages of the broker's own stay where they were.
-#[cold]
-pub(super) fn refuse_stopped(post: &mut Post, log: LogId, waiters: &[Waiter]) {
-    let mut closed = SetById::<PortId>::default();
-    for waiter in waiters {
-        if waiter.is_own() {
-            post.answer(waiter, Fate::Stopped);
-        } else if closed.insert(waiter.port) {
-            post.event(waiter.port, Event::Close { refusal: Refusal::log_stopped(log) });
-        }
-    }
 }
 
 /// How many publishes came as these records: of a stream's messages one may hold many.

@@ -1,6 +1,6 @@
 //! All that is applied of a log is replaced by the state of another replica, which is further.
 //!
-//! Records that were taken back, or gather for a leader, stay, and so do commands that wait for one.
+//! What this node has for the log, and is not recorded in that state, stays, and so do commands that wait for a leader.
 
 use crate::log::Log;
 use crate::moving::Moved;
@@ -43,9 +43,11 @@ pub(super) fn replace(
     log.machines = other.machines;
     log.streams = other.streams;
     log.commons.effects = other.commons.effects;
+    log.commons.origins = other.commons.origins;
     let parked = std::mem::take(&mut log.commons.agenda.parked);
     log.commons.agenda = other.commons.agenda;
     log.commons.agenda.parked = parked;
     log.commons.pipeline.followed(covered);
+    log.confirm_recorded(turn.post);
     Ok(())
 }

@@ -2,8 +2,10 @@
 //! replica.
 
 use super::Logs;
-use base::id::{LogId, LogIndex, QueueId};
+use crate::log::{Commons, NO_QUEUE, visiting};
+use base::id::{LogId, LogIndex, NodeNo, QueueId};
 use journal::Sealed;
+use message::record::Origin;
 use std::collections::BTreeMap;
 
 impl Logs {
@@ -33,6 +35,30 @@ impl Logs {
         self.every().any(|log| !log.commons.agenda.parked.is_empty())
     }
 
+    /// This node begins one of its lives, which is later than all before: what it brings to logs of other nodes is known by
+    /// that. `others` have its logs on disk too.
+    pub(crate) fn begin_life(&mut self, origin: Origin, others: &[NodeNo]) {
+        self.all.iter_mut().for_each(|log| visiting::begin_life(log, origin, others));
+    }
+
+    /// The things that wait here for the nodes that lead logs, in words, for those who look for what went wrong.
+    pub fn waiting_in_words(&self) -> String {
+        let with =
+            self.all.iter().filter(|log| log.commons.peers.is_some() && log.commons.pipeline.bytes() > 0);
+        let each = with.map(|log| {
+            let Commons { id, pipeline, peers, .. } = &log.commons;
+            format!("{id:?}: {} {:?}", pipeline.in_words(), peers)
+        });
+        each.collect::<Vec<_>>().join("; ")
+    }
+
+    /// Another node leads a log that lives here, as far as is known; none: nobody, or this one.
+    pub fn heed_leader(&mut self, log: LogId, leader: Option<NodeNo>) {
+        if let Some(peers) = self.get_mut(log).and_then(|log| log.commons.peers.as_mut()) {
+            peers.heed_leader(leader);
+        }
+    }
+
     /// A batch of a log that lives here may be taken back: others have to agree on it.
     pub fn is_agreed_on(&self, log: LogId) -> bool {
         self.get(log).is_some_and(|log| log.commons.pipeline.is_agreed_on())
@@ -46,7 +72,7 @@ impl Logs {
     }
 
     /// The state of each machine of a log that a record has opened, as it is in every replica that applied as much: see
-    /// [`queue::Fifo::write_canonical`].
+    /// [`queue::Fifo::write_canonical`]. Under an id that no machine has, how far the records of each node have come.
     pub fn canonical(&self, log: LogId, from: LogIndex) -> BTreeMap<QueueId, Vec<u8>> {
         let machines = self.get(log).into_iter().flat_map(|log| log.machines.iter());
         let open = machines.filter(|placed| placed.is_open());
@@ -55,6 +81,11 @@ impl Logs {
             placed.write_canonical(from, &mut bytes);
             (placed.id(), bytes)
         });
-        bytes.collect()
+        let origins = self.get(log).map(|log| {
+            let mut bytes = Vec::new();
+            log.commons.origins.write(&mut bytes);
+            (NO_QUEUE, bytes)
+        });
+        bytes.chain(origins).collect()
     }
 }

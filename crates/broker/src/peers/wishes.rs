@@ -160,17 +160,6 @@ impl Wishes {
         taken
     }
 
-    /// The node counts as having started anew: wishes that were sent may be done, and nobody will tell. Those that somebody waits
-    /// for are taken out; what the node itself wants does no harm twice.
-    pub(crate) fn take_doubtful(&mut self) -> Vec<Wished> {
-        let is_doubtful = |wished: &Wished| wished.answer.is_some() && wished.sent.is_some();
-        let open = self.open.iter().filter(|(_, wished)| is_doubtful(wished));
-        let doubtful: Vec<u64> = open.map(|(number, _)| *number).collect();
-        let taken = doubtful.into_iter().filter_map(|number| self.end(number)).collect();
-        self.open.values_mut().for_each(|wished| wished.sent = None);
-        taken
-    }
-
     /// When something is to be done though nothing comes, monotonic nanoseconds.
     pub(crate) fn deadline(&self, limits: &Limits) -> Option<u64> {
         let again_ns = limits.wish_again_ms * NS_PER_MS;

@@ -102,6 +102,11 @@ impl Machines {
         self.slot(id).filter(|slot| self.slab[*slot as usize].is_owned())
     }
 
+    /// The id of the machine in a slot. There must be one.
+    pub(crate) fn id_at(&self, slot: u32) -> QueueId {
+        self.slab[slot as usize].id()
+    }
+
     /// As [`Machines::slot`], remembering nothing.
     pub(crate) fn slot_of(&self, id: QueueId) -> Option<u32> {
         self.by_id.get(&id).copied()
@@ -265,18 +270,20 @@ impl Machines {
         streams.make().came(slot);
     }
 
-    /// A machine is not owned here any more: its consumers are told, and what its owner kept of it is gone. Where no record
+    /// A machine is not owned here any more: its consumers are told, unless it `keeps` them for the next owner, and what its
+    /// owner kept of it is gone. Where no record
     /// has opened it, or will, it is gone with all. False: there is none.
     pub(crate) fn resign(
         &mut self,
         id: QueueId,
         (commons, streams): (&mut Commons, &mut OfStreams),
         post: &mut Post,
+        keeps: bool,
     ) -> bool {
         let Some(slot) = self.slot(id) else { return false };
         match &mut self.slab[slot as usize] {
             Placed::Queue(queue) => {
-                queue.tell_members(post);
+                queue.tell_members(post, keeps);
                 AtQueue { slot, queue, commons }.resign();
             }
             Placed::Stream(stream) => streams.make().resign(slot, stream, post),
@@ -501,6 +508,10 @@ impl Placed {
             Placed::Stream(stream) => Some(stream),
             Placed::Queue(_) => None,
         }
+    }
+
+    pub(crate) fn is_stream(&self) -> bool {
+        self.as_stream().is_some()
     }
 
     /// The definition of a machine that is owned here.

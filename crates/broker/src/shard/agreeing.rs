@@ -12,7 +12,7 @@ use crate::request::Reply;
 use base::Now;
 use base::id::{LogId, LogIndex, NodeNo, PortId};
 use base::time::NS_PER_MS;
-use message::record;
+use message::record::{self, Origin};
 use routing::ExchangeId;
 
 impl Shard {
@@ -23,10 +23,18 @@ impl Shard {
     pub fn join(&mut self, membership: Membership) {
         assert!(self.settings.placement.logs > 1, "queues of several nodes are not on the catalog's log");
         self.is_shared = true;
+        let Membership { node, incarnation, others } = &membership;
+        self.logs.begin_life(Origin { node: *node, incarnation: *incarnation }, others);
         if self.settings.plans() {
             self.planner = None;
             self.peers = Some(Box::new(Peers::new(membership, self.settings.placement.shards - 1)));
         }
+    }
+
+    /// Other nodes know of a life of this node that is later than the one it lives: it is the state of an earlier time, as of a folder
+    /// that was put back, and is to end. The number of that life.
+    pub fn outlived(&self) -> Option<u64> {
+        self.post.outlived
     }
 
     /// Several nodes agree on the catalog.
@@ -128,10 +136,7 @@ impl Shard {
             }
             CatalogWord::Outdated { incarnation } => {
                 if incarnation > peers.incarnation {
-                    // Its clock was set back between two starts.
-                    peers.incarnation = incarnation + 1;
-                    let doubtful = peers.wishes.take_doubtful();
-                    doubtful.into_iter().for_each(|wished| self.refuse_late(wished));
+                    self.post.outlived = self.post.outlived.max(Some(incarnation));
                 }
             }
             CatalogWord::Seen { at } => {
@@ -162,7 +167,7 @@ impl Shard {
     }
 
     /// Moves the words to other nodes about the catalog into `into`.
-    pub fn take_words(&mut self, into: &mut Vec<(NodeNo, CatalogWord)>) {
+    pub fn take_words_of_catalog(&mut self, into: &mut Vec<(NodeNo, CatalogWord)>) {
         if let Some(peers) = &mut self.peers {
             peers.take_words(into);
         }

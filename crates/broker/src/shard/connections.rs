@@ -7,7 +7,7 @@ use crate::event::Event;
 use crate::event_exchange::{self, Caller, Occurrence, Settled, Wording};
 use crate::firehose;
 use crate::ledger::{Full, Holding, Kind, Ledger};
-use crate::mail::Mail;
+use crate::mail::{Charge, Mail};
 use crate::planner::{is_client, low_on_memory};
 use crate::ports::{Leaver, Told};
 use crate::reply::ReplyAddress;
@@ -20,6 +20,21 @@ use routing::Arguments;
 use std::sync::Arc;
 
 impl Shard {
+    /// A connection that is at home here is charged for what waits for other nodes. Where its user has too much of everything, and it
+    /// goes on asking, it is closed.
+    pub(super) fn charge(&mut self, port: PortId, Charge { bytes, is_asked }: Charge) {
+        let Some(state) = self.ports.get_mut(port) else { return };
+        let count = bytes.unsigned_abs() as usize;
+        if bytes <= 0 {
+            return state.holding.give(Kind::Outbox, count);
+        }
+        state.holding.keep(Kind::Outbox, count);
+        if is_asked && let Some(full) = state.holding.overdrawn() {
+            let refusal = full.refuse(ReplyCode::ResourceError, "commands that wait for another node");
+            self.post.event(port, Event::Close { refusal });
+        }
+    }
+
     /// A connection has logged in and opened its virtual host: from now on it may ask for things as `actor`.
     pub fn open_port(&mut self, port: PortId, actor: Actor) {
         self.add_port(port, actor, None);

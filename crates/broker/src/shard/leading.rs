@@ -36,7 +36,7 @@ impl Shard {
     /// want of whoever leads.
     pub(super) fn end_planning(&mut self) {
         if let Some(log) = self.logs.get_mut(CATALOG_LOG) {
-            log.commons.pipeline.forget_gathered();
+            log.commons.pipeline.forget_own();
         }
         self.planner = None;
         let Some(peers) = &mut self.peers else { return };
@@ -89,7 +89,8 @@ impl Shard {
         let Some(lead) = &mut peers.lead else { return };
         let known = planner.catalog.incarnation_of(from);
         if let Some(known) = known.filter(|known| *known > wish.incarnation) {
-            return self.tell(now, from, from, CatalogWord::Outdated { incarnation: known });
+            let me = peers.me;
+            return self.tell(now, me, from, CatalogWord::Outdated { incarnation: known });
         }
         if wish.reign != lead.reign {
             let word = CatalogWord::Leads { reign: lead.reign, incarnation: 0, call: 0, at: LogIndex(0) };

@@ -5,23 +5,28 @@ use crate::catalog::{Object, Reason, Refusal};
 use crate::commit::CommitRule;
 use crate::damages::Damaged;
 use crate::dead_letterings;
-use crate::event::Events;
+use crate::event::{Event, Events};
 use crate::event_exchange;
-use crate::log::{Commons, Log};
+use crate::log::{Brought, Commons, Log, Over, visiting};
 use crate::logs::check_move;
-use crate::mail::{Heard, Mail, own_port};
+use crate::mail::{Charge, Heard, Mail, own_port};
 use crate::moving::Moved;
 use crate::notices::Notice;
 use crate::placed::queue::commands::Done;
 use crate::placed::stream::OffsetRules;
 use crate::planner::Planner;
+use crate::post::MayDelete;
 use crate::reading::{ReadBytes, ReadRequest};
 use crate::recovery::RecoveryError;
+use crate::request::QueueCommand;
 use crate::request::Reply;
 use crate::turn::Turn;
+use crate::word::{Item, LogWord, Said};
 use base::Now;
-use base::id::{LogId, LogIndex, PortId, QueueId, ShardId};
+use base::id::{LogId, LogIndex, NodeNo, PortId, QueueId, ShardId};
 use journal::{Place, Sealed};
+use message::record::{Origin, Stamp};
+use std::collections::BTreeMap;
 use stream_files::{StreamDone, StreamJob};
 
 impl Shard {
@@ -75,6 +80,7 @@ impl Shard {
                     debug_assert!(events.is_none(), "events are not kept");
                 }
             }
+            Mail::Charges { charges } => charges.into_iter().for_each(|(port, it)| self.charge(port, it)),
             Mail::Reached { number } => self.post.ahead.await_wave(number),
             Mail::ChangesSeen { number } => {
                 if self.is_shared {
@@ -238,6 +244,9 @@ impl Shard {
             let mut turn = Turn::new(now, &self.settings.limits, &mut self.post);
             self.logs.all[slot].end_turn(&mut turn, out);
             self.carry_parked(now, slot);
+            if self.logs.all[slot].commons.peers.is_some() {
+                self.visit(now, slot);
+            }
             self.logs.list_reads(slot, &self.settings.limits);
             let Commons { agenda, is_stopped, .. } = &self.logs.all[slot].commons;
             if agenda.timers.first().is_some_and(|at| at <= now.mono_ns) && !is_stopped {
@@ -254,6 +263,28 @@ impl Shard {
         if self.logs.spares_at <= now.mono_ns {
             self.forget_spares(now);
         }
+    }
+
+    /// A log's part in visits between nodes, at the end of a turn.
+    #[cold]
+    #[inline(never)]
+    fn visit(&mut self, now: Now, slot: usize) {
+        if self.logs.all[slot].is_about_to_lead() {
+            self.begin_leading(now, slot);
+            self.carry_parked(now, slot);
+        }
+        let (limits, catalog) = (&self.settings.limits, self.catalog_covered);
+        visiting::call(&mut self.logs.all[slot], now, catalog, (limits, &mut self.post));
+        self.let_go(now, slot);
+        let charges = self.logs.all[slot].commons.pipeline.outbox_mut().take_charges();
+        let mut others: BTreeMap<ShardId, Vec<(PortId, Charge)>> = BTreeMap::new();
+        for (port, charge) in charges {
+            match port.shard == self.settings.id {
+                true => self.charge(port, charge),
+                false => others.entry(port.shard).or_default().push((port, charge)),
+            }
+        }
+        others.into_iter().for_each(|(shard, charges)| self.post.send(shard, Mail::Charges { charges }));
     }
 
     /// Lets go of the buffers that nobody needed lately.
@@ -334,17 +365,14 @@ impl Shard {
     pub fn lead(&mut self, now: Now, log: LogId) {
         if let Some(slot) = self.logs.slot(log) {
             let led = &mut self.logs.all[slot];
-            if log == CATALOG_LOG && self.is_shared && !led.commons.pipeline.leads() {
-                // It was planned on a catalog that another leader may have changed.
-                led.commons.pipeline.forget_doubtful();
-            }
             let mut unopened = Vec::new();
-            if led.commons.pipeline.has_gathered() {
+            // Where others are waited for, messages come before the queues are owned.
+            if led.commons.pipeline.has_gathered() || led.commons.peers.is_some() {
                 let queues = self.catalog.queues();
                 let queues = queues.filter(|queue| queue.log == log && !led.machines.is_open(queue.id));
                 unopened.extend(queues.map(|queue| (queue.clone(), self.catalog.rules(queue))));
             }
-            led.lead(now, unopened);
+            led.lead(now, unopened, (&self.settings.limits, &mut self.post));
             self.begin_leading(now, slot);
         }
     }
@@ -363,42 +391,80 @@ impl Shard {
         }
     }
 
-    /// The next batch of a log that another node leads is agreed on, and is on this node's disk at `place`.
+    /// The next batch of a log that another node leads, or nobody, is agreed on, and is on this node's disk at `place`; it may be
+    /// one that this node proposed before it resigned.
     ///
     /// # Panics
     /// When the batch is not the next one, or this node leads the log.
     pub fn apply_agreed(&mut self, now: Now, log: LogId, base: LogIndex, records: &[u8], place: Place) {
-        if let Some(log) = self.logs.get_mut(log) {
-            log.apply_agreed(base, records, place, &self.settings.limits);
-        }
-        if log == CATALOG_LOG {
-            self.apply_catalog(now);
-        }
-    }
-
-    /// Batches that this node proposed before it resigned, and that begin before `base`, are agreed on after all: one behind them
-    /// is, and a snapshot that was put in place has them. Nothing where there are none.
-    pub fn end_taken_back(&mut self, now: Now, log: LogId, base: LogIndex) {
         let Shard { logs, settings, post, .. } = self;
-        let mut turn = Turn::new(now, &settings.limits, post);
         if let Some(log) = logs.get_mut(log) {
-            log.end_taken_back(&mut turn, base);
+            log.apply_agreed(base, records, place, (&settings.limits, post));
         }
-    }
-
-    /// The next batch that this node proposed before it resigned is agreed on after all, and is on its disk at `place`. False:
-    /// there is none.
-    ///
-    /// # Panics
-    /// When another comes before it, or this node leads the log.
-    pub fn apply_taken_back(&mut self, now: Now, log: LogId, place: Place) -> bool {
-        let Shard { logs, settings, post, .. } = self;
-        let mut turn = Turn::new(now, &settings.limits, post);
-        let was_there = logs.get_mut(log).is_some_and(|log| log.apply_taken_back(&mut turn, place));
         if log == CATALOG_LOG {
             self.apply_catalog(now);
         }
-        was_there
+    }
+
+    /// Hears a word of another node about a log. What it brings is not taken while too much waits for the disk here, or while the
+    /// catalog here is not so far as that it rests on: it comes again.
+    pub fn hear(&mut self, now: Now, from: NodeNo, word: LogWord) {
+        let is_too_early = match word.said {
+            Said::Bring { catalog, .. } => {
+                catalog > self.catalog_covered
+                    || self.logs.bytes_led() > self.settings.limits.log_bytes_in_flight_max
+            }
+            _ => false,
+        };
+        let (id, life) = (word.log, word.life);
+        let Some(slot) = self.logs.slot(id).filter(|_| !is_too_early) else { return };
+        let brought = {
+            let mut turn = Turn::new(now, &self.settings.limits, &mut self.post);
+            visiting::hear(&mut self.logs.all[slot], &mut turn, from, word)
+        };
+        match brought {
+            Brought::Item(Item::Command { queue, port, command }) => {
+                self.at_queue(now, id, queue, port, *command);
+                let until = self.logs.all[slot].commons.pipeline.next();
+                visiting::took(&mut self.logs.all[slot], from, until);
+            }
+            Brought::Item(Item::Ask { number, memory, waiter, .. }) => {
+                let stamp = Stamp { origin: Origin { node: from, incarnation: life }, number };
+                let until = self.logs.admit_of((now, &mut self.post), id, &memory, waiter, stamp);
+                visiting::took(&mut self.logs.all[slot], from, until);
+            }
+            Brought::Item(_) | Brought::Nothing => {}
+        }
+        for MayDelete { queue, port, token, messages } in std::mem::take(&mut self.post.may_delete) {
+            let Some(definition) = self.catalog.queue(queue).cloned() else {
+                self.post.reply(port, token, Ok(Reply::Deleted { messages: 0 }));
+                continue;
+            };
+            self.finish(now, port, Done::Delete { definition, token: Some(token), messages });
+        }
+        self.let_go(now, slot);
+    }
+
+    /// Connections of other nodes that are gone leave the queues of a log that is led here, and consumers of this node that end with
+    /// their queue or their leader are told.
+    fn let_go(&mut self, now: Now, slot: usize) {
+        let log = &mut self.logs.all[slot];
+        let id = log.commons.id;
+        let Some(peers) = &mut log.commons.peers else { return };
+        for Over { queue, port, handle } in peers.take_over() {
+            if let Some(queue) = self.catalog.queue(queue).cloned() {
+                self.post.event(port, Event::Cancelled { consumer: handle, queue });
+            }
+        }
+        let gone = peers.take_gone();
+        for (port, queue) in gone {
+            self.at_queue(now, id, queue, port, QueueCommand::Leave);
+        }
+    }
+
+    /// Moves words about logs to other nodes into `into`.
+    pub fn take_words(&mut self, into: &mut Vec<(NodeNo, LogWord)>) {
+        into.append(&mut self.post.words);
     }
 
     /// The state of a log that another node leads becomes that of a snapshot of another replica, up to the index. `moved` has its
@@ -426,7 +492,8 @@ impl Shard {
     fn begin_leading(&mut self, now: Now, slot: usize) {
         let id = self.logs.all[slot].commons.id;
         let is_home = self.home_slot(id).is_some();
-        if !is_home || !self.logs.all[slot].commons.pipeline.begins() {
+        let waits = self.logs.all[slot].waits_for_claims(now);
+        if !is_home || waits || !self.logs.all[slot].commons.pipeline.begins() {
             return;
         }
         if id == CATALOG_LOG && self.is_shared {
@@ -451,6 +518,9 @@ impl Shard {
         let log = &mut self.logs.all[slot];
         let is_fed = |id| queues.iter().any(|queue| queue.id == id && queue.has_source());
         log.forget_feeds(now, |id| id >= known_below || is_fed(id));
+        if log.commons.peers.is_some() {
+            visiting::take_up_claims(log, &mut Turn::new(now, &self.settings.limits, &mut self.post));
+        }
     }
 
     /// Something is left to do at once, without anything more coming in.

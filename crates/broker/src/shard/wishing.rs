@@ -78,15 +78,6 @@ impl Shard {
         }
     }
 
-    /// Nobody knows the outcome of a wish: who waits for it hears that it timed out.
-    pub(super) fn refuse_late(&mut self, wished: Wished) {
-        let Wished { actor, answer, op, .. } = wished;
-        if let Some(Answering { port, token, .. }) = answer {
-            let refusal = self.catalog.timed_out(&self.settings.node, &actor, &op);
-            self.post.reply(port, token, Err(refusal));
-        }
-    }
-
     /// Nobody led the catalog for as long as somebody waits. What is there can be said all the same, as RabbitMQ does.
     pub(super) fn give_up(&mut self, wished: Wished) {
         let Wished { actor, answer, op, .. } = wished;

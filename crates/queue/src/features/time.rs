@@ -32,6 +32,13 @@ impl Features {
         new.into_iter().for_each(|due| self.line_up(due, line));
     }
 
+    /// Messages whose delay is over are ready; none ends.
+    pub(crate) fn end_delays(&mut self, now_ms: u64, line: &mut Line) {
+        let (back, new) = self.delays.take_due(now_ms, &line.live, self.weights.sizes());
+        back.into_iter().for_each(|part| self.put_back(part, line));
+        new.into_iter().for_each(|due| self.line_up(due, line));
+    }
+
     /// Behind handing out. Where it `is_done`, everything was offered to every consumer that would have it.
     #[cold]
     #[inline(never)]

@@ -32,6 +32,10 @@ impl Fifo {
                 self.with_consumers(|all| all.prefetch(consumer, prefetch))
             }
             Command::Pause { consumer, paused } => self.with_consumers(|all| all.pause(consumer, paused)),
+            Command::HoldUp { consumer, held_up } => {
+                self.with_consumers(|all| all.hold_up(consumer, held_up))
+            }
+            Command::Claim { consumer, range } => self.claim_for(consumer, range),
             Command::Settle { consumer, range, outcome } => self.settle(consumer, range, outcome, effects),
             Command::Purge => self.purge(effects),
             Command::CancelDelayed { range } => {
@@ -461,6 +465,33 @@ impl Fifo {
             consumers.got(id);
         }
         true
+    }
+
+    /// Messages whose delay is over at `now_ms` (since 1970) are ready, and may be claimed: an owner before may have given them
+    /// out, which is recorded nowhere.
+    pub fn end_delays(&mut self, now_ms: u64) {
+        let Fifo { line, features, .. } = self;
+        if let Some(features) = features {
+            features.end_delays(now_ms, line);
+        }
+    }
+
+    /// `id` holds the ready messages of `range`: it was given them by an owner before.
+    #[cold]
+    fn claim_for(&mut self, id: ConsumerId, range: SeqRange) {
+        let Some(range) = numbers(range) else { return };
+        self.with_features();
+        let Fifo { line, consumers: Some(consumers), features: Some(features), .. } = self else { return };
+        if consumers.get(id).is_none() {
+            return;
+        }
+        for part in features.ready_within(range, line).iter() {
+            features.hand_out_chosen(part, line);
+            consumers.hold(id, part);
+            features.hold(part, id);
+        }
+        consumers.got(id);
+        self.tidy();
     }
 
     /// Gives `id` the ready messages of `range`, in order of arrival and at any credit, to be settled; how many

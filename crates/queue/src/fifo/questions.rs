@@ -260,6 +260,17 @@ impl Fifo {
         self.consumers.as_ref().map_or(0, |consumers| consumers.consumers())
     }
 
+    /// A consumer is to hear when nothing is left for its credit.
+    pub fn is_draining(&self, id: ConsumerId) -> bool {
+        let consumer = self.consumers.as_ref().and_then(|consumers| consumers.get(id));
+        consumer.is_some_and(|consumer| consumer.drain)
+    }
+
+    /// The active consumer, where one at a time is.
+    pub fn active_consumer(&self) -> Option<ConsumerId> {
+        self.consumers.as_ref()?.active.consumer()
+    }
+
     /// The first `count_max` messages that consumers hold from `from` on, lowest position first. It costs a step for each
     /// consumer, and for each message as many as the logarithm of their number.
     pub fn held_list(&self, from: QueueSeq, count_max: usize) -> Vec<HeldAt> {

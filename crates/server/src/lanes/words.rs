@@ -22,7 +22,7 @@ pub fn is_urgent(word: &Word) -> bool {
                 true
             }
         },
-        Word::Fetch(_) | Word::Catalog(_) => false,
+        Word::Fetch(_) | Word::Catalog(_) | Word::Log(_) => false,
     }
 }
 
@@ -31,7 +31,7 @@ pub fn weight(word: &Word) -> usize {
     match word {
         Word::Replica(message) => WORD_BYTES + of_records(message),
         Word::Fetch(fetch) => WORD_BYTES + of_state(fetch),
-        Word::Catalog(_) => WORD_BYTES,
+        Word::Catalog(_) | Word::Log(_) => WORD_BYTES,
     }
 }
 
@@ -73,7 +73,7 @@ pub fn write(word: &Word, limits: &Limits) -> Result<(Kind, Outgoing), String> {
             fetch::codec::write(fetch, &mut bytes);
             Ok((Kind::State, Outgoing::new(bytes)))
         }
-        Word::Catalog(_) => Err("each server has a catalog of its own".to_owned()),
+        Word::Catalog(_) | Word::Log(_) => Err("each server has a catalog of its own".to_owned()),
     }
 }
 

@@ -3,8 +3,10 @@
 
 use crate::agreement::faults::Faults;
 use crate::seat::{node_no, number_of};
-use base::Random;
 use base::id::NodeNo;
+use base::{Output, Random};
+use broker::word_codec as codec;
+use broker::{Said, WordItem as Item};
 use node::word::Word;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,6 +21,38 @@ pub struct Sent {
     pub word: Word,
 }
 
+/// How much came of nodes that follow logs to those that lead them, and back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Brought {
+    /// Parcels of records, and messages that queues were asked about.
+    pub records: u64,
+    /// Commands of connections.
+    pub commands: u64,
+    /// Consumers that were to go on, and what they hold.
+    pub claims: u64,
+}
+
+impl Brought {
+    fn note(&mut self, word: &Word) {
+        let Word::Log(word) = word else { return };
+        match &word.said {
+            Said::Bring { item: Item::Records { .. } | Item::Ask { .. }, .. } => self.records += 1,
+            Said::Bring { item: Item::Command { .. }, .. } => self.commands += 1,
+            Said::Bring { item: Item::Claim(_), .. } => self.claims += 1,
+            _ => {}
+        }
+    }
+}
+
+/// The word as it is on the other side, where it has bytes.
+fn carried(word: Word) -> Word {
+    let Word::Log(word) = word else { return word };
+    let mut out = Output::default();
+    codec::write(&word, &mut out).expect("a word about a log that nodes agree on has bytes");
+    let again = codec::read(&out.to_vec()).expect("it is what was written");
+    Word::Log(Box::new(again))
+}
+
 /// See the module.
 #[derive(Debug)]
 pub struct Links {
@@ -29,6 +63,8 @@ pub struct Links {
     numbers: u64,
     /// Messages from the first to the second are lost.
     cut: BTreeSet<(usize, usize)>,
+    /// Words about logs that came.
+    pub brought: Brought,
 }
 
 impl Links {
@@ -36,12 +72,12 @@ impl Links {
     pub fn roll(dice: &mut Random) -> Links {
         let (under_way, cut) = Default::default();
         let rolled = Faults::roll(dice);
-        Links { faults: rolled, rolled, under_way, numbers: 0, cut }
+        Links { faults: rolled, rolled, under_way, numbers: 0, cut, brought: Brought::default() }
     }
 
     /// A node sends a word to another.
     pub fn send(&mut self, now_ns: u64, dice: &mut Random, from: usize, (to, word): (NodeNo, Word)) {
-        let to = number_of(to);
+        let (to, word) = (number_of(to), carried(word));
         for _ in 0..1 + u64::from(self.faults.is_twice(dice)) {
             let delay_us = self.faults.message(dice);
             let Some(delay_us) = delay_us.filter(|_| !self.cut.contains(&(from, to))) else { continue };
@@ -54,7 +90,9 @@ impl Links {
     /// Takes the words that are due.
     pub fn due(&mut self, now_ns: u64) -> Vec<Sent> {
         let later = self.under_way.split_off(&(now_ns + 1, 0));
-        std::mem::replace(&mut self.under_way, later).into_values().collect()
+        let due: Vec<Sent> = std::mem::replace(&mut self.under_way, later).into_values().collect();
+        due.iter().for_each(|sent| self.brought.note(&sent.word));
+        due
     }
 
     /// The node went down: nothing that is under way to it arrives.

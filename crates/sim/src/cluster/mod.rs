@@ -11,7 +11,7 @@ use base::id::LogId;
 use consensus::Vote;
 use journal::FaultyDisk;
 use links::Links;
-pub use links::Sent;
+pub use links::{Brought, Sent};
 use std::collections::BTreeMap;
 use users::Users;
 
@@ -26,12 +26,14 @@ pub struct Standing {
     pub still_until: u64,
     /// How often it began to lead a log, or ceased to, in this life.
     pub changes: u64,
+    /// The number of this life.
+    pub life: u64,
 }
 
 impl Standing {
-    /// That of a node that has just come up.
+    /// That of a node that has just come up, for the first time.
     pub fn new(number: usize) -> Standing {
-        Standing { number, up_at: None, still_until: 0, changes: 0 }
+        Standing { number, up_at: None, still_until: 0, changes: 0, life: 1 }
     }
 }
 
@@ -71,8 +73,6 @@ pub struct Cluster {
     pub rounds: u64,
     /// The nodes rest: no start of one fails.
     pub is_calm: bool,
-    /// The node that is to lead all logs.
-    pub wanted: Option<usize>,
     /// Those that an administrator makes.
     pub users: Users,
     /// When each queue was first declared, by number, monotonic nanoseconds.
@@ -93,14 +93,14 @@ impl Cluster {
         let mut others = Vec::new();
         for number in 1..nodes {
             let disk = FaultyDisk::new(dice.bits());
-            let makeup = Makeup { seat: Some(Seat { number, nodes }), ..makeup.clone() };
+            let makeup = Makeup { seat: Some(Seat { number, nodes, life: 1 }), ..makeup.clone() };
             let shards = dice.between(1, 4) as u16;
             let node = Machine::start(&disk, &makeup, shards, now, dice, &mut Vec::new());
             let node = node.map_err(|stop| stop.0)?;
             others.push(Site { disk, node, has_faults: false, standing: Standing::new(number) });
         }
         let here = Standing::new(0);
-        let seated = Makeup { seat: Some(Seat { number: 0, nodes }), ..makeup.clone() };
+        let seated = Makeup { seat: Some(Seat { number: 0, nodes, life: 1 }), ..makeup.clone() };
         let (logs, links) = (seated.agreed().collect(), Links::roll(dice));
         Ok(Cluster {
             here,
@@ -113,7 +113,6 @@ impl Cluster {
             promises: BTreeMap::new(),
             rounds: 0,
             is_calm: false,
-            wanted: None,
             users: Users::default(),
             declared_at: BTreeMap::new(),
             compared: 0,

@@ -49,8 +49,9 @@ impl Oracle {
                 continue;
             }
             let is_held = |(id, copy): &(&u64, &Copy)| {
-                let is_known =
-                    !copy.holders.is_empty() && copy.heard_ms + holding_ms + LATE_MS_MAX > self.now_ms;
+                // A leader counts from the moment in which it took up what is held.
+                let since_ms = copy.heard_ms.max(self.led_ms);
+                let is_known = !copy.holders.is_empty() && since_ms + holding_ms + LATE_MS_MAX > self.now_ms;
                 // A barrier that is delayed is none, and is held as any message.
                 is_known || copy.was_delivered && self.is_barrier(number, **id) && !self.has_place(**id)
             };

@@ -60,7 +60,15 @@ impl World {
         std::mem::swap(node, &mut site.node);
         std::mem::swap(has_faults, &mut site.has_faults);
         std::mem::swap(here, &mut site.standing);
-        makeup.seat = Some(Seat { number, nodes });
+        makeup.seat = Some(Seat { number, nodes, life: here.life });
+    }
+
+    /// The node that is looked at begins a life: it knows the number of the last one.
+    pub fn begin_life(&mut self) {
+        if let (Some(cluster), Some(seat)) = (&mut self.cluster, &mut self.makeup.seat) {
+            cluster.here.life += 1;
+            seat.life = cluster.here.life;
+        }
     }
 
     /// All nodes, and how it is with each.
@@ -249,7 +257,7 @@ impl World {
     /// The node that is looked at is up again.
     pub fn is_up(&mut self) {
         if let Some(cluster) = &mut self.cluster {
-            cluster.here = Standing::new(cluster.here.number);
+            cluster.here = Standing { life: cluster.here.life, ..Standing::new(cluster.here.number) };
         }
         self.note_roles();
         self.send_messages();

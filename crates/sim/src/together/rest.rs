@@ -1,13 +1,9 @@
-//! Several nodes at rest: all are up, all links carry, and each led each log for a while if anything waits for that.
+//! Several nodes at rest: all are up, and all links carry.
 
 use crate::cluster::Cluster;
 use crate::oracle::Check;
-use crate::seat::replica_of;
 use crate::world::World;
 use broker::QueueRow;
-
-/// Rounds for which a node leads what clients of it wait for.
-const LEADS_ROUNDS: u64 = 40;
 
 impl World {
     /// All nodes lose their power at once.
@@ -36,27 +32,9 @@ impl World {
             if !self.round_of_node(crashes)? {
                 return Ok(false);
             }
-            self.hand_on();
         }
         self.compare()?;
         Ok(true)
-    }
-
-    /// In a rest each node leads each log in turn, so that what waits at it is done; or one leads all of them.
-    fn hand_on(&mut self) {
-        let World { cluster: Some(cluster), now, node, .. } = self else { return };
-        if !cluster.rounds.is_multiple_of(LEADS_ROUNDS) {
-            return;
-        }
-        let turn = (cluster.rounds / LEADS_ROUNDS) as usize % cluster.nodes();
-        let to = cluster.wanted.unwrap_or(turn);
-        for log in cluster.logs.iter().filter(|_| to != cluster.here.number) {
-            if node.leads(*log) {
-                node.transfer(*now, *log, replica_of(to));
-            }
-        }
-        self.send_messages();
-        self.note_roles();
     }
 
     /// Why the nodes do not rest; none: none has anything to do, and all have applied the same.
@@ -64,28 +42,26 @@ impl World {
         let Some(cluster) = &self.cluster else {
             return (!self.node.is_idle(self.now)).then(|| "it has work".to_owned());
         };
-        let (nodes, logs, wanted) = (cluster.nodes(), cluster.logs.clone(), cluster.wanted);
+        let (nodes, logs) = (cluster.nodes(), cluster.logs.clone());
         for number in 0..nodes {
             self.visit(number);
-            let may_lead = wanted.is_none_or(|wanted| wanted == number);
             let reasons = [
                 (!self.node.is_idle(self.now), "has work"),
-                // Where one node leads, what others noted last stays with them: that something expired, or came back.
-                (may_lead && self.node.has_unwritten(), "has records that are not agreed on"),
+                (self.node.has_unwritten(), "has records that are not agreed on"),
                 (self.node.has_parked(), "has commands that wait"),
                 (!self.node.has_quiet_replicas(), "has replicas that wait for it"),
             ];
             if let Some((_, reason)) = reasons.iter().find(|(holds, _)| *holds) {
-                return Some(format!("n{number} {reason}"));
+                return Some(format!("n{number} {reason} ({})", self.node.waiting_in_words()));
             }
         }
         logs.iter().find_map(|log| {
             let all: Vec<_> = self.all_nodes().map(|(node, _)| node.agreed(*log)).collect();
             let leaders: Vec<_> =
                 self.all_nodes().filter(|(node, _)| node.leads(*log)).map(|(_, it)| it.number).collect();
-            let is_led = leaders.len() == 1 && wanted.is_none_or(|wanted| leaders[0] == wanted);
             let is_same = all.windows(2).all(|two| two[0] == two[1]);
-            (!is_led || !is_same).then(|| format!("{log:?} is led by {leaders:?}, and goes to {all:?}"))
+            (leaders.len() != 1 || !is_same)
+                .then(|| format!("{log:?} is led by {leaders:?}, and goes to {all:?}"))
         })
     }
 
@@ -123,13 +99,6 @@ impl World {
         if let Some(cluster) = &mut self.cluster {
             cluster.links.begin_faults();
             cluster.is_calm = false;
-        }
-    }
-
-    /// This node is to lead all logs; none: each in turn, as it comes.
-    pub fn want_leader(&mut self, number: Option<usize>) {
-        if let Some(cluster) = &mut self.cluster {
-            cluster.wanted = number;
         }
     }
 

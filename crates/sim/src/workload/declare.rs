@@ -79,6 +79,11 @@ pub fn roll(world: &mut World, is_quorum: bool) -> Rules {
         let may_bar = rules.priority_max.is_none() && !rules.is_grouped;
         rules.bars = number % 5 < 2 && may_bar;
     }
+    if world.cluster.is_some() {
+        // A settle goes to the node that leads, behind others, with words that overtake each other and come again.
+        rules.timeout_ms = rules.timeout_ms.map(|ms| ms.max(LARGE_TIMEOUT_MS));
+        rules.lease_ms = rules.lease_ms.map(|ms| ms.max(LARGE_TIMEOUT_MS));
+    }
     rules
 }
 

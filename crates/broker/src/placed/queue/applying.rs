@@ -59,6 +59,7 @@ impl AtQueue<'_> {
             | Kind::StreamSettings
             | Kind::Catalog
             | Kind::Enqueue
+            | Kind::Origin
             | Kind::Open
             | Kind::Close => {}
             Kind::Settle

@@ -13,7 +13,7 @@ use crate::selector::Selector;
 use crate::tally::Count;
 use crate::turn::Turn;
 use base::Now;
-use base::id::{LogIndex, PortId};
+use base::id::{LogIndex, NodeNo, PortId};
 use message::record::{Outcome, SeqRange};
 use queue::{Command, Consume, ConsumerId};
 use std::sync::Arc;
@@ -320,7 +320,7 @@ impl AtQueue<'_> {
         self.mark_dirty();
     }
 
-    fn consume(
+    pub(super) fn consume(
         &mut self,
         now: Now,
         member: Member,
@@ -329,6 +329,10 @@ impl AtQueue<'_> {
         limits: &Limits,
     ) -> Result<Reply, Refusal> {
         let owned = &mut *self.queue;
+        if member.port.node != NodeNo::ONLY && owned.find(member).is_some() {
+            // A command that another node brings may come twice.
+            return Ok(Reply::Consuming);
+        }
         let NewConsumer { credit, settled, exclusive, priority, timeout_ms, .. } = consumer;
         let credit = credit.at_first();
         // One at a time is active, or one has it for itself: not both.

@@ -6,6 +6,7 @@ use crate::catalog::Refusal;
 use crate::event::Event;
 use crate::log::Commons;
 use crate::post::Post;
+use crate::request::Reply;
 use base::id::LogIndex;
 use queue::Fifo;
 
@@ -46,12 +47,19 @@ impl Commons {
 }
 
 impl OwnedQueue {
-    /// Tells the consumers of a queue that is gone, and first the gets that wait for a message of it.
-    pub(crate) fn tell_members(&self, post: &mut Post) {
+    /// Tells the consumers of a queue that is gone, and first the gets that wait for a message of it. Where it is not, but owned
+    /// elsewhere, consumers are to go on there, and browsers alone are told.
+    pub(crate) fn tell_members(&self, post: &mut Post, keeps: bool) {
         for (Member { port, .. }, token) in self.waiting_gets() {
-            post.reply(port, token, Err(Refusal::queue_gone()));
+            // Whoever is next has the message, and nobody has it now.
+            post.reply(port, token, if keeps { Ok(Reply::Empty) } else { Err(Refusal::queue_gone()) });
         }
-        for Member { port, handle } in self.all_members() {
+        if keeps {
+            self.tell_left(post);
+        }
+        let browsers = || self.browsers().iter().map(|browser| browser.member).collect();
+        let told: Vec<Member> = if keeps { browsers() } else { self.all_members() };
+        for Member { port, handle } in told {
             let queue = self.definition().clone();
             post.event(port, Event::Cancelled { consumer: handle, queue });
         }

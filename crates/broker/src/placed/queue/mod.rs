@@ -12,6 +12,7 @@ pub(crate) mod delivery;
 mod ending;
 pub(crate) mod features;
 mod get_at;
+mod going_on;
 mod leasing;
 mod leaving;
 pub(crate) mod modified;

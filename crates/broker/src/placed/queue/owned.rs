@@ -595,6 +595,34 @@ impl OwnedQueue {
         self.members.as_mut()?.slots.get_mut(id.0 as usize)
     }
 
+    /// So many were handed to a consumer by the owner before.
+    pub(crate) fn set_delivered(&mut self, id: ConsumerId, delivered: u32) {
+        if let Some(seat) = self.seat(id) {
+            seat.delivered = delivered;
+        }
+    }
+
+    /// All consumers, and how many messages were handed to each.
+    pub(crate) fn all_seats(&self) -> impl Iterator<Item = (ConsumerId, Member, u32)> + '_ {
+        let slots = self.members.iter().flat_map(|members| &members.slots);
+        slots.map(|(slot, seat)| (ConsumerId(slot as u32), seat.member, seat.delivered))
+    }
+
+    /// The positions of a consumer's deliveries that wait, lowest first.
+    pub(crate) fn waiting_of(&self, id: ConsumerId) -> impl Iterator<Item = QueueSeq> + '_ {
+        let line = self.waiting.iter().flat_map(|line| &line.deliveries);
+        let mut theirs: Vec<QueueSeq> =
+            line.filter(|(_, waiting)| waiting.consumer == id).map(|(_, waiting)| waiting.seq).collect();
+        theirs.sort_unstable();
+        theirs.into_iter()
+    }
+
+    /// The notices to a consumer that come behind deliveries which wait.
+    pub(crate) fn left_notices(&self, id: ConsumerId) -> impl Iterator<Item = Notice> + '_ {
+        let all = self.waiting.iter().flat_map(|line| &line.notices);
+        all.filter(move |(_, consumer, _)| *consumer == id).map(|(.., notice)| *notice)
+    }
+
     /// See [`Members::credit`].
     pub(crate) fn credit(&self, id: ConsumerId, limit: u32) -> u32 {
         self.members.as_ref().map_or(0, |members| members.credit(id, limit))
