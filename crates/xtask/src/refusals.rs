@@ -10,6 +10,7 @@ const ENCODES: &[(&str, &str)] = &[
     ("crates/adapters/src/amqp091/mod.rs", "channel.close and connection.close"),
     ("crates/adapters/src/amqp10/refused.rs", "an error's description"),
     ("crates/broker/src/catalog/refusal.rs", "the text itself"),
+    ("crates/broker/src/peers/codec/refusal.rs", "an answer to another node"),
     ("crates/management/src/import.rs", "the report of an import"),
     ("crates/management/src/response.rs", "the reason in an answer of the HTTP API"),
     ("crates/node/src/first.rs", "the reason why a first start fails"),

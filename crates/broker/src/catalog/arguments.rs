@@ -173,7 +173,7 @@ const MASTER_LOCATOR_DENIED: &str = "Feature `queue_master_locator` is deprecate
     configuration:\n    \"deprecated_features.permit.queue_master_locator = true\"";
 
 /// The names of all arguments that some queue may have.
-pub(super) fn names() -> impl Iterator<Item = &'static str> + Clone {
+pub(crate) fn names() -> impl Iterator<Item = &'static str> + Clone {
     ROWS.iter().map(|row| row.name)
 }
 

@@ -60,6 +60,7 @@ mod wish_id;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use arguments::names as queue_argument_names;
 pub use change::{Applied, Change};
 pub use comings::QueueChange;
 pub use definition::{
@@ -88,8 +89,10 @@ pub use ruled::Ruled;
 pub use snapshot::BadSnapshot;
 pub(crate) use source::{Source, SourceFrom};
 pub use stream::{StreamRules, age_ms};
-pub(crate) use wire::arguments_len;
 pub use wire::{BadChange, Limits};
+pub(crate) use wire::{
+    Decoder, arguments_len, put_arguments, put_bytes, put_flags, put_password, put_port, put_tags, put_text,
+};
 pub use wish_id::WishId;
 
 use crate::access::{Access, Permissions, Resource, refused};

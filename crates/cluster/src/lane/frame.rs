@@ -43,6 +43,8 @@ pub enum Kind {
     Consensus = 16,
     /// A word about the state of a log, the same.
     State = 17,
+    /// A word about the catalog, the same.
+    Catalog = 18,
 }
 
 impl Kind {
@@ -57,6 +59,7 @@ impl Kind {
             6 => Kind::Taken,
             16 => Kind::Consensus,
             17 => Kind::State,
+            18 => Kind::Catalog,
             _ => return None,
         })
     }
@@ -74,7 +77,7 @@ impl Kind {
             Kind::Proof => (0, PROOF_BYTES),
             Kind::Refuse => (CODE_BYTES, CODE_BYTES + REFUSAL_TEXT_BYTES_MAX),
             Kind::Ping | Kind::Pong | Kind::Taken => (8, 8),
-            Kind::Consensus | Kind::State => (0, usize::MAX),
+            Kind::Consensus | Kind::State | Kind::Catalog => (0, usize::MAX),
         }
     }
 }
@@ -198,7 +201,7 @@ mod tests {
         for number in 0..=u8::MAX {
             assert!(Kind::from_number(number).is_none_or(|kind| kind as u8 == number));
         }
-        assert_eq!((0..=u8::MAX).filter_map(Kind::from_number).count(), 8);
+        assert_eq!((0..=u8::MAX).filter_map(Kind::from_number).count(), 9);
     }
 
     /// Checks a frame of which the first `there` bytes are there.
