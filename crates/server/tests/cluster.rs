@@ -1,0 +1,185 @@
+//! Three real nodes on this machine whose catalog is one of their logs: what is declared at one is there at the others, stays when
+//! whoever leads is killed, and comes to a node that was away.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a test of the shell, where these live"
+)]
+
+mod harness;
+
+use harness::http::{GUEST, ask};
+use harness::nodes::{COOKIE, Nodes, confirming, get, others, publish, until};
+use harness::{Client, DURABLE, PASSIVE, ctl, long, method, short};
+use serde_json::{Value, json};
+
+/// The log of the catalog.
+const CATALOG: u32 = 0;
+
+impl Nodes {
+    /// Status and answer of a request to the HTTP API of a node.
+    fn ask(&self, at: usize, line: &str, body: &Value) -> (u16, Value) {
+        ask(self.doors[at].1, GUEST, line, body)
+    }
+
+    /// Something is made by a request at a node.
+    fn put(&self, at: usize, line: &str, body: &Value) {
+        let (status, answer) = self.ask(at, line, body);
+        assert!((200..300).contains(&status), "node {at}: {line}: {status} {answer}");
+    }
+
+    /// The answer of a node about something that is there.
+    fn get(&self, at: usize, path: &str) -> Value {
+        let (status, answer) = self.ask(at, &format!("GET {path}"), &Value::Null);
+        assert_eq!(status, 200, "node {at}: {path}: {answer}");
+        answer
+    }
+}
+
+/// Binds a queue, which has to be there. Whoever declares one that is there wants to know how much is in it, which so far the node
+/// that leads its log alone can say.
+fn bind(client: &mut Client, queue: &str) {
+    let names = [short(queue), short("amq.direct"), short("k")].concat();
+    client.send(&method(50, 20, &[&[0, 0], &names[..], &[0], &long(&[])].concat()));
+    client.until(50, 21);
+}
+
+#[test]
+fn what_is_declared_at_one_node_is_there_at_the_others_when_the_answer_comes() {
+    let nodes = Nodes::all();
+    for at in 0..3 {
+        let vhost = format!("v{at}");
+        nodes.put(at, &format!("PUT vhosts/{vhost}"), &Value::Null);
+        nodes.put(
+            at,
+            &format!("PUT users/u{at}"),
+            &json!({"password": format!("u{at}"), "tags": "management"}),
+        );
+        let all = json!({"configure": ".*", "write": ".*", "read": ".*"});
+        nodes.put(at, &format!("PUT permissions/%2F/u{at}"), &all);
+        nodes.put(at, &format!("PUT queues/{vhost}/q"), &json!({"durable": true}));
+        nodes.put(at, &format!("PUT exchanges/{vhost}/e"), &json!({"type": "topic", "durable": true}));
+        nodes.put(at, &format!("POST bindings/{vhost}/e/e/q/q"), &json!({"routing_key": "k.#"}));
+        let policy = json!({"pattern": "^q$", "definition": {"max-length": 7}, "apply-to": "queues"});
+        nodes.put(at, &format!("PUT policies/{vhost}/p"), &policy);
+        for other in 0..3 {
+            assert_eq!(nodes.get(other, &format!("vhosts/{vhost}"))["name"], vhost);
+            assert_eq!(nodes.get(other, &format!("users/u{at}"))["tags"], json!(["management"]));
+            assert_eq!(nodes.get(other, &format!("permissions/%2F/u{at}"))["read"], ".*");
+            assert_eq!(nodes.get(other, &format!("exchanges/{vhost}/e"))["type"], "topic");
+            assert_eq!(nodes.get(other, &format!("policies/{vhost}/p"))["definition"]["max-length"], 7);
+            let bindings = nodes.get(other, &format!("bindings/{vhost}/e/e/q/q"));
+            assert_eq!(bindings[0]["routing_key"], "k.#", "node {other}: {bindings}");
+            // The password too: this is a login.
+            let mut client = Client::open_as(nodes.node(other), &format!("u{at}"));
+            match other {
+                0 => _ = client.declare(&format!("mine{at}"), DURABLE, &[]),
+                _ => bind(&mut client, &format!("mine{at}")),
+            }
+        }
+    }
+}
+
+/// Over AMQP 0-9-1, each node in turn, at once at the next one.
+#[test]
+fn a_queue_is_found_at_another_node_as_soon_as_it_is_declared() {
+    let nodes = Nodes::all();
+    let mut clients: Vec<Client> = (0..3).map(|at| Client::open(nodes.node(at))).collect();
+    for number in 0..150 {
+        let name = format!("q{number}");
+        clients[number % 3].declare(&name, DURABLE, &[]);
+        bind(&mut clients[(number + 1) % 3], &name);
+        bind(&mut clients[(number + 2) % 3], &name);
+    }
+    // A queue that is deleted is gone as soon.
+    let delete = [&[0, 0], &short("q7")[..], &[0]].concat();
+    clients[0].send(&method(50, 40, &delete));
+    clients[0].until(50, 41);
+    for client in &mut clients[1..] {
+        let passive = [&[0, 0], &short("q7")[..], &[PASSIVE], &long(&[])].concat();
+        client.send(&method(50, 10, &passive));
+        let told = client.until(20, 40);
+        assert_eq!(told[..2], 404u16.to_be_bytes(), "{told:?}");
+    }
+}
+
+/// Each declaration that was answered is there when whoever leads the catalog is killed meanwhile, and comes back.
+#[test]
+fn answered_declarations_outlive_the_leader_of_the_catalog() {
+    const ROUNDS: usize = 4;
+    let mut nodes = Nodes::all();
+    let mut declared = Vec::new();
+    for round in 0..ROUNDS {
+        let leader = until("a leader of the catalog", || nodes.leader(CATALOG, &[0, 1, 2]));
+        let left = others(leader);
+        let mut clients: Vec<Client> = left.iter().map(|at| Client::open(nodes.node(*at))).collect();
+        for number in 0..60 {
+            if number == 20 {
+                nodes.kill(leader);
+            }
+            let name = format!("q{round}.{number}");
+            clients[number % 2].declare(&name, DURABLE, &[]);
+            declared.push(name);
+        }
+        nodes.start(leader);
+    }
+    for at in 0..3 {
+        let mut client = Client::open(nodes.node(at));
+        declared.iter().for_each(|name| bind(&mut client, name));
+    }
+}
+
+/// The node that was away lacks entries of the catalog's log that the others have let go of: it is sent the state, and begins anew
+/// with that, without a new process.
+#[test]
+fn a_node_that_was_away_for_many_changes_begins_anew_with_them() {
+    let few = ["leveret.shards=1", "leveret.logs=2", "leveret.journal_file_bytes=1048576"];
+    let mut nodes = Nodes::new();
+    (0..3).for_each(|at| nodes.start_with(at, COOKIE, &few));
+    let leader = until("a leader of the catalog", || nodes.leader(CATALOG, &[0, 1, 2]));
+    let away = others(leader)[0];
+    nodes.put(leader, "PUT users/late", &json!({"password": "late", "tags": ""}));
+    let permissions = json!({"configure": ".*", "write": ".*", "read": ".*"});
+    nodes.kill(away);
+    nodes.put(leader, "PUT permissions/%2F/late", &permissions);
+    let text = "x".repeat(2000);
+    let mut client = Client::open(nodes.node(leader));
+    for number in 0..5_000 {
+        let argument = [&short("about")[..], b"S", &long(text.as_bytes())].concat();
+        client.declare(&format!("q{number}"), DURABLE, &argument);
+    }
+    nodes.start_with(away, COOKIE, &few);
+    let pid = nodes.node(away).child.id();
+    let log = until("a node that begins anew", || {
+        let log = ctl(&nodes.folders[away].0, &["log_tail", "-N", "300"]);
+        let log = String::from_utf8_lossy(&log.stdout).into_owned();
+        log.contains("the node begins anew, with the catalog of another").then_some(log)
+    });
+    assert!(log.contains("log 0: its state on another node is put in place"), "{log}");
+    until("a node that is as far as the others", || {
+        let applied = (nodes.applied(away, CATALOG)?, nodes.applied(leader, CATALOG)?);
+        (applied.0 == applied.1).then_some(())
+    });
+    assert_eq!(nodes.node(away).child.id(), pid);
+    let mut client = Client::open_as(nodes.node(away), "late");
+    for number in [0, 1, 2_500, 4_999] {
+        bind(&mut client, &format!("q{number}"));
+    }
+    // It takes part again.
+    let mut there = Client::open(nodes.node(away));
+    there.declare("behind", DURABLE, &[]);
+    bind(&mut Client::open(nodes.node(leader)), "behind");
+}
+
+/// A queue that was declared at one node takes messages at the node that leads its log.
+#[test]
+fn messages_go_to_a_queue_that_another_node_declared() {
+    let few = ["leveret.shards=1", "leveret.logs=2"];
+    let mut nodes = Nodes::new();
+    (0..3).for_each(|at| nodes.start_with(at, COOKIE, &few));
+    let leader = until("a leader", || nodes.leader(1, &[0, 1, 2]));
+    Client::open(nodes.node(others(leader)[0])).declare("q", DURABLE, &[]);
+    let mut client = confirming(nodes.node(leader));
+    publish(&mut client, b"one");
+    assert_eq!(get(&mut client), Some(b"one".to_vec()));
+}
