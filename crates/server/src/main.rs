@@ -43,6 +43,7 @@ mod log;
 mod mailbox;
 mod manager;
 mod membership;
+mod news;
 mod notify;
 mod pages;
 mod passwords;

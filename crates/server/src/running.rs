@@ -32,6 +32,7 @@ use crate::log::Logger;
 use crate::log::level::Level;
 use crate::manager::Manager;
 use crate::membership::Membership;
+use crate::news;
 use crate::notify::{self, News};
 use crate::passwords::{HASHERS, Hasher, Passwords};
 use crate::ports::{self, Ports};
@@ -409,9 +410,7 @@ fn journal_limits(config: &Config) -> journal::Limits {
 fn front_settings(config: &Config) -> Settings {
     let mut settings = Settings::new(&config.node_name);
     settings.handshake_ms_max = config.handshake_timeout_ms;
-    if let Some(name) = &config.cluster_name {
-        settings.cluster = name.as_str().into();
-    }
+    settings.cluster = config.cluster_called().into();
     settings.default_vhost = config.default_user.vhost.as_str().into();
     if let Some(most) = config.credit.link {
         settings.link_credit_max = most;
@@ -713,6 +712,7 @@ impl Running {
             reads: self.reads.clone(),
             tls: &ports.tls,
             is_stopping: &self.is_stopping,
+            lanes: self.lanes.as_ref().map(|(lanes, ..)| &**lanes),
             logger: self.logger.clone(),
             passwords: self.passwords.clone(),
         };
@@ -807,6 +807,14 @@ impl Running {
                 };
                 spawned = spawned
                     .and_then(|()| Builder::new().name("http".into()).spawn_scoped(threads, work).map(drop));
+            }
+            if let Some(lanes) = manager.lanes {
+                let work = move || {
+                    courtesy::step_back();
+                    news::say_on(manager, lanes, || self.is_stopping.load(Ordering::SeqCst));
+                };
+                spawned = spawned
+                    .and_then(|()| Builder::new().name("news".into()).spawn_scoped(threads, work).map(drop));
             }
             let spawned = spawned.map_err(failed);
             let outcome = match spawned {

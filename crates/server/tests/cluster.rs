@@ -8,10 +8,11 @@
 
 mod harness;
 
-use harness::http::{GUEST, ask};
-use harness::nodes::{COOKIE, Nodes, confirming, get, others, publish, until};
+use harness::http::{GUEST, ask, fetch};
+use harness::nodes::{COOKIE, LOGS, Nodes, confirming, get, others, publish, until};
 use harness::{Client, DURABLE, PASSIVE, ctl, long, method, short};
 use serde_json::{Value, json};
+use std::time::Instant;
 
 /// The log of the catalog.
 const CATALOG: u32 = 0;
@@ -182,4 +183,129 @@ fn messages_go_to_a_queue_that_another_node_declared() {
     let mut client = confirming(nodes.node(leader));
     publish(&mut client, b"one");
     assert_eq!(get(&mut client), Some(b"one".to_vec()));
+}
+
+/// Where two of three nodes are gone, nothing can be declared, and what is there is still said to be there.
+#[test]
+fn without_a_majority_a_declaration_is_refused_as_with_rabbitmq() {
+    let mut nodes = Nodes::all();
+    let mut client = Client::open(nodes.node(0));
+    client.declare("there", DURABLE, &[]);
+    nodes.kill(1);
+    nodes.kill(2);
+    let began = Instant::now();
+    client.send(&method(50, 10, &[&[0, 0], &short("q")[..], &[DURABLE], &long(&[])].concat()));
+    let told = client.until(10, 50);
+    assert!((4..10).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
+    assert_eq!(told[..2], 541u16.to_be_bytes());
+    let text = "INTERNAL_ERROR - Could not declare queue 'q' in vhost '/' on node 'rabbit@n0' because the metadata store \
+                operation timed out";
+    assert_eq!(String::from_utf8_lossy(&told[3..3 + usize::from(told[2])]), text);
+    assert_eq!(nodes.get(0, "exchanges/%2F/amq.topic")["type"], "topic");
+    // With a majority all goes on.
+    nodes.start(1);
+    let mut client = Client::open(nodes.node(0));
+    client.declare("q2", DURABLE, &[]);
+    bind(&mut Client::open(nodes.node(1)), "q2");
+}
+
+/// Tools at any node show all of them, running or not.
+#[test]
+fn each_node_answers_for_all() {
+    let mut nodes = Nodes::all();
+    let names = json!(["rabbit@n0", "rabbit@n1", "rabbit@n2"]);
+    let status = |nodes: &Nodes, at: usize| -> Value {
+        let told = ctl(&nodes.folders[at].0, &["cluster_status", "--formatter", "json"]);
+        serde_json::from_slice(&told.stdout).unwrap_or_else(|_| panic!("{told:?}"))
+    };
+    for at in 0..3 {
+        until("news of all nodes", || {
+            let rows = nodes.get(at, "nodes");
+            rows.as_array()?
+                .iter()
+                .all(|row| row["mem_used"].is_u64() && row["running"] == true)
+                .then_some(())
+        });
+        let rows = nodes.get(at, "nodes");
+        let found: Value = rows.as_array().expect("a list").iter().map(|row| row["name"].clone()).collect();
+        assert_eq!(found, names);
+        let row = nodes.get(at, "nodes/rabbit@n2");
+        assert_eq!(row["os_pid"], nodes.node(2).child.id().to_string(), "{row}");
+        assert_eq!(nodes.ask(at, "GET nodes/rabbit@n9", &Value::Null).0, 404);
+        let overview = nodes.get(at, "overview");
+        for (node, (amqp, http)) in nodes.doors.iter().enumerate() {
+            let is_there = |list: &Value, port: Value| {
+                let own = format!("rabbit@n{node}");
+                list.as_array().expect("a list").iter().any(|row| row["node"] == own && row["port"] == port)
+            };
+            assert!(is_there(&overview["listeners"], (*amqp).into()), "{overview}");
+            assert!(is_there(&overview["contexts"], http.to_string().into()), "{overview}");
+        }
+        let status = status(&nodes, at);
+        assert_eq!((&status["disk_nodes"], &status["running_nodes"]), (&names, &names), "{status}");
+        assert_eq!(status["partitions"], json!({}));
+        for name in ["rabbit@n0", "rabbit@n1", "rabbit@n2"] {
+            assert_eq!(status["maintenance_status"][name], "not under maintenance");
+            assert_eq!(status["versions"][name]["rabbitmq_name"], "Leveret", "{status}");
+            assert!(status["cpu_cores"][name].as_u64().is_some_and(|cores| cores > 0), "{status}");
+            let listeners = status["listeners"][name].as_array().expect("a list").iter();
+            let purposes: Vec<&Value> = listeners.map(|row| &row["purpose"]).collect();
+            assert!(purposes.contains(&&json!("AMQP 0-9-1 and AMQP 1.0")), "{status}");
+            assert!(purposes.contains(&&json!("inter-node and CLI tool communication")), "{status}");
+        }
+    }
+    nodes.kill(2);
+    let dead = until("a node that is not reached", || {
+        let row = nodes.get(0, "nodes/rabbit@n2");
+        (row["running"] == false).then_some(row)
+    });
+    let expected = json!({"name": "rabbit@n2", "running": false, "type": "disc", "being_drained": false,
+                          "cluster_links": []});
+    assert_eq!(dead, expected);
+    let status = status(&nodes, 0);
+    assert_eq!(status["disk_nodes"], names);
+    assert_eq!(status["running_nodes"], json!(["rabbit@n0", "rabbit@n1"]));
+    assert!(status["listeners"]["rabbit@n2"].is_null(), "{status}");
+    let told = ctl(&nodes.folders[0].0, &["cluster_status"]);
+    let text = String::from_utf8_lossy(&told.stdout).into_owned();
+    assert!(
+        text.contains(
+            "Disk Nodes\n\nrabbit@n0\nrabbit@n1\nrabbit@n2\n\nRunning Nodes\n\nrabbit@n0\nrabbit@n1\n\n"
+        ),
+        "{text}"
+    );
+}
+
+/// Metrics of a node say what it leads, how far it is, and what goes over its lanes.
+#[test]
+fn metrics_tell_of_logs_and_lanes() {
+    let mut nodes = Nodes::all();
+    nodes.leaders(&[0, 1, 2]);
+    let leader = until("a leader of the catalog", || nodes.leader(CATALOG, &[0, 1, 2]));
+    let value = |nodes: &Nodes, at: usize, series: &str| {
+        let text = fetch(nodes.metrics[at], "/metrics");
+        let line = text.lines().find(|line| line.starts_with(series));
+        line.and_then(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
+            .unwrap_or_else(|| panic!("{series}: {text}"))
+    };
+    for at in 0..3 {
+        let leads = value(&nodes, at, "rabbitmq_leveret_log_leads{log=\"0\"}");
+        assert_eq!(leads, f64::from(u8::from(at == leader)));
+        assert_eq!(value(&nodes, at, "rabbitmq_leveret_log_has_leader{log=\"1\"}"), 1.0);
+        assert!(value(&nodes, at, "rabbitmq_leveret_log_applied_index{log=\"0\"}") > 0.0);
+        assert!(value(&nodes, at, "rabbitmq_raft_term{module=\"rabbit_khepri\"") > 0.0);
+        let other = format!("rabbit@n{}", (at + 1) % 3);
+        assert_eq!(value(&nodes, at, &format!("rabbitmq_leveret_lanes_open{{peer=\"{other}\"}}")), 3.0);
+        for direction in ["sent", "received"] {
+            let series = format!("rabbitmq_leveret_lanes_{direction}_bytes_total{{peer=\"{other}\"}}");
+            assert!(value(&nodes, at, &series) > 1000.0);
+        }
+        assert_eq!(value(&nodes, at, "rabbitmq_unreachable_cluster_peers_count"), 0.0);
+    }
+    let begun: f64 = (0..3).map(|at| value(&nodes, at, "rabbitmq_leveret_log_leads_begun_total")).sum();
+    assert!(begun >= f64::from(LOGS), "each log is led");
+    nodes.kill((leader + 1) % 3);
+    until("a node that is not reached", || {
+        (value(&nodes, leader, "rabbitmq_unreachable_cluster_peers_count") == 1.0).then_some(())
+    });
 }

@@ -45,6 +45,8 @@ pub enum Kind {
     State = 17,
     /// A word about the catalog, the same.
     Catalog = 18,
+    /// A node's words of how it is, for tools, the same.
+    News = 19,
 }
 
 impl Kind {
@@ -60,6 +62,7 @@ impl Kind {
             16 => Kind::Consensus,
             17 => Kind::State,
             18 => Kind::Catalog,
+            19 => Kind::News,
             _ => return None,
         })
     }
@@ -77,7 +80,7 @@ impl Kind {
             Kind::Proof => (0, PROOF_BYTES),
             Kind::Refuse => (CODE_BYTES, CODE_BYTES + REFUSAL_TEXT_BYTES_MAX),
             Kind::Ping | Kind::Pong | Kind::Taken => (8, 8),
-            Kind::Consensus | Kind::State | Kind::Catalog => (0, usize::MAX),
+            Kind::Consensus | Kind::State | Kind::Catalog | Kind::News => (0, usize::MAX),
         }
     }
 }
@@ -201,7 +204,7 @@ mod tests {
         for number in 0..=u8::MAX {
             assert!(Kind::from_number(number).is_none_or(|kind| kind as u8 == number));
         }
-        assert_eq!((0..=u8::MAX).filter_map(Kind::from_number).count(), 9);
+        assert_eq!((0..=u8::MAX).filter_map(Kind::from_number).count(), 10);
     }
 
     /// Checks a frame of which the first `there` bytes are there.

@@ -89,7 +89,7 @@ impl Lane {
 
     fn take<'i>(&mut self, now: Now, frame: Frame<'i>) -> Result<Step<'i>, Error> {
         match (self.state, frame.kind) {
-            (State::Open, kind @ (Kind::Consensus | Kind::State | Kind::Catalog)) => {
+            (State::Open, kind @ (Kind::Consensus | Kind::State | Kind::Catalog | Kind::News)) => {
                 let entry_bytes_max = self.bounds.entry_bytes_max;
                 let whole = self.gathering.take(frame, entry_bytes_max, &mut self.intake)?;
                 self.put_control(now);
