@@ -10,8 +10,12 @@ mod harness;
 
 use harness::http::{GUEST, ask, fetch};
 use harness::nodes::{COOKIE, LOGS, Nodes, confirming, get, others, publish, until};
-use harness::{Client, DURABLE, PASSIVE, ctl, long, method, short};
+use harness::{Client, DURABLE, Folder, PASSIVE, ctl, long, method, short};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, TcpStream};
+use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 /// The log of the catalog.
@@ -308,4 +312,55 @@ fn metrics_tell_of_logs_and_lanes() {
     until("a node that is not reached", || {
         (value(&nodes, leader, "rabbitmq_unreachable_cluster_peers_count") == 1.0).then_some(())
     });
+}
+
+/// A command that ends its nodes with itself, also where a test fails.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let is_over = self.0.try_wait().is_ok_and(|status| status.is_some());
+        if !is_over && kill_process(Pid::from_child(&self.0), Signal::TERM).is_ok() {
+            let _ = self.0.wait();
+        }
+    }
+}
+
+/// Three nodes by one command: each serves, what is declared at one is at the others, and one signal ends them.
+#[test]
+fn one_command_runs_a_cluster() {
+    let folder = Folder::new();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_leveret"));
+    command.env_clear().args(["cluster", "3", "--data-dir"]).arg(&folder.0);
+    command.args(["--set", "leveret.shards=1"]).stdout(Stdio::piped());
+    let mut running = Running(command.spawn().expect("starts"));
+    let mut lines = BufReader::new(running.0.stdout.take().expect("piped")).lines();
+    let mut ports = Vec::new();
+    while ports.len() < 3 {
+        let line = lines.next().expect("three nodes").expect("text");
+        if let Some((_, rest)) = line.split_once("@localhost: amqp://127.0.0.1:") {
+            let (amqp, _) = rest.split_once(',').expect("more");
+            ports.push(amqp.parse::<u16>().expect("a port"));
+        }
+    }
+    // Nothing stops for want of a reader.
+    let reader = std::thread::spawn(move || lines.map_while(Result::ok).collect::<Vec<String>>());
+    let connect =
+        |port: u16| until("a node that serves", || TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok());
+    let mut clients: Vec<Client> = ports.iter().map(|port| Client::greet(connect(*port), "guest")).collect();
+    clients[0].declare("q", DURABLE, &[]);
+    clients[1..].iter_mut().for_each(|client| bind(client, "q"));
+    kill_process(Pid::from_child(&running.0), Signal::INT).expect("it is there");
+    let ended = until("the end of all", || running.0.try_wait().expect("waits"));
+    let lines = reader.join().expect("read");
+    assert!(ended.success(), "{lines:?}");
+    for port in ports {
+        assert!(TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err(), "nothing listens any more");
+    }
+    for number in 1..=3 {
+        let is_last = |line: &String| {
+            line.starts_with(&format!("rabbit{number} |")) && line.contains("the node has stopped")
+        };
+        assert!(lines.iter().any(is_last), "{lines:?}");
+    }
 }
