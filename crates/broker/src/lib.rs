@@ -71,7 +71,7 @@ pub use logs::Logs;
 pub use mail::{Answering, Charge, Fate, Mail, Waiter};
 pub use moving::{MoveJob, Moved};
 pub use notices::Notice;
-pub use peers::{CatalogWord, Membership, Outcome, Reign, Wish};
+pub use peers::{BadWord, CatalogWord, Membership, Outcome, Reign, Wish};
 pub use placed::queue::modified::Modified;
 pub use placed::queue::sizing::Sample;
 pub use placed::stream::{

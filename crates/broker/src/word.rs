@@ -114,6 +114,17 @@ pub enum Said {
     Stopped,
 }
 
+impl LogWord {
+    /// Bytes of memory that it holds beside itself, about: those of records.
+    pub fn bytes(&self) -> usize {
+        match &self.said {
+            Said::Bring { item, .. } => item.bytes(),
+            Said::Events { events, .. } => events.memories.iter().map(|memory| memory.len()).sum(),
+            _ => 0,
+        }
+    }
+}
+
 /// Something that a visitor brings.
 #[derive(Clone, Debug)]
 pub enum Item {

@@ -265,7 +265,8 @@ fn what_its_owner_let_go_of_is_in_no_list() {
         let rows = |node: &Node| {
             let mut rows = Vec::new();
             let listing = node.shards[0].listing();
-            let next = listing.rows_of(&[definition.clone()], 0, &mut Quantum::of(100), &mut rows);
+            let next =
+                listing.rows_of(std::slice::from_ref(&definition), 0, &mut Quantum::of(100), &mut rows);
             assert!(next.is_none());
             assert_eq!(listing.pulse(VhostId(0), "q").is_some(), !rows.is_empty(), "{queue_type}");
             rows.len()

@@ -9,6 +9,7 @@ pub mod admin;
 mod change;
 mod check;
 pub mod client;
+mod cluster_status;
 mod columns;
 pub mod command;
 mod delayed;

@@ -8,7 +8,7 @@
 use crate::request::{Refusal, Request};
 use crate::session::{Session, bad_word, done, failed};
 use crate::show::Formatter;
-use crate::{exit, listing};
+use crate::{cluster_status, exit, listing};
 use base::rabbitmq::PLUGINS;
 use clap::Subcommand;
 use serde_json::{Value, json};
@@ -172,7 +172,7 @@ pub(crate) fn run(word: &LifeWord, session: &Session<'_>) -> Result<String, Refu
             Ok(format!("{}\n", json!({ "result": "ok", "value": { "version": crate::TOOL_VERSION } })))
         }
         LifeWord::Version => Ok(format!("{}\n", crate::TOOL_VERSION)),
-        LifeWord::ClusterStatus => cluster_status(session),
+        LifeWord::ClusterStatus => cluster_status::run(session),
         LifeWord::Environment => {
             let node = session.node()?;
             let show = session.show(Formatter::Table, format!("Application environment of node {node} ..."));
@@ -314,73 +314,6 @@ pub(crate) fn complete_status(session: &Session<'_>, node: &str, status: &mut Va
     status["vm_memory_calculation_strategy"] = "rss".into();
     status["memory"]["strategy"] = "rss".into();
     Ok(())
-}
-
-fn cluster_status(session: &Session<'_>) -> Result<String, Refusal> {
-    let status = session.ask(&Request::Status)?;
-    let overview = session.get(&["overview"])?;
-    let flags = session.get(&["feature-flags"])?;
-    let node = status["node"].as_str().unwrap_or_default();
-    let cluster = overview["cluster_name"].as_str().unwrap_or_default();
-    let show = session.announce(format!("Cluster status of node {node} ..."));
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let version = status["rabbitmq_version"].as_str().unwrap_or_default();
-    let product = format!(
-        "{} {}",
-        status["product_name"].as_str().unwrap_or_default(),
-        status["product_version"].as_str().unwrap_or_default()
-    );
-    let listeners = status["listeners"].as_array().cloned().unwrap_or_default();
-    if session.is_for_programs() {
-        let of = |value: Value| Value::Object(base::brief::collect([(node.to_owned(), value)]));
-        let all = json!({
-            "cluster_name": cluster,
-            "cluster_tags": match &overview["cluster_tags"] {
-                Value::Object(tags) if tags.is_empty() => json!([]),
-                tags => tags.clone(),
-            },
-            "disk_nodes": [node],
-            "running_nodes": [node],
-            "versions": of(json!({
-                "rabbitmq_name": status["product_name"],
-                "rabbitmq_version": version,
-                "erlang_version": "",
-            })),
-            "cpu_cores": of(cores.into()),
-            "maintenance_status": of("not under maintenance".into()),
-            "alarms": status["alarms"],
-            "partitions": {},
-            "listeners": of(listeners.into()),
-            "feature_flags": flags,
-        });
-        return Ok(format!("{all}\n"));
-    }
-    let names = |list: &Value| {
-        let names: Vec<&str> = list.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        if names.is_empty() { "(none)".to_owned() } else { names.join("\n") }
-    };
-    let mut text = show.begin();
-    let mut section = |title: &str, body: String| text.push_str(&format!("{title}\n\n{body}\n\n"));
-    section("Basics", format!("Cluster name: {cluster}\nTotal CPU cores available cluster-wide: {cores}"));
-    section("Cluster Tags", "(none)".to_owned());
-    section("Disk Nodes", node.to_owned());
-    section("Running Nodes", node.to_owned());
-    section("Versions", format!("{node}: RabbitMQ {version} ({product})"));
-    section("CPU Cores", format!("Node: {node}, available CPU cores: {cores}"));
-    section("Maintenance status", format!("Node: {node}, status: not under maintenance"));
-    section("Alarms", names(&status["alarms"]));
-    section("Network Partitions", "(none)".to_owned());
-    let lines: Vec<String> =
-        listeners.iter().map(|row| format!("Node: {node}, i{}", &crate::show::listener(row)[1..])).collect();
-    section("Listeners", lines.join("\n"));
-    let flag = |flag: &Value| {
-        let word = |name: &str| flag[name].as_str().unwrap_or_default().to_owned();
-        format!("Flag: {}, state: {}", word("name"), word("state"))
-    };
-    let flags: Vec<String> = flags.as_array().into_iter().flatten().map(flag).collect();
-    section("Feature flags", flags.join("\n"));
-    text.truncate(text.len() - 1);
-    Ok(text)
 }
 
 /// Turns a feature flag on: those there are, are on.

@@ -44,6 +44,7 @@ mod live;
 mod log;
 mod macros;
 mod may;
+mod members;
 mod memory;
 mod messages;
 mod metrics;
@@ -103,6 +104,7 @@ pub use gate::{Gate, GateRules, Head, Passed, path};
 pub use history::{History, SAMPLE_MS, Whose};
 pub use lane::Lane;
 pub use latency::durations;
+pub use members::{Lanes, LanesTo, Member, Replica, Replicas};
 pub use metrics::metrics;
 pub use moving::Moving;
 pub use node::{
@@ -110,6 +112,7 @@ pub use node::{
     Found, GetMode, Goal, Got, Listener, Login, Memory, Node, Outcome, Pace, Publication, ReadFrom, Search,
     TURN_BOUNDS_US, Trouble, Turns, Which, Writing,
 };
+pub use overview::news;
 pub use places::{PlaceId, PlaceLimits, Places, Taken};
 pub use pool::{PlacesOf, Pool, PoolRow, Refused, Short};
 pub use request::{Method, Request, Tried};

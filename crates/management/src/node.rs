@@ -1,6 +1,7 @@
 //! The node as the handlers see it: questions and requests to it, and the types of the answers.
 
 use crate::history::History;
+use crate::members::{Lanes, Member, Replicas};
 use crate::pool::PoolRow;
 use crate::request::Tried;
 use crate::web_sessions::WebSessions;
@@ -196,6 +197,24 @@ pub trait Node {
     /// # Errors
     /// The node did not answer in time.
     fn turns(&self) -> Result<Vec<Turns>, Busy>;
+
+    /// The nodes of its cluster, itself among them, in the order of their names; none: it is alone.
+    fn members(&self) -> Vec<Member> {
+        Vec::new()
+    }
+
+    /// Its replicas of logs that other nodes have too.
+    ///
+    /// # Errors
+    /// The node did not answer in time.
+    fn replicas(&self) -> Result<Replicas, Busy> {
+        Ok(Replicas::default())
+    }
+
+    /// Its lanes to other nodes, where there are any.
+    fn lanes(&self) -> Option<Lanes> {
+        None
+    }
 
     /// Closes a connection; whether there was one of this name.
     ///

@@ -2,8 +2,9 @@
 
 use crate::call::Call;
 use crate::caller::Caller;
-use crate::history::{Growth, Span, Whose, put};
-use crate::node::{About, Condition, Listener, Node};
+use crate::history::{Growth, History, Span, Whose, put};
+use crate::members::Member;
+use crate::node::{About, Busy, Condition, Listener, Node};
 use crate::response::{Answer, Response};
 use crate::{figures, list, parameters, stats};
 use base::rabbitmq::PLUGINS;
@@ -116,18 +117,8 @@ pub(crate) fn overview<N: Node>(call: &Call<'_, N>) -> Answer {
         body["message_stats"] = stats.into();
     });
     if call.caller.is_monitor() {
-        let row = |listener: &Listener| {
-            json!({
-                "node": about.node,
-                "protocol": listener.protocol,
-                "ip_address": listener.address,
-                "port": listener.port,
-                "tls": listener.is_secure(),
-                "socket_opts": { "backlog": listener.backlog, "nodelay": true },
-            })
-        };
-        body["listeners"] = about.listeners.iter().map(row).collect();
-        body["contexts"] = contexts(call, true);
+        body["listeners"] = of_all(call.node, "listeners", listeners(about));
+        body["contexts"] = of_all(call.node, "contexts", contexts(about, true));
     }
     list::one(body, call.request, &call.node.about().limits)
 }
@@ -152,8 +143,21 @@ fn applications(about: &About) -> Value {
     own.into_iter().chain(plugins).map(row).collect()
 }
 
-fn contexts<N: Node>(call: &Call<'_, N>, with_node: bool) -> Value {
-    let about = call.node.about();
+fn listeners(about: &About) -> Vec<Value> {
+    let row = |listener: &Listener| {
+        json!({
+            "node": about.node,
+            "protocol": listener.protocol,
+            "ip_address": listener.address,
+            "port": listener.port,
+            "tls": listener.is_secure(),
+            "socket_opts": { "backlog": listener.backlog, "nodelay": true },
+        })
+    };
+    about.listeners.iter().map(row).collect()
+}
+
+fn contexts(about: &About, with_node: bool) -> Vec<Value> {
     let row = |listener: &Listener| {
         let mut row = json!({
             "description": "RabbitMQ Management",
@@ -170,6 +174,22 @@ fn contexts<N: Node>(call: &Call<'_, N>, with_node: bool) -> Value {
         row
     };
     about.listeners.iter().filter(|listener| listener.protocol == "http").map(row).collect()
+}
+
+/// The rows of this node, and those that the other running nodes of its cluster tell under this name: by protocol, and then by
+/// node.
+fn of_all<N: Node>(node: &N, name: &str, own: Vec<Value>) -> Value {
+    let members = node.members();
+    let mut all = own;
+    if members.is_empty() {
+        return all.into();
+    }
+    let told = members.iter().filter(|member| member.is_running).filter_map(|member| member.news.as_ref());
+    told.for_each(|news| all.extend(news[name].as_array().into_iter().flatten().cloned()));
+    let key =
+        |row: &Value| ["protocol", "node"].map(|field| row[field].as_str().unwrap_or_default().to_owned());
+    all.sort_by_cached_key(key);
+    all.into()
 }
 
 /// Adds the churn of objects, each counter with how it grows.
@@ -191,20 +211,82 @@ pub(crate) fn version<N: Node>(call: &Call<'_, N>) -> Answer {
 
 /// `GET /api/nodes`.
 pub(crate) fn nodes<N: Node>(call: &Call<'_, N>) -> Answer {
-    list::answer(vec![shown(call)?], call.request, &call.node.about().limits, &["name"])
+    let members = call.node.members();
+    let rows: Result<Vec<Value>, Response> = match members.is_empty() {
+        true => shown(call).map(|own| vec![own]),
+        false => members.iter().map(|member| row_of(call, member)).collect(),
+    };
+    list::answer(rows?, call.request, &call.node.about().limits, &["name"])
 }
 
 /// `GET /api/nodes/NAME`.
 pub(crate) fn node<N: Node>(call: &Call<'_, N>, name: &str) -> Answer {
-    if name != call.node.about().node {
-        return Err(Response::not_found());
+    let limits = &call.node.about().limits;
+    if name == call.node.about().node {
+        return list::one(shown(call)?, call.request, limits);
     }
-    list::one(shown(call)?, call.request, &call.node.about().limits)
+    let members = call.node.members();
+    let member = members.iter().find(|member| member.name == name).ok_or_else(Response::not_found)?;
+    list::one(row_of(call, member)?, call.request, limits)
+}
+
+/// A node of the cluster: this one as it is, another one as it told, and one that cannot be reached as RabbitMQ has it.
+fn row_of<N: Node>(call: &Call<'_, N>, member: &Member) -> Result<Value, Response> {
+    let Member { name, is_running, news } = member;
+    if *name == call.node.about().node {
+        return shown(call);
+    }
+    let told = news.as_ref().filter(|_| *is_running).map(|news| &news["node"]);
+    Ok(match told.filter(|row| row["name"] == name.as_str()) {
+        Some(row) => row.clone(),
+        None => json!({
+            "name": name,
+            "running": is_running,
+            "type": "disc",
+            "being_drained": false,
+            "cluster_links": [],
+        }),
+    })
+}
+
+/// The words by which a node tells the others of its cluster how it is: its row, without how it was before, and where it listens.
+///
+/// # Errors
+/// The node did not answer in time.
+pub fn news<N: Node>(node: &N) -> Result<Value, Busy> {
+    let condition = node.condition();
+    let mut row = facts(node, &condition);
+    put_counted(&mut row, node, &condition, node.survey()?.churn.named(), (&History::default(), None));
+    let about = node.about();
+    Ok(json!({ "node": row, "listeners": listeners(about), "contexts": contexts(about, true) }))
 }
 
 fn shown<N: Node>(call: &Call<'_, N>) -> Result<Value, Response> {
-    let about = call.node.about();
     let condition = call.node.condition();
+    let mut row = facts(call.node, &condition);
+    let churn = call.node.survey()?.churn.named();
+    let span = stats::node_span(call.request);
+    call.node.history(|history| put_counted(&mut row, call.node, &condition, churn, (history, span)));
+    Ok(row)
+}
+
+/// Adds the counters and figures of a node, each with how it grows.
+fn put_counted<N: Node, const COUNT: usize>(
+    row: &mut Value,
+    node: &N,
+    condition: &Condition,
+    churn: [(&'static str, u64); COUNT],
+    (history, span): (&History, Option<Span>),
+) {
+    let now = figures::figures(&node.writing(), condition, 0);
+    let Some(row) = row.as_object_mut() else { return };
+    figures::put_machine(row, &now, history.of(Whose::Machine), span);
+    put_churn(row, churn, history.of(Whose::Node), span);
+}
+
+/// The row of a node, without what is counted.
+fn facts<N: Node>(node: &N, condition: &Condition) -> Value {
+    let about = node.about();
     let Condition {
         uptime_ms,
         memory_limit,
@@ -214,7 +296,7 @@ fn shown<N: Node>(call: &Call<'_, N>) -> Result<Value, Response> {
         files: [_, files_max],
         threads: [_, threads_max],
         ..
-    } = condition;
+    } = *condition;
     let offered = about.access.mechanisms;
     let mechanisms = [
         ("AMQPLAIN", "QPid AMQPLAIN mechanism", offered.amqplain),
@@ -223,7 +305,7 @@ fn shown<N: Node>(call: &Call<'_, N>) -> Result<Value, Response> {
         ("PLAIN", "SASL PLAIN authentication mechanism", offered.plain),
     ];
     let mechanism = |(name, description, enabled): &(&str, &str, bool)| json!({ "name": name, "description": description, "enabled": enabled });
-    let mut item = json!({
+    json!({
         "name": about.node,
         "type": "disc",
         "running": true,
@@ -253,18 +335,9 @@ fn shown<N: Node>(call: &Call<'_, N>) -> Result<Value, Response> {
         "applications": applications(about),
         "exchange_types": exchange_types(),
         "auth_mechanisms": mechanisms.iter().map(mechanism).collect::<Vec<_>>(),
-        "contexts": contexts(call, false),
+        "contexts": contexts(about, false),
         "config_files": about.config_files,
         "log_files": ["<stdout>"],
         "db_dir": about.data_dir,
-    });
-    let churn = call.node.survey()?.churn.named();
-    let now = figures::figures(&call.node.writing(), &condition, 0);
-    let span = stats::node_span(call.request);
-    call.node.history(|history| {
-        let Some(item) = item.as_object_mut() else { return };
-        figures::put_machine(item, &now, history.of(Whose::Machine), span);
-        put_churn(item, churn, history.of(Whose::Node), span);
-    });
-    Ok(item)
+    })
 }

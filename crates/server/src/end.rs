@@ -16,4 +16,6 @@ pub enum End {
     StopApp,
     /// A stopped node is to go on.
     StartApp,
+    /// It has the catalog of another node on its disk: it is to begin anew with that.
+    Anew,
 }

@@ -71,7 +71,7 @@ pub fn wait(
                 Ok(End::StartApp) => break true,
                 Ok(End::Asked) | Err(_) => break false,
                 // Requests that were still sent to the stopped node.
-                Ok(End::StopApp | End::Look | End::Judge(_) | End::Failed(_)) => {}
+                Ok(End::StopApp | End::Look | End::Judge(_) | End::Anew | End::Failed(_)) => {}
             }
         };
         is_over.store(true, Ordering::SeqCst);

@@ -43,6 +43,7 @@ mod log;
 mod mailbox;
 mod manager;
 mod membership;
+mod news;
 mod notify;
 mod pages;
 mod passwords;
@@ -57,6 +58,7 @@ mod rounds;
 mod running;
 mod seat;
 mod seed;
+mod several;
 mod shard;
 mod socket;
 mod sweeper;
@@ -110,6 +112,8 @@ as rabbitmq-server it is a node. Pages of a manual: leveret man FOLDER. Settings
 enum Command {
     /// Runs a node in the foreground
     Server(Server),
+    /// Runs the nodes of a cluster on this machine, to try it out
+    Cluster(several::Several),
     /// Puts a load on a broker and says what it took
     Bench(Box<perf::Bench>),
     /// Asks a running node, or tells it what to do
@@ -185,6 +189,7 @@ fn without_words() -> ExitCode {
 fn run(command: Command) -> ExitCode {
     match command {
         Command::Server(server) => serve(server),
+        Command::Cluster(cluster) => several::main(&cluster),
         Command::Bench(bench) => perf::main(&bench),
         Command::Ctl(ctl) => ExitCode::from(ctl::command::run(&ctl)),
         Command::Top(top) => ExitCode::from(ctl::top::main(&top)),

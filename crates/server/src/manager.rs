@@ -9,7 +9,9 @@ use crate::config::Config;
 use crate::descriptors::Places;
 use crate::door::{Act, CancelDelayed, Door, Letter, ResetOffset, Room, Truncate};
 use crate::http::Pools;
+use crate::lanes::Lanes;
 use crate::log::Logger;
+use crate::news;
 use crate::passwords::{Ask, Passwords};
 use crate::queue_names::{Names, QueueNames};
 use crate::queue_orders::QueueOrders;
@@ -31,8 +33,8 @@ use broker::{
 };
 use management::{
     About, Action, Authority, Begun, Busy, Compared, Condition, Counters, Delayed, Gate, History, Login,
-    Memory, Node, Outcome, PoolRow, SAMPLE_MS, Tried, Trouble, Which, Whose, Writing, counters, durations,
-    figures,
+    Member, Memory, Node, Outcome, PoolRow, Replicas, SAMPLE_MS, Tried, Trouble, Which, Whose, Writing,
+    counters, durations, figures,
 };
 use node::turn::Raised;
 use rustix::process::Resource;
@@ -103,6 +105,8 @@ pub struct Manager<'a> {
     pub tls: &'a [Arc<LiveConfig>],
     /// The node is to end: work under way begins nothing more.
     pub is_stopping: &'a AtomicBool,
+    /// The lanes to other nodes, where there are any.
+    pub lanes: Option<&'a Lanes>,
     /// Where lines go.
     pub logger: Logger,
     /// Where passwords are brought that take long to compare, and to hash.
@@ -131,7 +135,7 @@ impl Manager<'_> {
         };
         About {
             node: config.node_name.clone(),
-            cluster: config.cluster_name.clone().unwrap_or_else(|| config.node_name.clone()),
+            cluster: config.cluster_called().to_owned(),
             cluster_id: format!("leveret-{identity:032x}"),
             metrics_each: config.metrics_each,
             metrics_path: config.metrics_path.clone(),
@@ -729,6 +733,19 @@ impl Node for Manager<'_> {
 
     fn now(&self) -> Now {
         self.clock.now()
+    }
+
+    fn members(&self) -> Vec<Member> {
+        self.lanes.map(|lanes| news::members(lanes, &self.about.node)).unwrap_or_default()
+    }
+
+    fn replicas(&self) -> Result<Replicas, Busy> {
+        let logs = self.config.logs.unwrap_or_default();
+        self.lanes.map_or_else(|| Ok(Replicas::default()), |_| news::replicas(self.doors, logs, PATIENCE))
+    }
+
+    fn lanes(&self) -> Option<management::Lanes> {
+        self.lanes.map(news::lanes)
     }
 
     fn forget_history(&self) {

@@ -1,5 +1,5 @@
 //! The cluster that this node is one of: who its nodes are, by the configuration, and which data folder each has, by a
-//! file in this one.
+//! file in this one, with the number of this life.
 //!
 //! Described in `docs/formats/membership.md`. A folder is of a cluster or of a node that is alone, and stays so: the one
 //! has records that nodes agreed on, the other records that one node wrote. A node that is met with another folder than
@@ -29,7 +29,7 @@ const FILE_NEW: &str = "cluster.new";
 const FILE_BYTES_MAX: u64 = 16 << 10;
 
 /// The first line of the file.
-const HEAD: &str = "leveret cluster 1";
+const HEAD: &str = "leveret cluster 2";
 
 /// Keeps the digest of a list apart from all others.
 const LABEL: &[u8] = b"leveret cluster of a list 1\0";
@@ -55,6 +55,8 @@ pub struct Membership {
     pub id: ClusterId,
     /// The number of this node.
     pub number: NodeNo,
+    /// Counts the starts of this node, from 1: a later one has a higher number.
+    pub life: u64,
     /// All nodes, this one among them, by number, from 1.
     members: Vec<Member>,
     data_dir: PathBuf,
@@ -92,6 +94,7 @@ impl Membership {
             .iter()
             .map(|(name, host)| Member { name: name.clone(), host: host.clone(), folder: None })
             .collect();
+        let life = stored.as_ref().map_or(0, |stored| stored.life) + 1;
         match stored {
             Some(stored) if (stored.id, stored.own) != (id, number) => {
                 return Err(format!(
@@ -116,13 +119,16 @@ impl Membership {
             }
             None => {}
         }
-        let mut membership = Membership { id, number, members, data_dir: config.data_dir.clone() };
-        membership.learn(number, FolderId(identity.node))?;
+        let own = members.get_mut(usize::from(number.0).wrapping_sub(1));
+        own.into_iter().for_each(|own| own.folder = Some(FolderId(identity.node)));
+        let membership = Membership { id, number, life, members, data_dir: config.data_dir.clone() };
+        // Nothing is said in this life before its number is on disk.
+        membership.store()?;
         Ok(Some(membership))
     }
 
     /// All nodes with their numbers, this one among them.
-    pub fn members(&self) -> impl Iterator<Item = (NodeNo, &Member)> {
+    pub fn members(&self) -> impl Iterator<Item = (NodeNo, &Member)> + Clone {
         (1..).map(NodeNo).zip(&self.members)
     }
 
@@ -158,9 +164,15 @@ impl Membership {
         let member = self.members.get_mut(usize::from(number.0).wrapping_sub(1));
         let Some(member) = member.filter(|member| member.folder != Some(folder)) else { return Ok(()) };
         member.folder = Some(folder);
+        self.store()
+    }
+
+    fn store(&self) -> Result<(), String> {
         let met = self.members().filter_map(|(number, member)| Some((number, member.folder?)));
-        let own = self.member(self.number).and_then(|own| own.folder).unwrap_or(folder);
-        let stored = Stored { id: self.id, folder: own, own: self.number, met: met.collect() };
+        let own = self.member(self.number).and_then(|own| own.folder);
+        let folder = own.expect("its own is known from the start");
+        let Membership { id, number: own, life, .. } = *self;
+        let stored = Stored { id, folder, own, life, met: met.collect() };
         stored.store(&self.data_dir).map_err(|error| in_file(&self.data_dir, &error.to_string()))
     }
 }
@@ -217,6 +229,8 @@ struct Stored {
     folder: FolderId,
     /// The number of its node.
     own: NodeNo,
+    /// The last start of that.
+    life: u64,
     /// Folders of nodes that were met.
     met: Vec<(NodeNo, FolderId)>,
 }
@@ -246,8 +260,8 @@ impl Stored {
     }
 
     fn text(&self) -> String {
-        let Stored { id, folder, own, met } = self;
-        let mut text = format!("{HEAD}\ncluster {id}\nfolder {folder}\nnumber {own}\n");
+        let Stored { id, folder, own, life, met } = self;
+        let mut text = format!("{HEAD}\ncluster {id}\nfolder {folder}\nnumber {own}\nlife {life}\n");
         met.iter().for_each(|(number, folder)| text += &format!("met {number} {folder}\n"));
         let sum = crc32c(text.as_bytes());
         text + &format!("sum {sum:08x}\n")
@@ -261,15 +275,16 @@ impl Stored {
         }
         let mut lines = front.lines();
         let mut next = |word: &str| lines.next()?.strip_prefix(word)?.strip_prefix(' ');
-        next(HEAD.rsplit_once(' ')?.0).filter(|version| *version == "1")?;
+        next(HEAD.rsplit_once(' ')?.0).filter(|version| *version == "2")?;
         let id = ClusterId(u128::from_str_radix(next("cluster")?, 16).ok().and_then(NonZeroU128::new)?);
         let folder = folder(next("folder")?)?;
         let own = NodeNo(next("number")?.parse().ok()?);
+        let life = next("life")?.parse().ok()?;
         let met = lines.map(|line| {
             let (number, of) = line.strip_prefix("met ")?.split_once(' ')?;
             Some((NodeNo(number.parse().ok()?), self::folder(of)?))
         });
-        Some(Stored { id, folder, own, met: met.collect::<Option<_>>()? })
+        Some(Stored { id, folder, own, life, met: met.collect::<Option<_>>()? })
     }
 }
 
@@ -311,12 +326,13 @@ mod tests {
     fn folders_that_were_met_are_known_again() {
         let config = config("met", "r@b", NODES);
         let mut membership = open(&config, 20).expect("opens").expect("is one");
-        assert_eq!((membership.number, membership.is_founder()), (NodeNo(2), false));
+        assert_eq!((membership.number, membership.is_founder(), membership.life), (NodeNo(2), false, 1));
         membership.learn(NodeNo(3), FolderId(30)).expect("written");
         membership.learn(NodeNo(9), FolderId(90)).expect("nobody has the number");
         let again = open(&config, 20).expect("opens").expect("is one");
         let folders: Vec<_> = again.members().map(|(_, member)| member.folder.map(|it| it.0)).collect();
         assert_eq!((again.id, folders), (membership.id, vec![None, Some(20), Some(30)]));
+        assert_eq!((again.life, open(&config, 20).expect("opens").expect("is one").life), (2, 3));
         let anew = open(&config, 21).expect("opens").expect("is one");
         assert_eq!(anew.member(NodeNo(3)).and_then(|member| member.folder), None, "of another folder");
         std::fs::remove_dir_all(&config.data_dir).expect("removed");
@@ -336,7 +352,7 @@ mod tests {
         let named = Config { cluster_name: Some("other".into()), ..own.clone() };
         assert!(open(&named, 10).expect_err("named").contains("another cluster"));
         assert!(open(&config("stays", "r@a", &[]), 11).expect("a folder that was made anew").is_none());
-        std::fs::write(own.data_dir.join(FILE), "leveret cluster 1\n").expect("written");
+        std::fs::write(own.data_dir.join(FILE), "leveret cluster 2\n").expect("written");
         assert!(open(&own, 10).expect_err("damaged").contains("damaged"));
         std::fs::remove_dir_all(&own.data_dir).expect("removed");
     }
@@ -345,7 +361,7 @@ mod tests {
     fn no_bit_of_the_file_is_free() {
         let met = vec![(NodeNo(2), FolderId(7)), (NodeNo(3), FolderId(u128::MAX))];
         let id = ClusterId(NonZeroU128::MIN);
-        let stored = Stored { id, folder: FolderId(1), own: NodeNo(2), met };
+        let stored = Stored { id, folder: FolderId(1), own: NodeNo(2), life: 7, met };
         let text = stored.text();
         assert_eq!(Stored::read(&text), Some(stored));
         for at in 0..text.len() {

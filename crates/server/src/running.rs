@@ -32,6 +32,7 @@ use crate::log::Logger;
 use crate::log::level::Level;
 use crate::manager::Manager;
 use crate::membership::Membership;
+use crate::news;
 use crate::notify::{self, News};
 use crate::passwords::{HASHERS, Hasher, Passwords};
 use crate::ports::{self, Ports};
@@ -47,8 +48,9 @@ use adapters::{Following, Frontend, Peer, Settings};
 use base::Secrets;
 use base::id::{LogId, ShardId};
 use broker::access::{AccessRules, Anonymous, FREE_SECONDS, Guard, GuessLimits, Mechanisms, Rate};
+use broker::catalog::Op;
 use broker::ledger::{Ledger, LedgerLimits};
-use broker::{CommitRule, Limits, Placement, Shard};
+use broker::{Limits, Placement, Shard};
 use ctl::client::SOCKET_NAME;
 use journal::Disk;
 use management::{Lane, WebSessions};
@@ -77,8 +79,11 @@ const BETWEEN_NODES: &str = "inter-node and CLI tool communication";
 const HOUSE_MS: u64 = 1000;
 
 /// The warning of a node that is one of several.
-const EXPERIMENT: &str =
-    "leveret.cluster.experimental: nodes agree on messages, and on nothing else yet. This is not for use";
+const EXPERIMENT: &str = "leveret.cluster.experimental: clients reach a queue only at the node that leads its log, and the list of nodes \
+                          cannot change. This is not for use";
+
+/// The line of the log of a node that begins anew by itself.
+const ANEW: &str = "the node begins anew, with the catalog of another";
 
 /// The time until memory is looked at again when the connection that held most was closed.
 const EVICTED: Duration = Duration::from_millis(50);
@@ -115,6 +120,8 @@ struct Opened {
     node: Recovered,
     /// The cluster that it is one of.
     membership: Option<Membership>,
+    /// The content of a catalog in which nothing is, where nodes agree on it.
+    content: Option<Vec<Op>>,
     /// The user that somebody new logs in as.
     user: Option<String>,
     guard: Arc<Guard>,
@@ -127,6 +134,8 @@ enum Then {
     End,
     /// Its process waits.
     Wait,
+    /// It begins anew at once, with what is on its disk.
+    Anew,
     /// It never came to serve, for this reason, and nothing of it runs.
     Failed(String),
 }
@@ -136,15 +145,15 @@ enum Then {
 /// # Errors
 /// Why it could not start or had to stop, in plain words.
 pub fn run(config: &Config, logger: &Logger, end: Sender<End>, ends: &Receiver<End>) -> Result<(), String> {
-    let mut failed = match run_once(config, logger, end.clone(), ends)? {
+    let mut failed = match run_on(config, logger, &end, ends)? {
         Then::End => return Ok(()),
-        Then::Wait => None,
+        Then::Wait | Then::Anew => None,
         Then::Failed(why) => return Err(why),
     };
     while idle::wait(config, logger, &end, ends, failed)? {
-        failed = match run_once(config, logger, end.clone(), ends)? {
+        failed = match run_on(config, logger, &end, ends)? {
             Then::End => return Ok(()),
-            Then::Wait => None,
+            Then::Wait | Then::Anew => None,
             // The administrator who asked for the start hears of it, and may ask again.
             Then::Failed(why) => {
                 logger.error(format!("the node could not start again: {why}"));
@@ -153,6 +162,16 @@ pub fn run(config: &Config, logger: &Logger, end: Sender<End>, ends: &Receiver<E
         };
     }
     Ok(())
+}
+
+/// From a start to a stop behind which the node does not begin anew by itself.
+fn run_on(config: &Config, logger: &Logger, end: &Sender<End>, ends: &Receiver<End>) -> Result<Then, String> {
+    loop {
+        match run_once(config, logger, end.clone(), ends)? {
+            Then::Anew => logger.info(ANEW),
+            then => return Ok(then),
+        }
+    }
 }
 
 /// From a start to a stop.
@@ -193,8 +212,11 @@ fn prepare(
     logger: &Logger,
 ) -> Result<(Opened, Option<lanes::Opened>, Ports), String> {
     let mut opened = recover(config, shares, clock, logger)?;
-    let Opened { disk, node, user, .. } = &mut opened;
-    seed::first_user(config, clock, node, &**disk, logger)?;
+    let Opened { disk, node, membership, content, user, .. } = &mut opened;
+    match membership {
+        None => seed::first_user(config, clock, node, &**disk, logger)?,
+        Some(_) => *content = Some(seed::first_content(config)?),
+    }
     first::flush(node, &**disk, &|| clock.now()).map_err(|Stop(why)| why)?;
     exposure::warnings(config, node.shards[0].catalog()).iter().for_each(|it| logger.warning(it.as_str()));
     *user = greeting::user(config, node.shards[0].catalog());
@@ -255,17 +277,25 @@ fn recover(config: &Config, shares: Shares, clock: Clock, logger: &Logger) -> Re
     let membership = Membership::open(config, &*disk, &identity)?;
     let mut shards = start::shards(&makeup, &identity, limits, &mut secrets, dice);
     let mut common = start::ALONE;
+    if membership.is_some() && identity.logs < 2 {
+        return Err(
+            "leveret.logs must be 2 at least in a cluster: queues are on other logs than the catalog"
+                .to_owned(),
+        );
+    }
+    if membership.is_some() && !config.definitions.paths.is_empty() {
+        return Err("load_definitions is not served in a cluster yet: import definitions over the HTTP API"
+            .to_owned());
+    }
     if let Some(membership) = &membership {
         common = Common { node: membership.number, logs: seat::agreed_on(identity.logs).collect() };
-        for shard in &mut shards {
-            common.logs.iter().for_each(|log| shard.logs_mut().set_commit_rule(*log, CommitRule::Quorum));
-        }
+        seat::take(&mut shards, membership, identity.logs);
     }
     let now = || clock.now();
     let node =
         start::recover(&*disk, &identity, makeup.journal, &common, shards, &now, tell).map_err(in_folder)?;
     let guard = Guard::new(guess_limits(config), &mut secrets);
-    Ok(Opened { disk, node, membership, user: None, guard: Arc::new(guard) })
+    Ok(Opened { disk, node, membership, content: None, user: None, guard: Arc::new(guard) })
 }
 
 /// The makeup of a node with this configuration.
@@ -380,9 +410,7 @@ fn journal_limits(config: &Config) -> journal::Limits {
 fn front_settings(config: &Config) -> Settings {
     let mut settings = Settings::new(&config.node_name);
     settings.handshake_ms_max = config.handshake_timeout_ms;
-    if let Some(name) = &config.cluster_name {
-        settings.cluster = name.as_str().into();
-    }
+    settings.cluster = config.cluster_called().into();
     settings.default_vhost = config.default_user.vhost.as_str().into();
     if let Some(most) = config.credit.link {
         settings.link_credit_max = most;
@@ -456,7 +484,7 @@ impl Running {
         end: Sender<End>,
     ) -> Result<Running, String> {
         let failed = |error: std::io::Error| format!("the node cannot start: {error}");
-        let Opened { disk, node, user, guard, membership: _ } = opened;
+        let Opened { disk, node, mut content, user, guard, membership: _ } = opened;
         let Recovered { journal, keeper, shards, placement, identity, replicas } = node;
         let committer = Arc::new(Committer::new(disk.clone(), journal, config.inline_flush_us * 1000));
         let polls: Result<Vec<_>, _> = shards.iter().map(|_| poll()).collect();
@@ -512,14 +540,15 @@ impl Running {
                 clock,
                 logger: logger.of(number as u32 + 1),
                 turn_work_max: config.turn_work_max,
-                fail: Box::new(move |why| end.send(End::Failed(why)).unwrap_or_default()),
+                tell: Box::new(move |what| end.send(what).unwrap_or_default()),
             };
+            let content = content.take();
             let front = Frontend::new(id, settings.clone());
             let thread = Builder::new().name(format!("shard-{number}"));
             let run = move || match seat.map(|seat| seat.open(clock.now())).transpose() {
-                Ok(replicas) => ShardLoop::new(id, poll, shard, front, replicas, around).run(),
+                Ok(replicas) => ShardLoop::new(id, poll, shard, front, (replicas, content), around).run(),
                 Err(why) => {
-                    (around.fail)(why);
+                    (around.tell)(End::Failed(why));
                     Ended { shard, parts: Vec::new() }
                 }
             };
@@ -683,6 +712,7 @@ impl Running {
             reads: self.reads.clone(),
             tls: &ports.tls,
             is_stopping: &self.is_stopping,
+            lanes: self.lanes.as_ref().map(|(lanes, ..)| &**lanes),
             logger: self.logger.clone(),
             passwords: self.passwords.clone(),
         };
@@ -698,6 +728,7 @@ impl Running {
                 doors[number].letters.put(Letter::Accepted(arrival));
             };
             let accept = move || {
+                self.let_in();
                 acceptor.run(
                     |number, stream, peer| {
                         let (protocol, web) = &spoken[number];
@@ -740,6 +771,7 @@ impl Running {
             for handshaker in handshakers {
                 let clock = self.clock;
                 let work = move || {
+                    self.let_in();
                     handshaker.run(|| clock.now().mono_ns, hand_over, |text| self.logger.warning(text));
                 };
                 spawned = spawned
@@ -752,6 +784,7 @@ impl Running {
                 for lane in workers {
                     let work = move || {
                         courtesy::step_back();
+                        self.let_in();
                         http::work(manager, lanes, lane, is_over);
                     };
                     spawned = spawned.and_then(|()| {
@@ -774,6 +807,14 @@ impl Running {
                 };
                 spawned = spawned
                     .and_then(|()| Builder::new().name("http".into()).spawn_scoped(threads, work).map(drop));
+            }
+            if let Some(lanes) = manager.lanes {
+                let work = move || {
+                    courtesy::step_back();
+                    news::say_on(manager, lanes, || self.is_stopping.load(Ordering::SeqCst));
+                };
+                spawned = spawned
+                    .and_then(|()| Builder::new().name("news".into()).spawn_scoped(threads, work).map(drop));
             }
             let spawned = spawned.map_err(failed);
             let outcome = match spawned {
@@ -809,6 +850,13 @@ impl Running {
             }
             outcome
         })
+    }
+
+    /// Returns when clients may come.
+    fn let_in(&self) {
+        if self.lanes.is_some() {
+            seat::wait_for_catalog(&self.doors, &self.is_stopping);
+        }
     }
 
     /// Watches memory and disk until the node is to end, and calls `also` as often.
@@ -867,6 +915,7 @@ impl Running {
             match call {
                 Ok(End::Asked) => return Ok(Then::End),
                 Ok(End::StopApp) => return Ok(Then::Wait),
+                Ok(End::Anew) => return Ok(Then::Anew),
                 Ok(End::Failed(why)) => return Err(why),
                 Ok(End::Judge(answer)) => asked = Some(answer),
                 Ok(End::Look | End::StartApp) | Err(RecvTimeoutError::Timeout) => {}

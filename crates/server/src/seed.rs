@@ -6,7 +6,7 @@ use crate::log::Logger;
 use crate::trail;
 use base::Secrets;
 use broker::access::LONG_SALT;
-use broker::catalog::FirstContent;
+use broker::catalog::{FirstContent, Op};
 use journal::Disk;
 use node::start::Recovered;
 use node::{Stop, first};
@@ -78,6 +78,20 @@ pub fn first_user(
     if !config.definitions.paths.is_empty() {
         return Ok(());
     }
+    logger.info("Will seed default virtual host and user...");
+    let requests = first_content(config)?;
+    let lines = trail::first_content(&requests);
+    first::make_content(node, disk, &|| clock.now(), requests).map_err(|Stop(why)| why)?;
+    lines.into_iter().for_each(|line| logger.info(line));
+    Ok(())
+}
+
+/// The configured virtual host and user. Where nodes agree on a catalog in which nothing is, the one that leads it makes them.
+///
+/// # Errors
+/// Why there are none.
+pub fn first_content(config: &Config) -> Result<Vec<Op>, String> {
+    let user = &config.default_user;
     let hash = &mut |password: &str| config.hashing.hash(password, sure_salt());
     let mut defaults = config.defaults_of_vhost(&user.vhost, hash);
     defaults.about.description = "Default virtual host".into();
@@ -89,10 +103,5 @@ pub fn first_user(
         tags: user.tags.iter().map(|tag| tag.as_str().into()).collect(),
         permissions: [&user.configure, &user.write, &user.read].map(|pattern| pattern.as_str().into()),
     };
-    logger.info("Will seed default virtual host and user...");
-    let requests = content.requests();
-    let lines = trail::first_content(&requests);
-    first::make_content(node, disk, &|| clock.now(), requests).map_err(|Stop(why)| why)?;
-    lines.into_iter().for_each(|line| logger.info(line));
-    Ok(())
+    Ok(content.requests())
 }

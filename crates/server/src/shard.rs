@@ -11,6 +11,7 @@ use crate::allotment::Allotment;
 use crate::clock::Clock;
 use crate::committer::{Committer, Handed};
 use crate::door::{CancelDelayed, Door, Letter, Outcome, Room, Tried, outcome};
+use crate::end::End;
 use crate::lanes::Lanes;
 use crate::layer::Bench;
 use crate::linger::{LINGER, Lingering};
@@ -25,6 +26,7 @@ use crate::turns::Turns;
 use adapters::{Frontend, Gravity, Note, Trying};
 use base::Now;
 use base::id::{LogId, ShardId};
+use broker::catalog::Op;
 use broker::{Mail, Shard};
 use journal::{Place, Sealed};
 use mio::{Events, Interest, Poll, Token};
@@ -82,8 +84,8 @@ pub struct Surroundings {
     pub logger: Logger,
     /// Units of work that a turn may have, at most.
     pub turn_work_max: u32,
-    /// Tells the node that it must stop, and why.
-    pub fail: Box<dyn Fn(String) + Send>,
+    /// Tells the node that it must stop, or begin anew.
+    pub tell: Box<dyn Fn(End) + Send>,
 }
 
 /// A shard whose turns are over.
@@ -117,6 +119,8 @@ pub struct ShardLoop {
     errand: Option<Sender<Answer>>,
     turns: Turns,
     allotment: Allotment,
+    /// The node was told to begin anew.
+    is_over: bool,
     scratch: Scratch,
 }
 
@@ -209,19 +213,20 @@ impl Turn for ShardLoop {
 }
 
 impl ShardLoop {
-    /// The loop of `shard` with the connections of `front`, and the replicas of its logs that other nodes have too.
+    /// The loop of `shard` with the connections of `front`, the replicas of its logs that other nodes have too, and the content of a
+    /// catalog in which nothing is, which nodes agree on.
     pub fn new(
         id: ShardId,
         poll: Poll,
         mut shard: Shard,
         front: Frontend,
-        replicas: Option<Box<Replicas>>,
+        (replicas, content): (Option<Box<Replicas>>, Option<Vec<Op>>),
         around: Surroundings,
     ) -> ShardLoop {
         let allotment = Allotment::new(shard.turn_work(), around.turn_work_max);
         shard.set_turn_work(allotment.units());
         let mut home = Home::new(id, shard, front);
-        home.replicas = replicas;
+        (home.replicas, home.first_content) = (replicas, content);
         ShardLoop {
             home,
             poll,
@@ -239,6 +244,7 @@ impl ShardLoop {
             errand: None,
             turns: Turns::default(),
             allotment,
+            is_over: false,
             scratch: Scratch::default(),
         }
     }
@@ -258,7 +264,7 @@ impl ShardLoop {
         let mut timeout = Some(Duration::ZERO);
         loop {
             if let Err(error) = self.wait(&mut events, timeout) {
-                return (self.around.fail)(format!("waiting for sockets failed: {error}"));
+                return (self.around.tell)(End::Failed(format!("waiting for sockets failed: {error}")));
             }
             let now = self.around.clock.now();
             for event in &events {
@@ -271,7 +277,7 @@ impl ShardLoop {
                 outcome = self.write_out(now);
             }
             if let Err(Stop(why)) = outcome {
-                return (self.around.fail)(why);
+                return (self.around.tell)(End::Failed(why));
             }
             if is_finished {
                 return;
@@ -287,7 +293,7 @@ impl ShardLoop {
         }
         self.write_notes();
         if self.home.replicas.is_some() {
-            self.tell_ended();
+            self.tell_of_replicas();
         }
         self.turns.add(now.mono_ns, self.around.clock.mono_ns());
         self.scratch.outcomes.drain(..).for_each(|outcome| outcome());
@@ -299,9 +305,21 @@ impl ShardLoop {
         }
     }
 
-    /// Replicas that ended are told of.
+    /// Replicas that ended are told of, and that one of them has the node begin anew.
     #[cold]
-    fn tell_ended(&mut self) {
+    fn tell_of_replicas(&mut self) {
+        let begins_anew = self.home.replicas.as_ref().is_some_and(|replicas| replicas.begins_anew());
+        if begins_anew && !std::mem::replace(&mut self.is_over, true) {
+            (self.around.tell)(End::Anew);
+        }
+        if let Some(life) = self.home.shard.outlived()
+            && !std::mem::replace(&mut self.is_over, true)
+        {
+            (self.around.tell)(End::Failed(format!(
+                "other nodes know of life {life} of this node, which is later than the one that its folder has: the folder is \
+                 that of an earlier time"
+            )));
+        }
         let ended = self.home.replicas.iter_mut().flat_map(|replicas| replicas.take_ended());
         for (log, why) in ended {
             self.around.logger.error(format!("the replica of log {log} takes part no more: {why}"));

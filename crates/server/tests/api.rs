@@ -7,14 +7,10 @@
 
 mod harness;
 
+use harness::http::{GUEST, ask};
 use harness::{Client, DURABLE, Folder, Node, ctl, frame, long, method, short};
 use serde_json::{Value, json};
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpStream};
 use std::time::{Duration, Instant};
-
-/// `guest:guest`.
-const GUEST: &str = "Z3Vlc3Q6Z3Vlc3Q=";
 
 /// `own:own`.
 const OWN: &str = "b3duOm93bg==";
@@ -26,23 +22,6 @@ fn start(folder: &Folder, more: &[&str]) -> (Node, u16) {
     let line = node.log.iter().find_map(|line| line.split_once("started HTTP listener on 127.0.0.1:"));
     let port = line.expect("listens").1.parse().expect("a port");
     (node, port)
-}
-
-/// Status and answer.
-fn ask(port: u16, user: &str, line: &str, body: &Value) -> (u16, Value) {
-    let mut client = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("connects");
-    let body = if body.is_null() { String::new() } else { body.to_string() };
-    let (method, path) = line.split_once(' ').expect("a method");
-    let head = format!(
-        "{method} /api/{path} HTTP/1.1\r\nhost: h\r\nconnection: close\r\nauthorization: Basic {user}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
-        body.len()
-    );
-    client.write_all(&[head.as_bytes(), body.as_bytes()].concat()).expect("sends");
-    let mut answer = String::new();
-    client.read_to_string(&mut answer).expect("answers");
-    let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
-    let (_, body) = answer.split_once("\r\n\r\n").expect("a head");
-    (status, serde_json::from_str(body).unwrap_or(Value::Null))
 }
 
 fn queue(name: &str) -> Value {

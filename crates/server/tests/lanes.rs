@@ -14,153 +14,14 @@ use cluster::lane::{
     Capabilities, Cookie, Error, Event, Identity, Lane, Limits, Purpose, RefusalCode, Trust, Versions,
 };
 use cluster::names::{ClusterId, FolderId, Incarnation, NodeName};
-use harness::{Client, DURABLE, Folder, Node, PATIENCE, command, ctl, frame, method, short};
-use rustix::process::{Pid, Signal, kill_process};
+use harness::nodes::{COOKIE, LOGS, Nodes, confirming, get, others, publish, until};
+use harness::{Client, DURABLE, Folder, Node, PATIENCE, command, ctl};
+use rustix::process::Signal;
 use serde_json::Value;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::num::NonZeroU128;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
-
-/// Logs of a node; that of the catalog is its own.
-const LOGS: u32 = 4;
-
-const COOKIE: &str = "a-cookie-that-nobody-guesses";
-
-/// A port on which nothing listens. Not one that the system gives to connections: a node that comes back needs it again.
-fn free_port() -> u16 {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let first = std::process::id().wrapping_mul(97);
-    for _ in 0..1000 {
-        let number = first.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
-        let port = 20_000 + (number % 10_000) as u16;
-        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
-            return port;
-        }
-    }
-    panic!("a thousand ports are taken");
-}
-
-/// Three nodes, of which some run.
-struct Nodes {
-    folders: Vec<Folder>,
-    ports: Vec<u16>,
-    nodes: Vec<Option<Node>>,
-}
-
-impl Nodes {
-    fn new() -> Nodes {
-        let ports = (0..3).map(|_| free_port()).collect();
-        let folders = (0..3).map(|_| Folder::new()).collect();
-        Nodes { folders, ports, nodes: vec![None, None, None] }
-    }
-
-    /// The settings of a node, in the order in which they are given.
-    fn settings(&self, at: usize) -> Vec<String> {
-        let mut settings: Vec<String> = [
-            "leveret.cluster.experimental=true",
-            "cluster_formation.peer_discovery_backend=classic_config",
-            "leveret.shards=2",
-            "stream.listeners.tcp=none",
-            "web_amqp.tcp=none",
-            "management.tcp=none",
-            "prometheus.tcp=none",
-        ]
-        .map(str::to_owned)
-        .to_vec();
-        settings.push(format!("leveret.logs={LOGS}"));
-        settings.push(format!("nodename=rabbit@n{at}"));
-        settings.push(format!("leveret.cluster.listener=127.0.0.1:{}", self.ports[at]));
-        for (number, port) in self.ports.iter().enumerate() {
-            settings.push(format!("cluster_formation.classic_config.nodes.{number}=rabbit@n{number}"));
-            settings.push(format!("leveret.cluster.address.{number}=rabbit@n{number}=127.0.0.1:{port}"));
-        }
-        settings
-    }
-
-    fn start(&mut self, at: usize) {
-        self.start_with(at, COOKIE, &[]);
-    }
-
-    fn start_with(&mut self, at: usize, cookie: &str, more: &[&str]) {
-        let mut settings = self.settings(at);
-        settings.push(format!("leveret.cluster.cookie={cookie}"));
-        settings.extend(more.iter().map(|it| (*it).to_owned()));
-        let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
-        self.nodes[at] = Some(Node::start(&self.folders[at].0, &settings));
-    }
-
-    fn all() -> Nodes {
-        let mut nodes = Nodes::new();
-        (0..3).for_each(|at| nodes.start(at));
-        nodes
-    }
-
-    fn node(&self, at: usize) -> &Node {
-        self.nodes[at].as_ref().expect("it runs")
-    }
-
-    fn signal(&self, at: usize, signal: Signal) {
-        kill_process(Pid::from_child(&self.node(at).child), signal).expect("it is there");
-    }
-
-    fn kill(&mut self, at: usize) {
-        // As its drop does.
-        self.nodes[at] = None;
-    }
-
-    /// The words of a node about its replicas; none: it does not answer.
-    fn status(&self, at: usize) -> Option<Value> {
-        let told = ctl(&self.folders[at].0, &["replica_status"]);
-        serde_json::from_slice(&told.stdout).ok()
-    }
-
-    /// The node that leads a log, if one does and all that run know it.
-    fn leader(&self, log: u32, among: &[usize]) -> Option<usize> {
-        let rows: Option<Vec<Value>> = among
-            .iter()
-            .map(|at| {
-                let status = self.status(*at)?;
-                status["replicas"].as_array()?.iter().find(|row| row["log"] == log).cloned()
-            })
-            .collect();
-        let rows = rows?;
-        let leading: Vec<usize> =
-            among.iter().zip(&rows).filter(|(_, row)| row["leads"].is_u64()).map(|(at, _)| *at).collect();
-        let [leader] = leading[..] else { return None };
-        rows.iter().all(|row| row["leader"] == leader as u64 + 1).then_some(leader)
-    }
-
-    /// The leaders of all logs but the catalog's, once there are some whom all of these know.
-    fn leaders(&self, among: &[usize]) -> Vec<usize> {
-        let logs = 1..LOGS;
-        until("leaders", || logs.clone().map(|log| self.leader(log, among)).collect())
-    }
-
-    /// The last entry of a log that a node has applied.
-    fn applied(&self, at: usize, log: u32) -> Option<Value> {
-        let status = self.status(at)?;
-        let row = status["replicas"].as_array()?.iter().find(|row| row["log"] == log)?;
-        Some(row["applied"].clone()).filter(Value::is_array)
-    }
-}
-
-/// Waits for something.
-fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let began = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(began.elapsed() < 2 * PATIENCE, "{what} in time");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
-
-fn others(at: usize) -> Vec<usize> {
-    (0..3).filter(|other| *other != at).collect()
-}
 
 #[test]
 fn leaders_are_elected_and_others_lead_when_one_is_killed() {
@@ -205,50 +66,13 @@ fn a_leader_that_stands_still_leads_no_more_when_it_goes_on() {
     assert_eq!(after, new, "whoever led meanwhile leads on");
 }
 
-/// A client whose publishes are confirmed.
-fn confirming(node: &Node) -> Client {
-    let mut client = Client::open(node);
-    client.send(&method(85, 10, &[0]));
-    client.until(85, 11);
-    client
-}
-
-/// Publishes a durable message to queue `q`, and waits until it is confirmed.
-fn publish(client: &mut Client, body: &[u8]) {
-    let header = [&[0, 60, 0, 0][..], &(body.len() as u64).to_be_bytes(), &[0x10, 0], &[2]].concat();
-    let publish = method(60, 40, &[&[0, 0], &short("")[..], &short("q"), &[0]].concat());
-    let frames: Vec<Vec<u8>> = body.chunks(100_000).map(|piece| frame(3, piece)).collect();
-    client.send(&[publish, frame(2, &header), frames.concat()].concat());
-    client.until(60, 80);
-}
-
-/// Gets a message; none: the queue is empty.
-fn get(client: &mut Client) -> Option<Vec<u8>> {
-    client.send(&method(60, 70, &[&[0, 0], &short("q")[..], &[1]].concat()));
-    let told = client.next();
-    if told[..4] == [0, 60, 0, 72] {
-        return None;
-    }
-    let header = client.next();
-    let len = header[4..12].iter().fold(0, |len, byte| len << 8 | usize::from(*byte));
-    let mut body = Vec::new();
-    while body.len() < len {
-        body.extend(client.next());
-        body.pop();
-    }
-    Some(body)
-}
-
-/// Definitions are each node's own so far, so the queue is made on all of them before it is used.
 #[test]
 fn a_confirmed_message_is_there_when_its_leader_is_killed() {
     let mut nodes = Nodes::new();
     // One shard, and one log beside the catalog's: the queue is on that.
     let few = ["leveret.shards=1", "leveret.logs=2"];
     (0..3).for_each(|at| nodes.start_with(at, COOKIE, &few));
-    for at in 0..3 {
-        Client::open(nodes.node(at)).declare("q", DURABLE, &[]);
-    }
+    Client::open(nodes.node(0)).declare("q", DURABLE, &[]);
     let leader = until("a leader", || nodes.leader(1, &[0, 1, 2]));
     let mut client = confirming(nodes.node(leader));
     // Also long enough for several frames, and longer than the window of a lane.
@@ -270,9 +94,7 @@ fn nothing_that_was_confirmed_is_lost_by_kills() {
     let mut nodes = Nodes::new();
     let few = ["leveret.shards=1", "leveret.logs=2"];
     (0..3).for_each(|at| nodes.start_with(at, COOKIE, &few));
-    for at in 0..3 {
-        Client::open(nodes.node(at)).declare("q", DURABLE, &[]);
-    }
+    Client::open(nodes.node(0)).declare("q", DURABLE, &[]);
     for round in 0..ROUNDS {
         let leader = until("a leader", || nodes.leader(1, &[0, 1, 2]));
         let mut client = confirming(nodes.node(leader));
@@ -298,9 +120,7 @@ fn a_node_that_was_away_for_long_is_sent_the_state() {
     let mut nodes = Nodes::new();
     let few = ["leveret.shards=1", "leveret.logs=2", "leveret.journal_file_bytes=1048576"];
     (0..3).for_each(|at| nodes.start_with(at, COOKIE, &few));
-    for at in 0..3 {
-        Client::open(nodes.node(at)).declare("q", DURABLE, &[]);
-    }
+    Client::open(nodes.node(0)).declare("q", DURABLE, &[]);
     let leader = until("a leader", || nodes.leader(1, &[0, 1, 2]));
     let away = others(leader)[0];
     nodes.kill(away);

@@ -21,7 +21,7 @@ const COMMANDS: [&str; 5] = [
     "curl -s -u guest:guest -X PUT localhost:15672/api/queues/%2F/one -d '{\"durable\": true}'",
     "curl -s localhost:15672/api/x/openapi.json",
     "curl -s localhost:15692/metrics localhost:15692/metrics/memory-breakdown",
-    "for word in server bench top completions man; do echo \"== $word\"; leveret $word --help; done",
+    "for word in server cluster bench top completions man; do echo \"== $word\"; leveret $word --help; done",
     "leveret ctl help",
 ];
 

@@ -88,8 +88,10 @@ pub use ruled::Ruled;
 pub use snapshot::BadSnapshot;
 pub(crate) use source::{Source, SourceFrom};
 pub use stream::{StreamRules, age_ms};
-pub(crate) use wire::arguments_len;
 pub use wire::{BadChange, Limits};
+pub(crate) use wire::{
+    Decoder, arguments_len, put_arguments, put_bytes, put_flags, put_password, put_port, put_tags, put_text,
+};
 pub use wish_id::WishId;
 
 use crate::access::{Access, Permissions, Resource, refused};

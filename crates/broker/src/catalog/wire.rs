@@ -109,16 +109,16 @@ impl std::error::Error for BadChange {}
 
 // ---- writing
 
-fn put_flags(out: &mut Vec<u8>, flags: [bool; 3]) {
+pub(crate) fn put_flags(out: &mut Vec<u8>, flags: [bool; 3]) {
     out.push(flags.iter().enumerate().fold(0, |byte, (at, flag)| byte | u8::from(*flag) << at));
 }
 
-fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend((bytes.len() as u32).to_le_bytes());
     out.extend(bytes);
 }
 
-fn put_text(out: &mut Vec<u8>, text: &str) {
+pub(crate) fn put_text(out: &mut Vec<u8>, text: &str) {
     put_bytes(out, text.as_bytes());
 }
 
@@ -139,7 +139,7 @@ pub(crate) fn arguments_len(arguments: &Arguments) -> usize {
 }
 
 /// Appends arguments.
-pub(super) fn put_arguments(out: &mut Vec<u8>, arguments: &Arguments) {
+pub(crate) fn put_arguments(out: &mut Vec<u8>, arguments: &Arguments) {
     put_fields(out, arguments.fields());
 }
 
@@ -219,9 +219,8 @@ impl Change {
             Change::SetUser(user) => {
                 out.push(4);
                 put_text(out, &user.name);
-                put_bytes(out, user.password.as_ref().map_or(&[], PasswordHash::as_bytes));
-                out.extend((user.tags.len() as u32).to_le_bytes());
-                user.tags.iter().for_each(|tag| put_text(out, tag));
+                put_password(out, user.password.as_ref());
+                put_tags(out, &user.tags);
             }
             Change::DeleteUser(name) => {
                 out.push(5);
@@ -370,7 +369,7 @@ impl Change {
     /// Reads a change from all of `bytes`. What a queue says of its virtual host's name is left to
     /// [`super::Catalog::apply`], which knows it, and shares the name of the user that declared it.
     pub fn decode(bytes: &[u8]) -> Result<Change, BadChange> {
-        let mut decoder = Decoder { reader: Reader::new(bytes), elements_left: bytes.len() };
+        let mut decoder = Decoder::new(bytes);
         let change = decoder.change()?;
         if decoder.reader.is_empty() { Ok(change) } else { Err(BadChange::Long) }
     }
@@ -397,8 +396,17 @@ fn put_whole_vhost(out: &mut Vec<u8>, tag: u8, vhost: &VhostDefinition) {
     out.push(vhost.default_queue_type as u8);
     put_flags(out, [is_protected, false, false]);
     put_text(out, &description);
+    put_tags(out, &tags);
+}
+
+pub(crate) fn put_tags(out: &mut Vec<u8>, tags: &[Box<str>]) {
     out.extend((tags.len() as u32).to_le_bytes());
     tags.iter().for_each(|tag| put_text(out, tag));
+}
+
+/// None has no bytes.
+pub(crate) fn put_password(out: &mut Vec<u8>, password: Option<&PasswordHash>) {
+    put_bytes(out, password.map_or(&[], PasswordHash::as_bytes));
 }
 
 fn put_limits(out: &mut Vec<u8>, limits: [Option<u32>; 2], memory_bytes_max: Option<u64>) {
@@ -428,16 +436,18 @@ fn put_queue(out: &mut Vec<u8>, queue: &QueueDefinition) {
     out.extend(log.0.to_le_bytes());
     out.push(*queue_type as u8);
     put_flags(out, [*durable, *auto_delete, exclusive.is_some()]);
-    if let Some(PortId { node, shard, slot, generation }) = exclusive {
-        out.extend(node.0.to_le_bytes());
-        out.extend(shard.0.to_le_bytes());
-        out.extend(slot.to_le_bytes());
-        out.extend(generation.to_le_bytes());
-    }
+    exclusive.iter().for_each(|port| put_port(out, *port));
     put_arguments(out, arguments);
     if let Some(user) = declared_by {
         put_text(out, user);
     }
+}
+
+pub(crate) fn put_port(out: &mut Vec<u8>, PortId { node, shard, slot, generation }: PortId) {
+    out.extend(node.0.to_le_bytes());
+    out.extend(shard.0.to_le_bytes());
+    out.extend(slot.to_le_bytes());
+    out.extend(generation.to_le_bytes());
 }
 
 fn put_policy(out: &mut Vec<u8>, policy: &PolicyDefinition) {
@@ -469,14 +479,19 @@ fn put_binding(out: &mut Vec<u8>, tag: u8, binding: &Binding) {
 
 // ---- reading
 
-struct Decoder<'a> {
-    reader: Reader<'a>,
+/// Reads what this file writes, and what other files write with its help.
+pub(crate) struct Decoder<'a> {
+    pub(crate) reader: Reader<'a>,
     /// Elements of lists and tables that may still come: each takes at least a byte, so more than there are bytes is a
     /// lie, and room is made for no more than that in all.
     elements_left: usize,
 }
 
 impl<'a> Decoder<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Decoder<'a> {
+        Decoder { reader: Reader::new(bytes), elements_left: bytes.len() }
+    }
+
     fn change(&mut self) -> Result<Change, BadChange> {
         Ok(match self.reader.u8()? {
             1 => Change::ReserveQueueIds { below: self.reader.u64_le()?, may_be_used: true },
@@ -491,11 +506,7 @@ impl<'a> Decoder<'a> {
             3 => Change::DeleteVhost(self.vhost()?),
             4 => {
                 let name = self.text()?.into();
-                let password = match self.bytes()? {
-                    [] => None,
-                    hash => Some(PasswordHash::from_bytes(hash).ok_or(BadChange::Password)?),
-                };
-                let tags = self.tags()?;
+                let (password, tags) = (self.password()?, self.tags()?);
                 Change::SetUser(Arc::new(UserDefinition { name, password, tags }))
             }
             5 => Change::DeleteUser(self.text()?.into()),
@@ -572,11 +583,7 @@ impl<'a> Decoder<'a> {
             23 => {
                 let (exchange, durable) = (ExchangeId(self.reader.u64_le()?), self.one_flag()?);
                 let number = self.reader.u64_le()?;
-                let message = self.bytes()?;
-                let is_message = matches!(record::split(message), Some((record::Kind::Enqueue, _, [])));
-                if !is_message || record::Enqueue::read(message).is_none() {
-                    return Err(BadChange::Message);
-                }
+                let message = self.message()?;
                 Change::Remember { exchange, durable, number, message: message.into() }
             }
             24 => Change::Trace { vhost: self.vhost()?, on: self.one_flag()? },
@@ -609,6 +616,16 @@ impl<'a> Decoder<'a> {
         })
     }
 
+    /// A record of a message for no queue, as exchanges remember it.
+    pub(crate) fn message(&mut self) -> Result<&'a [u8], BadChange> {
+        let message = self.bytes()?;
+        let is_message = matches!(record::split(message), Some((record::Kind::Enqueue, _, [])));
+        match is_message && record::Enqueue::read(message).is_some() {
+            true => Ok(message),
+            false => Err(BadChange::Message),
+        }
+    }
+
     fn whole_vhost(&mut self) -> Result<VhostDefinition, BadChange> {
         let (id, name, default_queue_type) = (self.vhost()?, self.text()?.into(), self.queue_type()?);
         let is_protected = self.one_flag()?;
@@ -617,7 +634,14 @@ impl<'a> Decoder<'a> {
         Ok(VhostDefinition { id, name, default_queue_type, about })
     }
 
-    fn tags(&mut self) -> Result<Vec<Box<str>>, BadChange> {
+    pub(crate) fn password(&mut self) -> Result<Option<PasswordHash>, BadChange> {
+        match self.bytes()? {
+            [] => Ok(None),
+            hash => PasswordHash::from_bytes(hash).map(Some).ok_or(BadChange::Password),
+        }
+    }
+
+    pub(crate) fn tags(&mut self) -> Result<Vec<Box<str>>, BadChange> {
         let tags = self.count(4)?;
         (0..tags).map(|_| self.text().map(Box::from)).collect()
     }
@@ -628,12 +652,7 @@ impl<'a> Decoder<'a> {
         let queue_type = self.queue_type()?;
         let [durable, auto_delete, is_exclusive] = self.flags()?;
         let exclusive = match is_exclusive {
-            true => Some(PortId {
-                node: NodeNo(self.reader.u16_le()?),
-                shard: ShardId(self.reader.u16_le()?),
-                slot: self.reader.u32_le()?,
-                generation: self.reader.u32_le()?,
-            }),
+            true => Some(self.port()?),
             false => None,
         };
         let arguments = self.arguments(0)?;
@@ -653,7 +672,7 @@ impl<'a> Decoder<'a> {
         })
     }
 
-    fn queue_type(&mut self) -> Result<QueueType, BadChange> {
+    pub(crate) fn queue_type(&mut self) -> Result<QueueType, BadChange> {
         let tag = self.reader.u8()?;
         let found = QueueType::ALL.get(usize::from(tag)).copied();
         found.ok_or(BadChange::Tag { of: "queue type", tag })
@@ -670,7 +689,7 @@ impl<'a> Decoder<'a> {
         Ok(PolicyDefinition { vhost, kind, name, pattern, apply_to, priority, definition })
     }
 
-    fn policy_kind(&mut self) -> Result<PolicyKind, BadChange> {
+    pub(crate) fn policy_kind(&mut self) -> Result<PolicyKind, BadChange> {
         let all = [PolicyKind::User, PolicyKind::Operator];
         let tag = self.reader.u8()?;
         all.into_iter().find(|kind| *kind as u8 == tag).ok_or(BadChange::Tag { of: "kind of policy", tag })
@@ -713,31 +732,40 @@ impl<'a> Decoder<'a> {
         Ok((limits, memory_bytes_max))
     }
 
-    fn node(&mut self) -> Result<NodeNo, BadChange> {
+    pub(crate) fn port(&mut self) -> Result<PortId, BadChange> {
+        Ok(PortId {
+            node: self.node()?,
+            shard: ShardId(self.reader.u16_le()?),
+            slot: self.reader.u32_le()?,
+            generation: self.reader.u32_le()?,
+        })
+    }
+
+    pub(crate) fn node(&mut self) -> Result<NodeNo, BadChange> {
         Ok(NodeNo(self.reader.u16_le()?))
     }
 
-    fn vhost(&mut self) -> Result<VhostId, BadChange> {
+    pub(crate) fn vhost(&mut self) -> Result<VhostId, BadChange> {
         Ok(VhostId(self.reader.u32_le()?))
     }
 
-    fn bytes(&mut self) -> Result<&'a [u8], BadChange> {
+    pub(crate) fn bytes(&mut self) -> Result<&'a [u8], BadChange> {
         let len = self.reader.u32_le()?;
         Ok(self.reader.take(len as usize)?)
     }
 
-    fn text(&mut self) -> Result<&'a str, BadChange> {
+    pub(crate) fn text(&mut self) -> Result<&'a str, BadChange> {
         str::from_utf8(self.bytes()?).map_err(|_| BadChange::Text)
     }
 
-    fn flags(&mut self) -> Result<[bool; 3], BadChange> {
+    pub(crate) fn flags(&mut self) -> Result<[bool; 3], BadChange> {
         match self.reader.u8()? {
             bits @ 0..8 => Ok([bits & 1 != 0, bits & 2 != 0, bits & 4 != 0]),
             tag => Err(BadChange::Tag { of: "set of flags", tag }),
         }
     }
 
-    fn one_flag(&mut self) -> Result<bool, BadChange> {
+    pub(crate) fn one_flag(&mut self) -> Result<bool, BadChange> {
         match self.reader.u8()? {
             bit @ 0..2 => Ok(bit == 1),
             tag => Err(BadChange::Tag { of: "flag", tag }),
@@ -753,7 +781,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// A number of elements that take at least `bytes_min` bytes each.
-    fn count(&mut self, bytes_min: usize) -> Result<usize, BadChange> {
+    pub(crate) fn count(&mut self, bytes_min: usize) -> Result<usize, BadChange> {
         let count = self.reader.u32_le()? as usize;
         let bytes = count.saturating_mul(bytes_min);
         self.elements_left = self.elements_left.checked_sub(bytes).ok_or(BadChange::Count)?;
@@ -765,7 +793,7 @@ impl<'a> Decoder<'a> {
         Ok(DigestKey::new(*bytes))
     }
 
-    fn arguments(&mut self, depth: u32) -> Result<Arguments, BadChange> {
+    pub(crate) fn arguments(&mut self, depth: u32) -> Result<Arguments, BadChange> {
         let count = self.count(5)?;
         let mut all = Vec::with_capacity(count);
         for _ in 0..count {

@@ -5,6 +5,7 @@
 //! may be lost: whatever is asked for is asked for again. Not here: what a change is, and what it means for a shard.
 
 mod calls;
+mod codec;
 mod lead;
 mod settling;
 mod spread;
@@ -12,6 +13,7 @@ mod wishes;
 mod word;
 
 pub(crate) use calls::Calls;
+pub use codec::BadWord;
 pub(crate) use lead::{Asked, Lead};
 pub(crate) use settling::{Content, Settling};
 pub(crate) use spread::{Spread, Spreading};

@@ -15,7 +15,7 @@ pub struct Reign {
 }
 
 /// A node's wish for a change of the catalog.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Wish {
     /// Which start of the node.
     pub incarnation: u64,
@@ -54,7 +54,7 @@ pub enum Outcome {
 }
 
 /// A word about the catalog.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum CatalogWord {
     /// To the leader: a change is wanted. It comes again until the outcome is known.
     Wish(Box<Wish>),

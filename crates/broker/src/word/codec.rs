@@ -12,7 +12,7 @@ mod tests;
 mod wire;
 
 use super::{Claim, Item, LogWord, Said, Tenure};
-use crate::catalog::BadChange;
+use crate::catalog::{BadChange, Refusal};
 use crate::mail::Waiter;
 use crate::request::QueueCommand;
 use base::{Buffer, Memory, Output, Reader, Short};
@@ -107,6 +107,23 @@ pub fn read(bytes: &[u8]) -> Result<LogWord, Fault> {
         0 => Ok(word),
         more => Err(Fault::Trailing(more)),
     }
+}
+
+/// The bytes of a refusal, for words that are not about a log.
+pub(crate) fn refusal_bytes(refusal: &Refusal) -> Vec<u8> {
+    let mut out = Output::default();
+    refusal.put(&mut out);
+    out.to_vec()
+}
+
+/// Reads a refusal that is all of `bytes`.
+///
+/// # Errors
+/// It is none that [`refusal_bytes`] writes.
+pub(crate) fn read_refusal(bytes: &[u8]) -> Result<Refusal, Fault> {
+    let mut reader = Reader::new(bytes);
+    let refusal = Refusal::take(&mut reader)?;
+    if reader.is_empty() { Ok(refusal) } else { Err(Fault::Trailing(reader.len())) }
 }
 
 wire_struct!(Tenure { life, number });

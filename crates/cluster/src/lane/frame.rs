@@ -43,6 +43,12 @@ pub enum Kind {
     Consensus = 16,
     /// A word about the state of a log, the same.
     State = 17,
+    /// A word about the catalog, the same.
+    Catalog = 18,
+    /// A node's words of how it is, for tools, the same.
+    News = 19,
+    /// A word about a log between a node that follows it and the one that leads it, the same.
+    Log = 20,
 }
 
 impl Kind {
@@ -57,6 +63,9 @@ impl Kind {
             6 => Kind::Taken,
             16 => Kind::Consensus,
             17 => Kind::State,
+            18 => Kind::Catalog,
+            19 => Kind::News,
+            20 => Kind::Log,
             _ => return None,
         })
     }
@@ -74,7 +83,7 @@ impl Kind {
             Kind::Proof => (0, PROOF_BYTES),
             Kind::Refuse => (CODE_BYTES, CODE_BYTES + REFUSAL_TEXT_BYTES_MAX),
             Kind::Ping | Kind::Pong | Kind::Taken => (8, 8),
-            Kind::Consensus | Kind::State => (0, usize::MAX),
+            Kind::Consensus | Kind::State | Kind::Catalog | Kind::News | Kind::Log => (0, usize::MAX),
         }
     }
 }
@@ -198,7 +207,7 @@ mod tests {
         for number in 0..=u8::MAX {
             assert!(Kind::from_number(number).is_none_or(|kind| kind as u8 == number));
         }
-        assert_eq!((0..=u8::MAX).filter_map(Kind::from_number).count(), 8);
+        assert_eq!((0..=u8::MAX).filter_map(Kind::from_number).count(), 11);
     }
 
     /// Checks a frame of which the first `there` bytes are there.
@@ -217,7 +226,7 @@ mod tests {
         for there in [HEAD, HEAD + 8] {
             check(16, 0, 7, &[0; 8], there, Ok(HEAD + 8));
             check(7, 0, 7, &[0; 8], there, Err(Error::UnknownKind(7)));
-            check(18, 0, 7, &[0; 8], there, Err(Error::UnknownKind(18)));
+            check(21, 0, 7, &[0; 8], there, Err(Error::UnknownKind(21)));
             check(4, MORE, 7, &[0; 8], there, Err(Error::Flags { kind: Kind::Ping, flags: [1, 0, 0] }));
             check(16, 2, 7, &[0; 8], there, Err(Error::Flags { kind: Kind::Consensus, flags: [2, 0, 0] }));
             check(16, 0, 6, &[0; 8], there, Err(Error::Sequence { expected: 7, found: 6 }));

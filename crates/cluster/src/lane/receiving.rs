@@ -89,7 +89,10 @@ impl Lane {
 
     fn take<'i>(&mut self, now: Now, frame: Frame<'i>) -> Result<Step<'i>, Error> {
         match (self.state, frame.kind) {
-            (State::Open, kind @ (Kind::Consensus | Kind::State)) => {
+            (
+                State::Open,
+                kind @ (Kind::Consensus | Kind::State | Kind::Catalog | Kind::News | Kind::Log),
+            ) => {
                 let entry_bytes_max = self.bounds.entry_bytes_max;
                 let whole = self.gathering.take(frame, entry_bytes_max, &mut self.intake)?;
                 self.put_control(now);

@@ -2,7 +2,7 @@
 
 use super::facts::Facts;
 use super::text::{Kind, Text};
-use super::{global, node, opened, queues, raft, tenants};
+use super::{global, node, opened, queues, raft, replicas, tenants};
 use crate::node::Node;
 use crate::response::Response;
 use Kind::Gauge;
@@ -148,8 +148,9 @@ impl Family {
             Family::Connection => opened::connection(facts, text),
             Family::ConnectionCoarse => opened::connection_coarse(facts, text),
             Family::StreamConsumers => opened::stream_consumers(facts, text),
-            Family::Raft => raft::raft(facts, text),
+            Family::Raft => raft::raft(facts, replicas::of_catalog(node)?.as_ref(), text),
             Family::Flushes => {
+                replicas::replicas(node, text)?;
                 node::flushes(facts, text);
                 node::turns(facts, text);
                 node::guesses(node, text);

@@ -12,6 +12,7 @@ mod node;
 mod opened;
 mod queues;
 mod raft;
+mod replicas;
 mod tenants;
 mod text;
 

@@ -176,7 +176,7 @@ pub(super) fn alarms<N: Node>(node: &N, text: &mut Text) {
         "unreachable_cluster_peers_count",
         Gauge,
         "Number of peers in the cluster the current node cannot reach",
-        0,
+        node.members().iter().filter(|member| !member.is_running).count(),
     );
 }
 

@@ -1,11 +1,21 @@
 //! Metrics of the logs of quorum queues, as dashboards read them.
 
 use super::facts::{Detail, Facts};
+use super::replicas::OfCatalog;
 use super::text::{Kind, Real, Text};
 use Kind::{Counter, Gauge};
 
-/// Metrics of the logs of quorum queues, each with one member, as dashboards read them.
-pub(super) fn raft(facts: &Facts, text: &mut Text) {
+/// A metric of the catalog's log; none: it is not known.
+fn of_catalog(name: &str, own: &OfCatalog) -> Option<f64> {
+    match name {
+        "raft_term" | "raft_term_total" => Some(own.term as f64),
+        "raft_commit_index" | "raft_last_applied" | "raft_log_commit_index" => Some(own.index as f64),
+        _ => None,
+    }
+}
+
+/// Metrics of the logs of quorum queues, as dashboards read them, and of the catalog's.
+pub(super) fn raft(facts: &Facts, catalog: Option<&OfCatalog>, text: &mut Text) {
     let latency = facts.writing.sync_ns as f64 / 1e9;
     type Of<'a> = &'a dyn Fn([u64; 2]) -> f64;
     let (start, end): (Of<'_>, Of<'_>) = (&|[start, _]| start as f64, &|[_, end]| end as f64);
@@ -33,6 +43,8 @@ pub(super) fn raft(facts: &Facts, text: &mut Text) {
             Detail::Sums => {
                 let most = facts.sums.of_queues.quorum.map_or(0.0, of);
                 text.sample(&[("module", "rabbit_fifo"), ("ra_system", "quorum_queues")], Real(most));
+                let value = catalog.and_then(|own| of_catalog(name, own).map(|value| (own, value)));
+                value.into_iter().for_each(|(own, value)| text.sample(&own.labels, Real(value)));
             }
             Detail::Each => {
                 for (queue, own) in &facts.queues {

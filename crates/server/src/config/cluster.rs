@@ -1,6 +1,6 @@
 //! Settings of a cluster: its nodes, their addresses, and the secret that they share.
 //!
-//! Nodes do not form a cluster yet: all of this counts only where `leveret.cluster.experimental` says so.
+//! All of this counts only where `leveret.cluster.experimental` says so.
 
 use super::value::{Address, address, integer};
 use super::verdict::Verdict;
@@ -23,7 +23,8 @@ const NODES_MIN: usize = 3;
 const NODES_MAX: usize = 7;
 
 /// The reason why a setting of a cluster is refused.
-const NOT_YET: &str = "nodes form no cluster yet; leveret.cluster.experimental = true tries the parts there are, and is not for use";
+const NOT_YET: &str =
+    "clusters are an experiment, which is not for use: leveret.cluster.experimental = true tries it";
 
 /// Where a node is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -352,6 +352,13 @@ pub struct Definitions {
 }
 
 impl Config {
+    /// The name of the cluster: the one that was given, or that of its first node, as RabbitMQ has it.
+    pub fn cluster_called(&self) -> &str {
+        let first = || self.cluster.as_deref().and_then(|cluster| cluster.members.first());
+        let given = self.cluster_name.as_deref();
+        given.or_else(|| first().map(|(name, _)| name.as_str())).unwrap_or(&self.node_name)
+    }
+
     /// The defaults, on a machine of this name.
     pub(crate) fn new(host: &str) -> Config {
         let host = host.split('.').next().filter(|host| !host.is_empty()).unwrap_or("localhost");

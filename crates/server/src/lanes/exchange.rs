@@ -16,11 +16,11 @@ use crate::door::{Door, Letter};
 use crate::log::Logger;
 use crate::mailbox::{Mailbox, Sleeper};
 use crate::membership::Membership;
-use base::id::NodeNo;
+use base::id::{NodeNo, ShardId};
 use base::{Now, Secrets};
 use broker::Placement;
 use cluster::Lane;
-use cluster::lane::{Hello, Identity, Kind, Purpose, Refusal, RefusalCode, Trust};
+use cluster::lane::{Hello, Identity, Kind, Outgoing, Purpose, Refusal, RefusalCode, Trust};
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
 use node::word::Word;
@@ -112,10 +112,11 @@ impl Opened {
     ) -> std::io::Result<(Arc<Lanes>, Exchange)> {
         let Opened { poll, sleeper, listener, membership, trust, mut secrets, .. } = self;
         let limits = Limits::default();
-        let lanes =
-            Arc::new(Lanes::new(sleeper.clone(), usize::from(placement.shards), &limits, call_keeper));
         let own = membership.number;
         let others = membership.members().filter(|(number, _)| *number != own);
+        let named = others.clone().map(|(number, member)| (number, member.name.to_string())).collect();
+        let shards = usize::from(placement.shards);
+        let lanes = Arc::new(Lanes::new(sleeper.clone(), shards, &limits, named, call_keeper));
         let peers: Vec<Peer> = others
             .map(|(number, member)| {
                 Peer::new(number, member.name.clone(), member.host.clone(), placement.shards)
@@ -227,6 +228,9 @@ impl Host for Around {
     }
 
     fn take(&mut self, from: NodeNo, kind: Kind, body: &[u8]) -> Result<(), String> {
+        if kind == Kind::News {
+            return self.lanes.news.hear(from, body, self.limits.news_bytes_max);
+        }
         let word = words::read(kind, body, (from, self.membership.number), &self.limits.word)?;
         if let Word::Fetch(fetch) = word {
             self.lanes.hear_of_state(from, fetch);
@@ -287,6 +291,7 @@ impl Exchange {
             self.accept(now);
             self.take_found();
             self.take_post(now);
+            self.say_news(now);
             self.serve_listed(now);
             self.tick(now);
         }
@@ -497,6 +502,10 @@ impl Exchange {
         let Some(wire) = wires.get_mut(key) else { return };
         let limits = around.limits;
         let served = wire.serve(now, clock, &limits, buffer, around);
+        let moved = std::mem::take(&mut wire.moved);
+        if let Side::Dialed(node, _) | Side::Accepted(node, _) = wire.side {
+            around.lanes.news.count(node, moved);
+        }
         if let Some(wire) = self.wires.get_mut(key)
             && (wire.can_read || (wire.can_write && wire.has_unsent()))
         {
@@ -583,6 +592,9 @@ impl Exchange {
                 let open_ns = wire.opened_at.map(|at| now.mono_ns.saturating_sub(at));
                 let Some(peer) = self.peers.iter_mut().find(|peer| peer.number == number) else { return };
                 let is_pulse = peer.links[link].purpose == Purpose::Pulse;
+                if is_pulse {
+                    self.around.lanes.news.forget(number);
+                }
                 peer.links[link].lost(now, open_ns, &self.around.limits);
                 self.timers_at = self.timers_at.min(peer.links[link].dial_at);
                 peer.doubt();
@@ -628,6 +640,21 @@ impl Exchange {
             }
         }
         self.posted = posted;
+    }
+
+    /// Sends the news of this node, where there are some: on the lane of shard 0, as one is as good as another.
+    fn say_news(&mut self, now: Now) {
+        let Some(news) = self.around.lanes.news.take() else { return };
+        for peer in &self.peers {
+            let link = peer.link(Some(ShardId(0)));
+            let Some(key) = link.wire.filter(|_| link.is_open) else { continue };
+            let Some(wire) = self.wires.get_mut(key) else { continue };
+            let Some(lane) = &mut wire.lane else { continue };
+            // Others come soon where the lane is full.
+            if lane.send(now, Kind::News, Outgoing::new(news.clone())).is_ok() {
+                list(&mut self.listed, wire, key);
+            }
+        }
     }
 
     // ---- time

@@ -34,6 +34,8 @@ pub struct Limits {
     pub inbound_bytes_max: usize,
     /// Words about states of logs that wait for the keeper, each of at most 256 KiB, or of a list of segments.
     pub states_max: usize,
+    /// Bytes of the news of a node.
+    pub news_bytes_max: usize,
     /// Milliseconds between two lines of the log about one thing.
     pub complaint_gap_ms: u64,
 }
@@ -56,6 +58,7 @@ impl Default for Limits {
             outbound_bytes_max: 64 << 20,
             inbound_bytes_max: 64 << 20,
             states_max: 64,
+            news_bytes_max: 64 << 10,
             complaint_gap_ms: 10_000,
         }
     }

@@ -11,19 +11,23 @@
 mod exchange;
 mod limits;
 mod lookup;
+mod news;
 mod peers;
 mod wire;
 mod words;
 
 pub use exchange::{Opened, warning};
 pub use limits::Limits;
+pub use news::Met;
 
 use crate::mailbox::{Mailbox, Sleeper};
 use base::id::{NodeNo, ShardId};
+use news::News;
 use node::fetch::Fetch;
 use node::replicas::Wanting;
 use node::word::Word;
 use serde::Serialize;
+use serde_json::Value;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -81,8 +85,15 @@ pub struct Lanes {
     states_max: usize,
     call_keeper: Box<dyn Fn() + Send + Sync>,
     rows: Mutex<Vec<LaneRow>>,
+    /// The other nodes.
+    others: Vec<(NodeNo, String)>,
+    news: News,
+    news_max: usize,
     is_stopping: AtomicBool,
 }
+
+/// The purpose of a pulse in [`LaneRow`].
+const PULSE: &str = "pulse";
 
 /// Indexes of [`Lanes::dropped`].
 const NO_LANE: usize = 0;
@@ -95,6 +106,7 @@ impl Lanes {
         sleeper: Arc<Sleeper>,
         shards: usize,
         limits: &Limits,
+        others: Vec<(NodeNo, String)>,
         call_keeper: Box<dyn Fn() + Send + Sync>,
     ) -> Lanes {
         Lanes {
@@ -109,6 +121,9 @@ impl Lanes {
             states_max: limits.states_max,
             call_keeper,
             rows: Mutex::default(),
+            others,
+            news: News::default(),
+            news_max: limits.news_bytes_max,
             is_stopping: AtomicBool::new(false),
         }
     }
@@ -186,6 +201,26 @@ impl Lanes {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// The other nodes of the cluster.
+    pub fn met(&self) -> Vec<Met> {
+        let rows = self.rows();
+        let met = |(number, name): &(NodeNo, String)| {
+            let own = || rows.iter().filter(|row| row.node == *name);
+            let is_reached = own().any(|row| row.is_open && row.purpose == PULSE);
+            let lanes = [own().count() as u64, own().filter(|row| row.is_open).count() as u64];
+            let news = is_reached.then(|| self.news.of(*number)).flatten();
+            let (number, name, bytes) = (*number, name.clone(), self.news.bytes(*number));
+            Met { number, name, is_reached, lanes, bytes, news }
+        };
+        self.others.iter().map(met).collect()
+    }
+
+    /// Says to the other nodes how this one is.
+    pub fn say(&self, news: &Value) {
+        self.news.set(news, self.news_max);
+        self.post.knock();
+    }
+
     fn tell(&self, rows: Vec<LaneRow>) {
         *self.rows.lock().unwrap_or_else(PoisonError::into_inner) = rows;
     }
@@ -226,7 +261,7 @@ mod tests {
         let weight = words::weight(&word().1);
         let limits =
             Limits { outbound_bytes_max: 2 * weight, inbound_bytes_max: weight, ..Limits::default() };
-        let lanes = Lanes::new(Sleeper::new(|| {}), 2, &limits, Box::new(|| {}));
+        let lanes = Lanes::new(Sleeper::new(|| {}), 2, &limits, Vec::new(), Box::new(|| {}));
         lanes.post(ShardId(0), &mut vec![word(), word(), word()]);
         assert_eq!(lanes.dropped(), Dropped { outbound: 1, ..Dropped::default() });
         let mut taken = Vec::new();

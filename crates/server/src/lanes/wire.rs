@@ -55,6 +55,8 @@ pub struct Wire {
     /// The peer sends no more, or the socket failed.
     is_ending: bool,
     is_shut: bool,
+    /// Bytes that were sent, and received, and are not counted so far.
+    pub moved: [u64; 2],
     input: Vec<u8>,
 }
 
@@ -101,6 +103,7 @@ impl Wire {
             is_listed: false,
             is_ending: false,
             is_shut: false,
+            moved: [0; 2],
             input: Vec::new(),
         }
     }
@@ -150,6 +153,7 @@ impl Wire {
             match self.stream.read(&mut buffer[..most]) {
                 Ok(0) => return Served::Gone(Some("the connection was closed".to_owned())),
                 Ok(count) => {
+                    self.moved[1] += count as u64;
                     self.can_read = count == most || self.is_ending;
                     served = self.take_in(now, &buffer[..count], host);
                 }
@@ -259,6 +263,7 @@ impl Wire {
             });
             match self.stream.write_vectored(&slices[..count]) {
                 Ok(written) => {
+                    self.moved[0] += written as u64;
                     lane.sent(now, written);
                     left = left.saturating_sub(written);
                 }

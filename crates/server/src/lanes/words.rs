@@ -2,6 +2,7 @@
 
 use base::Output;
 use base::id::NodeNo;
+use broker::{CatalogWord, word_codec};
 use cluster::lane::{Kind, Outgoing};
 use consensus::codec::{self, Limits};
 use consensus::message::{Body, Request};
@@ -31,7 +32,8 @@ pub fn weight(word: &Word) -> usize {
     match word {
         Word::Replica(message) => WORD_BYTES + of_records(message),
         Word::Fetch(fetch) => WORD_BYTES + of_state(fetch),
-        Word::Catalog(_) | Word::Log(_) => WORD_BYTES,
+        Word::Catalog(word) => WORD_BYTES + word.bytes(),
+        Word::Log(word) => WORD_BYTES + word.bytes(),
     }
 }
 
@@ -73,7 +75,16 @@ pub fn write(word: &Word, limits: &Limits) -> Result<(Kind, Outgoing), String> {
             fetch::codec::write(fetch, &mut bytes);
             Ok((Kind::State, Outgoing::new(bytes)))
         }
-        Word::Catalog(_) | Word::Log(_) => Err("each server has a catalog of its own".to_owned()),
+        Word::Catalog(word) => {
+            let mut bytes = Vec::new();
+            word.encode_to(&mut bytes);
+            Ok((Kind::Catalog, Outgoing::new(bytes)))
+        }
+        Word::Log(word) => {
+            let mut output = Output::default();
+            word_codec::write(word, &mut output).map_err(|fault| fault.to_string())?;
+            Ok((Kind::Log, Outgoing::of(&output)))
+        }
     }
 }
 
@@ -82,9 +93,19 @@ pub fn write(word: &Word, limits: &Limits) -> Result<(Kind, Outgoing), String> {
 /// # Errors
 /// It is none, or is between others: a fault of that node.
 pub fn read(kind: Kind, bytes: &[u8], (from, to): (NodeNo, NodeNo), limits: &Limits) -> Result<Word, String> {
-    if kind == Kind::State {
-        let fetch = fetch::codec::read(bytes).map_err(|fault| fault.to_string())?;
-        return Ok(Word::Fetch(Box::new(fetch)));
+    match kind {
+        Kind::State => {
+            let fetch = fetch::codec::read(bytes).map_err(|fault| fault.to_string())?;
+            return Ok(Word::Fetch(Box::new(fetch)));
+        }
+        Kind::Catalog => {
+            return CatalogWord::decode(bytes).map(Word::Catalog).map_err(|fault| fault.to_string());
+        }
+        Kind::Log => {
+            let word = word_codec::read(bytes).map_err(|fault| fault.to_string())?;
+            return Ok(Word::Log(Box::new(word)));
+        }
+        _ => {}
     }
     let message = codec::read(bytes, limits).map_err(|fault| fault.to_string())?;
     match (message.from.node(), message.to.node()) {
@@ -98,6 +119,7 @@ mod tests {
     use super::*;
     use base::Buffer;
     use base::id::{LogId, LogIndex};
+    use broker::{LogWord, Said, Tenure};
     use consensus::message::{Answer, Append, Candidacy, Voted};
     use consensus::{Entry, EntryId, ReplicaId, Vote};
     use journal::Batch;
@@ -171,5 +193,41 @@ mod tests {
         assert!(matches!(found, Ok(Word::Fetch(_))), "{found:?}");
         assert!(read(Kind::Consensus, &bytes, nodes, &limits).is_err());
         assert!(read(kind, &bytes[..9], nodes, &limits).is_err());
+    }
+
+    #[test]
+    fn words_about_a_log_have_a_kind_of_their_own() {
+        let limits = Limits::default();
+        let sent = LogWord { log: LogId(3), life: 7, visit: 2, tenure: Tenure::default(), said: Said::Come };
+        let word = Word::Log(Box::new(sent.clone()));
+        assert!(!is_urgent(&word) && weight(&word) < 1024);
+        let (kind, body) = write(&word, &limits).expect("has bytes");
+        let mut output = Output::default();
+        word_codec::write(&sent, &mut output).expect("has bytes");
+        let bytes = output.to_vec();
+        assert_eq!((kind, body.len()), (Kind::Log, bytes.len()));
+        let nodes = (NodeNo(1), NodeNo(2));
+        let found = read(kind, &bytes, nodes, &limits);
+        let Ok(Word::Log(found)) = found else { panic!("{found:?}") };
+        assert_eq!((found.log, found.life, found.visit), (LogId(3), 7, 2));
+        assert!(read(Kind::State, &bytes, nodes, &limits).is_err());
+        assert!(read(kind, &bytes[1..], nodes, &limits).is_err());
+    }
+
+    #[test]
+    fn words_about_the_catalog_have_a_kind_of_their_own() {
+        let limits = Limits::default();
+        let word = Word::Catalog(CatalogWord::Ask { incarnation: 7, call: 3 });
+        assert!(!is_urgent(&word) && weight(&word) < 1024);
+        let (kind, body) = write(&word, &limits).expect("has bytes");
+        let mut bytes = Vec::new();
+        CatalogWord::Ask { incarnation: 7, call: 3 }.encode_to(&mut bytes);
+        assert_eq!((kind, body.len()), (Kind::Catalog, bytes.len()));
+        let nodes = (NodeNo(1), NodeNo(2));
+        let found = read(kind, &bytes, nodes, &limits);
+        let Ok(Word::Catalog(found)) = found else { panic!("{found:?}") };
+        assert_eq!(found, CatalogWord::Ask { incarnation: 7, call: 3 });
+        assert!(read(Kind::State, &bytes, nodes, &limits).is_err());
+        assert!(read(kind, &bytes[1..], nodes, &limits).is_err());
     }
 }

@@ -1,6 +1,9 @@
 //! The real binary, and a client that says just enough.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod http;
+pub mod nodes;
+
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -145,10 +148,22 @@ pub fn long(bytes: &[u8]) -> Vec<u8> {
 
 impl Client {
     pub fn open(node: &Node) -> Client {
-        let mut client = Client(node.connect());
+        Client::open_as(node, "guest")
+    }
+
+    /// One that logs in by a name that is the password as well.
+    pub fn open_as(node: &Node, user: &str) -> Client {
+        Client::greet(node.connect(), user)
+    }
+
+    /// The same on a connection that is there.
+    pub fn greet(stream: TcpStream, user: &str) -> Client {
+        stream.set_read_timeout(Some(PATIENCE)).expect("set");
+        let mut client = Client(stream);
         client.send(b"AMQP\0\0\x09\x01");
         client.until(10, 10);
-        let login = [long(b""), short("PLAIN"), long(b"\0guest\0guest"), short("en_US")].concat();
+        let login = [long(b""), short("PLAIN"), long(format!("\0{user}\0{user}").as_bytes()), short("en_US")]
+            .concat();
         client.send(&of_connection(11, &login));
         client.until(10, 30);
         client.send(&of_connection(31, &[0, 1, 0, 2, 0, 0, 0, 0]));

@@ -304,3 +304,20 @@ fn bytes_that_are_no_word_are_refused() {
     let settle = [&[5][..], &[0; 8], &[0; 12], &[9], &[0; 4], &[1; 8], &[0; 8], &[1]].concat();
     check(item(&settle), Fault::Range);
 }
+
+#[test]
+fn every_number_of_a_reason_is_that_of_one() {
+    let whole = refusal_bytes(&Refusal::new(ReplyCode::NotFound, Reason::Closed, ""));
+    let mut known = 0;
+    for number in 0..=u8::MAX {
+        for detail in [&[][..], &[3], &[4, 0, 0, 0, b't', b'y', b'p', b'e']] {
+            let bytes = [&[number], detail, &whole[1..]].concat();
+            if let Ok(refusal) = read_refusal(&bytes) {
+                assert_eq!(refusal_bytes(&refusal), bytes, "{refusal:?}");
+                known += 1;
+                break;
+            }
+        }
+    }
+    assert_eq!(known, 35, "there are so many reasons");
+}
