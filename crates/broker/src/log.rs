@@ -20,7 +20,7 @@ mod turns;
 mod visit;
 pub(crate) mod visiting;
 
-use crate::catalog::{QueueDefinition, QueueRules, Source};
+use crate::catalog::{QueueDefinition, QueueRules, Refusal, Source};
 use crate::commit::CommitRule;
 use crate::limits::Limits;
 use crate::message_keys::KeyRule;
@@ -312,7 +312,7 @@ impl Log {
     ) -> Done {
         let command = match &self.commons.peers {
             None => command,
-            Some(_) => match self.ask_leader(queue, port, command) {
+            Some(_) => match self.ask_leader(turn.post, (port, queue), command) {
                 Some(command) => command,
                 None => return Done::Nothing,
             },
@@ -336,14 +336,32 @@ impl Log {
         self.carry_at(turn, slot, port, command)
     }
 
-    /// A connection's command is for the node that leads, where that is another. Else it is given back.
+    /// A connection's command is for the node that leads, where that is another. Else it is given back. Readers of streams are
+    /// refused: they are served by the node that leads alone.
     #[cold]
     #[inline(never)]
-    fn ask_leader(&mut self, queue: QueueId, port: PortId, command: QueueCommand) -> Option<QueueCommand> {
-        let is_stream = self.machines.get(queue).is_some_and(Placed::is_stream);
+    fn ask_leader(
+        &mut self,
+        post: &mut Post,
+        (port, queue): (PortId, QueueId),
+        command: QueueCommand,
+    ) -> Option<QueueCommand> {
+        let is_of_stream = || self.machines.get(queue).is_some_and(Placed::is_stream);
+        let is_for_reader = match command {
+            QueueCommand::Stream(_) => true,
+            QueueCommand::Counts { .. } | QueueCommand::Delete { .. } => false,
+            _ => is_of_stream(),
+        };
         let Commons { pipeline, peers: Some(peers), .. } = &mut self.commons else { return Some(command) };
-        if is_stream || !pipeline.follows() {
+        if !pipeline.follows() {
             return Some(command);
+        }
+        if is_for_reader {
+            if let Some(token) = command.token().filter(|_| port.node == NodeNo::ONLY) {
+                let text = "streams are read at the node that leads their log alone";
+                post.reply(port, token, Err(Refusal::not_served(text)));
+            }
+            return None;
         }
         // Behind what the connection published before.
         pipeline.cut();

@@ -8,11 +8,11 @@ use broker::catalog::{Actor, FirstContent, Op, VhostId};
 use broker::ledger::Kind;
 use broker::{
     Browse, CATALOG_LOG, CatalogWord, CommitRule, Credit, Event, Events, Limits, LogWord, Membership,
-    NewConsumer, Placement, Publish, Publisher, QueueCommand, Reply, Shard, ShardSettings,
+    NewConsumer, Placement, Publish, Publisher, QueueCommand, Reply, Shard, ShardSettings, StreamCommand,
 };
 use journal::{Disk, FaultyDisk, FileId, FileKind, FileName, Place, Sealed};
 use message::record::{Format, Outcome, SeqRange};
-use routing::NoHeaders;
+use routing::{Arguments, NoHeaders, Value};
 use std::collections::BTreeMap;
 use std::io::IoSlice;
 use std::sync::Arc;
@@ -212,13 +212,17 @@ impl Nodes {
     }
 
     fn declare(&mut self, node: usize, name: &str) {
+        self.declare_with(node, name, Arguments::new());
+    }
+
+    fn declare_with(&mut self, node: usize, name: &str, arguments: Arguments) {
         let op = Op::DeclareQueue {
             name: name.into(),
             passive: false,
             durable: true,
             exclusive: false,
             auto_delete: false,
-            arguments: Default::default(),
+            arguments,
             random: [0; 16],
         };
         self.shards[node].request(self.now, PORT, 1, op);
@@ -243,8 +247,12 @@ impl Nodes {
     }
 
     fn command(&mut self, node: usize, command: QueueCommand) {
+        self.command_to(node, "q", command);
+    }
+
+    fn command_to(&mut self, node: usize, name: &str, command: QueueCommand) {
         let catalog = self.shards[node].catalog();
-        let queue = catalog.queue_by_name(VhostId(0), b"q").expect("it is there").clone();
+        let queue = catalog.queue_by_name(VhostId(0), name.as_bytes()).expect("it is there").clone();
         self.shards[node].command(self.now, PORT, queue.log, queue.id, command);
     }
 
@@ -570,4 +578,30 @@ fn a_node_of_which_nothing_is_heard_for_long_has_no_consumers() {
     nodes.shards[2].close_port(nodes.now, PORT);
     nodes.pass(200);
     assert_eq!(nodes.ready(), 0);
+}
+
+/// What is asked of a stream at a node that does not lead it is refused, as nothing goes to the node that does; but for how much is
+/// in it, and for its end.
+#[test]
+fn readers_of_streams_are_refused_where_their_log_is_not_led() {
+    for node in 0..3 {
+        let mut nodes = Nodes::new();
+        nodes.declare_with(
+            node,
+            "s",
+            [(b"x-queue-type".to_vec(), Value::text("stream"))].into_iter().collect(),
+        );
+        nodes.check(&[&format!("{node}: declared s 0")]);
+        nodes.command_to(node, "s", QueueCommand::Stream(Box::new(StreamCommand::Stats { token: 3 })));
+        nodes.command_to(node, "s", QueueCommand::Counts { token: 4 });
+        nodes.command_to(node, "s", DELETE);
+        nodes.pass(40);
+        let seen = nodes.take_seen();
+        let is_refused = seen[0].contains("streams are read at the node that leads their log alone");
+        assert_eq!(is_refused, node != 1, "{seen:?}");
+        assert_eq!(
+            seen[1..],
+            [format!("{node}: declared s 0"), format!("{node}: Deleted {{ messages: 0 }}")]
+        );
+    }
 }

@@ -79,7 +79,7 @@ const BETWEEN_NODES: &str = "inter-node and CLI tool communication";
 const HOUSE_MS: u64 = 1000;
 
 /// The warning of a node that is one of several.
-const EXPERIMENT: &str = "leveret.cluster.experimental: clients reach a queue only at the node that leads its log, and the list of nodes \
+const EXPERIMENT: &str = "leveret.cluster.experimental: streams are read only at the node that leads their log, and the list of nodes \
                           cannot change. This is not for use";
 
 /// The line of the log of a node that begins anew by itself.

@@ -37,7 +37,7 @@ impl Logs {
 
     /// This node begins one of its lives, which is later than all before: what it brings to logs of other nodes is known by
     /// that. `others` have its logs on disk too.
-    pub(crate) fn begin_life(&mut self, origin: Origin, others: &[NodeNo]) {
+    pub fn begin_life(&mut self, origin: Origin, others: &[NodeNo]) {
         self.all.iter_mut().for_each(|log| visiting::begin_life(log, origin, others));
     }
 

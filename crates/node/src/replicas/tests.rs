@@ -5,6 +5,7 @@ use crate::start::Recovered;
 use base::id::NodeNo;
 use broker::CommitRule;
 use journal::{FaultyDisk, FileId, FileKind, FileName};
+use message::record::Origin;
 
 const LOG: LogId = LogId(1);
 
@@ -23,7 +24,11 @@ impl Bed {
         let node = |number| {
             let disk = FaultyDisk::new(number as u64);
             let mut node = start_with(&disk, 2, &mut |_| {}).unwrap();
-            node.shards[0].logs_mut().set_commit_rule(LOG, CommitRule::Quorum);
+            let logs = node.shards[0].logs_mut();
+            let others: Vec<NodeNo> =
+                (0..3).filter(|other| *other != number).map(|other| me(other).node()).collect();
+            logs.begin_life(Origin { node: me(number).node(), incarnation: 1 }, &others);
+            logs.set_commit_rule(LOG, CommitRule::Quorum);
             make_content(&mut node, &disk, &|| NOW, content()).unwrap();
             declare(&mut node, &disk);
             let mut replicas = Replicas::new(Settings::default(), number as u64, false, NOW);
