@@ -580,7 +580,7 @@ fn a_node_of_which_nothing_is_heard_for_long_has_no_consumers() {
     assert_eq!(nodes.ready(), 0);
 }
 
-/// What is asked of a stream at a node that does not lead it is refused, as nothing goes to the node that does; but for how much is
+/// A reader of a stream at a node that does not lead it is refused, as nothing goes to the node that does; but for how much is
 /// in it, and for its end.
 #[test]
 fn readers_of_streams_are_refused_where_their_log_is_not_led() {
