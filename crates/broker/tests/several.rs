@@ -1,16 +1,14 @@
 //! Three nodes of one shard each that agree on the catalog, with a stand-in for those who agree: a batch of the leader's is
 //! agreed on, and on all disks, when the test says so.
 
+mod joined;
+
+use base::Now;
 use base::id::{LogIndex, NodeNo, PortId, ShardId};
-use base::{Now, Secrets};
-use broker::access::AccessRules;
 use broker::catalog::{Actor, FirstContent, Op, VhostId};
-use broker::{
-    CATALOG_LOG, CatalogWord, CommitRule, Event, Events, Limits, Membership, Placement, Reply, Shard,
-    ShardSettings,
-};
+use broker::{CATALOG_LOG, CatalogWord, Event, Events, Reply, Shard};
+use joined::node_no;
 use journal::{FileId, FileKind, FileName, Place, Sealed};
-use std::sync::Arc;
 
 const PORT: PortId = PortId::here(ShardId(0), 0, 1);
 
@@ -27,35 +25,11 @@ struct Nodes {
     seen: Vec<String>,
 }
 
-fn node_no(node: usize) -> NodeNo {
-    NodeNo(node as u16 + 1)
-}
-
 impl Nodes {
     /// Three nodes, of which the first leads, with the first content.
     fn new() -> Nodes {
         let now = Now::at_ms(1_000);
-        let make = |node: usize| {
-            let settings = ShardSettings {
-                id: ShardId(0),
-                placement: Placement { shards: 1, logs: 2 },
-                limits: Limits::default(),
-                rules: Arc::new(AccessRules::default()),
-                node: "rabbit@test".into(),
-                relaxes_types: false,
-                ledger: Arc::default(),
-                seed: 7,
-            };
-            let mut shard = Shard::new(settings, Secrets::simulated(node as u64));
-            let others = (0..3).filter(|other| *other != node).map(node_no).collect();
-            shard.join(Membership { node: node_no(node), incarnation: 5, others });
-            for log in [CATALOG_LOG, base::id::LogId(1)] {
-                shard.logs_mut().set_commit_rule(log, CommitRule::Quorum);
-            }
-            assert!(shard.finish_recovery(now).is_empty());
-            shard
-        };
-        let shards: Vec<Shard> = (0..3).map(make).collect();
+        let shards: Vec<Shard> = (0..3).map(|node| joined::shard(now, node, 5)).collect();
         let (deaf, proposed, seen) = Default::default();
         let mut nodes = Nodes { shards, leader: 0, now, deaf, agrees: true, proposed, seen };
         nodes.lead(0);

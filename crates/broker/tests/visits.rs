@@ -1,26 +1,25 @@
 //! Three nodes of one shard each that agree on the catalog and on a log with queues, which different nodes lead: clients are at
 //! any of them. A stand-in for those who agree has a batch of the leader's agreed on, and on all disks, at once.
 
+mod joined;
+
+use base::Now;
 use base::id::{LogId, NodeNo, PortId, QueueSeq, ShardId};
-use base::{Now, Secrets};
-use broker::access::{AccessCache, AccessRules};
+use broker::access::AccessCache;
 use broker::catalog::{Actor, FirstContent, Op, VhostId};
 use broker::ledger::Kind;
 use broker::{
-    Browse, CATALOG_LOG, CatalogWord, CommitRule, Credit, Event, Events, Limits, LogWord, Membership,
-    NewConsumer, Placement, Publish, Publisher, QueueCommand, Reply, Shard, ShardSettings, StreamCommand,
+    Browse, CATALOG_LOG, CatalogWord, Credit, Event, Events, LogWord, NewConsumer, Publish, Publisher,
+    QueueCommand, Reply, Shard, StreamCommand,
 };
+use joined::{LOG, node_no};
 use journal::{Disk, FaultyDisk, FileId, FileKind, FileName, Place, Sealed};
 use message::record::{Format, Outcome, SeqRange};
 use routing::{Arguments, NoHeaders, Value};
 use std::collections::BTreeMap;
 use std::io::IoSlice;
-use std::sync::Arc;
 
 const PORT: PortId = PortId::here(ShardId(0), 0, 1);
-
-/// The log with the queues.
-const LOG: LogId = LogId(1);
 
 struct Nodes {
     shards: Vec<Shard>,
@@ -38,35 +37,11 @@ struct Nodes {
     disk_end: u64,
 }
 
-fn node_no(node: usize) -> NodeNo {
-    NodeNo(node as u16 + 1)
-}
-
 impl Nodes {
     /// Three nodes, of which the first leads the catalog and the second the queues; there is the queue `q`.
     fn new() -> Nodes {
         let now = Now::at_ms(1_000);
-        let make = |node: usize| {
-            let settings = ShardSettings {
-                id: ShardId(0),
-                placement: Placement { shards: 1, logs: 2 },
-                limits: Limits::default(),
-                rules: Arc::new(AccessRules::default()),
-                node: "rabbit@test".into(),
-                relaxes_types: false,
-                ledger: Arc::default(),
-                seed: 7,
-            };
-            let mut shard = Shard::new(settings, Secrets::simulated(node as u64));
-            let others = (0..3).filter(|other| *other != node).map(node_no).collect();
-            shard.join(Membership { node: node_no(node), incarnation: 5, others });
-            for log in [CATALOG_LOG, LOG] {
-                shard.logs_mut().set_commit_rule(log, CommitRule::Quorum);
-            }
-            assert!(shard.finish_recovery(now).is_empty());
-            shard
-        };
-        let shards: Vec<Shard> = (0..3).map(make).collect();
+        let shards: Vec<Shard> = (0..3).map(|node| joined::shard(now, node, 5)).collect();
         let (publishers, leaders, deaf, proposed, stands, seen) = Default::default();
         let (disk, disk_end) = (FaultyDisk::new(0), 0);
         disk.create(FILE, FILE_BYTES).expect("there is room");
@@ -494,24 +469,7 @@ fn a_node_that_others_know_a_later_life_of_is_to_end() {
         let mut nodes = Nodes::new();
         nodes.publish(2, "one");
         nodes.check(&["2: confirmed 1-1"]);
-        let membership =
-            Membership { node: node_no(2), incarnation: 4, others: vec![node_no(0), node_no(1)] };
-        let settings = ShardSettings {
-            id: ShardId(0),
-            placement: Placement { shards: 1, logs: 2 },
-            limits: Limits::default(),
-            rules: Arc::new(AccessRules::default()),
-            node: "rabbit@test".into(),
-            relaxes_types: false,
-            ledger: Arc::default(),
-            seed: 7,
-        };
-        let mut early = Shard::new(settings, Secrets::simulated(9));
-        early.join(membership);
-        for log in [CATALOG_LOG, LOG] {
-            early.logs_mut().set_commit_rule(log, CommitRule::Quorum);
-        }
-        assert!(early.finish_recovery(nodes.now).is_empty());
+        let mut early = joined::shard(nodes.now, 2, 4);
         early.open_port(PORT, Actor::new("guest".into(), VhostId(0), PORT));
         assert_eq!(early.outlived(), None);
         early.logs_mut().heed_leader(LOG, Some(node_no(1)));
