@@ -336,8 +336,8 @@ impl Log {
         self.carry_at(turn, slot, port, command)
     }
 
-    /// A connection's command is for the node that leads, where that is another. Else it is given back. Readers of streams are
-    /// refused: they are served by the node that leads alone.
+    /// A connection's command is for the node that leads, where that is another. Else it is given back, as are those of readers of
+    /// a stream that has an owner here, which stays when the log loses its leader. Other readers are refused.
     #[cold]
     #[inline(never)]
     fn ask_leader(
@@ -346,14 +346,15 @@ impl Log {
         (port, queue): (PortId, QueueId),
         command: QueueCommand,
     ) -> Option<QueueCommand> {
-        let is_of_stream = || self.machines.get(queue).is_some_and(Placed::is_stream);
+        let is_of_stream = self.machines.get(queue).is_some_and(Placed::is_stream);
         let is_for_reader = match command {
             QueueCommand::Stream(_) => true,
             QueueCommand::Counts { .. } | QueueCommand::Delete { .. } => false,
-            _ => is_of_stream(),
+            _ => is_of_stream,
         };
+        let is_owned = is_for_reader && self.machines.owned_slot(queue).is_some();
         let Commons { pipeline, peers: Some(peers), .. } = &mut self.commons else { return Some(command) };
-        if !pipeline.follows() {
+        if is_owned || !pipeline.follows() {
             return Some(command);
         }
         if is_for_reader {

@@ -563,3 +563,20 @@ fn readers_of_streams_are_refused_where_their_log_is_not_led() {
         );
     }
 }
+
+/// The owner of a stream stays at a node that ceases to lead: readers there go on.
+#[test]
+fn readers_of_streams_go_on_where_their_log_was_led() {
+    let mut nodes = Nodes::new();
+    nodes.declare_with(1, "s", [(b"x-queue-type".to_vec(), Value::text("stream"))].into_iter().collect());
+    nodes.check(&["1: declared s 0"]);
+    nodes.move_to(2);
+    nodes.pass(700);
+    nodes.command_to(1, "s", QueueCommand::Stream(Box::new(StreamCommand::Stats { token: 3 })));
+    nodes.command_to(0, "s", QueueCommand::Stream(Box::new(StreamCommand::Stats { token: 4 })));
+    nodes.pass(20);
+    let mut seen = nodes.take_seen();
+    seen.sort();
+    assert!(seen.len() == 2 && seen[0].contains("NOT_IMPLEMENTED"), "{seen:?}");
+    assert!(seen[1].starts_with("1: Stream(Stats("), "{seen:?}");
+}
