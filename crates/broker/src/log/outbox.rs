@@ -125,6 +125,15 @@ impl Parcel {
         }
     }
 
+    /// Bytes of the records in its item: see [`Item::bytes`].
+    pub(crate) fn record_bytes(&self) -> usize {
+        match &self.content {
+            Content::Records(records) => records.range.len(),
+            Content::Ask { record, .. } => record.memory.len(),
+            Content::Command { .. } => 0,
+        }
+    }
+
     /// Bytes of memory.
     fn bytes(&self) -> usize {
         match &self.content {

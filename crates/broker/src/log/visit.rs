@@ -192,7 +192,7 @@ impl Visit {
         limits: &Limits,
         words: &mut Vec<(NodeNo, LogWord)>,
     ) {
-        let mut under_way: usize = outbox.sent(self.taken + 1).map(|parcel| parcel.item().bytes()).sum();
+        let mut under_way: usize = outbox.sent(self.taken + 1).map(Parcel::record_bytes).sum();
         while (under_way == 0 || under_way < limits.visit_bytes_max)
             && self.next - self.taken <= limits.visit_items_max
         {
