@@ -23,6 +23,7 @@ mod desk;
 mod disk;
 mod door;
 mod end;
+mod entrance;
 mod eviction;
 mod exposure;
 mod flushes;

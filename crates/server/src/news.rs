@@ -1,27 +1,25 @@
 //! A node of a cluster as it tells the others of itself, and as tools see all of them.
 
 use crate::door::{Door, Room};
+use crate::entrance::Entrance;
 use crate::lanes::{Dropped, Lanes, Met};
 use crate::manager::Manager;
 use crate::seat;
 use management::{Busy, LanesTo, Member, Replica, Replicas};
 use std::time::Duration;
 
-/// The time between two times that it is told, and how often it is looked meanwhile whether the node ends.
+/// The time between two times that it is told.
 const GAP: Duration = Duration::from_secs(2);
-const LOOKS: u32 = 20;
 
 /// Says to the other nodes how this one is, until it ends.
-pub fn say_on(manager: &Manager<'_>, lanes: &Lanes, is_over: impl Fn() -> bool) {
-    while !is_over() {
+pub fn say_on(manager: &Manager<'_>, lanes: &Lanes, entrance: &Entrance) {
+    loop {
         // A shard that does not answer in time is asked again next time.
         if let Ok(news) = management::news(manager) {
             lanes.say(&news);
         }
-        for _ in 0..LOOKS {
-            if !is_over() {
-                std::thread::sleep(GAP / LOOKS);
-            }
+        if entrance.is_over_within(GAP) {
+            return;
         }
     }
 }

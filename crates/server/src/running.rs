@@ -18,6 +18,7 @@ use crate::desk::Desk;
 use crate::disk::{DiskOptions, RealDisk};
 use crate::door::{Door, Letter};
 use crate::end::End;
+use crate::entrance::Entrance;
 use crate::eviction;
 use crate::exposure;
 use crate::greeting;
@@ -461,6 +462,7 @@ struct Running {
     shards: Vec<JoinHandle<Ended>>,
     others: Vec<JoinHandle<()>>,
     is_stopping: Arc<AtomicBool>,
+    entrance: Arc<Entrance>,
     clock: Clock,
     raised: Arc<AtomicU8>,
     watermarks: Watermarks,
@@ -503,6 +505,7 @@ impl Running {
             shards: Vec::new(),
             others: Vec::new(),
             is_stopping: Arc::new(AtomicBool::new(false)),
+            entrance: Arc::default(),
             clock,
             raised: Arc::new(AtomicU8::new(0)),
             watermarks,
@@ -540,6 +543,7 @@ impl Running {
                 clock,
                 logger: logger.of(number as u32 + 1),
                 turn_work_max: config.turn_work_max,
+                entrance: running.entrance.clone(),
                 tell: Box::new(move |what| end.send(what).unwrap_or_default()),
             };
             let content = content.take();
@@ -811,7 +815,7 @@ impl Running {
             if let Some(lanes) = manager.lanes {
                 let work = move || {
                     courtesy::step_back();
-                    news::say_on(manager, lanes, || self.is_stopping.load(Ordering::SeqCst));
+                    news::say_on(manager, lanes, &self.entrance);
                 };
                 spawned = spawned
                     .and_then(|()| Builder::new().name("news".into()).spawn_scoped(threads, work).map(drop));
@@ -838,6 +842,7 @@ impl Running {
                 notify::tell(News::Stopping, &self.logger);
             }
             self.is_stopping.store(true, Ordering::SeqCst);
+            self.entrance.end();
             stop_accepting.stop();
             stop_http.notify_one();
             // Nobody samples where nothing is served.
@@ -855,7 +860,7 @@ impl Running {
     /// Returns when clients may come.
     fn let_in(&self) {
         if self.lanes.is_some() {
-            seat::wait_for_catalog(&self.doors, &self.is_stopping);
+            self.entrance.wait();
         }
     }
 

@@ -1,6 +1,5 @@
 //! The place of a node among those that agree on its logs, the catalog's among them, and the replicas of a shard there.
 
-use crate::door::Door;
 use crate::membership::Membership;
 use base::Now;
 use base::id::{LogId, NodeNo};
@@ -9,15 +8,6 @@ use consensus::ReplicaId;
 use node::replicas::{Coming, Replicas};
 use serde::Serialize;
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
-
-/// How long clients wait at most for a catalog that is as new as the start.
-const CATCH_UP: Duration = Duration::from_secs(5);
-
-/// The time between two looks at the catalog, and how long one may take.
-const PAUSE: Duration = Duration::from_millis(20);
-const LOOK: Duration = Duration::from_secs(1);
 
 /// The replica of a node, of any log. None comes back under another number yet.
 fn replica_of(number: NodeNo) -> ReplicaId {
@@ -40,19 +30,6 @@ pub fn take(shards: &mut [Shard], membership: &Membership, logs: u32) {
     for shard in shards {
         shard.join(place.clone());
         agreed_on(logs).for_each(|log| shard.logs_mut().set_commit_rule(log, CommitRule::Quorum));
-    }
-}
-
-/// Waits until clients are to be let in: this node's copy of the catalog has what was agreed on when it came up. Where nobody
-/// leads it for long, clients find what the copy has, if it has anything.
-pub fn wait_for_catalog(doors: &[Door], is_stopping: &AtomicBool) {
-    let begin = Instant::now();
-    while !is_stopping.load(Ordering::SeqCst) {
-        let look = |shard: &Shard| (shard.is_caught_up(), shard.catalog().vhosts().next().is_some());
-        match doors[0].look(LOOK, look) {
-            Some((is_caught_up, true)) if is_caught_up || begin.elapsed() >= CATCH_UP => return,
-            _ => std::thread::sleep(PAUSE),
-        }
     }
 }
 

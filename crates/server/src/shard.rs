@@ -12,6 +12,7 @@ use crate::clock::Clock;
 use crate::committer::{Committer, Handed};
 use crate::door::{CancelDelayed, Door, Letter, Outcome, Room, Tried, outcome};
 use crate::end::End;
+use crate::entrance::{Copied, Entrance};
 use crate::lanes::Lanes;
 use crate::layer::Bench;
 use crate::linger::{LINGER, Lingering};
@@ -84,6 +85,8 @@ pub struct Surroundings {
     pub logger: Logger,
     /// Units of work that a turn may have, at most.
     pub turn_work_max: u32,
+    /// Where clients of a node of a cluster wait.
+    pub entrance: Arc<Entrance>,
     /// Tells the node that it must stop, or begin anew.
     pub tell: Box<dyn Fn(End) + Send>,
 }
@@ -121,6 +124,8 @@ pub struct ShardLoop {
     allotment: Allotment,
     /// The node was told to begin anew.
     is_over: bool,
+    /// What was told at the entrance.
+    copied: Copied,
     scratch: Scratch,
 }
 
@@ -245,6 +250,7 @@ impl ShardLoop {
             turns: Turns::default(),
             allotment,
             is_over: false,
+            copied: Copied::default(),
             scratch: Scratch::default(),
         }
     }
@@ -305,9 +311,16 @@ impl ShardLoop {
         }
     }
 
-    /// Replicas that ended are told of, and that one of them has the node begin anew.
+    /// Replicas that ended are told of, that one of them has the node begin anew, and how far the copy of the catalog is.
     #[cold]
     fn tell_of_replicas(&mut self) {
+        let shard = &self.home.shard;
+        let has_content = shard.catalog().vhosts().next().is_some();
+        let copied = Copied { is_caught_up: shard.is_caught_up(), has_content };
+        if shard.plans() && copied != self.copied {
+            self.copied = copied;
+            self.around.entrance.tell(copied);
+        }
         let begins_anew = self.home.replicas.as_ref().is_some_and(|replicas| replicas.begins_anew());
         if begins_anew && !std::mem::replace(&mut self.is_over, true) {
             (self.around.tell)(End::Anew);

@@ -49,6 +49,11 @@ impl Shard {
         self.catalog_covered
     }
 
+    /// This is the planning shard.
+    pub fn plans(&self) -> bool {
+        self.settings.plans()
+    }
+
     /// On the planning shard: the copies of all shards are no older than the start of the node. Before that a client may be told
     /// that something is not there which is.
     pub fn is_caught_up(&self) -> bool {
