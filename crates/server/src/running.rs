@@ -838,7 +838,8 @@ impl Running {
                 }
                 Err(why) => Err(why),
             };
-            if outcome != Ok(Then::Wait) {
+            // One that begins anew by itself does not stop, for those who watch over it.
+            if !matches!(outcome, Ok(Then::Wait | Then::Anew)) {
                 notify::tell(News::Stopping, &self.logger);
             }
             self.is_stopping.store(true, Ordering::SeqCst);
