@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use xtask::package::Order;
 use xtask::suites::Depth;
 
-const USAGE: &str = "usage: cargo xtask tidy            format, lints, floors, licences, forbidden text
+const USAGE: &str = "usage: cargo xtask tidy [--quick]  format, lints, floors, licences, forbidden text
+                                   (--quick: without what compiles, in seconds)
        cargo xtask test [--quick] [--long]
                                    tidy, then every test: cargo's, simulation, costs, foreign clients
                                    (--long: with more seeds, the long forms of suites, and suites too long for every run)
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let report = match words[..] {
         ["tidy"] => xtask::tidy::tidy(),
+        ["tidy", "--quick"] => xtask::tidy::quick(),
         ["test"] => xtask::suites::test("release", Depth::Usual),
         ["test", "--quick"] => xtask::suites::test("quick", Depth::Usual),
         ["test", "--long"] => xtask::suites::test("release", Depth::Long),
