@@ -226,39 +226,8 @@ impl<'a> Agent<'a> {
                     .send(CHANNEL, &ExchangeDelete { exchange, if_unused, ..ExchangeDelete::default() });
             }
             Action::Bind { on, source, destination, to_exchange, key, arguments } => {
-                let (source, destination, routing_key) =
-                    (&bytes(source)?, &bytes(destination)?, &bytes(key)?);
-                let (exchange, queue, arguments) = (source, destination, table(arguments)?);
-                match (to_exchange, on) {
-                    (false, true) => connection.send(
-                        CHANNEL,
-                        &QueueBind { queue, exchange, routing_key, arguments, ..QueueBind::default() },
-                    ),
-                    (false, false) => connection.send(
-                        CHANNEL,
-                        &QueueUnbind { queue, exchange, routing_key, arguments, ..QueueUnbind::default() },
-                    ),
-                    (true, true) => connection.send(
-                        CHANNEL,
-                        &ExchangeBind {
-                            source,
-                            destination,
-                            routing_key,
-                            arguments,
-                            ..ExchangeBind::default()
-                        },
-                    ),
-                    (true, false) => connection.send(
-                        CHANNEL,
-                        &ExchangeUnbind {
-                            source,
-                            destination,
-                            routing_key,
-                            arguments,
-                            ..ExchangeUnbind::default()
-                        },
-                    ),
-                }
+                let ends = (bytes(source)?, bytes(destination)?);
+                self.bind(*on, (&ends.0, &ends.1), *to_exchange, &bytes(key)?, table(arguments)?);
             }
             Action::Publish(publication) => return self.publish(publication, &bytes),
             Action::Peek { queue, from, skip, count, bytes_max, ms_max } => {
@@ -295,6 +264,39 @@ impl<'a> Agent<'a> {
             Event::Method { .. } => Ok(Some(Outcome::Done)),
             other => Err(unexpected(&other)),
         })
+    }
+
+    /// Asks for a binding to be there, or not to be there, between a source and a destination.
+    fn bind(
+        &mut self,
+        on: bool,
+        (source, destination): (&[u8], &[u8]),
+        to_exchange: bool,
+        routing_key: &[u8],
+        arguments: Table<'_>,
+    ) {
+        let connection = &mut self.connection;
+        let (exchange, queue) = (source, destination);
+        match (to_exchange, on) {
+            (false, true) => connection.send(
+                CHANNEL,
+                &QueueBind { queue, exchange, routing_key, arguments, ..QueueBind::default() },
+            ),
+            (false, false) => connection.send(
+                CHANNEL,
+                &QueueUnbind { queue, exchange, routing_key, arguments, ..QueueUnbind::default() },
+            ),
+            (true, true) => {
+                let rest = ExchangeBind::default();
+                connection
+                    .send(CHANNEL, &ExchangeBind { source, destination, routing_key, arguments, ..rest });
+            }
+            (true, false) => {
+                let rest = ExchangeUnbind::default();
+                connection
+                    .send(CHANNEL, &ExchangeUnbind { source, destination, routing_key, arguments, ..rest });
+            }
+        }
     }
 
     /// Whether the broker takes properties of this size from its agent, as from any client.

@@ -24,7 +24,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use lanes::lane;
-pub use lanes::{Queues, work};
+pub use lanes::{Lanes, Queues, work};
 use line::{Client, Line, Shared, told};
 use management::{Block, Gate, Limits, Request, Response};
 use patient::Patient;

@@ -124,7 +124,7 @@ pub struct ShardLoop {
     allotment: Allotment,
     /// The node was told to begin anew.
     is_over: bool,
-    /// What was told at the entrance.
+    /// The copy of the catalog, as it was told at the entrance.
     copied: Copied,
     scratch: Scratch,
 }
