@@ -15,6 +15,14 @@ pub fn sort_by<T>(list: &mut [T], mut compare: impl FnMut(&T, &T) -> Ordering) {
     arrange(list, order);
 }
 
+/// Sorts what has an order of its own.
+///
+/// # Panics
+/// As [`sort_by`].
+pub fn sort<T: Ord>(list: &mut [T]) {
+    sort_by(list, T::cmp);
+}
+
 /// Sorts by a key, so that those of the same key keep their order. The key is made for each comparison.
 ///
 /// # Panics

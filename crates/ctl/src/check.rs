@@ -294,7 +294,7 @@ fn listeners(session: &Session<'_>) -> Result<(String, Vec<Value>), Refusal> {
 
 fn ports(rows: &[Value]) -> Vec<u16> {
     let mut ports: Vec<u16> = rows.iter().filter_map(|row| row["port"].as_u64()?.try_into().ok()).collect();
-    ports.sort_unstable();
+    base::brief::sort(&mut ports);
     ports.dedup();
     ports
 }
@@ -340,7 +340,7 @@ fn protocol_listener(session: &Session<'_>, protocol: &str) -> Result<String, Re
         other => other,
     };
     let mut served: Vec<&str> = rows.iter().filter_map(|row| row["protocol"].as_str()).collect();
-    served.sort_unstable();
+    base::brief::sort(&mut served);
     served.dedup();
     match served.contains(&meant) {
         true if session.is_for_programs() => {

@@ -340,7 +340,7 @@ mod tests {
     fn no_column_is_told_twice() {
         let mut all: Vec<&str> = QUEUE.iter().chain(&QUEUE_CONSUMER).copied().collect();
         let count = all.len();
-        all.sort_unstable();
+        base::brief::sort(&mut all);
         all.dedup();
         assert_eq!(all.len(), count);
     }

@@ -237,7 +237,7 @@ fn interfaces(session: &Session<'_>) -> Result<String, Refusal> {
         };
         let fields = [("hwaddr", told("address")), ("state", told("operstate")), ("mtu", told("mtu"))];
         let fields = fields.into_iter().filter_map(|(name, value)| Some((name, value?)));
-        all.insert(entry.file_name().to_string_lossy().into_owned(), fields.collect());
+        all.insert(entry.file_name().to_string_lossy().into_owned(), base::brief::collect(fields));
     }
     if session.is_for_programs() {
         let message = format!("Node {node} reported network interfaces");

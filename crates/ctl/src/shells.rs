@@ -56,6 +56,6 @@ pub(crate) fn variants(command: &Command, words: &[String]) -> Vec<String> {
         (Some(_), Some(_)) => Vec::new(),
     };
     all.retain(|variant| variant.starts_with(last.as_str()));
-    all.sort();
+    base::brief::sort(&mut all);
     all
 }

@@ -6,6 +6,7 @@ use crate::list::Listed;
 use crate::node::{Node, Which};
 use crate::response::{Answer, Response};
 use crate::{connections, json, list, stats};
+use base::brief;
 use base::id::QueueId;
 use broker::catalog::QueueDefinition;
 use broker::{ChannelRow, ConsumerRow, Opened, QueueRow, StreamConsumerRow, Tally};
@@ -236,7 +237,7 @@ fn subscription_item<N: Node>(call: &Call<'_, N>, opened: &Opened, row: &StreamC
         "activity_status": status(has_property("single-active-consumer"), row.active),
         "exclusive": false,
         "prefetch_count": 0,
-        "arguments": row.properties.iter().map(|(name, value)| (name.to_string(), &**value)).collect::<BTreeMap<_, _>>(),
+        "arguments": brief::collect::<BTreeMap<_, _>, _>(row.properties.iter().map(|(name, value)| (name.to_string(), &**value))),
         "consumer_timeout": NO_TIMEOUT,
     })
 }
@@ -317,7 +318,7 @@ pub(crate) fn active_tags<N: Node>(
     call: &Call<'_, N>,
     rows: &[QueueRow],
 ) -> Result<BTreeMap<QueueId, String>, Response> {
-    let actives: Actives = rows.iter().filter_map(active).collect();
+    let actives: Actives = brief::collect(rows.iter().filter_map(active));
     if actives.is_empty() {
         return Ok(BTreeMap::new());
     }

@@ -7,6 +7,7 @@ use crate::call::Call;
 use crate::node::Node;
 use crate::policies;
 use crate::response::{Answer, Response};
+use base::brief;
 use base::id::QueueId;
 use broker::catalog::{Catalog, DeadLetterRule, QueueDefinition, VhostId};
 use routing::{Destination, Envelope, Matches};
@@ -146,7 +147,7 @@ fn followed(catalog: &Catalog, (vhost, exchange, key): &Way) -> Vec<QueueId> {
             if seen < BINDINGS { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
     }
-    found.sort_unstable();
+    brief::sort(&mut found);
     found.dedup();
     found
 }

@@ -3,6 +3,7 @@
 use crate::call::Call;
 use crate::node::Node;
 use crate::response::{Answer, Response};
+use base::brief;
 use serde_json::{Value, json};
 
 /// The units of a certificate's remaining time, and days in each.
@@ -102,7 +103,7 @@ pub(crate) fn port_listener<N: Node>(call: &Call<'_, N>, port: &str) -> Answer {
 pub(crate) fn protocol_listener<N: Node>(call: &Call<'_, N>, names: &str) -> Answer {
     let mut served: Vec<&str> =
         call.node.about().listeners.iter().map(|listener| listener.protocol.as_str()).collect();
-    served.sort_unstable();
+    brief::sort(&mut served);
     served.dedup();
     // Versions of AMQP share a listener.
     let meant = |name: &str| {

@@ -15,6 +15,7 @@ use crate::{
     bindings, exchanges, json, kept, limits, macros, mirrors, parameters, permissions, policies, queues,
     users, vhosts,
 };
+use base::brief;
 use base::hash::SetByBytes;
 use broker::catalog::{Catalog, Op, PolicyKind, QueueType, Reason, Refusal};
 use serde_json::{Map, Value};
@@ -328,7 +329,7 @@ impl<N: Node> Import<'_, '_, N> {
         taker: &mut impl Taker,
     ) -> Result<SetByBytes<(String, String)>, Response> {
         let types = |catalog: &Catalog| {
-            catalog.vhosts().map(|own| (own.name.to_string(), own.default_queue_type)).collect()
+            brief::collect(catalog.vhosts().map(|own| (own.name.to_string(), own.default_queue_type)))
         };
         let types: BTreeMap<String, QueueType> = taker.look(types)?;
         let mut left_out = SetByBytes::default();

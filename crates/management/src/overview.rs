@@ -7,6 +7,7 @@ use crate::members::Member;
 use crate::node::{About, Busy, Condition, Listener, Node};
 use crate::response::{Answer, Response};
 use crate::{figures, list, parameters, stats};
+use base::brief;
 use base::rabbitmq::PLUGINS;
 use broker::{QueueSums, Survey, Tally};
 use routing::Kind;
@@ -20,7 +21,7 @@ const NO_ERLANG: &str = "";
 
 fn exchange_types() -> Value {
     let mut kinds = Kind::ALL;
-    kinds.sort_unstable_by_key(|kind| kind.name());
+    brief::sort_by_key(&mut kinds, |kind| kind.name());
     let row = |kind: &Kind| {
         let mut row = json!({ "name": kind.name(), "description": kind.description(), "enabled": true });
         if *kind == Kind::FederationUpstream {

@@ -5,6 +5,7 @@ use crate::connections;
 use crate::list;
 use crate::node::Node;
 use crate::response::{Answer, Response};
+use base::brief;
 use broker::{LinkEnd, LinkRow, SessionRow};
 use message::amqp10::{Array, Decoder, Descriptor, List, Map, Value};
 use serde_json::{Value as Json, json};
@@ -30,7 +31,7 @@ pub(crate) fn of_connection<N: Node>(call: &Call<'_, N>, name: &str) -> Answer {
 
 fn shown(row: &SessionRow) -> Json {
     let mut links: Vec<&LinkRow> = row.links.iter().collect();
-    links.sort_unstable_by_key(|link| (!link.is_management, link.handle));
+    brief::sort_by_key(&mut links, |link| (!link.is_management, link.handle));
     let (incoming, outgoing): (Vec<_>, Vec<_>) =
         links.into_iter().partition(|link| matches!(link.end, LinkEnd::Incoming { .. }));
     json!({

@@ -6,6 +6,7 @@ use crate::list::Listed;
 use crate::node::{Action, Node, Which};
 use crate::response::{Answer, Response};
 use crate::{channels, connections, json, list, trail};
+use base::brief;
 use broker::access::Access;
 use broker::catalog::QueueDefinition;
 use broker::{Opened, StreamConsumerRow, StreamPublisherRow};
@@ -140,9 +141,8 @@ pub(crate) fn consumers<N: Node>(call: &Call<'_, N>, asked: Asked<'_>) -> Answer
     let shown = |own: &Peer<'_, StreamConsumerRow>| {
         let StreamConsumerRow { id, credits, consumed, offset, active, properties, .. } = own.row;
         let last = ends.get(&own.stream.id).map_or(0, |end| end.saturating_sub(1));
-        let properties: Map<String, Value> = base::brief::collect(
-            properties.iter().map(|(name, value)| (name.to_string(), Value::from(&**value))),
-        );
+        let properties: Map<String, Value> =
+            brief::collect(properties.iter().map(|(name, value)| (name.to_string(), Value::from(&**value))));
         let is_single = properties.contains_key("single-active-consumer");
         json!({
             "connection_details": connection(call, own.opened),
@@ -167,7 +167,7 @@ pub(crate) fn tracking<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> 
     let id = call.caller.vhost(vhost)?;
     let tracking = call.node.tracking(id, name)?.ok_or_else(Response::not_found)?;
     let object = |pairs: &[(String, u64)]| -> Map<String, Value> {
-        pairs.iter().map(|(name, value)| (name.clone(), Value::from(*value))).collect()
+        brief::collect(pairs.iter().map(|(name, value)| (name.clone(), Value::from(*value))))
     };
     let mut body = Map::new();
     // Only one of the two where one is asked for, as in RabbitMQ.

@@ -7,6 +7,7 @@ use crate::json;
 use crate::messages::{payload, properties};
 use crate::node::Node;
 use crate::response::{Answer, Response};
+use base::brief;
 use broker::Content;
 use broker::catalog::{Catalog, Refusal, ReplyCode, VhostId};
 use broker::fields::Fields091;
@@ -85,7 +86,7 @@ pub(crate) fn route<N: Node>(call: &Call<'_, N>, vhost: &str, name: &str) -> Ans
         };
         list.extend(names.get(destination).cloned());
     }
-    queues.sort_unstable();
+    brief::sort(&mut queues);
     let keys = [key.as_bytes()];
     let (head, payload) = ([&raw[..]], [&payload[..]]);
     let content = &Content::new(AS_TOLD, (named(name).as_bytes(), key.as_bytes()), (&head, &payload));

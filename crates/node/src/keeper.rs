@@ -15,6 +15,7 @@ use crate::fetch::{Fetch, What};
 use crate::snapped::{Arrival, Given, Snapped};
 use crate::word::Word;
 use base::Now;
+use base::brief;
 use base::id::{LogId, LogIndex, NodeNo, ShardId};
 use broker::{LogSnapshot, MoveJob, Moved, Placement, SECTION};
 use consensus::{EntryId, standing};
@@ -219,7 +220,8 @@ impl Keeper {
         for name in segments.iter().filter(is_needless) {
             disk.remove(*name)?;
         }
-        let moved = (0..placement.logs).map(LogId).map(|log| (log, snapshots.moved(journal, log))).collect();
+        let moved =
+            brief::collect((0..placement.logs).map(LogId).map(|log| (log, snapshots.moved(journal, log))));
         Ok(Keeper {
             shards: placement.shards,
             homes: (0..placement.logs).map(|log| placement.owner_at_start(LogId(log))).collect(),

@@ -10,6 +10,7 @@
 use crate::commit::Written;
 use crate::snapped::{Arrival, Part, Snapped};
 use crate::word::Word;
+use base::brief;
 use base::id::{LogId, LogIndex, NodeNo};
 use base::time::NS_PER_MS;
 use base::{Now, Pieces, Sink};
@@ -195,7 +196,7 @@ impl Replicas {
         founders: Option<BTreeSet<ReplicaId>>,
     ) -> Result<(), String> {
         let Coming { log, recovered, places, end, applied } = coming;
-        let placed = places.into_iter().map(|(id, place)| (id.index, (id, place))).collect();
+        let placed = brief::collect(places.into_iter().map(|(id, place)| (id.index, (id, place))));
         let vote = recovered.vote;
         self.consensus.open(log, me, recovered)?;
         let hosted = Hosted {

@@ -6,6 +6,7 @@
 use crate::Stop;
 use crate::keeper::Keeper;
 use crate::replicas::{Applied, Coming as Replica};
+use base::brief;
 use base::id::{LogId, LogIndex, NodeNo, ShardId};
 use base::{Now, Secrets};
 use broker::access::AccessRules;
@@ -237,7 +238,7 @@ pub fn recover(
     let placement = Placement { shards: shards.len() as u16, logs: identity.logs };
     let mut coming = Coming { disk, placement, shards, stopped: BTreeSet::new(), now, tell };
     let mut reading: BTreeMap<LogId, Reading> =
-        common.logs.iter().map(|log| (*log, Reading::default())).collect();
+        brief::collect(common.logs.iter().map(|log| (*log, Reading::default())));
     let stored = Identity::load(disk).map_err(|error| Stop(error.to_string()))?;
     let had = stored.map_or(identity.logs, |stored| stored.logs);
     let (mut snapshots, loaded, bad) = Snapshots::load(disk).map_err(|error| Stop(error.to_string()))?;
@@ -302,7 +303,7 @@ pub fn recover(
     }
     let shards = coming.shards;
     let in_use: BTreeSet<u64> =
-        base::brief::collect(shards.iter().flat_map(|shard| shard.logs().segments_in_use()));
+        brief::collect(shards.iter().flat_map(|shard| shard.logs().segments_in_use()));
     let keeper = Keeper::new(disk, &journal, placement, snapshots, is_sound.then_some(&in_use), common.node)?;
     Ok(Recovered { journal, keeper, shards, placement, identity: identity.node, replicas })
 }
@@ -472,7 +473,7 @@ impl Coming<'_> {
             let is_behind =
                 |entry: &&mark::Found| Some(entry.id.index) > applied.name.last.map(|last| last.index);
             let places =
-                found.entries.iter().filter(is_behind).map(|entry| (entry.id, entry.place)).collect();
+                brief::collect(found.entries.iter().filter(is_behind).map(|entry| (entry.id, entry.place)));
             replicas.push(Replica { log, recovered, places, end: found.end, applied });
         }
         Ok(replicas)

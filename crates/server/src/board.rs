@@ -58,7 +58,7 @@ impl Marks {
         let is_old = |mark: &Mark| now_ns.saturating_sub(mark.at_ns) >= SPAN_NS;
         if self.latest.as_ref().is_none_or(is_old) {
             let mut counts: Vec<_> = counts.take(OBJECTS_MAX).collect();
-            counts.sort_unstable_by_key(|(id, _)| *id);
+            base::brief::sort_by_key(&mut counts, |(id, _)| *id);
             self.before = self.latest.replace(Mark { at_ns: now_ns, counts });
         }
         self.before.as_ref()

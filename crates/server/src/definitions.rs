@@ -67,7 +67,7 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, String> {
             return Err(format!("{} has more than {FILES_MAX} files", path.display()));
         }
     }
-    files.sort();
+    base::brief::sort(&mut files);
     Ok(files)
 }
 

@@ -130,7 +130,9 @@ impl Desk<'_> {
                 // A list of all queues is many MiB: it is not copied.
                 let body = String::from_utf8(body).unwrap_or_else(lossy);
                 let fields = [("status", Value::from(status)), ("body", Value::from(body))];
-                Ok(fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+                Ok(Value::Object(base::brief::collect(
+                    fields.into_iter().map(|(name, value)| (name.to_owned(), value)),
+                )))
             }
             ctl::Request::SetMemoryLimit { limit } => {
                 self.watermarks.set_memory(&limit).map_err(unfit_word)?;
@@ -157,7 +159,7 @@ impl Desk<'_> {
             };
             replicas.extend(door.visit(PATIENCE, rows).ok_or_else(busy)?);
         }
-        replicas.sort_by_key(|row| row.log);
+        base::brief::sort_by_key(&mut replicas, |row| row.log);
         json(&serde_json::json!({ "replicas": replicas, "lanes": lanes.rows(), "dropped": lanes.dropped() }))
     }
 
@@ -207,8 +209,8 @@ impl Desk<'_> {
         let total = [("rss", told.resident), ("allocated", told.allocated), ("erlang", told.in_use)];
         let named = |(name, bytes): (&str, u64)| (name.to_owned(), bytes);
         Ok(ctl::Memory {
-            total: total.into_iter().map(named).collect(),
-            pools: told.pools.into_iter().map(named).collect(),
+            total: base::brief::collect(total.into_iter().map(named)),
+            pools: base::brief::collect(told.pools.into_iter().map(named)),
         })
     }
 

@@ -377,7 +377,7 @@ impl Disk for RealDisk {
             let leaf = entry.map_err(std_error)?.file_name();
             names.extend(leaf.to_str().and_then(|leaf| FileName::from_leaf(kind, leaf)));
         }
-        names.sort_unstable();
+        base::brief::sort(&mut names);
         Ok(names)
     }
 

@@ -5,6 +5,7 @@ use crate::entrance::Entrance;
 use crate::lanes::{Dropped, Lanes, Met};
 use crate::manager::Manager;
 use crate::seat;
+use base::brief;
 use management::{Busy, LanesTo, Member, Replica, Replicas};
 use std::time::Duration;
 
@@ -29,7 +30,7 @@ pub fn members(lanes: &Lanes, own: &str) -> Vec<Member> {
     let other = |met: Met| Member { name: met.name, is_running: met.is_reached, news: met.news };
     let mut all: Vec<Member> = lanes.met().into_iter().map(other).collect();
     all.push(Member { name: own.to_owned(), is_running: true, news: None });
-    all.sort_by(|one, other| one.name.cmp(&other.name));
+    brief::sort_by(&mut all, |one, other| one.name.cmp(&other.name));
     all
 }
 
@@ -53,7 +54,7 @@ pub fn replicas(doors: &[Door], logs: u32, patience: Duration) -> Result<Replica
             applied: row.applied.unwrap_or_default(),
         }));
     }
-    found.all.sort_by_key(|own| own.log);
+    brief::sort_by_key(&mut found.all, |own| own.log);
     Ok(found)
 }
 

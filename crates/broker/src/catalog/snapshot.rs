@@ -85,7 +85,7 @@ impl Catalog {
         out.extend(SHARED);
         self.each_change(|change| put_change(out, change));
         let mut traced: Vec<_> = self.traced.iter().copied().collect();
-        traced.sort_unstable();
+        base::brief::sort(&mut traced);
         traced.into_iter().for_each(|vhost| put_change(out, &Change::Trace { vhost, on: true }));
         put_change(out, &Change::QueuesAdded { below: self.added_below });
         self.nodes.each(&mut |change: &Change| put_change(out, change));
@@ -172,7 +172,7 @@ impl Catalog {
             }
         }
         let mut vhosts: Vec<_> = self.vhosts.values().collect();
-        vhosts.sort_unstable_by_key(|vhost| vhost.definition.id);
+        base::brief::sort_by_key(&mut vhosts, |vhost| vhost.definition.id);
         for vhost in &vhosts {
             each(&Change::AddVhost(vhost.definition.clone()));
             if let Some(limits) = self.vhost_limits.get(&vhost.definition.id) {

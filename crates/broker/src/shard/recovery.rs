@@ -8,6 +8,7 @@ use super::{CATALOG_LOG, Shard};
 use crate::catalog::{Catalog, Change};
 use crate::recovery::{LogSnapshot, RecoveryError};
 use crate::turn::Turn;
+use base::brief;
 use base::cursor::Reader;
 use base::id::{LogId, LogIndex};
 use base::{Now, Pieces, Sink};
@@ -153,7 +154,7 @@ impl Shard {
             }
         }
         let fed: BTreeSet<_> =
-            queues.iter().filter(|queue| queue.has_source()).map(|queue| queue.id).collect();
+            brief::collect(queues.iter().filter(|queue| queue.has_source()).map(|queue| queue.id));
         self.logs.begin_business(now, |queue| fed.contains(&queue));
         missing
     }

@@ -238,7 +238,7 @@ impl Asked {
             all.select_nth_unstable_by(end, order);
             all.truncate(end);
         }
-        all.sort_unstable_by(order);
+        base::brief::sort_by(&mut all, order);
         all.drain(..skip);
         (matched as u64, all)
     }

@@ -6,6 +6,7 @@ use crate::node::Node;
 use crate::pool::PlacesOf;
 use crate::response::Response;
 use Kind::{Counter, Gauge};
+use base::brief;
 use broker::ledger::AccountRow;
 use broker::{HeldBack, TenantRow};
 use std::cmp::Reverse;
@@ -131,7 +132,7 @@ pub(super) fn users<N: Node>(node: &N, facts: &Facts, text: &mut Text) -> Result
 /// The rows with the highest values, at most [`USERS_MAX`] of them; of equal ones those whose names come first.
 fn most<'r, R>(rows: &'r [R], of: impl Fn(&R) -> u64, name: impl Fn(&'r R) -> &'r str) -> Vec<&'r R> {
     let mut found: Vec<&R> = rows.iter().collect();
-    found.sort_unstable_by_key(|row| (Reverse(of(row)), name(row)));
+    brief::sort_by_key(&mut found, |row| (Reverse(of(row)), name(row)));
     found.truncate(USERS_MAX);
     found
 }

@@ -2,6 +2,7 @@
 
 use crate::fetch::{Fetch, Gift, PIECE_BYTES_MAX, Part, What};
 use base::Now;
+use base::brief;
 use base::id::{LogId, NodeNo};
 use consensus::EntryId;
 use journal::{Disk, DiskError, FileKind, FileName};
@@ -45,7 +46,7 @@ impl Giving {
     /// Segments that somebody may read.
     pub(super) fn segments(&self) -> BTreeSet<u64> {
         let of = |kept: &Kept| kept.gift.segments.iter().map(|(number, _)| *number).collect::<Vec<_>>();
-        self.kept.values().flat_map(of).collect()
+        brief::collect(self.kept.values().flat_map(of))
     }
 
     /// Forgets what nobody reads any more.

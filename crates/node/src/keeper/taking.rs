@@ -8,6 +8,7 @@
 use crate::fetch::{Fetch, Gift, Part, STATE_BYTES_MAX, What};
 use crate::snapped::Arrival;
 use base::Now;
+use base::brief;
 use base::id::{LogId, NodeNo};
 use broker::Moved;
 use consensus::EntryId;
@@ -83,7 +84,7 @@ impl Takings {
     /// Segments that a state on its way needs.
     pub(super) fn segments(&self) -> BTreeSet<u64> {
         let gifts = self.logs.values().filter_map(|taking| taking.gift.as_ref());
-        gifts.flat_map(|gift| gift.segments.iter().map(|(number, _)| *number)).collect()
+        brief::collect(gifts.flat_map(|gift| gift.segments.iter().map(|(number, _)| *number)))
     }
 
     /// Asks for what comes next, where that is due.
@@ -165,7 +166,7 @@ impl Takings {
     /// The state is in place. Its segments.
     pub(super) fn arrived(&mut self, log: LogId) -> BTreeSet<u64> {
         let gift = self.logs.remove(&log).and_then(|taking| taking.gift);
-        gift.into_iter().flat_map(|gift| gift.segments).map(|(number, _)| number).collect()
+        brief::collect(gift.into_iter().flat_map(|gift| gift.segments).map(|(number, _)| number))
     }
 
     /// The state of a log is not to be had, or not wanted any more.

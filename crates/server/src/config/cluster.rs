@@ -128,7 +128,7 @@ impl ClusterDraft {
             };
             members.push((name, host));
         }
-        members.sort_by(|(one, _), (other, _)| one.cmp(other));
+        base::brief::sort_by(&mut members, |(one, _), (other, _)| one.cmp(other));
         members.dedup_by(|(one, _), (other, _)| one == other);
         if !(NODES_MIN..=NODES_MAX).contains(&members.len()) {
             return Err(format!(

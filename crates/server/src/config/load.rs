@@ -283,7 +283,7 @@ fn files(sources: &Sources<'_>, usual: &places::Found, draft: &mut Draft) -> Vec
 pub(super) fn conf_files(sources: &Sources<'_>, folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut listed = (sources.list)(folder)?;
     listed.retain(|path| path.extension().is_some_and(|extension| extension == "conf"));
-    listed.sort();
+    base::brief::sort(&mut listed);
     Ok(listed)
 }
 

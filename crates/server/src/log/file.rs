@@ -259,7 +259,7 @@ mod tests {
         let names =
             std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
         let mut names: Vec<String> = names.collect();
-        names.sort();
+        base::brief::sort(&mut names);
         names
     }
 
