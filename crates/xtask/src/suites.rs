@@ -72,6 +72,8 @@ fn timed(profile: &str, depth: Depth, clock: &mut Clock) -> Report {
     // Linking the broker leaves a core to spare for minutes, on which the tests are built and run.
     let built = std::thread::scope(|threads| {
         let broker = threads.spawn(|| build(&metadata, profile));
+        // It is waited for with the scope: the broker's build and the tests take longer.
+        threads.spawn(|| fetch_for_clients(&metadata.workspace_root, depth));
         cargo_tests(&mut report);
         clock.lap("tests of the workspace");
         simulation(&mut report, &metadata, depth);
@@ -227,6 +229,15 @@ fn told(report: &mut Report, built: Result<PathBuf, String>) -> Option<PathBuf> 
             report.fail(NAME, &why);
             None
         }
+    }
+}
+
+/// Has what foreign clients need fetched and built, much of which is waiting. What is missing then is told when they run.
+fn fetch_for_clients(root: &Path, depth: Depth) {
+    let mut command = Command::new(root.join("tests").join("foreign").join("run"));
+    command.arg("--prepare").args((depth == Depth::Long).then_some("--long"));
+    if let Err(error) = command.stdout(Stdio::null()).stderr(Stdio::null()).status() {
+        println!("note: nothing is fetched for foreign clients ahead of their run: {error}");
     }
 }
 
