@@ -45,6 +45,20 @@ impl Broker {
         keep: bool,
     ) -> io::Result<Broker> {
         let folder = parent.join(format!("leveret-bench-{}", std::process::id()));
+        Broker::start_in(binary, folder, settings, transports, keep)
+    }
+
+    /// As [`Broker::start`], in this folder.
+    ///
+    /// # Errors
+    /// As of [`Broker::start`].
+    pub fn start_in(
+        binary: &Path,
+        folder: PathBuf,
+        settings: &[String],
+        transports: &[Transport],
+        keep: bool,
+    ) -> io::Result<Broker> {
         fs::create_dir_all(&folder)?;
         let (binary, transports) = (binary.to_owned(), transports.to_vec());
         let certificate = Certificate::beside(&folder);
@@ -112,16 +126,16 @@ impl Broker {
         }
     }
 
-    /// Gives it an order, as `leveret ctl` does.
+    /// Gives it an order, or asks it something, as `leveret ctl` does; the answer.
     ///
     /// # Errors
-    /// Its answer to that, in words for people.
-    pub fn ctl(&self, words: &[&str]) -> Result<(), String> {
+    /// Its refusal, in words for people.
+    pub fn ctl(&self, words: &[&str]) -> Result<String, String> {
         let mut command = Command::new(&self.binary);
         command.arg("ctl").arg("--data-dir").arg(&self.folder).args(words).stdin(Stdio::null());
         let output = command.output().map_err(|error| format!("{}: {error}", self.binary.display()))?;
         match output.status.success() {
-            true => Ok(()),
+            true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
             false => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
         }
     }

@@ -26,6 +26,7 @@ mod load;
 mod machine;
 mod meter;
 mod native;
+mod nodes;
 mod options;
 mod probe;
 mod process;
@@ -61,7 +62,7 @@ use process::Process;
 use progress::Progress;
 use report::{Report, Row};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -114,7 +115,7 @@ struct Target {
 impl Target {
     fn new(bench: &Bench) -> Result<Target, String> {
         if let Some(uri) = &bench.uri {
-            let process = bench.broker_pid.map(Process::new);
+            let process = (!bench.broker_pid.is_empty()).then(|| Process::several(bench.broker_pid.clone()));
             let streams = Uri { port: bench.stream_port, transport: Transport::Stream, ..uri.clone() };
             return Ok(Target {
                 uris: vec![uri.clone(), streams],
@@ -132,7 +133,7 @@ impl Target {
             settings.push(format!("leveret.shards={shards}"));
         }
         let transports = bench.scenario.transports(bench);
-        let child = Broker::start(&binary, &folder(bench), &settings, &transports, bench.keep)
+        let child = Broker::start(&binary, &bench.parent(), &settings, &transports, bench.keep)
             .map_err(|error| error.to_string())?;
         let process = Some(Process::new(child.pid()));
         let uris = child.ports().map(|(transport, port)| Uri::local(port, transport)).collect();
@@ -160,8 +161,8 @@ impl Target {
 
     fn name(&self) -> String {
         let Uri { host, port, vhost, .. } = &self.uris[0];
-        let pid =
-            self.process.as_ref().map_or_else(String::new, |process| format!(", pid {}", process.pid()));
+        let pids = self.process.as_ref().map(|process| process.pids().iter().map(u32::to_string).collect());
+        let pid = pids.map_or_else(String::new, |pids: Vec<String>| format!(", pid {}", pids.join(", ")));
         let own = self
             .child
             .as_ref()
@@ -171,19 +172,15 @@ impl Target {
 
     fn aim<'a>(&'a mut self, bench: &'a Bench, machine: &Machine) -> Aim<'a> {
         let shards = bench.shards.unwrap_or(machine.processors as u32);
-        Aim { bench, uris: &self.uris, process: self.process.as_mut(), shards }
+        Aim { bench, uris: &self.uris, setup: &self.uris[0], process: self.process.as_mut(), shards }
     }
-}
-
-fn folder(bench: &Bench) -> PathBuf {
-    bench.folder.clone().unwrap_or_else(std::env::temp_dir)
 }
 
 fn measure(bench: &Bench) -> Result<Report, String> {
     let cases = bench.scenario.cases(bench)?;
     raise_descriptor_limit();
     let machine = Machine::now();
-    let folder = folder(bench);
+    let folder = bench.parent();
     // The disk of another's broker is known only if the command line names its folder.
     let is_folder_known = bench.uri.is_none() || bench.folder.is_some();
     let warnings = machine.warnings(is_folder_known.then_some(folder.as_path()));
@@ -192,10 +189,9 @@ fn measure(bench: &Bench) -> Result<Report, String> {
         Scenario::FsyncBound if is_folder_known => Some(probe(&folder, &mut progress)?),
         _ => None,
     };
-    let mut target = Target::new(bench)?;
     let mut report = Report {
         scenario: bench.scenario.name(),
-        broker: target.name(),
+        broker: String::new(),
         placement: bench.placement,
         machine,
         warnings,
@@ -206,7 +202,18 @@ fn measure(bench: &Bench) -> Result<Report, String> {
         large: Vec::new(),
         replays: Vec::new(),
         tenants: Vec::new(),
+        kills: Vec::new(),
+        floor: None,
     };
+    if bench.scenario == Scenario::ClusterQuorum {
+        let measured = nodes::run(bench, &cases, &mut progress)?;
+        report.broker = measured.nodes;
+        report.rows = measured.runs.into_iter().map(|(case, runs)| Row::new(&case, runs)).collect();
+        (report.floor, report.kills) = (measured.floor, measured.kills);
+        return Ok(report);
+    }
+    let mut target = Target::new(bench)?;
+    report.broker = target.name();
     if bench.scenario == Scenario::StreamLarge {
         for _ in 0..bench.runs {
             report.large.push(large::run(bench, &mut target, &mut progress)?);

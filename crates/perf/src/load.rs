@@ -35,8 +35,10 @@ pub const READY: Duration = Duration::from_secs(120);
 pub struct Aim<'a> {
     /// The command line.
     pub bench: &'a Bench,
-    /// The broker: an address for each transport; queues and the like are set up through the first.
+    /// The broker: an address for each transport.
     pub uris: &'a [Uri],
+    /// The address through which queues and the like are set up.
+    pub setup: &'a Uri,
     /// The broker's process, where it is known.
     pub process: Option<&'a mut Process>,
     /// Connections to the broker so far wait in turn for its shards; so many shards has it.
@@ -69,7 +71,7 @@ enum Part {
 pub fn run(case: &Case, aim: &mut Aim<'_>, progress: &mut Progress) -> Result<Vec<Figures>, String> {
     let names = queue_names(case, aim.bench);
     let exchange = format!("{}-copies", prefix(aim.bench));
-    let mut control = Control::open(&aim.uris[0])?;
+    let mut control = Control::open(aim.setup)?;
     if aim.bench.queue.is_none() {
         control.delete_queues(&names)?;
     }

@@ -142,9 +142,16 @@ pub struct Bench {
     /// Connections of the tenant of `tenants`
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub tenant_connections: u32,
-    /// Process id of the broker (on this machine): adds its CPU time and memory
-    #[arg(long, requires = "uri")]
-    pub broker_pid: Option<u32>,
+    /// Process id of the broker (on this machine): adds its CPU time and memory; of all nodes of a cluster, their sum
+    #[arg(long, requires = "uri", value_delimiter = ',', value_name = "PID")]
+    pub broker_pid: Vec<u32>,
+    /// The addresses of the other nodes of the cluster of --uri, for `cluster-quorum`
+    #[arg(long, requires = "uri", value_delimiter = ',', value_name = "URI")]
+    pub nodes: Vec<Uri>,
+    /// How often `cluster-quorum` kills the node that leads the queue: 3 of its own nodes; with --uri none, or once, the process
+    /// that --broker-pid names first
+    #[arg(long, value_parser = clap::value_parser!(u32).range(0..=1000))]
+    pub kills: Option<u32>,
     /// One more setting of the broker that is started, as for `leveret server`
     #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "uri")]
     pub settings: Vec<String>,
@@ -264,6 +271,13 @@ pub struct Bench {
     /// Print one JSON object instead of the table
     #[arg(long)]
     pub json: bool,
+}
+
+impl Bench {
+    /// The folder in which data folders are made.
+    pub fn parent(&self) -> PathBuf {
+        self.folder.clone().unwrap_or_else(std::env::temp_dir)
+    }
 }
 
 #[cfg(test)]

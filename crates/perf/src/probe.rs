@@ -12,6 +12,9 @@ use std::time::{Duration, Instant};
 /// Bytes of the probe's file.
 const FILE: u64 = 256 << 20;
 
+/// Bytes of each file where several are written at the same moment.
+const AMONG_FILE: u64 = 16 << 20;
+
 /// How long each size is tried.
 const TRY: Duration = Duration::from_millis(700);
 
@@ -77,6 +80,30 @@ pub fn settle(folder: &Path, bound: Duration, quiet: Duration, most: Duration) -
     // It may not exist where opening it failed.
     let _ = std::fs::remove_file(&path);
     result
+}
+
+/// The median of a write and its flush while others flush the same device at the same moment, microseconds.
+///
+/// # Errors
+/// As of [`Probe::measure`].
+pub fn flush_among(folder: &Path, writers: usize) -> io::Result<f64> {
+    let measure = |number: usize| {
+        let path = folder.join(format!("leveret-flush-{}-{number}", std::process::id()));
+        let result = measure_file(&path, AMONG_FILE, TRY);
+        // It may not exist where opening it failed.
+        let _ = std::fs::remove_file(&path);
+        result
+    };
+    let all: io::Result<Vec<Probe>> = std::thread::scope(|threads| {
+        let writers: Vec<_> = (0..writers).map(|number| threads.spawn(move || measure(number))).collect();
+        let join = |writer: std::thread::ScopedJoinHandle<'_, io::Result<Probe>>| {
+            writer.join().unwrap_or_else(|_| Err(io::Error::other("a writer did not end")))
+        };
+        writers.into_iter().map(join).collect()
+    });
+    let mut all: Vec<f64> = all?.iter().map(|probe| probe.rows[0].p50_us).collect();
+    base::brief::sort_by(&mut all, f64::total_cmp);
+    Ok(all[all.len() / 2])
 }
 
 fn settle_file(path: &Path, bound: Duration, quiet: Duration, most: Duration) -> io::Result<Settled> {
@@ -166,6 +193,11 @@ mod tests {
         // No flush takes no time.
         let never = settled(0, 60_000, 30);
         assert!((0.03..60.0).contains(&never.seconds) && never.longest_ms > 0.0, "{never:?}");
+    }
+
+    #[test]
+    fn one_of_several_writers_waits_too() {
+        assert!(flush_among(&std::env::temp_dir(), 2).unwrap() > 0.0);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A process's use of the machine: CPU time in nanoseconds and resident memory, as Linux's `/proc` tells it.
+//! The use of the machine by a process, or by several together: CPU time in nanoseconds and resident memory, as Linux's `/proc` tells it.
 //!
 //! CPU time is the sum of `/proc/PID/task/*/schedstat`: `/proc/PID/stat` counts in ticks of 10 ms, too coarse for a
 //! run of a second. A thread that ended takes its time with it, so [`Process`] remembers the most it saw of each.
@@ -7,15 +7,15 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 
-/// A process being watched.
+/// Processes being watched: the broker's, or those of all nodes of a cluster.
 #[derive(Debug)]
 pub struct Process {
-    pid: u32,
-    /// CPU nanoseconds by thread, threads that ended included.
+    pids: Vec<u32>,
+    /// CPU nanoseconds by thread, threads that ended included. No two processes have a thread of one number.
     threads: BTreeMap<u32, u64>,
 }
 
-/// The use of a process up to a moment.
+/// The use of all of them up to a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Usage {
     /// CPU time of all threads, nanoseconds.
@@ -31,20 +31,38 @@ pub struct Usage {
 impl Process {
     /// Watches the process `pid`.
     pub fn new(pid: u32) -> Process {
-        Process { pid, threads: BTreeMap::new() }
+        Process::several(vec![pid])
     }
 
-    /// Its id.
-    pub fn pid(&self) -> u32 {
-        self.pid
+    /// Watches these processes as one.
+    pub fn several(pids: Vec<u32>) -> Process {
+        Process { pids, threads: BTreeMap::new() }
     }
 
-    /// Its use so far.
+    /// Their ids.
+    pub fn pids(&self) -> &[u32] {
+        &self.pids
+    }
+
+    /// Their use so far.
     ///
     /// # Errors
-    /// The process is gone, or is not ours to look at.
+    /// One of them is gone, or is not ours to look at.
     pub fn usage(&mut self) -> io::Result<Usage> {
-        for entry in fs::read_dir(format!("/proc/{}/task", self.pid))? {
+        let mut usage = Usage::default();
+        for pid in self.pids.clone() {
+            let (user_ticks, system_ticks, rss) = self.look(pid)?;
+            usage.user_ticks += user_ticks;
+            usage.system_ticks += system_ticks;
+            usage.rss += rss;
+        }
+        usage.cpu_ns = self.threads.values().sum();
+        Ok(usage)
+    }
+
+    /// Takes note of the threads of one; its user and system ticks and its resident memory.
+    fn look(&mut self, pid: u32) -> io::Result<(u64, u64, u64)> {
+        for entry in fs::read_dir(format!("/proc/{pid}/task"))? {
             let entry = entry?;
             let Some(thread) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
                 continue;
@@ -53,21 +71,25 @@ impl Process {
             let Ok(text) = fs::read_to_string(entry.path().join("schedstat")) else { continue };
             self.threads.insert(thread, first_number(&text).ok_or_else(|| unreadable("schedstat"))?);
         }
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid))?;
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
         let (user_ticks, system_ticks) = ticks(&stat).ok_or_else(|| unreadable("stat"))?;
-        let status = fs::read_to_string(format!("/proc/{}/status", self.pid))?;
+        let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
         let rss = field_bytes(&status, "VmRSS:").ok_or_else(|| unreadable("status"))?;
-        Ok(Usage { cpu_ns: self.threads.values().sum(), user_ticks, system_ticks, rss })
+        Ok((user_ticks, system_ticks, rss))
     }
 
-    /// How often it read from files so far: sockets are received from, and do not count.
+    /// How often they read from files so far: sockets are received from, and do not count.
     ///
     /// # Errors
-    /// The process is gone, or is not ours to look at.
+    /// As of [`Process::usage`].
     pub fn reads(&self) -> io::Result<u64> {
-        let text = fs::read_to_string(format!("/proc/{}/io", self.pid))?;
-        let line = text.lines().find_map(|line| line.strip_prefix("syscr:"));
-        line.and_then(first_number).ok_or_else(|| unreadable("io"))
+        let mut all = 0;
+        for pid in &self.pids {
+            let text = fs::read_to_string(format!("/proc/{pid}/io"))?;
+            let line = text.lines().find_map(|line| line.strip_prefix("syscr:"));
+            all += line.and_then(first_number).ok_or_else(|| unreadable("io"))?;
+        }
+        Ok(all)
     }
 }
 
@@ -122,6 +144,18 @@ mod tests {
         let after = own.usage().unwrap();
         assert!(after.cpu_ns - before.cpu_ns > 5_000_000, "{before:?} {after:?}");
         assert!(after.rss > 100_000);
+    }
+
+    #[test]
+    fn the_use_of_several_is_their_sum() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let (own, other) = (std::process::id(), child.id());
+        let rss = |pids: Vec<u32>| Process::several(pids).usage().unwrap().rss;
+        let (one, both) = (rss(vec![own]), rss(vec![own, other]));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(both > one, "{both} {one}");
+        assert!(Process::several(vec![own, u32::MAX - 1]).usage().is_err());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::idle::Idle;
 use crate::large::Large;
 use crate::machine::Machine;
+use crate::nodes::{self, Floor, Killed};
 use crate::options::Placement;
 use crate::probe::Probe;
 use crate::replay::{self, Replay};
@@ -41,6 +42,10 @@ pub struct Report {
     pub replays: Vec<Replay>,
     /// The figures of a load alone and beside a tenant.
     pub tenants: Vec<Beside>,
+    /// The runs in which the node that led the queue was killed.
+    pub kills: Vec<Killed>,
+    /// The times below which several nodes cannot agree on one message.
+    pub floor: Option<Floor>,
 }
 
 /// One case, or one part of it, with all its runs.
@@ -73,6 +78,7 @@ impl Report {
         self.rows.iter().any(is_broken)
             || self.idle.iter().any(|idle| idle.dropped > 0)
             || self.tenants.iter().any(|beside| beside.figures.is_violation())
+            || self.kills.iter().any(Killed::is_violation)
     }
 
     /// One JSON object.
@@ -122,6 +128,7 @@ impl Report {
             text.push('\n');
             text.push_str(&tenants::text(&self.tenants));
         }
+        text.push_str(&nodes::text(self.floor.as_ref(), &self.kills));
         for large in &self.large {
             text.push('\n');
             text.push_str(&large.text());

@@ -65,6 +65,9 @@ pub enum Scenario {
     ContentReaders,
     /// One queue with 1,000 consumers, in turn and by share (x-fairness)
     ContentShares,
+    /// Three nodes, quorum queue, both protocols: clients at the node that leads it and at another, one message at a time, and
+    /// what publishers wait when the leader is killed
+    ClusterQuorum,
     /// AMQP 1.0, stream: credit 5000, read from the end while it is written
     StreamAmqp10,
     /// AMQP 0-9-1, stream: confirm window 3000, prefetch and multi-ack 5000, read from the end while it is written
@@ -298,10 +301,17 @@ impl Scenario {
         self.check_readers(bench)?;
         self.check_tenants(bench)?;
         self.check_own(bench)?;
+        self.check_nodes(bench)?;
         let protocols = match (self.fixed(), bench.protocol) {
             (Some((protocol, _)), _) | (None, Some(protocol)) => vec![protocol],
             (None, None)
-                if matches!(self, Scenario::Trickle | Scenario::Websocket | Scenario::ContentReaders) =>
+                if matches!(
+                    self,
+                    Scenario::Trickle
+                        | Scenario::Websocket
+                        | Scenario::ContentReaders
+                        | Scenario::ClusterQuorum
+                ) =>
             {
                 vec![Protocol::Amqp091, Protocol::Amqp10]
             }
@@ -311,7 +321,12 @@ impl Scenario {
             _ if self == Scenario::ContentReaders => vec![QueueType::Stream],
             (Some((_, queue_type)), _) | (None, Some(queue_type)) => vec![queue_type],
             (None, None) if self == Scenario::Trickle => vec![QueueType::Classic, QueueType::Quorum],
-            (None, None) if matches!(self, Scenario::FlatMemory | Scenario::BacklogDrain) => {
+            (None, None)
+                if matches!(
+                    self,
+                    Scenario::FlatMemory | Scenario::BacklogDrain | Scenario::ClusterQuorum
+                ) =>
+            {
                 vec![QueueType::Quorum]
             }
             (None, None) => vec![QueueType::Classic],
@@ -364,6 +379,34 @@ impl Scenario {
                 Err("--chunks is for stream-small-chunks, --bytes for stream-large and stream-replay too".to_owned())
             }
             _ => Ok(()),
+        }
+    }
+
+    /// A cluster has three nodes: all are ours, or none is.
+    fn check_nodes(self, bench: &Bench) -> Result<(), String> {
+        if self != Scenario::ClusterQuorum {
+            return match bench.nodes.is_empty() && bench.kills.is_none() {
+                true => Ok(()),
+                false => Err("--nodes and --kills are for cluster-quorum".to_owned()),
+            };
+        }
+        let is_plain = |uri: &Uri| uri.transport == Transport::Tcp;
+        if self.transports(bench) != [Transport::Tcp] || !bench.nodes.iter().all(is_plain) {
+            return Err("clusters are measured over plain TCP".to_owned());
+        }
+        if bench.queue.is_some() || bench.queue_type.is_some_and(|queue_type| queue_type != QueueType::Quorum)
+        {
+            return Err("cluster-quorum makes a quorum queue of its own".to_owned());
+        }
+        let most = if bench.broker_pid.is_empty() { 0 } else { 1 };
+        match (&bench.uri, bench.nodes.len()) {
+            (None, 0) => Ok(()),
+            (Some(_), 2) if bench.kills.unwrap_or(0) > most => {
+                Err("a node that is not ours is killed once (--kills 1), where --broker-pid names it: it is not started again"
+                    .to_owned())
+            }
+            (Some(_), 2) => Ok(()),
+            _ => Err("cluster-quorum takes the addresses of three nodes: --uri, and --nodes with the two others".to_owned()),
         }
     }
 

@@ -95,7 +95,7 @@ pub fn run(case: &Case, aim: &mut Aim<'_>, progress: &mut Progress) -> Result<Ve
         for is_beside in [false, true] {
             progress.label(format!("run {}, {}", run + 1, name(is_beside)));
             let process = aim.process.as_deref_mut();
-            let mut own = Aim { bench, uris: &uris, process, shards: aim.shards };
+            let mut own = Aim { bench, uris: &uris, setup: &uris[0], process, shards: aim.shards };
             let (figures, done) = match is_beside {
                 true => {
                     beside(case, &tenant, &mut own, progress).map(|(figures, done)| (figures, Some(done)))?

@@ -21,6 +21,7 @@ const ROLLS_DICE: &[(&str, &str)] = &[
 const ASKS_THE_SYSTEM: &[(&str, &str)] = &[
     ("crates/base/src/secrets.rs", "what a source is"),
     ("crates/ctl/src/objects.rs", "a salt, without a node"),
+    ("crates/perf/src/nodes.rs", "the secret of nodes that it starts"),
     ("crates/server/src/seed.rs", "the seed of all that a node has"),
 ];
 
