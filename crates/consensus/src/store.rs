@@ -11,7 +11,9 @@ use crate::engine::{
 use crate::entry::{Content, Entry, EntryId, Vote};
 use crate::group::Recovered;
 use crate::mark::At;
+use base::Buffer;
 use base::id::{LogId, LogIndex};
+use base::memory::BLOCK;
 use journal::Sealed;
 use openraft::EntryPayload;
 use openraft::storage::{IOFlushed, LogState, RaftLogReader, RaftLogStorage};
@@ -62,11 +64,19 @@ enum Waiter {
     Task(oneshot::Sender<()>),
 }
 
+/// Entries that came last and stay in the memory in which they came: they are written, sent and applied from there.
+const FRESH: usize = 32;
+
+/// A batch that takes so many times less than the memory in which it came is kept in a copy.
+const WASTE: usize = 2;
+
 /// An entry, and where its records begin.
 #[derive(Clone, Debug)]
 struct Placed {
     entry: Entry,
     at: LogIndex,
+    /// The records of a batch that was taken out of its memory, which is empty.
+    short: Option<Box<[u8]>>,
 }
 
 impl Placed {
@@ -74,6 +84,29 @@ impl Placed {
         match &self.entry.content {
             Content::Batch(batch) => batch.next(),
             Content::Blank | Content::Members(_) => self.at,
+        }
+    }
+
+    /// The entry as it came.
+    fn entry(&self) -> Entry {
+        let mut entry = self.entry.clone();
+        if let (Content::Batch(batch), Some(records)) = (&mut entry.content, &self.short) {
+            let mut buffer = Buffer::with_capacity(records.len());
+            buffer.extend(records);
+            buffer.pad_to(BLOCK);
+            batch.memory = buffer.seal();
+        }
+        entry
+    }
+
+    /// Keeps no more memory than the records take. Whoever has the batch keeps it as it is.
+    fn shorten(&mut self) {
+        if let Content::Batch(batch) = &mut self.entry.content
+            && self.short.is_none()
+            && batch.memory.capacity() / WASTE > batch.len
+        {
+            self.short = Some(batch.records().into());
+            batch.memory = Buffer::default().seal();
         }
     }
 }
@@ -195,7 +228,10 @@ impl Kept {
             {
                 return Err(format!("entry {index} begins at {}, the one before ends at {at}", batch.base));
             }
-            self.entries.push_back(Placed { entry: entry.clone(), at });
+            self.entries.push_back(Placed { entry: entry.clone(), at, short: None });
+            if let Some(old) = self.entries.len().checked_sub(FRESH + 1) {
+                self.entries[old].shorten();
+            }
         }
         Ok(())
     }
@@ -290,7 +326,7 @@ impl RaftLogReader<Types> for Store {
         };
         let from = from.saturating_sub(first).min(kept.entries.len() as u64) as usize;
         let to = to.saturating_sub(first).min(kept.entries.len() as u64) as usize;
-        Ok(kept.entries.range(from..to.max(from)).map(|placed| to_entry(&placed.entry)).collect())
+        Ok(kept.entries.range(from..to.max(from)).map(|placed| to_entry(&placed.entry())).collect())
     }
 
     async fn limited_get_log_entries(&mut self, start: u64, end: u64) -> Result<Vec<TheirEntry>, io::Error> {
@@ -384,5 +420,72 @@ impl RaftLogStorage<Types> for Store {
 
     async fn purge(&mut self, last: TheirId) -> Result<(), io::Error> {
         self.0.borrow_mut().purge(from_id(last)).map_err(io::Error::other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use journal::Batch;
+
+    const LOG: LogId = LogId(1);
+
+    /// Entries whose batches have so many bytes each, in memory of 64 KiB.
+    fn entries(lens: &[usize]) -> Vec<Entry> {
+        let mut base = LogIndex(0);
+        let entry = |(index, len): (usize, &usize)| {
+            let mut batch = Batch::new(LOG, base, Buffer::with_capacity(64 << 10));
+            batch.records().extend(&vec![index as u8; *len]);
+            let sealed = batch.seal(index as u64);
+            base = sealed.next();
+            let id = EntryId { term: 1, index: index as u64 };
+            Entry { id, content: Content::Batch(sealed) }
+        };
+        lens.iter().enumerate().map(entry).collect()
+    }
+
+    fn store() -> Store {
+        Store::new(Recovered::default(), 1 << 20).unwrap()
+    }
+
+    #[test]
+    fn small_batches_leave_the_memory_in_which_they_came() {
+        let lens: Vec<usize> =
+            (0..FRESH * 4).map(|index| if index % 8 == 0 { 48 << 10 } else { 48 }).collect();
+        let (entries, store) = (entries(&lens), store());
+        store.with(|kept| kept.take(&entries)).unwrap();
+        store.with(|kept| {
+            let memory = |placed: &Placed| match &placed.entry.content {
+                Content::Batch(batch) => batch.memory.capacity(),
+                _ => unreachable!(),
+            };
+            for (index, placed) in kept.entries.iter().enumerate() {
+                let is_whole = index % 8 == 0 || index >= FRESH * 3;
+                assert_eq!(memory(placed), if is_whole { 64 << 10 } else { 0 }, "{index}");
+            }
+            assert_eq!(kept.end(), LogIndex(lens.iter().sum::<usize>() as u64));
+        });
+        let read = outcome_of(store.clone().try_get_log_entries(0..u64::MAX)).unwrap();
+        assert_eq!(read.len(), entries.len());
+        for (read, entry) in read.into_iter().map(from_entry).zip(&entries) {
+            let (Content::Batch(read), Content::Batch(batch)) = (&read.content, &entry.content) else {
+                panic!("{read:?}")
+            };
+            assert_eq!(read.records(), batch.records());
+            assert_eq!(
+                (read.base, read.len, read.crc, read.committed_at_ms),
+                (batch.base, batch.len, batch.crc, batch.committed_at_ms)
+            );
+            assert_eq!(read.memory.len() % BLOCK, 0, "it can be written as it is");
+        }
+    }
+
+    /// The outcome of a future that waits for nothing.
+    fn outcome_of<T>(future: impl Future<Output = T>) -> T {
+        let mut future = std::pin::pin!(future);
+        match future.as_mut().poll(&mut std::task::Context::from_waker(std::task::Waker::noop())) {
+            std::task::Poll::Ready(outcome) => outcome,
+            std::task::Poll::Pending => panic!("it waits"),
+        }
     }
 }

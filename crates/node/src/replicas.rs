@@ -139,7 +139,7 @@ pub struct Keeps {
 
 impl Default for Keeps {
     fn default() -> Keeps {
-        Keeps { entries: 4096, bytes: 64 << 20 }
+        Keeps { entries: 4096, bytes: 8 << 20 }
     }
 }
 
