@@ -16,10 +16,35 @@ pub struct Copied {
     pub has_content: bool,
 }
 
+/// The definitions that the configuration names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Import {
+    /// It names none.
+    #[default]
+    Nothing,
+    /// They are to be imported before clients come.
+    Owed,
+    /// They were imported.
+    Done,
+}
+
 #[derive(Debug, Default)]
 struct State {
     copied: Copied,
+    import: Import,
     is_over: bool,
+}
+
+impl State {
+    /// Clients may come, where a catalog that is as new as the start was waited for long enough or not.
+    fn lets_in(&self, has_waited: bool) -> bool {
+        let Copied { is_caught_up, has_content } = self.copied;
+        match self.import {
+            Import::Nothing => has_content && (is_caught_up || has_waited),
+            Import::Owed => false,
+            Import::Done => true,
+        }
+    }
 }
 
 /// See the module.
@@ -42,6 +67,24 @@ impl Entrance {
         self.changed.notify_all();
     }
 
+    /// Definitions are to be imported before clients come.
+    pub fn owe_import(&self) {
+        self.held().import = Import::Owed;
+    }
+
+    /// The definitions were imported.
+    pub fn imported(&self) {
+        self.held().import = Import::Done;
+        self.changed.notify_all();
+    }
+
+    /// Waits until definitions can be imported, which somebody who leads the catalog has to agree to: false, the node ends.
+    pub fn wait_to_import(&self) -> bool {
+        let waits = |state: &mut State| !state.is_over && !state.copied.is_caught_up;
+        let waited = self.changed.wait_while(self.held(), waits);
+        !waited.unwrap_or_else(PoisonError::into_inner).is_over
+    }
+
     /// Waits until clients may come, or the node ends. Where nobody leads the catalog for long, clients find what the copy has, if
     /// it has anything.
     pub fn wait(&self) {
@@ -52,9 +95,8 @@ impl Entrance {
         let begin = Instant::now();
         let mut state = self.held();
         loop {
-            let Copied { is_caught_up, has_content } = state.copied;
             let left = catch_up.saturating_sub(begin.elapsed());
-            if state.is_over || (has_content && (is_caught_up || left.is_zero())) {
+            if state.is_over || state.lets_in(left.is_zero()) {
                 return;
             }
             state = match left.is_zero() {
@@ -117,6 +159,32 @@ mod tests {
             assert_eq!(lets_in(catch_up, |entrance| entrance.tell(copied)), expected, "{copied:?}");
         }
         assert!(lets_in(FAR, Entrance::end), "the node ends");
+    }
+
+    #[test]
+    fn clients_wait_for_definitions() {
+        let all = Copied { is_caught_up: true, has_content: true };
+        let owes = |then: fn(&Entrance)| {
+            move |entrance: &Entrance| {
+                entrance.owe_import();
+                entrance.tell(all);
+                then(entrance);
+            }
+        };
+        let entrance = Arc::new(Entrance::default());
+        owes(|_| {})(&entrance);
+        assert!(entrance.wait_to_import(), "somebody leads");
+        assert!(!entrance.held().lets_in(true));
+        entrance.imported();
+        assert!(entrance.held().lets_in(false));
+        // A catalog without a virtual host is all that they said.
+        entrance.tell(Copied { is_caught_up: true, has_content: false });
+        assert!(entrance.held().lets_in(false));
+        let entrance = Entrance::default();
+        entrance.owe_import();
+        entrance.end();
+        assert!(!entrance.wait_to_import());
+        assert!(lets_in(FAR, |entrance| owes(Entrance::imported)(entrance)));
     }
 
     #[test]

@@ -131,6 +131,42 @@ fn answered_declarations_outlive_the_leader_of_the_catalog() {
     }
 }
 
+/// The definitions that each node's configuration names are imported once nodes agree, and before clients come; as at a node alone,
+/// they bring the users, and nobody else is made.
+#[test]
+fn definitions_of_a_start_are_there_before_clients() {
+    let folder = Folder::new();
+    let path = folder.0.join("definitions.json");
+    let all = json!({"user": "boss", "vhost": "v", "configure": ".*", "write": ".*", "read": ".*"});
+    let definitions = json!({
+        "vhosts": [{"name": "v"}, {"name": "/"}],
+        "users": [{"name": "boss", "password": "boss", "tags": "administrator"}],
+        "permissions": [all, {"user": "boss", "vhost": "/", "configure": ".*", "write": ".*", "read": ".*"}],
+        "queues": [{"vhost": "/", "name": "orders", "durable": true, "auto_delete": false,
+                    "arguments": {"x-queue-type": "quorum"}}],
+    });
+    std::fs::write(&path, definitions.to_string()).expect("a file");
+    let key = format!("load_definitions={}", path.display());
+    let mut nodes = Nodes::new();
+    (0..3).for_each(|at| nodes.start_with(at, COOKIE, &[&key]));
+    for at in 0..3 {
+        find(&mut Client::open_as(nodes.node(at), "boss"), "orders");
+        assert_eq!(nodes.ask(at, "GET whoami", &Value::Null).0, 401, "there is no guest at node {at}");
+    }
+    // One that comes back imports them again, to the same end.
+    nodes.kill(1);
+    nodes.start_with(1, COOKIE, &[&key]);
+    find(&mut Client::open_as(nodes.node(1), "boss"), "orders");
+    // With a file that cannot be imported it ends.
+    nodes.kill(2);
+    std::fs::write(&path, json!({"queues": [{"name": "q", "vhost": "nowhere"}]}).to_string())
+        .expect("a file");
+    nodes.start_with(2, COOKIE, &[&key]);
+    let child = &mut nodes.nodes[2].as_mut().expect("it was started").child;
+    let status = until("an end", || child.try_wait().expect("it is ours"));
+    assert!(!status.success());
+}
+
 /// The node that was away lacks entries of the catalog's log that the others have let go of: it is sent the state, and begins anew
 /// with that, without a new process.
 #[test]

@@ -50,6 +50,8 @@ pub(super) fn prepare(
     let Opened { disk, node, membership, content, user, .. } = &mut opened;
     match membership {
         None => seed::first_user(config, clock, node, &**disk, logger)?,
+        // As for a node alone, definitions tell the users and virtual hosts that there are from the beginning.
+        Some(_) if !config.definitions.paths.is_empty() => *content = Some(Vec::new()),
         Some(_) => *content = Some(seed::first_content(config)?),
     }
     first::flush(node, &**disk, &|| clock.now()).map_err(|Stop(why)| why)?;
@@ -108,10 +110,6 @@ fn recover(config: &Config, shares: Shares, clock: Clock, logger: &Logger) -> Re
             "leveret.logs must be 2 at least in a cluster: queues are on other logs than the catalog"
                 .to_owned(),
         );
-    }
-    if membership.is_some() && !config.definitions.paths.is_empty() {
-        return Err("load_definitions is not served in a cluster yet: import definitions over the HTTP API"
-            .to_owned());
     }
     if let Some(membership) = &membership {
         common = Common { node: membership.number, logs: seat::agreed_on(identity.logs).collect() };

@@ -134,7 +134,10 @@ impl Running {
         let manager =
             &self.manager(config, about, (pools.clone(), places), &tls, wake, (&raised, &lacks_space));
         let board = &Board::default();
-        if let Err(why) = definitions::load(config, manager, &self.logger) {
+        let imports = !config.definitions.paths.is_empty();
+        if imports && self.lanes.is_some() {
+            self.entrance.owe_import();
+        } else if let Err(why) = definitions::load(config, manager, &self.logger) {
             return Ok(Then::Failed(why));
         }
         let (next, stop_http) = (&AtomicUsize::new(0), &Notify::new());
@@ -151,7 +154,7 @@ impl Running {
             watermarks: &self.watermarks,
             clock: self.clock,
             logger: &self.logger,
-            end,
+            end: end.clone(),
         };
         thread::scope(|threads| {
             let mut crew = Crew::new(threads);
@@ -159,6 +162,9 @@ impl Running {
             self.answer_tools(&mut crew, &control, desk);
             self.serve_http(&mut crew, manager, http);
             self.say_news(&mut crew, manager);
+            if imports && self.lanes.is_some() {
+                self.import_later(&mut crew, manager, end);
+            }
             let outcome = crew.begun.map_err(failed).and_then(|()| {
                 let ms = self.clock.now().mono_ns / NS_PER_MS;
                 self.greet(config, &addresses, ms);
@@ -299,6 +305,21 @@ impl Running {
                 courtesy::step_back();
                 desk.answer(request)
             });
+        });
+    }
+
+    /// Begins the thread that imports definitions once nodes agree on a catalog.
+    fn import_later<'s>(&'s self, crew: &mut Crew<'s, '_>, manager: &'s Manager<'s>, end: Sender<End>) {
+        crew.add("definitions", move || {
+            courtesy::step_back();
+            if !self.entrance.wait_to_import() {
+                return;
+            }
+            match definitions::load(manager.config, manager, &self.logger) {
+                Ok(()) => self.entrance.imported(),
+                // Nobody listens once the node is ending.
+                Err(why) => end.send(End::Failed(why)).unwrap_or_default(),
+            }
         });
     }
 
