@@ -15,7 +15,7 @@ use crate::request::{Method, Request};
 use crate::response::{Answer, Response};
 use crate::rows::Rows;
 use crate::underway::Underway;
-use crate::{export, form, trail};
+use crate::{export, form, trail, users};
 use base::hash::SetByBytes;
 use broker::catalog::Catalog;
 use std::cell::RefCell;
@@ -166,12 +166,13 @@ impl<N: Node> Taker for Doing<'_, '_, N> {
         }
         self.underway.make_room()?;
         let is_declaration = step.is_declaration();
+        let instead = if let Step::Request(op) = &step { users::instead(op) } else { None };
         let begun = match step {
             Step::Request(op) => self.call.begin_request(op),
             Step::Act(vhost, action) => self.call.node.begin_act(&self.call.caller.login, &vhost, action),
         };
-        let report = self.report;
-        self.underway.add(Box::new(move || match begun() {
+        let (report, call) = (self.report, self.call);
+        self.underway.add(Box::new(move || match users::or_instead(call, begun(), instead) {
             // The others go on.
             Err(Trouble::Refused(refusal)) => {
                 refuse(&mut report.borrow_mut(), entry, is_declaration, &refusal);

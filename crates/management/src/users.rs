@@ -3,11 +3,11 @@
 use crate::body::Body;
 use crate::call::Call;
 use crate::list;
-use crate::node::Node;
+use crate::node::{Node, Trouble};
 use crate::request::{Method, Only};
 use crate::response::{Answer, Response};
 use broker::access::{Hashing, PasswordHash, Stored};
-use broker::catalog::{Op, UserDefinition, UserLimits};
+use broker::catalog::{Object, Op, Reason, UserDefinition, UserLimits};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -82,8 +82,10 @@ pub(crate) fn one<N: Node>(call: &Call<'_, N>, name: &str) -> Answer {
                 (Some(Only::Existing), true) => changes(call.node, name, &body)?,
                 (_, is_there) => wanted(call.node, name, &body, is_there)?,
             };
+            let is_any = call.request.only()?.is_none();
             for op in ops {
-                call.request(op)?;
+                let instead = if is_any { instead(&op) } else { None };
+                or_instead(call, call.request(op), instead)?;
             }
             Ok(Response::empty(if own.is_some() { 204 } else { 201 }))
         }
@@ -115,6 +117,28 @@ pub(crate) fn wanted<N: Node>(
         }
         false => vec![Op::AddUser { name: name.into(), password, tags }],
     })
+}
+
+/// The requests that change a user to what this one makes of it: somebody else may have made one of that name meanwhile. None: it makes
+/// no user.
+pub(crate) fn instead(op: &Op) -> Option<[Op; 2]> {
+    let Op::AddUser { name, password, tags } = op else { return None };
+    let (name, password, tags) = (name.clone(), password.clone(), tags.clone());
+    Some([Op::ChangePassword { name: name.clone(), password }, Op::SetUserTags { name, tags }])
+}
+
+/// The outcome of making a user, or of changing the one that somebody else has made meanwhile.
+pub(crate) fn or_instead<N: Node>(
+    call: &Call<'_, N>,
+    outcome: Result<(), Trouble>,
+    instead: Option<[Op; 2]>,
+) -> Result<(), Trouble> {
+    match (outcome, instead) {
+        (Err(Trouble::Refused(refusal)), Some(instead)) if refusal.reason == Reason::Exists(Object::User) => {
+            instead.into_iter().try_for_each(|op| call.request(op))
+        }
+        (outcome, _) => outcome,
+    }
 }
 
 /// The requests that change a user as an object says; fields that it does not name stay.
