@@ -10,10 +10,10 @@ use crate::node::Node;
 use crate::response::{Answer, Response};
 use crate::streams::Asked;
 use crate::{
-    advice, beyond, bindings, channels, connections, dead_letters, definitions, exchanges, expressions,
-    features, health, held, latency, limits, live, log, may, memory, messages, openapi, operations, overview,
-    parameters, permissions, policies, preview, queues, quorum, search, sessions, shovels, streams, tail,
-    tenants, topology, traces, trial, users, vhosts,
+    advice, beyond, bindings, channels, cluster, connections, dead_letters, definitions, exchanges,
+    expressions, features, health, held, latency, limits, live, log, may, memory, messages, openapi,
+    operations, overview, parameters, permissions, policies, preview, queues, quorum, search, sessions,
+    shovels, streams, tail, tenants, topology, traces, trial, users, vhosts,
 };
 use broker::catalog::PolicyKind;
 use serde_json::json;
@@ -745,6 +745,9 @@ table! { call;
     ];
     Latency "x/latency" () => latency::latency(call), [
         object(Monitor, "how long messages, flushes and turns took, by time").asking(&[may("age", Kind::Integer)]),
+    ];
+    ClusterLogs "x/cluster" () => cluster::cluster(call), [
+        object(Monitor, "nodes that agree on definitions and messages, who leads which log, and how far each is"),
     ];
     Tenants "x/tenants" () => tenants::list(call), [
         rows(Monitor, "users, what each takes of what all share, and what holds each back"),

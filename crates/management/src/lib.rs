@@ -14,6 +14,7 @@ mod browsers;
 mod call;
 mod caller;
 mod channels;
+mod cluster;
 mod connections;
 mod counters;
 mod dead_letters;

@@ -6,7 +6,7 @@ use crate::history::{Growth, History, Span, Whose, put};
 use crate::members::Member;
 use crate::node::{About, Busy, Condition, Listener, Node};
 use crate::response::{Answer, Response};
-use crate::{figures, list, parameters, stats};
+use crate::{cluster, figures, list, parameters, stats};
 use base::brief;
 use base::rabbitmq::PLUGINS;
 use broker::{QueueSums, Survey, Tally};
@@ -250,7 +250,8 @@ fn row_of<N: Node>(call: &Call<'_, N>, member: &Member) -> Result<Value, Respons
     })
 }
 
-/// The words by which a node tells the others of its cluster how it is: its row, without how it was before, and where it listens.
+/// The words by which a node tells the others of its cluster how it is: its row, without how it was before, where it listens, and how
+/// far its replicas of logs are.
 ///
 /// # Errors
 /// The node did not answer in time.
@@ -259,7 +260,9 @@ pub fn news<N: Node>(node: &N) -> Result<Value, Busy> {
     let mut row = facts(node, &condition);
     put_counted(&mut row, node, &condition, node.survey()?.churn.named(), (&History::default(), None));
     let about = node.about();
-    Ok(json!({ "node": row, "listeners": listeners(about), "contexts": contexts(about, true) }))
+    let mut news = json!({ "node": row, "listeners": listeners(about), "contexts": contexts(about, true) });
+    news[cluster::REPLICAS] = cluster::told(node)?;
+    Ok(news)
 }
 
 fn shown<N: Node>(call: &Call<'_, N>) -> Result<Value, Response> {

@@ -292,6 +292,21 @@ fn each_node_answers_for_all() {
             assert!(purposes.contains(&&json!("inter-node and CLI tool communication")), "{status}");
         }
     }
+    let logs = until("a leader of each log, whom all follow", || {
+        let told = nodes.get(1, "x/cluster");
+        assert_eq!(told["node"], "rabbit@n1");
+        let logs = told["logs"].as_array()?.clone();
+        let is_level = |log: &Value| {
+            let members = log["members"].as_array().expect("a list");
+            log["leader"].is_string() && members.len() == 3 && members.iter().all(|own| own["behind"] == 0)
+        };
+        (logs.len() == LOGS as usize && logs.iter().all(is_level)).then_some(logs)
+    });
+    let leader = nodes.leader(CATALOG, &[0, 1, 2]).expect("one leads");
+    assert_eq!(logs[0]["leader"], format!("rabbit@n{leader}"));
+    assert_eq!((&logs[0]["has_catalog"], &logs[1]["has_catalog"]), (&json!(true), &json!(false)));
+    let lanes = &nodes.get(1, "x/cluster")["nodes"][0]["lanes"];
+    assert!(lanes["open"] == lanes["dialed"] && lanes["sent_bytes"].as_u64() > Some(0), "{lanes}");
     nodes.kill(2);
     let dead = until("a node that is not reached", || {
         let row = nodes.get(0, "nodes/rabbit@n2");

@@ -184,7 +184,7 @@ export const text = {
     list: 'List', becomes: 'Becomes', isNew: 'new', differs: 'different: what is there stays, where it cannot be changed', nothingNew: 'Everything is there already.', others: (/** @type {string} */ n) => `… and ${n} more`, put: (/** @type {number} */ n) => `Put ${count(n, 'thing')} in`, imported: 'All of it is there now.', notImported: (/** @type {string} */ why) => `Nothing was put in: ${why}`,
   },
   nodes: {
-    title: 'Nodes', kind: 'node', version: 'Version', uptime: 'Up', diskFree: 'Disk free', alone: 'This node stands alone.', uses: 'Uses', memory: 'Memory', part: 'Part', share: 'Share', speaksAs: 'Speaks as RabbitMQ', cores: 'Cores', process: 'Process', data: 'Data folder', config: 'Configuration', log: 'Log', flush: 'A flush takes',
+    title: 'Nodes', kind: 'node', version: 'Version', uptime: 'Up', diskFree: 'Disk free', alone: 'This node stands alone.', away: 'not reached', lanes: 'Lanes', sent: 'Sent', received: 'Received', logs: 'Logs', aboutLogs: 'Queues and definitions are in logs, which the nodes agree on. Each log has one leader; the others follow, and tell every two seconds how far they are.', catalog: 'definitions', leader: 'Leader', term: 'Term', nobody: 'nobody leads', leads: 'leads', level: 'level', behind: (/** @type {number} */ n) => `${count(n, 'entry', 'entries')} behind`, uses: 'Uses', memory: 'Memory', part: 'Part', share: 'Share', speaksAs: 'Speaks as RabbitMQ', cores: 'Cores', process: 'Process', data: 'Data folder', config: 'Configuration', log: 'Log', flush: 'A flush takes',
     used: 'used', free: 'free', listeners: 'Listeners', address: 'Address', port: 'Port',
   },
   alarms: {

@@ -83,8 +83,8 @@ async function launched() {
 }
 
 /** A page of a browser that nobody has used; `seen` gathers what it asks for, what it complains about, and dialogs. */
-async function opened(ends, { theme = 'light', width = 1440, height = 900, unguarded = false, host = '127.0.0.1' } = {}) {
-  const base = (await start()).base.replace('127.0.0.1', host);
+async function opened(ends, { theme = 'light', width = 1440, height = 900, unguarded = false, host = '127.0.0.1', at = '' } = {}) {
+  const base = at || (await start()).base.replace('127.0.0.1', host);
   const context = await (await launched()).createBrowserContext();
   // A case may close it before it ends.
   ends.push(() => context.close().catch(() => {}));

@@ -1,14 +1,15 @@
 // Cases of the web interface that watch the node: its log, latencies and settings, what waits, what is traced, and the first steps.
 'use strict';
 
-const { execFile } = require('node:child_process');
+const { execFile, spawn } = require('node:child_process');
 const fs = require('node:fs');
 const os = require('node:os');
 const path = require('node:path');
+const { createInterface } = require('node:readline');
 const { promisify } = require('node:util');
 const amqp = require('amqplib');
 const streams = require('rabbitmq-stream-js-client');
-const { equal, sleep } = require('./bench');
+const { equal, options, sleep } = require('./bench');
 const { api, entered, go, press, says, start } = require('./ui_bench');
 
 const OURS = 'ours alone: ';
@@ -32,7 +33,43 @@ async function becomes(what, is, ms = 25_000) {
   }
 }
 
+/** Three nodes of one cluster, and where the interface of the first is, once each log is led. */
+async function cluster(ends) {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'leveret-ui-cluster-'));
+  const child = spawn(options.broker, ['cluster', '3', '--data-dir', folder], { stdio: ['ignore', 'pipe', 'ignore'] });
+  const over = new Promise((resolve) => child.once('exit', resolve));
+  ends.push(async () => { child.kill('SIGTERM'); await over; fs.rmSync(folder, { recursive: true, force: true }); });
+  let base = '';
+  createInterface({ input: child.stdout }).on('line', (line) => { base ||= /^rabbit1@localhost: .*(http:[^,]+)/.exec(line)?.[1] ?? ''; });
+  await becomes('an address', () => base);
+  const ask = async (where) => { const got = await fetch(`${base}/api/${where}`, { headers: { authorization: `Basic ${btoa('guest:guest')}` } }); return got.json(); };
+  await becomes('a leader of each log', async () => {
+    const told = await ask('x/cluster').catch(() => null);
+    return told?.logs?.length === 8 && told.logs.every((log) => log.leader && log.members.length === 3);
+  });
+  return { base, ask };
+}
+
 module.exports = function pages(suite) {
+  suite.add('cluster', 'the nodes of a cluster of three, one of which is killed', `${OURS}each node with its lanes, each log with its leader and how far the others are; a node that is not reached is said to be so, and what it led has another leader`, async (ends) => {
+    const { base, ask } = await cluster(ends);
+    const { page, seen } = await entered(ends, { at: base });
+    await go(page, '#/nodes', 'Nodes');
+    await becomes('three nodes that run', () => page.evaluate(() => document.querySelectorAll('main table')[0]?.innerText.match(/running/g)?.length === 3));
+    await becomes('eight logs, each with a leader', () => page.evaluate(() => {
+      const rows = [...(document.querySelectorAll('main table')[1]?.tBodies[0]?.rows ?? [])];
+      return rows.length === 8 && rows.every((row) => row.innerText.match(/leads/g)?.length === 1 && row.innerText.match(/level/g)?.length === 2);
+    }));
+    const other = (await ask('nodes')).find((one) => one.name !== 'rabbit1@localhost' && one.running);
+    process.kill(Number(other.os_pid), 'SIGKILL');
+    await says(page, 'not reached', 'main');
+    await becomes('a leader of each log that is reached', () => page.evaluate((gone) => {
+      const rows = [...(document.querySelectorAll('main table')[1]?.tBodies[0]?.rows ?? [])];
+      return rows.length === 8 && rows.every((row) => !row.cells[1].innerText.includes(gone) && /rabbit/.test(row.cells[1].innerText));
+    }, other.name));
+    equal(seen.errors, [], 'complaints');
+  });
+
   suite.add('log', 'the log while users and policies are made: filtered, stopped and gone on with, 1,200 lines', `${OURS}lines come by themselves, the filter is in the address, stopped lines wait, the newest 1,000 are kept`, async (ends) => {
     const { page, seen } = await entered(ends);
     const user = async (name) => { await api('PUT', `users/${name}`, { password: 'x', tags: '' }); ends.push(() => api('DELETE', `users/${name}`)); };
