@@ -1,6 +1,6 @@
 //! MessagePack and CBOR byte by byte: every form of a value, and every way to be malformed.
 
-mod document;
+use crate::document;
 
 use document::{Body, Doc};
 use filter::{Expression, Format, Limits, Name, Path, Program, Room, Step, Value};

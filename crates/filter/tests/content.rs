@@ -1,6 +1,6 @@
 //! Expressions over the body of a message: what they mean, how they are spelled, and where they are refused.
 
-mod message;
+use crate::message;
 
 use filter::{Expression, Limits, Program, Room, Value, WORK_MAX};
 use message::{Held, Message};

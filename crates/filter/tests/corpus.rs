@@ -3,7 +3,7 @@
 //!
 //! Verdicts were written by the rules of the guide. A row that fails is a fault of the program or of the guide.
 
-mod document;
+use crate::document;
 
 use document::{Body, Doc};
 use filter::{Format, Limits, Program, Room};

@@ -1,6 +1,6 @@
 //! The values of expressions for a message.
 
-mod message;
+use crate::message;
 
 use filter::{Field, Limits, Program, Property, Room, Sections, Value};
 use message::{Held, Message};

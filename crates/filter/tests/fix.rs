@@ -1,6 +1,6 @@
 //! Bodies of FIX and NVFIX: fields, their ends, data, tags that come again; and at random against a list of fields.
 
-mod document;
+use crate::document;
 
 use document::Body;
 use filter::{Format, Limits, Program, Room};

@@ -1,6 +1,6 @@
 //! Functions of values: each with what it makes of usual values, of edges, and of what it cannot do with.
 
-mod message;
+use crate::message;
 
 use filter::{Function, Limits, Program, Room, Value};
 use message::Message;

@@ -1,8 +1,8 @@
 //! An index of filters says what each of its programs says when it is run by itself, whatever comes and goes, and
 //! however often it is interrupted.
 
-mod generate;
-mod message;
+use crate::generate;
+use crate::message;
 
 use filter::{Access, Cursor, Expression, Filed, Index, Limits, Name, Program, Room};
 use generate::NAMES;

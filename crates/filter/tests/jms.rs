@@ -1,6 +1,6 @@
 //! Selectors of JMS: its names for fields of a message, Qpid's names, and keywords of any case.
 
-mod message;
+use crate::message;
 
 use filter::{Expression, Known, Limits, Macros, MessageField, Names, Program, Property, Room, Site};
 use message::{Held, Message};

@@ -1,7 +1,7 @@
 //! Bodies of JSON at random: paths find what they find in the tree, whatever the document looks like, and of one that is cut
 //! off nothing else.
 
-mod message;
+use crate::message;
 
 use filter::{Expression, Name, Path, Program, Room, Step, Value};
 use message::Message;

@@ -1,8 +1,8 @@
 //! Expressions and texts at random: printed expressions parse again, a program answers as its tree does, and no text
 //! makes a panic.
 
-mod generate;
-mod message;
+use crate::generate;
+use crate::message;
 
 use filter::{
     Arithmetic, Asked, Asker, Comparison, Expression, Fields, LikePattern, Limits, Literal, MessageField,

@@ -1,8 +1,8 @@
 //! Macros at random: a call is what the macro's text says with the arguments written into it, no text makes a panic,
 //! and the uses of macros are known from texts alone.
 
-mod generate;
-mod message;
+use crate::generate;
+use crate::message;
 
 use filter::{Expression, Known, Limits, Macro, Macros, Name, Names, Site, calls};
 use proptest::prelude::*;

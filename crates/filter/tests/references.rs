@@ -1,6 +1,6 @@
 //! Filters by reference values.
 
-mod message;
+use crate::message;
 
 use filter::{Expression, Limits, Program, Property, Reference, ReferenceError, References, Room};
 use message::{Held, Message};

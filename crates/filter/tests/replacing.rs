@@ -1,7 +1,7 @@
 //! `REGEXP_REPLACE` and `JSON_VALUE`: what they mean, and where they are refused. Replacements at random are those of
 //! another engine, the crate `regex-lite`, whose classes are of ASCII too.
 
-mod message;
+use crate::message;
 
 use filter::{Expression, Limits, Program, Room, TEXT_BYTES_MAX, Value, WORK_MAX};
 use message::Message;

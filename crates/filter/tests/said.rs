@@ -1,6 +1,6 @@
 //! Functions of the message: how they are written, what they say, where they are refused, and what they hang on.
 
-mod message;
+use crate::message;
 
 use filter::{
     Asked, Asker, Class, Expression, Field, Known, Limits, Literal, Macros, MessageField, Names,

@@ -1,7 +1,7 @@
 //! Bodies of XML: elements, attributes, texts, prefixes, elements that come again, faults; and at random against the tree that
 //! another library makes of the same document, also of one that is changed or cut off.
 
-mod document;
+use crate::document;
 
 use document::Body;
 use filter::{Expression, Format, Limits, Name, Path, Program, Room, Step, Value, WORK_MAX};

@@ -1,7 +1,7 @@
 //! A barrier goes to every consumer once, after all before it is gone and before all behind it.
 
 #[allow(dead_code, reason = "shared; not every test needs all of it")]
-mod owner;
+use crate::owner;
 
 use base::id::QueueSeq;
 use message::record::Outcome;

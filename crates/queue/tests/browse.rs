@@ -1,7 +1,7 @@
 //! Looking at ready messages changes nothing, and sees those that a consumer could be given, in order of arrival.
 
 #[allow(dead_code, reason = "shared; this test uses a part")]
-mod owner;
+use crate::owner;
 
 use base::id::QueueSeq;
 use message::record::Outcome;

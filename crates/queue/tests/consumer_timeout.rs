@@ -1,7 +1,7 @@
 //! Messages that are held for too long are taken back, and their consumer waits until it has settled them.
 
 #[allow(dead_code, reason = "shared; not every test needs all of it")]
-mod owner;
+use crate::owner;
 
 use message::record::Outcome;
 use owner::{Owner, group, range};

@@ -1,7 +1,7 @@
 //! Messages that wait for their time.
 
 #[allow(dead_code, reason = "shared; this test uses a part")]
-mod owner;
+use crate::owner;
 
 use message::record::{Outcome, SizesKept};
 use owner::{Owner, range};

@@ -1,7 +1,7 @@
 //! When messages end by themselves.
 
 #[allow(dead_code, reason = "shared; this test uses a part")]
-mod owner;
+use crate::owner;
 
 use message::record::Outcome;
 use owner::Owner;

@@ -1,7 +1,7 @@
 //! The machine's behaviour, one rule a test: a list of steps and the effects they have.
 
 #[allow(dead_code, reason = "shared; this test uses a part")]
-mod owner;
+use crate::owner;
 
 use base::id::{LogIndex, QueueSeq};
 use message::record::Outcome;

@@ -1,7 +1,7 @@
 //! Messages of one group are with one consumer at a time, in order, and others go on beside them.
 
 #[allow(dead_code, reason = "shared; this test uses a part")]
-mod owner;
+use crate::owner;
 
 use base::id::{LogIndex, QueueSeq};
 use message::record::Outcome;

@@ -1,7 +1,7 @@
 //! Messages settled by somebody else than their holder, and ready ones that are rejected where they are.
 
 #[allow(dead_code, reason = "shared; this test uses a part")]
-mod owner;
+use crate::owner;
 
 use base::id::QueueSeq;
 use message::record::Outcome;

@@ -1,7 +1,7 @@
 //! Messages are with a consumer for the time of a lease; then they are another's, and the consumer goes on.
 
 #[allow(dead_code, reason = "shared; not every test needs all of it")]
-mod owner;
+use crate::owner;
 
 use message::record::Outcome;
 use owner::{Owner, group, range};

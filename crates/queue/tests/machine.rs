@@ -1,6 +1,6 @@
 //! The machine against a plain model, over random commands from a seed.
 
-mod bench;
+use crate::bench;
 
 use bench::{Bench, replay, snapshot};
 use queue::Fifo;

@@ -1,7 +1,7 @@
 //! Messages chosen by position: taken to be settled, or thrown away, wherever they are.
 
 #[allow(dead_code, reason = "shared; this test uses a part")]
-mod owner;
+use crate::owner;
 
 use base::id::QueueSeq;
 use message::record::{Outcome, SizesKept};

@@ -1,7 +1,7 @@
 //! Messages that failed before they came: dead letters.
 
 #[allow(dead_code, reason = "shared; this test uses a part")]
-mod owner;
+use crate::owner;
 
 use base::id::QueueSeq;
 use message::record::Outcome;

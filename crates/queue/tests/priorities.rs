@@ -1,7 +1,7 @@
 //! Higher priorities first.
 
 #[allow(dead_code, reason = "shared; this test uses a part")]
-mod owner;
+use crate::owner;
 
 use base::id::LogIndex;
 use message::record::{Outcome, SizesKept};

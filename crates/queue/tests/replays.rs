@@ -17,7 +17,7 @@
 //! ```
 
 #[allow(dead_code, reason = "shared; this test uses a part")]
-mod bench;
+use crate::bench;
 
 use base::id::{LogIndex, QueueSeq};
 use bench::{Bench, Entry, group_key, group_number, replay, snapshot};

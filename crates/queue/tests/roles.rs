@@ -2,7 +2,7 @@
 //! times, with requests that are never recorded, moves to segments, restarts from snapshots.
 
 #[allow(dead_code, reason = "shared; this test uses a part")]
-mod bench;
+use crate::bench;
 
 use base::id::{LogIndex, QueueSeq};
 use base::{Digest, Random};

@@ -5,7 +5,7 @@
 //! log after it leads to the same state, byte for byte. So does the log alone, where nobody reads and files have other
 //! numbers, but for these.
 
-mod stream_files;
+use crate::stream_files;
 
 use message::chunk::{Chunk, Content, Filter};
 use message::record::Owner;

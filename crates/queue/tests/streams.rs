@@ -1,6 +1,6 @@
 //! A stream's machine, behaviour by behaviour.
 
-mod stream_files;
+use crate::stream_files;
 
 use message::chunk::Filter;
 use queue::SnapshotError;

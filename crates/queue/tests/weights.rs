@@ -1,7 +1,7 @@
 //! Sizes that are asked for late: the count until all are known, and the records that are taken.
 
 #[allow(dead_code, reason = "shared; this test uses a part")]
-mod owner;
+use crate::owner;
 
 use base::id::QueueSeq;
 use message::record::{Outcome, SizesKept};
