@@ -169,6 +169,8 @@ impl Pipeline {
         self.open.foreign = Foreign::default();
         self.open.waiters.retain(is_own);
         match self.open.number {
+            // Only parcels of others were in it: nothing is left that is to be written, or that anybody waits for.
+            0 if self.open.is_empty() => (self.open.has_messages, self.open.needs_flush) = (false, false),
             0 => {}
             number => self.keep_open(number, Stamp::LEN),
         }

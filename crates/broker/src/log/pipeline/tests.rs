@@ -327,6 +327,25 @@ fn parcels_of_others_come_behind_own_records_and_stay_theirs() {
 }
 
 #[test]
+fn nothing_is_left_to_flush_of_parcels_of_others_that_went_with_the_lead() {
+    let mut buffer = Buffer::default();
+    buffer.extend(&[1; 24]);
+    let records = Records { memory: buffer.seal(), range: 8..24 };
+    let stamp = Stamp { origin: Origin { node: NodeNo(7), incarnation: 3 }, number: 1 };
+    let mut bench = Bench::with(CommitRule::Quorum, "");
+    bench.pipeline.take_in(Now::at_ms(1), stamp, records);
+    assert!(bench.pipeline.is_pressing());
+    bench.pipeline.resign();
+    bench.lead();
+    assert!(!bench.pipeline.is_pressing() && bench.pipeline.arrivals_end().is_none());
+    // Records that gather while another leads are left as they are.
+    bench.pipeline.resign();
+    bench.pipeline.append(Now::at_ms(2), Brings::messages(true), |records| records.extend(&[9; 8]));
+    bench.pipeline.resign();
+    assert!(bench.pipeline.arrivals_end().is_some());
+}
+
+#[test]
 fn who_waits_goes_with_the_batch() {
     let waiter = |first, last| Waiter { port: PortId::default(), publisher: 1, first, last };
     let mut bench = Bench::with(CommitRule::Synced, "M");
