@@ -12,6 +12,8 @@ import subprocess
 import tempfile
 import time
 
+from lab import several
+
 START_SECONDS_MAX = 30
 STOP_SECONDS_MAX = 30
 LISTENER = re.compile(rb"started TCP listener on \S*?:(\d+)")
@@ -28,7 +30,7 @@ class BrokerError(Exception):
 
 
 class Broker:
-    def __init__(self, binary, settings=(), folder=None, usual=USUAL):
+    def __init__(self, binary, settings=(), folder=None, usual=USUAL, nodes=None):
         self.binary = os.path.abspath(binary)
         self.settings = [*usual, *settings]
         self.folder = folder or tempfile.mkdtemp(prefix="leveret-foreign-")
@@ -36,6 +38,18 @@ class Broker:
         self.process = None
         self.port = None
         self.start_seconds = None
+        self.begin = None
+        self.said_before = 0
+        self.others = None
+        nodes = several.count() if nodes is None else nodes
+        if nodes > 1:
+            self.others = several.Others(self.alone, self.folder, self.settings, nodes)
+            self.settings = [*self.settings, *self.others.settings]
+
+    def alone(self, folder, settings):
+        """A broker of the same program without others."""
+        os.makedirs(folder, exist_ok=True)
+        return Broker(self.binary, settings, folder, usual=(), nodes=1)
 
     @property
     def uri(self):
@@ -45,32 +59,41 @@ class Broker:
     def pid(self):
         return self.process.pid
 
-    def start(self):
-        """Returns when the broker says that all listeners accept."""
+    def start(self, wait=True):
+        """Returns when the broker says that all listeners accept, or does not `wait`."""
+        if self.others and not self.others.are_up():
+            self.others.start()
         words = [self.binary, "server", "--data-dir", os.path.join(self.folder, "data")]
         for setting in ["listeners.tcp.default=127.0.0.1:0", *self.settings]:
             words += ["--set", setting]
-        begin = time.monotonic()
+        self.begin = time.monotonic()
         with open(self.log, "ab") as log:
-            said_before = log.tell()
+            self.said_before = log.tell()
             self.process = subprocess.Popen(
                 words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
+        return self.wait() if wait else self
+
+    def wait(self):
+        """Returns when the broker says that all listeners accept."""
         while True:
             with open(self.log, "rb") as log:
-                log.seek(said_before)
+                log.seek(self.said_before)
                 said = log.read()
             listener = LISTENER.search(said)
             if READY in said and listener:
                 self.port = int(listener.group(1))
-                self.start_seconds = time.monotonic() - begin
-                return self
+                self.start_seconds = time.monotonic() - self.begin
+                break
             if self.process.poll() is not None:
                 raise BrokerError(f"the broker ended with {self.process.returncode}: {self.last_line()}")
-            if time.monotonic() - begin > START_SECONDS_MAX:
+            if time.monotonic() - self.begin > START_SECONDS_MAX:
                 self.kill()
                 raise BrokerError(f"not ready after {START_SECONDS_MAX} s: {self.last_line()}")
             time.sleep(0.005)
+        if self.others:
+            several.until(lambda: several.has_catalog(self), "catalog")
+        return self
 
     def web_port(self):
         """Where it speaks WebSocket, if it was told to."""
@@ -111,6 +134,8 @@ class Broker:
     def close(self, keep=False):
         if self.alive():
             self.kill()
+        if self.others:
+            self.others.close()
         if not keep:
             shutil.rmtree(self.folder, ignore_errors=True)
 
