@@ -222,7 +222,9 @@ def _(desk, _kind):
     for state in (Delivery.RELEASED, Delivery.MODIFIED):
         receiver.receive()
         receiver.settle(state)
-    connection.wait(lambda: desk.turn() or desk.count(desk.dead) == 1, timeout=10, msg="dead-lettered")
+    # Nothing comes back that the client would wait for: its last words are out when it has an answer to others.
+    connection.create_sender(proton_bench.queue_address(queue))
+    desk.becomes(desk.dead, 1)
     connection.close()
 
 
