@@ -28,6 +28,8 @@ LEFT_OUT = {
 ROWS = "rows of a queue come from the node that is asked"
 STREAMS = "streams are read at the node that leads their log alone"
 OTHERS = "the node that leads goes on while this one is stopped or killed"
+ENTRIES = "each log keeps the last entries in memory for nodes that are behind, up to 64 MiB"
+PACE = "messages over a limit go in rounds that nodes agree on, which takes its time"
 EXCUSED = {
     "barrier.credit.*": ROWS,
     "barrier.killed.*": OTHERS,
@@ -38,6 +40,11 @@ EXCUSED = {
     "firehose.stream": STREAMS,
     "identity.start.warnings": "a node that starts knows no users before the others have told it",
     "identity.user-id.stream": STREAMS,
+    "limits.memory.cleared": ENTRIES,
+    "limits.memory.given-back": ENTRIES,
+    "macros.http": ROWS,
+    "macros.streams": STREAMS,
+    "policies.live.bytes-disk": PACE,
     "queue-time.restart": OTHERS,
     "selectors.tenants.*": ROWS,
 }
