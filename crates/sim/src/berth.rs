@@ -101,14 +101,20 @@ impl Berth {
         self.letters.push_back(Letter::Node(letter));
     }
 
-    /// Nothing came and nothing is to be done.
-    pub fn is_idle(&self, now: Now) -> bool {
-        self.letters.is_empty()
-            && self.mail.iter().all(VecDeque::is_empty)
-            && !self.home.has_work()
-            && self.home.shard.deadline().is_none_or(|deadline| deadline > now.mono_ns)
-            && self.home.is_quiet()
-            && !self.home.shard.has_wishes()
+    /// The first thing that came or is to be done, in words.
+    pub fn work(&mut self, now: Now) -> Option<&'static str> {
+        let has_traffic = self.has_traffic();
+        let Home { shard, .. } = &self.home;
+        let all = [
+            (!self.letters.is_empty(), "letters"),
+            (self.mail.iter().any(|mail| !mail.is_empty()), "mail between shards"),
+            (self.home.has_work(), "work of a shard"),
+            (shard.deadline().is_some_and(|deadline| deadline <= now.mono_ns), "a deadline of a shard"),
+            (!self.home.is_quiet(), "writes or errands of a shard"),
+            (shard.has_wishes(), "wishes about the catalog"),
+            (has_traffic, "output of connections"),
+        ];
+        all.iter().find(|(is_there, _)| *is_there).map(|(_, name)| *name)
     }
 
     /// Connections there are.

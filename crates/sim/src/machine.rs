@@ -400,13 +400,21 @@ impl Machine {
 
     /// Nothing is under way inside the node.
     pub fn is_idle(&mut self, now: Now) -> bool {
-        self.reads.is_empty()
-            && self.moving.is_empty()
-            && self.jobs.is_empty()
-            && self.books.line.is_empty()
-            && self.asked.is_none()
-            && self.keeper.is_idle()
-            && self.berths.iter_mut().all(|berth| berth.is_idle(now) && !berth.has_traffic())
+        self.work(now).is_none()
+    }
+
+    /// The first thing that is under way inside the node, in words.
+    pub fn work(&mut self, now: Now) -> Option<&'static str> {
+        let own = [
+            (!self.reads.is_empty(), "reads"),
+            (!self.moving.is_empty(), "connections that move"),
+            (!self.jobs.is_empty(), "jobs of streams"),
+            (!self.books.line.is_empty(), "batches in line"),
+            (self.asked.is_some(), "a question of the keeper's"),
+            (!self.keeper.is_idle(), "work of the keeper's"),
+        ];
+        let own = own.iter().find(|(is_there, _)| *is_there).map(|(_, name)| *name);
+        own.or_else(|| self.berths.iter_mut().find_map(|berth| berth.work(now)))
     }
 
     /// Every connection is told that the node stops, and none is accepted any more.

@@ -261,6 +261,11 @@ impl Oracle {
         there.map(|(number, _)| number).collect()
     }
 
+    /// The number of a queue of this name, if it is one of the clients'.
+    pub fn number_of(&self, name: &str) -> Option<usize> {
+        number_of(name).filter(|number| *number < self.queues.len())
+    }
+
     /// The queues that are there and drop what is too much.
     pub fn dropping(&self) -> Vec<usize> {
         let makes_room = |number: &usize| self.queues[*number].rules.makes_room();
@@ -764,7 +769,6 @@ impl Oracle {
     /// on at the next.
     pub fn leader_lost(&mut self) {
         if self.waits_for_claims {
-            self.led_ms = self.now_ms;
             return self.barriers_begin_anew();
         }
         let copies = self.queues.iter_mut().flat_map(|queue| queue.copies.values_mut());
@@ -772,6 +776,11 @@ impl Oracle {
         self.barriers_begin_anew();
         self.ended.clear();
         self.postponed.clear();
+    }
+
+    /// A node hands out messages of a log from now on, and has taken up what others said that they hold.
+    pub fn leader_begins(&mut self) {
+        self.led_ms = self.now_ms;
     }
 
     /// One of several nodes went down: settles that it brought to nobody so far, and those of its own that were not agreed on, may

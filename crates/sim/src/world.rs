@@ -764,6 +764,7 @@ impl World {
             let rows = self.rows();
             self.doubts_end()?;
             self.oracle.rests(&rows, self.has_faults)?;
+            self.check_hunger(&rows)?;
             self.oracle.check_bytes(&self.node.limited())?;
             self.streams_rest()?;
             if !self.has_faults {

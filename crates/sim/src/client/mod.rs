@@ -172,6 +172,8 @@ pub struct Consumer {
     pub browses: bool,
     /// It chooses messages by the length of their bodies.
     pub wants: Option<Wants>,
+    /// How many it may hold, 0: any number.
+    pub credit: u32,
     /// It was cancelled, by either end.
     pub is_over: bool,
 }
@@ -392,10 +394,21 @@ impl Client {
     ) -> u32 {
         let handle = self.next_handle;
         self.next_handle += 1;
-        let consumer = Consumer { handle, queue, settled, browses, wants, is_over: false };
+        let consumer = Consumer { handle, queue, settled, browses, wants, credit, is_over: false };
         self.consumers.push(consumer);
         wire!(self, wire => wire.consume(&consumer, credit));
         handle
+    }
+
+    /// The consumers that are to be given whatever is ready in their queue. Over AMQP 1.0 credit is granted again as it is used.
+    pub fn hungry(&self) -> impl Iterator<Item = &Consumer> {
+        let settled = self.transaction.iter().flat_map(|of| of.settled.iter().map(|(held, _)| held));
+        let held: Vec<Option<u32>> = self.held.iter().chain(settled).map(|held| held.consumer).collect();
+        self.consumers.iter().filter(move |it| {
+            let holds = held.iter().filter(|consumer| **consumer == Some(it.handle)).count();
+            let has_credit = !self.can_ask() || it.settled || it.credit == 0 || holds < it.credit as usize;
+            self.state == State::Open && !it.is_over && !it.browses && it.wants.is_none() && has_credit
+        })
     }
 
     /// Whether that consumer browses.

@@ -26,6 +26,8 @@ pub struct Standing {
     pub still_until: u64,
     /// How often it began to lead a log, or ceased to, in this life.
     pub changes: u64,
+    /// The logs that it hands messages out of: a bit for each, in the order of [`Cluster::logs`].
+    pub leading: u64,
     /// The number of this life.
     pub life: u64,
 }
@@ -33,7 +35,7 @@ pub struct Standing {
 impl Standing {
     /// That of a node that has just come up, for the first time.
     pub fn new(number: usize) -> Standing {
-        Standing { number, up_at: None, still_until: 0, changes: 0, life: 1 }
+        Standing { number, up_at: None, still_until: 0, changes: 0, leading: 0, life: 1 }
     }
 }
 

@@ -49,9 +49,10 @@ impl Oracle {
                 continue;
             }
             let is_held = |(id, copy): &(&u64, &Copy)| {
-                // A leader counts from the moment in which it took up what is held.
+                // A leader counts from the moment in which it took up what is held, which is any where it did not wait for that.
                 let since_ms = copy.heard_ms.max(self.led_ms);
-                let is_known = !copy.holders.is_empty() && since_ms + holding_ms + LATE_MS_MAX > self.now_ms;
+                let is_timely = copy.lost_leader || since_ms + holding_ms + LATE_MS_MAX > self.now_ms;
+                let is_known = !copy.holders.is_empty() && is_timely;
                 // A barrier that is delayed is none, and is held as any message.
                 is_known || copy.was_delivered && self.is_barrier(number, **id) && !self.has_place(**id)
             };

@@ -6,6 +6,7 @@
 //! had its turn leads no log that another node led in a later term; a promise on disk is kept; whatever fails, what was confirmed is
 //! there.
 
+mod hunger;
 mod known;
 mod rest;
 
@@ -211,6 +212,11 @@ impl World {
     /// Whoever begins to lead a log gives out what others may hold; who ceases to forgets what its clients hold.
     fn note_roles(&mut self) {
         let World { cluster: Some(cluster), node, oracle, trace, .. } = self else { return };
+        let bits = cluster.logs.iter().enumerate().map(|(at, log)| u64::from(node.leads(*log)) << at);
+        let before = std::mem::replace(&mut cluster.here.leading, bits.sum());
+        if cluster.here.leading & !before != 0 {
+            oracle.leader_begins();
+        }
         let (led, resigned) = node.roles();
         if led + resigned != cluster.here.changes {
             cluster.here.changes = led + resigned;

@@ -45,8 +45,10 @@ impl World {
         let (nodes, logs) = (cluster.nodes(), cluster.logs.clone());
         for number in 0..nodes {
             self.visit(number);
+            if let Some(work) = self.node.work(self.now) {
+                return Some(format!("n{number} has {work} ({})", self.node.waiting_in_words()));
+            }
             let reasons = [
-                (!self.node.is_idle(self.now), "has work"),
                 (self.node.has_unwritten(), "has records that are not agreed on"),
                 (self.node.has_parked(), "has commands that wait"),
                 (!self.node.has_quiet_replicas(), "has replicas that wait for it"),
