@@ -1,6 +1,6 @@
 //! Logs that others have to agree on: nothing counts before they do, and a leader may come and go.
 
-mod node;
+use crate::node;
 
 use base::id::{LogId, LogIndex};
 use broker::{CommitRule, Limits, QueueCommand};

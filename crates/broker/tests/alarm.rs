@@ -1,6 +1,6 @@
 //! While the memory alarm holds nothing new is kept, and what gives memory back goes on.
 
-mod node;
+use crate::node;
 
 use base::id::{PortId, ShardId};
 use broker::catalog::{Actor, Op, PolicyKind, UserLimits, VhostDefaults, VhostId};

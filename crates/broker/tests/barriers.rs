@@ -1,6 +1,6 @@
 //! Barriers of queues: each goes to every consumer, settled in advance, between all before it and all behind it.
 
-mod node;
+use crate::node;
 
 use base::id::{LogId, QueueSeq};
 use broker::{Credit, Held, Limits, NewConsumer, QueueCommand};

@@ -1,7 +1,6 @@
 //! A browser is shown all that is in a queue; nobody else notices.
 
-#[allow(dead_code, reason = "shared; this test uses a part")]
-mod node;
+use crate::node;
 
 use base::id::QueueSeq;
 use broker::{Credit, Held, NewConsumer, QueueCommand};

@@ -1,7 +1,7 @@
 //! Messages that die in a queue are in the queue its dead go to, however the node ends: more of them than are under way at
 //! once, in memory and read back, behind snapshots and without.
 
-mod node;
+use crate::node;
 
 use base::Random;
 use base::id::{LogId, LogIndex};

@@ -1,6 +1,6 @@
 //! Messages that are dear to route are refused, whichever exchange makes them so, and whatever else they would reach.
 
-mod node;
+use crate::node;
 
 use broker::catalog::{Op, Reason, Refusal, ReplyCode};
 use broker::{Limits, More, Publish, Published, Publisher};

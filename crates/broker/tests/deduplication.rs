@@ -1,7 +1,6 @@
 //! A message whose key came before is confirmed and not in the queue.
 
-#[allow(dead_code, reason = "shared; this test uses a part")]
-mod node;
+use crate::node;
 
 use broker::catalog::Op;
 use broker::{Limits, Publish, Publisher, QueueCommand};

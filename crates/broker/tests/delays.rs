@@ -1,7 +1,6 @@
 //! Messages that wait for their time: from the exchange, or the publisher's request, to the consumer.
 
-#[allow(dead_code, reason = "shared; this test uses a part")]
-mod node;
+use crate::node;
 
 use base::id::QueueSeq;
 use broker::catalog::Op;

@@ -1,6 +1,6 @@
 //! Features that only some queues have: times to live, limits, dead letters, queues that end unused.
 
-mod node;
+use crate::node;
 
 use base::id::LogId;
 use broker::catalog::{Op, PolicyKind, VhostId};

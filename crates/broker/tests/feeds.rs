@@ -1,6 +1,6 @@
 //! Queues that are filled from a stream: what they hold, and that nothing is lost or comes twice however the node ends.
 
-mod node;
+use crate::node;
 
 use base::Random;
 use base::id::{LogId, LogIndex};

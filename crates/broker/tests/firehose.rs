@@ -1,7 +1,6 @@
 //! Messages at the firehose of a virtual host, over one shard and over two.
 
-#[allow(dead_code, reason = "shared; this test uses a part")]
-mod node;
+use crate::node;
 
 use broker::TRACED;
 use broker::catalog::{Op, VhostId};

@@ -1,7 +1,6 @@
 //! Messages chosen by position: taken as by a get, or thrown away.
 
-#[allow(dead_code, reason = "shared; this test uses a part")]
-mod node;
+use crate::node;
 
 use base::id::QueueSeq;
 use broker::QueueCommand;

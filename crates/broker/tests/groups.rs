@@ -1,7 +1,6 @@
 //! Messages with one value of the header that a queue groups by are with one consumer at a time.
 
-#[allow(dead_code, reason = "shared; this test uses a part")]
-mod node;
+use crate::node;
 
 use broker::{Publish, Publisher};
 use message::record::{Format, Outcome};

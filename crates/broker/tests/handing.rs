@@ -1,6 +1,6 @@
 //! A log goes from one shard to another while it serves: nothing is lost, doubled or overtaken.
 
-mod node;
+use crate::node;
 
 use base::id::{LogId, LogIndex, PortId, ShardId};
 use broker::catalog::Op;

@@ -1,7 +1,6 @@
 //! Messages that consumers hold: shown to browsers that ask for them, and settled by others than their holders.
 
-#[allow(dead_code, reason = "shared; this test uses a part")]
-mod node;
+use crate::node;
 
 use base::id::QueueSeq;
 use broker::{Browse, Credit, LeaseOver, Limits, NewConsumer, QueueCommand, SettleAt};

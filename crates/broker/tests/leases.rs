@@ -1,6 +1,6 @@
 //! Messages are leased to consumers: when the time is over they are another's, once the connection has said so.
 
-mod node;
+use crate::node;
 
 use broker::catalog::{Op, PolicyKind};
 use broker::{LEASED, LeaseOver, QueueCommand};

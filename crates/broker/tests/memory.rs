@@ -1,6 +1,6 @@
 //! Memory follows what is under way: what a burst took is given back, and what goes round is kept.
 
-mod node;
+use crate::node;
 
 use base::Quantum;
 use base::hash::MapById;

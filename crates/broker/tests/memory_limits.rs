@@ -1,6 +1,6 @@
 //! Limits of users and virtual hosts are bounds of their accounts in the ledger.
 
-mod node;
+use crate::node;
 
 use broker::catalog::{Op, UserLimits, VhostLimits};
 use broker::ledger::{AccountRow, Bound};

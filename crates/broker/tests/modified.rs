@@ -1,6 +1,6 @@
 //! Messages that consumers give back with annotations: what a quorum queue keeps, and how much.
 
-mod node;
+use crate::node;
 
 use base::id::QueueSeq;
 use broker::{Credit, Held, Limits, Modified, NewConsumer, QueueCommand};

@@ -1,6 +1,6 @@
 //! A log knows its queues: by its records alone, on any node, and whenever a node went down.
 
-mod node;
+use crate::node;
 
 use base::id::{LogId, LogIndex};
 use base::{Now, Pieces};

@@ -1,6 +1,6 @@
 //! Policies are worked out in slices: what a turn may cost is bounded, and nothing is left out.
 
-mod node;
+use crate::node;
 
 use base::id::{PortId, ShardId};
 use broker::catalog::{Actor, Op, PolicyKind, QueueDefinition, VhostId};

@@ -1,7 +1,6 @@
 //! Reading back what is on disk alone: neighbours at once, ahead of consumers that read on, and no queue in another's way.
 
-#[allow(dead_code, reason = "shared; nothing is settled here")]
-mod node;
+use crate::node;
 
 use base::id::QueueSeq;
 use broker::{

@@ -1,6 +1,6 @@
 //! Exchanges that remember, over one shard and over two.
 
-mod node;
+use crate::node;
 
 use base::id::LogId;
 use broker::catalog::{Op, VhostId, Weighed};

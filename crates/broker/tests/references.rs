@@ -1,7 +1,7 @@
 //! Queues that are filled from a stream refer to what is on disk there: it is not copied, is as it would be if it were, and stays
 //! as long as a queue needs it.
 
-mod node;
+use crate::node;
 
 use base::Random;
 use base::id::{LogId, LogIndex, QueueSeq};

@@ -1,6 +1,6 @@
 //! Removals that are much work go in parts: what goes in one turn is bounded, and nobody waits for the whole.
 
-mod node;
+use crate::node;
 
 use base::id::{PortId, ShardId};
 use base::{Now, Quantum};

@@ -1,6 +1,6 @@
 //! Direct replies: whom they reach, and whom nobody can answer in place of.
 
-mod node;
+use crate::node;
 
 use base::id::{PortId, ShardId};
 use base::{DigestKey, Random, Secrets};

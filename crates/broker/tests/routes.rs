@@ -1,6 +1,6 @@
 //! Routes that a publisher remembers are bounded in bytes, and counted for its connection.
 
-mod node;
+use crate::node;
 
 use broker::catalog::{Op, UserLimits};
 use broker::ledger::Kind;

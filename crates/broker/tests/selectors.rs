@@ -1,7 +1,6 @@
 //! Consumers of queues that choose: each is given what it asked for, in order, wherever it lies and whenever it came.
 
-#[allow(dead_code, reason = "shared; this test uses a part")]
-mod node;
+use crate::node;
 
 use base::id::QueueSeq;
 use broker::ledger::Kind;

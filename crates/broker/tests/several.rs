@@ -1,7 +1,7 @@
 //! Three nodes of one shard each that agree on the catalog, with a stand-in for those who agree: a batch of the leader's is
 //! agreed on, and on all disks, when the test says so.
 
-mod joined;
+use crate::joined;
 
 use base::Now;
 use base::id::{LogIndex, NodeNo, PortId, ShardId};

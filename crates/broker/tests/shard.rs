@@ -1,6 +1,6 @@
 //! One and two shards: durability, delivery, recovery, and what connections are told.
 
-mod node;
+use crate::node;
 
 use base::Now;
 use base::id::{LogId, LogIndex, PortId, ShardId};

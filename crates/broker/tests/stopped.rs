@@ -1,7 +1,7 @@
 //! A log that is stopped because it is damaged: nothing is taken from it and nothing is put into it, whatever is set, said
 //! or due.
 
-mod node;
+use crate::node;
 
 use base::id::LogId;
 use broker::catalog::{Op, PolicyKind};

@@ -1,9 +1,6 @@
 //! Readers of a stream that choose: each is given what is true of its filter.
 
-#[allow(dead_code, reason = "shared; nothing is restarted here")]
-mod node;
-#[allow(dead_code, reason = "shared; messages are whole and on disk here")]
-mod on_stream;
+use crate::on_stream;
 
 use broker::{Credit, Held, QueueCommand, StreamFilter, StreamFrom, Wanted};
 use filter::{Expression, Limits};

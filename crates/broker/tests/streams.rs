@@ -1,7 +1,7 @@
 //! Streams at their owner: what publishers append, what readers get, and what is there again after a restart.
 
-mod node;
-mod on_stream;
+use crate::node;
+use crate::on_stream;
 
 use base::id::{LogId, LogIndex, QueueSeq};
 use broker::catalog::{Op, PolicyKind, VhostId};

@@ -1,6 +1,6 @@
 //! The luggage of a message that dies: how often its delivery failed, and keys nobody is to see.
 
-mod node;
+use crate::node;
 
 use broker::{More, Publish, Publisher};
 use message::record::{Format, Outcome};

@@ -1,7 +1,7 @@
 //! Three nodes of one shard each that agree on the catalog and on a log with queues, which different nodes lead: clients are at
 //! any of them. A stand-in for those who agree has a batch of the leader's agreed on, and on all disks, at once.
 
-mod joined;
+use crate::joined;
 
 use base::Now;
 use base::id::{LogId, NodeNo, PortId, QueueSeq, ShardId};

@@ -1,6 +1,6 @@
 //! A limit in bytes that comes to a queue with messages in it: what is there is weighed, wherever it lies.
 
-mod node;
+use crate::node;
 
 use broker::catalog::{Op, PolicyKind};
 use broker::{Limits, QueueCommand, Shard};

@@ -1,0 +1,43 @@
+//! The tests of this crate in one program: what they share is compiled once, and linked once.
+//! Those that count what the allocator hands out are programs of their own.
+
+mod agreed;
+mod alarm;
+mod barriers;
+mod browse;
+mod dead_letters;
+mod dear_routes;
+mod deduplication;
+mod delays;
+mod features;
+mod feeds;
+mod fields;
+mod firehose;
+mod get_at;
+mod groups;
+mod handing;
+mod held;
+mod joined;
+mod leases;
+mod memory;
+mod memory_limits;
+mod modified;
+mod node;
+mod on_stream;
+mod opening;
+mod policies;
+mod reading;
+mod recent_history;
+mod references;
+mod removals;
+mod replies;
+mod routes;
+mod selectors;
+mod several;
+mod shard;
+mod stopped;
+mod stream_filters;
+mod streams;
+mod tried;
+mod visits;
+mod weighing;
