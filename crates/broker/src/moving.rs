@@ -264,9 +264,9 @@ impl Moved {
             blocks.iter().for_each(|block| push_run(*segment, *block, &mut runs));
         }
         let mut queues: Vec<_> = runs.into_iter().collect();
-        queues.sort_unstable_by_key(|(id, _)| id.0);
+        base::brief::sort_by_key(&mut queues, |(id, _)| id.0);
         for (_, runs) in &mut queues {
-            runs.sort_unstable_by_key(|run| run.first.0);
+            base::brief::sort_by_key(runs, |run| run.first.0);
         }
         Moved { log, bound, queues, damaged: Vec::new() }
     }

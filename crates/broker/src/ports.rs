@@ -240,7 +240,7 @@ impl Ports {
     fn those(&self, is_one: impl Fn(&Port) -> bool) -> Vec<PortId> {
         let found = self.by_id.iter().filter(|(_, state)| is_one(state));
         let mut ports: Vec<PortId> = found.map(|(port, _)| *port).collect();
-        ports.sort_unstable();
+        base::brief::sort(&mut ports);
         ports
     }
 

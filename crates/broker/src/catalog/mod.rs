@@ -431,7 +431,7 @@ impl Catalog {
     /// All exchanges of a virtual host, by name.
     pub fn exchanges(&self, vhost: VhostId) -> Vec<&Arc<ExchangeDefinition>> {
         let mut all: Vec<_> = self.host(vhost).into_iter().flat_map(|host| &host.exchanges).collect();
-        all.sort_unstable_by_key(|by_name| by_name.0.name());
+        base::brief::sort_by(&mut all, |one, other| one.0.name().cmp(other.0.name()));
         all.into_iter().map(|by_name| &by_name.0).collect()
     }
 

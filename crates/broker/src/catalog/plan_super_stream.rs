@@ -22,7 +22,7 @@ impl Catalog {
             unreachable!("called for super streams alone");
         };
         let mut names: Vec<&str> = partitions.iter().map(|(partition, _)| &**partition).collect();
-        names.sort_unstable();
+        base::brief::sort(&mut names);
         if self.exchange(by.vhost, name.as_bytes()).is_some()
             || names.iter().any(|name| self.queue_by_name(by.vhost, name.as_bytes()).is_some())
             || names.windows(2).any(|two| two[0] == two[1])

@@ -27,7 +27,7 @@ impl Catalog {
     pub(crate) fn plan_node_down(&self, node: NodeNo) -> Vec<Change> {
         let theirs = self.exclusive.iter().filter(|(port, _)| port.node == node);
         let mut queues: Vec<QueueId> = theirs.flat_map(|(_, queues)| queues.iter().copied()).collect();
-        queues.sort_unstable();
+        base::brief::sort(&mut queues);
         let mut removal = Removal::new(self, usize::MAX);
         removal.queues(queues.into_iter());
         removal.finish().changes

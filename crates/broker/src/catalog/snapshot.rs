@@ -156,7 +156,7 @@ impl Catalog {
 
     fn exchanges_by_number(&self) -> Vec<&ExchangeEntry> {
         let mut exchanges: Vec<_> = self.exchanges.values().collect();
-        exchanges.sort_unstable_by_key(|entry| entry.definition.id);
+        base::brief::sort_by_key(&mut exchanges, |entry| entry.definition.id);
         exchanges
     }
 

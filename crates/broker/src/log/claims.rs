@@ -68,7 +68,7 @@ impl Claims {
 
 /// Those of active consumers come first, so that these are active again; else in the order of queues and connections.
 pub(crate) fn sort(claims: &mut [Claim]) {
-    claims.sort_by_key(|claim| (claim.queue, !claim.is_active, claim.port, claim.handle));
+    base::brief::sort_by_key(claims, |claim| (claim.queue, !claim.is_active, claim.port, claim.handle));
 }
 
 #[cfg(test)]

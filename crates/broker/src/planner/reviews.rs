@@ -127,7 +127,7 @@ impl Reviews {
     /// Those of a catalog whose objects go by the policies that there are.
     pub(super) fn of(catalog: &Catalog) -> Reviews {
         let mut queues: Vec<_> = catalog.queues().map(|queue| (queue.vhost, queue.id)).collect();
-        queues.sort_unstable();
+        base::brief::sort(&mut queues);
         let each = catalog.vhosts().flat_map(|vhost| catalog.exchanges(vhost.id));
         let exchanges = each.map(|exchange| (exchange.vhost, exchange.id)).collect();
         Reviews { queues: queues.into_iter().collect(), exchanges, ..Reviews::default() }

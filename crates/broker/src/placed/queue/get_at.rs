@@ -54,7 +54,7 @@ impl AtQueue<'_> {
     #[cold]
     pub(crate) fn settle_at(&mut self, turn: &mut Turn<'_>, port: PortId, settle: &SettleAt) {
         let mut sorted = settle.positions.to_vec();
-        sorted.sort_unstable();
+        base::brief::sort(&mut sorted);
         let held: BTreeMap<QueueSeq, ConsumerId> = self.queue.fifo.held_among(&sorted).into_iter().collect();
         self.take_from_holders(turn, &held);
         let outcome = if settle.rejects { Outcome::Rejected } else { Outcome::Accepted };
