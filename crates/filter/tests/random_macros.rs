@@ -2,7 +2,6 @@
 //! and the uses of macros are known from texts alone.
 
 use crate::generate;
-use crate::message;
 
 use filter::{Expression, Known, Limits, Macro, Macros, Name, Names, Site, calls};
 use proptest::prelude::*;
