@@ -73,6 +73,12 @@ impl PortId {
     pub const fn here(shard: ShardId, slot: u32, generation: u32) -> PortId {
         PortId { node: NodeNo::ONLY, shard, slot, generation }
     }
+
+    /// The connection as one of this node.
+    #[inline]
+    pub const fn of(self, node: NodeNo) -> PortId {
+        PortId { node, ..self }
+    }
 }
 
 /// In two words rather than four: ports are looked up where messages go through.

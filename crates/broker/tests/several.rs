@@ -251,6 +251,50 @@ fn nobody_leads_and_clients_are_told_after_a_while() {
     assert_eq!(seen, expected);
 }
 
+/// Connections of all nodes have the same number here.
+#[test]
+fn an_exclusive_queue_is_of_a_connection_of_one_node() {
+    let exclusive = |name: &str| match declare(name, false) {
+        Op::DeclareQueue { name, passive, durable, auto_delete, arguments, random, .. } => {
+            Op::DeclareQueue { name, passive, durable, exclusive: true, auto_delete, arguments, random }
+        }
+        op => op,
+    };
+    let mut nodes = Nodes::new();
+    let actor = Actor::new("guest".into(), VhostId(0), PORT);
+    nodes.ask(1, 1, exclusive("q"));
+    nodes.ask(2, 2, exclusive("p"));
+    nodes.pass(10);
+    nodes.take_seen();
+    nodes.ask(2, 4, exclusive("q"));
+    nodes.ask(0, 5, declare("q", true));
+    nodes.pass(10);
+    let mut seen = nodes.take_seen();
+    seen.sort();
+    let locked = "RESOURCE_LOCKED - cannot obtain exclusive access to locked queue 'q' in vhost '/'. It could be originally \
+                  declared on another connection or the exclusive property value does not match that of the original \
+                  declaration.";
+    assert_eq!(seen, [format!("0.5: {locked}"), format!("2.4: {locked}")]);
+    let is_open = |nodes: &Nodes, name: &str| {
+        nodes.shards.iter().map(|shard| shard.catalog().open_queue(&actor, name).is_ok()).collect::<Vec<_>>()
+    };
+    assert_eq!(is_open(&nodes, "q"), [false, true, false]);
+    assert_eq!(is_open(&nodes, "p"), [false, false, true]);
+    // It takes its own along, and nobody else's.
+    nodes.shards[2].close_port(nodes.now, PORT);
+    nodes.pass(10);
+    assert_eq!((&*nodes.know("q"), &*nodes.know("p")), ("kkk", "---"));
+    // Nobody answers when the leader is gone: the same is said of what is there.
+    nodes.take_seen();
+    nodes.resign(false);
+    nodes.ask(1, 6, declare("q", true));
+    nodes.ask(0, 7, declare("q", true));
+    nodes.pass(5_100);
+    let mut seen = nodes.take_seen();
+    seen.sort();
+    assert_eq!(seen, [format!("0.7: {locked}"), "1.6: q new false".to_owned()]);
+}
+
 #[test]
 fn a_look_waits_for_a_copy_that_is_new_enough() {
     let mut nodes = Nodes::new();

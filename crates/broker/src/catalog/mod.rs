@@ -98,7 +98,7 @@ use crate::access::{Access, Permissions, Resource, refused};
 use crate::ranking::Ranking;
 use base::DigestKey;
 use base::hash::{MapById, SetByBytes, SetById};
-use base::id::{PortId, QueueId};
+use base::id::{NodeNo, PortId, QueueId};
 use comings::Comings;
 use declarers::Declarers;
 use ends::Ends;
@@ -262,6 +262,8 @@ pub struct Catalog {
     added_below: u64,
     /// Those that agree on it.
     nodes: Nodes,
+    /// The node that has this copy, where there are several.
+    home: NodeNo,
 }
 
 impl Catalog {
@@ -469,12 +471,23 @@ impl Catalog {
         self.host(vhost).map_or(0, |host| host.queues.len())
     }
 
-    /// The queue of this name, if no other connection has it for itself. Permissions are asked before.
+    /// This copy is of a node among several. Its connections are known to all by its number; here they have none.
+    pub(crate) fn set_home(&mut self, node: NodeNo) {
+        self.home = node;
+    }
+
+    /// The node that has this copy, where there are several.
+    pub(crate) fn home(&self) -> NodeNo {
+        self.home
+    }
+
+    /// The queue of this name, if no other connection has it for itself. Permissions are asked before. The actor is one of the node
+    /// that has this copy.
     pub fn open_queue(&self, actor: &Actor, name: &str) -> Result<&Arc<QueueDefinition>, Refusal> {
         let Some(queue) = self.queue_by_name(actor.vhost, name.as_bytes()) else {
             return Err(Refusal::missing(Object::Queue, name, self.vhost_name(actor.vhost)));
         };
-        if !actor.is_internal && !queue.is_open_to(actor.port) {
+        if !actor.is_internal && !queue.is_open_to(actor.port.of(self.home)) {
             return Err(Refusal::queue_locked(queue));
         }
         Ok(queue)

@@ -24,6 +24,7 @@ impl Shard {
         assert!(self.settings.placement.logs > 1, "queues of several nodes are not on the catalog's log");
         self.is_shared = true;
         let Membership { node, incarnation, others } = &membership;
+        self.catalog.set_home(*node);
         self.logs.begin_life(Origin { node: *node, incarnation: *incarnation }, others);
         if self.settings.plans() {
             self.planner = None;

@@ -118,7 +118,12 @@ impl Shard {
             && let Some((from, wish)) = peers.lead.as_mut().and_then(Lead::next)
         {
             let id = wish.id(from);
-            let Wish { below, actor, is_asked, led, op, .. } = *wish;
+            let Wish { below, mut actor, is_asked, led, mut op, .. } = *wish;
+            // Connections of two nodes have the same numbers otherwise.
+            actor.port = actor.port.of(from);
+            if let Op::DeleteExclusive { port } = &mut op {
+                *port = port.of(from);
+            }
             let asked = Some(Box::new(Asked { wish: id, below, is_asked, led, has_begun: false }));
             self.plan_now(now, Departure { actor, answer: None, asked, op, goes_along: false });
         }

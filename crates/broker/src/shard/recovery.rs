@@ -30,7 +30,9 @@ impl Shard {
             let mut reader = Reader::new(bytes);
             let catalog_len = reader.u32_le()? as usize;
             let catalog = reader.take(catalog_len)?;
+            let home = self.catalog.home();
             self.catalog = Catalog::read_snapshot(catalog).map_err(|_| RecoveryError::Snapshot(log))?;
+            self.catalog.set_home(home);
             if !self.settings.plans() {
                 self.catalog.forget_messages();
             }

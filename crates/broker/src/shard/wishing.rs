@@ -80,7 +80,8 @@ impl Shard {
 
     /// Nobody led the catalog for as long as somebody waits. What is there can be said all the same, as RabbitMQ does.
     pub(super) fn give_up(&mut self, wished: Wished) {
-        let Wished { actor, answer, op, .. } = wished;
+        let Wished { mut actor, answer, op, .. } = wished;
+        actor.port = actor.port.of(self.catalog.home());
         let Some(Answering { port, token, .. }) = answer else { return };
         let passive =
             matches!(op, Op::DeclareQueue { passive: true, .. } | Op::DeclareExchange { passive: true, .. });
