@@ -380,6 +380,11 @@ impl Pipeline {
         self.open.needs_flush |= !self.open.is_empty();
     }
 
+    /// The same, where nodes have to agree on what is in it before it counts.
+    pub(crate) fn agree_soon(&mut self) {
+        self.open.needs_flush |= self.rule.needs_agreement();
+    }
+
     // ---- the end of a turn
 
     /// The open batch may be applied before anything else is handed out: it has no messages, all before it is applied,

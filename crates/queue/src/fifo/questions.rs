@@ -301,6 +301,12 @@ impl Fifo {
             || self.features.as_ref().is_some_and(|features| features.delays.is_postponing())
     }
 
+    /// Messages came back, and are ready in front of others when that is recorded.
+    #[inline]
+    pub fn is_coming_back(&self) -> bool {
+        self.line.returns.is_returning()
+    }
+
     /// Somebody could be given a message now.
     pub fn has_taker(&self) -> bool {
         let Some(consumers) = self.consumers.as_ref().filter(|consumers| consumers.has_taker()) else {

@@ -42,6 +42,9 @@ impl AtQueue<'_> {
     #[inline]
     pub(crate) fn hand_out(&mut self, turn: &mut Turn<'_>) {
         self.queue.is_dirty = false;
+        if self.waits_for_returns() {
+            return;
+        }
         if self.queue.is_chosen_from() {
             self.choose_first(turn);
         }
@@ -62,6 +65,13 @@ impl AtQueue<'_> {
         if given == budget && budget > 0 {
             self.mark_dirty();
         }
+    }
+
+    /// Messages that come back are handed out in front of those behind them, as with RabbitMQ. Where nodes agree on that first it
+    /// takes some time, and the record of it has the queue looked at again.
+    #[inline]
+    fn waits_for_returns(&self) -> bool {
+        self.commons.peers.is_some() && self.queue.fifo.is_coming_back()
     }
 
     /// Carries out the effects of a queue's machine. `token`: of the get the effects answer.
@@ -125,6 +135,9 @@ impl AtQueue<'_> {
                     } else {
                         let id = queue.id;
                         self.commons.pipeline.append_positions(turn.now, kind, id, outcome, range);
+                        if kind == Kind::Return {
+                            self.commons.pipeline.agree_soon();
+                        }
                     }
                 }
                 Effect::Postpone { range, outcome, due_at_ms } => {
