@@ -4,7 +4,7 @@
 use crate::joined;
 
 use base::Now;
-use base::id::{LogId, NodeNo, PortId, QueueSeq, ShardId};
+use base::id::{LogId, LogIndex, NodeNo, PortId, QueueSeq, ShardId};
 use broker::access::AccessCache;
 use broker::catalog::{Actor, FirstContent, Op, VhostId};
 use broker::ledger::Kind;
@@ -31,6 +31,9 @@ struct Nodes {
     proposed: Vec<Sealed>,
     /// Nothing is agreed on in this log.
     stands: Option<LogId>,
+    /// The disk of the node that leads the queues is slow: what is agreed on is on those of the others.
+    is_late: bool,
+    late: Vec<(LogIndex, LogIndex, Place)>,
     seen: Vec<String>,
     /// All nodes have the same on their disks.
     disk: FaultyDisk,
@@ -42,11 +45,23 @@ impl Nodes {
     fn new() -> Nodes {
         let now = Now::at_ms(1_000);
         let shards: Vec<Shard> = (0..3).map(|node| joined::shard(now, node, 5)).collect();
-        let (publishers, leaders, deaf, proposed, stands, seen) = Default::default();
+        let (publishers, leaders, deaf, proposed, stands, is_late, late, seen) = Default::default();
         let (disk, disk_end) = (FaultyDisk::new(0), 0);
         disk.create(FILE, FILE_BYTES).expect("there is room");
-        let mut nodes =
-            Nodes { shards, publishers, leaders, now, deaf, proposed, stands, seen, disk, disk_end };
+        let mut nodes = Nodes {
+            shards,
+            publishers,
+            leaders,
+            now,
+            deaf,
+            proposed,
+            stands,
+            is_late,
+            late,
+            seen,
+            disk,
+            disk_end,
+        };
         nodes.lead(CATALOG_LOG, 0);
         nodes.lead(LOG, 1);
         nodes.shards[0].found(now, || FirstContent::guest([1; 4]).requests());
@@ -156,10 +171,19 @@ impl Nodes {
         let (stay, agreed): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.proposed).into_iter().partition(|batch| self.stands == Some(batch.log));
         self.proposed = stay;
+        if !self.is_late {
+            for (base, next, place) in std::mem::take(&mut self.late) {
+                let leader = &mut self.shards[self.leaders[&LOG]];
+                leader.written(now, LOG, base, place);
+                leader.commit_outside(now, LOG, next);
+            }
+        }
         for batch in agreed {
             let (log, leader, place) = (batch.log, self.leaders[&batch.log], self.write(&batch));
             for (node, shard) in self.shards.iter_mut().enumerate() {
-                if node == leader {
+                if node == leader && log == LOG && self.is_late {
+                    self.late.push((batch.base, batch.next(), place));
+                } else if node == leader {
                     shard.written(now, log, batch.base, place);
                     shard.commit_outside(now, log, batch.next());
                 } else {
@@ -204,9 +228,13 @@ impl Nodes {
     }
 
     fn publish(&mut self, node: usize, body: &str) {
+        self.publish_to(node, "q", body);
+    }
+
+    fn publish_to(&mut self, node: usize, queue: &str, body: &str) {
         let publish = Publish {
             exchange: b"",
-            routing_key: b"q",
+            routing_key: queue.as_bytes(),
             more: None,
             headers: &NoHeaders,
             format: Format::Amqp091,
@@ -258,6 +286,15 @@ impl Nodes {
         self.pass(20);
         assert_eq!(self.take_seen(), expected);
     }
+
+    /// As [`Nodes::check`], of which nothing says what comes first: a message is handed out and its publisher told by words of their
+    /// own.
+    fn check_in_any_order(&mut self, expected: &[&str]) {
+        self.pass(20);
+        let mut seen = self.take_seen();
+        seen.sort();
+        assert_eq!(seen, expected);
+    }
 }
 
 /// The file that has all batches.
@@ -284,8 +321,65 @@ fn a_client_reaches_a_queue_wherever_it_is() {
         nodes.check(&[&format!("{node}: Empty")]);
         nodes.publish(node, "two");
         nodes.command(node, get);
-        nodes.check(&[&format!("{node}: confirmed 2-2"), &format!("{node}: got two")]);
+        nodes.check_in_any_order(&[&format!("{node}: confirmed 2-2"), &format!("{node}: got two")]);
         assert_eq!(nodes.ready(), 0);
+    }
+}
+
+/// Else a client that asks for what it put in would be told that nothing is there.
+#[test]
+fn a_publish_is_confirmed_once_its_queue_has_it_where_that_is_led() {
+    let mut nodes = Nodes::new();
+    nodes.publish(2, "one");
+    nodes.check(&["2: confirmed 1-1"]);
+    nodes.is_late = true;
+    nodes.publish(2, "two");
+    nodes.check(&[]);
+    nodes.is_late = false;
+    nodes.check(&["2: confirmed 2-2"]);
+    // The leader says so, and is not heard.
+    nodes.is_late = true;
+    nodes.publish(2, "three");
+    nodes.check(&[]);
+    (nodes.deaf, nodes.is_late) = (vec![1], false);
+    nodes.pass(100);
+    nodes.check(&[]);
+    nodes.pass(200);
+    nodes.check(&["2: confirmed 3-3"]);
+    assert_eq!(nodes.ready(), 3);
+}
+
+/// A quorum queue counts what comes back, on which nodes agree first.
+#[test]
+fn messages_that_come_back_are_in_front_of_others() {
+    for node in 0..3 {
+        let mut nodes = Nodes::new();
+        nodes.declare_with(
+            node,
+            "t",
+            [(b"x-queue-type".to_vec(), Value::text("quorum"))].into_iter().collect(),
+        );
+        nodes.pass(20);
+        for body in ["one", "two", "three"] {
+            nodes.publish_to(node, "t", body);
+        }
+        nodes.pass(20);
+        nodes.take_seen();
+        let credit = Credit::Prefetch(1);
+        let consumer = NewConsumer {
+            credit,
+            settled: false,
+            exclusive: false,
+            priority: 0,
+            browses: None,
+            timeout_ms: None,
+        };
+        nodes.command_to(node, "t", QueueCommand::Consume { token: 2, handle: 7, consumer });
+        nodes.check(&[&format!("{node}: Consuming"), &format!("{node}: gets one")]);
+        let range = SeqRange { first: QueueSeq(0), last: QueueSeq(0) };
+        let back = QueueCommand::Settle { handle: 7, range, outcome: Outcome::Failed };
+        nodes.command_to(node, "t", back);
+        nodes.check(&[&format!("{node}: gets one again")]);
     }
 }
 
@@ -352,7 +446,7 @@ fn what_nobody_claims_in_time_is_ready() {
     nodes.consume(2, 7, false);
     nodes.check(&["2: Consuming"]);
     nodes.publish(0, "one");
-    nodes.check(&["0: confirmed 1-1", "2: gets one"]);
+    nodes.check_in_any_order(&["0: confirmed 1-1", "2: gets one"]);
     nodes.deaf = vec![2];
     nodes.move_to(0);
     nodes.consume(1, 8, false);

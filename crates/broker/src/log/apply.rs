@@ -64,9 +64,13 @@ impl Log {
         self.confirm_recorded(post);
     }
 
-    /// Parcels of this node that are recorded are done with, and those that wait for them hear so.
+    /// Parcels of this node that are recorded are done with, and those that wait for them hear so. Where another node leads it says
+    /// so itself: see [`Peers::turn`](super::peers::Peers::turn).
     pub(crate) fn confirm_recorded(&mut self, post: &mut Post) {
         let Commons { pipeline, origins, peers, .. } = &mut self.commons;
+        if pipeline.follows() && peers.as_ref().is_some_and(|peers| peers.visits()) {
+            return;
+        }
         let outbox = pipeline.outbox_mut();
         let recorded = outbox.take_recorded(origins.recorded(outbox.origin()));
         match peers {

@@ -355,6 +355,12 @@ impl Outbox {
         })
     }
 
+    /// There are records with numbers up to this one.
+    pub(crate) fn has_recorded(&self, number: u64) -> bool {
+        let first = self.parcels.iter().find(|parcel| parcel.number > 0);
+        first.is_some_and(|parcel| parcel.number <= number)
+    }
+
     /// Takes out what is done with, as records up to this number are in the log. Commands in front of such records are done: who
     /// recorded those had carried out the commands before, which is in the same batch or in an earlier one.
     pub(crate) fn take_recorded(&mut self, number: u64) -> Vec<Parcel> {

@@ -32,6 +32,9 @@ pub(crate) struct Peers {
     gone: Vec<Gone>,
     /// Consumers of this node's connections that end here.
     over: Vec<Over>,
+    /// Records up to this number are in the log, and the leader did not say that they are in their queues. When they are done with
+    /// all the same, monotonic nanoseconds.
+    unsaid: Option<(u64, u64)>,
 }
 
 /// The meaning of a word for a log, besides what is between its nodes.
@@ -54,7 +57,13 @@ impl Peers {
             claims: Claims::default(),
             gone: Vec::new(),
             over: Vec::new(),
+            unsaid: None,
         }
+    }
+
+    /// The node that leads is visited, and says what is done.
+    pub(crate) fn visits(&self) -> bool {
+        self.visit.is_there()
     }
 
     /// Another node leads the log, as far as is known here; none: nobody, or this one.
@@ -124,17 +133,20 @@ impl Peers {
     /// When something is to be said though nothing comes, monotonic nanoseconds.
     pub(crate) fn deadline(&self, pipeline: &Pipeline, limits: &Limits) -> Option<u64> {
         match pipeline.follows() {
-            true => self.visit.deadline(!self.edge.is_empty()),
+            true => {
+                let visit = self.visit.deadline(!self.edge.is_empty());
+                [visit, self.unsaid.map(|(_, due)| due)].into_iter().flatten().min()
+            }
             false => [self.guests.deadline(limits), self.claims.deadline()].into_iter().flatten().min(),
         }
     }
 
-    /// Says what is to be said at the end of a turn.
+    /// Says what is to be said at the end of a turn. Records of this node are in the log up to `recorded`.
     pub(crate) fn turn(
         &mut self,
         now: Now,
         catalog: LogIndex,
-        pipeline: &mut Pipeline,
+        (pipeline, recorded): (&mut Pipeline, u64),
         (limits, post): (&Limits, &mut Post),
     ) {
         self.visit.heed_catalog(catalog);
@@ -143,12 +155,36 @@ impl Peers {
             self.guests.dismiss_lost(now, limits, post, &mut self.gone);
             return self.guests.turn(now, pipeline.applied(), limits, post);
         }
+        self.look_at_recorded(now, (pipeline.outbox_mut(), recorded), limits, post);
         // It is charged to those it is of once it is a parcel, wherever it can go now.
         if pipeline.outbox().len() < limits.outbox_parcels_max {
             pipeline.cut();
         }
         let has_some = pipeline.has_gathered() || !self.edge.is_empty();
         self.visit.turn(now, (pipeline.outbox_mut(), has_some), limits, &mut post.words);
+    }
+
+    /// This node may see records in the log earlier than the leader has them in their queues, as its disk is the slowest: a publisher
+    /// that was told would find less there than it put in. So the leader tells. Where its words are lost, what is in the log is
+    /// done with some time later.
+    fn look_at_recorded(
+        &mut self,
+        now: Now,
+        (outbox, recorded): (&mut Outbox, u64),
+        limits: &Limits,
+        post: &mut Post,
+    ) {
+        if !outbox.has_recorded(recorded) {
+            self.unsaid = None;
+            return;
+        }
+        let visits = self.visits();
+        let (number, due) = *self.unsaid.get_or_insert((recorded, now.after_ms(limits.visit_again_ms)));
+        if !visits || due <= now.mono_ns {
+            self.unsaid = None;
+            let done = outbox.take_recorded(if visits { number } else { recorded });
+            self.are_done(done, post);
+        }
     }
 
     /// Hears a word of the node that leads.

@@ -96,6 +96,11 @@ impl Visit {
         (self.leader, self.stage) = (None, Stage::Away);
     }
 
+    /// It has begun, and the leader says what is done.
+    pub(crate) fn is_there(&self) -> bool {
+        matches!(self.stage, Stage::There(_))
+    }
+
     /// A visit could begin.
     pub(crate) fn may_begin(&self) -> bool {
         self.stage == Stage::Away && self.leader.is_some()

@@ -27,11 +27,12 @@ pub(crate) fn begin_life(log: &mut Log, origin: Origin, others: &[NodeNo]) {
 
 /// Says to other nodes what is to be said at the end of a turn; the catalog here is that of all of its log before `catalog`.
 pub(crate) fn call(log: &mut Log, now: Now, catalog: LogIndex, (limits, post): (&Limits, &mut Post)) {
-    let Commons { pipeline, peers: Some(peers), is_stopped, .. } = &mut log.commons else { return };
+    let Commons { pipeline, origins, peers: Some(peers), is_stopped, .. } = &mut log.commons else { return };
     if *is_stopped {
         return;
     }
-    peers.turn(now, catalog, pipeline, (limits, post));
+    let recorded = origins.recorded(pipeline.outbox().origin());
+    peers.turn(now, catalog, (pipeline, recorded), (limits, post));
     let held_up = peers.guests.held_up(limits);
     for (port, queue, is_held_up) in held_up {
         hold_up(log, port, queue, is_held_up);

@@ -102,6 +102,9 @@ impl Side {
             }
             records = rest;
         }
+        if self.pipeline.follows() && self.peers.visits() {
+            return;
+        }
         let outbox = self.pipeline.outbox_mut();
         let recorded = outbox.take_recorded(self.origins.recorded(outbox.origin()));
         self.peers.are_done(recorded, &mut self.post);
@@ -191,7 +194,9 @@ impl Bench {
                 assert!(side.peers.take_claims().is_empty(), "nobody consumes");
             }
             side.give_out(*now);
-            side.peers.turn(*now, LogIndex(0), &mut side.pipeline, (limits, &mut side.post));
+            let recorded = side.origins.recorded(side.pipeline.outbox().origin());
+            let replica = (&mut side.pipeline, recorded);
+            side.peers.turn(*now, LogIndex(0), replica, (limits, &mut side.post));
             for (to, word) in side.post.words.drain(..) {
                 let times = if *is_calm { 1 } else { [0, 1, 1, 2][dice.below(4) as usize] };
                 let to = usize::from(to.0) - 1;
