@@ -64,7 +64,8 @@ impl AtQueue<'_> {
     pub(crate) fn open_selector(&mut self, now: Now, selector: &Selector) -> Result<SelectorId, Refusal> {
         let queue = &mut *self.queue;
         let named = queue.definition().named();
-        if queue.fifo.is_grouped() {
+        // The record that opens a queue with groups may be under way.
+        if queue.fifo.is_grouped() || queue.definition().group_header().is_some() {
             let why = " whose messages are in groups";
             return Err(Refusal::invalid_argument(ARGUMENT, &named, why));
         }
