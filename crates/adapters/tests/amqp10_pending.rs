@@ -5,6 +5,8 @@ mod harness;
 
 use amqp10::{Attach, Role, SenderSettleMode, Source, Symbols, Target};
 use amqp10_client::{Client, declare, declare_with, message};
+use base::id::NodeNo;
+use broker::Membership;
 use harness::World;
 use message::amqp10::Map;
 use routing::Value;
@@ -110,5 +112,35 @@ fn a_session_that_ends_takes_the_queue_with_it_that_is_made_for_a_link() {
         doom(&mut world, &mut doomed);
         let queues = world.shards[0].catalog().queues().count();
         assert_eq!(queues, 1, "{shard}: the one for what is too large is left");
+    }
+}
+
+/// A node of several has a copy of the catalog, and another may have made the queue a moment ago.
+#[test]
+fn what_is_not_there_is_looked_for_again_on_a_node_of_several() {
+    let attach = |world: &mut World, role: Role| {
+        let mut client = Client::open(world, 0);
+        let address = Some("/queues/far");
+        let attach = Attach {
+            source: Some(Source { address, ..Source::default() }),
+            target: Some(Target { address, ..Target::default() }),
+            ..Attach::new("late", role)
+        };
+        client.machine.attach(client.session, &attach).unwrap();
+        client
+    };
+    for role in [Role::Sender, Role::Receiver] {
+        let mut alone = World::new(2);
+        let refused = attach(&mut alone, role).talk(&mut alone);
+        assert!(refused.iter().any(|heard| heard.contains("amqp:not-found")), "{refused:?}");
+        let mut world = World::new(2);
+        for shard in &mut world.shards {
+            shard.join(Membership { node: NodeNo(1), incarnation: 1, others: vec![NodeNo(2), NodeNo(3)] });
+        }
+        let mut client = attach(&mut world, role);
+        client.hears(&mut world, &[]);
+        // Nobody says how new its copy is.
+        world.now.mono_ns += 5_100_000_000;
+        assert_eq!(client.talk(&mut world), refused);
     }
 }

@@ -571,6 +571,19 @@ impl<'a> Attach<'a> {
         Ok((handle, attach))
     }
 
+    /// The attach as bytes, for [`Attach::from_bytes`].
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.write(0, &mut Encoder::new(&mut bytes));
+        bytes
+    }
+
+    /// Reads the bytes that [`Attach::to_bytes`] wrote.
+    pub fn from_bytes(bytes: &'a [u8]) -> Option<Attach<'a>> {
+        let (_, list) = composite(Decoder::new(bytes).value().ok()?).ok()?;
+        Attach::read(list).ok().map(|(_, attach)| attach)
+    }
+
     pub(crate) fn write(&self, handle: u32, encoder: &mut Encoder<'_>) {
         encoder.descriptor(descriptor::ATTACH.into());
         let mut list = encoder.list();

@@ -29,13 +29,26 @@ impl Adapter {
         link: LinkId,
         attach: &Attach<'_>,
     ) {
-        let outcome = termini::check(attach).and_then(|()| match attach.role {
+        if let Err(refused) = self.attached(context, session, link, attach)
+            && !self.waits_to_look(context, (session, link), attach, &refused)
+        {
+            self.refuse(context, (session, link), attach.name, attach.role.other(), &refused);
+        }
+    }
+
+    /// The link gets its end, or waits for that.
+    pub(super) fn attached(
+        &mut self,
+        context: &mut Context<'_>,
+        session: SessionId,
+        link: LinkId,
+        attach: &Attach<'_>,
+    ) -> Result<(), Refused> {
+        termini::check(attach)?;
+        match attach.role {
             _ if management::is_wanted(attach) => self.attach_management(context, session, link, attach),
             Role::Sender => self.attach_target(context, session, link, attach),
             Role::Receiver => self.attach_source(context, session, link, attach),
-        });
-        if let Err(refused) = outcome {
-            self.refuse(context, (session, link), attach.name, attach.role.other(), &refused);
         }
     }
 
@@ -256,6 +269,7 @@ impl Adapter {
             Waiting::Consume(receiving) => self.consuming(context, at, &receiving, reply),
             Waiting::Request(asked) => self.answered_request(context, at, &asked, reply),
             Waiting::Queue(making) => self.made(context, at, making, reply),
+            Waiting::LookAgain(attach) => self.look_again(context, at, &attach),
             Waiting::Old(step) => self.old_made(context, at, step, reply),
             Waiting::Reply { name, sender_settle_mode } => {
                 self.asked_reply(context, at, (name, sender_settle_mode), reply);

@@ -25,6 +25,7 @@ mod link;
 mod links;
 mod listing;
 mod login;
+mod looking_again;
 mod management;
 mod news;
 mod nodes;

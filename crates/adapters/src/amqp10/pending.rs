@@ -24,6 +24,8 @@ pub(super) enum Waiting {
     Request(Asked),
     /// An attach, for the queue that is made for it.
     Queue(Making),
+    /// An attach in bytes, for a copy of the catalog that is new enough.
+    LookAgain(Box<[u8]>),
     /// An attach by an address of the first version.
     Old(Step),
     /// A sender's attach, for news of the reply consumer it would send to.
