@@ -77,6 +77,14 @@ pub(crate) enum LifeWord {
     /// Replicas of logs that the node has with others, and its lanes to them, as JSON: an experiment
     #[command(hide = true)]
     ReplicaStatus,
+    /// Has another node lead a log that this one leads; says as JSON whether this one did: an experiment
+    #[command(hide = true)]
+    GiveLead {
+        /// The number of the log
+        log: u32,
+        /// The number of the node, as `replica_status` has it
+        to: u16,
+    },
     /// Places the log is written to
     LogLocation,
     /// The last lines of the log
@@ -194,6 +202,9 @@ pub(crate) fn run(word: &LifeWord, session: &Session<'_>) -> Result<String, Refu
             Ok(show.begin())
         }
         LifeWord::ReplicaStatus => Ok(format!("{}\n", session.ask(&Request::Replicas)?)),
+        LifeWord::GiveLead { log, to } => {
+            Ok(format!("{}\n", session.ask(&Request::GiveLead { log: *log, node: *to })?))
+        }
         LifeWord::LogLocation => {
             let status = session.ask(&Request::Status)?;
             let node = status["node"].as_str().unwrap_or_default();

@@ -41,6 +41,13 @@ pub enum Request {
     /// The replicas of logs that this node has with others, its lanes to them, and words that were dropped: `replicas`,
     /// `lanes`, `dropped`.
     Replicas,
+    /// Another node is to lead a log that this one leads. Whether this one led it.
+    GiveLead {
+        /// The number of the log.
+        log: u32,
+        /// The number of the node.
+        node: u16,
+    },
     /// The last lines of the log, as a list.
     LogTail {
         /// At most so many.
@@ -223,6 +230,7 @@ mod tests {
             assert_eq!(read(line.as_bytes()), Ok(request));
         };
         check(Request::Ping, r#"{"request":"ping"}"#);
+        check(Request::GiveLead { log: 5, node: 2 }, r#"{"request":"give_lead","log":5,"node":2}"#);
         check(Request::MoveLog { log: 5, shard: 1 }, r#"{"request":"move_log","log":5,"shard":1}"#);
         check(Request::LogTail { lines: 5 }, r#"{"request":"log_tail","lines":5}"#);
         let limit = "2GB".to_owned();

@@ -13,7 +13,7 @@ use crate::log::level::Level;
 use crate::manager::Manager;
 use crate::seat;
 use crate::trail;
-use base::id::{LogId, ShardId};
+use base::id::{LogId, NodeNo, ShardId};
 use broker::Shard;
 use broker::access::{Claim, Judged};
 use broker::catalog::Catalog;
@@ -92,6 +92,7 @@ impl Desk<'_> {
             }
             ctl::Request::MoveLog { log, shard } => self.move_log(LogId(log), ShardId(shard)),
             ctl::Request::Replicas => self.replicas(),
+            ctl::Request::GiveLead { log, node } => self.give_lead(LogId(log), NodeNo(node)),
             ctl::Request::LogTail { lines } => json(&self.logger.last(lines as usize)),
             ctl::Request::LogSince { next } => {
                 let (lines, next) = self.logger.since(next);
@@ -161,6 +162,21 @@ impl Desk<'_> {
         }
         base::brief::sort_by_key(&mut replicas, |row| row.log);
         json(&serde_json::json!({ "replicas": replicas, "lanes": lanes.rows(), "dropped": lanes.dropped() }))
+    }
+
+    /// The shard that has the log knows whether it leads.
+    fn give_lead(&self, log: LogId, to: NodeNo) -> ctl::Answer {
+        let Some(lanes) = self.lanes else { return Err(refusal(ctl::exit::DATA, ALONE.to_owned())) };
+        if lanes.met().iter().all(|met| met.number != to) {
+            return Err(refusal(ctl::exit::DATA, format!("Error: no other node has the number {}", to.0)));
+        }
+        let mut led = false;
+        for door in self.doors {
+            let (sender, receiver) = channel();
+            door.letters.put(Letter::GiveLead(log, to, sender));
+            led |= receiver.recv_timeout(PATIENCE).map_err(|_| busy())?;
+        }
+        Ok(Value::Bool(led))
     }
 
     /// Shard 0 plans the moves of logs.

@@ -32,6 +32,8 @@ pub enum Letter {
     Request(Box<Op>, Sender<Result<Reply, Refusal>>),
     /// A log is to be handed to a shard, see [`Shard::move_log`]; the outcome, when it is there.
     MoveLog(LogId, ShardId, Sender<Result<Reply, Refusal>>),
+    /// Another node is to lead a log; whether this one led it.
+    GiveLead(LogId, NodeNo, Sender<bool>),
     /// Delayed messages of a queue are to be thrown away; how many there were, where the queue lives here.
     CancelDelayed(Box<CancelDelayed>, Sender<Option<u64>>),
     /// The beginning of a stream is to go; the outcome.

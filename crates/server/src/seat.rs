@@ -65,6 +65,13 @@ impl Seat {
     }
 }
 
+/// Another node is to lead a log that a shard leads. Whether it led that.
+pub fn give_lead(replicas: &mut Replicas, now: Now, shard: &mut Shard, log: LogId, to: NodeNo) -> bool {
+    let leads = replicas.leads_in(log).is_some();
+    replicas.transfer(now, shard, log, replica_of(to));
+    leads
+}
+
 /// A replica, as tools show it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReplicaRow {

@@ -21,6 +21,7 @@ use crate::log::level::Level;
 use crate::mailbox::Sleeper;
 use crate::passwords::{self, Passwords};
 use crate::reader::{Ask, Asks};
+use crate::seat;
 use crate::socket::{Arrival, Brought, Reading, Socket, Warmth};
 use crate::timers::Timers;
 use crate::turns::Turns;
@@ -464,6 +465,11 @@ impl ShardLoop {
                 }
                 Letter::Request(request, answer) => self.request(now, *request, answer),
                 Letter::MoveLog(log, to, answer) => self.move_log(log, to, answer),
+                Letter::GiveLead(log, to, answer) => {
+                    let Home { shard, replicas, .. } = &mut self.home;
+                    let led = replicas.as_mut().is_some_and(|own| seat::give_lead(own, now, shard, log, to));
+                    self.tell(answer, led);
+                }
                 Letter::CancelDelayed(asked, answer) => {
                     let CancelDelayed { vhost, queue, ids } = *asked;
                     let cancelled = self.home.shard.cancel_delayed(now, &vhost, &queue, &ids);

@@ -223,6 +223,30 @@ fn messages_go_through_any_node_to_any_other() {
     }
 }
 
+/// Each log is led by one node after the other, as asked, and clients go on.
+#[test]
+fn a_node_has_another_lead() {
+    let nodes = Nodes::all();
+    Client::open(nodes.node(0)).declare("q", DURABLE, &[]);
+    for round in 0..4_u8 {
+        for log in 0..LOGS {
+            let leader = until("a leader", || nodes.leader(log, &[0, 1, 2]));
+            let next = (leader + 1) % 3;
+            let words = ["give_lead", &log.to_string(), &(next + 1).to_string()];
+            let told = ctl(&nodes.folders[leader].0, &words);
+            assert_eq!(String::from_utf8_lossy(&told.stdout), "true\n", "{told:?}");
+            until("the next leader", || (nodes.leader(log, &[0, 1, 2])? == next).then_some(()));
+            let told = ctl(&nodes.folders[leader].0, &words);
+            assert_eq!(String::from_utf8_lossy(&told.stdout), "false\n", "{told:?}");
+        }
+        let (from, to) = (usize::from(round) % 3, usize::from(round + 1) % 3);
+        publish(&mut confirming(nodes.node(from)), &[round]);
+        assert_eq!(get(&mut Client::open(nodes.node(to))), Some(vec![round]));
+    }
+    let told = ctl(&nodes.folders[0].0, &["give_lead", "1", "9"]);
+    assert!(!told.status.success(), "{told:?}");
+}
+
 /// Where two of three nodes are gone, nothing can be declared, and what is there is still said to be there.
 #[test]
 fn without_a_majority_a_declaration_is_refused_as_with_rabbitmq() {

@@ -41,6 +41,7 @@ class Broker:
         self.begin = None
         self.said_before = 0
         self.others = None
+        self.is_closed = False
         nodes = several.count() if nodes is None else nodes
         if nodes > 1:
             self.others = several.Others(self.alone, self.folder, self.settings, nodes)
@@ -63,6 +64,7 @@ class Broker:
         """Returns when the broker says that all listeners accept, or does not `wait`."""
         if self.others and not self.others.are_up():
             self.others.start()
+            several.keep_moving(self)
         words = [self.binary, "server", "--data-dir", os.path.join(self.folder, "data")]
         for setting in ["listeners.tcp.default=127.0.0.1:0", *self.settings]:
             words += ["--set", setting]
@@ -132,6 +134,7 @@ class Broker:
             raise BrokerError(f"still running {STOP_SECONDS_MAX} s after SIGTERM") from None
 
     def close(self, keep=False):
+        self.is_closed = True
         if self.alive():
             self.kill()
         if self.others:

@@ -4,16 +4,20 @@ They start before the broker and lead all logs when it comes up, so that it lead
 elsewhere. They outlive its restarts, and end when it is closed.
 """
 
+import contextlib
 import fnmatch
 import json
 import os
 import random
 import socket
 import subprocess
+import threading
 import time
 
 # How many nodes a broker is one of, for `lab.broker` in every process of a run.
 NODES = "LEVERET_FOREIGN_NODES"
+# Seconds after which another node leads each log, again and again, in every process of a run; 0: leaders stay.
+MOVES = "LEVERET_FOREIGN_MOVES"
 LOGS = 4
 AGREE_SECONDS_MAX = 20
 COOKIE = "a cookie of tests"
@@ -139,3 +143,28 @@ def has_catalog(broker):
 def led(broker):
     """The logs that a broker leads."""
     return [row["log"] for row in rows(broker) if row["leads"] is not None]
+
+
+def give_away(broker):
+    """The broker leads nothing any more: others have its logs."""
+    for log in led(broker):
+        ctl(broker, "give_lead", str(log), str(1 + log % (broker.others.number - 1)))
+
+
+def keep_moving(broker):
+    """From now on each log is led by the next node every few seconds, as long as the broker is there."""
+    seconds = int(os.environ.get(MOVES, "0"))
+    nodes = [*broker.others.brokers, broker]
+
+    def move():
+        while not broker.is_closed:
+            time.sleep(seconds)
+            # One that is down, or leads nothing any more, is asked again next time.
+            with contextlib.suppress(subprocess.SubprocessError):
+                for row in rows(nodes[0]):
+                    leader = row["leader"]
+                    if leader:
+                        ctl(nodes[leader - 1], "give_lead", str(row["log"]), str(1 + leader % len(nodes)))
+
+    if seconds:
+        threading.Thread(target=move, daemon=True).start()
