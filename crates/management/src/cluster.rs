@@ -13,13 +13,16 @@ use std::collections::BTreeMap;
 /// The name of the replicas in the words of a node about itself.
 pub(crate) const REPLICAS: &str = "replicas";
 
-/// The replicas of a node, as it tells the others of them: log, whether it leads, term and index of the last entry that it has applied.
+/// Logs that a node tells the others of, at most: of 4,096, which it may have, its words would be longer than they may be.
+const TOLD_MAX: usize = 512;
+
+/// The replicas of a node, as it tells the others of them, the first [`TOLD_MAX`]: log, whether it leads, term and index of the last entry that it has applied.
 ///
 /// # Errors
 /// The node did not answer in time.
 pub(crate) fn told<N: Node>(node: &N) -> Result<Value, Busy> {
     let row = |own: &Replica| json!([own.log, own.leads, own.applied.0, own.applied.1]);
-    Ok(node.replicas()?.all.iter().map(row).collect())
+    Ok(node.replicas()?.all.iter().take(TOLD_MAX).map(row).collect())
 }
 
 /// A replica on a node.
