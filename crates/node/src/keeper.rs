@@ -177,6 +177,8 @@ pub struct Keeper {
     /// The steps that are left of this round, the last first.
     steps: Vec<Step>,
     asked: Option<Asked>,
+    /// The journal file that was written to when a shard was asked last.
+    asked_at: FileId,
     /// The last question was given up: nobody is asked anything before its answer has come, as the jobs in that are
     /// nowhere else.
     is_late: bool,
@@ -236,6 +238,7 @@ impl Keeper {
             is_running: false,
             steps: Vec::new(),
             asked: None,
+            asked_at: FileId(0),
             is_late: false,
             is_unfinished: false,
             lacks_space: false,
@@ -283,7 +286,14 @@ impl Keeper {
         }
         let moved = self.moved.entry(snapshot.log()).or_insert(lives_from);
         *moved = lives_from.max(*moved);
+        // Nothing is handed in any more.
+        self.note_file(house);
         self.write(house, snapshot)
+    }
+
+    fn note_file(&mut self, house: &mut dyn House) {
+        let asked_at = &mut self.asked_at;
+        house.with_journal(&mut |journal| *asked_at = journal.end().0);
     }
 
     /// Writes a snapshot. Replay starts at the first file with messages that were not moved: live messages are still
@@ -293,7 +303,8 @@ impl Keeper {
         let moved = self.moved.get(log).copied().unwrap_or(LogIndex(0));
         let mut from_file = FileId(0);
         house.with_journal(&mut |journal| from_file = first_file(journal, *log, moved));
-        let from_file = replica.as_ref().map_or(from_file, |part| from_file.min(part.from));
+        let from_file =
+            replica.as_ref().map_or(from_file, |part| from_file.min(part.from.unwrap_or(self.asked_at)));
         let cover = Cover { log: *log, covered: *covered, from_file, from_offset: 0 };
         let pieces: Vec<&[u8]> = bytes.iter().collect();
         let replica = replica.as_ref().map(|part| part.standing.write()).unwrap_or_default();

@@ -472,7 +472,8 @@ impl Replicas {
         let mut bytes = Pieces::default();
         bytes.put(state);
         let state = LogSnapshot { log: CATALOG_LOG, covered: name.end, bytes };
-        let part = Part { standing: Standing { name, vote: hosted.vote }, from: hosted.applied.file };
+        let from = Some(hosted.applied.file);
+        let part = Part { standing: Standing { name, vote: hosted.vote }, from };
         self.installed.push(Some(Box::new(Snapped { state, replica: Some(part), is_installed: true })));
         hosted.is_over = true;
     }
@@ -568,7 +569,9 @@ impl Hosted {
     /// Its part in a snapshot of all that the shard has applied.
     fn part(&self) -> Part {
         let Applied { name, file } = &self.applied;
-        Part { standing: Standing { name: name.clone(), vote: self.vote }, from: *file }
+        let has_all = self.expected.is_empty() && self.placed.is_empty() && self.agreed.is_empty();
+        let from = (!has_all).then_some(*file);
+        Part { standing: Standing { name: name.clone(), vote: self.vote }, from }
     }
 }
 

@@ -23,8 +23,9 @@ pub struct Snapped {
 pub struct Part {
     /// The snapshot's words about it.
     pub standing: Standing,
-    /// No entry behind the snapshot is in a journal file before this one.
-    pub from: FileId,
+    /// No entry behind the snapshot is in a journal file before this one. None: all that was handed in to be journaled was on disk
+    /// and is in the snapshot when it was made, so that what is missing is in the file written to then, or behind that.
+    pub from: Option<FileId>,
 }
 
 impl Snapped {

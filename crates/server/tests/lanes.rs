@@ -14,7 +14,7 @@ use cluster::lane::{
     Capabilities, Cookie, Error, Event, Identity, Lane, Limits, Purpose, RefusalCode, Trust, Versions,
 };
 use cluster::names::{ClusterId, FolderId, Incarnation, NodeName};
-use harness::nodes::{COOKIE, LOGS, Nodes, confirming, get, others, publish, until};
+use harness::nodes::{COOKIE, LOGS, Nodes, confirming, get, get_from, others, publish, publish_to, until};
 use harness::{Client, DURABLE, Folder, Node, PATIENCE, command, ctl};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -136,6 +136,39 @@ fn a_node_that_was_away_for_long_is_sent_the_state() {
     let log = ctl(&nodes.folders[away].0, &["log_tail", "-N", "200"]);
     let log = String::from_utf8_lossy(&log.stdout).into_owned();
     assert!(log.contains("log 1: its state on another node is put in place"), "{log}");
+}
+
+/// Logs in which nothing happens do not keep the journal's files, and have what they had when all nodes come up again.
+#[test]
+fn logs_at_rest_keep_no_files() {
+    const FILES_MAX: usize = 8;
+    let mut nodes = Nodes::new();
+    let small = ["leveret.journal_file_bytes=1048576"];
+    (0..3).for_each(|at| nodes.start_with(at, COOKIE, &small));
+    let mut client = Client::open(nodes.node(0));
+    let queues = ["a", "b", "c", "d", "e", "f", "g"];
+    queues.iter().for_each(|queue| _ = client.declare(queue, DURABLE, &[]));
+    client.declare("q", DURABLE, &[]);
+    let mut confirmed = confirming(nodes.node(0));
+    queues.iter().for_each(|queue| publish_to(&mut confirmed, queue, b"rests"));
+    let body = vec![7; 200_000];
+    for _ in 0..150 {
+        publish(&mut confirmed, &body);
+        assert!(get(&mut client).is_some_and(|found| found == body));
+    }
+    for folder in &nodes.folders {
+        let journal = std::fs::read_dir(folder.0.join("journal")).expect("a folder");
+        let files = journal.count();
+        assert!(files <= FILES_MAX, "{files} files for 30 of messages");
+    }
+    (0..3).for_each(|at| nodes.kill(at));
+    (0..3).for_each(|at| nodes.start_with(at, COOKIE, &small));
+    nodes.leaders(&[0, 1, 2]);
+    let mut client = Client::open(nodes.node(1));
+    for queue in queues {
+        let found = until("the message", || get_from(&mut client, queue));
+        assert_eq!(found, b"rests");
+    }
 }
 
 // ---- strangers

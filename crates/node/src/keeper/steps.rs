@@ -60,7 +60,10 @@ impl Keeper {
                 let moved = self.copy(house, &job)?;
                 self.steps.push(Step::Send(Errand::Point(moved)));
             }
-            Step::Send(errand) => return Ok(Some(self.ask(errand))),
+            Step::Send(errand) => {
+                self.note_file(house);
+                return Ok(Some(self.ask(errand)));
+            }
             Step::Streams(snapshot, jobs) => self.write_streams(house, snapshot, jobs)?,
             Step::Await(snapshot) => {
                 let next = if house.has_waited_for_writes() { Step::Write } else { Step::Await };

@@ -153,6 +153,23 @@ fn a_leader_that_hears_no_majority_ceases_before_another_leads() {
     bed.check_alike();
 }
 
+/// A snapshot of a log at rest keeps no file of the journal; one while something is under way keeps that in which it is.
+#[test]
+fn a_log_at_rest_needs_no_file() {
+    let mut bed = Bed::new();
+    bed.rounds(200);
+    let [leader] = bed.leaders()[..] else { panic!("one leads") };
+    let from = |bed: &Bed, number: usize| bed.nodes[number].1.hosted[&LOG].part().from;
+    bed.publish(leader, b"one");
+    bed.rounds(100);
+    (0..3).for_each(|number| assert_eq!(from(&bed, number), None, "node {number}"));
+    bed.cut = Some(leader);
+    bed.publish(leader, b"nobody hears of it");
+    bed.rounds(1);
+    assert_eq!(from(&bed, leader), Some(FileId(1)));
+    assert_eq!(from(&bed, (leader + 1) % 3), None);
+}
+
 /// The state stays as it was, and whoever waits hears that there is none: what came with it is in nobody's use.
 #[test]
 fn a_state_that_is_none_is_refused() {

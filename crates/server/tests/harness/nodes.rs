@@ -167,16 +167,26 @@ pub fn confirming(node: &Node) -> Client {
 
 /// Publishes a durable message to queue `q`, and waits until it is confirmed.
 pub fn publish(client: &mut Client, body: &[u8]) {
+    publish_to(client, "q", body);
+}
+
+/// As [`publish`], to another queue.
+pub fn publish_to(client: &mut Client, queue: &str, body: &[u8]) {
     let header = [&[0, 60, 0, 0][..], &(body.len() as u64).to_be_bytes(), &[0x10, 0], &[2]].concat();
-    let publish = method(60, 40, &[&[0, 0], &short("")[..], &short("q"), &[0]].concat());
+    let publish = method(60, 40, &[&[0, 0], &short("")[..], &short(queue), &[0]].concat());
     let frames: Vec<Vec<u8>> = body.chunks(100_000).map(|piece| frame(3, piece)).collect();
     client.send(&[publish, frame(2, &header), frames.concat()].concat());
     client.until(60, 80);
 }
 
-/// Gets a message; none: the queue is empty.
+/// Gets a message of queue `q`; none: the queue is empty.
 pub fn get(client: &mut Client) -> Option<Vec<u8>> {
-    client.send(&method(60, 70, &[&[0, 0], &short("q")[..], &[1]].concat()));
+    get_from(client, "q")
+}
+
+/// As [`get`], from another queue.
+pub fn get_from(client: &mut Client, queue: &str) -> Option<Vec<u8>> {
+    client.send(&method(60, 70, &[&[0, 0], &short(queue)[..], &[1]].concat()));
     let told = client.next();
     if told[..4] == [0, 60, 0, 72] {
         return None;
