@@ -95,6 +95,8 @@ pub enum Said {
     Events {
         /// Dense along the visit, from 1.
         number: u64,
+        /// Everything up to this position was done before them.
+        done: u64,
         /// In the order in which they happened.
         events: Arc<Events>,
     },

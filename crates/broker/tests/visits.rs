@@ -383,6 +383,31 @@ fn messages_that_come_back_are_in_front_of_others() {
     }
 }
 
+/// A leader tells that it was given back and that it comes again in one breath.
+#[test]
+fn what_is_held_for_the_second_time_stays_its_holders_when_another_leads() {
+    for node in [0, 2] {
+        let mut nodes = Nodes::new();
+        let other = 2 - node;
+        nodes.consume(node, 7, false);
+        nodes.publish(1, "one");
+        nodes.pass(20);
+        nodes.take_seen();
+        let range = SeqRange { first: QueueSeq(0), last: QueueSeq(0) };
+        nodes.command(node, QueueCommand::Settle { handle: 7, range, outcome: Outcome::Failed });
+        nodes.check(&[&format!("{node}: gets one again")]);
+        nodes.move_to(other);
+        nodes.consume(other, 8, false);
+        nodes.pass(200);
+        assert_eq!(nodes.take_seen(), [format!("{other}: Consuming")]);
+        nodes.accept(node, 7, 0);
+        nodes.pass(200);
+        [node, other].iter().for_each(|node| nodes.shards[*node].close_port(nodes.now, PORT));
+        nodes.pass(200);
+        assert_eq!((nodes.ready(), nodes.take_seen()), (0, Vec::new()));
+    }
+}
+
 #[test]
 fn a_client_deletes_a_queue_wherever_it_is() {
     for node in 0..3 {

@@ -2,7 +2,8 @@
 //!
 //! Of what a guest brings the next one is taken, and no other: were one passed over, the number of a later one would say that
 //! it is recorded. A guest hears what is done: records once they are applied here, which is when they are agreed on. Events
-//! for its connections are numbered, and told until it has heard them.
+//! for its connections are numbered, and told until it has heard them; they say what was done before them, so that a message
+//! which comes back to a consumer is not taken for the one that it gave back.
 //! Not here: the other side ([`super::visit`]), and the claims that it comes with ([`super::claims`]).
 
 use crate::event::{Events, Item};
@@ -18,6 +19,8 @@ use std::sync::Arc;
 #[derive(Debug)]
 struct Told {
     number: u64,
+    /// Everything up to this position was done before them.
+    done: u64,
     events: Arc<Events>,
     bytes: usize,
 }
@@ -244,8 +247,8 @@ impl Guests {
                 let (life, visit) = (guest.life, guest.visit);
                 post.words.push((*node, LogWord { log: *log, life, visit, tenure: *tenure, said }));
             };
-            for (number, events) in again {
-                say(Said::Events { number, events });
+            for (number, done, events) in again {
+                say(Said::Events { number, done, events });
             }
             if std::mem::take(&mut guest.is_owed) {
                 say(Said::Taken { taken: guest.taken, done: guest.done });
@@ -345,18 +348,18 @@ impl Guest {
         let memories: usize = events.memories.iter().map(|memory| memory.capacity()).sum();
         let bytes = memories + events.items.len() * size_of::<Item>();
         self.unheard_bytes += bytes;
-        self.unheard.push_back(Told { number: self.told, events: Arc::new(events), bytes });
+        self.unheard.push_back(Told { number: self.told, done: self.done, events: Arc::new(events), bytes });
     }
 
     /// The events that are said now: those that are new, and all where they were not heard for long.
-    fn again(&mut self, now: Now, limits: &Limits) -> Vec<(u64, Arc<Events>)> {
+    fn again(&mut self, now: Now, limits: &Limits) -> Vec<(u64, u64, Arc<Events>)> {
         let is_due = !self.unheard.is_empty() && now.mono_ns >= self.again_at;
         if is_due {
             self.again_at = now.after_ms(limits.visit_again_ms);
         }
         let said = std::mem::replace(&mut self.said, self.told);
         let those = self.unheard.iter().filter(|told| is_due || told.number > said);
-        those.map(|told| (told.number, told.events.clone())).collect()
+        those.map(|told| (told.number, told.done, told.events.clone())).collect()
     }
 
     /// Events up to this number were heard.

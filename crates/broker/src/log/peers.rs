@@ -210,7 +210,8 @@ impl Peers {
                 outbox.take_recorded(recorded)
             }
             Heard::Done(at) => outbox.take_done(at),
-            Heard::Events(events) => {
+            Heard::Events(at, events) => {
+                are_done(edge, outbox.take_done(at), turn.post);
                 turn.post.bring(&events, |port, event| edge.hear(port, event, &events));
                 outbox.take_answered(&events)
             }
@@ -221,14 +222,7 @@ impl Peers {
 
     /// These parcels are done with: those that wait for what is recorded hear so.
     pub(crate) fn are_done(&mut self, parcels: Vec<Parcel>, post: &mut Post) {
-        for Parcel { content, waiters, .. } in parcels {
-            match content {
-                Content::Records(_) => waiters.iter().for_each(|waiter| post.confirm(waiter)),
-                // The leader has said so.
-                Content::Ask { .. } => {}
-                Content::Command { port, queue, command, .. } => self.edge.done(port, queue, &command),
-            }
-        }
+        are_done(&mut self.edge, parcels, post);
     }
 
     /// Hears a word of a node that follows; `begins`: nothing is handed out here so far.
@@ -318,6 +312,17 @@ impl Peers {
         if port.node == NodeNo::ONLY {
             self.edge.asked(port, queue, command, true);
             self.edge.done(port, queue, command);
+        }
+    }
+}
+
+fn are_done(edge: &mut Edge, parcels: Vec<Parcel>, post: &mut Post) {
+    for Parcel { content, waiters, .. } in parcels {
+        match content {
+            Content::Records(_) => waiters.iter().for_each(|waiter| post.confirm(waiter)),
+            // The leader has said so.
+            Content::Ask { .. } => {}
+            Content::Command { port, queue, command, .. } => edge.done(port, queue, &command),
         }
     }
 }

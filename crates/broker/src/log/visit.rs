@@ -298,14 +298,14 @@ impl Visit {
                     self.is_wanted = true;
                     Heard::Nothing
                 }
-                Said::Events { number, events } => {
+                Said::Events { number, done, events } => {
                     self.owes = true;
                     self.has_gap |= *number > self.heard + 1;
                     if *number != self.heard + 1 {
                         return Heard::Nothing;
                     }
                     self.heard += 1;
-                    Heard::Events(events.clone())
+                    Heard::Events(*done, events.clone())
                 }
                 _ => Heard::Nothing,
             },
@@ -325,8 +325,8 @@ pub(crate) enum Heard {
     Done(u64),
     /// The log knows of this later life.
     Past(u64),
-    /// Events for connections.
-    Events(Arc<Events>),
+    /// Everything that was brought up to this position is done, and events for connections came behind it.
+    Events(u64, Arc<Events>),
     /// The log is damaged there, and nobody serves.
     Stopped,
 }

@@ -142,7 +142,7 @@ wire_enum!(Said {
     5 Taken { taken, done },
     6 GoBack { from },
     7 Stranger,
-    8 Events { number, events },
+    8 Events { number, done, events },
     9 Heard { number, has_gap },
     10 Past { life },
     11 Stopped,

@@ -257,7 +257,7 @@ fn events_come_back_as_they_were() {
         bodies
     };
     let before = bodies(&events);
-    let said = check(Said::Events { number: 1, events: Arc::new(events) }).said;
+    let said = check(Said::Events { number: 1, done: 3, events: Arc::new(events) }).said;
     let Said::Events { events: again, .. } = said else { panic!("{said:?}") };
     assert_eq!(bodies(&again), before);
     assert_eq!(again.memories.len(), 1);
@@ -275,11 +275,11 @@ fn what_is_of_a_stream_is_not_written() {
     let command = Box::new(QueueCommand::Stream(Box::new(StreamCommand::Stats { token: 1 })));
     check(bring(Item::Command { queue: QueueId(8), port: PORT, command }));
     let of = |event| Arc::new(Events { list: vec![(PORT, event)], ..Events::default() });
-    check(Said::Events { number: 1, events: of(Event::StreamRestarted { queue: QueueId(8) }) });
+    check(Said::Events { number: 1, done: 3, events: of(Event::StreamRestarted { queue: QueueId(8) }) });
     // A reply is written, and read by nobody.
     let reply = Event::Reply { token: 1, reply: Ok(Reply::Stream(StreamReply::Offset(None))) };
     let mut out = Output::default();
-    write(&word(Said::Events { number: 1, events: of(reply) }), &mut out).unwrap();
+    write(&word(Said::Events { number: 1, done: 3, events: of(reply) }), &mut out).unwrap();
     assert_eq!(read(&out.to_vec()).unwrap_err(), Fault::OfStream);
 }
 
