@@ -41,10 +41,10 @@ class Message:
 
 
 class Ledger:
-    """May be written to by several threads. `disturbed(node, begin, end)`: the node was dead or stood still between."""
+    """May be written to by several threads. The nodes say of each other when they were away, or disturbed in other ways."""
 
-    def __init__(self, disturbed):
-        self.disturbed = disturbed
+    def __init__(self, nodes):
+        self.nodes = nodes
         self.lock = threading.Lock()
         self.messages = {}
         self.sessions = []
@@ -107,6 +107,11 @@ class Ledger:
         with self.lock:
             return sum(message.outcome in outcomes for message in self.messages.values())
 
+    def confirms_between(self, begin, end, node):
+        """How many confirms came at a node in a time."""
+        with self.lock:
+            return sum(begin < at < end for (session, _), times in self.confirms.items() if session.node == node for at in times)
+
     def unsettled(self):
         """How many messages are confirmed and not settled yet, or held."""
         with self.lock:
@@ -127,7 +132,7 @@ class Ledger:
             for body, message in self.messages.items():
                 found += self.faults_of(body, message)
             found += [f"{session} was closed though its node lived: {session.why}" for session in self.sessions
-                      if session.why and not self.disturbed(session.node, session.begin, session.end)]
+                      if session.why and not self.nodes.was_away(session.node, session.begin, session.end)]
         return found
 
     def faults_of(self, body, message):
@@ -148,7 +153,7 @@ class Ledger:
             yield f"{told} without `redelivered`"
         # What was settled is recorded a moment later: a node that dies after that takes nothing back.
         until = end + RECORDED_SECONDS if word == "settled" and end < at else at
-        lived = not self.disturbed(first.node, first_at, until)
+        lived = not self.nodes.was_disturbed(first.node, first_at, until)
         gone = first.end if first.end is not None and first.why else None
         if not lived or gone is not None and gone < at + LATE_SECONDS:
             return

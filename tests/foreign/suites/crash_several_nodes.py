@@ -5,7 +5,6 @@ come again; for clients of the other nodes the promises hold all the time.
 """
 
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -22,8 +21,7 @@ from suites.management_suite import HTTP, Api
 NODES = (0, 1, 2)
 AGREE_SECONDS_MAX = 20
 SETTINGS = ["stream.listeners.tcp=none", "web_amqp.tcp=none", "management.tcp.ip=127.0.0.1", "management.tcp.port=0",
-            "leveret.shards=2"]
-ANSI = re.compile(r"\x1b\[[0-9;]*m")
+            "prometheus.tcp=none", "leveret.shards=2"]
 
 
 class Nodes:
@@ -70,9 +68,7 @@ class Nodes:
         for number in numbers:
             self.brokers[number].wait()
         self.up.update(numbers)
-        now = time.monotonic()
-        self.disturbed = [(node, begin, now if end is None and node in numbers else end)
-                          for node, begin, end in self.disturbed]
+        self.undisturb(numbers)
 
     def start_all(self):
         self.start(*NODES)
@@ -99,17 +95,28 @@ class Nodes:
         for number in numbers:
             self.still.discard(number)
             self.brokers[number].process.send_signal(signal.SIGCONT)
-        now = time.monotonic()
-        self.disturbed = [(node, begin, now if end is None and node in numbers else end)
-                          for node, begin, end in self.disturbed]
+        self.undisturb(numbers)
 
     def disturb(self, number):
         self.disturbed.append((number, time.monotonic(), None))
 
-    def was_disturbed(self, number, begin, end):
+    def undisturb(self, numbers):
+        now = time.monotonic()
+        self.disturbed = [(node, begin, now if end is None and node in numbers else end)
+                          for node, begin, end in self.disturbed]
+
+    def was_away(self, number, begin, end):
         """The node was dead or stood still at some time between."""
         return any(node == number and since <= end and (until is None or until >= begin)
                    for node, since, until in self.disturbed)
+
+    def was_disturbed(self, number, begin, end):
+        """It was away, or had no majority: what it says of its clients may then come too late for the next leader."""
+        if self.was_away(number, begin, end):
+            return True
+        spans = [(node, max(since, begin), end if until is None else min(until, end)) for node, since, until in self.disturbed]
+        spans = [span for span in spans if span[1] <= span[2]]
+        return any(one[0] != other[0] and one[1] <= other[2] and other[1] <= one[2] for one in spans for other in spans)
 
     def asked(self):
         """The nodes that can answer."""
@@ -172,11 +179,5 @@ class Nodes:
 
     def channel(self, number, **options):
         """A channel of a connection of its own."""
-        parameters = pika.ConnectionParameters("127.0.0.1", self.brokers[number].port, heartbeat=0, **options)
+        parameters = pika.ConnectionParameters("127.0.0.1", self.brokers[number].port, heartbeat=0, socket_timeout=15, **options)
         return pika.BlockingConnection(parameters).channel()
-
-    def last_lines(self, count=3):
-        """Ends of the nodes' logs, for a report."""
-        for broker in self.brokers:
-            with open(broker.log, encoding="utf-8", errors="replace") as log:
-                yield from (f"{os.path.basename(broker.folder)}: {line.rstrip()}" for line in log.readlines()[-count:])

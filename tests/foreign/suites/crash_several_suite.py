@@ -8,6 +8,7 @@ import os
 
 from lab.cases import Skip, Suite
 from suites import crash_several_rounds as rounds
+from suites import crash_several_still as still
 
 suite = Suite("crash-several")
 ROUNDS = 5
@@ -47,6 +48,35 @@ suite.add("kill", "`kill -9` of one of three nodes at random moments, under load
 suite.add("kill-all", "`kill -9` of all three nodes at once under the same load, and a start in any order",
           "nothing confirmed lost, nothing twice but marked as redelivered; queues are empty in the end",
           lambda: rounds.all_rounds(binary(), seed("kill-all"), fewer(suite.options)), seconds_max=of_rounds(fewer))
+
+suite.add("still", "the node that leads all logs stands still for 8 s (SIGSTOP), under the same load, and goes on",
+          "confirms at other nodes go on within 3 s; then at most one more election; nothing confirmed lost, nothing that "
+          "others settled is handed out",
+          lambda: still.leader_stands_still(binary(), seed("still"), 8), seconds_max=120)
+
+
+@suite.case("still-long", "the same for 30 s, with `--long`", "the same", seconds_max=150)
+def _():
+    path = binary()
+    if not suite.options.long:
+        raise Skip("takes long (--long)")
+    still.leader_stands_still(path, seed("still-long"), 30)
+
+
+for word, is_killed in (("still", False), ("killed", True)):
+    suite.add(f"minority-{word}", f"two of three nodes {'are killed' if is_killed else 'stand still'} under the same load, and "
+              f"{'start again' if is_killed else 'go on'} after 8 s",
+              "the third confirms nothing meanwhile, and refuses a declaration (541) within 6 s; once they are back, what was "
+              "held is confirmed in 5 s and all queues are written at each node in 3 s; nothing confirmed lost",
+              lambda word=word, is_killed=is_killed: still.minority(binary(), seed(f"minority-{word}"), is_killed), seconds_max=120)
+
+suite.add("start", "three nodes start in any order, with pauses of up to 3 s, new ones and five times with what they had",
+          "the second one and the first serve within 3 s after the second is up, the third so too",
+          lambda: still.starts(binary(), seed("start"), still.of_old_folders), seconds_max=120)
+
+suite.add("start-new", "three new nodes start, the first in the list last",
+          "the others serve within 3 s after the second of them is up",
+          lambda: still.starts(binary(), seed("start-new"), still.of_new_folders), seconds_max=120, later=True)
 
 
 def options(parser):
