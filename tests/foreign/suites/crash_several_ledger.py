@@ -50,6 +50,7 @@ class Ledger:
         self.sessions = []
         self.confirms = collections.defaultdict(list)  # by session and queue: times
         self.noted = []  # faults that clients saw at once
+        self.late = 0  # deliveries that were under way when their node was stopped, and that others had meanwhile
 
     # ---- what clients say
 
@@ -148,6 +149,9 @@ class Ledger:
     def faults_of_pair(self, name, earlier, later):
         first_at, first, _, end, word = earlier
         at, session, is_again = later
+        if self.nodes.just_went_on(session, at):
+            self.late += 1
+            return
         told = f"{name} was delivered to {first}, and after {at - first_at:.2f} s to {session}"
         if not is_again:
             yield f"{told} without `redelivered`"

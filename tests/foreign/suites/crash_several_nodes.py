@@ -20,6 +20,8 @@ from suites.management_suite import HTTP, Api
 
 NODES = (0, 1, 2)
 AGREE_SECONDS_MAX = 20
+# What a node had handed out when it was stopped, and had not written to its sockets yet, comes when it goes on.
+WRITTEN_SECONDS = 0.5
 SETTINGS = ["stream.listeners.tcp=none", "web_amqp.tcp=none", "management.tcp.ip=127.0.0.1", "management.tcp.port=0",
             "prometheus.tcp=none", "leveret.shards=2"]
 
@@ -108,6 +110,11 @@ class Nodes:
     def was_away(self, number, begin, end):
         """The node was dead or stood still at some time between."""
         return any(node == number and since <= end and (until is None or until >= begin)
+                   for node, since, until in self.disturbed)
+
+    def just_went_on(self, session, at):
+        """The session's node stood still in the midst of it until right before."""
+        return any(node == session.node and session.begin < since and until is not None and until <= at < until + WRITTEN_SECONDS
                    for node, since, until in self.disturbed)
 
     def was_disturbed(self, number, begin, end):

@@ -79,6 +79,8 @@ class Round:
         if unsettled or any(any(each.values()) for each in left):
             ledger.note(f"after {DRAIN_SECONDS_MAX} s {unsettled} messages are not settled, in queues are {left}")
         check(ledger)
+        if ledger.late:
+            print(f"{self.name}: {ledger.late} deliveries were under way when their node was stopped, and come again", flush=True)
         nodes.wait_level()
 
 

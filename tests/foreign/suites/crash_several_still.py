@@ -21,6 +21,7 @@ HELD_SECONDS_MAX = 5.0
 WRITE_SECONDS_MAX = 3.0
 SERVE_SECONDS_MAX = 3.0
 PAUSE_SECONDS_MAX = 3.0
+WAITING, HELD = 100, 20
 
 
 def leader_stands_still(binary, seed, seconds):
@@ -52,6 +53,93 @@ def leader_stands_still(binary, seed, seconds):
             raise AssertionError(f"{max(gaps):.2f} s without a confirm at a node that lived")
         if max(terms) > 1:
             raise AssertionError(f"terms went on by {terms} once the node went on")
+
+
+def fill(channel, queue, name, count):
+    """Some confirmed messages."""
+    channel.confirm_delivery()
+    for number in range(count):
+        channel.basic_publish("", queue, f"{name}.{number}".encode(), pika.BasicProperties(delivery_mode=2))
+
+
+def turn(channel, is_over, seconds):
+    """Takes what comes until that is so, or for some seconds."""
+    deadline = time.monotonic() + seconds
+    while not is_over() and time.monotonic() < deadline:
+        channel.connection.process_data_events(time_limit=0.05)
+
+
+def take_over(nodes, number, seconds):
+    """A new consumer at a node, which settles each message: bodies, and whether each came marked as redelivered."""
+    channel, taken = nodes.channel(number), {}
+    channel.basic_consume("q1", lambda _channel, method, _properties, body: taken.update({body: method.redelivered}), auto_ack=True)
+    turn(channel, lambda: False, seconds)
+    channel.connection.close()
+    return taken
+
+
+def acks_wait(binary, rounds):
+    """The clients of a leader that is stopped settle and ask for more, which it reads when another leads long since."""
+    with Nodes(binary) as nodes:
+        nodes.start_all()
+        declare(nodes, random.Random(0))
+        for number in range(rounds):
+            stopped, other = number % 3, (number + 2) % 3
+            nodes.spread(lambda stopped=stopped: stopped)
+            writer = nodes.channel(other)
+            fill(writer, "q1", f"{number}", WAITING)
+            channel, asker, got, asked = nodes.channel(stopped), nodes.channel(stopped), [], []
+            channel.basic_qos(prefetch_count=10)
+            channel.basic_consume("q1", lambda _channel, method, _properties, body: got.append((method.delivery_tag, body)))
+            turn(channel, lambda: len(got) == 10, 10)
+            equal(len(got), 10, "deliveries at the node that leads")
+            nodes.stand_still(stopped)
+            time.sleep(0.2)
+            for tag, _body in got:
+                channel.basic_ack(tag)
+            # The blocking one would wait for its answer.
+            asker._impl.basic_get("q1", lambda _channel, _method, _properties, body: asked.append(body))
+            asker.connection.process_data_events(time_limit=0)
+            taken = take_over(nodes, other, 4)
+            equal(len(taken), WAITING, "messages that others took and settled")
+            nodes.go_on(stopped)
+            turn(channel, lambda: False, 1.5)
+            turn(asker, lambda: False, 0.2)
+            late = [body for body in [*(body for _tag, body in got[10:]), *asked] if body in taken]
+            print(f"node {stopped + 1} stood still: {len(taken)} settled meanwhile, {len(late)} handed out afterwards", flush=True)
+            for each in (writer, channel, asker):
+                each.connection.close()
+            equal(late, [], "handed out by a leader whose time is over, though others had settled them")
+
+
+def held_again(binary, rounds):
+    """A consumer gives messages back, gets them again and holds them; then their leader is killed."""
+    with Nodes(binary) as nodes:
+        nodes.start_all()
+        declare(nodes, random.Random(0))
+        told = []
+        for number in range(rounds):
+            leader, own, other = number % 3, (number + 1) % 3, (number + 2) % 3
+            nodes.spread(lambda leader=leader: leader)
+            channel, got = nodes.channel(own), []
+            fill(channel, "q1", f"{number}", HELD)
+            holder = nodes.channel(own)
+            holder.basic_consume("q1", lambda _channel, method, _properties, body: got.append((method.delivery_tag, body)))
+            turn(holder, lambda: len(got) == HELD, 10)
+            for tag, _body in got[::2]:
+                holder.basic_nack(tag, requeue=True)
+            turn(holder, lambda: len(got) == HELD + HELD // 2, 10)
+            equal(len(got), HELD + HELD // 2, "deliveries, half of them once more")
+            turn(holder, lambda: False, 0.5)
+            nodes.kill(leader)
+            told.append(len(take_over(nodes, other, 3.5)))
+            nodes.start(leader)
+            nodes.leaders()
+            holder.connection.close()
+            take_over(nodes, other, 1)
+            channel.connection.close()
+        print(f"handed out though a consumer held them, by round: {told}", flush=True)
+        equal(told, [0] * rounds, "messages that were handed out though a consumer held them, by round")
 
 
 def refused_seconds(channel):

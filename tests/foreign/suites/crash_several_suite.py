@@ -63,6 +63,12 @@ def _():
     still.leader_stands_still(path, seed("still-long"), 30)
 
 
+suite.add("still-acks", "clients settle and get at a leader that stands still, while others take and settle what is in its queue",
+          "once it goes on it hands out nothing of that", lambda: still.acks_wait(binary(), 3), seconds_max=120)
+
+suite.add("held-again", "the leader is killed while a consumer at another node holds messages that it had given back once",
+          "what it holds is handed out to nobody", lambda: still.held_again(binary(), 4), seconds_max=120)
+
 for word, is_killed in (("still", False), ("killed", True)):
     suite.add(f"minority-{word}", f"two of three nodes {'are killed' if is_killed else 'stand still'} under the same load, and "
               f"{'start again' if is_killed else 'go on'} after 8 s",
@@ -70,7 +76,7 @@ for word, is_killed in (("still", False), ("killed", True)):
               "held is confirmed in 5 s and all queues are written at each node in 3 s; nothing confirmed lost",
               lambda word=word, is_killed=is_killed: still.minority(binary(), seed(f"minority-{word}"), is_killed), seconds_max=120)
 
-suite.add("start", "three nodes start in any order, with pauses of up to 3 s, new ones and five times with what they had",
+suite.add("start", "three nodes start in any order, with pauses of up to 3 s, new ones (the first in the list not last) and four times with what they had",
           "the second one and the first serve within 3 s after the second is up, the third so too",
           lambda: still.starts(binary(), seed("start"), still.of_old_folders), seconds_max=120)
 
