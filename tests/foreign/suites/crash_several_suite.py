@@ -76,7 +76,8 @@ for word, is_killed in (("still", False), ("killed", True)):
               "held is confirmed in 5 s and all queues are written at each node in 3 s; nothing confirmed lost",
               lambda word=word, is_killed=is_killed: still.minority(binary(), seed(f"minority-{word}"), is_killed), seconds_max=120)
 
-suite.add("start", "three nodes start in any order, with pauses of up to 3 s, new ones (the first in the list not last) and four times with what they had",
+suite.add("start", "three nodes start in any order, with pauses of up to 3 s, new ones (the first in the list not last) "
+          "and four times with what they had",
           "the second one and the first serve within 3 s after the second is up, the third so too",
           lambda: still.starts(binary(), seed("start"), still.of_old_folders), seconds_max=120)
 
