@@ -42,6 +42,7 @@ class Broker:
         self.said_before = 0
         self.others = None
         self.is_closed = False
+        self.moves = 0
         nodes = several.count() if nodes is None else nodes
         if nodes > 1:
             self.others = several.Others(self.alone, self.folder, self.settings, nodes)
