@@ -160,7 +160,7 @@ fn logs_at_rest_keep_no_files() {
         for at in among {
             let journal = std::fs::read_dir(nodes.folders[*at].0.join("journal")).expect("a folder");
             let files = journal.count();
-            assert!(files <= FILES_MAX, "{files} files at node {at} for 30 of messages");
+            assert!(files <= FILES_MAX, "{files} files of 1 MiB at node {at} for 30 MB of messages");
         }
     };
     flow(&nodes, &[0, 1, 2]);
