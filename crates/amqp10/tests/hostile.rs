@@ -1,6 +1,8 @@
 //! Peers that send anything: no panic, bounded memory, and the same events however the bytes are split.
 
-use amqp10::{Body, Config, Connection, Delivery, Event, Input, Limits, Open, Outcome, Role, SaslCode};
+use amqp10::{
+    Attach, Body, Config, Connection, Delivery, Event, Input, Limits, Open, Outcome, Role, SaslCode,
+};
 use base::Now;
 use message::amqp10::Map;
 use proptest::prelude::*;
@@ -53,6 +55,9 @@ fn answer(server: &mut Connection, event: Event<'_>) {
             server.close(Some(fault.error()));
         }
         Event::Attach { session, link, attach, .. } => {
+            let bytes = attach.to_bytes();
+            let again = Attach::from_bytes(&bytes).expect("what is written can be read");
+            assert_eq!((again.to_bytes(), again.name, again.role), (bytes.clone(), attach.name, attach.role));
             server.answer_attach(session, link, &attach);
             server.grant(session, link, 3, false);
         }

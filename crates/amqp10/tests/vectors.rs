@@ -84,6 +84,7 @@ fn proton_is_served() {
                 let address = if attach.role == Role::Sender { target } else { source };
                 assert_eq!(address, Some("/queues/amqp10live"));
                 assert_eq!(attach.max_message_size, Some(0), "proton says 0, which means none");
+                assert_eq!(Attach::from_bytes(&attach.to_bytes()), Some(*attach));
                 server.answer_attach(session, link, &attach);
                 if attach.role == Role::Sender {
                     server.grant(session, link, 10, false);
