@@ -262,9 +262,11 @@ impl Nodes {
     fn consume(&mut self, node: usize, handle: u32, browses: bool) {
         let browses = browses.then_some(Browse { from: QueueSeq(0), held: false });
         let credit = if browses.is_some() { Credit::Link } else { Credit::Prefetch(10) };
-        let consumer =
-            NewConsumer { credit, settled: false, exclusive: false, priority: 0, browses, timeout_ms: None };
-        self.command(node, QueueCommand::Consume { token: 2, handle, consumer });
+        self.consume_from(node, "q", handle, NewConsumer { browses, ..consumer(credit) });
+    }
+
+    fn consume_from(&mut self, node: usize, name: &str, handle: u32, consumer: NewConsumer) {
+        self.command_to(node, name, QueueCommand::Consume { token: 2, handle, consumer });
     }
 
     fn accept(&mut self, node: usize, handle: u32, position: u64) {
@@ -295,6 +297,16 @@ impl Nodes {
         seen.sort();
         assert_eq!(seen, expected);
     }
+}
+
+/// The arguments of a queue of this type.
+fn of_type(word: &str) -> Arguments {
+    [(b"x-queue-type".to_vec(), Value::text(word))].into_iter().collect()
+}
+
+/// A consumer that is like most.
+fn consumer(credit: Credit) -> NewConsumer {
+    NewConsumer { credit, settled: false, exclusive: false, priority: 0, browses: None, timeout_ms: None }
 }
 
 /// The file that has all batches.
@@ -354,27 +366,14 @@ fn a_publish_is_confirmed_once_its_queue_has_it_where_that_is_led() {
 fn messages_that_come_back_are_in_front_of_others() {
     for node in 0..3 {
         let mut nodes = Nodes::new();
-        nodes.declare_with(
-            node,
-            "t",
-            [(b"x-queue-type".to_vec(), Value::text("quorum"))].into_iter().collect(),
-        );
+        nodes.declare_with(node, "t", of_type("quorum"));
         nodes.pass(20);
         for body in ["one", "two", "three"] {
             nodes.publish_to(node, "t", body);
         }
         nodes.pass(20);
         nodes.take_seen();
-        let credit = Credit::Prefetch(1);
-        let consumer = NewConsumer {
-            credit,
-            settled: false,
-            exclusive: false,
-            priority: 0,
-            browses: None,
-            timeout_ms: None,
-        };
-        nodes.command_to(node, "t", QueueCommand::Consume { token: 2, handle: 7, consumer });
+        nodes.consume_from(node, "t", 7, consumer(Credit::Prefetch(1)));
         nodes.check(&[&format!("{node}: Consuming"), &format!("{node}: gets one")]);
         let range = SeqRange { first: QueueSeq(0), last: QueueSeq(0) };
         let back = QueueCommand::Settle { handle: 7, range, outcome: Outcome::Failed };
@@ -663,11 +662,7 @@ fn a_node_of_which_nothing_is_heard_for_long_has_no_consumers() {
 fn readers_of_streams_are_refused_where_their_log_is_not_led() {
     for node in 0..3 {
         let mut nodes = Nodes::new();
-        nodes.declare_with(
-            node,
-            "s",
-            [(b"x-queue-type".to_vec(), Value::text("stream"))].into_iter().collect(),
-        );
+        nodes.declare_with(node, "s", of_type("stream"));
         nodes.check(&[&format!("{node}: declared s 0")]);
         nodes.command_to(node, "s", QueueCommand::Stream(Box::new(StreamCommand::Stats { token: 3 })));
         nodes.command_to(node, "s", QueueCommand::Counts { token: 4 });
@@ -687,7 +682,7 @@ fn readers_of_streams_are_refused_where_their_log_is_not_led() {
 #[test]
 fn readers_of_streams_go_on_where_their_log_was_led() {
     let mut nodes = Nodes::new();
-    nodes.declare_with(1, "s", [(b"x-queue-type".to_vec(), Value::text("stream"))].into_iter().collect());
+    nodes.declare_with(1, "s", of_type("stream"));
     nodes.check(&["1: declared s 0"]);
     nodes.move_to(2);
     nodes.pass(700);
