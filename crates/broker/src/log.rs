@@ -330,7 +330,11 @@ impl Log {
             answer_gone(turn.post, port, command);
             return Done::Nothing;
         };
-        if let Some(until) = self.at(slot).comes_after(&command) {
+        if let QueueCommand::Credit { handle, .. } = command {
+            // It says what one says that waits, of later.
+            self.commons.agenda.give_up(port, queue, |waits| waits.credited() == Some(handle));
+        }
+        if let Some(until) = self.at(slot).comes_after(port, &command) {
             return self.park(until, queue, port, command);
         }
         self.carry_at(turn, slot, port, command)
@@ -374,9 +378,7 @@ impl Log {
     fn park(&mut self, until: LogIndex, queue: QueueId, port: PortId, command: QueueCommand) -> Done {
         if matches!(command, QueueCommand::Leave) {
             // The connection is gone: messages that were handed to it before that is carried out would be lost on the way.
-            let asks = |parked: &Parked| parked.command.asks_for_messages();
-            let is_its = |parked: &Parked| (parked.port, parked.queue) == (port, queue) && asks(parked);
-            self.commons.agenda.parked.retain(|parked| !is_its(parked));
+            self.commons.agenda.give_up(port, queue, QueueCommand::asks_for_messages);
         }
         self.commons.agenda.parked.push_back(Parked { until, queue, port, command });
         Done::Nothing

@@ -340,6 +340,14 @@ impl QueueCommand {
         }
     }
 
+    /// The consumer that it says the credit of.
+    pub(crate) fn credited(&self) -> Option<u32> {
+        match self {
+            QueueCommand::Credit { handle, .. } => Some(*handle),
+            _ => None,
+        }
+    }
+
     /// It asks for messages of the queue, now or later.
     pub(crate) fn asks_for_messages(&self) -> bool {
         matches!(

@@ -46,6 +46,64 @@ fn fill(node: &mut Node, first: u64, end: u64) {
     node.settle();
 }
 
+/// A drain gets all that its connection published before it, confirmed or not, for one that chooses and for others.
+#[test]
+fn a_drain_waits_for_what_was_published_before() {
+    let credit = |limit, drain| QueueCommand::Credit { handle: 7, limit, drain, echo: false };
+    let publish = |node: &mut Node, bodies: &[&str]| {
+        let mut publisher = node.publisher(0);
+        bodies.iter().for_each(|body| _ = node.publish(0, &mut publisher, "q", body, true));
+    };
+    for (text, gets, unused) in [("body.k = 9", "7 gets {\"k\":9}", 9), ("body.k > 0", "7 gets {\"k\":1}", 8)]
+    {
+        let mut node = Node::new(1);
+        node.declare(0, "q", true);
+        select(&mut node, 0, (7, text), Credit::Link);
+        publish(&mut node, &["{\"k\":1}"]);
+        seen(&mut node);
+        publish(&mut node, &["{\"k\":9}"]);
+        node.command(0, "q", credit(10, true));
+        let told = seen(&mut node);
+        assert!(told[0].starts_with(gets), "{told:?}");
+        assert_eq!(told.last().unwrap(), &format!("Drained {{ consumer: 7, unused: {unused} }}"), "{told:?}");
+    }
+    for (credits, expected) in [
+        // There is as much as it wants.
+        (&[credit(1, true)][..], &["gets a", "Drained unused: 0"][..]),
+        (&[credit(3, true)], &["gets a", "gets b", "Drained unused: 1"]),
+        // The last word counts, and is the only one that is answered.
+        (&[credit(3, true), credit(5, false)], &["gets a", "gets b"]),
+        (&[credit(3, true), credit(5, true)], &["gets a", "gets b", "Drained unused: 3"]),
+    ] {
+        let mut node = Node::new(1);
+        node.declare(0, "q", true);
+        let (settled, exclusive, browses) = (false, false, None);
+        let consumer =
+            NewConsumer { credit: Credit::Link, settled, exclusive, priority: 0, browses, timeout_ms: None };
+        node.command(0, "q", QueueCommand::Consume { token: 2, handle: 7, consumer });
+        publish(&mut node, &["a"]);
+        assert_eq!(seen(&mut node), ["Consuming"]);
+        publish(&mut node, &["b"]);
+        credits.iter().for_each(|credit| node.command(0, "q", credit.clone()));
+        let told = seen(&mut node);
+        let words = told.iter().map(|line| match line.split_once("unused: ") {
+            Some((_, unused)) => format!("Drained unused: {}", unused.trim_end_matches(" }")),
+            None => line["7 ".len()..].split('@').next().unwrap().to_owned(),
+        });
+        assert_eq!(words.collect::<Vec<_>>(), expected, "{credits:?}");
+    }
+    // Whoever cancels is told nothing any more, nor is the next one under that number.
+    let mut node = Node::new(1);
+    node.declare(0, "q", true);
+    select(&mut node, 0, (7, "body.k = 9"), Credit::Link);
+    seen(&mut node);
+    publish(&mut node, &["a"]);
+    node.command(0, "q", credit(3, true));
+    node.command(0, "q", QueueCommand::Cancel { token: Some(3), handle: 7, held: Held::GoesBack });
+    select(&mut node, 0, (7, "body.k = 9"), Credit::Link);
+    assert_eq!(seen(&mut node), ["Cancelled", "Consuming"]);
+}
+
 /// The node comes up again: nothing is in memory.
 fn come_up_again(node: &mut Node, limits: Limits) {
     let mut shard = node.restarted_with(limits);

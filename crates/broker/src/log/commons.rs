@@ -88,8 +88,16 @@ pub(crate) struct Agenda {
     pub(crate) set_aside: Vec<(QueueId, Vec<Effect>)>,
 }
 
+impl Agenda {
+    /// Commands of a connection for a queue that wait are given up.
+    pub(crate) fn give_up(&mut self, port: PortId, queue: QueueId, is_it: impl Fn(&QueueCommand) -> bool) {
+        self.parked.retain(|parked| (parked.port, parked.queue) != (port, queue) || !is_it(&parked.command));
+    }
+}
+
 /// A command that would miss messages which its connection published before it and which are not in the queue yet: it
-/// is carried out when they are. Each connection has at most one that waits for its answer.
+/// is carried out when they are. Each connection has at most one that waits for its answer, and each of its consumers one that
+/// drains.
 #[derive(Debug)]
 pub(crate) struct Parked {
     /// All records before this are to be applied first.

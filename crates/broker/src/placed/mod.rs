@@ -428,9 +428,9 @@ impl At<'_> {
 
     /// Where the records end that are applied before this command is carried out; none: there are none.
     #[inline]
-    pub(crate) fn comes_after(&self, command: &QueueCommand) -> Option<LogIndex> {
+    pub(crate) fn comes_after(&self, port: PortId, command: &QueueCommand) -> Option<LogIndex> {
         match &*self.placed {
-            Placed::Queue(queue) if queue.is_owned() => queue.comes_after(self.commons, command),
+            Placed::Queue(queue) if queue.is_owned() => queue.comes_after(self.commons, port, command),
             // Until the log has a leader here nobody knows whether the queue is gone.
             Placed::Queue(_) => (!self.commons.pipeline.leads()).then(|| self.commons.pipeline.applied()),
             Placed::Stream(_) => None,

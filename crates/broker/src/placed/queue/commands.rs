@@ -149,10 +149,9 @@ impl AtQueue<'_> {
                 }
             }
             QueueCommand::Cancel { token, handle, held } => {
-                self.commons.agenda.parked.retain(|parked| {
-                    let is_get = parked.command.getter() == Some(handle);
-                    (parked.port, parked.queue) != (port, owned.id) || !is_get
-                });
+                let is_its =
+                    |waits: &QueueCommand| waits.getter() == Some(handle) || waits.credited() == Some(handle);
+                self.commons.agenda.give_up(port, owned.id, is_its);
                 if let Some(token) = token {
                     turn.post.reply(port, token, Ok(Reply::Cancelled));
                 }
@@ -162,10 +161,8 @@ impl AtQueue<'_> {
                 }
             }
             QueueCommand::Leave => {
-                self.commons.agenda.parked.retain(|parked| {
-                    let is_get = parked.command.getter().is_some();
-                    (parked.port, parked.queue) != (port, owned.id) || !is_get
-                });
+                let is_its = |waits: &QueueCommand| waits.getter().is_some() || waits.credited().is_some();
+                self.commons.agenda.give_up(port, owned.id, is_its);
                 let mut done = Done::Nothing;
                 let members = owned.members_of(port);
                 self.end_browsing(|member| member.port == port);
@@ -433,13 +430,24 @@ impl OwnedQueue {
     /// Where the records end that are applied before a command is carried out whose answer tells what is in the queue: messages
     /// that are in no queue yet, or that came back to this one. None: it need not wait.
     #[inline]
-    pub(crate) fn comes_after(&self, commons: &Commons, command: &QueueCommand) -> Option<LogIndex> {
-        if !command.looks_in() {
-            return None;
-        }
+    pub(crate) fn comes_after(
+        &self,
+        commons: &Commons,
+        port: PortId,
+        command: &QueueCommand,
+    ) -> Option<LogIndex> {
         let is_returning = self.fifo.is_returning();
+        let lacks_some = match *command {
+            QueueCommand::Credit { handle, limit, drain: true, .. } => {
+                let id = self.find(Member { port, handle });
+                let wanted = id.map_or(limit, |id| self.credit(id, limit));
+                self.is_chosen_from() || self.fifo.ready() < u64::from(wanted)
+            }
+            _ if command.looks_in() => self.fifo.ready() == 0 || command.counts_news(),
+            _ => return None,
+        };
         let pipeline = &commons.pipeline;
         let until = pipeline.arrivals_end().or_else(|| is_returning.then(|| pipeline.next()))?;
-        (self.fifo.ready() == 0 || is_returning || command.counts_news()).then_some(until)
+        (lacks_some || is_returning).then_some(until)
     }
 }
